@@ -7,8 +7,7 @@ use rustc_hash::FxHashMap;
 use super::analyze::{Answers, Skip, findings};
 use super::on_graph::OnGraph;
 use super::{
-    AnalyzeQuery, AsyncQuery, DiffQuery, HeapQuery, MapQuery, PathsQuery, Retained, StacksQuery, StatQuery, chains, diff, info, paths,
-    stacks, stat,
+    AnalyzeQuery, AsyncQuery, HeapQuery, MapQuery, PathsQuery, Retained, StacksQuery, StatQuery, chains, info, paths, stacks, stat,
 };
 use crate::base::missed::Carried;
 use crate::base::{Addr, Answer, Collector, NoteKind, file_name, len64};
@@ -20,8 +19,8 @@ use crate::session::{Dump, Error, GraphSource, Heap, TypePattern};
 
 /// Most types listed.
 const TYPES: usize = 200;
-/// Most rows of `diff`.
-const CHANGES: usize = 100;
+/// Holders of growth.
+const HOLDERS: usize = 10;
 /// Most trees of asynchronous chains.
 const TREES: usize = 40;
 /// Suspects that come with a path.
@@ -48,12 +47,13 @@ pub fn page(dump: &Dump, before: Option<&dyn GraphSource>, query: &PageQuery) ->
     let runtime = dump.runtime_at(query.runtime)?;
     let notes = Collector::new();
     let info = notes.take(info(dump, query.runtime));
-    let answers = Answers::new(&runtime, &query.analyze, &notes);
+    let answers = Answers::new(&runtime, before, &query.analyze, &notes);
     let chained = if query.analyze.graph { ahead(&answers) } else { None };
     let analyze = findings(&answers);
     let mut parts = Parts { notes: &notes, lacking: Vec::new() };
     let heap = parts.of("heap", answers.heap());
-    let diff = heap.zip(before).and_then(|(heap, before)| parts.asked("diff", || changes(before, heap)));
+    let diff = before.and_then(|_| parts.of("diff", answers.diff())).cloned();
+    let diff = diff.map(|diff| DiffReport { holders: diff.holders.map(|list| list.into_iter().take(HOLDERS).collect()), ..diff });
     let oom = parts.of("oom", answers.oom()).filter(|oom| oom.any == Some(true)).cloned();
     let exceptions = parts.of("exceptions", answers.threads()).map(|t| t.threads.as_slice()).unwrap_or_default();
     let exceptions = in_flight(exceptions.iter().map(|t| (t.crashed, t.exception.as_ref())));
@@ -170,10 +170,6 @@ fn title(dump: &Dump) -> String {
         Some(name) => name.into(),
         None => file_name(&facts.path.to_string_lossy()).into(),
     }
-}
-
-fn changes(before: &dyn GraphSource, after: &Heap) -> Result<Answer<DiffReport>, Error> {
-    diff(&[before, after], &DiffQuery { top: CHANGES, ..DiffQuery::default() })
 }
 
 /// Exceptions in flight, that of the crashed thread first.

@@ -35,6 +35,9 @@ named_enum! {
         PoolStarvation = "pool-starvation",
         /// `count` threads wait for a lock that another thread holds.
         LockQueue = "lock-queue",
+        /// A container retains `bytes` more than in an earlier dump, the `share` of what the heap held then; `count` objects more of the
+        /// type that accumulates there.
+        Growth = "growth",
         /// `bytes` of the heap are free, the `share` of what is allocated; `count` pinned objects block compaction.
         Fragmentation = "fragmentation",
         /// One object, or `count` objects of a type, retain `bytes`, the `share` of the reachable bytes.

@@ -100,6 +100,45 @@ fn the_trouble_of_every_shared_dump_comes_first() {
     }
 }
 
+/// Pairs of dumps of one program. A leak of 250 KB is told by two dumps: in one, a list that size looks like any other.
+#[test]
+fn what_grew_since_an_earlier_dump_is_a_finding() {
+    let pair = ["before", "after"].map(|side| format!("{}/dumps/corpus/net10-wks-leak-heap.{side}.dmp.zst", env!("CARGO_MANIFEST_DIR")));
+    let [before, after] = [pair[0].as_str(), pair[1].as_str()];
+    let (exit, answer) = ask(Path::new(after), &["analyze", "--since", before]);
+    // The second is the list in which the program keeps its record of them.
+    assert_eq!((exit, ids(&answer)), (Exit::Ok, vec!["growth", "growth"]));
+    let finding = &findings(&answer)[0];
+    let diff = ask(Path::new(after), &["diff", before]).1;
+    let holder = &diff["data"]["holders"][0];
+    let container = holder["path"].as_array().unwrap().last().unwrap();
+    assert_eq!((text(finding, "type"), &finding["count"]), ("Lab.Leaky", &json!(250)));
+    assert_eq!((&finding["bytes"], &finding["object"]), (&holder["change"], &container["address"]));
+    assert!(text(finding, "title").starts_with(text(holder, "text")), "{finding}");
+    assert!(text(finding, "command").starts_with("gcdump retained --object"), "{finding}");
+
+    // The other way round, and against itself, nothing grew; a rule for CI fails on growth alone.
+    for (since, exit, options) in [
+        (before, Exit::Negative, &[][..]),
+        (after, Exit::Ok, &[]),
+        (before, Exit::Ok, &["--min-gain", "10M"]),
+        (before, Exit::Ok, &["--min-growth", "90"]),
+    ] {
+        let ran = run(&[&["analyze", "--fail-on", "growth", "--since", since, after], options].concat());
+        assert_eq!(ran.exit, exit, "{since} {options:?}: {}", ran.err);
+    }
+    let ran = run(&["analyze", "--json", "--since", after, before]);
+    assert_eq!((ran.exit, ids(&serde_json::from_str(&ran.out).unwrap())), (Exit::Ok, vec![]));
+
+    // Without an earlier dump it is not looked for, and told where it is asked for.
+    let (exit, alone) = ask(Path::new(after), &["analyze"]);
+    assert!(exit == Exit::Ok && alone["data"]["inspected"].as_array().unwrap().iter().all(|id| id != "growth"));
+    for option in ["--only", "--fail-on"] {
+        let ran = run(&["analyze", option, "growth", after]);
+        assert!(ran.exit == Exit::Usage && ran.err.contains("--since"), "{}", ran.err);
+    }
+}
+
 /// What contradicts the program's own record of its trouble.
 fn evidence(scenario: &str, found: &[&Value], truth: &Value) -> Option<String> {
     let first = found.first()?;

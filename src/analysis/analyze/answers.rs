@@ -5,15 +5,16 @@ use std::cell::OnceCell;
 use super::{AnalyzeQuery, Thresholds};
 use crate::analysis::pool::pool_with;
 use crate::analysis::{
-    FragmentationQuery, HandlesQuery, HeapQuery, InspectQuery, LocksQuery, RetainedQuery, RetainedView, StacksQuery, ThreadsQuery,
+    DiffQuery, FragmentationQuery, HandlesQuery, HeapQuery, InspectQuery, LocksQuery, RetainedQuery, RetainedView, StacksQuery,
+    ThreadsQuery,
 };
-use crate::analysis::{finalizers, fragmentation, handles, heap, inspect, locks, oom, retained, stacks, threads, timers};
+use crate::analysis::{diff, finalizers, fragmentation, handles, heap, inspect, locks, oom, retained, stacks, threads, timers};
 use crate::base::{Answer, Collector, NoteKind};
 use crate::model::{
-    FinalizersReport, FragmentationReport, HandlesReport, HeapReport, InspectReport, InspectionId, InspectionModel, LocksReport, OomReport,
-    PoolReport, ProblemId, RetainedReport, StacksReport, ThreadsReport, TimersReport,
+    DiffReport, FinalizersReport, FragmentationReport, HandlesReport, HeapReport, InspectReport, InspectionId, InspectionModel,
+    LocksReport, OomReport, PoolReport, ProblemId, RetainedReport, StacksReport, ThreadsReport, TimersReport,
 };
-use crate::session::{Error, Heap, Runtime};
+use crate::session::{Error, GraphSource, Heap, Runtime};
 
 /// Why something was not looked for.
 #[derive(Clone, Debug)]
@@ -25,9 +26,12 @@ pub(super) type Asked<T> = OnceCell<Result<T, String>>;
 /// The answers of other analyses. Their notes go to those of the whole.
 pub(in crate::analysis) struct Answers<'a> {
     pub(super) runtime: &'a Runtime,
+    /// An earlier dump of the process.
+    pub(super) before: Option<&'a dyn GraphSource>,
     pub(super) query: &'a AnalyzeQuery,
     pub(super) notes: &'a Collector,
     pub(super) heap: Asked<Heap>,
+    pub(super) diff: Asked<DiffReport>,
     pub(super) finalizers: Asked<FinalizersReport>,
     pub(super) fragmentation: Asked<FragmentationReport>,
     pub(super) generations: Asked<HeapReport>,
@@ -43,12 +47,19 @@ pub(in crate::analysis) struct Answers<'a> {
 }
 
 impl<'a> Answers<'a> {
-    pub(in crate::analysis) fn new(runtime: &'a Runtime, query: &'a AnalyzeQuery, notes: &'a Collector) -> Answers<'a> {
+    pub(in crate::analysis) fn new(
+        runtime: &'a Runtime,
+        before: Option<&'a dyn GraphSource>,
+        query: &'a AnalyzeQuery,
+        notes: &'a Collector,
+    ) -> Answers<'a> {
         Answers {
             runtime,
+            before,
             query,
             notes,
             heap: OnceCell::new(),
+            diff: OnceCell::new(),
             finalizers: OnceCell::new(),
             fragmentation: OnceCell::new(),
             generations: OnceCell::new(),
@@ -85,6 +96,14 @@ impl<'a> Answers<'a> {
 
     pub(in crate::analysis) fn heap(&self) -> Result<&Heap, Skip> {
         self.asked("objects are not inspected", &self.heap, || Ok(Answer::whole(self.runtime.heap()?)))
+    }
+
+    /// What changed since the earlier dump; without the graph, what holds the growth only where that is cheap.
+    pub(in crate::analysis) fn diff(&self) -> Result<&DiffReport, Skip> {
+        let before = self.before.ok_or_else(|| Skip("needs an earlier dump (--since)".into()))?;
+        let heap = self.heap()?;
+        let query = DiffQuery { top: CHANGES, holders: self.query.graph, ..DiffQuery::default() };
+        self.asked("changes are not inspected", &self.diff, || diff(&[before, heap], &query))
     }
 
     pub(in crate::analysis) fn finalizers(&self) -> Result<&FinalizersReport, Skip> {
@@ -159,6 +178,9 @@ impl<'a> Answers<'a> {
         self.inspect()?.inspections.iter().find(|i| i.id == id).ok_or_else(|| Skip(format!("{id} was not inspected")))
     }
 }
+
+/// Most types that changed since an earlier dump: those of a page.
+const CHANGES: usize = 100;
 
 /// Most rows of an inspection that become findings.
 const ROWS: usize = 10;

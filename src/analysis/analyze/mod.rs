@@ -11,6 +11,7 @@ mod deadlocks;
 mod events;
 mod finalizer;
 mod fragmentation;
+mod growth;
 mod handles;
 mod line;
 mod load_contexts;
@@ -29,7 +30,7 @@ use std::cmp::Reverse;
 
 use crate::base::Answer;
 use crate::model::{AnalyzeReport, Problem, ProblemId, SkippedProblem};
-use crate::session::{Error, Runtime};
+use crate::session::{Error, GraphSource, Runtime};
 pub(super) use answers::{Answers, Skip};
 pub(crate) use line::command_line;
 
@@ -38,6 +39,10 @@ pub(crate) use line::command_line;
 pub struct Thresholds {
     /// Fewest bytes that are free, wasted or retained: less is no trouble, whatever its share.
     pub bytes: u64,
+    /// Fewest bytes that a container retains more than in an earlier dump.
+    pub gain: u64,
+    /// Smallest share (0 to 1) of the bytes of that dump's heap that these are.
+    pub growth: f64,
     /// Smallest share (0 to 1) of the reachable bytes that a suspect retains.
     pub share: f64,
     /// Smallest share (0 to 1) of the allocated bytes that are wasted: equal strings, sparse arrays and the like.
@@ -60,6 +65,7 @@ impl Default for Thresholds {
     /// Rules of thumb:
     ///
     /// * 1 MiB: a .NET process starts with more than that; saving less changes nothing.
+    /// * 64 KiB and a twentieth of the heap more than before: a process that idles gains less, by what is loaded and cached late.
     /// * A fifth of the reachable bytes: Eclipse MAT's default for leak suspects.
     /// * A tenth of the heap: waste below that is in the noise of a heap's ups and downs.
     /// * A quarter free: the GC leaves less behind unless something keeps it from compacting, or garbage was just swept.
@@ -71,6 +77,8 @@ impl Default for Thresholds {
     fn default() -> Thresholds {
         Thresholds {
             bytes: 1 << 20,
+            gain: 64 << 10,
+            growth: 0.05,
             share: 0.2,
             waste: 0.1,
             free: 0.25,
@@ -103,13 +111,14 @@ impl Default for AnalyzeQuery {
     }
 }
 
-/// What is wrong with the process. What cannot be told is listed with the reason; the answer is partial then.
+/// What is wrong with the process, and what grew since `before`, an earlier dump of it. What cannot be told is listed with the reason;
+/// the answer is partial then.
 ///
 /// # Errors
 /// Never fails today; the signature leaves room.
-pub fn analyze(runtime: &Runtime, query: &AnalyzeQuery) -> Result<Answer<AnalyzeReport>, Error> {
+pub fn analyze(runtime: &Runtime, before: Option<&dyn GraphSource>, query: &AnalyzeQuery) -> Result<Answer<AnalyzeReport>, Error> {
     let notes = runtime.begin();
-    let answers = Answers::new(runtime, query, &notes);
+    let answers = Answers::new(runtime, before, query, &notes);
     let report = findings(&answers);
     drop(answers);
     Ok(notes.finish(report))
@@ -119,7 +128,8 @@ pub fn analyze(runtime: &Runtime, query: &AnalyzeQuery) -> Result<Answer<Analyze
 pub(super) fn findings(answers: &Answers<'_>) -> AnalyzeReport {
     let query = answers.query;
     let mut report = AnalyzeReport { findings: Vec::new(), inspected: Vec::new(), skipped: Vec::new() };
-    for id in ProblemId::ALL.into_iter().filter(|id| query.only.is_empty() || query.only.contains(id)) {
+    let usual = |id: ProblemId| query.only.is_empty() && (id != ProblemId::Growth || answers.before.is_some());
+    for id in ProblemId::ALL.into_iter().filter(|id| usual(*id) || query.only.contains(id)) {
         match find(id, answers) {
             Ok(found) => {
                 report.findings.extend(found);
@@ -128,7 +138,11 @@ pub(super) fn findings(answers: &Answers<'_>) -> AnalyzeReport {
             Err(Skip(reason)) => report.skipped.push(SkippedProblem { id, reason }),
         }
     }
-    report.findings.sort_by_key(|f| (f.severity, rank(f.id), Reverse(f.bytes), f.id, Reverse(f.count), f.object));
+    report.findings.sort_by_key(|f| {
+        // What grew stands as `diff` tells it: what gathers objects of the program's own types first.
+        let numbers = (f.id != ProblemId::Growth).then_some((Reverse(f.bytes), f.id, Reverse(f.count), f.object));
+        (f.severity, rank(f.id), numbers)
+    });
     report
 }
 
@@ -143,6 +157,7 @@ fn find(id: ProblemId, answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         ProblemId::StuckFinalizer => finalizer::find(answers),
         ProblemId::PoolStarvation => starvation::find(answers),
         ProblemId::LockQueue => lock_queues::find(answers),
+        ProblemId::Growth => growth::find(answers),
         ProblemId::Fragmentation => fragmentation::find(answers),
         ProblemId::Suspects => suspects::find(answers),
         ProblemId::EventLeaks => events::find(answers),

@@ -14,7 +14,7 @@ use crate::model::{
 fn found(id: ProblemId, fill: impl Fn(&Answers<'_>)) -> Vec<Problem> {
     let dump = crate::open("dumps/net10-wks-basics-heap.dmp.zst").unwrap();
     let (runtime, query, notes) = (dump.runtime().unwrap(), AnalyzeQuery::default(), Collector::new());
-    let answers = Answers::new(&runtime, &query, &notes);
+    let answers = Answers::new(&runtime, None, &query, &notes);
     fill(&answers);
     let found = find(id, &answers).unwrap();
     drop(answers);

@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::super::args::{DumpArg, size};
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::exit::Exit;
+use super::super::exit::{Exit, UsageError};
 use crate::analysis::{self, AnalyzeQuery, Thresholds};
 use crate::base::Answer;
 use crate::model::{AnalyzeReport, Problem, ProblemId, ProblemSeverity};
@@ -17,6 +17,10 @@ use crate::model::{AnalyzeReport, Problem, ProblemId, ProblemSeverity};
 /// thresholds hold together with relative ones: what is small is no trouble, whatever its share.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Analyze {
+    /// An earlier dump of the process, or a .gcdump file: what holds more since then is a finding.
+    #[arg(long, value_name = "BEFORE")]
+    since: Option<PathBuf>,
+
     /// Only look for this (repeatable).
     #[arg(long, value_enum, ignore_case = true, value_name = "ID")]
     only: Vec<ProblemId>,
@@ -33,6 +37,14 @@ pub(in crate::cli) struct Analyze {
     /// Fewest bytes that are retained, wasted or free (suffixes K, M, G).
     #[arg(long, value_name = "BYTES", value_parser = size, default_value = "1M")]
     min_bytes: u64,
+
+    /// Fewest bytes that something holds more than in the earlier dump (suffixes K, M, G).
+    #[arg(long, value_name = "BYTES", value_parser = size, default_value = "64K")]
+    min_gain: u64,
+
+    /// Smallest share of the earlier dump's heap that these are.
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
+    min_growth: f64,
 
     /// Smallest share of the reachable bytes that a suspect retains.
     #[arg(long, value_name = "PERCENT", default_value_t = 20.0)]
@@ -98,6 +110,7 @@ impl Command for Analyze {
     const GROUP: Group = Group::Dump;
     const EXAMPLES: &'static [Example] = &[
         example("analyze DUMP", "what is wrong, most important first"),
+        example("analyze DUMP --since BEFORE", "also what holds more than in an earlier dump"),
         example("analyze --no-graph --only deadlock --only lock-queue DUMP", "some findings"),
         example("analyze --fail-on critical --fail-on suspects DUMP", "a check for CI: exit code 1 on such findings"),
     ];
@@ -107,9 +120,19 @@ impl Command for Analyze {
         Ok(self.dump.path())
     }
 
+    fn further(&self) -> &[PathBuf] {
+        self.since.as_slice()
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<AnalyzeReport>> {
+        let of_growth = |on: &FailOn| matches!(on, FailOn::Id(ProblemId::Growth));
+        if self.since.is_none() && (self.only.contains(&ProblemId::Growth) || self.fail_on.iter().any(of_growth)) {
+            return Err(UsageError("growth takes an earlier dump: --since BEFORE".into()).into());
+        }
         let thresholds = Thresholds {
             bytes: self.min_bytes,
+            gain: self.min_gain,
+            growth: self.min_growth / 100.0,
             share: self.min_share / 100.0,
             waste: self.min_waste / 100.0,
             free: self.min_free / 100.0,
@@ -120,7 +143,8 @@ impl Command for Analyze {
             handles: self.min_handles,
         };
         let query = AnalyzeQuery { only: self.only.clone(), graph: !self.no_graph, thresholds, options: at.config.repeated() };
-        Ok(analysis::analyze(&at.runtime()?, &query)?)
+        let before = self.since.as_ref().map(|_| at.source_at(1)).transpose()?;
+        Ok(analysis::analyze(&at.runtime()?, before.as_deref(), &query)?)
     }
 
     fn exit(&self, report: &AnalyzeReport, exit: Exit) -> Exit {
