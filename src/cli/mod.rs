@@ -23,6 +23,7 @@ mod words;
 mod write;
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -131,6 +132,15 @@ pub fn run(args: impl IntoIterator<Item = OsString>, mut streams: Streams<'_>) -
 /// Idle threads look for work at each other, which a thousand of them do for seconds.
 const THREADS_PER_PROCESSOR: usize = 4;
 
+thread_local! {
+    /// What tells options from addresses and dumps. Kept, like the parser: to build either takes longer than a command on a small dump,
+    /// which counts for shells, assistants and tests.
+    static WORDS: clap::Command = command_line();
+
+    /// What parses command lines. Parsing adds to it.
+    static PARSER: RefCell<clap::Command> = RefCell::new(command_line());
+}
+
 /// A parsed command line.
 #[derive(Clone, Debug)]
 pub struct Cli {
@@ -147,11 +157,11 @@ impl Cli {
     }
 
     fn of(args: &[OsString]) -> Result<Cli, clap::Error> {
-        Cli::with(command_line(), args)
+        PARSER.with_borrow_mut(|root| Cli::with(root, args))
     }
 
-    fn with(root: clap::Command, args: &[OsString]) -> Result<Cli, clap::Error> {
-        let matches = root.try_get_matches_from(args)?;
+    fn with(root: &mut clap::Command, args: &[OsString]) -> Result<Cli, clap::Error> {
+        let matches = root.try_get_matches_from_mut(args)?;
         let config = Config::from_arg_matches(&matches)?;
         let unknown = || clap::Error::new(clap::error::ErrorKind::InvalidSubcommand);
         let (name, own) = matches.subcommand().ok_or_else(unknown)?;
@@ -184,8 +194,7 @@ impl Cli {
 /// The exit code, if the command line is invalid or asks for help.
 pub fn parse(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>) -> Result<Cli, Exit> {
     let args: Vec<OsString> = args.into_iter().collect();
-    let root = command_line();
-    let args = match words::ordered(args, &root) {
+    let args = match WORDS.with(|root| words::ordered(args, root)) {
         Ok(Ordered::Line(args)) => args,
         Ok(Ordered::Help(topic)) => {
             let _ = streams.out.write_all(help::text(topic).as_bytes()).and_then(|()| streams.out.flush());
@@ -194,7 +203,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>
         Err(e) => return Err(fail(&e.into(), streams)),
     };
     let plain = args.iter().all(|arg| arg.to_str().is_some_and(|text| matches!(crate::output::sanitize(text), Cow::Borrowed(_))));
-    Cli::with(root, &args).map_err(|e| usage(&e, plain, streams))
+    Cli::of(&args).map_err(|e| usage(&e, plain, streams))
 }
 
 /// Runs a parsed command line, like [`run`].

@@ -9,6 +9,7 @@ use gcdump::internals::dump::{self, OpenOptions};
 use serde_json::Value;
 
 use crate::common::{self, commands};
+use crate::corpus;
 use crate::support::{Shape, Spec, Target};
 
 /// xorshift64*: the same numbers on every machine.
@@ -66,6 +67,9 @@ pub const MORE: &[&[&str]] = &[
 /// Cases until the command lines change, so that each base is used with each.
 pub const ROUND: usize = 16;
 
+/// Commands that ask most of the others, and so take most of the time: each case runs one of them, in turn.
+pub const COMPOSED: [&str; 6] = ["report", "trim", "analyze", "fleet", "export", "track"];
+
 /// The command lines of each command. Each case runs one per command, in turn.
 pub static COMMANDS: LazyLock<Vec<Vec<Vec<String>>>> = LazyLock::new(|| {
     let all = commands::forms(MORE);
@@ -101,8 +105,8 @@ pub struct Base {
     any: Vec<u64>,
 }
 
-/// Addresses to ask for.
-const POOL: usize = 16;
+/// Addresses to ask for: to parse a command line takes longer than most commands on a small dump.
+const POOL: usize = 4;
 
 /// Some of `list`, from all parts of it. One in four is made an interior address.
 fn pool(list: &[u64]) -> Vec<u64> {
@@ -256,14 +260,16 @@ pub static SYNTHETIC: LazyLock<Vec<Base>> = LazyLock::new(|| {
     out
 });
 
-/// The dump in the repository, and some of the shared ones if available.
+/// Some dumps of the corpus, of both containers, with and without a descriptor, with locks, and of NativeAOT. They are trimmed, so that what is changed in them
+/// is read.
 pub static REAL: LazyLock<Vec<Base>> = LazyLock::new(|| {
-    let shape = Shape { ptr: 8, big: false };
-    let own = zstd::decode_all(std::fs::File::open(common::own_dump()).unwrap()).unwrap();
-    let mut out = vec![Base::new("net10-wks-basics-heap", own, shape)];
-    for name in ["win-net10-wks-basics-mini", "win-net10-wks-crash-heap"] {
-        if let Ok(bytes) = std::fs::read(common::unpacked().join(format!("{name}.dmp"))) {
-            out.push(Base::new(name, bytes, shape));
+    let wanted = ["net10-wks-basics-heap", "win-net10-wks-basics-mini", "net8-wks-deadlock-heap", "aot9-"];
+    let mut out = Vec::new();
+    for path in corpus::dumps() {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if wanted.iter().any(|start| name.starts_with(start)) {
+            let bytes = zstd::decode_all(std::fs::File::open(&path).unwrap()).unwrap();
+            out.push(Base::new(name, bytes, Shape { ptr: 8, big: false }));
         }
     }
     out
