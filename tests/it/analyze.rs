@@ -100,6 +100,21 @@ fn the_trouble_of_every_shared_dump_comes_first() {
     }
 }
 
+#[test]
+fn what_grew_between_shared_dumps_comes_first() {
+    let (dumps, _) = every_dump(|row| row["name"].as_str().unwrap().ends_with(".after"));
+    let found = each(&dumps, |d| {
+        let before = common::unpacked().join(format!("{}.before.dmp", d.name.trim_end_matches(".after")));
+        ask(&d.path, &["analyze", "--since", before.to_str().unwrap()])
+    });
+    for (dump, (exit, answer)) in dumps.iter().zip(&found) {
+        let first = &findings(answer)[0];
+        let (kind, count) = if dump.scenario == "leak" { ("Lab.Leaky", 250) } else { ("System.Byte[]", 1050) };
+        assert_eq!(*exit, Exit::Ok, "{}", dump.name);
+        assert_eq!((text(first, "id"), text(first, "type"), &first["count"]), ("growth", kind, &json!(count)), "{}: {first}", dump.name);
+    }
+}
+
 /// Pairs of dumps of one program. A leak of 250 KB is told by two dumps: in one, a list that size looks like any other.
 #[test]
 fn what_grew_since_an_earlier_dump_is_a_finding() {
