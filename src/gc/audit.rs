@@ -62,7 +62,7 @@ struct Known {
 impl Gc {
     /// Every segment list. Adds no notes.
     pub fn segment_lists(&self) -> Vec<SegmentList> {
-        let soh = self.facts().max_generation.unwrap_or(2).min(self.facts().total_generations);
+        let soh = self.facts().oldest();
         // The segments build links all small-object segments into the list of generation 2.
         let first = if self.facts().regions { 0 } else { soh };
         let mut places = Vec::new();

@@ -37,7 +37,15 @@ pub struct Facts {
     pub highest: Option<Addr>,
 }
 
+/// Oldest generation of the small object heap in every release.
+const OLDEST: u64 = 2;
+
 impl Facts {
+    /// Oldest generation of the small object heap: the usual one if the GC does not tell. At most the number of generations.
+    pub(super) fn oldest(&self) -> u64 {
+        self.max_generation.unwrap_or(OLDEST).min(self.total_generations)
+    }
+
     pub(super) fn read(memory: &Memory, d: &Descriptor, notes: &Collector, limits: &Limits) -> Result<Facts, ContractError> {
         // The runtime joins with ", " and may leave a trailing comma: drop empty items.
         let text = d.text("GCIdentifiers")?;
@@ -58,13 +66,17 @@ impl Facts {
         let reported = through("NumHeaps").filter(|_| server).and_then(|a| memory.i32(a).ok());
         let heap_count = if server { reported.and_then(|n| u64::try_from(n).ok()) } else { Some(1) };
         let structures_valid = through("StructureInvalidCount").and_then(|a| memory.i32(a).ok()).map(|n| n == 0);
+        let max_generation = through("MaxGeneration").and_then(|a| Some((a, memory.u32(a).ok().map(u64::from)?)));
+        if let Some((at, n)) = max_generation.filter(|(_, n)| *n >= total) {
+            notes.add(NoteKind::Invalid, at, format!("the GC's oldest generation is {n}, of {total} in all; assuming {OLDEST}"));
+        }
         let mut facts = Facts {
             server,
             regions,
             background,
             heaps: vec![HeapId { index: 0, address: None }],
             heap_count,
-            max_generation: through("MaxGeneration").and_then(|a| memory.u32(a).ok()).map(u64::from),
+            max_generation: max_generation.map(|(_, n)| n).filter(|n| *n < total),
             total_generations: total,
             structures_valid,
             // Published only by builds with background collection.

@@ -114,7 +114,7 @@ impl Reading<'_> {
 
     /// The segment lists of a heap that are not empty.
     fn lists(&self, heap: HeapId) -> Vec<List> {
-        let soh = self.facts.max_generation.unwrap_or(2).min(self.facts.total_generations);
+        let soh = self.facts.oldest();
         let mut out = Vec::new();
         for generation in 0..self.facts.total_generations {
             // The segments build links all small-object segments into the list of generation 2. The lists of 0 and 1 start

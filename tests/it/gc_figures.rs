@@ -1,11 +1,12 @@
 //! What the GC counts and records, and what it does not: allocation totals, collections, failed allocations, segments.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use gcdump::cli::Exit;
 use serde_json::Value;
 
-use crate::common::{ask, number, own_unpacked, run};
+use crate::common::{Stopwatch, ask, number, own_unpacked, run};
 use crate::verify::patient::{Patient, list};
 
 fn corpus(name: &str) -> PathBuf {
@@ -227,5 +228,23 @@ fn a_list_that_runs_into_another_is_said() {
         let (exit, answer) = ask(&patient.path, &["segments"]);
         assert_eq!(exit, Exit::Partial);
         assert_eq!(list(&answer["data"], "segments").len(), list(&data, "segments").len());
+    });
+}
+
+/// The campaign of mutations found it: `info` compared the counts of four billion generations at each word of the GC's variables.
+#[test]
+fn a_gc_of_four_billion_generations_is_told_at_once() {
+    let patient = Patient::new(&unpacked("net11shape-wks-basics-full"));
+    let globals = patient.ask(&["contracts"]).1;
+    let at = number(&list(&globals, "globals").iter().find(|g| g["name"] == "MaxGeneration").unwrap()["address"]);
+    let intact = patient.ask(&["heap"]).1;
+    patient.with(&[patient.put32(at, u32::MAX.into())], || {
+        let started = Stopwatch::start();
+        let (exit, info) = ask(&patient.path, &["info"]);
+        assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+        let told =
+            list(&info, "warnings").iter().any(|w| w["kind"] == "invalid" && w["address"].is_string() && number(&w["address"]) == at);
+        assert!(exit == Exit::Partial && told && info["data"]["gc"]["max_generation"].is_null(), "{exit:?} {}", info["warnings"]);
+        assert_eq!(patient.ask(&["heap"]).1["heaps"], intact["heaps"]);
     });
 }

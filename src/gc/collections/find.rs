@@ -69,7 +69,7 @@ pub(super) struct Search<'g> {
 impl<'g> Search<'g> {
     /// Index of the oldest small-object generation.
     pub(super) fn oldest(&self) -> u64 {
-        self.gc.facts.max_generation.unwrap_or(2)
+        self.gc.facts.oldest()
     }
 
     /// `len` bytes at `at`, which may turn out to be something else: only [`Search::keep`] says that they were needed.
@@ -156,8 +156,8 @@ impl<'g> Search<'g> {
             |g: u64| of(g, self.layouts.dynamic.static_data) == g.checked_mul(self.layouts.static_size).and_then(|n| first.checked_add(n));
         // A collection of a generation is one of every younger generation.
         let count = |g| of(g, self.layouts.dynamic.collection_count);
-        let ordered = (0..self.oldest()).all(|g| count(g) >= count(g.saturating_add(1)));
-        first != 0 && generations.clone().all(linked) && ordered && generations.count() > 1
+        let ordered = |g: u64| count(g).zip(count(g.saturating_add(1))).is_some_and(|(younger, older)| younger >= older);
+        first != 0 && generations.clone().all(linked) && (0..self.oldest()).all(ordered) && generations.count() > 1
     }
 }
 
