@@ -83,6 +83,12 @@ pub(super) fn with_open(entry: &Entry, mut args: Vec<OsString>) -> Vec<OsString>
     args
 }
 
+/// Whether a command line leaves out the dump that its command is about.
+pub(super) fn leaves_out_dump(entry: &Entry, matches: &ArgMatches) -> bool {
+    let given = |arg: &Arg| matches.value_source(arg.get_id().as_str()).is_some();
+    entry.command().get_positionals().any(|arg| value_name(arg) == "DUMP" && !given(arg))
+}
+
 /// The object that a command line asks about: an address in its place, or after `--object`.
 pub(super) fn object(entry: &Entry, matches: &ArgMatches) -> Option<Addr> {
     let command = entry.command();

@@ -267,7 +267,11 @@ impl Session<'_> {
             return Err(UsageError("--threads is an option of the shell itself".into()).into());
         }
         cli.config = cli.config.clone().over(self.config, given);
-        let named = (cli.command.dumps)(&cli.matches)?;
+        let mut named = (cli.command.dumps)(&cli.matches)?;
+        // Those that remain are compared with it.
+        if !named.is_empty() && commands::leaves_out_dump(entry, &cli.matches) {
+            named.insert(0, self.opening.path.clone());
+        }
         let wanted = self.wanted(&cli, named)?;
         Ok((Job { cli, args, skipped: words.skipped, continues: words.continues }, wanted))
     }
