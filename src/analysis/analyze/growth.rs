@@ -7,6 +7,7 @@
 
 use super::answers::{Answers, Skip};
 use super::line::percent;
+use crate::base::growth;
 use crate::model::{GrowingHolder, Problem, ProblemId, ProblemSeverity};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
@@ -16,8 +17,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let thresholds = answers.thresholds();
     let found = holders.iter().filter_map(|holder| {
         let gained = u64::try_from(holder.change).ok().filter(|gained| *gained >= thresholds.gain)?;
-        #[expect(clippy::cast_precision_loss, reason = "a share for people")]
-        let share = bytes_before.filter(|n| *n > 0).map(|n| gained as f64 / n as f64);
+        let share = bytes_before.and_then(|bytes| growth(bytes, bytes.saturating_add(gained)));
         share.is_none_or(|share| share >= thresholds.growth).then(|| finding(answers, holder, gained, share))
     });
     Ok(found.collect())
@@ -28,13 +28,12 @@ fn finding(answers: &Answers<'_>, holder: &GrowingHolder, gained: u64, share: Op
     let title = format!("{}{share_text}", holder.text);
     let container = holder.path.last();
     let object = container.and_then(|step| step.address);
+    let before = || answers.before.map(|before| before.facts().path.display().to_string()).unwrap_or_default();
     let command = match object {
-        Some(object) => answers.finding(ProblemId::Growth, ProblemSeverity::Warning, title, &["retained", "--object", &object.to_string()]),
-        None => {
-            let before = answers.before.map(|before| before.facts().path.display().to_string()).unwrap_or_default();
-            answers.finding(ProblemId::Growth, ProblemSeverity::Warning, title, &["diff", &before])
-        }
+        Some(object) => vec!["retained".into(), "--object".into(), object.to_string()],
+        None => vec!["diff".into(), before()],
     };
+    let command: Vec<&str> = command.iter().map(String::as_str).collect();
     let element = holder.element.as_deref();
     let added = holder.gained.iter().find(|g| element.is_none_or(|element| g.type_name == element));
     Problem {
@@ -43,6 +42,6 @@ fn finding(answers: &Answers<'_>, holder: &GrowingHolder, gained: u64, share: Op
         share,
         object,
         type_name: element.map(Into::into).or_else(|| container.map(|step| step.type_name.clone())),
-        ..command
+        ..answers.finding(ProblemId::Growth, ProblemSeverity::Warning, title, &command)
     }
 }
