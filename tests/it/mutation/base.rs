@@ -260,8 +260,8 @@ pub static SYNTHETIC: LazyLock<Vec<Base>> = LazyLock::new(|| {
     out
 });
 
-/// Some dumps of the corpus, of both containers, with and without a descriptor, with locks, and of NativeAOT. They are trimmed, so that what is changed in them
-/// is read.
+/// Some dumps of the corpus, of both containers, with and without a descriptor, with locks, and of NativeAOT. They are trimmed, so
+/// that what is changed in them is read.
 pub static REAL: LazyLock<Vec<Base>> = LazyLock::new(|| {
     let wanted = ["net10-wks-basics-heap", "win-net10-wks-basics-mini", "net8-wks-deadlock-heap", "aot9-"];
     let mut out = Vec::new();
