@@ -93,21 +93,32 @@ impl Hasher for Keyed {
 
 #[cfg(test)]
 mod tests {
+    use std::hash::{BuildHasherDefault, DefaultHasher};
+
     use super::*;
+
+    /// Whether `key` of the first 65,536 numbers fills every bucket and every tag, none twice as much as the average.
+    fn spreads(keyed: Keyed, key: fn(u64) -> u64) -> bool {
+        let (mut low, mut high) = ([0u32; 256], [0u32; 128]);
+        for hash in (0..1u64 << 16).map(|i| keyed.hash_one(key(i))) {
+            low[usize::try_from(hash & 0xff).unwrap()] += 1;
+            high[usize::try_from(hash >> 57).unwrap()] += 1;
+        }
+        low.iter().all(|n| (128..512).contains(n)) && high.iter().all(|n| (256..1024).contains(n))
+    }
 
     #[test]
     fn keys_spread_over_the_buckets_and_the_tags() {
-        let keyed = Keyed::default();
+        let draw = BuildHasherDefault::<DefaultHasher>::default();
+        let drawn = |n: u64| Keyed { hash: draw.hash_one(2 * n), factor: draw.hash_one(2 * n + 1) | 1 };
         // Addresses, and what a multiplication by a known constant would leave in one bucket.
         let keys: [fn(u64) -> u64; 3] =
             [|i| 0x7f00_0000_0000 + 8 * i, |i| i << 43, |i| (7 << 31 | i << 3).wrapping_mul(0x9e37_79b9_7f4a_7c15)];
-        for key in keys {
-            let (mut low, mut high) = ([0u32; 256], [0u32; 128]);
-            for hash in (0..1u64 << 16).map(|i| keyed.hash_one(key(i))) {
-                low[usize::try_from(hash & 0xff).unwrap()] += 1;
-                high[usize::try_from(hash >> 57).unwrap()] += 1;
-            }
-            assert!(low.iter().all(|n| (128..512).contains(n)) && high.iter().all(|n| (256..1024).contains(n)), "{low:?} {high:?}");
+        for (number, key) in keys.into_iter().enumerate() {
+            // What one key adds to the hash of the one before may come close to a whole round of the buckets: measured, in 44 of 2,000
+            // draws for addresses. Numbers drawn anew would fail this test as often.
+            let spread = (0..64).filter(|n| spreads(drawn(*n), key)).count();
+            assert!(spread >= 62, "key {number}: {spread} of 64");
         }
     }
 
