@@ -145,6 +145,11 @@ fn what_grew_since_an_earlier_dump_is_a_finding() {
     let ran = run(&["analyze", "--json", "--since", after, before]);
     assert_eq!((ran.exit, ids(&serde_json::from_str(&ran.out).unwrap())), (Exit::Ok, vec![]));
 
+    // Where the graph is not wanted, it is not built for this either: both heaps are small.
+    let (exit, quick) = ask(Path::new(after), &["analyze", "--no-graph", "--only", "growth", "--since", before]);
+    let skipped = &quick["data"]["skipped"][0];
+    assert!(exit == Exit::Ok && skipped["id"] == "growth" && text(skipped, "reason").contains("--no-graph"), "{quick}");
+
     // Without an earlier dump it is not looked for, and told where it is asked for.
     let (exit, alone) = ask(Path::new(after), &["analyze"]);
     assert!(exit == Exit::Ok && alone["data"]["inspected"].as_array().unwrap().iter().all(|id| id != "growth"));

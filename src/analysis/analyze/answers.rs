@@ -141,11 +141,14 @@ impl<'a> Answers<'a> {
         self.asked("the thread pool is not inspected", &self.pool, || pool_with(heap, waits))
     }
 
+    /// Refuses what takes the graph where it is not to be built.
+    pub(super) fn needs_graph(&self) -> Result<(), Skip> {
+        if self.query.graph { Ok(()) } else { Err(Skip("needs the graph of the heap (--no-graph)".into())) }
+    }
+
     /// Suspects, and how much is reachable.
     pub(in crate::analysis) fn retained(&self) -> Result<&RetainedReport, Skip> {
-        if !self.query.graph {
-            return Err(Skip("needs the graph of the heap (--no-graph)".into()));
-        }
+        self.needs_graph()?;
         let heap = self.heap()?;
         let view = RetainedView::Suspects(self.thresholds().share);
         self.asked("suspects are not inspected", &self.retained, || retained(heap, &RetainedQuery { view, ..RetainedQuery::default() }))

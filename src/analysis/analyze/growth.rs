@@ -11,8 +11,9 @@ use crate::base::growth;
 use crate::model::{GrowingHolder, Problem, ProblemId, ProblemSeverity};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
+    answers.needs_graph()?;
     let diff = answers.diff()?;
-    let holders = diff.holders.as_deref().ok_or_else(|| Skip("needs the graph of the heap (--no-graph)".into()))?;
+    let holders = diff.holders.as_deref().unwrap_or_default();
     let bytes_before = diff.summary.iter().find(|m| m.name == "bytes").and_then(|m| m.before);
     let thresholds = answers.thresholds();
     let found = holders.iter().filter_map(|holder| {
