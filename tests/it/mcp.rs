@@ -390,8 +390,12 @@ fn only_dumps_below_the_roots_are_read() {
     {
         let why = talk.refusal("heap", json!({ "dump": outside }));
         assert!(why.contains("outside of what this server may read"), "{outside}: {why}");
-        let why = talk.refusal("diff", json!({ "before": "a.dmp", "after": [outside] }));
-        assert!(why.contains("outside of what this server may read"), "{outside}: {why}");
+        for (tool, pair) in
+            [("diff", json!({ "before": "a.dmp", "after": [outside] })), ("analyze", json!({ "dump": "a.dmp", "since": outside }))]
+        {
+            let why = talk.refusal(tool, pair);
+            assert!(why.contains("outside of what this server may read"), "{outside}: {why}");
+        }
     }
     // A file elsewhere is refused in the same words, whether there is one or not.
     let [there, absent] = ["/etc/passwd", "/etc/passwd-no-such"].map(|p| talk.refusal("heap", json!({ "dump": p })).replace(p, ""));
@@ -519,7 +523,7 @@ fn said(dump: &Path, more: &[&str], objects: &[String]) -> String {
     let mut talk = Talk::start(&[more, &[dump.to_str().unwrap()]].concat());
     talk.greet("2025-06-18");
     let tools = talk.tools();
-    let mut calls: Vec<(String, Value)> = examples(&tools).into_iter().filter(|(name, _)| name != "diff").collect();
+    let mut calls: Vec<(String, Value)> = examples(&tools).into_iter().filter(|(_, call)| !call.to_string().contains(".dmp")).collect();
     let add = [
         ("objects", json!({ "type": ["System.String"], "fields": ["_firstChar"], "count": 200 })),
         ("objects", json!({ "where": "type = System.String and size > 30", "count": 200 })),

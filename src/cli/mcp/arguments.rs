@@ -218,7 +218,7 @@ impl Arguments {
         let hinders = |option: &str| self.list.iter().any(|a| given(&a.name) && a.conflicts.iter().any(|c| c == option));
         line.rows.retain(|(option, _)| given(&written(option)) || !hinders(option));
         if self.takes_dump() {
-            line.dumps.push(dump);
+            line.dumps.insert(0, dump);
         }
         Ok(line)
     }
@@ -242,6 +242,11 @@ pub(super) fn put(object: &mut Value, name: &str, value: Value) {
 impl Argument {
     fn option(&self) -> OsString {
         format!("--{}", self.arg.get_long().unwrap_or_default()).into()
+    }
+
+    /// The option with a value, in one word: values may begin with '-'.
+    fn with(&self, value: &str) -> OsString {
+        format!("--{}={value}", self.arg.get_long().unwrap_or_default()).into()
     }
 
     fn is_dump(&self) -> bool {
@@ -312,6 +317,10 @@ impl Argument {
             if u64::try_from(words.len()).is_ok_and(|n| n > COMPARED) {
                 return Err(format!("at most {COMPARED} dumps"));
             }
+            // An option of a command about another dump; that one stands first.
+            if self.arg.get_long().is_some() {
+                line.options.extend(words.iter().map(|word| self.with(word)));
+            }
             // In the order of the command line, whatever that of the call is.
             let later = self.list;
             let at = if later { line.dumps.len() } else { 0 };
@@ -320,8 +329,7 @@ impl Argument {
         }
         for word in words {
             match self.arg.get_long() {
-                // One word: a value may begin with '-'.
-                Some(long) => line.options.push(format!("--{long}={word}").into()),
+                Some(_) => line.options.push(self.with(&word)),
                 None => line.positional.push(word.into()),
             }
         }
@@ -393,6 +401,8 @@ mod tests {
             ("stacks", "{}", "--merge -- [None]"),
             ("stacks", r#"{"merge":false,"thread":[1,"0x2"]}"#, "--thread=1 --thread=0x2 -- [None]"),
             ("diff", r#"{"after":["b","c"],"before":"a"}"#, "--top=20 -- [Some(\"a\"), Some(\"b\"), Some(\"c\")]"),
+            ("analyze", r#"{"since":"b","dump":"a"}"#, "--since=b -- [Some(\"a\"), Some(\"b\")]"),
+            ("analyze", r#"{"since":"-b"}"#, "--since=-b -- [None, Some(\"-b\")]"),
             ("retained", r#"{"threshold":2.5,"tree":true,"depth":null}"#, "--threshold=2.5 --tree --top=20 -- [None]"),
         ] {
             let wanted = format!("gcdump {tool} --format=json {wanted}").replace("--min-size=1K", "--min-size=1K --type=A --type=-B");

@@ -94,10 +94,10 @@ pub(super) const TOOLS: &[Tool] = &[
         name: "analyze",
         title: "What is wrong with the process",
         does: Does::Command("analyze"),
-        when: "The best second question.",
-        arguments: &["only", "no-graph", "min-bytes", "min-share"],
+        when: "The best second question; with since, also for what leaks.",
+        arguments: &["only", "since", "no-graph", "min-bytes", "min-share"],
         instead: "name some findings in only, or raise min_bytes",
-        examples: &["{}", r#"{"only":["deadlock","lock-queue"],"no_graph":true}"#],
+        examples: &["{}", r#"{"only":["deadlock","lock-queue"],"no_graph":true}"#, r#"{"dump":"after.dmp","since":"before.dmp"}"#],
         ..NONE
     },
     Tool {
