@@ -1,11 +1,12 @@
 //! The GC heap of one runtime: walker, object starts, roots and graph, each built on first use.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use super::{DominatorTree, Error, HeapGraph, Namer, Runtime, TypeFilter, TypePattern, note_walks};
 use crate::base::{Addr, Answer, Collector, IndexVec, Limits, Progress};
 use crate::contract::ContractError;
-use crate::gc::{Gc, Object, ObjectStarts, SegmentIndex, TypeIndex, Visitor, Walker};
+use crate::gc::{Gc, Object, ObjectStarts, ObjectType, Piece, SegmentIndex, TypeIndex, Visitor, Walker};
 use crate::memory::Memory;
 use crate::model::{Generation, SegmentModel, Stacks, Sum, WalkModel};
 
@@ -49,20 +50,63 @@ pub(crate) fn add_sums(to: &mut Sums, from: Sums) {
 pub(crate) struct TypeSums {
     /// Their number and bytes.
     pub(crate) sums: Sums,
+    /// Which segments hold objects of which types. Sorted.
+    places: Vec<(SegmentIndex, TypeIndex)>,
     /// The walk that counted them, by segment.
     pub(crate) walks: Vec<(SegmentIndex, WalkModel)>,
 }
 
-/// Counts objects.
+impl TypeSums {
+    /// The types of the objects in a segment.
+    pub(crate) fn types_in(&self, segment: SegmentIndex) -> impl Iterator<Item = TypeIndex> {
+        let first = self.places.partition_point(|(at, _)| *at < segment);
+        self.places.iter().skip(first).take_while(move |(at, _)| *at == segment).map(|(_, ty)| *ty)
+    }
+}
+
+/// Counts objects, and notes where those of each type are.
 #[derive(Default)]
-struct Counter(Sums);
+struct Counter {
+    /// With the segment where the last one was met.
+    types: IndexVec<TypeIndex, (Sum, Option<SegmentIndex>)>,
+    segment: SegmentIndex,
+    places: Vec<(SegmentIndex, TypeIndex)>,
+}
 
 impl Visitor for Counter {
+    fn piece(&mut self, piece: &Piece<'_>) -> bool {
+        self.segment = piece.index;
+        true
+    }
+
     #[inline]
     fn object(&mut self, object: &Object<'_>) {
-        if let Some(sum) = self.0.slot(object.ty.index) {
+        if let Some((sum, last)) = self.types.slot(object.ty.index) {
             sum.add(object.size);
+            if *last != Some(self.segment) {
+                *last = Some(self.segment);
+                self.places.push((self.segment, object.ty.index));
+            }
         }
+    }
+}
+
+/// Sees only some segments.
+struct Within<'w, V> {
+    segments: &'w BTreeSet<SegmentIndex>,
+    visitor: V,
+}
+
+impl<V: Visitor> Visitor for Within<'_, V> {
+    const WHOLE: bool = V::WHOLE;
+
+    fn piece(&mut self, piece: &Piece<'_>) -> bool {
+        self.segments.contains(&piece.index) && self.visitor.piece(piece)
+    }
+
+    #[inline]
+    fn object(&mut self, object: &Object<'_>) {
+        self.visitor.object(object);
     }
 }
 
@@ -175,10 +219,34 @@ impl Heap {
             let notes = Collector::new();
             let walked = self.walker().walk_once(self.progress(), Counter::default);
             note_walks(self.walker(), &walked.segments, &notes);
-            let mut sums = Sums::new();
-            walked.visitors.into_iter().for_each(|visitor| add_sums(&mut sums, visitor.0));
-            notes.finish(TypeSums { sums, walks: walked.segments })
+            let (mut sums, mut places) = (Sums::new(), Vec::new());
+            for visitor in walked.visitors {
+                add_sums(&mut sums, visitor.types.iter().map(|(sum, _)| *sum).collect());
+                places.extend(visitor.places);
+            }
+            places.sort_unstable();
+            places.dedup();
+            notes.finish(TypeSums { sums, places, walks: walked.segments })
         })
+    }
+
+    /// Which types that have objects `wanted` picks. Objects are [counted](Heap::type_sums) for it.
+    pub(crate) fn types_where(&self, notes: &Collector, wanted: impl Fn(&ObjectType) -> bool) -> IndexVec<TypeIndex, bool> {
+        let TypeSums { sums, .. } = notes.with(self.type_sums());
+        let types = self.walker().types().list();
+        types.iter().zip(sums).map(|(ty, sum)| sum.count > 0 && wanted(ty)).collect()
+    }
+
+    /// Walks the segments that hold objects of `wanted` types, which [`Heap::types_where`] picked; the visitors see their other objects
+    /// as well. What cannot be walked is in the notes of the count.
+    pub(crate) fn walk_where<V: Visitor>(&self, wanted: &IndexVec<TypeIndex, bool>, visitor: impl Fn() -> V + Sync) -> Vec<V> {
+        let places = self.type_sums().data.places.iter();
+        let segments: BTreeSet<SegmentIndex> = places.filter(|(_, ty)| wanted.get(*ty) == Some(&true)).map(|(at, _)| *at).collect();
+        if segments.is_empty() {
+            return Vec::new();
+        }
+        let walked = self.walker().walk_once(self.progress(), || Within { segments: &segments, visitor: visitor() });
+        walked.visitors.into_iter().map(|within| within.visitor).collect()
     }
 
     /// Size in bytes of the object at `address` with this method table; `None` if that is none, or an array whose length is not in the
