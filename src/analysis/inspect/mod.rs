@@ -16,7 +16,7 @@ use crate::model::{InspectReport, InspectionId, InspectionModel, InspectionRow};
 use crate::session::collections::Collections;
 use crate::session::{Error, Heap, Library, Namer};
 use collections::Counted;
-use sweep::{Swept, sweep};
+use sweep::{Needs, Swept, sweep};
 
 /// What to inspect.
 #[derive(Clone, Debug)]
@@ -158,7 +158,8 @@ pub fn inspect(heap: &Heap, query: &InspectQuery) -> Result<Answer<InspectReport
     let texts = || wanted(&InspectionId::EqualStrings).then(|| carried.run(|| equal_strings(heap, query.top)));
     let others = || {
         carried.run(|| {
-            let swept = sweep(heap, &library, &collections, &notes);
+            let needs = Needs::of(InspectionId::ALL.into_iter().filter(wanted));
+            let swept = sweep(heap, &library, &collections, needs, &notes);
             let counted = OnceCell::new();
             let inspector =
                 Inspector { heap, namer: &namer, library: &library, collections, swept, notes: &notes, top: query.top, counted };

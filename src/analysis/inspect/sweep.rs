@@ -6,8 +6,8 @@ use crate::base::{Addr, Collector, Count, IndexVec};
 use crate::clr::library::{Classifier, Kinds, library_types};
 use crate::clr::method_table::Category;
 use crate::clr::type_names::TypeNames;
-use crate::gc::{Object, Piece, SegmentIndex, TypeIndex, Visitor};
-use crate::model::{ContainerKind, Generation};
+use crate::gc::{Object, ObjectType, Piece, SegmentIndex, TypeIndex, Visitor};
+use crate::model::{ContainerKind, Generation, InspectionId};
 use crate::session::collections::Collections;
 use crate::session::{Heap, Library, note_walks};
 
@@ -81,6 +81,42 @@ impl Swept {
     }
 }
 
+/// What the inspections that are asked for look at.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Needs {
+    /// Contents of arrays of plain values.
+    plain: bool,
+    /// References in arrays.
+    references: bool,
+    boxes: bool,
+    inspected: bool,
+    collections: bool,
+    /// How many objects collectible types have.
+    collectible: bool,
+}
+
+impl Needs {
+    pub(super) fn of(ids: impl Iterator<Item = InspectionId>) -> Needs {
+        ids.fold(Needs::default(), |needs, id| match id {
+            InspectionId::EqualArrays | InspectionId::ZeroArrays | InspectionId::ZeroTails => Needs { plain: true, ..needs },
+            // Those of collections are told by them.
+            InspectionId::SparseArrays => Needs { references: true, collections: true, ..needs },
+            InspectionId::EmptyCollections | InspectionId::OversizedCollections => Needs { collections: true, ..needs },
+            InspectionId::BoxedValues => Needs { boxes: true, ..needs },
+            InspectionId::LoadContexts => Needs { inspected: true, collectible: true, ..needs },
+            InspectionId::EventLeaks | InspectionId::OpenHandles | InspectionId::UnobservedExceptions | InspectionId::Registrations => {
+                Needs { inspected: true, ..needs }
+            }
+            InspectionId::EqualStrings | InspectionId::Undisposed => needs,
+        })
+    }
+
+    /// Whether arrays and boxes are left out, which are everywhere.
+    fn few(self) -> bool {
+        !(self.plain || self.references || self.boxes)
+    }
+}
+
 /// What is done with the objects of a type.
 #[derive(Clone, Copy)]
 enum Use {
@@ -94,29 +130,38 @@ enum Use {
     Collection,
 }
 
-struct Sweeper<'s> {
+/// Decides what is done with the objects of a type.
+struct Uses<'s> {
     library: &'s Library,
-    classifier: &'s Classifier<Inspected>,
+    classifier: Classifier<Inspected>,
     collections: &'s Collections<'s>,
-    uses: IndexVec<TypeIndex, Option<Use>>,
-    segment: SegmentIndex,
-    found: Swept,
-    objects: Vec<(SegmentIndex, Addr, Kinds<Inspected>)>,
-    of_collections: Vec<(SegmentIndex, Addr, u64)>,
+    needs: Needs,
 }
 
-impl Sweeper<'_> {
-    /// Decides once per type.
-    fn used(&self, object: &Object<'_>) -> Use {
-        let mt = object.ty.method_table;
-        if object.ty.is_free || object.ty.is_string {
+impl Uses<'_> {
+    fn of(&self, ty: &ObjectType) -> Use {
+        let used = self.possible(ty);
+        let needed = match used {
+            Use::Nothing => false,
+            Use::Plain => self.needs.plain,
+            Use::References => self.needs.references,
+            Use::Box => self.needs.boxes,
+            Use::Inspected(_) => self.needs.inspected,
+            Use::Collection => self.needs.collections,
+        };
+        if needed { used } else { Use::Nothing }
+    }
+
+    fn possible(&self, ty: &ObjectType) -> Use {
+        let mt = ty.method_table;
+        if ty.is_free || ty.is_string {
             return Use::Nothing;
         }
-        if object.ty.is_array {
-            let tables = self.library.types().names().method_tables();
+        let tables = self.library.types().names().method_tables();
+        if ty.is_array {
             let element = tables.element_type(mt).ok().and_then(TypeNames::method_table_of).and_then(|e| tables.read(e).ok());
             return match element {
-                _ if object.ty.gc_desc.is_empty() => Use::Plain,
+                _ if ty.gc_desc.is_empty() => Use::Plain,
                 Some(element) if element.category != Category::ValueType => Use::References,
                 _ => Use::Nothing,
             };
@@ -125,7 +170,6 @@ impl Sweeper<'_> {
         if !kinds.is_empty() {
             return Use::Inspected(kinds);
         }
-        let tables = self.library.types().names().method_tables();
         if tables.read(mt).is_ok_and(|info| info.category == Category::ValueType) {
             return Use::Box;
         }
@@ -135,10 +179,26 @@ impl Sweeper<'_> {
         }
     }
 
+    /// Whether objects of the type are looked at at all.
+    fn any(&self, ty: &ObjectType) -> bool {
+        !matches!(self.of(ty), Use::Nothing) || self.needs.collectible && ty.is_collectible
+    }
+}
+
+struct Sweeper<'s> {
+    decide: &'s Uses<'s>,
+    uses: IndexVec<TypeIndex, Option<Use>>,
+    segment: SegmentIndex,
+    found: Swept,
+    objects: Vec<(SegmentIndex, Addr, Kinds<Inspected>)>,
+    of_collections: Vec<(SegmentIndex, Addr, u64)>,
+}
+
+impl Sweeper<'_> {
     fn plain(&mut self, object: &Object<'_>) {
         let Some(length) = object.length().filter(|n| *n > 0) else { return };
         let bytes = length.saturating_mul(object.ty.component_size);
-        let at = object.size.saturating_sub(bytes).saturating_sub(self.library.types().pointer_bytes());
+        let at = object.size.saturating_sub(bytes).saturating_sub(self.decide.library.types().pointer_bytes());
         let Some(content) = object.part(at, bytes) else { return };
         let array = |part| Array { object: object.address, method_table: object.ty.method_table, size: object.size, length, part };
         let used = content.iter().rposition(|b| *b != 0).map_or(0, |last| last.saturating_add(1));
@@ -181,14 +241,14 @@ impl Visitor for Sweeper<'_> {
         let used = match self.uses.get(object.ty.index) {
             Some(Some(used)) => *used,
             _ => {
-                let used = self.used(object);
+                let used = self.decide.of(object.ty);
                 if let Some(slot) = self.uses.slot(object.ty.index) {
                     *slot = Some(used);
                 }
                 used
             }
         };
-        if object.ty.is_collectible {
+        if object.ty.is_collectible && self.decide.needs.collectible {
             let of_type = self.found.collectible.entry(object.ty.method_table).or_insert((0, object.address));
             of_type.0.bump();
             of_type.1 = of_type.1.min(object.address);
@@ -209,23 +269,29 @@ impl Visitor for Sweeper<'_> {
     }
 }
 
-/// Walks the heap.
-pub(super) fn sweep(heap: &Heap, library: &Library, collections: &Collections<'_>, notes: &Collector) -> Swept {
-    let classifier = Classifier::bind(library.types());
+/// Walks the heap for what `needs` names.
+pub(super) fn sweep(heap: &Heap, library: &Library, collections: &Collections<'_>, needs: Needs, notes: &Collector) -> Swept {
+    let decide = Uses { library, classifier: Classifier::bind(library.types()), collections, needs };
     let visitor = || Sweeper {
-        library,
-        classifier: &classifier,
-        collections,
+        decide: &decide,
         uses: IndexVec::new(),
         segment: SegmentIndex::default(),
         found: Swept::default(),
         objects: Vec::new(),
         of_collections: Vec::new(),
     };
-    let walked = heap.walker().walk_once(heap.progress(), visitor);
-    note_walks(heap.walker(), &walked.segments, notes);
+    let sweepers = if needs == Needs::default() {
+        Vec::new()
+    } else if needs.few() {
+        let wanted = heap.types_where(notes, |ty| decide.any(ty));
+        heap.walk_where(&wanted, visitor)
+    } else {
+        let walked = heap.walker().walk_once(heap.progress(), visitor);
+        note_walks(heap.walker(), &walked.segments, notes);
+        walked.visitors
+    };
     let (mut out, mut objects, mut of_collections) = (Swept::default(), Vec::new(), Vec::new());
-    for sweeper in walked.visitors {
+    for sweeper in sweepers {
         for (key, same) in sweeper.found.same {
             let into = out.same.entry(key).or_insert(Same { count: 0, ..same });
             into.count.grow(same.count);
