@@ -6,8 +6,9 @@
 
 use super::Gc;
 use super::layouts::CardTableInfoLayout;
-use crate::base::{Addr, NoteKind, Notes};
-use crate::memory::Window;
+use crate::base::{Addr, AddrRange, NoteKind, Notes};
+use crate::memory::{Memory, Window};
+use crate::model::SegmentModel;
 
 /// Bits per word of the table.
 const WORD_BITS: u64 = 32;
@@ -41,6 +42,14 @@ impl Cards {
     pub fn is_set(&self, window: &mut Window<'_>, heap: u64, address: Addr) -> Option<bool> {
         let (word, bit) = self.place(heap, address)?;
         Some(window.u32(word)? >> bit & 1 != 0)
+    }
+
+    /// Records that the cards of the objects in `segment` are read.
+    pub(crate) fn touch(&self, memory: &Memory, segment: &SegmentModel) {
+        let word = |address| self.place(segment.heap, address).map(|(word, _)| word);
+        if let Some((first, last)) = word(segment.start).zip(word(segment.allocated)) {
+            memory.touch(AddrRange::new(first, last.plus(WORD_BYTES)));
+        }
     }
 }
 

@@ -5,8 +5,8 @@
 
 use super::Gc;
 use super::layouts::Place;
-use crate::base::Addr;
-use crate::memory::Window;
+use crate::base::{Addr, AddrRange};
+use crate::memory::{Memory, Window};
 use crate::model::{Generation, SegmentModel};
 
 /// `c_gc_state` of a sweeping background collection.
@@ -55,6 +55,15 @@ impl Sweep {
     /// objects may be live too: those allocated since.
     pub fn is_marked(&self, window: &mut Window<'_>, segment: &SegmentModel, address: Addr) -> Option<bool> {
         self.marked(window, self.heaps.iter().find(|h| h.heap == segment.heap)?, address)
+    }
+
+    /// Records that the marks of the objects in `segment` are read.
+    pub(crate) fn touch(&self, memory: &Memory, segment: &SegmentModel) {
+        let marks = self.heaps.iter().find(|h| h.heap == segment.heap).map(|h| h.marks);
+        let word = |address| mark_place(marks?, self.pitch, address).map(|(word, _)| word);
+        if let Some((first, last)) = word(segment.start).zip(word(segment.allocated)) {
+            memory.touch(AddrRange::new(first, last.plus(WORD_BYTES)));
+        }
     }
 
     fn marked(&self, window: &mut Window<'_>, heap: &HeapSweep, address: Addr) -> Option<bool> {

@@ -1,20 +1,18 @@
 //! Runs every reader the commands use, to record the memory they read.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
-
-use rustc_hash::FxHashMap;
 
 use crate::analysis::layout::layout;
 use crate::analysis::{
     AsyncQuery, ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, InspectQuery, LocksQuery, MemoryQuery,
-    ObjectQuery, RootsQuery, SegmentsQuery, StacksQuery, ThreadsQuery, VerifyQuery, app, chains, contracts, exceptions, finalizers,
-    handles, heap, info, inspect, locks, memory_map, object, oom, pool, requests, roots, segments, stacks, statics, threads, timers,
-    verify,
+    ObjectQuery, RootsQuery, SegmentsQuery, StacksQuery, ThreadsQuery, app, chains, contracts, exceptions, finalizers, handles, heap, info,
+    inspect, locks, memory_map, object, oom, pool, requests, roots, segments, stacks, statics, threads, timers, verify,
 };
-use crate::base::{Addr, Collector, Count};
+use crate::base::{Addr, Collector, IndexVec};
 use crate::clr::header::Headers;
 use crate::clr::values::{ValueLimits, Values};
-use crate::gc::TypeIndex;
+use crate::gc::{ObjectType, TypeIndex};
 use crate::model::InspectionId;
 use crate::session::roots::RootOptions;
 use crate::session::{Dump, Heap, Library, Runtime, SourceLines, StaticsQuery, Texts, loaded_types};
@@ -26,13 +24,15 @@ const OBJECTS_OF_A_TYPE: u32 = 256;
 const ELEMENTS: u64 = 100;
 
 /// Inspections that read nothing but objects, all of which are kept, by types, which are read in any case.
-const CONTENTS: [InspectionId; 6] = [
+const CONTENTS: [InspectionId; 8] = [
     InspectionId::EqualStrings,
     InspectionId::EqualArrays,
     InspectionId::ZeroArrays,
     InspectionId::ZeroTails,
     InspectionId::SparseArrays,
     InspectionId::BoxedValues,
+    InspectionId::EmptyCollections,
+    InspectionId::OversizedCollections,
 ];
 
 /// Reads everything that any command would read from `dump`.
@@ -86,7 +86,7 @@ fn read_runtime(runtime: &Runtime) {
     let _ = inspect(&heap, &InspectQuery { only, ..InspectQuery::default() });
     let _ = (pool(&heap), timers(&heap, None), requests(&heap));
     read_objects(&heap);
-    let _ = verify(runtime, &VerifyQuery::default());
+    verify::touch(runtime);
 }
 
 /// Reads what source lines of the code at `addresses` are found by: with the copy, there may be a PDB.
@@ -102,23 +102,30 @@ fn read_objects(heap: &Heap) {
     let mut objects: Vec<Addr> = Vec::new();
     let texts = namer.types().ok().map(|types| Arc::new(Texts::bind(heap.runtime(), types, &Collector::new())));
     let is_delegate = |mt: Addr| texts.as_ref().is_some_and(|t| t.delegates().is_delegate(mt));
-    // Objects met of each type, and how many of them are read: the method of a delegate is of its own.
-    let mut met: FxHashMap<TypeIndex, (u32, u32)> = FxHashMap::default();
-    heap.walker().visit(
-        heap.progress(),
-        |_| true,
-        |object| {
-            let (met, most) = met.entry(object.ty.index).or_insert_with(|| {
-                let all = !object.ty.is_free && is_delegate(object.ty.method_table);
-                (0, if all { u32::MAX } else { OBJECTS_OF_A_TYPE })
-            });
-            if *met < *most && !object.ty.is_free {
-                met.bump();
+    let counted = &heap.type_sums().data;
+    // How many objects of each type are still to be read: the method of a delegate is of its own.
+    let wanted = |ty: &ObjectType| {
+        if ty.is_free {
+            0
+        } else if is_delegate(ty.method_table) {
+            u32::MAX
+        } else {
+            OBJECTS_OF_A_TYPE
+        }
+    };
+    let mut left: IndexVec<TypeIndex, u32> = heap.walker().types().list().iter().map(|ty| wanted(ty)).collect();
+    for segment in heap.walker().segment_indices() {
+        if !counted.types_in(segment).any(|ty| left.get(ty).is_some_and(|left| *left > 0)) {
+            continue;
+        }
+        heap.walker().visit_from(segment, None, |object| {
+            if let Some(left) = left.get_mut(object.ty.index).filter(|left| **left > 0) {
+                *left = left.saturating_sub(1);
                 objects.push(object.address);
             }
-            std::ops::ControlFlow::Continue(())
-        },
-    );
+            ControlFlow::Continue(())
+        });
+    }
     let types = namer.types();
     for kind in heap.walker().types().list() {
         namer.module(kind.method_table);

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::base::{Addr, AddrRange};
+use crate::base::{Addr, AddrRange, len64};
 use crate::dump::CapturedRange;
 use crate::memory::Memory;
 
@@ -80,9 +80,16 @@ impl<'r, W: Write> Sink<'r, W> {
         Ok(())
     }
 
-    /// Puts the captured part of `range`.
+    /// Puts the captured part of `range`, in steps that a buffered writer copies: a file's pages that are not mapped yet cost a system
+    /// call that writes them twice as much.
     pub(super) fn copy(&mut self, memory: &Memory, range: AddrRange) -> io::Result<()> {
-        memory.stretches(range).try_for_each(|(at, bytes)| self.put(at, bytes))
+        memory.stretches(range).try_for_each(|(mut at, bytes)| {
+            bytes.chunks(STEP).try_for_each(|step| {
+                self.put(at, step)?;
+                at = at.plus(len64(step.len()));
+                Ok(())
+            })
+        })
     }
 
     /// Fills `range` with repetitions of `unit`.

@@ -128,6 +128,16 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
     Ok(notes.finish(VerifyReport { object, findings, summary, totals, unavailable: unavailable.0, coverage }))
 }
 
+/// Reads what the checks read beside objects and what other answers are made of, without the checks: for recording.
+pub(crate) fn touch(runtime: &Runtime) {
+    let Ok(gc) = runtime.gc() else { return };
+    let (cards, sweep) = (gc.cards().ok(), gc.sweep().and_then(Result::ok));
+    for segment in &gc.segments().data {
+        cards.iter().for_each(|cards| cards.touch(runtime.memory(), segment));
+        sweep.iter().for_each(|sweep| sweep.touch(runtime.memory(), segment));
+    }
+}
+
 /// Notes what was not walked. Corruption is a finding instead.
 fn note_not_walked(heap: &Walker, walks: &[(SegmentIndex, WalkModel)], notes: &Collector) {
     let sound: Vec<(SegmentIndex, WalkModel)> = walks
