@@ -36,6 +36,7 @@ pub use symbols::{NearestExport, Section};
 pub(crate) use window::Window;
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::base::missed::{Missed, missed};
@@ -50,6 +51,11 @@ pub struct ReadError {
     pub address: Addr,
     /// Length of the read in bytes.
     pub len: u64,
+}
+
+thread_local! {
+    /// Index of the piece that this thread read last.
+    static LAST: Cell<usize> = const { Cell::new(0) };
 }
 
 /// A contiguous part of the address space backed by a contiguous part of one file.
@@ -70,6 +76,8 @@ pub struct Memory {
     sources: Vec<Arc<Bytes>>,
     /// Sorted, disjoint, adjacent ones joined.
     pieces: Vec<Piece>,
+    /// Their ends, close together: a dump of a heap has thousands, and each read looks for one.
+    ends: Vec<u64>,
     /// Whether the dump is cut off.
     cut: bool,
     /// Whether it states that it holds all memory.
@@ -108,8 +116,18 @@ impl Memory {
 
     /// Memory of `pieces`, which are sorted and disjoint.
     fn of(shape: Shape, sources: Vec<Arc<Bytes>>, pieces: Vec<Piece>) -> Memory {
-        let mut memory = Memory { shape, sources, pieces, cut: false, all: false, recorder: None, hides_contents: false, budget: None };
-        memory.count();
+        let mut memory = Memory {
+            shape,
+            sources,
+            pieces,
+            ends: Vec::new(),
+            cut: false,
+            all: false,
+            recorder: None,
+            hides_contents: false,
+            budget: None,
+        };
+        memory.index();
         memory
     }
 
@@ -118,13 +136,14 @@ impl Memory {
         Memory::of(shape, Vec::new(), Vec::new())
     }
 
-    /// Counts the captured bytes before each piece.
-    fn count(&mut self) {
+    /// Counts the captured bytes before each piece, and lists their ends.
+    fn index(&mut self) {
         let mut before = 0u64;
         for p in &mut self.pieces {
             p.before = before;
             before = before.saturating_add(p.end.saturating_sub(p.start));
         }
+        self.ends = self.pieces.iter().map(|p| p.end).collect();
     }
 
     /// What readers of texts return for a text whose contents are not to be shown.
@@ -188,7 +207,7 @@ impl Memory {
     fn gaps(&self, range: AddrRange) -> Vec<AddrRange> {
         let mut gaps = Vec::new();
         let mut at = range.start.0;
-        let first = self.pieces.partition_point(|p| p.end <= at);
+        let first = self.at_or_behind(range.start);
         for p in self.pieces.iter().skip(first).take_while(|p| p.start < range.end.0) {
             if p.start > at {
                 gaps.push(AddrRange::new(Addr(at), Addr(p.start)));
@@ -220,13 +239,26 @@ impl Memory {
             before: 0,
         }));
         self.pieces.sort_unstable_by_key(|p| p.start);
-        self.count();
+        self.index();
         bytes
     }
 
-    fn piece(&self, address: Addr) -> Option<(usize, &Piece)> {
-        let i = self.pieces.partition_point(|p| p.end <= address.0);
-        self.pieces.get(i).filter(|p| p.start <= address.0).map(|p| (i, p))
+    /// Index of the first piece that ends behind `address`.
+    fn at_or_behind(&self, address: Addr) -> usize {
+        self.ends.partition_point(|end| *end <= address.0)
+    }
+
+    /// The piece that holds `address`.
+    #[inline]
+    fn piece(&self, address: Addr) -> Option<&Piece> {
+        // Most reads are close to the one before: fields of one structure. The index may be that of another dump, and proves itself.
+        if let Some(p) = self.pieces.get(LAST.get()).filter(|p| (p.start..p.end).contains(&address.0)) {
+            return Some(p);
+        }
+        let index = self.at_or_behind(address);
+        let found = self.pieces.get(index).filter(|p| p.start <= address.0)?;
+        LAST.set(index);
+        Some(found)
     }
 
     fn piece_bytes(&self, p: &Piece) -> Option<&[u8]> {
@@ -235,14 +267,14 @@ impl Memory {
 
     /// The bytes from `address` to the end of its contiguous piece, without copying.
     pub(crate) fn contiguous(&self, address: Addr) -> Option<&[u8]> {
-        let (_, p) = self.piece(address)?;
+        let p = self.piece(address)?;
         let skip = usize::try_from(address.0.checked_sub(p.start)?).ok()?;
         self.piece_bytes(p)?.get(skip..)
     }
 
     /// Releases the pages of `range` from this process; they can be read again. See [`Bytes::release`].
     pub(crate) fn release(&self, range: AddrRange) {
-        if let Some((_, p)) = self.piece(range.start) {
+        if let Some(p) = self.piece(range.start) {
             let skip = range.start.0.saturating_sub(p.start);
             let len = range.len().min(p.end.saturating_sub(range.start.0));
             if let Some(source) = self.sources.get(p.source) {
@@ -403,7 +435,7 @@ impl Memory {
     /// lacks it. Farther away is unused address space.
     pub(crate) fn is_beside(&self, address: Addr) -> bool {
         const CLOSE: u64 = 1 << 16;
-        let i = self.pieces.partition_point(|p| p.end <= address.0);
+        let i = self.at_or_behind(address);
         let before = i.checked_sub(1).and_then(|i| self.pieces.get(i)).map(|p| address.0.saturating_sub(p.end));
         let behind = self.pieces.get(i).map(|p| p.start.saturating_sub(address.0));
         behind != Some(0) && (self.cut || [before, behind].into_iter().flatten().any(|distance| distance < CLOSE))
@@ -449,7 +481,7 @@ impl Memory {
 
     /// The captured parts of `range` with their bytes, in address order.
     pub fn stretches(&self, range: AddrRange) -> impl Iterator<Item = (Addr, &[u8])> {
-        let first = self.pieces.partition_point(|p| p.end <= range.start.0);
+        let first = self.at_or_behind(range.start);
         self.pieces.iter().skip(first).take_while(move |p| p.start < range.end.0).filter_map(move |p| {
             let from = p.start.max(range.start.0);
             let to = p.end.min(range.end.0);
@@ -475,14 +507,14 @@ impl Memory {
 
     /// The parts of `range` that the dump itself captured, in address order.
     pub fn in_dump(&self, range: AddrRange) -> impl Iterator<Item = AddrRange> {
-        let first = self.pieces.partition_point(|p| p.end <= range.start.0);
+        let first = self.at_or_behind(range.start);
         let cut = move |p: &Piece| AddrRange::new(Addr(p.start).max(range.start), Addr(p.end).min(range.end));
         self.pieces.iter().skip(first).take_while(move |p| p.start < range.end.0).filter(|p| p.source == 0).map(cut)
     }
 
     /// Whether the byte at `address` comes from the dump itself rather than from a module file.
     pub(crate) fn is_from_dump(&self, address: Addr) -> bool {
-        self.piece(address).is_some_and(|(_, p)| p.source == 0)
+        self.piece(address).is_some_and(|p| p.source == 0)
     }
 }
 
