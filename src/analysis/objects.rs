@@ -62,9 +62,10 @@ pub fn objects<'h>(
         objects: Vec::new(),
     };
     let (mut batch, mut size) = (new(), FIRST_BATCH);
-    let walks = heap.walker().visit(
-        heap.progress(),
+    let of_type = |ty: &ObjectType| filter.matches(ty.method_table, || namer.name_or_address(ty.method_table));
+    let walks = heap.visit(
         |s| selection.segment(s),
+        (!filter.is_empty()).then_some(&of_type),
         |object| {
             if !picker.wants(object) {
                 return ControlFlow::Continue(());

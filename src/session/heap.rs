@@ -1,6 +1,7 @@
 //! The GC heap of one runtime: walker, object starts, roots and graph, each built on first use.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
 use super::{DominatorTree, Error, HeapGraph, Namer, Runtime, TypeFilter, TypePattern, note_walks};
@@ -247,6 +248,41 @@ impl Heap {
         }
         let walked = self.walker().walk_once(self.progress(), || Within { segments: &segments, visitor: visitor() });
         walked.visitors.into_iter().map(|within| within.visitor).collect()
+    }
+
+    /// Passes the objects of the segments that are `picked` to `visit`, in heap order, until it breaks. Returns the result of each
+    /// segment reached. Where objects are counted already, segments without any of the `wanted` types are passed over: the result of
+    /// the count stands for them.
+    pub(crate) fn visit(
+        &self,
+        picked: impl Fn(&SegmentModel) -> bool,
+        wanted: Option<&impl Fn(&ObjectType) -> bool>,
+        mut visit: impl FnMut(&Object<'_>) -> ControlFlow<()>,
+    ) -> Vec<(SegmentIndex, WalkModel)> {
+        let walker = self.walker();
+        let Some((wanted, counted)) = wanted.zip(self.inner.parts.sums.get()) else {
+            return walker.visit(self.progress(), |_, s| picked(s), visit);
+        };
+        let here = walker.segments_enumerated().filter(|(_, s)| picked(s)).flat_map(|(i, _)| counted.data.types_in(i));
+        let here: BTreeSet<TypeIndex> = here.collect();
+        let types = walker.types().list();
+        let wanted: IndexVec<TypeIndex, bool> = types.iter_enumerated().map(|(i, ty)| here.contains(&i) && wanted(ty)).collect();
+        let holds = |segment| counted.data.types_in(segment).any(|ty| wanted.get(ty) == Some(&true));
+        let mut ended = false;
+        let walked = walker.visit(
+            self.progress(),
+            |i, s| picked(s) && holds(i),
+            |object| {
+                let flow = visit(object);
+                ended = flow.is_break();
+                flow
+            },
+        );
+        let last = if ended { walked.last().map(|(i, _)| *i) } else { None };
+        let mut walked = walked.into_iter().peekable();
+        let reached = counted.data.walks.iter().take_while(|(i, _)| last.is_none_or(|last| *i <= last));
+        let reached = reached.filter(|(i, _)| walker.segment(*i).is_some_and(&picked));
+        reached.map(|(i, walk)| walked.next_if(|(w, _)| w == i).unwrap_or_else(|| (*i, walk.clone()))).collect()
     }
 
     /// Size in bytes of the object at `address` with this method table; `None` if that is none, or an array whose length is not in the

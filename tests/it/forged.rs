@@ -45,7 +45,7 @@ fn a_segment_with_more_bytes_than_the_file_is_not_walked() {
         let process = Dump::of(dump, &gcdump::OpenOptions::default());
         let runtime = process.runtime().unwrap();
         let heap = walker(&runtime);
-        let walked = heap.visit(&Silent, |_| true, |_| std::ops::ControlFlow::Continue(()));
+        let walked = heap.visit(&Silent, |_, _| true, |_| std::ops::ControlFlow::Continue(()));
         let why = |address: u64| {
             let (_, walk) = walked.iter().find(|(_, w)| w.segment == Addr(address)).unwrap();
             (walk.stopped_because.clone(), walk.objects)

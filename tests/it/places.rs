@@ -138,7 +138,7 @@ fn structures_of_the_gc() {
         let mut first = None;
         walker(heap.runtime()).visit(
             &Silent,
-            |_| true,
+            |_, _| true,
             |o| {
                 first = o.ty.is_free.then_some(o.address);
                 if o.ty.is_free { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

@@ -282,7 +282,7 @@ fn index_is_exact(path: &std::path::Path) -> u32 {
     let mut ids = 0u32;
     heap.visit(
         &Silent,
-        |_| true,
+        |_, _| true,
         |o| {
             let word = process.memory().ptr_bytes();
             let first = o.address.plus(word);

@@ -201,7 +201,7 @@ pub fn strings_of(process: &Dump) -> BTreeSet<String> {
     let mut out = BTreeSet::new();
     heap.visit(
         &Silent,
-        |_| true,
+        |_, _| true,
         |o| {
             if o.ty.is_string
                 && let Some(bytes) = o.part(first, o.length().unwrap() * 2)

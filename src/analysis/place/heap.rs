@@ -16,7 +16,7 @@ pub(in crate::analysis) fn containing(heap: &Heap, namer: &Namer, address: Addr,
     let mut found = None;
     let walks = heap.walker().visit(
         &Silent,
-        |s| s.address == segment.address,
+        |_, s| s.address == segment.address,
         |o| {
             if o.address > address {
                 return ControlFlow::Break(());

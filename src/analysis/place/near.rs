@@ -56,7 +56,7 @@ pub fn near(heap: &Heap, query: &NearQuery) -> Result<Answer<NearReport>, Error>
     };
     let walks = heap.walker().visit(
         &Silent,
-        |s| s.address == segment.address,
+        |_, s| s.address == segment.address,
         |o| {
             if o.address > next && !keep(gap(next, o.address), &mut rows) {
                 return ControlFlow::Break(());

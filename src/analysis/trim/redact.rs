@@ -236,7 +236,7 @@ impl RedactedHeap {
         };
         self.heap.walker().visit(
             &Silent,
-            |s| s.address == segment.address,
+            |_, s| s.address == segment.address,
             |o| {
                 between = between.saturating_sub(o.size.next_multiple_of(memory.ptr_bytes()));
                 result = before(o.address, sink, &mut keeps, counts)

@@ -200,7 +200,7 @@ impl<'h> Fields<'h> {
             }
             if self.chosen.iter().any(Chosen::is_open) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
-        heap.walker().visit(heap.progress(), |_| true, look);
+        heap.walker().visit(heap.progress(), |_, _| true, look);
     }
 
     /// The columns.

@@ -89,7 +89,7 @@ pub(super) fn stream(
     let (mut dangling, mut unnumbered) = (0u64, 0u64);
     let walks = heap.walker().visit(
         heap.progress(),
-        |_| true,
+        |_, _| true,
         |object| {
             if object.ty.is_free {
                 return ControlFlow::Continue(());

@@ -268,10 +268,10 @@ impl Walker {
     pub fn visit(
         &self,
         progress: &dyn Progress,
-        wanted: impl Fn(&SegmentModel) -> bool,
+        wanted: impl Fn(SegmentIndex, &SegmentModel) -> bool,
         mut visit: impl FnMut(&Object<'_>) -> ControlFlow<()>,
     ) -> Vec<(SegmentIndex, WalkModel)> {
-        let picked: Vec<(SegmentIndex, &SegmentModel)> = self.segments.iter_enumerated().filter(|(_, s)| wanted(s)).collect();
+        let picked: Vec<(SegmentIndex, &SegmentModel)> = self.segments.iter_enumerated().filter(|(i, s)| wanted(*i, s)).collect();
         progress.start("walking the heap", Some(total(picked.iter().map(|(_, s)| s.allocated_bytes))));
         let meter = segment::Meter::new(progress, false);
         let mut cache = Cache::new(&self.types, &self.memory, &self.tables);
