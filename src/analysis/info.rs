@@ -53,12 +53,21 @@ struct Probe {
     segments_whole: bool,
 }
 
-/// Describes the dump, its runtime at `index`, and what it can answer. Does not require a readable runtime.
-pub fn info(dump: &Dump, index: usize) -> Answer<InfoReport> {
+/// Arguments of `info`.
+#[derive(Clone, Debug, Default)]
+pub struct InfoQuery {
+    /// Index of the runtime.
+    pub runtime: usize,
+    /// Options that the command to run next has to repeat, to see the dump in the same way.
+    pub options: Vec<String>,
+}
+
+/// Describes the dump, a runtime, and what it can answer. Does not require a readable runtime.
+pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
     let notes = Collector::new();
     notes.extend(dump.notes());
     let f = &dump.file().facts;
-    let runtime = dump.runtime_at(index);
+    let runtime = dump.runtime_at(query.runtime);
     let probe = runtime.as_ref().map(|r| probe(r, &notes)).unwrap_or_default();
     let lacking: Vec<&str> = probe
         .answers
@@ -99,7 +108,7 @@ pub fn info(dump: &Dump, index: usize) -> Answer<InfoReport> {
         contracts: runtime
             .map(|r| r.descriptor().contracts.iter().map(|(n, c)| format!("{n}:{}", c.version)).collect())
             .unwrap_or_default(),
-        next: next(&probe.answers, &f.path.display().to_string()),
+        next: next(&probe.answers, &query.options, &f.path.display().to_string()),
         answers: probe.answers,
     };
     notes.finish(report)
@@ -231,6 +240,7 @@ fn kind(dump: &Dump, runtime: Option<&Runtime>, probe: &Probe) -> (DumpKind, Str
 }
 
 /// The findings, if the dump tells anything.
-fn next(answers: &[AnswerModel], path: &str) -> Option<String> {
-    answers.iter().any(|a| a.answer != AnswerKind::No).then(|| command_line(["analyze"].into_iter(), path))
+fn next(answers: &[AnswerModel], options: &[String], path: &str) -> Option<String> {
+    let words = std::iter::once("analyze").chain(options.iter().map(String::as_str));
+    answers.iter().any(|a| a.answer != AnswerKind::No).then(|| command_line(words, path))
 }

@@ -67,7 +67,7 @@ pub use handles::{HandlesQuery, handles};
 pub use heap::{HeapQuery, heap};
 pub use heap_map::MapQuery;
 pub(crate) use info::head_parts;
-pub use info::info;
+pub use info::{InfoQuery, info};
 pub use inspect::{InspectQuery, inspect};
 pub use liveness::{BridgeQuery, CollectQuery, UnreachableQuery, WhatifQuery, bridge, collect, unreachable, whatif};
 pub use locks::{LocksQuery, locks};

@@ -7,7 +7,8 @@ use rustc_hash::FxHashMap;
 use super::analyze::{Answers, Skip, findings};
 use super::on_graph::OnGraph;
 use super::{
-    AnalyzeQuery, AsyncQuery, HeapQuery, MapQuery, PathsQuery, Retained, StacksQuery, StatQuery, chains, info, paths, stacks, stat,
+    AnalyzeQuery, AsyncQuery, HeapQuery, InfoQuery, MapQuery, PathsQuery, Retained, StacksQuery, StatQuery, chains, info, paths, stacks,
+    stat,
 };
 use crate::base::missed::Carried;
 use crate::base::{Addr, Answer, Collector, NoteKind, file_name, len64};
@@ -46,7 +47,7 @@ pub struct PageQuery {
 pub fn page(dump: &Dump, before: Option<&dyn GraphSource>, query: &PageQuery) -> Result<Answer<PageReport>, Error> {
     let runtime = dump.runtime_at(query.runtime)?;
     let notes = Collector::new();
-    let info = notes.take(info(dump, query.runtime));
+    let info = notes.take(info(dump, &InfoQuery { runtime: query.runtime, options: query.analyze.options.clone() }));
     let answers = Answers::new(&runtime, before, &query.analyze, &notes);
     let chained = if query.analyze.graph { ahead(&answers) } else { None };
     let analyze = findings(&answers);

@@ -282,6 +282,8 @@ fn suggested_commands_repeat_what_finds_the_dump() {
     assert!(line.ends_with(&format!(" --modules {} --no-local-files {}", quoted(folder), quoted(path))), "{line}");
     let info = run(&["info", "--json", path]).json();
     assert_eq!(info["data"]["next"], format!("gcdump analyze {}", quoted(path)));
+    let info = run(&["info", "--json", "--modules", folder, "--no-local-files", path]).json();
+    assert_eq!(info["data"]["next"], format!("gcdump analyze --modules {} --no-local-files {}", quoted(folder), quoted(path)));
 }
 
 #[test]

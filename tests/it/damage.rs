@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Shape, Spec, Target};
 use gcdump::Dump;
-use gcdump::analysis::{ContractsQuery, HeapQuery, ThreadsQuery, contracts, heap, info, threads};
+use gcdump::analysis::{ContractsQuery, HeapQuery, InfoQuery, ThreadsQuery, contracts, heap, info, threads};
 use gcdump::internals::dump::{Bytes, OpenOptions, open_bytes};
 use gcdump::internals::gc::HandleFilter;
 
@@ -43,7 +43,7 @@ impl Rng {
 fn read_all(bytes: Vec<u8>) -> bool {
     let Ok(dump) = open_bytes(Bytes::Owned(bytes), Path::new("damaged.dmp"), &OpenOptions::default()) else { return false };
     let process = Dump::of(dump, &gcdump::OpenOptions::default());
-    serde_json::to_string(&info(&process, 0).data).unwrap();
+    serde_json::to_string(&info(&process, &InfoQuery::default()).data).unwrap();
     let Ok(runtime) = process.runtime() else { return false };
     serde_json::to_string(&contracts(&runtime, &ContractsQuery::default()).data).unwrap();
     drop(threads(&runtime, &ThreadsQuery { waits: true, ..ThreadsQuery::default() }));

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use crate::common::{own_dump, run};
 use gcdump::analysis::{
-    self, AnalyzeQuery, AsyncQuery, ExceptionsQuery, FinalizersQuery, FragmentationQuery, HandlesQuery, HeapQuery, InspectQuery,
+    self, AnalyzeQuery, AsyncQuery, ExceptionsQuery, FinalizersQuery, FragmentationQuery, HandlesQuery, HeapQuery, InfoQuery, InspectQuery,
     LocksQuery, PathsQuery, RetainedQuery, RootsQuery, SegmentsQuery, Selection, StatQuery, StringsQuery, ThreadsQuery, UnreachableQuery,
     VerifyQuery,
 };
 use gcdump::internals::base::{Addr, Answer, Note};
 use gcdump::internals::session::{StaticsQuery, TypePattern};
-use gcdump::model::StringSort;
+use gcdump::model::{InspectionId, StringSort};
 use gcdump::{Dump, Error, Heap, OpenOptions};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ fn on_heap<T: Serialize>(dump: &Dump, question: impl FnOnce(&Heap) -> Result<Ans
 type Question = (&'static str, fn(&Dump) -> Value);
 
 const QUESTIONS: &[Question] = &[
-    ("info", |d| said(Ok(analysis::info(d, 0)))),
+    ("info", |d| said(Ok(analysis::info(d, &InfoQuery::default())))),
     ("analyze", |d| said(analysis::analyze(&d.runtime().unwrap(), None, &AnalyzeQuery::default()))),
     ("heap", |d| said(analysis::heap(&d.runtime().unwrap(), &HeapQuery { detail: true, ..HeapQuery::default() }))),
     ("segments", |d| {
@@ -40,6 +40,13 @@ const QUESTIONS: &[Question] = &[
     ("handles", |d| said(analysis::handles(&d.runtime().unwrap(), &HandlesQuery::default()))),
     ("threads", |d| said(analysis::threads(&d.runtime().unwrap(), &ThreadsQuery::default()))),
     ("inspect", |d| on_heap(d, |h| analysis::inspect(h, &InspectQuery::default()))),
+    ("inspect, what few types hold", |d| {
+        let only = vec![InspectionId::EventLeaks, InspectionId::OpenHandles, InspectionId::LoadContexts];
+        on_heap(d, |h| analysis::inspect(h, &InspectQuery { only, ..InspectQuery::default() }))
+    }),
+    ("timers", |d| on_heap(d, |h| analysis::timers(h, None))),
+    ("requests", |d| on_heap(d, analysis::requests)),
+    ("pool", |d| on_heap(d, analysis::pool)),
     ("locks", |d| on_heap(d, |h| analysis::locks(h, &LocksQuery { all: true }))),
     ("statics", |d| said(analysis::statics(&d.runtime().unwrap(), &StaticsQuery::default()))),
     ("type", |d| said(analysis::types(&d.runtime().unwrap(), &analysis::TypePattern::Name("System.*".into()), false))),

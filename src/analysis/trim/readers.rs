@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use crate::analysis::layout::layout;
 use crate::analysis::{
-    AsyncQuery, ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, InspectQuery, LocksQuery, MemoryQuery,
-    ObjectQuery, RootsQuery, SegmentsQuery, StacksQuery, ThreadsQuery, app, chains, contracts, exceptions, finalizers, handles, heap, info,
-    inspect, locks, memory_map, object, oom, pool, requests, roots, segments, stacks, statics, threads, timers, verify,
+    AsyncQuery, ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, InfoQuery, InspectQuery, LocksQuery,
+    MemoryQuery, ObjectQuery, RootsQuery, SegmentsQuery, StacksQuery, ThreadsQuery, app, chains, contracts, exceptions, finalizers,
+    handles, heap, info, inspect, locks, memory_map, object, oom, pool, requests, roots, segments, stacks, statics, threads, timers,
+    verify,
 };
 use crate::base::{Addr, Collector, IndexVec};
 use crate::clr::header::Headers;
@@ -39,7 +40,7 @@ const CONTENTS: [InspectionId; 8] = [
 pub(super) fn read_everything(dump: &Dump) {
     let runtimes = dump.runtimes().unwrap_or_default();
     for index in 0..runtimes.len().max(1) {
-        let _ = info(dump, index);
+        let _ = info(dump, &InfoQuery { runtime: index, ..InfoQuery::default() });
         let _ = memory_map(dump, &MemoryQuery { ranges: false, top: 1, runtime: index });
     }
     runtimes.iter().for_each(read_runtime);

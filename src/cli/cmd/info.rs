@@ -6,7 +6,7 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
-use crate::analysis;
+use crate::analysis::{self, InfoQuery};
 use crate::base::Answer;
 use crate::model::InfoReport;
 
@@ -28,7 +28,7 @@ impl Command for Info {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<InfoReport>> {
-        Ok(analysis::info(at.dump()?, at.config.runtime))
+        Ok(analysis::info(at.dump()?, &InfoQuery { runtime: at.config.runtime, options: at.config.repeated() }))
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
