@@ -96,10 +96,7 @@ fn retained(dump: &Path, more: &[&str]) -> BTreeMap<u64, (String, u64, u64)> {
 }
 
 fn export(format: &str, dump: &Path, out: &Path, more: &[&str]) -> (Exit, Value) {
-    let args = [&["export", format, dump.to_str().unwrap(), out.to_str().unwrap(), "--json", "--no-local-files", "--force"], more].concat();
-    let ran = run(&args);
-    assert!(!ran.out.is_empty(), "{args:?}: {}", ran.err);
-    (ran.exit, ran.json())
+    ask(dump, &[&["export", format, "-o", out.to_str().unwrap(), "--force"], more].concat())
 }
 
 /// Dumps with a whole heap: that of the repository, and those of the shared ones that `petgraph` does in seconds.
@@ -231,10 +228,7 @@ fn a_gcdump_file_answers_as_the_dump_does() {
             let totals = |path: &Path| ask(path, &["retained"]).1["data"]["totals"].clone();
             assert_eq!(totals(&out), totals(&dump), "{name}");
         }
-        let (_, diff) = {
-            let ran = run(&["diff", dump.to_str().unwrap(), out.to_str().unwrap(), "--json", "--no-local-files"]);
-            (ran.exit, ran.json())
-        };
+        let (_, diff) = ask(&dump, &["diff", out.to_str().unwrap()]);
         assert_eq!(diff["data"]["rows"], Value::Array(Vec::new()), "{name}: a dump and its .gcdump file differ");
     }
 }
