@@ -45,6 +45,18 @@ runner() {
     esac
 }
 
+# The environment of Wine. Rust's library asks bcryptprimitives.dll for random numbers, which Wine 8 lacks: one of ours passes the question on.
+wine_environment() {
+    local dlls="$work/wine-dlls"
+    export WINEPREFIX="$work/wine" WINEDEBUG=-all WINEDLLOVERRIDES="mscoree=;mshtml=" WINEPATH="Z:${dlls//\//\\}"
+    mkdir -p "$dlls"
+    x86_64-w64-mingw32-gcc -x c - -shared -o "$dlls/bcryptprimitives.dll" -ladvapi32 <<'C'
+#include <windows.h>
+BOOLEAN NTAPI SystemFunction036(PVOID, ULONG);
+__declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE bytes, SIZE_T count) { return SystemFunction036(bytes, (ULONG)count); }
+C
+}
+
 # The targets that `release/build` has built.
 built() {
     local target
