@@ -162,10 +162,13 @@ impl New {
         if !folder.make_room(file.metadata()?.len()) {
             return Ok(());
         }
-        // Nobody writes to it again, by mistake either.
-        let mut permissions = file.metadata()?.permissions();
-        permissions.set_readonly(true);
-        file.set_permissions(permissions)?;
+        // Nobody writes to it again, by mistake either. Windows does not remove a file that is read-only.
+        #[cfg(unix)]
+        {
+            let mut permissions = file.metadata()?.permissions();
+            permissions.set_readonly(true);
+            file.set_permissions(permissions)?;
+        }
         // Another process may have been faster: its entry stays, with its stamp.
         draft.finish(false)?;
         let text = stamp_of(&mut file)?;
