@@ -62,7 +62,7 @@ pub fn objects<'h>(
         objects: Vec::new(),
     };
     let (mut batch, mut size) = (new(), FIRST_BATCH);
-    let of_type = |ty: &ObjectType| filter.matches(ty.method_table, || namer.name_or_address(ty.method_table));
+    let of_type = |ty: &ObjectType| filter.takes(ty, namer);
     let walks = heap.visit(
         |s| selection.segment(s),
         (!filter.is_empty()).then_some(&of_type),

@@ -101,7 +101,7 @@ impl<'s> Picker<'s> {
         if let Some(Some(known)) = self.types.get(kind.index) {
             return *known;
         }
-        let wanted = self.filter.matches(kind.method_table, || self.namer.name_or_address(kind.method_table));
+        let wanted = self.filter.takes(kind, self.namer);
         if let Some(slot) = self.types.slot(kind.index) {
             *slot = Some(wanted);
         }

@@ -238,7 +238,7 @@ fn count(heap: &Heap, namer: &Namer, query: &StatQuery, notes: &Collector) -> St
 fn sums_of_types(heap: &Heap, filter: &TypeFilter, namer: &Namer, notes: &Collector) -> (BTreeMap<Part, Sums>, CoverageModel) {
     let kept = notes.with(heap.type_sums());
     let types = heap.walker().types().list();
-    let wanted = |ty: &ObjectType| filter.is_empty() || filter.matches(ty.method_table, || namer.name_or_address(ty.method_table));
+    let wanted = |ty: &ObjectType| filter.is_empty() || filter.takes(ty, namer);
     let sums = types.iter().zip(&kept.sums).map(|(ty, sum)| if sum.count > 0 && wanted(ty) { *sum } else { Sum::default() });
     (BTreeMap::from([(WHOLE, sums.collect())]), coverage(heap.walker(), &kept.walks))
 }

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use super::Namer;
 use crate::base::{Addr, Collector, NoteKind, glob};
 use crate::clr::fields::Types;
+use crate::gc::ObjectType;
 
 /// A type, as named by users.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,6 +113,11 @@ impl TypeFilter {
         let tables = self.patterns.iter().any(|(p, _)| *p == TypePattern::MethodTable(method_table));
         let named = || self.patterns.iter().any(|(p, closest)| matches!(p, TypePattern::Name(_)) && closest.is_some());
         tables || (named() && self.matches_name(&name()))
+    }
+
+    /// Whether one of the patterns means `ty`, which `namer` names if needed.
+    pub(crate) fn takes(&self, ty: &ObjectType, namer: &Namer) -> bool {
+        self.matches(ty.method_table, || namer.name_or_address(ty.method_table))
     }
 
     /// Whether one of the patterns means the type of this name.
