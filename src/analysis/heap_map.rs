@@ -28,7 +28,7 @@ pub struct MapQuery {
 pub(super) fn map(heap: &Heap, query: &MapQuery, wanted: impl Fn(u64) -> bool) -> Result<Answer<HeapMapModel>, Error> {
     let notes = heap.begin();
     let on = query.garbage.map(|stacks| OnGraph::open(heap, false, stacks)).transpose()?;
-    let live = on.as_ref().map(|on| (on.graph, on.graph.live(on.stacks)));
+    let live = on.as_ref().map(|on| (on.graph, on.heap.live(on.graph, on.stacks)));
     let (pins, _) = notes.take(pins(heap.gc()));
     let walker = heap.walker();
     let segments = walker.segments_enumerated().filter(|(_, s)| wanted(s.heap)).collect();

@@ -143,7 +143,7 @@ impl<'g> Retained<'g> {
     }
 
     fn top_objects(&self, namer: &Namer, wanted: Option<&IndexVec<TypeIndex, bool>>, most: usize) -> Vec<RetainedObject> {
-        let ids = self.tree.largest(self.graph, wanted.map(|w| self.graph.objects_of(w)), most);
+        let ids = self.tree.largest(wanted.map(|w| self.graph.objects_of(w)), most);
         ids.into_iter().map(|id| self.model(namer, id)).collect()
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The page size that layouts are rounded to: 4 KiB, the smallest of any supported target.
 pub(crate) const PAGE: u64 = 4096;
@@ -121,6 +121,14 @@ impl Serialize for Addr {
     }
 }
 
+impl<'d> Deserialize<'d> for Addr {
+    fn deserialize<D: Deserializer<'d>>(deserializer: D) -> Result<Addr, D::Error> {
+        let text = <std::borrow::Cow<'d, str>>::deserialize(deserializer)?;
+        let digits = text.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        digits.map(Addr).ok_or_else(|| serde::de::Error::custom("an address is 0x and digits"))
+    }
+}
+
 #[cfg(feature = "cli")]
 impl schemars::JsonSchema for Addr {
     fn schema_name() -> std::borrow::Cow<'static, str> {
@@ -137,7 +145,7 @@ impl schemars::JsonSchema for Addr {
 }
 
 /// A half-open range of addresses: `start` belongs to it, `end` does not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct AddrRange {
     /// First address of the range.

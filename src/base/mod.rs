@@ -2,6 +2,7 @@
 
 mod addr;
 mod answer;
+mod array;
 mod budget;
 pub(crate) mod cancel;
 mod change;
@@ -15,6 +16,7 @@ pub(crate) mod missed;
 mod name;
 pub(crate) mod named;
 mod notes;
+mod packed;
 mod path;
 mod progress;
 pub(crate) mod ranges;
@@ -25,6 +27,7 @@ mod thousands;
 pub(crate) use addr::PAGE;
 pub use addr::{Addr, AddrRange, Hex};
 pub use answer::Answer;
+pub(crate) use array::Array;
 pub use budget::Budget;
 pub use cancel::{Cancel, Cancelled};
 pub(crate) use change::{change, growth};
@@ -40,6 +43,7 @@ pub(crate) use named::named_enum;
 #[cfg(feature = "cli")]
 pub(crate) use named::nearest;
 pub use notes::{Collector, Note, NoteKind, Notes};
+pub(crate) use packed::{Packed, Packing, Small};
 pub(crate) use path::file_name;
 pub use progress::{Progress, Silent};
 pub use shape::{Arch, Endian, Os, PtrSize, Shape};

@@ -19,7 +19,7 @@ use std::fmt;
 ///
 /// * `ALL`, every value in the order of the declaration, `NAMES`, their names in the same order, `name()` and `Display`;
 /// * `FromStr`: a name or one of the aliases behind `|` in any case, or [`UnknownName`] with a suggestion;
-/// * `Serialize` and `JsonSchema`: the name as a string, the schema with the comment of each value;
+/// * `Serialize`, `Deserialize` and `JsonSchema`: the name as a string, the schema with the comment of each value;
 /// * `clap::ValueEnum` (feature `cli`) with the aliases, and the comments as help. Arguments should set `ignore_case`.
 ///
 /// Numbers of the target that a later runtime may extend are *open* enums:
@@ -45,7 +45,7 @@ macro_rules! named_enum {
         }
     ) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
         #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
         #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
         pub enum $Enum {

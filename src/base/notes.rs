@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::missed::{Missed, Scope};
 use super::{Addr, Answer, named_enum};
@@ -49,7 +49,7 @@ impl NoteKind {
 }
 
 /// One thing to tell the user beside the answer.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Note {
     /// What it is about.
@@ -114,6 +114,11 @@ impl Notes {
         self.list.keys()
     }
 
+    /// The notes, each with how often it was added.
+    pub(crate) fn counted(&self) -> impl Iterator<Item = (&Note, u64)> {
+        self.list.iter().map(|(note, times)| (note, *times))
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
@@ -139,6 +144,14 @@ impl Notes {
     /// The first reason why the answer is partial.
     pub fn first_loss(&self) -> Option<&Note> {
         self.iter().find(|n| n.kind.makes_partial())
+    }
+}
+
+impl FromIterator<(Note, u64)> for Notes {
+    fn from_iter<S: IntoIterator<Item = (Note, u64)>>(counted: S) -> Notes {
+        let mut notes = Notes::new();
+        counted.into_iter().for_each(|(note, times)| notes.insert(note, times));
+        notes
     }
 }
 

@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use super::cache::CacheArg;
 use crate::model::Stacks;
 use crate::output::{Format, Screen};
+use crate::session::IndexUse;
 
 /// Global options.
 #[derive(Clone, Debug, Args)]
@@ -62,6 +63,10 @@ pub struct Config {
     /// Descriptor overlay for a runtime unknown to gcdump (repeatable).
     #[arg(long, value_name = "FILE", global = true)]
     pub overlay: Vec<PathBuf>,
+
+    /// Which index answers may come from (see `gcdump index`): auto, the one beside the dump if it fits; none; or FILE, which must fit.
+    #[arg(long, value_name = "FILE", default_value = "auto", value_parser = index, global = true)]
+    pub index: IndexUse,
 
     /// Index of the runtime to inspect.
     #[arg(long, value_name = "N", default_value_t = 0, global = true)]
@@ -121,6 +126,7 @@ impl Config {
             sysroot: of(given("sysroot"), self.sysroot, &base.sysroot),
             no_local_files: of(given("no_local_files"), self.no_local_files, &base.no_local_files),
             overlay: of(given("overlay"), self.overlay, &base.overlay),
+            index: of(given("index"), self.index, &base.index),
             runtime: of(given("runtime"), self.runtime, &base.runtime),
             max_memory: of(given("max_memory"), self.max_memory, &base.max_memory),
             timeout: of(given("timeout"), self.timeout, &base.timeout),
@@ -134,7 +140,10 @@ impl Config {
 
     /// Whether dumps are opened in the same way.
     pub(super) fn opens_like(&self, other: &Config) -> bool {
-        let files = |c: &Config| (c.modules.clone(), c.symbols.clone(), c.sysroot.clone(), c.no_local_files, c.overlay.clone());
+        let files = |c: &Config| {
+            let folders = (c.modules.clone(), c.symbols.clone(), c.sysroot.clone(), c.no_local_files);
+            (folders, c.overlay.clone(), c.index.clone())
+        };
         files(self) == files(other) && (self.max_memory, self.max_decompressed) == (other.max_memory, other.max_decompressed)
     }
 
@@ -225,6 +234,14 @@ fn duration(text: &str) -> Result<Duration, String> {
         _ => return Err(format!("unknown unit '{unit}' (expected ms, s, m or h)")),
     };
     number.checked_mul(milliseconds).filter(|n| *n > 0).map(Duration::from_millis).ok_or_else(|| "out of range".to_string())
+}
+
+fn index(text: &str) -> Result<IndexUse, String> {
+    Ok(match text {
+        "auto" => IndexUse::Auto,
+        "none" => IndexUse::None,
+        file => IndexUse::File(file.into()),
+    })
 }
 
 fn cache(text: &str) -> Result<CacheArg, String> {

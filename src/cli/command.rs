@@ -9,14 +9,14 @@ use schemars::Schema;
 use schemars::generate::SchemaSettings;
 
 use super::args::Config;
-use super::exit::Exit;
+use super::exit::{Exit, UsageError};
 use super::open::Opening;
 use super::{Streams, conclude};
 use crate::analysis::{self, head_parts};
 use crate::base::Answer;
 use crate::model::{Envelope, Head};
 use crate::output::{self, Format, Report, SCHEMA};
-use crate::session::{Dump, Error, GraphSource, Heap, Runtime};
+use crate::session::{Dump, Error, GraphSource, Heap, IndexUse, Runtime, beside};
 
 /// Groups of commands, in help order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -225,7 +225,16 @@ fn run<C: Command>(matches: &ArgMatches, config: &Config, open: &[Dump], streams
     let open = open.iter().cloned().map(OnceCell::from).chain(std::iter::repeat_with(OnceCell::new));
     let paths = std::iter::once(&opening.path).chain(command.further());
     let dumps = paths.zip(open).map(|(path, dump)| Lazy { path: path.clone(), dump }).collect();
-    let at = At { config, format, command: C::NAME, dumps, opening, screen: streams.rows(), terminal: streams.screen.terminal };
+    let at = At {
+        config,
+        format,
+        command: C::NAME,
+        dumps,
+        opening,
+        screen: streams.rows(),
+        terminal: streams.screen.terminal,
+        remark: OnceCell::new(),
+    };
     command.run(&at, streams)
 }
 
@@ -245,6 +254,7 @@ pub(super) struct At<'c> {
     dumps: Vec<Lazy>,
     screen: usize,
     terminal: bool,
+    remark: OnceCell<String>,
 }
 
 impl At<'_> {
@@ -281,7 +291,20 @@ impl At<'_> {
 
     /// The heap in the dump at this place. Errors name the dump if there are several.
     pub(super) fn heap_at(&self, index: usize) -> Result<Heap> {
-        self.named(index, self.runtime_at(index)?.heap())
+        let heap = self.named(index, self.runtime_at(index)?.heap())?;
+        if let Some(problem) = heap.index_problem() {
+            if let IndexUse::File(path) = &self.opening.options.index {
+                return Err(UsageError(format!("{} is not used as an index: {problem}", path.display())).into());
+            }
+            let beside = beside(&heap.runtime().file().facts.path);
+            let _ = self.remark.set(format!("{} is not used: {problem} (gcdump index --force writes it anew)", beside.display()));
+        }
+        Ok(heap)
+    }
+
+    /// What to tell about an index that does not fit.
+    pub(super) fn remark(&self) -> Option<&str> {
+        self.remark.get().map(String::as_str)
     }
 
     /// What has the heap graph in the file at this place: the heap of a dump, or a heap snapshot. For the commands that answer from

@@ -385,6 +385,9 @@ fn conclude(at: &At<'_>, notes: &Notes, streams: &mut Streams<'_>) -> anyhow::Re
         streams.out.flush()?;
         show_notes(notes, streams)?;
     }
+    if let Some(remark) = at.remark() {
+        streams.say(&format!("gcdump: {remark}"))?;
+    }
     // A bundled overlay that passed its checks is the regular way to read .NET 8 to 10.
     let strict = at.config.strict && notes.iter().any(|n| n.kind != NoteKind::OverlayUsed);
     Ok(if !notes.complete() || strict { Exit::Partial } else { Exit::Ok })

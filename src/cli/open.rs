@@ -17,7 +17,7 @@ use crate::base::Limits;
 use crate::contract::Overlay;
 use crate::dump::Cache;
 use crate::memory::FileSearch;
-use crate::session::OpenOptions;
+use crate::session::{IndexUse, OpenOptions};
 
 /// The path of the dump and the options to open it with.
 pub(super) struct Opening {
@@ -53,6 +53,11 @@ impl Opening {
                 recorded_paths: !config.no_local_files,
             },
             limits,
+            index: match &config.index {
+                // A file beside a dump comes from whoever the dump comes from.
+                IndexUse::Auto if config.no_local_files => IndexUse::None,
+                asked => asked.clone(),
+            },
             cache: Folder::of(&config.cache, config.cache_size)?.map(|folder| Arc::new(folder) as Arc<dyn Cache>),
             ..OpenOptions::default()
         };

@@ -4,9 +4,9 @@ use clap::{Args, Command as Clap};
 
 use super::args::Config;
 use super::cmd::{
-    analyze, bridge, chains, contracts, diff, exceptions, export, finalizers, fleet, fragmentation, handles, heap, info, inspect, locks,
-    memory, near, object, objects, objsize, oom, path, place, pool, report, requests, retained, roots, segments, simulate, stacks, stat,
-    statics, strings, threads, timers, track, trim, types, unreachable, verify, whatif,
+    analyze, bridge, chains, contracts, diff, exceptions, export, finalizers, fleet, fragmentation, handles, heap, index, info, inspect,
+    locks, memory, near, object, objects, objsize, oom, path, place, pool, report, requests, retained, roots, segments, simulate, stacks,
+    stat, statics, strings, threads, timers, track, trim, types, unreachable, verify, whatif,
 };
 use super::command::{Entry, Group, entry};
 use super::generate::{COMPLETIONS, MAN};
@@ -56,6 +56,7 @@ pub const COMMANDS: &[Entry] = &[
     entry::<report::Report>(),
     entry::<export::Export>(),
     entry::<fleet::Fleet>(),
+    entry::<index::Index>(),
     entry::<verify::Verify>(),
     entry::<trim::Trim>(),
 ];

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::walk::{Object, ObjectType, Piece, SegmentIndex, Visitor, Walker, min_object_size};
-use crate::base::{Addr, AddrRange, Answer, Index, IndexVec, Indices, NoteKind, Notes, Progress, index_type};
+use crate::base::{Addr, AddrRange, Answer, Array, Index, IndexVec, Indices, NoteKind, Notes, Progress, index_type};
 use crate::model::WalkModel;
 
 index_type! {
@@ -21,28 +21,36 @@ const BLOCK_WORDS: usize = 8;
 const SPARSE: u64 = 32;
 
 /// Objects of one segment.
-#[derive(Debug, Default)]
-struct Part {
-    start: u64,
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) start: u64,
     /// End of the segment's objects.
-    end: u64,
+    pub(crate) end: u64,
     /// Id of the first object.
-    first: u32,
-    count: u32,
-    starts: Starts,
+    pub(crate) first: u32,
+    pub(crate) count: u32,
+    pub(crate) starts: Starts,
 }
 
-#[derive(Debug)]
-enum Starts {
+/// Where the objects of a segment start.
+#[derive(Clone, Debug)]
+pub(crate) enum Starts {
     /// One bit per word from the start of the segment, and the number of bits set before each block.
-    Bits { words: Vec<u64>, before: Vec<u32> },
+    Bits { words: Array<u64>, before: Array<u32> },
     /// Sorted addresses.
+    List(Array<u64>),
+}
+
+/// [`Starts`] while they are collected.
+#[derive(Debug)]
+enum Gathered {
+    Bits(Vec<u64>),
     List(Vec<u64>),
 }
 
-impl Default for Starts {
-    fn default() -> Starts {
-        Starts::List(Vec::new())
+impl Default for Gathered {
+    fn default() -> Gathered {
+        Gathered::List(Vec::new())
     }
 }
 
@@ -78,7 +86,7 @@ struct Found {
     bitmap: Option<usize>,
     /// The first of them that is in `starts`.
     first_word: usize,
-    starts: Starts,
+    starts: Gathered,
 }
 
 impl StartsVisitor {
@@ -103,7 +111,7 @@ impl Visitor for StartsVisitor {
         let bitmap = word(segment.allocated).filter(|_| !sparse).and_then(|last| last.checked_add(1));
         let first_word = word(piece.starts.start).filter(|_| bitmap.is_some()).unwrap_or(0);
         let words = bitmap.and_then(|_| word(piece.starts.end)?.checked_sub(first_word)?.checked_add(1));
-        let starts = words.map_or_else(Starts::default, |n| Starts::Bits { words: vec![0; n], before: Vec::new() });
+        let starts = words.map_or_else(Gathered::default, |n| Gathered::Bits(vec![0; n]));
         let objects = AddrRange::new(segment.start, segment.allocated);
         self.found.push(Found { segment: piece.index, objects, bitmap, first_word, starts });
         true
@@ -117,7 +125,7 @@ impl Visitor for StartsVisitor {
         let Some(found) = self.found.last_mut() else { return };
         let Some(offset) = object.address.since(found.objects.start) else { return };
         match &mut found.starts {
-            Starts::Bits { words, .. } => {
+            Gathered::Bits(words) => {
                 let place = StartsVisitor::place(self.shift, offset);
                 if let Some((word, bit)) = place
                     && let Some(word) = word.checked_sub(found.first_word).and_then(|i| words.get_mut(i))
@@ -125,35 +133,35 @@ impl Visitor for StartsVisitor {
                     *word |= bit;
                 }
             }
-            Starts::List(list) => list.push(object.address.0),
+            Gathered::List(list) => list.push(object.address.0),
         }
     }
 }
 
 impl Found {
-    /// The pieces of a segment as one.
-    fn join(mut pieces: Vec<Found>) -> Option<Part> {
+    /// The pieces of a segment as one: its objects, and where they start.
+    fn join(mut pieces: Vec<Found>) -> Option<(AddrRange, Gathered)> {
         let first = pieces.first()?;
         let (objects, bitmap) = (first.objects, first.bitmap);
         let starts = match bitmap {
             _ if pieces.len() == 1 => std::mem::take(&mut pieces.first_mut()?.starts),
             None => {
-                let list = |piece: Found| if let Starts::List(list) = piece.starts { list } else { Vec::new() };
+                let list = |piece: Found| if let Gathered::List(list) = piece.starts { list } else { Vec::new() };
                 let mut all: Vec<u64> = pieces.into_iter().flat_map(list).collect();
                 all.sort();
-                Starts::List(all)
+                Gathered::List(all)
             }
             Some(length) => {
                 let mut all = vec![0u64; length];
                 for piece in pieces {
-                    let Starts::Bits { words, .. } = piece.starts else { continue };
+                    let Gathered::Bits(words) = piece.starts else { continue };
                     // Two pieces may share a word.
                     all.get_mut(piece.first_word..).into_iter().flatten().zip(words).for_each(|(to, from)| *to |= from);
                 }
-                Starts::Bits { words: all, before: Vec::new() }
+                Gathered::Bits(all)
             }
         };
-        Some(Part { start: objects.start.0, end: objects.end.0, starts, ..Part::default() })
+        Some((objects, starts))
     }
 }
 
@@ -164,23 +172,22 @@ impl Part {
         self.first.checked_add(n).map(ObjectId::from_u32)
     }
 
-    /// Counts objects and fills the per-block counts. `None` if ids overflow.
-    fn finish(&mut self, first: u32) -> Option<u32> {
-        self.first = first;
-        let mut count = 0u32;
-        match &mut self.starts {
-            Starts::Bits { words, before } => {
-                before.reserve_exact(words.len().div_ceil(BLOCK_WORDS));
+    /// The objects of a segment, numbered from `first`. `None` if ids overflow.
+    fn of(objects: AddrRange, gathered: Gathered, first: u32) -> Option<Part> {
+        let (count, starts) = match gathered {
+            Gathered::Bits(words) => {
+                let (mut count, mut before) = (0u32, Vec::with_capacity(words.len().div_ceil(BLOCK_WORDS)));
                 for block in words.chunks(BLOCK_WORDS) {
                     before.push(count);
                     count = block.iter().fold(count, |n, w| n.wrapping_add(w.count_ones()));
                     first.checked_add(count)?;
                 }
+                (count, Starts::Bits { words: words.into(), before: before.into() })
             }
-            Starts::List(list) => count = u32::try_from(list.len()).ok()?,
-        }
-        self.count = count;
-        first.checked_add(count)
+            Gathered::List(list) => (u32::try_from(list.len()).ok()?, Starts::List(list.into())),
+        };
+        first.checked_add(count)?;
+        Some(Part { start: objects.start.0, end: objects.end.0, first, count, starts })
     }
 
     /// Number of objects that start at or before `address`.
@@ -234,20 +241,35 @@ impl ObjectStarts {
         visitors.into_iter().flat_map(|v| v.found).for_each(|found| segments.entry(found.segment).or_default().push(found));
         let mut out: IndexVec<SegmentIndex, Part> = IndexVec::with_capacity(segments.len());
         let mut len = 0u32;
-        for mut part in segments.into_values().filter_map(Found::join) {
-            let Some(next) = part.finish(len) else {
-                notes.add(NoteKind::LimitHit, Addr(part.start), "the heap has more than 2³² objects; the rest have no id");
+        for (objects, gathered) in segments.into_values().filter_map(Found::join) {
+            let Some(part) = Part::of(objects, gathered, len) else {
+                notes.add(NoteKind::LimitHit, objects.start, "the heap has more than 2³² objects; the rest have no id");
                 break;
             };
-            len = next;
+            len = len.saturating_add(part.count);
             out.push(part);
         }
-        let mut by_address: Vec<SegmentIndex> = out.iter_enumerated().map(|(i, _)| i).collect();
-        by_address.sort_by_key(|i| out.get(*i).map(|p| (p.start, p.end)));
-        let lowest = out.iter().map(|p| p.start).min().unwrap_or(0);
-        let highest = out.iter().map(|p| p.end).max().unwrap_or(0);
-        let shift = heap.memory().ptr_bytes().max(1).ilog2();
-        Answer::new(ObjectStarts { lowest, highest, parts: out, by_address, shift, len }, notes)
+        Answer::new(ObjectStarts::of_parts(heap.memory().ptr_bytes(), out), notes)
+    }
+
+    /// The objects of these segments, which follow each other in numbers, in a process with pointers of `ptr_bytes`.
+    pub(crate) fn of_parts(ptr_bytes: u64, parts: IndexVec<SegmentIndex, Part>) -> ObjectStarts {
+        let mut by_address: Vec<SegmentIndex> = parts.iter_enumerated().map(|(i, _)| i).collect();
+        by_address.sort_by_key(|i| parts.get(*i).map(|p| (p.start, p.end)));
+        let lowest = parts.iter().map(|p| p.start).min().unwrap_or(0);
+        let highest = parts.iter().map(|p| p.end).max().unwrap_or(0);
+        let len = parts.iter().map(|p| p.first.saturating_add(p.count)).max().unwrap_or(0);
+        ObjectStarts { lowest, highest, parts, by_address, shift: ptr_bytes.max(1).ilog2(), len }
+    }
+
+    /// Blocks of a bitmap with this many words.
+    pub(crate) fn blocks(words: usize) -> usize {
+        words.div_ceil(BLOCK_WORDS)
+    }
+
+    /// The objects by segment.
+    pub(crate) fn parts(&self) -> &IndexVec<SegmentIndex, Part> {
+        &self.parts
     }
 
     /// Walks `heap` and returns its object starts and the walk result of each segment, with the segment index.
@@ -261,7 +283,7 @@ impl ObjectStarts {
         // Where the last object ends is its size's business.
         let (lowest, highest) = (addresses.first().copied().unwrap_or(0), u64::MAX);
         let count = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
-        let part = Part { start: lowest, end: highest, first: 0, count, starts: Starts::List(addresses) };
+        let part = Part { start: lowest, end: highest, first: 0, count, starts: Starts::List(addresses.into()) };
         let first = SegmentIndex::from_u32(0);
         ObjectStarts { parts: IndexVec::from(vec![part]), by_address: vec![first], shift: 3, len: count, lowest, highest }
     }
@@ -391,8 +413,8 @@ impl Walker {
 mod tests {
     use super::*;
 
-    fn part(starts: Starts) -> Part {
-        Part { start: 0x1000, end: 0x1000 + 64 * 64 * 8, starts, ..Part::default() }
+    fn part(gathered: Gathered, first: u32) -> Option<Part> {
+        Part::of(AddrRange::new(Addr(0x1000), Addr(0x1000 + 64 * 64 * 8)), gathered, first)
     }
 
     #[test]
@@ -401,9 +423,9 @@ mod tests {
         let places: Vec<u64> = (0..4096u64).filter(|n| *n == 0 || *n == 4095 || n % 7 == 3 && !(700..2100).contains(n)).collect();
         let mut words = vec![0u64; 64];
         places.iter().for_each(|n| words[usize::try_from(n / 64).unwrap()] |= 1 << (n % 64));
-        let mut bits = part(Starts::Bits { words, before: Vec::new() });
-        let mut list = part(Starts::List(places.iter().map(|n| 0x1000 + n * 8).collect()));
-        assert_eq!(bits.finish(10), list.finish(10));
+        let bits = part(Gathered::Bits(words), 10).unwrap();
+        let list = part(Gathered::List(places.iter().map(|n| 0x1000 + n * 8).collect()), 10).unwrap();
+        assert_eq!((bits.first, bits.count), (list.first, list.count));
         assert_eq!(bits.count as usize, places.len());
         for at in (0x1000..bits.end).step_by(4) {
             let n = bits.rank(at, 3);
@@ -411,6 +433,6 @@ mod tests {
             assert_eq!(bits.select(n, 3), list.select(n, 3));
         }
         assert_eq!(bits.select(bits.count, 3), None);
-        assert_eq!(part(Starts::Bits { words: vec![u64::MAX; 1], before: Vec::new() }).finish(u32::MAX - 10), None);
+        assert!(part(Gathered::Bits(vec![u64::MAX; 1]), u32::MAX - 10).is_none());
     }
 }

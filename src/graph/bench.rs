@@ -72,7 +72,8 @@ fn dominators_of_a_large_heap() {
         let tree = timed("dominators", || Dominators::compute(&graph, &roots));
         println!("{} at the top", tree.top().count());
         let retained = timed("retained", || tree.retained(|_| 24));
-        let groups = timed("by 20000 groups", || tree.retained_by_group(|n| n.wrapping_mul(0x9e37_79b1) % 20_000, 20_000, &retained));
+        let groups =
+            timed("by 20000 groups", || tree.retained_by_group(|n| n.wrapping_mul(0x9e37_79b1) % 20_000, 20_000, &retained, |_, _| ()));
         println!("largest group {} kB", groups.iter().max().unwrap() >> 10);
         drop((tree, retained));
         let components = timed("components", || Components::compute(&graph));

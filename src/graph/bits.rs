@@ -13,6 +13,23 @@ impl BitSet {
         Self { words: vec![0; bound.div_ceil(64) as usize], bound }
     }
 
+    /// The set below `bound` whose members are the bits of `words`; what they lack is no member, what lies beyond is left out.
+    pub fn of_words(bound: u32, words: &[u64]) -> Self {
+        let mut set = Self::new(bound);
+        set.words.iter_mut().zip(words).for_each(|(to, from)| *to = *from);
+        if let Some(last) = set.words.last_mut()
+            && !bound.is_multiple_of(64)
+        {
+            *last &= (1 << (bound % 64)) - 1;
+        }
+        set
+    }
+
+    /// The members as bits, 64 in a word, the smallest in the lowest bit of the first.
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
     /// The bound: indices from here up are never members.
     pub fn bound(&self) -> u32 {
         self.bound
@@ -59,7 +76,13 @@ impl BitSet {
 
     /// The members in increasing order.
     pub fn iter(&self) -> BitIter<'_> {
-        BitIter { words: self.words.iter(), word: 0, next_base: 0, base: 0 }
+        BitIter { words: self.words.iter(), flip: 0, word: 0, next_base: 0, base: 0 }
+    }
+
+    /// The indices below the bound that are no members, in increasing order.
+    pub fn iter_others(&self) -> impl Iterator<Item = u32> {
+        let all = BitIter { words: self.words.iter(), flip: u64::MAX, word: 0, next_base: 0, base: 0 };
+        all.take_while(|index| *index < self.bound)
     }
 
     /// Memory held, in bytes.
@@ -81,6 +104,8 @@ impl<'a> IntoIterator for &'a BitSet {
 #[derive(Debug, Clone)]
 pub struct BitIter<'a> {
     words: std::slice::Iter<'a, u64>,
+    /// All ones where those that are no members are wanted.
+    flip: u64,
     word: u64,
     base: u32,
     next_base: u32,
@@ -91,7 +116,7 @@ impl Iterator for BitIter<'_> {
 
     fn next(&mut self) -> Option<u32> {
         while self.word == 0 {
-            self.word = *self.words.next()?;
+            self.word = *self.words.next()? ^ self.flip;
             self.base = self.next_base;
             // The last word may start less than 64 below 2^32; nothing is read after it.
             self.next_base = self.next_base.wrapping_add(64);

@@ -1,6 +1,8 @@
 //! Graphs as compressed sparse rows: one array of targets, and where each node's part of it begins.
 
+use super::offsets::{Offsets, OffsetsBuilder};
 use super::{at, len32};
+use crate::base::Array;
 use crate::base::cancel::check_at;
 
 /// The most nodes a graph may have: two indices stay free for "none" and "the virtual root", and one for the
@@ -39,39 +41,50 @@ pub(super) fn check_edges(edges: usize) -> Result<u32, GraphError> {
 /// A list of items for each row, all in one array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rows {
-    /// One more than there are rows; row `r` is `items[offsets[r]..offsets[r + 1]]`.
-    offsets: Vec<u32>,
-    items: Vec<u32>,
+    offsets: Offsets,
+    items: Array<u32>,
 }
 
 impl Rows {
     /// Counting sort of `(row, item)` pairs, stable. There must be at most `u32::MAX` pairs, and the iterator
-    /// must give the same ones each time. Pairs of rows beyond the last are dropped. No memory beyond the result.
+    /// must give the same ones each time. Pairs of rows beyond the last are dropped. Four bytes per row beside the result.
     pub fn sorted(rows: u32, pairs: impl DoubleEndedIterator<Item = (u32, u32)> + Clone) -> Self {
-        let mut offsets = vec![0u32; rows as usize + 1];
+        let mut counts = vec![0u32; rows as usize];
         pairs.clone().for_each(|(row, _)| {
-            if let Some(count) = offsets.get_mut(row as usize) {
+            if let Some(count) = counts.get_mut(row as usize) {
                 *count += 1;
             }
         });
+        let mut offsets = OffsetsBuilder::with_capacity(rows);
         // First the end of each row; filling from the last pair down to the first then leaves the start.
-        let total = offsets.iter_mut().fold(0u32, |sum, count| {
+        let total = counts.iter_mut().fold(0u32, |sum, count| {
+            offsets.push(*count);
             *count += sum;
             *count
         });
         let mut items = vec![0u32; total as usize];
         pairs.rev().for_each(|(row, item)| {
-            if let Some(place) = offsets.get_mut(row as usize) {
+            if let Some(place) = counts.get_mut(row as usize) {
                 *place = place.saturating_sub(1);
                 super::put(&mut items, *place, item);
             }
         });
+        Self { offsets: offsets.finish(), items: items.into() }
+    }
+
+    /// The parts that they were taken [apart](Rows::parts) into.
+    pub(crate) fn of_parts(offsets: Offsets, items: Array<u32>) -> Self {
         Self { offsets, items }
+    }
+
+    /// What they consist of.
+    pub(crate) fn parts(&self) -> (&Offsets, &Array<u32>) {
+        (&self.offsets, &self.items)
     }
 
     /// The number of rows.
     pub fn len(&self) -> u32 {
-        len32(self.offsets.len()).saturating_sub(1)
+        self.offsets.rows()
     }
 
     /// The items of a row; empty for a row that does not exist.
@@ -84,10 +97,9 @@ impl Rows {
     /// Where a row's items begin and end.
     #[inline(always)]
     pub(super) fn span(&self, row: u32) -> (u32, u32) {
-        match self.offsets.get(row as usize..).and_then(|rest| rest.first_chunk::<2>()) {
-            Some([start, end]) => (*start, *end),
-            None => (0, 0),
-        }
+        let (start, end) = self.offsets.span(row);
+        // Offsets of an index may say anything.
+        (start, end.min(len32(self.items.len())))
     }
 
     /// The item at a place in the common array.
@@ -124,6 +136,11 @@ impl Csr {
         Self { rows: Rows::sorted(self.nodes(), edges) }
     }
 
+    /// The graph whose rows are these: a node's row holds the targets of its edges.
+    pub(crate) fn of_rows(rows: Rows) -> Self {
+        Self { rows }
+    }
+
     /// The targets of a node's edges; empty for a node that does not exist.
     #[inline(always)]
     pub fn successors(&self, node: u32) -> &[u32] {
@@ -132,7 +149,7 @@ impl Csr {
 
     /// The rows themselves, for loops that keep their place in several of them.
     #[inline(always)]
-    pub(super) fn rows(&self) -> &Rows {
+    pub(crate) fn rows(&self) -> &Rows {
         &self.rows
     }
 
@@ -148,30 +165,25 @@ impl Csr {
 }
 
 /// Builds a [`Csr`] from edges that come grouped by source, sources in increasing order.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct CsrBuilder {
-    offsets: Vec<u32>,
+    /// The number of edges of each node, or [`MANY`].
+    lengths: Vec<u8>,
+    /// Nodes with many edges: which one, and how many.
+    many: Vec<(u32, u32)>,
     items: Vec<u32>,
+    /// Where the edges of the current node begin.
+    start: usize,
     largest: Option<u32>,
 }
 
-impl Default for CsrBuilder {
-    fn default() -> Self {
-        Self::with_capacity(0, 0)
-    }
-}
+/// Stands for a number of edges that is kept apart.
+const MANY: u8 = u8::MAX;
 
 impl CsrBuilder {
     /// A builder with room for this many nodes and edges; more may come.
     pub fn with_capacity(nodes: usize, edges: usize) -> Self {
-        let mut offsets = Vec::with_capacity(nodes.saturating_add(1));
-        offsets.push(0);
-        Self { offsets, items: Vec::with_capacity(edges), largest: None }
-    }
-
-    /// Edges added so far.
-    pub fn edges(&self) -> usize {
-        self.items.len()
+        Self { lengths: Vec::with_capacity(nodes), items: Vec::with_capacity(edges), ..Self::default() }
     }
 
     /// Adds an edge from the current node. The target may be a node that is still to come.
@@ -183,32 +195,43 @@ impl CsrBuilder {
 
     /// Ends the current node and returns it; the next edges belong to the next node.
     pub fn end_node(&mut self) -> Result<u32, GraphError> {
-        let end = check_edges(self.items.len())?;
-        let nodes = check_nodes(self.offsets.len())?;
-        self.offsets.push(end);
-        Ok(nodes - 1)
+        let length = check_edges(self.items.len())? - len32(self.start);
+        let node = len32(self.lengths.len());
+        check_nodes(self.lengths.len() + 1)?;
+        let short = u8::try_from(length).unwrap_or(MANY);
+        if short == MANY {
+            self.many.push((node, length));
+        }
+        self.lengths.push(short);
+        self.start = self.items.len();
+        Ok(node)
     }
 
-    /// Appends the ended nodes of another builder, so that parts can be built in parallel and joined in order.
-    pub fn append(&mut self, part: Self) -> Result<(), GraphError> {
-        check_nodes(self.offsets.len() + part.offsets.len() - 2)?;
-        check_edges(self.items.len() + part.items.len())?;
-        let shift = check_edges(self.items.len())?;
-        self.offsets.extend(part.offsets.iter().skip(1).map(|end| end + shift));
-        self.items.extend_from_slice(&part.items);
-        self.largest = self.largest.max(part.largest);
-        Ok(())
+    /// The number of edges of each ended node.
+    fn lengths(&self) -> impl Iterator<Item = u32> {
+        let mut many = self.many.iter();
+        self.lengths.iter().map(move |short| if *short == MANY { many.next().map_or(0, |(_, n)| *n) } else { (*short).into() })
     }
 
     /// The graph of the nodes ended so far. Edges after the last ended node are dropped.
-    pub fn finish(mut self) -> Result<Csr, GraphError> {
-        let nodes = check_nodes(self.offsets.len() - 1)?;
-        if let Some(node) = self.largest.filter(|n| *n >= nodes) {
+    pub fn finish(self) -> Result<Csr, GraphError> {
+        Self::joined(vec![self])
+    }
+
+    /// The graph of the nodes that several builders ended, in order. Each builder is dropped as its nodes are added, so that parts can be
+    /// built in parallel without there being two graphs at once.
+    pub fn joined(parts: Vec<Self>) -> Result<Csr, GraphError> {
+        let nodes = check_nodes(parts.iter().map(|part| part.lengths.len()).sum())?;
+        let edges = check_edges(parts.iter().map(|part| part.start).sum())?;
+        if let Some(node) = parts.iter().filter_map(|part| part.largest).max().filter(|n| *n >= nodes) {
             return Err(GraphError::NoSuchNode { node, nodes });
         }
-        self.items.truncate(self.offsets.last().copied().unwrap_or(0) as usize);
-        self.items.shrink_to_fit();
-        self.offsets.shrink_to_fit();
-        Ok(Csr { rows: Rows { offsets: self.offsets, items: self.items } })
+        let mut offsets = OffsetsBuilder::with_capacity(nodes);
+        let mut items = Vec::with_capacity(edges as usize);
+        for part in parts {
+            part.lengths().for_each(|length| offsets.push(length));
+            items.extend(part.items.iter().take(part.start));
+        }
+        Ok(Csr { rows: Rows { offsets: offsets.finish(), items: items.into() } })
     }
 }

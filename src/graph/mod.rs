@@ -9,6 +9,7 @@ mod bits;
 mod components;
 mod csr;
 mod dominators;
+mod offsets;
 mod search;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ pub use bits::{BitIter, BitSet};
 pub use components::Components;
 pub use csr::{Csr, CsrBuilder, GraphError, MAX_NODES, Rows};
 pub use dominators::{Chain, Children, Dominators, Idom};
+pub(crate) use offsets::Offsets;
 pub use search::{Bfs, Closure, Rank, closure, paths_to_roots, reach, reachable};
 
 /// "No such index" in an array of indices; never a node, see [`MAX_NODES`].

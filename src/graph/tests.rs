@@ -89,7 +89,9 @@ fn expect_retained(s: &Sample) {
     let tree = Dominators::compute(&s.graph(), &s.roots);
     let dominates = s.dominates();
     let naive = |a: u32| (0..s.nodes).filter(|b| dominates[a as usize][*b as usize]).map(Sample::size).sum::<u64>();
-    let retained = tree.retained(Sample::size);
+    let packed = tree.retained(Sample::size);
+    let of = |n: u32| tree.position_of(n).and_then(|at| packed.get(at as usize)).unwrap_or(0);
+    let retained: Vec<u64> = (0..s.nodes).map(of).collect();
     assert_eq!(retained, (0..s.nodes).map(naive).collect::<Vec<_>>());
     let group_of = |n: u32| s.groups[n as usize];
     let outermost = |group: u32| {
@@ -98,7 +100,10 @@ fn expect_retained(s: &Sample) {
         members.iter().filter(alone).map(|n| retained[*n as usize]).sum::<u64>()
     };
     // Group 4 stands for "none".
-    assert_eq!(tree.retained_by_group(group_of, 4, &retained), (0..4).map(outermost).collect::<Vec<_>>());
+    let mut met = BTreeSet::new();
+    let sums = tree.retained_by_group(group_of, 4, &packed, |node, group| assert!(group == group_of(node) && met.insert(node)));
+    assert_eq!(sums, (0..4).map(outermost).collect::<Vec<_>>());
+    assert!((0..s.nodes).all(|n| met.contains(&n) == tree.is_reachable(n)));
     for node in (0..s.nodes).map(Some).chain([None]) {
         let above = node.map_or(Idom::Root, Idom::Node);
         let expected: BTreeSet<u32> = (0..s.nodes).filter(|b| tree.idom(*b) == above).collect();
@@ -214,7 +219,7 @@ proptest! {
     fn rows_keep_their_edges(s in sample(30)) {
         let graph = s.graph();
         let mut builder = CsrBuilder::default();
-        let mut halves = [CsrBuilder::default(), CsrBuilder::with_capacity(4, 4)];
+        let mut halves = vec![CsrBuilder::default(), CsrBuilder::with_capacity(4, 4)];
         for node in 0..s.nodes {
             let expected: Vec<u32> = s.edges.iter().filter(|e| e.0 == node).map(|e| e.1).collect();
             prop_assert_eq!(graph.successors(node), &expected[..]);
@@ -224,9 +229,7 @@ proptest! {
             half.end_node().unwrap();
         }
         prop_assert_eq!(&builder.finish().unwrap(), &graph);
-        let [mut first, second] = halves;
-        first.append(second).unwrap();
-        prop_assert_eq!(&first.finish().unwrap(), &graph);
+        prop_assert_eq!(&CsrBuilder::joined(halves).unwrap(), &graph);
         let reversed = graph.reversed();
         for node in 0..s.nodes {
             let mut expected: Vec<u32> = s.edges.iter().filter(|e| e.1 == node).map(|e| e.0).collect();
@@ -248,6 +251,8 @@ proptest! {
         }
         prop_assert!((0..400).all(|n| bits.test(n) == set.contains(&n)));
         prop_assert_eq!((bits.count(), bits.is_empty(), bits.bound()), (set.len() as u64, set.is_empty(), bound));
+        prop_assert_eq!(&BitSet::of_words(bound, bits.words()), &bits);
+        prop_assert_eq!(bits.iter_others().collect::<Vec<_>>(), (0..bound).filter(|n| !set.contains(n)).collect::<Vec<_>>());
         prop_assert_eq!(bits.iter().collect::<Vec<_>>(), set.into_iter().collect::<Vec<_>>());
     }
 }
@@ -313,9 +318,10 @@ fn long_lists_do_not_overflow_the_stack() {
         let tree = Dominators::compute(&graph, &[0]);
         assert!((1..NODES).all(|n| tree.idom(n) == Idom::Node(n - 1)));
         assert_eq!(tree.idom(0), Idom::Root);
-        let retained = tree.retained(|_| 8);
+        let packed = tree.retained(|_| 8);
+        let retained: Vec<u64> = (0..NODES).map(|n| packed.get(tree.position_of(n).unwrap() as usize).unwrap()).collect();
         assert!((0..NODES).all(|n| retained[n as usize] == 8 * u64::from(NODES - n)));
-        assert_eq!(tree.retained_by_group(|n| n % 3, 3, &retained), [retained[0], retained[1], retained[2]]);
+        assert_eq!(tree.retained_by_group(|n| n % 3, 3, &packed, |_, _| ()), [retained[0], retained[1], retained[2]]);
         assert_eq!(tree.chain(NODES - 1).count(), NODES as usize - 1);
         assert_eq!(Components::compute(&graph).count(), 1);
         assert_eq!(Components::compute_where(&graph, |n| n > 0).count(), NODES - 1);
@@ -347,13 +353,13 @@ fn numbers_that_are_no_node_do_no_harm() {
     let empty = Csr::from_edges(0, &[]).unwrap();
     let tree = Dominators::compute(&empty, &[0, 7, u32::MAX]);
     assert_eq!((tree.idom(0), tree.top().count()), (Idom::Unreachable, 0));
-    assert!(tree.retained(|_| 1).is_empty());
+    assert_eq!(tree.retained(|_| 1).iter().collect::<Vec<_>>(), [0]);
     assert_eq!(Components::compute(&empty).count(), 0);
     let graph = Csr::from_edges(2, &[(0, 1)]).unwrap();
     let tree = Dominators::compute(&graph, &[2, u32::MAX, u32::MAX - 1, 0]);
     assert_eq!((tree.idom(0), tree.idom(1), tree.idom(2)), (Idom::Root, Idom::Node(0), Idom::Unreachable));
     assert_eq!(tree.children(9).chain(tree.chain(9)).count(), 0);
-    assert_eq!(tree.retained(|_| u64::MAX), [u64::MAX, u64::MAX]);
+    assert_eq!(tree.retained(|_| u64::MAX).iter().collect::<Vec<_>>(), [0, u64::MAX, u64::MAX]);
     let search = Bfs::in_turn(&graph, &[[2, u32::MAX, 1]], |_, _| true);
     assert_eq!((search.path_to(1), search.path_to(u32::MAX), search.path_to(0)), (vec![1], vec![], vec![]));
     assert_eq!(reachable(&graph, &[2, 1]).iter().collect::<Vec<_>>(), [1]);

@@ -21,6 +21,7 @@ mod handle;
 mod header;
 mod heap;
 mod heap_map;
+mod index_file;
 mod info;
 mod inspect;
 mod locks;
@@ -85,6 +86,7 @@ pub use heap::{
     HeapTotals, NamedCount,
 };
 pub use heap_map::{HeapMapModel, HeapMapRow, MapBytes, MapCell, MapRows};
+pub use index_file::IndexReport;
 pub use info::{
     AnswerBasis, AnswerKind, AnswerModel, DumpKind, DumpWriter, GcKind, GcLayout, GcModel, GcState, InfoReport, LayoutSource,
     ModuleFileModel, RuntimeBrief, RuntimeKind, VersionSource,

@@ -1,4 +1,4 @@
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::root::{RootCoverageModel, RootModel, Stacks};
 use crate::base::{Addr, named_enum};
@@ -131,7 +131,7 @@ pub struct RetainedDetail {
 }
 
 /// Totals of the heap.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ReachTotals {
     /// Number of objects, free space excluded.

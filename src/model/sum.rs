@@ -1,9 +1,9 @@
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::base::Count;
 
 /// Object count and bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "cli", schemars(rename = "ObjectSum"))]
 pub struct Sum {
@@ -39,6 +39,13 @@ impl Sum {
     #[must_use]
     pub fn without(self, other: Sum) -> Sum {
         Sum { count: self.count.saturating_sub(other.count), bytes: self.bytes.saturating_sub(other.bytes) }
+    }
+
+    /// Objects of these bytes.
+    pub fn of_sizes(sizes: impl IntoIterator<Item = u64>) -> Sum {
+        let mut sum = Sum::default();
+        sizes.into_iter().for_each(|bytes| sum.add(bytes));
+        sum
     }
 
     /// All of `sums` together.

@@ -1,4 +1,4 @@
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::base::{Addr, AddrRange, named_enum};
 
@@ -15,7 +15,7 @@ named_enum! {
 }
 
 /// Result of walking one segment.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct WalkModel {
     /// Address of the segment.
@@ -47,7 +47,7 @@ pub struct WalkModel {
 }
 
 /// A range of a segment without objects.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct WalkGap {
     /// Its address.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Error, HeapSnapshot, Runtime};
+use super::{Error, HeapSnapshot, IndexUse, Runtime};
 use crate::base::missed::tried;
 use crate::base::{Budget, Collector, Limits, NoteKind, Notes, Progress, Shape, Silent};
 use crate::contract::{Options, Overlay, RuntimeError, open_runtimes};
@@ -26,6 +26,9 @@ pub struct OpenOptions {
     /// Keeps what compressed dumps are decompressed to.
     #[doc(hidden)]
     pub cache: Option<Arc<dyn Cache>>,
+    /// Which index answers may come from.
+    #[doc(hidden)]
+    pub index: IndexUse,
     /// Record what is read of the process's memory: see `Memory::recorder`. What `trim` keeps.
     #[doc(hidden)]
     pub record: bool,
@@ -87,6 +90,7 @@ pub(super) struct Process {
     pub(super) limits: Arc<Limits>,
     pub(super) search: FileSearch,
     pub(super) progress: Arc<dyn Progress>,
+    pub(super) index: IndexUse,
 }
 
 /// An opened dump of a process.
@@ -161,6 +165,8 @@ impl Dump {
             limits,
             search: options.search.clone(),
             progress: options.progress.clone().unwrap_or_else(|| Arc::new(Silent)),
+            // What is recorded is what answers read of the dump.
+            index: if options.record { IndexUse::None } else { options.index.clone() },
         });
         // Advice on what a whole dump lacks would mislead.
         let missing = process.file.facts.truncated_bytes;

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use super::retention::Sums;
 use crate::base::cancel::check_at;
-use crate::base::{Index, IndexVec, Indices};
+use crate::base::{Index, Packed};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::graph::{Bfs, BitSet, Closure, Components, Csr, Dominators, Idom, Rank, Rows, closure, paths_to_roots, reach};
 
@@ -37,7 +37,17 @@ impl ObjectSet {
 
     /// The other objects, ascending.
     pub fn others(&self) -> impl Iterator<Item = ObjectId> {
-        Indices::up_to(self.0.bound()).filter(|id| !self.contains(*id))
+        self.0.iter_others().map(ObjectId::from_u32)
+    }
+
+    /// The objects whose bits are set.
+    pub(super) fn of_words(objects: u32, words: &[u64]) -> ObjectSet {
+        ObjectSet(BitSet::of_words(objects, words))
+    }
+
+    /// The members as bits.
+    pub(super) fn words(&self) -> &[u64] {
+        self.0.words()
     }
 }
 
@@ -67,13 +77,17 @@ pub(super) struct ByType(Rows);
 
 impl ByType {
     /// Sorts the objects; those of a type beyond `types` are in none.
-    pub(super) fn of(type_of: &IndexVec<ObjectId, TypeIndex>, types: usize) -> ByType {
-        let placed = |id: ObjectId| {
-            check_at(id.as_u32());
-            (type_of.get(id).map_or(u32::MAX, |ty| ty.as_u32()), id.as_u32())
+    pub(super) fn of(objects: u32, types: usize, type_of: impl Fn(ObjectId) -> Option<TypeIndex>) -> ByType {
+        let placed = |node: u32| {
+            check_at(node);
+            (type_of(ObjectId::from_u32(node)).map_or(u32::MAX, Index::as_u32), node)
         };
-        let nodes = 0..u32::try_from(type_of.len()).unwrap_or(u32::MAX);
-        ByType(Rows::sorted(u32::try_from(types).unwrap_or(0), nodes.map(|node| placed(ObjectId::from_u32(node)))))
+        ByType(Rows::sorted(u32::try_from(types).unwrap_or(0), (0..objects).map(placed)))
+    }
+
+    /// The objects whose rows are these.
+    pub(super) fn of_rows(rows: Rows) -> ByType {
+        ByType(rows)
     }
 
     /// The objects of a type.
@@ -91,6 +105,13 @@ fn ids(nodes: impl IntoIterator<Item = u32>) -> Vec<ObjectId> {
 }
 
 impl Edges {
+    /// A graph, and the same one reversed.
+    pub(super) fn with_reversed(csr: Csr, reversed: Csr) -> Edges {
+        let edges = Edges::from(csr);
+        let _ = edges.reversed.set(Box::new(reversed.into()));
+        edges
+    }
+
     /// The graph: an object's id is its node.
     pub fn csr(&self) -> &Csr {
         &self.csr
@@ -190,25 +211,46 @@ impl Search {
 #[derive(Debug)]
 pub struct DominatorTree {
     tree: Dominators,
-    /// By node.
-    retained: Vec<u64>,
+    /// By position.
+    retained: Packed<u16>,
     sums: Sums,
 }
 
 impl DominatorTree {
+    /// The tree and the retained sizes by position.
+    pub(super) fn parts(&self) -> (&Dominators, &Packed<u16>) {
+        (&self.tree, &self.retained)
+    }
+
+    /// The parts that it was taken [apart](DominatorTree::parts) into, with sums that are known.
+    pub(super) fn of_parts(tree: Dominators, retained: Packed<u16>, sums: Sums) -> DominatorTree {
+        DominatorTree { tree, retained, sums }
+    }
+
     pub(super) fn sums(&self) -> &Sums {
         &self.sums
     }
 
     /// Retained size of an object in bytes; 0 if it is unreachable.
     pub fn retained(&self, id: ObjectId) -> u64 {
-        self.retained.get(id.index()).copied().unwrap_or(0)
+        self.tree.position_of(id.as_u32()).and_then(|at| self.retained.get(at as usize)).unwrap_or(0)
     }
 
-    /// Bytes jointly retained by all objects of each of `types` types.
-    pub fn retained_by_type(&self, type_of: impl Fn(ObjectId) -> Option<TypeIndex>, types: usize) -> Vec<u64> {
+    /// Bytes jointly retained by all objects of each of `types` types. `met` sees each reachable object with its type.
+    pub(crate) fn retained_by_type(
+        &self,
+        type_of: impl Fn(ObjectId) -> Option<TypeIndex>,
+        types: usize,
+        mut met: impl FnMut(ObjectId, TypeIndex),
+    ) -> Vec<u64> {
         let group = |node: u32| type_of(ObjectId::from_u32(node)).map_or(u32::MAX, Index::as_u32);
-        self.tree.retained_by_group(group, u32::try_from(types).unwrap_or(u32::MAX), &self.retained)
+        let met = |node, group| met(ObjectId::from_u32(node), TypeIndex::from_u32(group));
+        self.tree.retained_by_group(group, u32::try_from(types).unwrap_or(u32::MAX), &self.retained, met)
+    }
+
+    /// The reachable objects with their retained sizes, what dominates before what it dominates.
+    pub(super) fn reached(&self) -> impl Iterator<Item = (ObjectId, u64)> {
+        self.tree.reached().iter().copied().map(ObjectId::from_u32).zip(self.retained.iter().skip(1))
     }
 
     /// Whether the object is reachable from a root.

@@ -7,11 +7,12 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
+use super::described::{Described, Describing};
 use super::edges::{ByType, Edges};
 use super::roots::{Root, RootFlags, RootOptions, Roots};
 use super::{Error, Heap, Namer, TypeFilter, TypePattern, note_walks};
 use crate::base::hash::Map;
-use crate::base::{Addr, Answer, Collector, Count, Index, IndexVec, Indices, NoteKind, total};
+use crate::base::{Addr, Answer, Collector, Count, Index, IndexVec, Indices, NoteKind, Notes, total};
 use crate::clr::modules::Module;
 use crate::gc::{Object, ObjectId, ObjectStarts, ObjectType, Piece, SegmentIndex, TypeIndex, Visitor};
 use crate::graph::{CsrBuilder, GraphError};
@@ -47,10 +48,11 @@ pub struct HeapGraph {
     pub frozen: Vec<ObjectId>,
     /// Modules that supplied names of roots.
     modules: Vec<Arc<Module>>,
-    type_of: IndexVec<ObjectId, TypeIndex>,
-    /// `u32::MAX` for sizes beyond 32 bits.
-    size_of: IndexVec<ObjectId, u32>,
-    large: FxHashMap<ObjectId, u64>,
+    described: Described,
+    /// Of the walk for its references.
+    pub(super) walk_notes: Notes,
+    /// Whether it came from an index.
+    pub(super) is_of_index: bool,
     /// Made for the first question about types.
     by_type: OnceLock<ByType>,
 }
@@ -65,8 +67,9 @@ impl std::fmt::Debug for HeapGraph {
 struct Part {
     rows: CsrBuilder,
     types: Vec<TypeIndex>,
+    /// `u32::MAX` for those that are in `large`.
     sizes: Vec<u32>,
-    large: Vec<(ObjectId, u64)>,
+    large: Vec<u64>,
     failed: Option<GraphError>,
 }
 
@@ -102,6 +105,12 @@ impl Extra {
     #[inline]
     pub(crate) fn dependents(&self, id: ObjectId) -> impl Iterator<Item = ObjectId> {
         self.edges.get(&id).into_iter().flatten().copied()
+    }
+
+    /// All of them: from an object's id, or from the method table of a type.
+    pub(super) fn all(&self) -> impl Iterator<Item = (u64, ObjectId)> {
+        let of_objects = self.edges.iter().flat_map(|(from, to)| to.iter().map(|to| (u64::from(from.as_u32()), *to)));
+        of_objects.chain(self.allocators.iter().map(|(table, to)| (table.0, *to)))
     }
 
     /// The loader allocator that objects of a collectible type keep alive.
@@ -149,7 +158,7 @@ impl Visitor for Builder<'_> {
         part.types.push(object.ty.index);
         part.sizes.push(u32::try_from(object.size).unwrap_or(u32::MAX));
         if object.size >= u64::from(u32::MAX) {
-            part.large.push((id, object.size));
+            part.large.push(object.size);
         }
     }
 }
@@ -163,13 +172,30 @@ impl HeapGraph {
     pub(super) fn build(heap: &Heap, weak: bool) -> Result<Answer<HeapGraph>, Error> {
         let notes = crate::base::Collector::new();
         let index = notes.with(heap.starts());
+        let namer = heap.namer();
+        let roots = notes.take(Roots::collect(heap, &namer, &RootOptions { weak, any_stacks: true, ..RootOptions::default() }));
+        let extra = Extra::of(heap, &namer, index, &roots);
+        if let Some(kept) = heap.index().and_then(|of_file| of_file.graph(&extra)) {
+            notes.extend(&kept.notes);
+            let graph = HeapGraph {
+                edges: kept.edges,
+                types: kept.types,
+                frozen: frozen(heap, index),
+                roots,
+                described: kept.described,
+                walk_notes: kept.notes,
+                is_of_index: true,
+                by_type: kept.by_type.into(),
+                modules: namer.modules(),
+                index: Arc::clone(index),
+            };
+            return Ok(notes.finish(graph));
+        }
         let needed = u64::from(index.len()).saturating_mul(BYTES_PER_OBJECT);
         if let Some(allowed) = heap.limits().max_memory.filter(|most| needed > *most) {
             return Err(MemoryLimit { objects: index.len(), needed, allowed }.into());
         }
-        let namer = heap.namer();
-        let roots = notes.take(Roots::collect(heap, &namer, &RootOptions { weak, any_stacks: true, ..RootOptions::default() }));
-        let extra = Extra::of(heap, &namer, index, &roots);
+        let of_walk = Collector::new();
         let walked = heap.walker().walk_once(heap.progress(), || Builder {
             index,
             extra: &extra,
@@ -177,55 +203,63 @@ impl HeapGraph {
             parts: Vec::new(),
             dangling: 0,
         });
-        note_walks(heap.walker(), &walked.segments, &notes);
+        note_walks(heap.walker(), &walked.segments, &of_walk);
         let dangling = total(walked.visitors.iter().map(|v| v.dangling));
         if dangling > 0 {
-            notes.add(NoteKind::Invalid, None, format!("{dangling} references do not point to an object and are ignored"));
+            of_walk.add(NoteKind::Invalid, None, format!("{dangling} references do not point to an object and are ignored"));
         }
+        let walk_notes = of_walk.into_notes();
+        notes.extend(&walk_notes);
         let mut parts: Vec<_> = walked.visitors.into_iter().flat_map(|v| v.parts).collect();
         parts.sort_by_key(|(place, _)| *place);
-        let objects = index.ids().len();
-        let edges = parts.iter().map(|(_, p)| p.rows.edges()).fold(0, usize::saturating_add);
-        let mut rows = CsrBuilder::with_capacity(objects, edges);
-        let mut graph = HeapGraph {
-            edges: CsrBuilder::default().finish()?.into(),
-            types: heap.walker().types().list(),
-            frozen: frozen(heap, index),
-            roots,
-            type_of: IndexVec::with_capacity(objects),
-            size_of: IndexVec::with_capacity(objects),
-            large: FxHashMap::default(),
-            by_type: OnceLock::new(),
-            modules: namer.modules(),
-            index: Arc::clone(index),
-        };
-        // Parts are dropped as they are merged: two complete graphs at once would take too much memory.
+        let types = heap.walker().types().list();
+        let mut described = Describing::new(index.ids().len(), types.len());
+        let mut rows = Vec::with_capacity(parts.len());
         for (_, part) in parts {
             if let Some(e) = part.failed {
                 return Err(e.into());
             }
-            rows.append(part.rows)?;
-            graph.type_of.extend(part.types);
-            graph.size_of.extend(part.sizes);
-            graph.large.extend(part.large);
+            let mut large = part.large.iter();
+            let size = |size: &u32| if *size == u32::MAX { large.next().copied().unwrap_or(0) } else { u64::from(*size) };
+            described.extend(&part.types, part.sizes.iter().map(size));
+            rows.push(part.rows);
         }
-        graph.edges = rows.finish()?.into();
+        let graph = HeapGraph {
+            edges: CsrBuilder::joined(rows)?.into(),
+            types,
+            frozen: frozen(heap, index),
+            roots,
+            described: described.finish(),
+            walk_notes,
+            is_of_index: false,
+            by_type: OnceLock::new(),
+            modules: namer.modules(),
+            index: Arc::clone(index),
+        };
         Ok(notes.finish(graph))
     }
 
-    /// The graph of a snapshot: `described` are types and sizes by object.
+    /// The graph of a snapshot.
     pub(super) fn of_file(
         index: Arc<ObjectStarts>,
         edges: Edges,
         types: IndexVec<TypeIndex, Arc<ObjectType>>,
         roots: Roots,
         frozen: Vec<ObjectId>,
-        described: (IndexVec<ObjectId, TypeIndex>, Vec<u64>),
+        described: Described,
     ) -> HeapGraph {
-        let (type_of, sizes) = described;
-        let large = index.ids().zip(&sizes).filter(|(_, size)| **size >= u64::from(u32::MAX)).map(|(id, size)| (id, *size)).collect();
-        let size_of = sizes.into_iter().map(|size| u32::try_from(size).unwrap_or(u32::MAX)).collect();
-        HeapGraph { index, edges, types, roots, frozen, modules: Vec::new(), type_of, size_of, large, by_type: OnceLock::new() }
+        HeapGraph {
+            index,
+            edges,
+            types,
+            roots,
+            frozen,
+            modules: Vec::new(),
+            described,
+            walk_notes: Notes::new(),
+            is_of_index: false,
+            by_type: OnceLock::new(),
+        }
     }
 
     /// `namer` for an answer about this graph: it accounts for the modules used to build the graph.
@@ -255,16 +289,26 @@ impl HeapGraph {
 
     /// Size of an object in bytes, as counted by SOS and ClrMD; 0 for an invalid id.
     pub fn size(&self, id: ObjectId) -> u64 {
-        match self.size_of.get(id) {
-            Some(&u32::MAX) => self.large.get(&id).copied().unwrap_or(u64::from(u32::MAX)),
-            Some(size) => u64::from(*size),
-            None => 0,
-        }
+        self.described.size(id)
+    }
+
+    pub(super) fn described(&self) -> &Described {
+        &self.described
+    }
+
+    /// Edges that are no references, as they are now: see [`Extra::all`].
+    pub(super) fn extra_edges(&self, heap: &Heap) -> Vec<(u64, ObjectId)> {
+        Extra::of(heap, &heap.namer(), &self.index, &self.roots).all().collect()
+    }
+
+    /// Bytes of all objects.
+    pub fn bytes(&self) -> u64 {
+        self.described.bytes
     }
 
     /// An object's type in [`HeapGraph::types`].
     pub fn type_index(&self, id: ObjectId) -> Option<TypeIndex> {
-        self.type_of.get(id).copied()
+        self.described.type_of(id)
     }
 
     /// The type of an object.
@@ -284,7 +328,7 @@ impl HeapGraph {
 
     /// Four bytes for each object; the estimate of the graph's memory has room for them.
     fn by_type(&self) -> &ByType {
-        self.by_type.get_or_init(|| ByType::of(&self.type_of, self.types.len()))
+        self.by_type.get_or_init(|| ByType::of(self.len(), self.types.len(), |id| self.type_index(id)))
     }
 
     /// The types that objects have: others may have been met elsewhere.

@@ -1,10 +1,13 @@
 //! The GC heap of one runtime: walker, object starts, roots and graph, each built on first use.
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
-use super::{DominatorTree, Error, HeapGraph, Namer, Runtime, TypeFilter, TypePattern, note_walks};
+use super::index::{self, HeapIndex, IndexError, IndexUse};
+use super::{DominatorTree, Error, HeapGraph, Namer, ObjectSet, Runtime, TypeFilter, TypePattern, note_walks};
 use crate::base::{Addr, Answer, Collector, IndexVec, Limits, Progress};
 use crate::contract::ContractError;
 use crate::gc::{Gc, Object, ObjectStarts, ObjectType, Piece, SegmentIndex, TypeIndex, Visitor, Walker};
@@ -16,6 +19,7 @@ use crate::model::{Generation, SegmentModel, Stacks, Sum, WalkModel};
 pub(super) struct Parts {
     gc: Arc<Answer<Gc>>,
     walker: Answer<Walker>,
+    index: OnceLock<Result<Option<HeapIndex>, IndexError>>,
     starts: OnceLock<Answer<Arc<ObjectStarts>>>,
     sums: OnceLock<Answer<TypeSums>>,
     graph: OnceLock<Answer<HeapGraph>>,
@@ -33,7 +37,8 @@ impl Parts {
         notes.extend(&runtime.context_losses());
         let walker = notes.finish(walker);
         let (starts, sums, graph, graph_with_weak) = Default::default();
-        Ok(Parts { gc, walker, starts, sums, graph, graph_with_weak, dominators: Default::default() })
+        let index = OnceLock::new();
+        Ok(Parts { gc, walker, index, starts, sums, graph, graph_with_weak, dominators: Default::default() })
     }
 }
 
@@ -58,6 +63,17 @@ pub(crate) struct TypeSums {
 }
 
 impl TypeSums {
+    /// Sums that are known. `places` are sorted.
+    pub(super) fn of(sums: Sums, mut places: Vec<(SegmentIndex, TypeIndex)>, walks: Vec<(SegmentIndex, WalkModel)>) -> TypeSums {
+        places.sort_unstable();
+        TypeSums { sums, places, walks }
+    }
+
+    /// Which segments hold objects of which types.
+    pub(super) fn places(&self) -> impl Iterator<Item = (SegmentIndex, TypeIndex)> {
+        self.places.iter().copied()
+    }
+
     /// The types of the objects in a segment.
     pub(crate) fn types_in(&self, segment: SegmentIndex) -> impl Iterator<Item = TypeIndex> {
         let first = self.places.partition_point(|(at, _)| *at < segment);
@@ -217,6 +233,9 @@ impl Heap {
     /// The objects by type, counted by one walk and kept.
     pub(crate) fn type_sums(&self) -> &Answer<TypeSums> {
         self.inner.parts.sums.get_or_init(|| {
+            if let Some(index) = self.index() {
+                return index.sums(self.walker());
+            }
             let notes = Collector::new();
             let walked = self.walker().walk_once(self.progress(), Counter::default);
             note_walks(self.walker(), &walked.segments, &notes);
@@ -260,6 +279,9 @@ impl Heap {
         mut visit: impl FnMut(&Object<'_>) -> ControlFlow<()>,
     ) -> Vec<(SegmentIndex, WalkModel)> {
         let walker = self.walker();
+        if wanted.is_some() && self.index().is_some() {
+            self.type_sums();
+        }
         let Some((wanted, counted)) = wanted.zip(self.inner.parts.sums.get()) else {
             return walker.visit(self.progress(), |_, s| picked(s), visit);
         };
@@ -295,6 +317,9 @@ impl Heap {
     /// The object starts, found by one walk and cached.
     pub(crate) fn starts(&self) -> &Answer<Arc<ObjectStarts>> {
         self.inner.parts.starts.get_or_init(|| {
+            if let Some(starts) = self.index().and_then(|index| index.starts(self.walker())) {
+                return starts;
+            }
             let notes = Collector::new();
             let (starts, walks) = ObjectStarts::build(self.walker(), self.progress());
             let starts = notes.take(starts);
@@ -321,7 +346,62 @@ impl Heap {
     /// # Errors
     /// See [`Heap::graph`].
     pub(crate) fn dominators(&self, stacks: Stacks) -> Result<&DominatorTree, Error> {
-        dominators_of(&self.graph(false)?.data, stacks, &self.inner.parts.dominators, self.progress())
+        let graph = &self.graph(false)?.data;
+        let kept = || self.index()?.dominators(graph, stacks);
+        dominators_of(graph, stacks, &self.inner.parts.dominators, self.progress(), kept)
+    }
+
+    /// The objects that something keeps alive: see [`HeapGraph::live`]. `graph` is this heap's.
+    pub(crate) fn live(&self, graph: &HeapGraph, stacks: Stacks) -> ObjectSet {
+        self.index().and_then(|index| index.live(graph, stacks)).unwrap_or_else(|| graph.live(stacks))
+    }
+
+    /// The index of the heap, if answers may come from one and it fits.
+    pub(super) fn index(&self) -> Option<&HeapIndex> {
+        self.opened_index().as_ref().ok()?.as_ref()
+    }
+
+    fn opened_index(&self) -> &Result<Option<HeapIndex>, IndexError> {
+        self.inner.parts.index.get_or_init(|| {
+            let path = match self.runtime().index_use() {
+                IndexUse::None => return Ok(None),
+                IndexUse::Auto => index::beside(&self.runtime().file().facts.path),
+                IndexUse::File(path) => path.clone(),
+            };
+            match File::open(&path) {
+                Ok(file) => HeapIndex::open(&file, self).map(Some),
+                Err(e) if e.kind() == io::ErrorKind::NotFound && *self.runtime().index_use() == IndexUse::Auto => Ok(None),
+                Err(e) => Err(e.into()),
+            }
+        })
+    }
+
+    /// Why the index that there is does not answer; `None` if it does, or there is none. It is opened for it.
+    #[doc(hidden)]
+    pub fn index_problem(&self) -> Option<&IndexError> {
+        self.opened_index().as_ref().err()
+    }
+
+    /// Writes an index of the heap to `file`, for later commands on the same dump. Returns its length in bytes.
+    ///
+    /// # Errors
+    /// [`Error::Graph`] or [`Error::Memory`] if there is no graph; [`io::Error`] where the file cannot be written.
+    #[doc(hidden)]
+    pub fn write_index(&self, file: &File) -> Result<io::Result<u64>, Error> {
+        index::write(self, file)
+    }
+
+    /// Reads all of the index in use, to see whether it was changed since it was made.
+    ///
+    /// # Errors
+    /// [`IndexError`], of opening it as well. `Ok(false)` if there is none.
+    #[doc(hidden)]
+    pub fn check_index(&self) -> Result<bool, IndexError> {
+        match self.opened_index() {
+            Ok(Some(index)) => index.check_all().map(|()| true),
+            Ok(None) => Ok(false),
+            Err(e) => Err(IndexError::Other(e.to_string())),
+        }
     }
 }
 
@@ -331,10 +411,14 @@ pub(super) fn dominators_of<'c>(
     stacks: Stacks,
     cells: &'c [OnceLock<DominatorTree>; Stacks::ALL.len()],
     progress: &dyn Progress,
+    kept: impl FnOnce() -> Option<DominatorTree>,
 ) -> Result<&'c DominatorTree, Error> {
     let place = Stacks::ALL.iter().zip(cells).find(|(s, _)| **s == stacks);
     let (_, cell) = place.ok_or_else(|| Error::Query("no such treatment of stacks".into()))?;
     Ok(cell.get_or_init(|| {
+        if let Some(tree) = kept() {
+            return tree;
+        }
         progress.start("finding who holds what", None);
         let tree = graph.edges.dominators(&graph.starts(stacks), |id| graph.size(id));
         progress.finish();

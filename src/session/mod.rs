@@ -18,6 +18,7 @@
 mod bound;
 pub(crate) mod collections;
 pub(crate) mod delegates;
+mod described;
 mod dump;
 mod edges;
 mod error;
@@ -25,6 +26,7 @@ mod field_names;
 mod graph;
 mod heap;
 mod holders;
+mod index;
 pub(crate) mod library;
 mod lines;
 mod names;
@@ -63,6 +65,9 @@ pub(crate) use graph::Extra;
 pub use graph::{HeapGraph, MemoryLimit};
 pub use heap::Heap;
 pub(crate) use heap::{Sums, add_sums};
+#[cfg(feature = "internals")]
+pub use index::checksum as index_checksum;
+pub use index::{IndexError, IndexUse, beside};
 pub(crate) use lines::SourceLines;
 pub use names::Namer;
 pub use object::{Object, Reference};

@@ -2,9 +2,11 @@
 
 use std::sync::OnceLock;
 
+use serde::{Deserialize, Serialize};
+
 use super::{DominatorTree, HeapGraph};
 use crate::base::cancel::check_at;
-use crate::base::{Count, Index, IndexVec};
+use crate::base::{Index, IndexVec};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::model::{ReachTotals, Sum};
 
@@ -19,8 +21,15 @@ pub(super) struct Sums {
     largest: OnceLock<Vec<ObjectId>>,
 }
 
+impl Sums {
+    /// Those that are known.
+    pub(super) fn of(totals: ReachTotals, types: IndexVec<TypeIndex, OfType>, largest: Vec<ObjectId>) -> Sums {
+        Sums { totals: totals.into(), types: types.into(), largest: largest.into() }
+    }
+}
+
 /// The reachable objects of a type.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct OfType {
     /// Their number and bytes.
     pub own: Sum,
@@ -33,63 +42,66 @@ impl DominatorTree {
     pub fn totals(&self, graph: &HeapGraph) -> &ReachTotals {
         self.sums().totals.get_or_init(|| {
             let (objects, references) = (u64::from(graph.len()), u64::from(graph.edges.references()));
-            let mut totals = ReachTotals { objects, references, ..ReachTotals::default() };
-            for id in graph.ids() {
-                check_at(id.as_u32());
-                let size = graph.size(id);
-                totals.bytes.grow(size);
-                if self.is_reachable(id) {
-                    totals.reachable_objects.bump();
-                    totals.reachable_bytes.grow(size);
-                }
-            }
-            totals
+            let of = self.by_type(graph).iter().map(|of| of.own);
+            let reachable = Sum::of(of);
+            ReachTotals { objects, references, bytes: graph.bytes(), reachable_objects: reachable.count, reachable_bytes: reachable.bytes }
         })
     }
 
     /// The reachable objects by type.
     pub fn by_type(&self, graph: &HeapGraph) -> &IndexVec<TypeIndex, OfType> {
         self.sums().types.get_or_init(|| {
-            let retained = self.retained_by_type(|id| graph.type_index(id), graph.types.len());
-            let mut types: IndexVec<TypeIndex, OfType> =
-                retained.into_iter().map(|retained| OfType { retained, ..OfType::default() }).collect();
+            let mut types: IndexVec<TypeIndex, OfType> = IndexVec::new();
             types.grow_to(graph.types.len());
-            for id in graph.ids().filter(|id| self.is_reachable(*id)) {
-                check_at(id.as_u32());
-                if let Some(ty) = graph.type_index(id).and_then(|t| types.get_mut(t)) {
+            let met = |id, ty| {
+                if let Some(ty) = types.get_mut(ty) {
                     ty.own.add(graph.size(id));
                 }
-            }
+            };
+            let retained = self.retained_by_type(|id| graph.type_index(id), graph.types.len(), met);
+            types.iter_mut().zip(retained).for_each(|(ty, retained)| ty.retained = retained);
             types
         })
     }
 
     /// The reachable objects with the largest retained sizes, of those `among` which to look or of all, at most `most`, the largest
     /// first.
-    pub fn largest(&self, graph: &HeapGraph, among: Option<Vec<ObjectId>>, most: usize) -> Vec<ObjectId> {
+    pub fn largest(&self, among: Option<Vec<ObjectId>>, most: usize) -> Vec<ObjectId> {
         match among {
-            Some(among) => self.select(among.into_iter(), most),
-            None if most > LARGEST => self.select(graph.ids(), most),
-            None => {
-                let largest = self.sums().largest.get_or_init(|| self.select(graph.ids(), LARGEST));
-                largest.iter().take(most).copied().collect()
+            Some(among) => {
+                let reachable = among.into_iter().filter(|id| self.is_reachable(*id));
+                select(reachable.map(|id| (id, self.retained(id))), most)
             }
+            None if most > LARGEST => select(self.reached(), most),
+            None => self.most().iter().take(most).copied().collect(),
         }
     }
 
-    fn select(&self, among: impl Iterator<Item = ObjectId>, most: usize) -> Vec<ObjectId> {
-        let wanted = |id: &ObjectId| {
-            check_at(id.as_u32());
-            self.is_reachable(*id)
-        };
-        let mut ids: Vec<ObjectId> = among.filter(wanted).collect();
-        let key = |id: &ObjectId| (std::cmp::Reverse(self.retained(*id)), *id);
-        if ids.len() > most {
-            // Only the top rows need sorting.
-            ids.select_nth_unstable_by_key(most, key);
-            ids.truncate(most);
-        }
-        ids.sort_unstable_by_key(key);
-        ids
+    /// The reachable objects with the largest retained sizes, the largest first: as many as are kept.
+    pub(super) fn most(&self) -> &[ObjectId] {
+        self.sums().largest.get_or_init(|| select(self.reached(), LARGEST))
     }
+}
+
+/// At most `most` of the objects that come with their retained sizes, the largest first.
+fn select(objects: impl Iterator<Item = (ObjectId, u64)>, most: usize) -> Vec<ObjectId> {
+    let key = |(id, retained): &(ObjectId, u64)| (std::cmp::Reverse(*retained), *id);
+    let mut best: Vec<(ObjectId, u64)> = Vec::new();
+    // What is smaller is not among them.
+    let mut least = 0;
+    for (id, retained) in objects {
+        check_at(id.as_u32());
+        if retained < least {
+            continue;
+        }
+        best.push((id, retained));
+        if best.len() >= most.saturating_mul(2) {
+            best.select_nth_unstable_by_key(most, key);
+            best.truncate(most);
+            least = best.iter().map(|(_, retained)| *retained).min().unwrap_or(0);
+        }
+    }
+    best.sort_unstable_by_key(key);
+    best.truncate(most);
+    best.into_iter().map(|(id, _)| id).collect()
 }

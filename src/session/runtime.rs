@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use super::dump::Process;
 use super::heap::Parts;
 use super::readers::Readers;
-use super::{Error, Heap, Namer};
+use super::{Error, Heap, IndexUse, Namer};
 use crate::base::missed::{Kept, tried, watched};
 use crate::base::{Addr, Answer, Collector, Limits, NoteKind, Notes, Progress};
 use crate::clr::fields::{CORE, Types};
@@ -77,6 +77,11 @@ impl Runtime {
     /// The limits in force.
     pub fn limits(&self) -> &Arc<Limits> {
         &self.inner.process.limits
+    }
+
+    /// Which index answers may come from.
+    pub(crate) fn index_use(&self) -> &IndexUse {
+        &self.inner.process.index
     }
 
     /// Where to search for module files.

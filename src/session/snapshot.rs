@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
+use super::described::Describing;
 use super::dump::Process;
 use super::graph::MemoryLimit;
 use super::names::NameTable;
@@ -182,8 +183,7 @@ impl<'s> Reader<'s> {
         let addresses = self.place(notes);
         let objects = addresses.len();
         let mut rows = CsrBuilder::with_capacity(objects, objects);
-        let mut type_of = IndexVec::with_capacity(objects);
-        let mut sizes = Vec::with_capacity(objects);
+        let mut described = Describing::new(objects, self.names.types().count());
         let mut cut = 0u64;
         for node in self.nodes.iter().copied() {
             check_at(node);
@@ -196,8 +196,9 @@ impl<'s> Reader<'s> {
                     }
                 }
                 cut = cut.saturating_add(u64::from(told < n.child_count()));
-                type_of.push(self.types.get(n.ty).copied().unwrap_or_default());
-                sizes.push(n.size);
+                described.extend(&[self.types.get(n.ty).copied().unwrap_or_default()], [n.size]);
+            } else {
+                described.extend(&[TypeIndex::default()], [0]);
             }
             rows.end_node()?;
         }
@@ -209,7 +210,7 @@ impl<'s> Reader<'s> {
         let (roots, frozen) = self.roots();
         let types = self.names.types().map(|(index, mt)| Arc::new(ObjectType::named(index, mt))).collect();
         let starts = Arc::new(ObjectStarts::listed(addresses));
-        Ok((HeapGraph::of_file(starts, rows.finish()?.into(), types, roots, frozen, (type_of, sizes)), self.names))
+        Ok((HeapGraph::of_file(starts, rows.finish()?.into(), types, roots, frozen, described.finish()), self.names))
     }
 }
 
@@ -284,7 +285,7 @@ impl GraphSource for HeapSnapshot {
 
     fn dominators(&self, stacks: Stacks) -> Result<&DominatorTree, Error> {
         let graph = self.graph(false)?;
-        super::heap::dominators_of(graph, stacks, &self.inner.dominators, &*self.inner.process.progress)
+        super::heap::dominators_of(graph, stacks, &self.inner.dominators, &*self.inner.process.progress, || None)
     }
 
     fn around(&self, graph: &HeapGraph, address: Addr) -> Option<ObjectId> {

@@ -54,6 +54,7 @@ mod heap_map;
 mod holes;
 mod hostile_names;
 mod hostile_text;
+mod index;
 mod inspect;
 mod library;
 mod lines;

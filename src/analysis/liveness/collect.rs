@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{OnGraph, by_type, collected_by, generation, generations, registered};
+use super::{Generations, OnGraph, by_type, collected_by, registered};
 use crate::base::Answer;
 use crate::gc::ObjectId;
 use crate::model::{CollectGeneration, CollectReport, Generation, Stacks, Sum};
@@ -27,8 +27,8 @@ pub struct CollectQuery {
 pub fn collect(heap: &Heap, query: &CollectQuery) -> Result<Answer<CollectReport>, Error> {
     let on = OnGraph::open(heap, true, query.stacks)?;
     let (graph, oldest) = (on.graph, query.generation);
-    let of = generations(heap, graph);
-    let condemned = |id: ObjectId| collected_by(generation(&of, id)).is_some_and(|g| g <= oldest);
+    let of = Generations::of(heap, graph);
+    let condemned = |id: ObjectId| collected_by(of.get(id)).is_some_and(|g| g <= oldest);
     let starts = graph.ids().filter(|id| !condemned(*id)).chain(graph.rooted(query.stacks));
     let live = graph.edges.reachable(starts);
     let due = registered(&on).into_iter().filter(|id| !live.contains(*id));
@@ -41,7 +41,7 @@ pub fn collect(heap: &Heap, query: &CollectQuery) -> Result<Answer<CollectReport
             untouched.add(size);
             continue;
         }
-        let generation = generation(&of, id);
+        let generation = of.get(id);
         let none = Sum::default();
         let row = rows.entry(generation).or_insert(CollectGeneration {
             generation,

@@ -8,6 +8,9 @@ mod tests;
 mod unreachable;
 mod whatif;
 
+use std::cell::Cell;
+use std::ops::Range;
+
 use rustc_hash::FxHashMap;
 
 pub use bridge::{BridgeQuery, bridge};
@@ -17,32 +20,46 @@ pub use unreachable::{UnreachableQuery, unreachable};
 pub use whatif::{WhatifQuery, whatif};
 
 use super::on_graph::OnGraph;
-use crate::base::{Addr, IndexVec, top_or_all};
+use crate::base::{Addr, Index, top_or_all};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::model::{FinalizerState, Generation, ObjectsByType, Sum, TypeBytes};
 use crate::session::{Heap, HeapGraph, Namer};
 
-/// The generation of each object.
-fn generations(heap: &Heap, graph: &HeapGraph) -> Generations {
-    let mut of: Generations = vec![Generation::Ephemeral; graph.ids().len()].into();
-    for (index, segment) in heap.walker().segments_enumerated() {
-        for id in graph.index.of_segment(index).into_iter().flatten() {
-            let generation = match segment.generation {
-                Generation::Ephemeral => heap.generation_of(graph.address(id)).unwrap_or(Generation::Ephemeral),
-                other => other,
-            };
-            if let Some(slot) = of.get_mut(id) {
-                *slot = generation;
-            }
-        }
-    }
-    of
+/// Tells the generation of an object.
+struct Generations<'h> {
+    heap: &'h Heap,
+    graph: &'h HeapGraph,
+    /// The objects of each segment, ascending.
+    segments: Vec<(Range<ObjectId>, Generation)>,
+    /// Where the last one was.
+    last: Cell<usize>,
 }
 
-type Generations = IndexVec<ObjectId, Generation>;
+impl<'h> Generations<'h> {
+    fn of(heap: &'h Heap, graph: &'h HeapGraph) -> Generations<'h> {
+        let objects = |index| {
+            let ids = graph.index.of_segment(index)?;
+            let (first, count) = (ids.clone().next()?, u32::try_from(ids.len()).ok()?);
+            Some(first..ObjectId::from_u32(first.as_u32().saturating_add(count)))
+        };
+        let segments = heap.walker().segments_enumerated().filter_map(|(index, s)| Some((objects(index)?, s.generation)));
+        let mut segments: Vec<(Range<ObjectId>, Generation)> = segments.collect();
+        segments.sort_by_key(|(ids, _)| ids.start);
+        Generations { heap, graph, segments, last: Cell::new(0) }
+    }
 
-fn generation(of: &Generations, id: ObjectId) -> Generation {
-    of.get(id).copied().unwrap_or(Generation::Ephemeral)
+    fn get(&self, id: ObjectId) -> Generation {
+        let here = |at: usize| self.segments.get(at).filter(|(ids, _)| ids.contains(&id));
+        let found = here(self.last.get()).or_else(|| {
+            self.last.set(self.segments.partition_point(|(ids, _)| ids.start <= id).saturating_sub(1));
+            here(self.last.get())
+        });
+        match found.map(|(_, generation)| *generation) {
+            Some(Generation::Ephemeral) => self.heap.generation_of(self.graph.address(id)).unwrap_or(Generation::Ephemeral),
+            Some(generation) => generation,
+            None => Generation::Ephemeral,
+        }
+    }
 }
 
 /// The youngest collection that examines objects of a generation; older ones do so too. `None` for objects that no

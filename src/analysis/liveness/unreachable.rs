@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{ByType, OnGraph, collected_by, generation, generations, registered};
+use super::{ByType, Generations, OnGraph, collected_by, registered};
 use crate::base::{Addr, Answer, len64, top_or_all};
 use crate::gc::ObjectId;
 use crate::model::{GarbageClass, GarbageObject, GarbageTotal, GarbageType, Stacks, Sum, UnreachableReport};
@@ -68,25 +68,21 @@ impl<'g> Garbage<'g> {
 pub fn unreachable(heap: &Heap, query: &UnreachableQuery) -> Result<Answer<UnreachableReport>, Error> {
     let on = OnGraph::open(heap, true, query.stacks)?;
     let (graph, namer) = (on.graph, &on.namer);
-    let live = graph.live(query.stacks);
-    let of = generations(heap, graph);
-    let level = |id: ObjectId| collected_by(generation(&of, id));
+    let live = heap.live(graph, query.stacks);
+    let of = Generations::of(heap, graph);
+    let level = |id: ObjectId| collected_by(of.get(id));
     let weak = graph.roots.roots.iter().filter(|r| r.flags.has(RootFlags::WEAK));
     let weak: Vec<ObjectId> = weak.filter_map(|r| graph.index.id_of(r.object)).collect();
     let garbage = Garbage::sort(&graph.edges, &live, (&registered(&on), &weak), level);
 
-    let (mut reached, mut lost) = (Sum::default(), Sum::default());
+    let mut lost = Sum::default();
     let mut totals: BTreeMap<GarbageClass, Sum> = BTreeMap::new();
     let mut types: ByType<GarbageClass> = ByType::default();
     let mut objects = Vec::new();
     let most = top_or_all(query.top);
     let wanted = (!query.types.is_empty()).then(|| graph.wanted_types(namer, &query.types, &on.notes));
-    for id in graph.ids().filter(|id| wanted.as_ref().is_none_or(|w| graph.is_of(*id, w))) {
+    for id in garbage.live.others().filter(|id| wanted.as_ref().is_none_or(|w| graph.is_of(*id, w))) {
         let size = graph.size(id);
-        if garbage.live.contains(id) {
-            reached.add(size);
-            continue;
-        }
         let class = garbage.class(id, level(id));
         lost.add(size);
         totals.entry(class).or_default().add(size);
@@ -98,20 +94,24 @@ pub fn unreachable(heap: &Heap, query: &UnreachableQuery) -> Result<Answer<Unrea
                 type_name: graph.type_name(namer, id),
                 method_table: graph.kind(id).map_or(Addr::NULL, |k| k.method_table),
                 bytes: size,
-                generation: generation(&of, id),
+                generation: of.get(id),
                 class,
             });
         }
     }
+    let all = match &wanted {
+        Some(wanted) => Sum::of_sizes(graph.objects_of(wanted).into_iter().map(|id| graph.size(id))),
+        None => Sum { count: graph.len().into(), bytes: graph.bytes() },
+    };
     let mut rows: Vec<GarbageType> = types
         .rows(graph, namer)
         .into_iter()
         .map(|(class, t)| GarbageType { type_name: t.type_name, method_table: t.method_table, count: t.count, bytes: t.bytes, class })
         .collect();
-    let all = if query.objects { usize::try_from(lost.count).unwrap_or(usize::MAX) } else { rows.len() };
+    let listed = if query.objects { usize::try_from(lost.count).unwrap_or(usize::MAX) } else { rows.len() };
     rows.truncate(most);
     let report = UnreachableReport {
-        reached,
+        reached: all.without(lost),
         unreachable: lost,
         classes: GarbageClass::ALL
             .into_iter()
@@ -122,7 +122,7 @@ pub fn unreachable(heap: &Heap, query: &UnreachableQuery) -> Result<Answer<Unrea
             .collect(),
         types: (!query.objects).then_some(rows),
         objects: query.objects.then_some(objects),
-        shown: (all > most).then(|| len64(most)),
+        shown: (listed > most).then(|| len64(most)),
         coverage: on.coverage(),
         stacks: query.stacks,
     };

@@ -58,7 +58,7 @@ pub fn whatif(heap: &Heap, query: &WhatifQuery) -> Result<Answer<WhatifReport>, 
     let cut = cut_edges(&graph.edges, pairs.chain(static_slots(&on, &gone)));
 
     let always = &graph.frozen;
-    let before = graph.live(query.stacks);
+    let before = heap.live(graph, query.stacks);
     let stays = |r: &&Root| r.counts(query.stacks) && r.address.is_none_or(|a| !gone.contains(&a));
     let roots = graph.roots.roots.iter().filter(stays).filter_map(|r| graph.index.id_of(r.object));
     let after = graph.edges.reach(roots.chain(always.iter().copied()).chain(added), |from, to| !cut.contains(&(from, to)));

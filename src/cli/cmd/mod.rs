@@ -12,6 +12,7 @@ pub(super) mod fleet;
 pub(super) mod fragmentation;
 pub(super) mod handles;
 pub(super) mod heap;
+pub(super) mod index;
 pub(super) mod info;
 pub(super) mod inspect;
 pub(super) mod locks;

@@ -6,10 +6,12 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
+use super::super::open::Opening;
 use super::super::select::address;
 use crate::analysis::{VerifyQuery, verify};
 use crate::base::{Addr, Answer};
 use crate::model::VerifyReport;
+use crate::session::IndexUse;
 
 /// Check the heap for corruption: objects, references, locks, handles, segments. Exit code 1 on errors.
 #[derive(Debug, Args)]
@@ -35,6 +37,11 @@ impl Command for Verify {
 
     fn dump(&self) -> Result<Option<PathBuf>> {
         Ok(self.dump.path())
+    }
+
+    fn prepare(&self, opening: &mut Opening) {
+        // What is checked is the dump.
+        opening.options.index = IndexUse::None;
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<VerifyReport>> {

@@ -58,6 +58,11 @@ impl ObjectType {
         }
     }
 
+    /// The same type with another index: in a list of its own.
+    pub(crate) fn at(&self, index: TypeIndex) -> ObjectType {
+        ObjectType { index, ..self.clone() }
+    }
+
     /// Bytes of an object with the length that `length` reads, not rounded, and not raised to `min_object_size`. `length` is
     /// asked for arrays and strings only; `None` where it is not known.
     pub fn size(&self, length: impl FnOnce() -> Option<u32>) -> Option<u64> {

@@ -13,6 +13,7 @@ mod fleet;
 mod fragmentation;
 mod handles;
 mod heap;
+mod index_file;
 mod info;
 mod inspect;
 mod locks;

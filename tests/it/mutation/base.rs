@@ -68,7 +68,7 @@ pub const MORE: &[&[&str]] = &[
 pub const ROUND: usize = 16;
 
 /// Commands that ask most of the others, and so take most of the time: each case runs one of them, in turn.
-pub const COMPOSED: [&str; 6] = ["report", "trim", "analyze", "fleet", "export", "track"];
+pub const COMPOSED: [&str; 7] = ["report", "trim", "analyze", "fleet", "export", "track", "index"];
 
 /// The command lines of each command. Each case runs one per command, in turn.
 pub static COMMANDS: LazyLock<Vec<Vec<Vec<String>>>> = LazyLock::new(|| {

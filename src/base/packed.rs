@@ -1,0 +1,161 @@
+//! Numbers most of which are small.
+
+use std::fmt;
+
+use super::array::Array;
+
+/// Numbers in a block, which are looked through for those of it that are kept apart.
+const BLOCK: usize = 64;
+
+/// What small numbers are stored as. The largest one stands for "kept apart".
+pub(crate) trait Small: bytemuck::Pod + Eq + Send + Sync {
+    /// Stands for a number that is kept apart.
+    const APART: Self;
+
+    /// `value` as it is stored: [`Small::APART`] where it does not fit.
+    fn of(value: u64) -> Self;
+
+    /// The number.
+    fn value(self) -> u64;
+}
+
+macro_rules! small {
+    ($($ty:ty),*) => { $(
+        impl Small for $ty {
+            const APART: $ty = <$ty>::MAX;
+
+            #[inline(always)]
+            fn of(value: u64) -> $ty {
+                <$ty>::try_from(value).unwrap_or(Self::APART)
+            }
+
+            #[inline(always)]
+            fn value(self) -> u64 {
+                self.into()
+            }
+        }
+    )* };
+}
+small!(u8, u16);
+
+/// Numbers of 64 bits that take the room of a small one each; those that do not fit are kept apart, in order, and found by counting those
+/// before them.
+#[derive(Clone)]
+pub(crate) struct Packed<S: Small> {
+    small: Array<S>,
+    /// How many of the numbers before each block are kept apart.
+    before: Array<u32>,
+    large: Array<u64>,
+}
+
+impl<S: Small> Packed<S> {
+    /// The parts that it was taken [apart](Packed::parts) into.
+    pub(crate) fn of_parts(small: Array<S>, before: Array<u32>, large: Array<u64>) -> Packed<S> {
+        Packed { small, before, large }
+    }
+
+    /// What it consists of.
+    pub(crate) fn parts(&self) -> (&Array<S>, &Array<u32>, &Array<u64>) {
+        (&self.small, &self.before, &self.large)
+    }
+
+    /// The number at `index`.
+    #[inline(always)]
+    pub(crate) fn get(&self, index: usize) -> Option<u64> {
+        let small = *self.small.get(index)?;
+        if small == S::APART { self.large_at(index) } else { Some(small.value()) }
+    }
+
+    fn large_at(&self, index: usize) -> Option<u64> {
+        let block = index / BLOCK;
+        let here = self.small.get(block.checked_mul(BLOCK)?..index)?;
+        let place = (*self.before.get(block)? as usize).checked_add(here.iter().filter(|s| **s == S::APART).count())?;
+        self.large.get(place).copied()
+    }
+
+    /// All of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u64> {
+        let mut large = self.large.iter();
+        self.small.iter().map(move |small| if *small == S::APART { large.next().copied().unwrap_or(0) } else { small.value() })
+    }
+}
+
+impl<S: Small> fmt::Debug for Packed<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Packed({} numbers, {} large)", self.small.len(), self.large.len())
+    }
+}
+
+/// Numbers to be packed, written in any order, each at most once.
+pub(crate) struct Packing<S: Small> {
+    small: Vec<S>,
+    large: Vec<(u32, u64)>,
+}
+
+impl<S: Small> Packing<S> {
+    /// `len` zeros.
+    pub(crate) fn zeroed(len: usize) -> Packing<S> {
+        Packing { small: vec![S::zeroed(); len], large: Vec::new() }
+    }
+
+    /// Writes at `index`; beyond the end, nothing.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, index: u32, value: u64) {
+        if let Some(slot) = self.small.get_mut(index as usize) {
+            *slot = S::of(value);
+            if *slot == S::APART {
+                self.large.push((index, value));
+            }
+        }
+    }
+
+    /// Writes numbers from `index` on.
+    pub(crate) fn put_all(&mut self, index: u32, values: impl IntoIterator<Item = u64>) {
+        (index..).zip(values).for_each(|(index, value)| self.put(index, value));
+    }
+
+    /// The numbers written.
+    pub(crate) fn finish(mut self) -> Packed<S> {
+        if !self.large.is_sorted_by_key(|(index, _)| *index) {
+            self.large.sort_unstable_by_key(|(index, _)| *index);
+        }
+        let mut count = 0u32;
+        let blocks = self.small.chunks(BLOCK).map(|block| {
+            let before = count;
+            let apart = block.iter().filter(|s| **s == S::APART).count();
+            count = count.saturating_add(u32::try_from(apart).unwrap_or(u32::MAX));
+            before
+        });
+        let before = blocks.collect();
+        Packed { small: self.small.into(), before, large: self.large.iter().map(|(_, value)| *value).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expect<S: Small>(values: &[u64]) {
+        let mut forward: Packing<S> = Packing::zeroed(values.len());
+        forward.put_all(0, values.iter().copied());
+        let mut backward: Packing<S> = Packing::zeroed(values.len());
+        values.iter().enumerate().rev().for_each(|(i, v)| backward.put(u32::try_from(i).unwrap(), *v));
+        for packed in [forward.finish(), backward.finish()] {
+            assert_eq!(packed.iter().collect::<Vec<_>>(), values);
+            assert!(values.iter().enumerate().all(|(i, v)| packed.get(i) == Some(*v)));
+            assert_eq!(packed.get(values.len()), None);
+        }
+    }
+
+    #[test]
+    fn every_number_comes_back() {
+        let edges = [0, 1, 254, 255, 256, 65_534, 65_535, 65_536, u64::from(u32::MAX), u64::MAX];
+        for len in [0usize, 1, 63, 64, 65, 1000] {
+            let values: Vec<u64> = (0..len).map(|i| edges[i * 7 % edges.len()]).collect();
+            expect::<u8>(&values);
+            expect::<u16>(&values);
+            expect::<u8>(&vec![255; len]);
+            expect::<u8>(&vec![3; len]);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Where the rows of a compressed sparse matrix begin, in one and a half bytes a row.
+
+use super::len32;
+use crate::base::Array;
+
+/// Rows in a block.
+const ROWS: u32 = 8;
+/// Stands for a length that is kept apart.
+const LONG: u64 = 255;
+/// A one in each byte, and in each pair of them.
+const BYTES: u64 = 0x0101_0101_0101_0101;
+const PAIRS: u64 = 0x0001_0001_0001_0001;
+
+/// Where the first row of a block begins, and the length of each row as a byte, the first one lowest.
+///
+/// Both are in one cache line, as a rule: a graph is read all over, so that each further line counts.
+pub(crate) type Block = [u32; 3];
+
+/// Where each row begins and ends in an array of all items.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Offsets {
+    blocks: Array<Block>,
+    /// Rows whose length a byte does not hold: row and length, ascending.
+    long: Array<[u32; 2]>,
+    rows: u32,
+}
+
+/// What fits a number of 32 bits, as sums and lengths in a block do.
+#[inline(always)]
+fn low(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+fn lengths(block: &Block) -> u64 {
+    let [_, first, second] = *block;
+    u64::from(first) | u64::from(second) << 32
+}
+
+/// The sum of the lowest `n` bytes, less than eight, and whether one of them is [`LONG`].
+#[inline(always)]
+fn sum(lengths: u64, n: u32) -> (u32, bool) {
+    let below = lengths & (1u64 << (n * 8)).wrapping_sub(1);
+    const EVEN: u64 = 0x00ff_00ff_00ff_00ff;
+    let pairs = (below & EVEN) + (below >> 8 & EVEN);
+    let sum = pairs.wrapping_mul(PAIRS) >> 48;
+    // The usual search for a zero byte.
+    let rest = !below;
+    let long = rest.wrapping_sub(BYTES) & !rest & BYTES << 7 != 0;
+    (low(sum), long)
+}
+
+impl Offsets {
+    /// What it consists of.
+    pub(crate) fn parts(&self) -> (&Array<Block>, &Array<[u32; 2]>, u32) {
+        (&self.blocks, &self.long, self.rows)
+    }
+
+    /// The parts that it was taken [apart](Offsets::parts) into.
+    pub(crate) fn of_parts(blocks: Array<Block>, long: Array<[u32; 2]>, rows: u32) -> Offsets {
+        Offsets { blocks, long, rows }
+    }
+
+    /// The number of rows.
+    pub(crate) fn rows(&self) -> u32 {
+        self.rows
+    }
+
+    /// Where a row begins and ends; nowhere for one that does not exist.
+    #[inline(always)]
+    pub(crate) fn span(&self, row: u32) -> (u32, u32) {
+        let Some(block) = self.blocks.get((row / ROWS) as usize) else { return (0, 0) };
+        let (n, lengths) = (row % ROWS, lengths(block));
+        let (before, long) = sum(lengths, n);
+        let length = lengths >> (n * 8) & 0xff;
+        if long || length == LONG {
+            return self.span_among_long(row, block);
+        }
+        let start = block[0].wrapping_add(before);
+        (start, start.saturating_add(low(length)))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn span_among_long(&self, row: u32, block: &Block) -> (u32, u32) {
+        let first = row / ROWS * ROWS;
+        let length = |n: u32| match lengths(block) >> (n * 8) & 0xff {
+            LONG => self.long_length(first + n),
+            short => low(short),
+        };
+        let start = (0..row % ROWS).fold(block[0], |at, n| at.wrapping_add(length(n)));
+        (start, start.saturating_add(length(row % ROWS)))
+    }
+
+    fn long_length(&self, row: u32) -> u32 {
+        let place = self.long.partition_point(|[at, _]| *at < row);
+        self.long.get(place).filter(|[at, _]| *at == row).map_or(0, |[_, length]| *length)
+    }
+}
+
+/// [`Offsets`] while rows are added.
+#[derive(Debug)]
+pub(super) struct OffsetsBuilder {
+    blocks: Vec<Block>,
+    long: Vec<[u32; 2]>,
+    rows: u32,
+    end: u32,
+}
+
+impl OffsetsBuilder {
+    /// For at most `rows` rows.
+    pub(super) fn with_capacity(rows: u32) -> OffsetsBuilder {
+        OffsetsBuilder { blocks: vec![[0; 3]; rows.div_ceil(ROWS) as usize], long: Vec::new(), rows: 0, end: 0 }
+    }
+
+    /// Adds a row of this length.
+    #[inline(always)]
+    pub(super) fn push(&mut self, length: u32) {
+        let n = self.rows % ROWS;
+        if let Some(block) = self.blocks.get_mut((self.rows / ROWS) as usize) {
+            if n == 0 {
+                block[0] = self.end;
+            }
+            let short = length.min(low(LONG));
+            let [_, first, second] = block;
+            *(if n < 4 { first } else { second }) |= short << (n % 4 * 8);
+            if short == low(LONG) {
+                self.long.push([self.rows, length]);
+            }
+        }
+        self.rows += 1;
+        self.end = self.end.wrapping_add(length);
+    }
+
+    pub(super) fn finish(mut self) -> Offsets {
+        self.blocks.truncate(self.rows.div_ceil(ROWS) as usize);
+        Offsets { blocks: self.blocks.into(), long: self.long.into(), rows: self.rows }
+    }
+}
+
+impl FromIterator<u32> for Offsets {
+    /// From the lengths of the rows.
+    fn from_iter<S: IntoIterator<Item = u32>>(lengths: S) -> Offsets {
+        let lengths: Vec<u32> = lengths.into_iter().collect();
+        let mut builder = OffsetsBuilder::with_capacity(len32(lengths.len()));
+        lengths.into_iter().for_each(|length| builder.push(length));
+        builder.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn rows_follow_each_other(lengths in prop::collection::vec(prop_oneof![0u32..4, 250u32..260, Just(70_000u32)], 0..100)) {
+            let offsets: Offsets = lengths.iter().copied().collect();
+            let mut at = 0;
+            for (row, length) in (0u32..).zip(&lengths) {
+                prop_assert_eq!(offsets.span(row), (at, at + length));
+                at += length;
+            }
+            prop_assert_eq!(offsets.rows() as usize, lengths.len());
+            let beyond = offsets.span(offsets.rows());
+            prop_assert!(beyond.0 == beyond.1 && offsets.span(u32::MAX) == (0, 0));
+        }
+    }
+}

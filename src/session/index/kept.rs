@@ -1,0 +1,147 @@
+//! What an index says of its arrays, and of what it was made from.
+
+use serde::{Deserialize, Serialize};
+
+use super::super::HeapGraph;
+use super::file::checksum;
+use crate::base::{Addr, Note, Notes};
+use crate::dump::DumpFile;
+use crate::gc::{ObjectId, ObjectType};
+use crate::model::{Generation, ReachTotals, SegmentModel, Stacks, Sum, WalkModel};
+use crate::session::retention::OfType;
+
+/// Bytes of a sample's piece, and pieces of a sample.
+const PIECE: u64 = 4096;
+const PIECES: u64 = 256;
+
+/// The description of an index.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Kept {
+    /// Version of the program that made it: another one may walk otherwise.
+    pub(super) program: String,
+    pub(super) dump: Identity,
+    pub(super) segments: Vec<KeptSegment>,
+    pub(super) types: Vec<KeptType>,
+    pub(super) starts_notes: KeptNotes,
+    pub(super) sums_notes: KeptNotes,
+    /// Of the walk for references.
+    pub(super) graph_notes: KeptNotes,
+    /// Number and bytes by type.
+    pub(super) sums: Vec<Sum>,
+    /// Which segments have objects of which types.
+    pub(super) places: Vec<(u32, u32)>,
+    pub(super) walks: Vec<(u32, WalkModel)>,
+    /// Of all objects.
+    pub(super) bytes: u64,
+    /// Whether types take 32 bits each.
+    pub(super) wide_types: bool,
+    /// Digest of the edges that are no references.
+    pub(super) links: u64,
+    /// Of the dominator tree.
+    pub(super) stacks: Stacks,
+    /// Digest of what roots hold.
+    pub(super) held: u64,
+    pub(super) totals: ReachTotals,
+    pub(super) by_type: Vec<OfType>,
+    /// Objects with the largest retained sizes.
+    pub(super) largest: Vec<u32>,
+}
+
+/// Tells one dump from another without reading all of it.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Identity {
+    bytes: u64,
+    /// Checksum of pieces at even distances.
+    sample: u64,
+}
+
+impl Identity {
+    pub(super) fn of(file: &DumpFile) -> Identity {
+        let bytes = file.bytes.len() as u64;
+        let last = u128::from(bytes.saturating_sub(PIECE));
+        let at = |piece: u64| u64::try_from(last * u128::from(piece) / u128::from(PIECES - 1)).unwrap_or(0);
+        let pieces = (0..PIECES).filter_map(|piece| file.bytes.range(at(piece), PIECE.min(bytes)));
+        let sums: Vec<u8> = pieces.flat_map(|piece| checksum(piece).to_le_bytes()).collect();
+        Identity { bytes, sample: checksum(&sums) }
+    }
+}
+
+/// A segment, and the numbers of its objects.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct KeptSegment {
+    pub(super) start: Addr,
+    pub(super) allocated: Addr,
+    pub(super) generation: Generation,
+    /// End of its objects.
+    pub(super) end: u64,
+    pub(super) first: u32,
+    pub(super) count: u32,
+    /// Words of its bitmap; `None` where its objects are listed.
+    pub(super) words: Option<u64>,
+}
+
+impl KeptSegment {
+    pub(super) fn of(segment: &SegmentModel) -> KeptSegment {
+        let SegmentModel { start, allocated, generation, .. } = segment;
+        KeptSegment { start: *start, allocated: *allocated, generation: *generation, end: 0, first: 0, count: 0, words: None }
+    }
+
+    /// Whether it is that one.
+    pub(super) fn is(&self, segment: &SegmentModel) -> bool {
+        (self.start, self.allocated, self.generation) == (segment.start, segment.allocated, segment.generation)
+    }
+}
+
+/// A type, by its method table.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct KeptType {
+    pub(super) method_table: Addr,
+    /// Digest of what a walk knows of it.
+    shape: u64,
+}
+
+impl KeptType {
+    pub(super) fn of(ty: &ObjectType) -> KeptType {
+        let sizes = (ty.base_size, ty.component_size);
+        let shape = format!("{sizes:?} {:?} {:?}", (ty.is_free, ty.is_string, ty.is_array, ty.is_collectible), ty.gc_desc);
+        KeptType { method_table: ty.method_table, shape: checksum(shape.as_bytes()) }
+    }
+
+    /// Whether it is that one.
+    pub(super) fn is(&self, ty: &ObjectType) -> bool {
+        self.shape == KeptType::of(ty).shape
+    }
+}
+
+/// Notes, each with how often it was added.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct KeptNotes(Vec<(Note, u64)>);
+
+impl KeptNotes {
+    pub(super) fn of(notes: &Notes) -> KeptNotes {
+        KeptNotes(notes.counted().map(|(note, times)| (note.clone(), times)).collect())
+    }
+
+    pub(super) fn notes(&self) -> Notes {
+        self.0.iter().cloned().collect()
+    }
+}
+
+fn digest(numbers: impl Iterator<Item = u64>) -> u64 {
+    checksum(&numbers.flat_map(u64::to_le_bytes).collect::<Vec<u8>>())
+}
+
+/// Digest of the edges of the graph that are no references: those of dependent handles, and to loader allocators.
+pub(super) fn links(edges: impl Iterator<Item = (u64, ObjectId)>) -> u64 {
+    use crate::base::Index;
+    let mut edges: Vec<(u64, u32)> = edges.map(|(from, to)| (from, to.as_u32())).collect();
+    edges.sort_unstable();
+    digest(edges.into_iter().flat_map(|(from, to)| [from, to.into()]))
+}
+
+/// Digest of the objects that roots hold, those of stacks apart, and of those in frozen segments: dominators depend on them.
+pub(super) fn held(graph: &HeapGraph, stacks: Stacks) -> u64 {
+    use crate::base::Index;
+    let lists = [graph.rooted(Stacks::None), graph.rooted(stacks), graph.frozen.clone()];
+    digest(lists.iter().flat_map(|ids| std::iter::once(u64::MAX).chain(ids.iter().map(|id| id.as_u32().into()))))
+}

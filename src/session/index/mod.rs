@@ -1,0 +1,224 @@
+//! An index: what a walk and the graph of a heap take, in a file beside the dump, so that the next command need not make it again.
+//!
+//! It has the object starts, type and size of each object, the references both ways, the dominator tree with retained sizes, and sums. It is
+//! mapped, not read: a question touches what it needs. Everything else (roots, names, fields, values) is read from the dump as ever.
+//!
+//! It is never needed, and not believed unseen: it must be of this dump (length and a sample), of these segments, of types that look the
+//! same, its bytes must have the checksums that it says where a few are looked at, and a sample of its objects must be in the dump as it has
+//! them. Dominators are taken only if the roots, which are read anew, hold what they held. All accesses are checked, so that a forged one can
+//! make answers wrong, and no more.
+
+mod file;
+mod kept;
+mod write;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use file::IndexError;
+use file::Sections;
+#[cfg(feature = "internals")]
+pub use file::checksum;
+use kept::{Identity, Kept};
+pub(super) use write::write;
+
+use super::described::{Described, TypeOf};
+use super::edges::{ByType, Edges};
+use super::graph::Extra;
+use super::heap::{Sums, TypeSums};
+use super::retention::Sums as Retained;
+use super::{DominatorTree, Heap, HeapGraph, ObjectSet};
+use crate::base::{Answer, Index as _, IndexVec, Notes};
+use crate::gc::{ObjectId, ObjectStarts, ObjectType, Part, SegmentIndex, Starts, TypeIndex, Walker};
+use crate::graph::Dominators;
+use crate::model::Stacks;
+
+/// Objects that are looked up in the dump when an index is opened.
+const SAMPLE: u32 = 64;
+
+/// Which index answers may come from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum IndexUse {
+    /// None.
+    #[default]
+    None,
+    /// The one beside the dump, if there is one that fits.
+    Auto,
+    /// This file, which must fit.
+    File(PathBuf),
+}
+
+/// The index of one heap.
+#[derive(Debug)]
+pub(super) struct HeapIndex {
+    sections: Sections,
+    kept: Kept,
+    /// The types, in the order of the index.
+    types: IndexVec<TypeIndex, Arc<ObjectType>>,
+}
+
+/// The graph in an index.
+pub(super) struct KeptGraph {
+    pub(super) edges: Edges,
+    pub(super) types: IndexVec<TypeIndex, Arc<ObjectType>>,
+    pub(super) described: Described,
+    pub(super) by_type: ByType,
+    /// Of the walk.
+    pub(super) notes: Notes,
+}
+
+impl HeapIndex {
+    /// The index in `file`, if it is of the heap that `walker` walks.
+    ///
+    /// # Errors
+    /// [`IndexError`], which says why it is not used.
+    pub(super) fn open(file: &File, heap: &Heap) -> Result<HeapIndex, IndexError> {
+        let other = |what: &str| IndexError::Other(what.into());
+        let (sections, kept): (Sections, Kept) = Sections::open(file)?;
+        if kept.program != env!("CARGO_PKG_VERSION") {
+            return Err(IndexError::Format);
+        }
+        if kept.dump != Identity::of(heap.runtime().file()) {
+            return Err(other("its contents differ"));
+        }
+        let walker = heap.walker();
+        let segments = walker.segments();
+        if segments.len() != kept.segments.len() || !segments.iter().zip(&kept.segments).all(|(now, then)| then.is(now)) {
+            return Err(other("its segments differ"));
+        }
+        let types = (0u32..).zip(&kept.types).map(|(index, then)| {
+            let now = walker.type_at(then.method_table).filter(|now| then.is(now))?;
+            let index = TypeIndex::from_u32(index);
+            Some(if now.index == index { now } else { Arc::new(now.at(index)) })
+        });
+        let types = types.collect::<Option<_>>().ok_or_else(|| other("its types differ"))?;
+        let index = HeapIndex { sections, kept, types };
+        index.check_sample(walker)?;
+        Ok(index)
+    }
+
+    /// Looks up some objects in the dump.
+    fn check_sample(&self, walker: &Walker) -> Result<(), IndexError> {
+        let (starts, described) = (self.object_starts(walker)?, self.described()?);
+        let step = usize::try_from(starts.len() / SAMPLE).unwrap_or(1).max(1);
+        for id in starts.ids().step_by(step) {
+            let found = starts.address_of(id).and_then(|at| walker.object(at));
+            let expected = described.type_of(id).and_then(|ty| self.types.get(ty));
+            let same =
+                found.zip(expected).is_some_and(|((ty, size), then)| ty.method_table == then.method_table && size == described.size(id));
+            if !same {
+                return Err(IndexError::Other("its objects differ".into()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads all of it, to see whether it was changed since it was made.
+    pub(super) fn check_all(&self) -> Result<(), IndexError> {
+        self.sections.check_all()
+    }
+
+    fn object_starts(&self, walker: &Walker) -> Result<ObjectStarts, IndexError> {
+        let (words, before, listed) = (self.sections.array("words")?, self.sections.array("before")?, self.sections.array("listed")?);
+        let damaged = || IndexError::Damaged("its object starts do not fit".into());
+        let (mut next_word, mut next_before, mut next_listed) = (0usize, 0usize, 0usize);
+        let mut parts: IndexVec<SegmentIndex, Part> = IndexVec::new();
+        for segment in &self.kept.segments {
+            let starts = match segment.words {
+                Some(len) => {
+                    let len = usize::try_from(len).map_err(|_| damaged())?;
+                    let end = next_word.checked_add(len).ok_or_else(damaged)?;
+                    let blocks = next_before.checked_add(ObjectStarts::blocks(len)).ok_or_else(damaged)?;
+                    let words = words.part(next_word..end).ok_or_else(damaged)?;
+                    let before = before.part(next_before..blocks).ok_or_else(damaged)?;
+                    (next_word, next_before) = (end, blocks);
+                    Starts::Bits { words, before }
+                }
+                None => {
+                    let end = next_listed.checked_add(segment.count as usize).ok_or_else(damaged)?;
+                    let list = listed.part(next_listed..end).ok_or_else(damaged)?;
+                    next_listed = end;
+                    Starts::List(list)
+                }
+            };
+            parts.push(Part { start: segment.start.0, end: segment.end, first: segment.first, count: segment.count, starts });
+        }
+        Ok(ObjectStarts::of_parts(walker.memory().ptr_bytes(), parts))
+    }
+
+    fn described(&self) -> Result<Described, IndexError> {
+        let types =
+            if self.kept.wide_types { TypeOf::Wide(self.sections.array("types")?) } else { TypeOf::Narrow(self.sections.array("types")?) };
+        Ok(Described { types, sizes: self.sections.packed("sizes")?, bytes: self.kept.bytes })
+    }
+
+    /// The object starts.
+    pub(super) fn starts(&self, walker: &Walker) -> Option<Answer<Arc<ObjectStarts>>> {
+        Some(Answer::new(Arc::new(self.object_starts(walker).ok()?), self.kept.starts_notes.notes()))
+    }
+
+    /// The objects by type, with indices as `walker` has them now.
+    pub(super) fn sums(&self, walker: &Walker) -> Answer<TypeSums> {
+        let now: Vec<Option<TypeIndex>> = self.types.iter().map(|ty| Some(walker.type_at(ty.method_table)?.index)).collect();
+        let now = |then: usize| now.get(then).copied().flatten();
+        let mut sums = Sums::new();
+        sums.grow_to(walker.types().list().len());
+        for (index, sum) in self.kept.sums.iter().enumerate() {
+            if let Some(slot) = now(index).and_then(|index| sums.get_mut(index)) {
+                *slot = *sum;
+            }
+        }
+        let places = self.kept.places.iter().filter_map(|(at, ty)| Some((SegmentIndex::from_u32(*at), now(*ty as usize)?)));
+        let walks = self.kept.walks.iter().map(|(at, walk)| (SegmentIndex::from_u32(*at), walk.clone()));
+        Answer::new(TypeSums::of(sums, places.collect(), walks.collect()), self.kept.sums_notes.notes())
+    }
+
+    /// The graph, if its edges that are no references are these.
+    pub(super) fn graph(&self, extra: &Extra) -> Option<KeptGraph> {
+        if self.kept.links != kept::links(extra.all()) {
+            return None;
+        }
+        let edges = Edges::with_reversed(self.sections.csr("references").ok()?, self.sections.csr("reversed").ok()?);
+        Some(KeptGraph {
+            edges,
+            types: self.types.clone(),
+            described: self.described().ok()?,
+            by_type: ByType::of_rows(self.sections.rows("by_type").ok()?),
+            notes: self.kept.graph_notes.notes(),
+        })
+    }
+
+    /// Whether its dominators are those of `graph` below what roots hold now.
+    fn has_roots_of(&self, graph: &HeapGraph, stacks: Stacks) -> bool {
+        graph.is_of_index && stacks == self.kept.stacks && self.kept.held == kept::held(graph, stacks)
+    }
+
+    /// The objects that something keeps alive.
+    pub(super) fn live(&self, graph: &HeapGraph, stacks: Stacks) -> Option<ObjectSet> {
+        let words = self.sections.array("live").ok().filter(|_| self.has_roots_of(graph, stacks))?;
+        Some(ObjectSet::of_words(graph.len(), &words))
+    }
+
+    /// The dominators of its graph below what `graph` says roots hold, if that is what they held.
+    pub(super) fn dominators(&self, graph: &HeapGraph, stacks: Stacks) -> Option<DominatorTree> {
+        if !self.has_roots_of(graph, stacks) {
+            return None;
+        }
+        let (position, order) = (self.sections.array("position").ok()?, self.sections.array("order").ok()?);
+        let (below, up) = (self.sections.packed("below").ok()?, self.sections.packed("up").ok()?);
+        let sums = Retained::of(
+            self.kept.totals.clone(),
+            self.kept.by_type.iter().copied().collect(),
+            self.kept.largest.iter().copied().map(ObjectId::from_u32).collect(),
+        );
+        Some(DominatorTree::of_parts(Dominators::of_parts(position, order, below, up), self.sections.packed("retained").ok()?, sums))
+    }
+}
+
+/// Where the index of the dump at `path` is, unless another place is given.
+pub fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".gcindex");
+    name.into()
+}

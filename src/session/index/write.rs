@@ -1,0 +1,132 @@
+//! Writes an index.
+
+use std::fs::File;
+use std::io;
+
+use super::super::{DominatorTree, Error, Heap, HeapGraph};
+use super::file::Writer;
+use super::kept::{Identity, Kept, KeptNotes, KeptSegment, KeptType, held, links};
+use crate::base::{Index, IndexVec, len64};
+use crate::gc::{ObjectId, ObjectStarts, ObjectType, Part, Starts, TypeIndex};
+use crate::graph::Rows;
+use crate::model::{SegmentModel, Stacks};
+
+/// Types in the order of their method tables: that in which a walk meets them depends on its threads, and the same heap has one index.
+struct Ordered {
+    /// As the heap numbers them.
+    types: Vec<std::sync::Arc<ObjectType>>,
+    /// From the heap's numbers to those of the index.
+    to: IndexVec<TypeIndex, u32>,
+}
+
+impl Ordered {
+    fn of(heap: &Heap) -> Ordered {
+        let list = heap.walker().types().list();
+        let mut types: Vec<_> = list.iter().cloned().collect();
+        types.sort_by_key(|ty| ty.method_table);
+        let mut to: IndexVec<TypeIndex, u32> = IndexVec::new();
+        to.grow_to(types.len());
+        for (new, ty) in (0u32..).zip(&types) {
+            if let Some(slot) = to.get_mut(ty.index) {
+                *slot = new;
+            }
+        }
+        Ordered { types, to }
+    }
+
+    fn place(&self, ty: TypeIndex) -> u32 {
+        self.to.get(ty).copied().unwrap_or(u32::MAX)
+    }
+
+    /// `items`, which are by the heap's numbers, by those of the index.
+    fn sorted<T: Clone + Default>(&self, items: &IndexVec<TypeIndex, T>) -> Vec<T> {
+        self.types.iter().map(|ty| items.get(ty.index).cloned().unwrap_or_default()).collect()
+    }
+}
+
+/// Writes the index of `heap` to `file`. Returns its length in bytes.
+///
+/// # Errors
+/// [`Error::Graph`] or [`Error::Memory`] if there is no graph; [`io::Error`] where it cannot be written.
+pub(in crate::session) fn write(heap: &Heap, file: &File) -> Result<io::Result<u64>, Error> {
+    let stacks = Stacks::default();
+    let sums = heap.type_sums();
+    let graph = heap.graph(false)?;
+    let tree = heap.dominators(stacks)?;
+    let starts = heap.starts();
+    let types = Ordered::of(heap);
+    let mut places: Vec<(u32, u32)> = sums.places().map(|(at, ty)| (at.as_u32(), types.place(ty))).collect();
+    places.sort_unstable();
+    let kept = Kept {
+        program: env!("CARGO_PKG_VERSION").into(),
+        dump: Identity::of(heap.runtime().file()),
+        segments: heap.segments().iter().zip(starts.parts().iter()).map(|(segment, part)| kept_segment(segment, part)).collect(),
+        types: types.types.iter().map(|ty| KeptType::of(ty)).collect(),
+        starts_notes: KeptNotes::of(&starts.notes),
+        sums_notes: KeptNotes::of(&sums.notes),
+        graph_notes: KeptNotes::of(&graph.walk_notes),
+        sums: types.sorted(&sums.sums),
+        places,
+        walks: sums.walks.iter().map(|(at, walk)| (at.as_u32(), walk.clone())).collect(),
+        bytes: graph.bytes(),
+        wide_types: u16::try_from(types.types.len()).is_err(),
+        links: links(graph.extra_edges(heap).into_iter()),
+        stacks,
+        held: held(graph, stacks),
+        totals: tree.totals(graph).clone(),
+        by_type: types.sorted(tree.by_type(graph)),
+        largest: tree.most().iter().map(|id| id.as_u32()).collect(),
+    };
+    Ok(write_sections(&kept, &types, (starts, graph, tree), file))
+}
+
+fn kept_segment(segment: &SegmentModel, part: &Part) -> KeptSegment {
+    let words = if let Starts::Bits { words, .. } = &part.starts { Some(len64(words.len())) } else { None };
+    KeptSegment { end: part.end, first: part.first, count: part.count, words, ..KeptSegment::of(segment) }
+}
+
+fn write_sections(
+    kept: &Kept,
+    types: &Ordered,
+    (starts, graph, tree): (&ObjectStarts, &HeapGraph, &DominatorTree),
+    file: &File,
+) -> io::Result<u64> {
+    let mut out = Writer::new(file)?;
+    let (mut words, mut before, mut listed): (Vec<u64>, Vec<u32>, Vec<u64>) = Default::default();
+    for part in starts.parts() {
+        match &part.starts {
+            Starts::Bits { words: bits, before: counts } => {
+                words.extend_from_slice(bits);
+                before.extend_from_slice(counts);
+            }
+            Starts::List(list) => listed.extend_from_slice(list),
+        }
+    }
+    out.put("words", &words)?;
+    out.put("before", &before)?;
+    out.put("listed", &listed)?;
+    let type_of = |id: ObjectId| graph.type_index(id).map_or(u32::MAX, |ty| types.place(ty));
+    if kept.wide_types {
+        out.put("types", &graph.ids().map(type_of).collect::<Vec<u32>>())?;
+    } else {
+        let narrow = |id| u16::try_from(type_of(id)).unwrap_or(u16::MAX);
+        out.put("types", &graph.ids().map(narrow).collect::<Vec<u16>>())?;
+    }
+    out.put_packed("sizes", &graph.described().sizes)?;
+    out.put_rows("references", graph.edges.csr().rows())?;
+    out.put_rows("reversed", graph.edges.reversed().csr().rows())?;
+    let rows = u32::try_from(types.types.len()).unwrap_or(0);
+    let by_type = Rows::sorted(rows, (0..graph.len()).map(|node| (type_of(ObjectId::from_u32(node)), node)));
+    out.put_rows("by_type", &by_type)?;
+    let (dominators, retained) = tree.parts();
+    let (position, order, below, up) = dominators.parts();
+    out.put("position", position)?;
+    out.put("order", order)?;
+    out.put_packed("below", below)?;
+    out.put_packed("up", up)?;
+    out.put_packed("retained", retained)?;
+    let mut live = graph.edges.no_objects();
+    live.extend(tree.reached().map(|(id, _)| id));
+    out.put("live", live.words())?;
+    out.finish(kept)
+}

@@ -1,0 +1,227 @@
+//! Answers from an index are those without one; an index that does not fit is told, and not used.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gcdump::cli::Exit;
+use serde_json::Value;
+
+use crate::common::{self, Ran, commands, own_dump, run};
+use crate::corpus;
+use crate::mutation::base::{MORE, Rng};
+
+/// Further command lines that the graph or the sums answer.
+const ON_GRAPH: &[&[&str]] = &[
+    &["retained", "--top", "0"],
+    &["retained", "--stacks", "conservative"],
+    &["unreachable", "--type", "System.*"],
+    &["unreachable", "--stacks", "none"],
+    &["objects", "--type", "System.String"],
+    &["diff", "--holders", "DUMP", "DUMP"],
+    &["heap", "--map", "--garbage"],
+    &["stat", "--by", "generation"],
+];
+
+fn text(path: &Path) -> String {
+    path.to_str().unwrap().to_string()
+}
+
+fn asked(line: &[&str], dump: &Path, more: &[&str]) -> Ran {
+    run(&[line, &[text(dump).as_str()], more].concat())
+}
+
+/// A dump of its own in `folder`, with an index elsewhere.
+fn indexed(dump: &Path, folder: &Path) -> Option<(PathBuf, PathBuf)> {
+    let name = dump.file_name().unwrap().to_str().unwrap();
+    let copy = folder.join(name);
+    fs::copy(dump, &copy).unwrap();
+    let index = folder.join(format!("{name}.other"));
+    let ran = run(&["index", &text(&copy), "-o", &text(&index), "--no-local-files"]);
+    match ran.exit {
+        Exit::Ok | Exit::Partial if index.is_file() => Some((copy, index)),
+        // There is no heap.
+        _ => None,
+    }
+}
+
+/// The command lines that answer from objects, for a dump that has these.
+fn lines(dump: &Path) -> Vec<Vec<String>> {
+    let listed = run(&["objects", &text(dump), "--count", "40", "--json", "--no-local-files"]);
+    let listed: Value = serde_json::from_str(&listed.out).unwrap_or_default();
+    let objects: Vec<String> =
+        listed["data"]["objects"].as_array().into_iter().flatten().filter_map(|o| o["address"].as_str().map(String::from)).collect();
+    let mut rng = Rng::new(5);
+    let more: Vec<&[&str]> = MORE.iter().chain(ON_GRAPH).copied().collect();
+    let mut forms = commands::forms(&more);
+    // Those that write files, and what asks all others, are the business of their own tests.
+    forms.retain(|f| !f.iter().any(|w| ["OUT", "HANDLE", "index", "trim", "verify", "report"].contains(&w.as_str())));
+    let fill = |form: &Vec<String>| {
+        let mut args = commands::filled(form, |word| match word {
+            word if commands::is_dump(word) => Some(text(dump)),
+            "ADDR" | "ANY" => rng.pick(&objects).cloned(),
+            _ => None,
+        });
+        args.push("--no-local-files".into());
+        if !args.iter().any(|a| a == "--dot" || a == "--format") {
+            args.push("--json".into());
+        }
+        args
+    };
+    forms.iter().map(fill).filter(|args| !args.iter().any(|a| a == "ADDR" || a == "ANY")).collect()
+}
+
+#[test]
+fn answers_are_the_same_with_an_index() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = std::env::var_os("GCDUMP_TEST_FULL").is_some();
+    let dumps = corpus::dumps().into_iter().enumerate().filter(|(i, _)| i % if all { 9 } else { 24 } == 0).map(|(_, dump)| dump);
+    let dumps: Vec<PathBuf> = dumps.chain([own_dump()]).collect();
+    let compared = common::each(&dumps, |dump| {
+        let Some((dump, index)) = indexed(dump, folder.path()) else { return 0 };
+        let lines = lines(&dump);
+        for line in &lines {
+            let with = |index: &str| run(&[&line[..], &["--index".into(), index.into()]].concat());
+            let (plain, kept) = (with("none"), with(&text(&index)));
+            assert!(
+                plain.exit == kept.exit && plain.err == kept.err,
+                "{line:?}: {:?} {} {:?} {}",
+                plain.exit,
+                plain.err,
+                kept.exit,
+                kept.err
+            );
+            assert!(plain.out == kept.out, "{line:?}: another answer with an index");
+        }
+        lines.len()
+    });
+    println!("{} answers of {} dumps are the same with an index", compared.iter().sum::<usize>(), dumps.len());
+    assert!(compared.iter().filter(|n| **n > 60).count() > 1);
+}
+
+/// A dump with its index beside it.
+fn beside(folder: &Path) -> (PathBuf, PathBuf) {
+    let dump = folder.join("crash.dmp.zst");
+    fs::copy(own_dump(), &dump).unwrap();
+    let index = folder.join("crash.dmp.zst.gcindex");
+    assert_eq!(run(&["index", &text(&dump)]).exit, Exit::Ok);
+    assert!(index.is_file());
+    (dump, index)
+}
+
+#[test]
+fn the_index_beside_a_dump_is_found_checked_and_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dump, index) = beside(folder.path());
+    let check = |dump: &Path| run(&["index", "--check", &text(dump), "--json"]);
+    let read = check(&dump);
+    let report: Value = serde_json::from_str(&read.out).unwrap();
+    assert!(
+        read.exit == Exit::Ok && report["data"]["problem"].is_null() && report["data"]["objects"].as_u64() > Some(1000),
+        "{}",
+        read.out
+    );
+    // Written once.
+    let again = run(&["index", &text(&dump)]);
+    assert!(again.exit == Exit::Usage && again.err.contains("--force"), "{}", again.err);
+    assert_eq!(run(&["index", &text(&dump), "--force"]).exit, Exit::Ok);
+    // Another dump with that name.
+    let other = corpus::dumps().into_iter().find(|d| d.to_str().unwrap().contains("net8-wks-basics-heap")).unwrap();
+    let plain = run(&["retained", &text(&dump)]);
+    fs::copy(other, &dump).unwrap();
+    let told = run(&["retained", &text(&dump)]);
+    assert!(told.err.contains("is not used: it is of another dump"), "{}", told.err);
+    assert!(told.out != plain.out && told.out == run(&["retained", &text(&dump), "--index", "none"]).out);
+    assert_eq!(check(&dump).exit, Exit::Negative);
+    // One that was asked for must fit; one beside a dump from a stranger is not looked at.
+    let asked = run(&["retained", &text(&dump), "--index", &text(&index)]);
+    assert!(asked.exit == Exit::Usage && asked.err.contains("is not used as an index"), "{}", asked.err);
+    assert!(!run(&["retained", &text(&dump), "--no-local-files"]).err.contains("is not used"));
+    assert_eq!(run(&["retained", &text(&dump), "--index", "/no/such/file"]).exit, Exit::Usage);
+    fs::remove_file(&index).unwrap();
+    assert_eq!(check(&dump).exit, Exit::Negative);
+    assert!(run(&["retained", &text(&dump)]).err.is_empty());
+}
+
+#[test]
+fn a_damaged_index_is_told_and_does_no_harm() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dump, index) = beside(folder.path());
+    let whole = fs::read(&index).unwrap();
+    let lines: [&[&str]; 7] = [
+        &["stat"],
+        &["retained", "--tree"],
+        &["retained", "--suspects"],
+        &["path", "--type", "System.String"],
+        &["unreachable"],
+        &["objects", "--type", "System.*", "--count", "100"],
+        &["bridge", "--bridged", "System.*"],
+    ];
+    let plain: Vec<String> = lines.iter().map(|line| asked(line, &dump, &["--index", "none"]).out).collect();
+    let mut rng = Rng::new(11);
+    for case in 0..60 {
+        let mut harmed = whole.clone();
+        let what = match case % 3 {
+            0 => {
+                harmed.truncate(rng.below(whole.len()));
+                "cut off"
+            }
+            // The description, where every number counts.
+            1 => {
+                let at = whole.len() - 1 - rng.below(20_000.min(whole.len() - 1));
+                harmed[at] ^= 1 << rng.below(8);
+                "changed in its description"
+            }
+            _ => {
+                (0..200).for_each(|_| harmed[40 + rng.below(whole.len() - 40)] = 0xff);
+                "changed"
+            }
+        };
+        fs::write(&index, harmed).unwrap();
+        let check = run(&["index", "--check", &text(&dump)]);
+        assert_eq!(check.exit, Exit::Negative, "case {case}, {what}: {}", check.out);
+        for (line, plain) in lines.iter().zip(&plain) {
+            let ran = asked(line, &dump, &[]);
+            // The file is too small to have a chunk that is not looked at.
+            assert!(ran.err.contains("is not used") && ran.out == *plain, "case {case}, {what}, {line:?}: {}", ran.err);
+        }
+    }
+}
+
+/// Checksums do not save who forges them: arrays with any numbers are read without harm.
+#[test]
+fn a_forged_index_does_no_harm() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dump, index) = beside(folder.path());
+    let whole = fs::read(&index).unwrap();
+    let number = |at: usize| u64::from_le_bytes(whole[at..at + 8].try_into().unwrap()) as usize;
+    let (end, len) = (number(16), number(24));
+    let description: Value = serde_json::from_slice(&whole[end..end + len]).unwrap();
+    let mut rng = Rng::new(3);
+    let mut answered = 0;
+    for case in 0..40 {
+        let mut forged = whole[..end].to_vec();
+        let mut told = description.clone();
+        let sections = description["sections"].as_array().unwrap();
+        let section = &sections[case % sections.len()];
+        let (offset, bytes) = (section["offset"].as_u64().unwrap() as usize, section["bytes"].as_u64().unwrap() as usize);
+        (0..bytes.min(1 + rng.below(4000))).for_each(|_| forged[offset + rng.below(bytes)] = rng.below(256) as u8);
+        told["checksums"] = forged[40..].chunks(1 << 20).map(gcdump::internals::session::index_checksum).collect();
+        let text_of = serde_json::to_vec(&told).unwrap();
+        forged[16..24].copy_from_slice(&(end as u64).to_le_bytes());
+        forged[24..32].copy_from_slice(&(text_of.len() as u64).to_le_bytes());
+        forged[32..40].copy_from_slice(&gcdump::internals::session::index_checksum(&text_of).to_le_bytes());
+        forged.extend(text_of);
+        fs::write(&index, forged).unwrap();
+        for line in [
+            &["retained", "--tree"][..],
+            &["path", "--type", "System.String"],
+            &["unreachable", "--objects"],
+            &["stat"],
+            &["bridge", "--bridged", "*"],
+        ] {
+            let ran = asked(line, &dump, &["--timeout", "1m"]);
+            answered += usize::from(!ran.err.contains("is not used"));
+        }
+    }
+    assert!(answered > 20, "{answered}");
+}
