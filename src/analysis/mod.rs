@@ -45,6 +45,7 @@ mod statics;
 mod strings;
 mod task_names;
 mod threads;
+mod tiers;
 mod track;
 mod trim;
 mod type_methods;

@@ -1,5 +1,6 @@
 //! The methods of a type, with the code that each has.
 
+use super::tiers::Tiers;
 use crate::base::missed::watched;
 use crate::base::{Addr, AddrRange, Collector, Count, NoteKind};
 use crate::clr::fields::Types;
@@ -8,7 +9,7 @@ use crate::clr::methods::Methods;
 use crate::clr::precodes::Precodes;
 use crate::contract::ContractError;
 use crate::model::{MethodCode, MethodModel};
-use crate::session::Runtime;
+use crate::session::{Namer, Runtime};
 use crate::stack::code::{CodeMap, CodeOrigin};
 use crate::stack::{CodeBytes, StackError};
 
@@ -16,7 +17,7 @@ use crate::stack::{CodeBytes, StackError};
 const READS: u64 = 1 << 20;
 
 /// The methods that the type at `mt` declares; `None` if they cannot be listed, which `notes` tell.
-pub(super) fn type_methods(runtime: &Runtime, types: &Types, mt: Addr, notes: &Collector) -> Option<Vec<MethodModel>> {
+pub(super) fn type_methods(runtime: &Runtime, namer: &Namer, types: &Types, mt: Addr, notes: &Collector) -> Option<Vec<MethodModel>> {
     if runtime.descriptor().is_native_aot() {
         notes.add(NoteKind::Missing, None, "methods of types are not listed: a NativeAOT program has no structures of its methods");
         return None;
@@ -57,6 +58,7 @@ pub(super) fn type_methods(runtime: &Runtime, types: &Types, mt: Addr, notes: &C
         Some(precodes) if !images.iter().any(|image| image.contains(lead)) => precodes.targets(lead, desc),
         _ => Vec::new(),
     };
+    let mut tiers = Tiers::new(runtime, namer, notes);
     let (mut unknown, mut why) = (0u64, None);
     let mut model = |method: &Listed| {
         let name = methods.name(names, method.desc);
@@ -77,11 +79,13 @@ pub(super) fn type_methods(runtime: &Runtime, types: &Types, mt: Addr, notes: &C
             slot: method.slot,
             token: name.as_ref().and_then(|n| n.token).map(|t| format!("{t:#010x}")),
             code,
+            tier: entry.filter(|_| code == Some(MethodCode::Jit)).and_then(|start| tiers.of(method.desc, start)),
             entry,
             name: name.map(|n| n.name),
         }
     };
     let list = list.methods.iter().map(&mut model).collect();
+    tiers.note(notes);
     if unknown > 0 {
         let (methods, why) = (if unknown == 1 { "method" } else { "methods" }, why.unwrap_or_default());
         notes.add(NoteKind::Missing, mt, format!("whether {unknown} {methods} of the type have code cannot be told: {why}"));

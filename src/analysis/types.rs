@@ -24,7 +24,7 @@ pub fn types(runtime: &Runtime, wanted: &TypePattern, methods: bool) -> Result<A
             }
             let threads = runtime.threads().map_or(&[][..], |list| notes.with(list).as_slice());
             layout.statics = reader.with_threads(threads).of_type(one.method_table);
-            layout.methods = if methods { type_methods(runtime, types, one.method_table, &notes) } else { None };
+            layout.methods = if methods { type_methods(runtime, &namer, types, one.method_table, &notes) } else { None };
             layout
         }),
         _ => None,

@@ -187,6 +187,16 @@ impl Methods {
         self.read(names, desc).map(|desc| (desc.method_table, desc.rid))
     }
 
+    /// The module of the method at `desc`, and its `MethodImplAttributes`; `None` for those where it has no metadata.
+    pub(crate) fn implementation(&self, names: &TypeNames, desc: Addr) -> Option<(Addr, Option<u32>)> {
+        let desc = self.read(names, desc)?;
+        let home = names.method_tables().module(&names.method_tables().read(desc.method_table).ok()?).ok()?;
+        if matches!(desc.flags & KIND, KIND_DYNAMIC | KIND_ARRAY) {
+            return Some((home, Some(0)));
+        }
+        Some((home, names.module(home).metadata.as_ref().and_then(|m| m.method(desc.rid)).map(|row| row.implementation)))
+    }
+
     /// Whether there is a method at `desc`.
     pub(crate) fn is_method(&self, names: &TypeNames, desc: Addr) -> bool {
         self.read(names, desc).is_some()

@@ -2,6 +2,7 @@
 
 pub mod aot;
 pub(crate) mod blocking;
+pub(crate) mod code_versions;
 pub mod exceptions;
 pub mod fields;
 pub mod gcdesc;
@@ -29,6 +30,7 @@ use crate::contract::Contract;
 
 /// Contracts read on this floor.
 pub const CONTRACTS: &[Contract] = &[
+    code_versions::CodeVersions::CONTRACT,
     exceptions::Exceptions::CONTRACT,
     header::Headers::SYNC_BLOCK,
     loader::Loader::CONTRACT,

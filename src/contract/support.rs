@@ -77,7 +77,6 @@ const UNSUPPORTED: &[(&str, &[&str])] = &[
     ("AuxiliarySymbols", &["1"]),
     ("CallingConvention", &["1"]),
     ("CodeNotifications", &["1"]),
-    ("CodeVersions", &["1"]),
     ("ConditionalWeakTable", &["1"]),
     ("DacStreams", &["1"]),
     ("Debugger", &["1"]),

@@ -112,7 +112,7 @@ pub use root::{CoverageKind, DependentModel, RootCount, RootCoverageModel, RootF
 pub use segment::{Generation, RegionFields, RegionListModel, RegionModel, RegionSize, SegmentModel, SegmentPart, SegmentsReport};
 pub use sort::{ExceptionSort, FinalizerSort, HandleSort, RootSort, SegmentSort, StaticSort, ThreadSort, TimerSort};
 pub use stack::{
-    ArgumentModel, CodeKind, FramePart, MergedFrame, StackCoverage, StackFrameKind, StackFrameModel, StackGap, StackRootModel,
+    ArgumentModel, CodeKind, CodeTier, FramePart, MergedFrame, StackCoverage, StackFrameKind, StackFrameModel, StackGap, StackRootModel,
     StacksReport, ThreadStackModel,
 };
 pub use stat::{GroupStat, StatBy, StatReport, StatSort, StatTotals, TypeStat};

@@ -3,7 +3,7 @@ use serde::Serialize;
 use super::handle::HandleKind;
 use super::object_list::ObjectBrief;
 use super::segment::Generation;
-use super::stack::CodeKind;
+use super::stack::{CodeKind, CodeTier};
 use super::walk::GapKind;
 use crate::base::{Addr, AddrRange, named_enum};
 
@@ -152,6 +152,8 @@ pub struct CodePlace {
     pub start: Addr,
     /// What made the code.
     pub code: CodeKind,
+    /// How far the JIT optimised the code; `null` for other code, and if it cannot be told.
+    pub tier: Option<CodeTier>,
     /// Whether the address is in a catch, finally, fault or filter block.
     pub funclet: bool,
 }

@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use super::StaticModel;
+use super::{CodeTier, StaticModel};
 use crate::base::{Addr, named_enum};
 
 named_enum! {
@@ -137,6 +137,8 @@ pub struct MethodModel {
     pub token: Option<String>,
     /// What made its code; `null` if what tells is not in the dump.
     pub code: Option<MethodCode>,
+    /// How far the JIT optimised that code; `null` for other code, and if it cannot be told.
+    pub tier: Option<CodeTier>,
     /// Start of its code, where it is entered at present; `null` without.
     pub entry: Option<Addr>,
     /// Name: `Lab.Program.Main(System.String[])`; `null` if unknown.

@@ -1,5 +1,6 @@
 //! Addresses in managed code.
 
+use super::super::tiers::Tiers;
 use super::Finder;
 use crate::base::missed::tried;
 use crate::clr::methods::Methods;
@@ -23,16 +24,20 @@ impl Finder<'_> {
             CodeOrigin::Jitted { .. } => CodeKind::Jit,
             CodeOrigin::ReadyToRun { .. } => CodeKind::ReadyToRun,
         };
+        let mut tiers = Tiers::new(runtime, self.namer, self.notes);
+        let tier = if kind == CodeKind::Jit { tiers.of(code.method_desc, code.start) } else { None };
+        tiers.note(self.notes);
         let offset = code.offset(address);
         let method = named.as_ref().map(|n| n.name.clone());
         let module = named.and_then(|n| n.module);
         let shown = method.clone().unwrap_or_else(|| format!("the method {}", code.method_desc));
         let (part, of) =
             (if code.funclet { ", in an exception block" } else { "" }, if kind == CodeKind::Jit { "JIT-ed" } else { "ReadyToRun" });
+        let tier_text = tier.map_or_else(String::new, |tier| format!(", {tier}"));
         let module_text = module.as_ref().map_or_else(String::new, |m| format!(" [{m}]"));
-        let text = format!("{shown}+{offset:#x}{part}, {of} code{module_text}");
+        let text = format!("{shown}+{offset:#x}{part}, {of} code{tier_text}{module_text}");
         let (start, method_desc, funclet) = (code.start, code.method_desc, code.funclet);
-        let place = CodePlace { method, method_desc, module, start, code: kind, funclet };
+        let place = CodePlace { method, method_desc, module, start, code: kind, tier, funclet };
         Some(WhereReport { kind: PlaceKind::Code, text, offset: Some(offset), range: Some(code.range), code: Some(place), ..blank.clone() })
     }
 }

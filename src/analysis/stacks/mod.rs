@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use super::ExceptionReader;
 use super::locks::thread_locks;
+use super::tiers::Tiers;
 use crate::base::hash::Map;
 use crate::base::{Addr, Answer, Budget, Collector, NoteKind, glob, len64};
 use crate::clr::methods::{GenericContext, MethodName, Methods};
@@ -102,6 +103,7 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
     }
     list.sort_by_key(|t| !t.crashed);
     reporter.lines.note(&notes);
+    reporter.tiers.iter().for_each(|t| t.note(&notes));
     reporter.arguments.iter().for_each(|a| a.note(&notes));
     exceptions.note_lines();
     namer.note(&notes);
@@ -156,6 +158,8 @@ struct Reporter<'r> {
     /// Names of instances, by method and what its context may be.
     exact: Map<(Addr, Vec<GenericContext>), Option<String>>,
     lines: SourceLines<'r>,
+    /// `None` where frames are only counted.
+    tiers: Option<Tiers<'r>>,
     budget: Budget,
 }
 
@@ -192,6 +196,7 @@ impl<'r> Reporter<'r> {
             names: Map::default(),
             exact: Map::default(),
             lines: SourceLines::new(runtime, namer),
+            tiers: (!query.merge).then(|| Tiers::new(runtime, namer, notes)),
             budget,
         }
     }
@@ -267,6 +272,10 @@ impl<'r> Reporter<'r> {
                 CodeOrigin::Jitted { .. } => CodeKind::Jit,
                 CodeOrigin::ReadyToRun { .. } => CodeKind::ReadyToRun,
             }),
+            tier: match code.origin {
+                CodeOrigin::Jitted { .. } => self.tiers.as_mut().and_then(|t| t.of(code.method_desc, code.start)),
+                CodeOrigin::ReadyToRun { .. } => None,
+            },
             frame_type: None,
             address: None,
             unwound: frame.unwound,
@@ -290,6 +299,7 @@ impl<'r> Reporter<'r> {
             line: None,
             part: None,
             code: None,
+            tier: None,
             frame_type: frame.frame.name.as_deref().map(ToString::to_string),
             address: Some(frame.frame.address),
             unwound: false,

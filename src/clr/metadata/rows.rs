@@ -21,6 +21,8 @@ pub struct FieldRow {
 /// A row of the MethodDef table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MethodRow {
+    /// `MethodImplAttributes`.
+    pub implementation: u32,
     /// `MethodAttributes`: 0x10 static.
     pub flags: u32,
     /// Name.
@@ -70,7 +72,12 @@ impl Metadata {
     /// Row `rid` of MethodDef.
     pub fn method(&self, rid: u32) -> Option<MethodRow> {
         let signature = self.cell(METHOD_DEF, rid, 4).and_then(|b| self.blob(b)).and_then(|b| signature::method(&b));
-        Some(MethodRow { flags: self.cell(METHOD_DEF, rid, 2)?, name: self.name(METHOD_DEF, rid, 3)?, signature })
+        Some(MethodRow {
+            implementation: self.cell(METHOD_DEF, rid, 1)?,
+            flags: self.cell(METHOD_DEF, rid, 2)?,
+            name: self.name(METHOD_DEF, rid, 3)?,
+            signature,
+        })
     }
 
     /// Row `rid` of TypeRef.

@@ -7,7 +7,8 @@ use super::threads::wait;
 use crate::analysis::{frame_label, shown_frames};
 use crate::base::{Count, file_name};
 use crate::model::{
-    ArgumentModel, FramePart, MergedFrame, StackCoverage, StackFrameKind, StackFrameModel, StackRootModel, StacksReport, ThreadStackModel,
+    ArgumentModel, CodeTier, FramePart, MergedFrame, StackCoverage, StackFrameKind, StackFrameModel, StackRootModel, StacksReport,
+    ThreadStackModel,
 };
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
@@ -50,6 +51,9 @@ fn row_columns<'r>() -> Columns<'r, Row<'r>> {
         .text_or_none("module", 30, |r| r.frame.module.as_deref())
         .extra()
         .text_or_none("frame_type", 24, |r| r.frame.frame_type.as_deref())
+        .text_or_none("tier", 18, |r| r.frame.tier.map(CodeTier::name))
+        .whole()
+        .extra()
         .text_or_none("method", 80, |r| r.frame.method.as_deref())
         .name()
         .text_or_none("file", 40, |r| r.frame.file.as_deref())
@@ -62,6 +66,9 @@ fn frame_columns<'r>() -> Columns<'r, StackFrameModel> {
         .keep(2)
         .address("ip", |f| f.ip)
         .keep(4)
+        .text_or_none("tier", 18, |f| f.tier.map(CodeTier::name))
+        .whole()
+        .extra()
         .made("method", 100, line)
         .name()
         .least(60)

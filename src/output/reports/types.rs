@@ -1,6 +1,6 @@
 use super::statics::static_columns;
 use crate::base::Addr;
-use crate::model::{Generics, LayoutField, MethodModel, TypeBrief, TypeCategory, TypeLayout, TypeRef, TypesReport};
+use crate::model::{CodeTier, Generics, LayoutField, MethodModel, TypeBrief, TypeCategory, TypeLayout, TypeRef, TypesReport};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 
@@ -45,6 +45,9 @@ fn method_columns<'r>() -> Columns<'r, MethodModel> {
         .text_or_none("code", 12, |m| m.code.map(|c| c.name()))
         .whole()
         .keep(8)
+        .text_or_none("tier", 18, |m| m.tier.map(CodeTier::name))
+        .whole()
+        .keep(3)
         .id("slot", |m| Some(m.slot.into()))
         .keep(5)
         .text_or_none("token", 10, |m| m.token.as_deref())

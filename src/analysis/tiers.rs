@@ -1,0 +1,60 @@
+//! The tier of JIT-ed code, for answers that name methods with their code.
+
+use crate::base::hash::Map;
+use crate::base::missed::watched;
+use crate::base::{Addr, Collector, Count, NoteKind};
+use crate::clr::code_versions::CodeVersions;
+use crate::clr::methods::Methods;
+use crate::model::CodeTier;
+use crate::session::{Namer, Runtime};
+
+/// Tells tiers; each piece of code is asked for once.
+pub(super) struct Tiers<'r> {
+    runtime: &'r Runtime,
+    namer: &'r Namer,
+    bound: Option<(CodeVersions, Methods)>,
+    known: Map<Addr, Option<CodeTier>>,
+    /// How many cannot be told for want of memory that a whole dump of this kind has, and of what.
+    lost: u64,
+    why: Option<(Addr, u64)>,
+}
+
+impl<'r> Tiers<'r> {
+    pub(super) fn new(runtime: &'r Runtime, namer: &'r Namer, notes: &Collector) -> Tiers<'r> {
+        let memory = runtime.memory();
+        let bind =
+            || runtime.scoped(notes, |d| Some((CodeVersions::bind(memory, d).ok()?, Methods::bind(memory, d, runtime.limits()).ok()?)));
+        let bound = if runtime.descriptor().is_native_aot() { None } else { bind() };
+        Tiers { runtime, namer, bound, known: Map::default(), lost: 0, why: None }
+    }
+
+    /// The tier of the JIT-ed code that starts at `start`, of the method at `desc`.
+    ///
+    /// Dumps without a heap lack what tells, as a rule: that is no loss, and not noted.
+    pub(super) fn of(&mut self, desc: Addr, start: Addr) -> Option<CodeTier> {
+        if let Some(known) = self.known.get(&start) {
+            return *known;
+        }
+        let (versions, methods) = self.bound.as_ref()?;
+        let names = self.namer.names()?;
+        let (tier, missed) = watched(|| versions.tier(methods, names, desc, start));
+        if tier.is_none() && self.runtime.memory().has_lost(&missed) {
+            self.lost.bump();
+            self.why = self.why.or(missed.first().map(|(at, len, _)| (at, len)));
+        }
+        self.known.insert(start, tier);
+        tier
+    }
+
+    /// Notes what is missing from the tiers told.
+    pub(super) fn note(&self, notes: &Collector) {
+        if let Some((at, len)) = self.why.filter(|_| self.lost > 0) {
+            let (lost, methods) = (self.lost, if self.lost == 1 { "method" } else { "methods" });
+            notes.add(
+                NoteKind::Missing,
+                at,
+                format!("the tier of {lost} {methods} cannot be told: {len} bytes at {at} are not in the dump"),
+            );
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! The tier that a method's code was compiled at.
+//!
+//! Source: contract `CodeVersions`; `codeversion.h`, `callcounting.h`, `tieredcompilation.cpp` (`GetInitialOptimizationTier`).
+//! A method's first code is its default version, of which no node is kept; each later one has a `NativeCodeVersionNode` with its tier.
+//! `docs/internals/stacks.md#tiers` tells the rule and what was measured.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::methods::Methods;
+use super::type_names::TypeNames;
+use crate::base::Addr;
+use crate::contract::descriptor::layout;
+use crate::contract::{Contract, ContractError, Descriptor};
+use crate::memory::{Memory, ReadError};
+use crate::model::CodeTier;
+
+/// Bit of `MethodDesc.Flags3AndTokenRemainder`: the method's code may be replaced by better one. `method.hpp`, since .NET 8.
+const ELIGIBLE: u16 = 0x8000;
+/// Bit of `Module.Flags`: the assembly's `DebuggableAttribute` does not turn optimisation off. `ceeload.h`.
+const ALLOW_OPTIMIZATION: u32 = 0x800;
+/// Bits of a method's `MethodImplAttributes`.
+const NO_OPTIMIZATION: u32 = 0x40;
+const AGGRESSIVE_OPTIMIZATION: u32 = 0x200;
+/// `NativeCodeVersion.StorageKind` of a default version.
+const SYNTHETIC: u32 = 2;
+/// `CallCountingInfo.Stage` of a default version that is optimised and stays.
+const DISABLED: u8 = 4;
+/// Most versions of a method's code.
+const MAX_VERSIONS: usize = 1 << 12;
+/// Most slots looked at in a hash table of the runtime: it keeps a quarter of them free.
+const MAX_PROBES: u32 = 1 << 12;
+
+layout! {
+    struct DescLayout : "MethodDesc" {
+        flags3: req "Flags3AndTokenRemainder",
+        code: opt "CodeData",
+    }
+}
+
+layout! {
+    struct CodeDataLayout : "MethodDescCodeData" {
+        state: req "VersioningState",
+        // Since .NET 11: the tier of the default version.
+        tier: opt "OptimizationTier",
+    }
+}
+
+layout! {
+    struct StateLayout : "MethodDescVersioningState" {
+        method: opt "MethodDesc",
+        first: req "NativeCodeVersionNode",
+    }
+}
+
+layout! {
+    struct NodeLayout : "NativeCodeVersionNode" {
+        next: req "Next",
+        method: req "MethodDesc",
+        code: req "NativeCode",
+        tier: req "OptimizationTier",
+    }
+}
+
+layout! {
+    struct HashLayout : "SHash" {
+        table: req "Table",
+        size: req "TableSize",
+    }
+}
+
+layout! {
+    struct DomainLayout : "AppDomain" {
+        // .NET 8: a hash table of versioning states, by method.
+        states: req "MethodDescVersioningStates",
+    }
+}
+
+layout! {
+    struct ModuleLayout : "Module" {
+        flags: opt "Flags",
+        allocator: opt "LoaderAllocator",
+    }
+}
+
+layout! {
+    struct AllocatorLayout : "LoaderAllocator" {
+        counting: req "CallCountingManager",
+    }
+}
+
+layout! {
+    struct CountingLayout : "CallCountingManager" {
+        hash: req "CallCountingHash",
+    }
+}
+
+layout! {
+    struct InfoLayout : "CallCountingInfo" {
+        version: req "CodeVersion",
+        stage: req "Stage",
+    }
+}
+
+layout! {
+    struct VersionLayout : "NativeCodeVersion" {
+        kind: req "StorageKind",
+        of: req "MethodDescOrNode",
+    }
+}
+
+layout! {
+    struct ConfigLayout : "EEConfig" {
+        min_opts: req "JitMinOpts",
+        pgo: opt "TieredPGO",
+        hot_only: opt "TieredPGO_InstrumentOnlyHotCode",
+    }
+}
+
+/// Settings of the process that decide on tiers.
+#[derive(Clone, Copy, Debug)]
+struct Config {
+    /// `JITMinOpts`: nothing is optimised.
+    min_opts: bool,
+    /// Whether a method's first code is instrumented.
+    instrument_first: Option<bool>,
+}
+
+/// Where versioning states are found.
+#[derive(Clone, Debug)]
+enum States {
+    /// In a method's code data.
+    OfMethod { code: u64, data: CodeDataLayout },
+    /// In a hash table of the application domain, whose variable is at the address.
+    OfDomain { variable: Addr, domain: DomainLayout },
+}
+
+/// What tells whether calls of a default version are counted.
+#[derive(Clone, Debug)]
+struct Counting {
+    allocator: AllocatorLayout,
+    manager: CountingLayout,
+    info: InfoLayout,
+    version: VersionLayout,
+}
+
+/// Reads the versions of code.
+#[derive(Clone, Debug)]
+pub(crate) struct CodeVersions {
+    memory: Arc<Memory>,
+    flags3: u64,
+    states: Option<States>,
+    state: Option<StateLayout>,
+    node: Option<NodeLayout>,
+    hash: Option<HashLayout>,
+    module: ModuleLayout,
+    counting: Option<Counting>,
+    config: Option<(Addr, ConfigLayout)>,
+}
+
+impl CodeVersions {
+    /// The contract read.
+    pub(crate) const CONTRACT: Contract = Contract::optional("CodeVersions", &["1"]);
+
+    /// Binds to a runtime.
+    ///
+    /// # Errors
+    /// [`ContractError`] if the advertised version of the contract is not supported, or the layout of methods is missing.
+    pub(crate) fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Result<CodeVersions, ContractError> {
+        Self::CONTRACT.permit(d)?;
+        let desc = DescLayout::bind(d)?;
+        let of_method = || Some(States::OfMethod { code: desc.code?, data: CodeDataLayout::bind(d).ok()? });
+        let of_domain = || Some(States::OfDomain { variable: d.pointer("AppDomain").ok()?, domain: DomainLayout::bind(d).ok()? });
+        let counting = || {
+            Some(Counting {
+                allocator: AllocatorLayout::bind(d).ok()?,
+                manager: CountingLayout::bind(d).ok()?,
+                info: InfoLayout::bind(d).ok()?,
+                version: VersionLayout::bind(d).ok()?,
+            })
+        };
+        Ok(CodeVersions {
+            memory: Arc::clone(memory),
+            flags3: desc.flags3,
+            states: of_method().or_else(of_domain),
+            state: StateLayout::bind(d).ok(),
+            node: NodeLayout::bind(d).ok(),
+            hash: HashLayout::bind(d).ok(),
+            module: ModuleLayout::bind(d)?,
+            counting: counting(),
+            config: d.pointer("EEConfig").ok().zip(ConfigLayout::bind(d).ok()),
+        })
+    }
+
+    /// The tier of the JIT-ed code that starts at `start`, of the method at `desc`; `None` if what tells is not in the dump, unknown for
+    /// this runtime, or contradicts itself.
+    pub(crate) fn tier(&self, methods: &Methods, names: &TypeNames, desc: Addr, start: Addr) -> Option<CodeTier> {
+        let flags = self.memory.u16(desc.plus(self.flags3)).ok()?;
+        if flags & ELIGIBLE == 0 {
+            return self.untiered(methods, names, desc);
+        }
+        match self.node(desc, start).ok()? {
+            Node::Of(tier) => tier_of(tier),
+            Node::None => self.first(methods, names, desc),
+            Node::Unknown => None,
+        }
+    }
+
+    /// The tier of code that is never replaced.
+    fn untiered(&self, methods: &Methods, names: &TypeNames, desc: Addr) -> Option<CodeTier> {
+        if self.config()?.min_opts {
+            return Some(CodeTier::MinOpts);
+        }
+        let (home, attributes) = methods.implementation(names, desc)?;
+        let module_flags = self.memory.u32(home.plus(self.module.flags?)).ok()?;
+        let minimal = module_flags & ALLOW_OPTIMIZATION == 0 || attributes? & NO_OPTIMIZATION != 0;
+        Some(if minimal { CodeTier::MinOpts } else { CodeTier::Optimized })
+    }
+
+    /// The tier of the first code of a method that takes part in tiering.
+    fn first(&self, methods: &Methods, names: &TypeNames, desc: Addr) -> Option<CodeTier> {
+        if let Some(States::OfMethod { code, data: CodeDataLayout { tier: Some(tier), .. } }) = &self.states {
+            let data = self.memory.ptr(desc.plus(*code)).ok().filter(|a| !a.is_null())?;
+            return tier_of(self.memory.u32(data.plus(*tier)).ok()?);
+        }
+        let (home, attributes) = methods.implementation(names, desc)?;
+        if self.is_counting_disabled(home, desc)? {
+            let aggressive = attributes? & AGGRESSIVE_OPTIMIZATION != 0;
+            return Some(if aggressive { CodeTier::Tier1 } else { CodeTier::Optimized });
+        }
+        Some(if self.config()?.instrument_first? { CodeTier::Tier0Instrumented } else { CodeTier::Tier0 })
+    }
+
+    fn config(&self) -> Option<Config> {
+        let (variable, l) = self.config.as_ref()?;
+        let config = self.memory.ptr(*variable).ok().filter(|a| !a.is_null())?;
+        let flag = |offset: u64| match self.memory.u8(config.plus(offset)) {
+            Ok(value @ (0 | 1)) => Some(value == 1),
+            _ => None,
+        };
+        let first = || Some(flag(l.pgo?)? && !flag(l.hot_only?)?);
+        Some(Config { min_opts: flag(l.min_opts)?, instrument_first: first() })
+    }
+
+    /// What the nodes of the method say about the code at `start`.
+    fn node(&self, desc: Addr, start: Addr) -> Result<Node, ReadError> {
+        let (Some(states), Some(l), Some(node)) = (&self.states, &self.state, &self.node) else { return Ok(Node::Unknown) };
+        let state = match states {
+            States::OfMethod { code, data } => match self.memory.ptr(desc.plus(*code))? {
+                data if data.is_null() => Addr::NULL,
+                at => self.memory.ptr(at.plus(data.state))?,
+            },
+            States::OfDomain { variable, domain } => {
+                let Some(method) = l.method else { return Ok(Node::Unknown) };
+                let hash = self.memory.ptr(*variable)?.plus(domain.states);
+                match self.look_up(hash, desc, |state| Ok(self.memory.ptr(state.plus(method))? == desc))? {
+                    Some(state) => state.unwrap_or(Addr::NULL),
+                    None => return Ok(Node::Unknown),
+                }
+            }
+        };
+        if state.is_null() {
+            return Ok(Node::None);
+        }
+        if let Some(method) = l.method
+            && self.memory.ptr(state.plus(method))? != desc
+        {
+            return Ok(Node::Unknown);
+        }
+        let mut seen = HashSet::new();
+        let mut at = self.memory.ptr(state.plus(l.first))?;
+        while !at.is_null() {
+            // A node of another method, a cycle: no list of this method's versions.
+            if !seen.insert(at) || seen.len() > MAX_VERSIONS || self.memory.ptr(at.plus(node.method))? != desc {
+                return Ok(Node::Unknown);
+            }
+            if self.memory.ptr(at.plus(node.code))? == start {
+                return Ok(Node::Of(self.memory.u32(at.plus(node.tier))?));
+            }
+            at = self.memory.ptr(at.plus(node.next))?;
+        }
+        Ok(Node::None)
+    }
+
+    /// Whether the first code of the method is optimised and stays; `None` if it cannot be told.
+    fn is_counting_disabled(&self, home: Addr, desc: Addr) -> Option<bool> {
+        let c = self.counting.as_ref()?;
+        let allocator = self.memory.ptr(home.plus(self.module.allocator?)).ok().filter(|a| !a.is_null())?;
+        let manager = self.memory.ptr(allocator.plus(c.allocator.counting)).ok().filter(|a| !a.is_null())?;
+        let is_first = |info: Addr| -> Result<bool, ReadError> {
+            let version = info.plus(c.info.version);
+            let synthetic = self.memory.u32(version.plus(c.version.kind))? == SYNTHETIC;
+            Ok(synthetic && self.memory.ptr(version.plus(c.version.of))? == desc)
+        };
+        match self.look_up(manager.plus(c.manager.hash), desc, is_first).ok()?? {
+            Some(info) => match self.memory.u8(info.plus(c.info.stage)).ok()? {
+                DISABLED => Some(true),
+                stage if stage < DISABLED => Some(false),
+                _ => None,
+            },
+            None => Some(false),
+        }
+    }
+
+    /// The element of the hash table at `hash` whose key is the address `key`, of which `is` decides; the outer `None` if it is no table.
+    ///
+    /// Open addressing, the step from the same number (`shash.h`); 0 is a free slot, 1 a deleted element.
+    fn look_up(&self, hash: Addr, key: Addr, is: impl Fn(Addr) -> Result<bool, ReadError>) -> Result<Option<Option<Addr>>, ReadError> {
+        let Some(l) = &self.hash else { return Ok(None) };
+        let table = self.memory.ptr(hash.plus(l.table))?;
+        let size = self.memory.u32(hash.plus(l.size))?;
+        if table.is_null() || size < 2 {
+            return Ok((table.is_null() && size == 0).then_some(None));
+        }
+        // The lower half of the address.
+        let number = u32::try_from(key.0 & u64::from(u32::MAX)).unwrap_or(0);
+        let step = u64::from((number % size.saturating_sub(1)).saturating_add(1));
+        let mut slot = u64::from(number % size);
+        for _ in 0..size.min(MAX_PROBES) {
+            let element = self.memory.ptr(table.element(slot, self.memory.ptr_bytes()))?;
+            match element.0 {
+                0 => return Ok(Some(None)),
+                1 => {}
+                _ if is(element)? => return Ok(Some(Some(element))),
+                _ => {}
+            }
+            slot = slot.saturating_add(step).checked_rem(u64::from(size)).unwrap_or(0);
+        }
+        Ok(None)
+    }
+}
+
+/// What the nodes of a method say about a piece of code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Node {
+    /// It has one, with this tier.
+    Of(u32),
+    /// It has none: it is the default version.
+    None,
+    /// They cannot be told.
+    Unknown,
+}
+
+/// `NativeCodeVersion::OptimizationTier`.
+fn tier_of(value: u32) -> Option<CodeTier> {
+    Some(match value {
+        0 => CodeTier::Tier0,
+        1 => CodeTier::Tier1,
+        2 => CodeTier::Tier1Osr,
+        3 => CodeTier::Optimized,
+        4 => CodeTier::Tier0Instrumented,
+        5 => CodeTier::Tier1Instrumented,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests;
