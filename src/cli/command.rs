@@ -138,7 +138,9 @@ pub(super) trait Command: Args {
         output::emit(&at.head()?, &answer, at.format(), streams.target())?;
         let exit = self.exit(&answer, conclude(at, &answer.notes, streams)?);
         self.remarks(&answer).iter().try_for_each(|line| streams.say(line))?;
-        let next = self.next(&answer);
+        // What a NativeAOT program cannot answer leads nowhere.
+        let answers = |words: &&str| *words != "stacks" || at.runtime().is_ok_and(|r| !r.descriptor().is_native_aot());
+        let next = self.next(&answer).filter(answers);
         if let (Some(words), Some(to)) = (next, streams.next) {
             let _ = to.set(words);
         }
