@@ -5,6 +5,7 @@ mod arguments;
 mod clrmd;
 mod fallback;
 mod stale;
+mod tiers;
 mod truth;
 
 use std::path::{Path, PathBuf};

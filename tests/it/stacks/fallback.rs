@@ -1,7 +1,7 @@
 //! What a dump lacks: said, and replaced by the scan of the words there; with the files of its modules, complete again.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{ask_with, folders, list, text};
 use crate::absent_pages::without;
@@ -10,9 +10,10 @@ use crate::support::{Shape, Spec};
 use gcdump::analysis::{RootsQuery, StacksQuery, roots, stacks};
 use gcdump::cli::Exit;
 use gcdump::internals::dump;
+use gcdump::internals::memory::Memory;
 use gcdump::internals::session::roots::RootOptions;
 use gcdump::model::{StackCoverage, Stacks};
-use gcdump::{AddrRange, Dump};
+use gcdump::{Addr, AddrRange, Dump};
 use serde_json::Value;
 
 fn frames(answer: &Value) -> impl Iterator<Item = &Value> {
@@ -113,6 +114,60 @@ fn windows_heap_dumps_need_the_images() {
         assert_eq!(exit, Exit::Partial, "{}", dump.name);
         assert!(!gaps.is_empty() && gaps.iter().all(|g| text(g, "module").ends_with(".dll")), "{}: {gaps:?}", dump.name);
     }
+}
+
+/// The file of the PE image at `base`, whose memory is in a full dump: sections go back to where the file has them.
+fn file_of_image(memory: &Memory, base: Addr, size: u64) -> Option<Vec<u8>> {
+    const PAGE: u64 = 4096;
+    let page = |i: u64| memory.bytes(base.plus(i * PAGE), PAGE).map_or_else(|_| vec![0; PAGE as usize], |b| b.to_vec());
+    let image: Vec<u8> = (0..size.div_ceil(PAGE)).flat_map(page).collect();
+    let u32_at = |at: usize| Some(u32::from_le_bytes(image.get(at..at + 4)?.try_into().ok()?) as usize);
+    let u16_at = |at: usize| Some(u16::from_le_bytes(image.get(at..at + 2)?.try_into().ok()?) as usize);
+    let header = u32_at(60).filter(|_| image.starts_with(b"MZ"))?;
+    let (sections, optional) = (u16_at(header + 6)?, u16_at(header + 20)?);
+    let mut file = image.get(..u32_at(header + 24 + 60)?)?.to_vec();
+    for section in (0..sections).map(|i| header + 24 + optional + 40 * i) {
+        let (virtual_bytes, rva, bytes, offset) =
+            (u32_at(section + 8)?, u32_at(section + 12)?, u32_at(section + 16)?, u32_at(section + 20)?);
+        let part = image.get(rva..rva + bytes.min(virtual_bytes))?;
+        file.resize(file.len().max(offset + bytes), 0);
+        file[offset..offset + part.len()].copy_from_slice(part);
+    }
+    Some(file)
+}
+
+fn open_file(path: &Path) -> dump::DumpFile {
+    dump::open(path, &dump::OpenOptions::default()).unwrap()
+}
+
+/// With the files of its images, made from a full dump of the same runtime, whose addresses differ or not.
+#[test]
+fn windows_heap_dumps_are_complete_with_the_images() {
+    let (dumps, _) = known_dumps(|row| text(row, "runtime").starts_with("win"));
+    let (mut completed, mut heaps) = (0, 0);
+    for dump in dumps.iter().filter(|d| d.name.ends_with("-heap")) {
+        heaps += 1;
+        let wanted = open_file(&dump.path).modules;
+        let Some(full) = dumps.iter().find(|d| d.runtime == dump.runtime && d.name.ends_with("-full")) else { continue };
+        let file = open_file(&full.path);
+        let memory = Memory::new(&file, gcdump::internals::base::Shape::LE64);
+        let folder = tempfile::tempdir().unwrap();
+        for module in &file.modules {
+            let same = wanted.iter().any(|m| (m.file_name(), m.timestamp, m.size) == (module.file_name(), module.timestamp, module.size));
+            if let Some(bytes) = file_of_image(&memory, module.base, module.size).filter(|_| same) {
+                std::fs::write(folder.path().join(module.file_name()), bytes).unwrap();
+            }
+        }
+        let (_, bare) = alone(dump);
+        let (exit, whole) = ask_with(&dump.path, &[folder.path().to_path_buf()], &["stacks", "--roots"]);
+        assert_eq!(exit, Exit::Ok, "{}: {}", dump.name, whole["warnings"]);
+        assert!(list(&whole["data"]["threads"]).iter().all(|t| t["coverage"] == "precise"), "{}", dump.name);
+        let managed = |answer: &Value| frames(answer).filter(|f| f["kind"] == "managed").count();
+        println!("{:<28} {} managed frames alone, {} with files", dump.name, managed(&bare), managed(&whole));
+        assert!(managed(&whole) > managed(&bare), "{}", dump.name);
+        completed += 1;
+    }
+    assert!(heaps == 0 || completed > 0);
 }
 
 /// Runs a command on a synthetic process.
