@@ -102,12 +102,19 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
     }
     // The pages that an export is looked up in may be missing.
     if sites.is_empty() && seen.native_aot.is_empty() {
-        for module in &dump.modules {
-            let Some(image) = Image::at(memory, module.base) else { continue };
-            if let Some(found) = native_aot::by_content(memory, &image) {
-                program(&mut sites, &mut seen, (dump, memory), (module, image), (search, notes), found);
-                break;
-            }
+        for (module, image, found) in native_aot::all_by_content(memory, &dump.modules, limits.runtimes) {
+            program(&mut sites, &mut seen, (dump, memory), (module, image), (search, notes), found);
+        }
+    }
+    // Small dumps have no data of a program. Its file tells that there is a runtime in it.
+    if sites.is_empty()
+        && seen.native_aot.is_empty()
+        && let Some(module) = dump.modules.first()
+    {
+        top_up(dump, memory, module, search, &Collector::new(), false);
+        let found = Image::at(memory, module.base).and_then(|image| Some((native_aot::by_export(memory, &image)?, image)));
+        if let Some((found, image)) = found {
+            program(&mut sites, &mut seen, (dump, memory), (module, image), (search, notes), found);
         }
     }
     if sites.is_empty() && seen.native_aot.is_empty() {

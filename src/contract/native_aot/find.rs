@@ -3,6 +3,7 @@
 use super::header::{COOKIE, DebugHeader, DebugHeaderError, MAX_ENTRIES, MAX_GLOBALS, Tables};
 use crate::base::{Addr, AddrRange, PAGE, len64};
 use crate::contract::overlay::{self, DebugHeaderOrder};
+use crate::dump::Module;
 use crate::memory::{Image, Memory};
 
 /// Exported by NativeAOT programs of .NET 8 to 10.
@@ -20,6 +21,19 @@ pub fn by_export(memory: &Memory, image: &Image) -> Option<Result<DebugHeader, D
     let read = DebugHeader::read(memory, export.address, "its export", &orders(memory));
     // Heap dumps lack the page of the header, and have those of its tables.
     Some(read.or_else(|e| by_content(memory, image).unwrap_or(Err(e))))
+}
+
+/// A module that seems to be a program, its image and its header.
+type Found<'m> = (&'m Module, Image, Result<DebugHeader, DebugHeaderError>);
+
+/// The programs and libraries of NativeAOT among `modules`, at most `most`, by their content: each is a runtime of its own.
+pub fn all_by_content<'m>(memory: &Memory, modules: &'m [Module], most: usize) -> Vec<Found<'m>> {
+    let found = modules.iter().filter_map(|module| {
+        let image = Image::at(memory, module.base)?;
+        let header = by_content(memory, &image)?;
+        Some((module, image, header))
+    });
+    found.take(most).collect()
 }
 
 /// The header, or else its tables, in the captured writable memory of `image`.

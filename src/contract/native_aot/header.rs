@@ -26,7 +26,7 @@ const SIZE: &str = "SIZEOF";
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DebugHeaderError {
     /// A part of it is not in the dump.
-    #[error("its debug header cannot be read: {0}")]
+    #[error("its debug header cannot be read: {0}; heap and full dumps have it")]
     Read(#[from] ReadError),
     /// There is something else.
     #[error("no debug header at {address}")]

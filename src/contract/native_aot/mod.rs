@@ -12,6 +12,6 @@ mod version;
 
 pub(super) use crash::report;
 pub(super) use describe::{complete, describe};
-pub(super) use find::{by_content, by_export};
+pub(super) use find::{all_by_content, by_content, by_export};
 pub use header::{DebugHeader, DebugHeaderError};
 pub(super) use version::version;

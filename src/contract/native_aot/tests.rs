@@ -6,6 +6,7 @@ use crate::base::{Addr, AddrRange, Budget, Endian, PtrSize, Shape};
 use crate::contract::descriptor::{Descriptor, Origin};
 use crate::contract::json::parse;
 use crate::contract::overlay::{self, DebugHeaderOrder};
+use crate::dump::Module;
 use crate::memory::tests::memory_of;
 use crate::memory::{Image, ImageFormat, Memory};
 use crate::model::OriginKind;
@@ -28,6 +29,7 @@ const SHAPES: [Shape; 4] = [
 ];
 
 struct Program {
+    base: Addr,
     bytes: Vec<u8>,
     shape: Shape,
     names: BTreeMap<String, u64>,
@@ -40,7 +42,11 @@ fn index(n: u64) -> usize {
 
 impl Program {
     fn new(shape: Shape) -> Program {
-        Program { bytes: vec![0; index(END)], shape, names: BTreeMap::new(), names_end: NAMES }
+        Program::at(BASE, shape)
+    }
+
+    fn at(base: Addr, shape: Shape) -> Program {
+        Program { base, bytes: vec![0; index(END)], shape, names: BTreeMap::new(), names_end: NAMES }
     }
 
     fn put(&mut self, at: u64, value: u64, len: usize) {
@@ -63,8 +69,8 @@ impl Program {
         let (at, text) = (self.names_end, [name.as_bytes(), &[0]].concat());
         self.bytes[index(at)..][..text.len()].copy_from_slice(&text);
         self.names_end += text.len() as u64;
-        self.names.insert(name.to_string(), BASE.0 + at);
-        BASE.0 + at
+        self.names.insert(name.to_string(), self.base.0 + at);
+        self.base.0 + at
     }
 
     fn header(&mut self, major: u8, flags: u8) {
@@ -73,8 +79,8 @@ impl Program {
         self.bytes[at..][..4].copy_from_slice(b"DNDH");
         self.bytes[at + 4] = major;
         self.bytes[at + 8] = flags;
-        self.word(HEADER + 16, BASE.0 + TYPES);
-        self.word(HEADER + 16 + word, BASE.0 + GLOBALS);
+        self.word(HEADER + 16, self.base.0 + TYPES);
+        self.word(HEADER + 16 + word, self.base.0 + GLOBALS);
     }
 
     fn tables(&mut self, entries: &[(&str, &str, u64)], globals: &[(&str, u64)]) {
@@ -95,14 +101,18 @@ impl Program {
 
     /// The memory, of which only `ranges` of offsets were captured.
     fn memory(&self, ranges: &[std::ops::Range<u64>]) -> Memory {
-        let captured: Vec<_> = ranges.iter().map(|r| (BASE.0 + r.start, r.end - r.start, r.start)).collect();
+        let captured: Vec<_> = ranges.iter().map(|r| (self.base.0 + r.start, r.end - r.start, r.start)).collect();
         let mut memory = memory_of(self.bytes.clone(), &captured, self.shape);
         memory.begin(Arc::new(Budget::new(self.bytes.len() as u64, None)));
         memory
     }
 
     fn image(&self) -> Image {
-        Image::bare(ImageFormat::Elf, AddrRange::new(BASE, BASE.plus(END)), vec![AddrRange::new(BASE.plus(HEADER), BASE.plus(NAMES))])
+        Image::bare(
+            ImageFormat::Elf,
+            AddrRange::new(self.base, self.base.plus(END)),
+            vec![AddrRange::new(self.base.plus(HEADER), self.base.plus(NAMES))],
+        )
     }
 
     fn flags(&self) -> u8 {
@@ -167,6 +177,48 @@ fn what_the_descriptor_of_net_11_leaves_out_is_added_and_no_more() {
         complete(&mut coreclr, &memory);
         assert!(coreclr.types.is_empty() && coreclr.contracts.is_empty());
     }
+}
+
+#[test]
+fn each_program_or_library_of_a_process_is_found_without_its_exports() {
+    let shape = SHAPES[0];
+    let second = Addr(0x80_0000);
+    let library = |base: Addr, major: u8| {
+        let mut program = Program::at(base, shape);
+        program.header(major, 1);
+        program.tables(&ENTRIES, &[("g_gcDacGlobals", 0x40_7000)]);
+        // An ELF header, and one writable segment.
+        program.bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        for (at, value, len) in [(16, 3, 2), (18, 62, 2), (20, 1, 4), (32, 64, 8), (52, 64, 2), (54, 56, 2), (56, 1, 2)] {
+            program.put(at, value, len);
+        }
+        for (at, value, len) in [(64, 1, 4), (68, 6, 4), (96, END, 8), (104, END, 8), (112, 0x1000, 8)] {
+            program.put(at, value, len);
+        }
+        program.bytes
+    };
+    let modules = [BASE, second].map(|base| Module {
+        path: format!("/app/lib{base}.so"),
+        base,
+        size: END,
+        timestamp: None,
+        version: None,
+        build_id: None,
+    });
+    let memory = |libraries: [Vec<u8>; 2]| {
+        let mut memory = memory_of(libraries.concat(), &[(BASE.0, END, 0), (second.0, END, END)], shape);
+        memory.begin(Arc::new(Budget::new(2 * END, None)));
+        memory
+    };
+    let both = memory([library(BASE, 4), library(second, 4)]);
+    let found = all_by_content(&both, &modules, 8);
+    let places: Vec<_> = found.iter().map(|(module, image, header)| (module.base, image.base, header.as_ref().unwrap().address)).collect();
+    assert_eq!(places, [BASE, second].map(|base| (base, base, Some(base.plus(HEADER)))));
+    assert_eq!(all_by_content(&both, &modules, 1).len(), 1);
+    // One of an unknown version does not hide the other.
+    let one = memory([library(BASE, 5), library(second, 4)]);
+    let found = all_by_content(&one, &modules, 8);
+    assert!(matches!(found.as_slice(), [(module, _, Ok(_))] if module.base == second));
 }
 
 #[test]
@@ -246,4 +298,38 @@ fn the_version_is_one_that_two_attributes_agree_on() {
     assert_eq!(image(&format!("\01.2.3+{commit}\0\0^9.0.20+{commit}\0 9.0.2026.41315\0")), Some("9.0.20".into()));
     assert_eq!(image(&format!("\01.2.3+{commit}\0")), None, "that of the program alone");
     assert_eq!(image("\09.0.2026.41315\0"), None);
+}
+
+proptest::proptest! {
+    #[test]
+    fn shuffled_and_damaged_headers_are_refused_or_read_as_they_are(
+        which in 0usize..4,
+        damage in proptest::collection::vec((proptest::prelude::any::<u16>(), proptest::prelude::any::<u8>()), 0..12),
+        swaps in proptest::collection::vec((0u64..6, 0u64..6), 0..4),
+    ) {
+        let shape = SHAPES[which];
+        let mut program = Program::new(shape);
+        let flags = program.flags();
+        program.header(4, flags);
+        program.tables(&ENTRIES, &[("g_pTheRuntimeInstance", 0x1234_5678), ("g_gcDacGlobals", 0x40_7000)]);
+        let row = 2 * shape.ptr.bytes() + 8;
+        for (a, b) in swaps {
+            (0..row).for_each(|i| program.bytes.swap(index(TYPES + a * row + i), index(TYPES + b * row + i)));
+        }
+        let undamaged = damage.is_empty();
+        for (at, value) in damage {
+            // The header, both tables or the names.
+            program.bytes[index([HEADER, TYPES, GLOBALS, NAMES][usize::from(at % 4)]) + usize::from(at / 4 % 256)] = value;
+        }
+        let memory = program.memory(&[ALL]);
+        let found = by_content(&memory, &program.image());
+        if let Some(Ok(header)) = &found {
+            let _ = describe(&mut Descriptor::default(), &memory, header);
+        }
+        // Names tell what each row is, in whatever order.
+        if undamaged {
+            let header = found.unwrap().unwrap();
+            proptest::prop_assert_eq!((header.offset("ThreadBuffer", "m_threadId"), header.size("ThreadStore")), (Some(60), Some(56)));
+        }
+    }
 }
