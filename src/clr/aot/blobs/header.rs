@@ -1,10 +1,10 @@
 //! The header that lists a module's sections.
 //!
-//! Source of the layout: `ModuleHeaders.h`, `ReadyToRunHeaderNode.cs` of the runtime.
+//! Source of the layout, and of where it is: `ModuleHeaders.h`, `ReadyToRunHeaderNode.cs` of the runtime.
 
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, len64};
-use crate::memory::{Image, Memory};
+use crate::memory::{Image, ImageFormat, Memory};
 
 /// A pointer to each module's header, where it is exported.
 const MODULES: &str = "__modules";
@@ -27,7 +27,8 @@ pub(super) struct Sections {
 }
 
 impl Sections {
-    /// Finds the header of `image`: by the export, else by its magic bytes in writable memory, where its pointers were relocated.
+    /// Finds the header of `image`: by the export, else by its magic bytes in writable memory, where its pointers were relocated. Windows
+    /// relocates read-only memory as well, and the header is there.
     pub(super) fn find(memory: &Memory, image: &Image) -> Option<Sections> {
         // A word that looks like the header's may be anything, and a page of the search may be absent.
         tried(|| {
@@ -37,7 +38,11 @@ impl Sections {
     }
 
     fn search(memory: &Memory, image: &Image) -> Option<Sections> {
-        for range in &image.writable {
+        let ranges = match image.format {
+            ImageFormat::Elf => image.writable.as_slice(),
+            ImageFormat::Pe => std::slice::from_ref(&image.range),
+        };
+        for range in ranges {
             for (start, bytes) in memory.stretches(*range) {
                 memory.afford_bytes(len64(bytes.len()).saturating_add(BYTES_OF_A_HIT)).then_some(())?;
                 for offset in memchr::memmem::find_iter(bytes, MAGIC) {

@@ -293,6 +293,27 @@ fn a_module_tells_its_types() {
 }
 
 #[test]
+fn on_windows_the_header_is_in_read_only_memory() {
+    let mut image = module(&sections());
+    let mut put = |at: usize, bytes: &[u8]| image[at..at + bytes.len()].copy_from_slice(bytes);
+    put(0, &[0; 0x200]);
+    put(0, b"MZ");
+    put(0x3c, &[0x80]);
+    // One section that cannot be written, which the optional header of 0xf0 bytes is in front of.
+    put(0x80, b"PE\0\0\x64\x86\x01");
+    put(0x80 + 20, &[0xf0]);
+    put(0x80 + 24, &0x20bu16.to_le_bytes());
+    put(0x80 + 24 + 56, &(END as u32).to_le_bytes());
+    let section = 0x80 + 24 + 0xf0;
+    put(section + 8, &((END - DATA) as u32).to_le_bytes());
+    put(section + 12, &(DATA as u32).to_le_bytes());
+    put(section + 36, &0x4000_0040u32.to_le_bytes());
+    let blobs = blobs(image).unwrap();
+    assert_eq!(blobs.header(), Addr(BASE + DATA + 64));
+    assert_eq!(blobs.method_table_of("Lib", "A.B.T`1"), Some(blobs.sections.get(COMMON_FIXUPS).unwrap().start.plus(0x100)));
+}
+
+#[test]
 fn what_a_table_lacks_is_told() {
     // A type whose fixup is beyond the table, and one whose metadata is.
     for payload in [record(&[2, token(0x3a, 8)]), record(&[0, token(0x3a, 4000)])] {
@@ -367,5 +388,29 @@ fn methods_are_read_command_by_command() {
         let offsets: Vec<u64> = blobs.method_starts().map(|at| at.0 - start.0).collect();
         assert_eq!(offsets, if whole { vec![0x800, 0x900, 0xa00] } else { vec![0x800, 0x900] });
         assert_eq!(blobs.incomplete().is_empty(), whole);
+    }
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(256))]
+    #[test]
+    fn damaged_tables_are_read_without_a_panic(
+        damage in proptest::collection::vec((proptest::prelude::any::<u16>(), proptest::prelude::any::<u8>()), 1..16),
+    ) {
+        let mut all = sections();
+        all.extend([(GC_STATIC_REGION, vec![4, 0, 0, 0, 0xfc, 0xff, 0xff, 0xff]), (STACK_TRACE_METHODS, vec![3, 0, 0, 0, 7, 8, 0, 0, 0x3a, 2, 2, 0, 0, 0, 0])]);
+        all.extend([NATIVE_REFERENCES, NATIVE_STATICS].map(|id| (id, vec![0, 1, 0, 0, 4, 1, 0, 0])));
+        all.push((STATICS_INFO, table(&[record(&[0, 0x43, 1, 0x42, 0, 0])], 0, 1)));
+        all.sort_by_key(|(id, _)| *id);
+        let mut image = module(&all);
+        let places = image.len() - DATA as usize;
+        for (at, value) in damage {
+            image[DATA as usize + usize::from(at) % places] = value;
+        }
+        if let Some(blobs) = blobs(image) {
+            let tables: Vec<Addr> = blobs.definitions().map(|(table, _)| table).collect();
+            tables.iter().for_each(|t| { let _ = blobs.definition_name(*t); });
+            let _ = (blobs.gc_statics(), blobs.method_at(Addr(BASE)), blobs.method_count(), blobs.owned_statics().len(), blobs.incomplete());
+        }
     }
 }
