@@ -46,17 +46,24 @@ pub(crate) enum NoSuchField {
     },
     /// The fields of the type cannot be read: its metadata is not in the dump.
     Unread {
-        /// Method table of the type.
-        method_table: Addr,
+        /// Full name of the type.
+        type_name: String,
+    },
+    /// The static fields of the type have no places: a NativeAOT program has these in its symbols only.
+    Unplaced {
+        /// Full name of the type.
+        type_name: String,
     },
 }
 
 impl NoSuchField {
     /// That the type at `method_table` has no field with one of these `names`, of all those that `fields` tells.
     pub(crate) fn of<F>(types: &Types, method_table: Addr, fields: Option<F>, names: &'static str) -> NoSuchField {
+        let type_name = types.names().name(method_table).name.clone();
         match fields {
-            Some(_) => NoSuchField::Absent { type_name: types.names().name(method_table).name.clone(), field: names },
-            None => NoSuchField::Unread { method_table },
+            Some(_) => NoSuchField::Absent { type_name, field: names },
+            None if types.names().native_aot().is_some() => NoSuchField::Unplaced { type_name },
+            None => NoSuchField::Unread { type_name },
         }
     }
 }
@@ -67,7 +74,12 @@ impl fmt::Display for NoSuchField {
             NoSuchField::Absent { type_name, field } => {
                 write!(f, "{type_name} has no field {} in this runtime", field.replace('|', " or "))
             }
-            NoSuchField::Unread { method_table } => write!(f, "the fields of the type at {method_table} are not in the dump"),
+            NoSuchField::Unread { type_name } => write!(f, "the fields of {type_name} are not in the dump"),
+            NoSuchField::Unplaced { type_name } => write!(
+                f,
+                "where the static fields of {type_name} are is told by the symbols of the program only: in its file, or in the .dbg or \
+                 PDB beside it (--modules, --symbols)"
+            ),
         }
     }
 }
