@@ -5,8 +5,7 @@ mod icicle;
 use rustc_hash::FxHashMap;
 
 use super::on_graph::OnGraph;
-use crate::base::cancel::check_at;
-use crate::base::{Addr, Answer, Collector, Count, Index, IndexVec, len64, share, thousands, top_or_all};
+use crate::base::{Addr, Answer, Collector, Count, IndexVec, len64, share, thousands, top_or_all};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::model::{
     BelowType, ObjSizeReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport, RetainedType, Stacks, Sum, Suspect, SuspectKind,
@@ -348,13 +347,19 @@ impl<'g> Retained<'g> {
         if !any || tops.is_empty() {
             return within;
         }
-        for id in self.graph.ids() {
-            check_at(id.as_u32());
-            if let Some(Some(sum)) = self.graph.type_index(id).and_then(|t| within.get_mut(t))
-                && tops.iter().any(|top| *top != id && self.tree.dominates(*top, id))
-            {
-                sum.grow(self.tree.retained(id));
+        let add = |within: &mut IndexVec<TypeIndex, Option<u64>>, id, retained| {
+            if let Some(Some(sum)) = self.graph.type_index(id).and_then(|t| within.get_mut(t)) {
+                sum.grow(retained);
             }
+        };
+        // What no object dominates lies apart.
+        let parts: Vec<_> = tops.into_iter().flat_map(|top| self.tree.visit_dominated(top, || within.clone(), add)).collect();
+        for part in parts {
+            within.iter_mut().zip(part).for_each(|(to, from)| {
+                if let (Some(to), Some(from)) = (to, from) {
+                    to.grow(from);
+                }
+            });
         }
         within
     }

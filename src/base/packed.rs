@@ -67,16 +67,30 @@ impl<S: Small> Packed<S> {
     }
 
     fn large_at(&self, index: usize) -> Option<u64> {
+        self.large.get(self.apart_before(index)).copied()
+    }
+
+    /// How many of those before `index` are kept apart.
+    fn apart_before(&self, index: usize) -> usize {
         let block = index / BLOCK;
-        let here = self.small.get(block.checked_mul(BLOCK)?..index)?;
-        let place = (*self.before.get(block)? as usize).checked_add(here.iter().filter(|s| **s == S::APART).count())?;
-        self.large.get(place).copied()
+        let here = self.small.get(block.saturating_mul(BLOCK)..index).unwrap_or_default();
+        let before = self.before.get(block).map_or(0, |before| *before as usize);
+        before.saturating_add(here.iter().filter(|s| **s == S::APART).count())
     }
 
     /// All of them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u64> {
-        let mut large = self.large.iter();
-        self.small.iter().map(move |small| if *small == S::APART { large.next().copied().unwrap_or(0) } else { small.value() })
+        self.iter_from(0)
+    }
+
+    /// Those from `index` on.
+    pub(crate) fn iter_from(&self, index: usize) -> impl Iterator<Item = u64> {
+        let mut large = self.large.get(self.apart_before(index)..).unwrap_or_default().iter();
+        self.small
+            .get(index..)
+            .unwrap_or_default()
+            .iter()
+            .map(move |small| if *small == S::APART { large.next().copied().unwrap_or(0) } else { small.value() })
     }
 }
 
@@ -144,6 +158,7 @@ mod tests {
             assert_eq!(packed.iter().collect::<Vec<_>>(), values);
             assert!(values.iter().enumerate().all(|(i, v)| packed.get(i) == Some(*v)));
             assert_eq!(packed.get(values.len()), None);
+            assert!((0..values.len()).step_by(7).all(|i| packed.iter_from(i).eq(values[i..].iter().copied())));
         }
     }
 

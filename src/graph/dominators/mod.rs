@@ -2,6 +2,8 @@
 
 mod search;
 
+use std::ops::Range;
+
 use search::Searched;
 
 use super::{Csr, ROOT, at, len32, put};
@@ -158,10 +160,19 @@ impl Dominators {
         Chain { tree: self, position: self.position_of(node).map_or(0, |position| self.above(position)) }
     }
 
+    /// The positions of the nodes that `node` dominates, itself first; none for an unreachable node.
+    pub(crate) fn positions_below(&self, node: u32) -> Range<usize> {
+        self.position_of(node).map_or(0..0, |p| p as usize..self.end(p) as usize)
+    }
+
+    /// The node at a position.
+    pub(crate) fn node_at(&self, position: usize) -> Option<u32> {
+        self.order.get(position).copied()
+    }
+
     /// The nodes that `node` dominates, itself first, in preorder; none for an unreachable node.
     pub fn dominated(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
-        let own = self.position_of(node).and_then(|p| self.order.get(p as usize..self.end(p) as usize));
-        own.unwrap_or_default().iter().copied()
+        self.order.get(self.positions_below(node)).unwrap_or_default().iter().copied()
     }
 
     /// The nodes whose immediate dominator is `node`.
