@@ -371,6 +371,71 @@ fn devtools_reads_the_files() {
     }
 }
 
+/// A number of bytes as DevTools prints it: with a decimal below 100 kB, and what a rounded one may be off.
+fn shown_bytes(text: &str) -> (f64, f64) {
+    let (number, unit) = text.split_once('\u{a0}').or_else(|| text.split_once(' ')).unwrap_or_else(|| panic!("{text:?}"));
+    let unit = match unit.split(|c: char| c.is_ascii_digit()).next().unwrap() {
+        "kB" => 1e3,
+        "MB" => 1e6,
+        other => panic!("{other:?} in {text:?}"),
+    };
+    let last = if number.contains('.') { 0.1 } else { 1.0 };
+    (number.replace(',', "").parse::<f64>().unwrap() * unit, last * unit * 0.501)
+}
+
+/// A real browser shows in each row what `retained` says of the type, where there is one: `.ci/snapshot`.
+#[test]
+fn a_browser_shows_the_types() {
+    if std::env::var_os("GCDUMP_TEST_CHROMIUM").is_none() {
+        return println!("skipped: GCDUMP_TEST_CHROMIUM is not set");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (out, picture) = (folder.path().join("x.heapsnapshot"), folder.path().join("x.png"));
+    let more = ["net10-wks-suspects-heap", "net8-wks-handles-heap"].map(|name| unpacked().join(format!("{name}.dmp")));
+    let mut checked = 0;
+    for dump in std::iter::once(own_unpacked()).chain(more.into_iter().filter(|path| path.is_file())) {
+        export("heapsnapshot", &dump, &out, &[]);
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(".ci/snapshot");
+        let ran = std::process::Command::new(script).args([&out, &picture]).output().unwrap();
+        let (text, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+        if ran.status.code() == Some(3) {
+            return println!("skipped: {err}");
+        }
+        assert!(ran.status.success(), "{text}{err}");
+        // Count, bytes and retained bytes of each class; types of one name are one.
+        let (_, answer) = ask(&dump, &["retained", "--top", "0"]);
+        let mut classes: HashMap<String, Vec<[u64; 3]>> = HashMap::new();
+        for t in answer["data"]["types"].as_array().unwrap() {
+            let name = t["type"].as_str().unwrap();
+            let name = if name.starts_with('<') { name.replace(", ", ",") } else { name.to_string() };
+            classes.entry(name).or_default().push(["count", "bytes", "retained"].map(|key| t[key].as_u64().unwrap()));
+        }
+        let rows: Vec<&str> = text.lines().skip(1).filter(|line| line.contains('%')).collect();
+        assert!(rows.len() >= 20, "{}: {text}", dump.display());
+        for row in rows {
+            let cells: Vec<&str> = row.rsplitn(4, "  ").collect();
+            let [retained, size, _, name] = cells[..] else { panic!("{row}") };
+            let (name, count) = name.split_once('×').map_or((name, 1), |(n, c)| (n, c.replace(',', "").parse().unwrap()));
+            let Some(types) = classes.get(name.trim()) else { panic!("{}: no type {name:?}", dump.display()) };
+            let sum = |i: usize| types.iter().map(|t| t[i]).sum::<u64>();
+            assert_eq!(sum(0), count, "{row}");
+            let near = |text: &str, expected: u64| {
+                let (shown, off) = shown_bytes(text);
+                assert!((shown - expected as f64).abs() <= off, "{}: {row}: {expected}", dump.display());
+            };
+            near(size, sum(1));
+            if types.len() == 1 {
+                near(retained, sum(2));
+            }
+            checked += 1;
+        }
+        // A picture of 1500 by 850 pixels with text in it.
+        let png = std::fs::read(&picture).unwrap();
+        assert!(png.starts_with(b"\x89PNG") && png[16..24] == [0, 0, 5, 220, 0, 0, 3, 82] && png.len() > 30_000, "{}", png.len());
+    }
+    println!("{checked} rows");
+}
+
 /// The bytes are those that other tools were seen to read (`docs/internals/exports.md`): a change of them must be meant. A reader that
 /// shares nothing with ours checks them where it is at hand.
 #[test]
