@@ -202,3 +202,94 @@ fn hostile_names_come_through_every_format() {
         assert!(shown.contains(&harmless(name)), "the terminal lacks {name:?}");
     }
 }
+
+/// Contents of strings that break formats: a NUL, a lone surrogate, quotes, line breaks, the end of a script, the reversal of a line.
+#[test]
+fn hostile_contents_come_through_every_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let dump = folder.path().join("hostile.dmp");
+    let mut bytes = zstd::decode_all(fs::File::open(own_dump()).unwrap()).unwrap();
+    let units = |text: &[u16]| -> Vec<u8> { text.iter().flat_map(|u| u.to_le_bytes()).collect() };
+    let old: Vec<u16> = "libSystem.Native".encode_utf16().collect();
+    let mut new: Vec<u16> = "\0\"\n,\r\\</script>".encode_utf16().collect();
+    new.push(0xd800);
+    assert_eq!((old.len(), new.len()), (16, 16));
+    let places: Vec<usize> = memmem::find_iter(&bytes, &units(&old)).collect();
+    assert!(!places.is_empty());
+    places.iter().for_each(|at| bytes[*at..*at + 32].copy_from_slice(&units(&new)));
+    fs::write(&dump, &bytes).unwrap();
+    // A lone surrogate is no character: U+FFFD stands for it, in all formats alike.
+    let expected = String::from_utf16_lossy(&new);
+    let path = dump.to_str().unwrap();
+    let told = run(&["strings", "--json", "--top", "0", "--no-local-files", path]).out;
+    assert!(json_texts(&told).contains(&expected), "strings");
+    let export = |format: &str, more: &[&str]| -> PathBuf {
+        let out = folder.path().join(format!("out.{format}"));
+        let args = ["export", format, path, out.to_str().unwrap(), "--no-local-files", "--contents"];
+        let ran = run(&[&args[..], more].concat());
+        assert!(matches!(ran.exit, Exit::Ok | Exit::Partial), "{format}: {}", ran.err);
+        out
+    };
+    let texts = |what: &str, texts: Vec<String>| assert!(texts.contains(&expected), "{what} lacks {expected:?}");
+    texts("heapsnapshot", json_texts(&fs::read_to_string(export("heapsnapshot", &["--unreachable"])).unwrap()));
+    let strings = ["--tables", "strings"];
+    texts("parquet", parquet_texts(&export("parquet", &strings).join("strings.parquet")));
+    texts("csv", csv_texts(&fs::read(export("csv", &strings).join("strings.csv")).unwrap()));
+    let lines = fs::read_to_string(export("ndjson", &strings).join("strings.ndjson")).unwrap();
+    texts("ndjson", lines.lines().flat_map(json_texts).collect());
+    let page = run(&["strings", "--format", "html", "--top", "0", "--no-local-files", path]).out;
+    assert!(!page.contains('\0') && page.matches("</script>").count() == page.matches("<script").count());
+}
+
+/// Names of dumps and folders that break formats: they are values of columns, and of no path in a lake.
+#[cfg(unix)]
+#[test]
+fn hostile_names_of_dumps_come_through() {
+    let folder = tempfile::tempdir().unwrap();
+    // A partition's value and a file's name must not be made of it.
+    let names = ["a\"b\n,'\r;=x", "dump=..%2f..", "E\u{202e}y<script>", &"l".repeat(200)];
+    let dumps = folder.path().join("=1+2\"d");
+    fs::create_dir(&dumps).unwrap();
+    let mut expected = BTreeSet::new();
+    for (i, name) in names.iter().enumerate() {
+        let path = dumps.join(format!("{name}.dmp"));
+        // Copies of one dump would be one: another byte behind the end.
+        let mut bytes = zstd::decode_all(fs::File::open(own_dump()).unwrap()).unwrap();
+        bytes.extend(vec![0; i + 1]);
+        fs::write(&path, bytes).unwrap();
+        expected.insert(path.to_str().unwrap().to_string());
+    }
+    let lake = folder.path().join("lake");
+    let ran = run(&["fleet", dumps.to_str().unwrap(), "-o", lake.to_str().unwrap(), "--no-local-files", "--json"]);
+    assert!(matches!(ran.exit, Exit::Ok | Exit::Partial), "{}", ran.err);
+    let told: BTreeSet<String> =
+        ran.json()["data"]["dumps"].as_array().unwrap().iter().map(|d| d["path"].as_str().unwrap().to_string()).collect();
+    assert_eq!(told, expected);
+    let mut found = BTreeSet::new();
+    for partition in fs::read_dir(lake.join("dumps")).unwrap() {
+        let partition = partition.unwrap().path();
+        let name = partition.file_name().unwrap().to_str().unwrap().to_string();
+        let id = name.strip_prefix("dump=").unwrap();
+        assert!(id.len() == 16 && id.bytes().all(|b| b.is_ascii_hexdigit()), "{name}");
+        found.extend(parquet_texts(&partition.join("part-0.parquet")).into_iter().filter(|t| expected.contains(t)));
+    }
+    assert_eq!(found, expected);
+    // Nothing was written anywhere else.
+    let mut left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["=1+2\"d", "lake"]);
+    for path in &expected {
+        for format in ["csv", "ndjson"] {
+            let out = folder.path().join("one");
+            let ran = run(&["export", format, path, out.to_str().unwrap(), "--tables", "dumps", "--force", "--no-local-files"]);
+            assert!(matches!(ran.exit, Exit::Ok | Exit::Partial), "{format}: {}", ran.err);
+            let bytes = fs::read(out.join(format!("dumps.{format}"))).unwrap();
+            let texts =
+                if format == "csv" { csv_texts(&bytes) } else { String::from_utf8(bytes).unwrap().lines().flat_map(json_texts).collect() };
+            assert!(texts.contains(path), "{format} lacks {path:?}");
+            fs::remove_dir_all(&out).unwrap();
+        }
+        let page = run(&["report", "--no-graph", "--no-local-files", path]).out;
+        assert!(page.matches("</script>").count() == page.matches("<script").count() && page.ends_with("</html>\n"), "{path:?}");
+    }
+}
