@@ -53,7 +53,8 @@ def main():
 
     spark = SparkSession.builder.appName("gcdump fleet").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    paths = dumps_in(options.dumps)
+    # Executors have folders of their own.
+    paths = dumps_in(os.path.abspath(options.dumps))
     if not paths:
         sys.exit(f"no dump in {options.dumps}")
     lake, gcdump, timeout = os.path.abspath(options.lake), options.gcdump, options.timeout

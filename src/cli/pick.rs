@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::exit::UsageError;
+use crate::base::glob;
 use crate::dump::{FileKind, sniff};
 
 /// Maximum files to inspect in a folder.
@@ -49,10 +50,36 @@ fn dumps_in(folder: &Path) -> Vec<PathBuf> {
     files.filter(|p| is_dump(p)).map(|p| p.strip_prefix(folder).map(Path::to_path_buf).unwrap_or(p)).collect()
 }
 
+/// What `pattern` names, where it is no path itself: `*` and `?` stand for parts of names as in a shell, which leaves quoted ones alone, and
+/// on Windows all.
+fn expanded(pattern: &Path) -> Vec<PathBuf> {
+    let has_wildcards = |part: &std::ffi::OsStr| part.to_str().is_some_and(|p| p.contains(['*', '?']));
+    if pattern.exists() || !pattern.iter().any(has_wildcards) {
+        return vec![pattern.to_path_buf()];
+    }
+    let mut found = vec![PathBuf::new()];
+    for part in pattern.iter() {
+        let Some(wanted) = part.to_str().filter(|_| has_wildcards(part)) else {
+            found.iter_mut().for_each(|path| path.push(part));
+            continue;
+        };
+        let inside = |folder: PathBuf| {
+            let listed = if folder.as_os_str().is_empty() { Path::new(".") } else { folder.as_path() };
+            let names = fs::read_dir(listed).into_iter().flatten().filter_map(|e| e.ok()?.file_name().into_string().ok());
+            let names = names.filter(|name| glob(wanted, name) && (wanted.starts_with('.') || !name.starts_with('.')));
+            names.map(|name| folder.join(name)).collect::<Vec<_>>()
+        };
+        found = found.into_iter().flat_map(inside).take(MAX_FILES).collect();
+    }
+    found.retain(|path| path.is_dir() || is_dump(path) || is_named_dump(path));
+    if found.is_empty() { vec![pattern.to_path_buf()] } else { found }
+}
+
 /// The dumps among `paths` and in the folders among them, each once. What is named is taken for a dump.
 pub(super) fn all_dumps(paths: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
     let mut out = Vec::new();
-    for path in paths {
+    for path in paths.iter().flat_map(|path| expanded(path)) {
+        let path = &path;
         if !path.is_dir() {
             out.push(path.clone());
             continue;
@@ -101,6 +128,28 @@ pub(super) fn is_dump(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn wildcards_are_those_of_a_shell() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["a/1.dmp", "a/2.dmp", "b/1.dmp", "b/x[1].dmp", "b/.hidden.dmp", "notes.txt"] {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, b"MDMP\x93\xa7\0\0 and some more bytes to be long enough for a header").unwrap();
+        }
+        let found = |pattern: &str| -> Vec<String> {
+            let all = all_dumps(&[dir.path().join(pattern)]).unwrap();
+            all.iter().map(|p| p.strip_prefix(dir.path()).unwrap().to_str().unwrap().replace('\\', "/")).collect()
+        };
+        assert_eq!(found("*/1.dmp"), ["a/1.dmp", "b/1.dmp"]);
+        assert_eq!(found("a/?.dmp"), ["a/1.dmp", "a/2.dmp"]);
+        assert_eq!(found("?/*"), ["a/1.dmp", "a/2.dmp", "b/1.dmp", "b/x[1].dmp"]);
+        assert_eq!(found("b"), ["b/.hidden.dmp", "b/1.dmp", "b/x[1].dmp"]);
+        assert_eq!(found("b/x[1].dmp"), ["b/x[1].dmp"]);
+        assert_eq!(found("c/*.dmp"), ["c/*.dmp"], "what matches nothing is told");
+        let twice = all_dumps(&[dir.path().join("*/1.dmp"), dir.path().join("a")]).unwrap();
+        assert_eq!(twice.len(), 3);
+    }
 
     #[test]
     fn the_only_dump_is_taken_and_several_are_listed() {

@@ -461,6 +461,11 @@ fn a_fleet_is_written_side_by_side() {
         let types = list(&ask(path, &["stat"]).1, "types").len();
         assert_eq!(lake_rows(&lake, "types").iter().filter(|t| t["dump"] == told["id"]).count(), types, "{told}");
     }
+    // The same by a pattern, which a shell has left alone.
+    let by_pattern = folder.path().join("by_pattern");
+    let pattern = dumps.join("net10-wks-leak*");
+    let ran = run(&["fleet", pattern.to_str().unwrap(), "-o", by_pattern.to_str().unwrap(), "--json", "--no-local-files"]).json();
+    assert_eq!(ran["data"]["totals"]["written"], 2, "{ran}");
     // Again: nothing is read. One partition is lost: it is made again.
     let again = run(&args).json();
     assert_eq!(again["data"]["totals"]["known"], 8);
@@ -551,7 +556,7 @@ fn duckdb_answers_the_questions() {
     }
 }
 
-/// On two executors of local Spark: the lake that they write, and what they answer, are those of one machine.
+/// On two executors of local Spark, processes with folders of their own: the lake that they write, and what they answer, are those of one machine.
 fn spark_answers_the_same(dumps: &Path, expected: &[Vec<Vec<Value>>], count: usize) {
     let Some(python) = python_with("pyspark") else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -560,7 +565,8 @@ fn spark_answers_the_same(dumps: &Path, expected: &[Vec<Vec<Value>>], count: usi
     let spark = |script: &str, more: &[&str]| {
         let mut command = std::process::Command::new(&python);
         command.arg(examples.join(script)).args(["--lake", lake.to_str().unwrap()]).args(more);
-        let ran = command.env("PYSPARK_SUBMIT_ARGS", "--master local[2] pyspark-shell").env("PYSPARK_PYTHON", &python).output().unwrap();
+        command.env("PYSPARK_SUBMIT_ARGS", "--master local-cluster[2,1,1024] pyspark-shell").env("PYSPARK_PYTHON", &python);
+        let ran = command.env("SPARK_LOCAL_IP", "127.0.0.1").output().unwrap();
         assert!(ran.status.success(), "{script}: {}", String::from_utf8_lossy(&ran.stderr));
         String::from_utf8(ran.stdout).unwrap()
     };

@@ -28,7 +28,8 @@ use crate::session::{Dump, OpenOptions};
 /// questions, as SQL, are in docs/fleet.md.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Fleet {
-    /// The dumps; of a folder all in it, but not those in folders below it [default: as for other commands].
+    /// The dumps; of a folder all in it, but not those in folders below it. * and ? stand for parts of names: 'dumps/*/*.dmp' [default: as for
+    /// other commands].
     #[arg(value_name = "DUMP")]
     dumps: Vec<PathBuf>,
 
