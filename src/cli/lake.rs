@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::exit::UsageError;
-use super::write::Workshop;
+use super::write::{Workshop, check_named};
 use crate::base::Answer;
 use crate::export::tables::{About, Tables, TablesError, seconds, written};
 use crate::model::{ExportTable, Sum, TableFile};
@@ -83,6 +83,7 @@ fn fill(
 
 /// Refuses to replace what is no folder of tables.
 pub(super) fn check_folder(out: &Path, force: bool) -> Result<()> {
+    check_named(out)?;
     let Ok(metadata) = out.symlink_metadata() else { return Ok(()) };
     if !metadata.is_dir() {
         return Err(UsageError(format!("{} is no folder; tables are written to one", out.display())).into());
@@ -132,6 +133,7 @@ pub(super) struct Lake<'l> {
 impl Lake<'_> {
     /// Refuses what is no folder.
     pub(super) fn check(&self) -> Result<()> {
+        check_named(self.root)?;
         match self.root.metadata() {
             Ok(metadata) if !metadata.is_dir() => {
                 Err(UsageError(format!("{} is no folder; tables are written to one", self.root.display())).into())

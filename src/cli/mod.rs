@@ -214,6 +214,7 @@ pub fn run_parsed(cli: &Cli, mut streams: Streams<'_>) -> Exit {
     }
     let result = match cli.config.output.clone() {
         None => cli.run(&mut streams),
+        Some(path) if write::is_standard_output(&path) && !cli.command.names_output => cli.run(&mut streams),
         Some(_) if cli.watches_itself() || cli.command.names_output => cli.run(&mut streams),
         Some(path) => to_file(&path, &mut streams, |streams| {
             streams.dress(&cli.config);
@@ -309,7 +310,11 @@ fn to_file(
         None => File::options().write(true).open(path),
     };
     let mut out = BufWriter::new(file.map_err(cannot)?);
-    let exit = work(&mut streams.with_output(&mut out))?;
+    // What cannot be written says why; where, only this knows.
+    let exit = work(&mut streams.with_output(&mut out)).map_err(|e| match e.downcast_ref::<io::Error>() {
+        Some(_) => e.context(format!("writing {}", path.display())),
+        None => e,
+    })?;
     out.flush().and_then(|()| draft.map_or(Ok(()), |d| d.finish(true))).with_context(|| format!("writing {}", path.display()))?;
     Ok(exit)
 }

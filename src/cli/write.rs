@@ -25,8 +25,22 @@ fn unfinished() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Whether a path is the usual name of standard output.
+pub(super) fn is_standard_output(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Refuses what only a stream can be written to: files that appear whole or not at all have a name.
+pub(super) fn check_named(out: &Path) -> Result<()> {
+    if is_standard_output(out) {
+        return Err(UsageError("- is standard output; this is written to a file (./- is one of that name)".into()).into());
+    }
+    Ok(())
+}
+
 /// Refuses to overwrite the dump under any name, and any other file without `--force`.
 pub(super) fn check_output(dump: &Path, out: &Path, force: bool) -> Result<()> {
+    check_named(out)?;
     if out.is_dir() {
         return Err(UsageError(format!("{} is a folder", out.display())).into());
     }

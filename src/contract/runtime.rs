@@ -68,8 +68,8 @@ pub struct Description {
 pub enum RuntimeError {
     /// The file is a heap snapshot (`.gcdump`).
     #[error(
-        "a .gcdump file holds the types, sizes and references of a heap and nothing else of the process: stat, retained, path and diff \
-         answer from it, all else needs a dump"
+        "a .gcdump file holds the types, sizes and references of a heap and nothing else of the process: stat, retained, objsize, path \
+         and diff answer from it, all else needs a dump"
     )]
     Snapshot,
     /// The process contains no .NET runtime.

@@ -74,7 +74,7 @@ pub enum DumpError {
         source: io::Error,
     },
     /// The temporary directory is too small for the decompressed dump.
-    #[error("cannot decompress {}: no space left in {} after {written} bytes; free some space or set TMPDIR to a larger directory", path.display(), directory.display())]
+    #[error("cannot decompress {}: no space left in {} after {written} bytes; free some space, or use a larger directory (--cache, or TMPDIR)", path.display(), directory.display())]
     NoSpace {
         /// The compressed file.
         path: PathBuf,

@@ -123,3 +123,121 @@ fn a_signal_leaves_no_unfinished_file() {
         assert_eq!((status.code(), files()), (Some(130), vec!["overlay".into()]), "{signal}: {err}");
     }
 }
+
+/// Every command that writes a file or a folder.
+const WRITERS: [&str; 9] = [
+    "export heapsnapshot",
+    "export gcdump",
+    "export parquet",
+    "export csv",
+    "export ndjson",
+    "export csv --partition",
+    "trim",
+    "report",
+    "fleet --tables dumps,types,objects,refs",
+];
+
+fn line_of(writer: &str, dump: &Path, out: &Path) -> Vec<String> {
+    let words = writer.split(' ').map(String::from);
+    words
+        .chain([dump.display().to_string(), "-o".into(), out.display().to_string()].into_iter().filter(|w| writer != "trim" || w != "-o"))
+        .collect()
+}
+
+/// All files and folders below `folder`, the empty folder of a lake aside.
+fn below(folder: &Path) -> Vec<String> {
+    let mut out = Vec::new();
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        let inside = if path.is_dir() { below(&path) } else { Vec::new() };
+        if path.is_file() || !inside.is_empty() || entry.file_name() != "out" {
+            out.push(path.display().to_string());
+        }
+        out.extend(inside);
+    }
+    out
+}
+
+/// As on a full disk, with any part of the file written.
+#[test]
+fn no_writer_leaves_a_part_on_a_full_disk() {
+    for writer in WRITERS {
+        for blocks in [1, 5] {
+            let folder = tempfile::tempdir().unwrap();
+            let out = folder.path().join("out");
+            let args = line_of(writer, &own_unpacked(), &out);
+            let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+            let ran = Command::new("bash").args(["-c", &script, env!("CARGO_BIN_EXE_gcdump")]).args(&args).output().unwrap();
+            let err = String::from_utf8_lossy(&ran.stderr);
+            assert_eq!((ran.status.code(), below(folder.path())), (Some(7), vec![]), "{writer}, {blocks}: {err}");
+            assert!(err.contains("File too large") && err.contains(&out.display().to_string()), "{writer}: {err}");
+        }
+    }
+}
+
+/// A signal while a file is written: there is a whole one, or none.
+#[test]
+fn no_writer_leaves_a_part_when_it_is_interrupted() {
+    for (i, writer) in WRITERS.into_iter().enumerate() {
+        let mut interrupted = 0;
+        for attempt in 0..40 {
+            let folder = tempfile::tempdir().unwrap();
+            let out = folder.path().join("out");
+            let mut child = program().args(line_of(writer, &own_unpacked(), &out)).spawn().unwrap();
+            // From the first sign of a file on, a little later each time.
+            while fs::read_dir(folder.path()).unwrap().next().is_none() && child.try_wait().unwrap().is_none() {
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            std::thread::sleep(Duration::from_micros(500 * (attempt % 8)));
+            let signal = ["INT", "TERM", "HUP"][(i + attempt as usize) % 3];
+            let _ = Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).stderr(Stdio::null()).status();
+            let status = child.wait().unwrap();
+            match status.code() {
+                Some(130) => {
+                    assert_eq!(below(folder.path()), Vec::<String>::new(), "{writer}, SIG{signal}");
+                    interrupted += 1;
+                }
+                // Too late for it, or too early for anybody to listen.
+                Some(0 | 5) => assert!(out.exists() && below(folder.path()).iter().all(|p| !p.contains("/.gcdump-")), "{writer}"),
+                code => assert!(code.is_none() && below(folder.path()).is_empty(), "{writer}: {status:?}"),
+            }
+            if interrupted == 3 {
+                break;
+            }
+        }
+        assert!(interrupted > 0, "{writer} was never interrupted");
+    }
+}
+
+/// A cache that cannot hold what it is given keeps no part of it.
+#[test]
+fn a_full_cache_keeps_no_part() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("cache");
+    let script = "trap '' XFSZ; ulimit -f 100; exec \"$0\" \"$@\"";
+    let args = ["stat", "--cache", cache.to_str().unwrap(), own_dump().to_str().unwrap()].map(String::from);
+    let ran = Command::new("bash").args(["-c", script, env!("CARGO_BIN_EXE_gcdump")]).args(&args).output().unwrap();
+    let err = String::from_utf8_lossy(&ran.stderr);
+    assert!(!ran.status.success() && err.contains(&cache.display().to_string()), "{:?} {err}", ran.status);
+    assert_eq!(below(&cache), Vec::<String>::new(), "{err}");
+    assert_eq!(program().args(&args).output().unwrap().status.code(), Some(0), "it works once there is room");
+}
+
+/// `-` is standard output, of which nobody expects a file of that name.
+#[test]
+fn a_dash_is_standard_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let dump = own_unpacked();
+    let ran = |args: &[&str]| program().args(args).arg(&dump).args(["-o", "-"]).current_dir(folder.path()).output().unwrap();
+    let plain = program().args(["stat", "--top", "3"]).arg(&dump).output().unwrap();
+    let dashed = ran(&["stat", "--top", "3"]);
+    assert!(dashed.status.success() && dashed.stdout == plain.stdout && !plain.stdout.is_empty());
+    for args in
+        [&["export", "heapsnapshot"][..], &["export", "gcdump"], &["export", "parquet"], &["export", "csv", "--partition"], &["fleet"]]
+    {
+        let refused = ran(args);
+        let err = String::from_utf8_lossy(&refused.stderr);
+        assert!(refused.status.code() == Some(2) && err.contains("standard output"), "{args:?}: {:?} {err}", refused.status);
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
