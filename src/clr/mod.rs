@@ -9,6 +9,7 @@ pub mod gcdesc;
 pub mod header;
 pub(crate) mod library;
 pub mod loader;
+pub(crate) mod loader_heaps;
 pub mod metadata;
 pub(crate) mod method_list;
 pub mod method_table;

@@ -20,8 +20,10 @@ named_enum! {
         CodeHeap = "code-heap",
         /// Stubs and precodes: the executable heaps of the loader.
         StubHeap = "stub-heap",
-        /// Mappings of the runtime's executable allocator (`memfd:doublemapper`) that no list names: loader heaps, and the writable
-        /// views of code. Linux only.
+        /// Loader heaps with data: method tables, descriptors of methods and fields, dictionaries, statics; with what they reserve.
+        LoaderHeap = "loader-heap",
+        /// Mappings of the runtime's executable allocator (`memfd:doublemapper`) that no list names: the writable views of code. Linux
+        /// only.
         DoubleMapped = "double-mapped",
         /// Images: executables, libraries, assemblies.
         Module = "module",
@@ -31,14 +33,48 @@ named_enum! {
         File = "file",
         /// The page that createdump adds: not memory of the process.
         DumpWriter = "dump-writer",
-        /// Shared memory, or a file whose name the dump does not tell. Windows only: with W^X also the loader heaps.
+        /// Shared memory, or a file whose name the dump does not tell. Windows only.
         Shared = "shared",
-        /// Memory of no file that no list names: native heaps, loader heaps, buffers.
+        /// Memory of no file that no list names: native heaps, buffers.
         Anonymous = "anonymous",
         /// Address space that nothing can be read from or written to, and that no list names: guard pages, reserves.
         Reserved = "reserved",
         /// Not known, since the dump does not tell which memory is of files.
         Unknown = "unknown",
+    }
+}
+
+named_enum! {
+    /// What a heap of the runtime's loader is for. A collectible assembly has one heap for the first three.
+    pub enum LoaderHeapKind {
+        /// What running code reads often: method tables, descriptors of methods, dictionaries.
+        HighFrequency = "high-frequency",
+        /// What is mostly read while types are loaded: classes, descriptors of fields, modules.
+        LowFrequency = "low-frequency",
+        /// Statics of primitive types, since .NET 9.
+        Statics = "statics",
+        /// Stubs, for P/Invoke and others.
+        Stub = "stub",
+        /// Other code of the runtime.
+        Executable = "executable",
+        /// Precodes that jump to a method's code, and their data.
+        FixupPrecode = "fixup-precode",
+        /// Precodes that load a method's descriptor, and their data.
+        StubPrecode = "stub-precode",
+        /// Helpers of precompiled code.
+        DynamicHelpers = "dynamic-helpers",
+        /// Cells through which calls of interface methods go.
+        IndirectionCells = "indirection-cells",
+        /// Which method of which type such a call leads to.
+        CacheEntries = "cache-entries",
+    }
+}
+
+impl LoaderHeapKind {
+    /// Whether it has code.
+    pub fn is_code(self) -> bool {
+        use LoaderHeapKind::{DynamicHelpers, Executable, FixupPrecode, Stub, StubPrecode};
+        matches!(self, Stub | Executable | FixupPrecode | StubPrecode | DynamicHelpers)
     }
 }
 
@@ -87,6 +123,8 @@ pub struct MemoryKindModel {
     pub kind: MemoryKind,
     /// Generation, of `gc-heap`.
     pub generation: Option<Generation>,
+    /// Which heap of the loader, of `loader-heap` and `stub-heap`; `null` for stubs in code heaps.
+    pub loader_heap: Option<LoaderHeapKind>,
     /// Number of ranges.
     pub ranges: u64,
     /// Bytes of address space.
@@ -113,6 +151,8 @@ pub struct MemoryRangeModel {
     pub kind: MemoryKind,
     /// Generation, of `gc-heap`.
     pub generation: Option<Generation>,
+    /// Which heap of the loader, of `loader-heap` and `stub-heap`.
+    pub loader_heap: Option<LoaderHeapKind>,
     /// Length in bytes.
     pub bytes: u64,
     /// Whether the process could read, write or execute it.

@@ -8,7 +8,7 @@ use gcdump::internals::base::{Addr, AddrRange};
 use gcdump::internals::dump::{self, DumpFile};
 use serde_json::Value;
 
-use crate::common::{Known, ask, each, every_dump, number, own_dump, run};
+use crate::common::{Known, ask, each, every_dump, known_dumps, number, own_dump, run};
 use crate::verify::patient::list;
 
 const ALL: &[&str] = &["memory", "--ranges", "--top", "0"];
@@ -92,13 +92,13 @@ fn each_byte_counts_once() {
         let mut by_kind: BTreeMap<String, (u64, u64, u64)> = BTreeMap::new();
         for r in ranges {
             assert_eq!(bytes(r, "bytes"), range(r).len(), "{name}: {r}");
-            let sums = by_kind.entry(format!("{} {}", r["kind"], r["generation"])).or_default();
+            let sums = by_kind.entry(format!("{} {} {}", r["kind"], r["generation"], r["loader_heap"])).or_default();
             sums.0 += bytes(r, "bytes");
             sums.1 += if r["accessible"] == true { bytes(r, "bytes") } else { 0 };
             sums.2 += bytes(r, "captured_bytes");
         }
         for k in kinds {
-            let own = by_kind.remove(&format!("{} {}", k["kind"], k["generation"])).unwrap_or_default();
+            let own = by_kind.remove(&format!("{} {} {}", k["kind"], k["generation"], k["loader_heap"])).unwrap_or_default();
             assert_eq!(own, (bytes(k, "bytes"), bytes(k, "accessible_bytes"), bytes(k, "captured_bytes")), "{name}: {k}");
         }
         assert!(by_kind.is_empty(), "{name}: {by_kind:?}");
@@ -134,6 +134,68 @@ fn the_heap_is_what_the_gc_says() {
         Some(all)
     });
     assert!(told.iter().flatten().filter(|n| **n > 0).count() >= 10);
+}
+
+/// Types live in loader heaps: where `stat` finds their method tables shares nothing with the lists of blocks.
+#[test]
+fn method_tables_are_in_loader_heaps() {
+    let whole = |d: &Known| ["heap", "full", "gcore", "kernel"].contains(&d.kind.as_str());
+    let (known, _) = known_dumps(|_| true);
+    let dumps: Vec<PathBuf> = known.into_iter().filter(whole).map(|d| d.path).collect();
+    let found = each(&dumps, |path| {
+        let name = path.display();
+        let (_, answer) = ask(path, ALL);
+        let high = |r: &&Value| r["kind"] == "loader-heap" && r["loader_heap"] == "high-frequency";
+        let blocks: Vec<AddrRange> = list(&answer["data"], "ranges").iter().filter(high).map(range).collect();
+        let (_, stat) = ask(path, &["stat", "--top", "0"]);
+        let types: Vec<&Value> = list(&stat["data"], "types").iter().filter(|t| t["free"] == false).collect();
+        for t in &types {
+            let at = Addr(number(&t["method_table"]));
+            assert!(blocks.iter().any(|b| b.contains(at)), "{name}: {t}");
+        }
+        // Precodes are where the map of code says that stubs are.
+        let stubs = list(&answer["data"], "kinds").iter().filter(|k| k["kind"] == "stub-heap");
+        assert!(stubs.clone().any(|k| k["loader_heap"].is_string()) && !types.is_empty(), "{name}: {:?}", stubs.collect::<Vec<_>>());
+        (blocks.iter().map(AddrRange::len).sum::<u64>(), types.len())
+    });
+    println!(
+        "{} dumps, high-frequency heaps of {:?} bytes",
+        found.len(),
+        found.iter().map(|f| f.0).min().zip(found.iter().map(|f| f.0).max())
+    );
+    assert!(found.is_empty() || found.len() > 50);
+}
+
+/// .NET 8 has no descriptor of its own: an overlay with wrong places of heaps or blocks is refuted by the process, and nothing is claimed.
+#[test]
+fn a_wrong_layout_of_loader_heaps_is_refuted() {
+    let right = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/contract/overlay/data/net8.0-linux-x64.json");
+    let (text, folder) = (std::fs::read_to_string(right).unwrap(), tempfile::tempdir().unwrap());
+    let path = folder.path().join("overlay.json");
+    let (dumps, _) = every_dump(|row| row["name"] == "net8-wks-basics-heap");
+    for dump in dumps {
+        let ask = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            let (_, answer) = ask(&dump.path, &["memory", "--overlay", path.to_str().unwrap()]);
+            let heaps = kind(&answer["data"], "loader-heap").len();
+            let told = list(&answer, "warnings")
+                .iter()
+                .filter_map(|w| w["message"].as_str())
+                .any(|m| m.contains("loader heaps are not told apart"));
+            (heaps, told)
+        };
+        let (heaps, told) = ask(&text);
+        assert!(heaps >= 3 && !told, "{heaps} {told}");
+        for (good, bad) in [
+            ("\"HighFrequencyHeap\": 920", "\"HighFrequencyHeap\": 928"),
+            ("\"FirstBlock\": 8", "\"FirstBlock\": 16"),
+            ("\"VirtualAddress\": 8", "\"VirtualAddress\": 0"),
+            ("\"VirtualSize\": 16", "\"VirtualSize\": 8"),
+        ] {
+            assert!(text.contains(good), "{good}");
+            assert_eq!(ask(&text.replace(good, bad)), (0, true), "{bad}");
+        }
+    }
 }
 
 /// What `heap` answers; `None` where it is refused.

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use super::sweep::Span;
 use crate::base::missed::{tried, watched};
 use crate::base::{Addr, AddrRange, Collector, NoteKind, PAGE};
+use crate::clr::loader_heaps::LoaderHeaps;
 use crate::dump::{DumpFile, FileMapping, Module, ThreadStacks};
 use crate::memory::{Image, ImageFormat, is_diag_page};
-use crate::model::{Generation, MemoryKind, RegionListModel, SegmentModel};
+use crate::model::{Generation, LoaderHeapKind, MemoryKind, RegionListModel, SegmentModel};
 use crate::session::{Dump, Namer, Runtime};
 use crate::stack::CodeBytes;
 use crate::stack::code::CodeUse;
@@ -28,6 +29,8 @@ enum Rank {
     Stack,
     /// Mappings of an image, and images as the runtime lists them.
     Image,
+    /// Heaps of the loader by name, of which some are stubs.
+    Loader,
     /// Code heaps and stubs, which the runtime's executable allocator maps.
     Code,
     /// Mapped files, that allocator's included.
@@ -45,6 +48,7 @@ pub(super) struct Claim {
     rank: Rank,
     pub(super) kind: MemoryKind,
     pub(super) generation: Option<Generation>,
+    pub(super) loader_heap: Option<LoaderHeapKind>,
     pub(super) heap: Option<u64>,
     pub(super) os_id: Option<u32>,
     pub(super) name: Option<String>,
@@ -52,7 +56,7 @@ pub(super) struct Claim {
 
 impl Claim {
     fn new(range: AddrRange, rank: Rank, kind: MemoryKind) -> Claim {
-        Claim { range, rank, kind, generation: None, heap: None, os_id: None, name: None }
+        Claim { range, rank, kind, generation: None, loader_heap: None, heap: None, os_id: None, name: None }
     }
 
     /// The same up to the end of its last page: images are mapped in whole pages.
@@ -201,8 +205,8 @@ fn of_segment(s: &SegmentModel) -> Claim {
     Claim { generation: Some(s.generation), heap: Some(s.heap), ..claim }
 }
 
-/// What the runtime lists of its code and images.
-pub(super) fn of_code(runtime: &Runtime, notes: &Collector, out: &mut Vec<Claim>) {
+/// What the runtime lists of its code, images and loader heaps. `mapped` is all memory of the process, where the dump tells.
+pub(super) fn of_code(runtime: &Runtime, mapped: Option<&[AddrRange]>, notes: &Collector, out: &mut Vec<Claim>) {
     // All code of a NativeAOT program is in its image.
     if runtime.descriptor().is_native_aot() {
         return;
@@ -226,7 +230,18 @@ pub(super) fn of_code(runtime: &Runtime, notes: &Collector, out: &mut Vec<Claim>
     }
     let namer = runtime.namer();
     images(&namer, notes, out);
+    loader_heaps(runtime, &namer, mapped, notes, out);
     namer.note(notes);
+}
+
+/// The heaps of the loader, where the runtime's layout is known.
+fn loader_heaps(runtime: &Runtime, namer: &Namer, mapped: Option<&[AddrRange]>, notes: &Collector, out: &mut Vec<Claim>) {
+    let Ok(types) = namer.types() else { return };
+    let Some(heaps) = runtime.scoped(notes, |d| LoaderHeaps::bind(runtime.memory(), d)) else { return };
+    out.extend(notes.take(heaps.blocks(types.modules(), mapped)).into_iter().map(|block| {
+        let kind = if block.heap.is_code() { MemoryKind::StubHeap } else { MemoryKind::LoaderHeap };
+        Claim { loader_heap: Some(block.heap), ..Claim::new(block.range, Rank::Loader, kind) }
+    }));
 }
 
 /// The images of the assemblies that are loaded: on Linux some are copied to memory of no file.

@@ -15,7 +15,9 @@ use sweep::{Piece, Span, sweep};
 use crate::base::{AddrRange, Answer, Collector, Count, NoteKind, cut, ranges, share};
 use crate::dump::{Backing, DumpFile, MappedRegion};
 use crate::memory::is_diag_page;
-use crate::model::{Container, Generation, MemoryKind, MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport, MemoryTotals};
+use crate::model::{
+    Container, Generation, LoaderHeapKind, MemoryKind, MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport, MemoryTotals,
+};
 use crate::session::{Dump, Runtime};
 
 /// Arguments of `memory`.
@@ -44,7 +46,8 @@ pub fn memory_map(dump: &Dump, query: &MemoryQuery) -> Answer<MemoryReport> {
         notes.add(NoteKind::Missing, None, what);
     }
     let mut map = Map { dump, by_gdb: is_by_gdb(dump), listed: listed(dump), claims: Vec::new() };
-    map.claim(runtime.as_ref().ok(), &notes);
+    let mapped = (listing != MemoryListing::Captured).then(|| ranges::union(map.listed.iter().map(|l| l.range).collect(), 0));
+    map.claim(runtime.as_ref().ok(), mapped.as_deref(), &notes);
     let pieces = map.pieces();
     let (kinds, totals) = map.sums(&pieces);
     let rows = || pieces.iter().filter_map(|p| map.row(p));
@@ -135,10 +138,10 @@ impl Map<'_> {
         r.is_accessible() && (!self.by_gdb || !read_only || of_file)
     }
 
-    fn claim(&mut self, runtime: Option<&Runtime>, notes: &Collector) {
+    fn claim(&mut self, runtime: Option<&Runtime>, mapped: Option<&[AddrRange]>, notes: &Collector) {
         if let Some(runtime) = runtime {
             claims::of_gc(runtime, notes, &mut self.claims);
-            claims::of_code(runtime, notes, &mut self.claims);
+            claims::of_code(runtime, mapped, notes, &mut self.claims);
         }
         claims::of_container(self.dump, runtime, notes, &mut self.claims);
     }
@@ -192,6 +195,7 @@ impl Map<'_> {
             end: piece.range.end,
             kind,
             generation,
+            loader_heap: claim.and_then(|c| c.loader_heap),
             bytes: piece.range.len(),
             accessible: self.is_accessible(listed, claim),
             captured_bytes: self.captured(piece.range),
@@ -203,13 +207,15 @@ impl Map<'_> {
     }
 
     fn sums(&self, pieces: &[Piece]) -> (Vec<MemoryKindModel>, MemoryTotals) {
-        let mut kinds: BTreeMap<(MemoryKind, Option<Generation>), MemoryKindModel> = BTreeMap::new();
+        let mut kinds: BTreeMap<(MemoryKind, Option<Generation>, Option<LoaderHeapKind>), MemoryKindModel> = BTreeMap::new();
         let mut totals = MemoryTotals::default();
         for piece in pieces {
             let Some((kind, generation)) = self.kind_of(piece) else { continue };
+            let loader_heap = self.claim_at(piece).and_then(|c| c.loader_heap);
             let blank = MemoryKindModel {
                 kind,
                 generation,
+                loader_heap,
                 ranges: 0,
                 bytes: 0,
                 accessible_bytes: 0,
@@ -217,7 +223,7 @@ impl Map<'_> {
                 share: 0.0,
                 unlisted_bytes: 0,
             };
-            let sum = kinds.entry((kind, generation)).or_insert(blank);
+            let sum = kinds.entry((kind, generation, loader_heap)).or_insert(blank);
             let bytes = piece.range.len();
             let Some(listed) = self.listed_at(piece) else {
                 sum.unlisted_bytes.grow(bytes);

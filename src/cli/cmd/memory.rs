@@ -13,12 +13,12 @@ use crate::model::MemoryReport;
 /// The memory of the process by what it is for: heap, GC, code, images, stacks, files, and what nothing explains.
 ///
 /// Each byte of the address space counts once. Where several say what it is for, the first of these wins: segments of the GC, its free
-/// regions, handle tables, bookkeeping (card tables, mark array), stacks, images, code heaps and stubs, mapped files, gaps and `.bss` of
-/// images, reserves of the GC. Shares are of the memory that the process could access.
+/// regions, handle tables, bookkeeping (card tables, mark array), stacks, images, loader heaps, code heaps and stubs, mapped files, gaps and
+/// `.bss` of images, reserves of the GC. Shares are of the memory that the process could access.
 ///
-/// Anonymous memory includes native heaps (malloc), and the loader heaps that hold method tables: .NET 8 to 10 do not publish where these
-/// are. With W^X some of them are `double-mapped` on Linux, `shared` on Windows. UNLISTED is memory that the runtime names and the dump
-/// does not list, such as address space reserved by the GC in dumps of createdump.
+/// Beside `loader-heap` and `stub-heap` stands what such a heap is for: method tables and descriptors (`high-frequency`, `low-frequency`),
+/// statics, precodes and other stubs. Anonymous memory includes native heaps (malloc). UNLISTED is memory that the runtime names and the dump does
+/// not list, such as address space reserved by the GC in dumps of createdump.
 ///
 /// Cores of the kernel and minidumps with a memory info list have every mapping; full dumps, all that was accessible. Others list only a
 /// part of the process: the answer is partial then.

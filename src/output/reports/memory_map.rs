@@ -2,7 +2,7 @@ use serde::Serialize;
 
 use crate::model::{MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::{Columns, Readers, Table, columns};
 use crate::output::{Cell, bytes};
 
 /// What the answer rests on.
@@ -17,9 +17,15 @@ fn kind_columns<'r>() -> Columns<'r, MemoryKindModel> {
         .text("kind", 14, |k| k.kind.name())
         .whole()
         .keep(9)
-        .text_or_none("generation", 10, |k| k.generation.map(|g| g.name()))
+        // On a screen, in one column: nothing has both.
+        .text_or_none("generation", 10, |k| k.generation.map(|g| g.name()).or(k.loader_heap.map(|h| h.name())))
         .whole()
         .keep(8)
+        .only(Readers::People)
+        .text_or_none("generation", 10, |k| k.generation.map(|g| g.name()))
+        .only(Readers::Machines)
+        .text_or_none("loader_heap", 17, |k| k.loader_heap.map(|h| h.name()))
+        .only(Readers::Machines)
         .count("ranges", |k| k.ranges)
         .keep(4)
         .bytes("bytes", |k| k.bytes)
@@ -49,9 +55,16 @@ fn range_columns<'r>(whole: bool) -> Columns<'r, MemoryRangeModel> {
         .text("kind", 14, |r| r.kind.name())
         .whole()
         .keep(9)
-        .text_or_none("generation", 10, |r| r.generation.map(|g| g.name()))
+        .text_or_none("generation", 10, |r| r.generation.map(|g| g.name()).or(r.loader_heap.map(|h| h.name())))
         .whole()
         .keep(4)
+        .only(Readers::People)
+        .when(whole)
+        .text_or_none("generation", 10, |r| r.generation.map(|g| g.name()))
+        .only(Readers::Machines)
+        .when(whole)
+        .text_or_none("loader_heap", 17, |r| r.loader_heap.map(|h| h.name()))
+        .only(Readers::Machines)
         .when(whole)
         .count("heap", |r| r.heap)
         .keep(3)
@@ -82,6 +95,8 @@ impl Report for MemoryReport {
         let blank = || Cell::Text("".into());
         let totals = vec![
             Cell::Text("total".into()),
+            blank(),
+            blank(),
             blank(),
             Cell::Count(t.ranges),
             Cell::Bytes(t.bytes),

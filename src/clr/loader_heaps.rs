@@ -1,0 +1,203 @@
+//! Loader heaps: where the runtime keeps method tables, descriptors of methods and fields, dictionaries, statics, stubs.
+//!
+//! Each loader allocator has some; that of a collectible assembly has one for several purposes. A heap is a list of blocks of address
+//! space, of which it commits the beginning.
+//!
+//! Source: contract `Loader`, `loaderheap.h`, `loaderallocator.hpp`, `virtualcallstub.h`; `docs/internals/containers.md#loader-heaps`.
+
+use std::sync::Arc;
+
+use crate::base::hash::Set;
+use crate::base::missed::watched;
+use crate::base::{Addr, AddrRange, Answer, Collector, NoteKind, PAGE};
+use crate::contract::Descriptor;
+use crate::contract::descriptor::layout;
+use crate::memory::Memory;
+use crate::model::LoaderHeapKind;
+
+/// Maximum blocks of all heaps: of 64 KiB, 64 GiB.
+const MAX_BLOCKS: usize = 1 << 20;
+/// Maximum bytes of a block. It is as large as the largest piece of memory that was asked for, and that is a table of a module.
+const MAX_BLOCK: u64 = 1 << 32;
+
+layout! {
+    struct ModuleLayout : "Module" {
+        allocator: req "LoaderAllocator",
+    }
+}
+
+layout! {
+    struct AllocatorLayout : "LoaderAllocator" {
+        high: opt "HighFrequencyHeap",
+        low: opt "LowFrequencyHeap",
+        statics: opt "StaticsHeap",
+        stub: opt "StubHeap",
+        executable: opt "ExecutableHeap",
+        fixup: opt "FixupPrecodeHeap",
+        stub_precode: opt "NewStubPrecodeHeap",
+        helpers: opt "DynamicHelpersStubHeap",
+        manager: opt "VirtualCallStubManager",
+    }
+}
+
+layout! {
+    struct ManagerLayout : "VirtualCallStubManager" {
+        cells: opt "IndcellHeap",
+        entries: opt "CacheEntryHeap",
+    }
+}
+
+layout! {
+    struct HeapLayout : "LoaderHeap" {
+        first: req "FirstBlock",
+    }
+}
+
+layout! {
+    struct BlockLayout : "LoaderHeapBlock" {
+        next: req "Next",
+        start: req "VirtualAddress",
+        size: req "VirtualSize",
+    }
+}
+
+/// A block of a loader heap: address space, of which the beginning is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LoaderBlock {
+    /// Its addresses.
+    pub(crate) range: AddrRange,
+    /// What the heap is for.
+    pub(crate) heap: LoaderHeapKind,
+}
+
+/// Reads the blocks of loader heaps.
+#[derive(Debug)]
+pub(crate) struct LoaderHeaps {
+    memory: Arc<Memory>,
+    module: ModuleLayout,
+    allocator: AllocatorLayout,
+    manager: Option<ManagerLayout>,
+    heap: HeapLayout,
+    block: BlockLayout,
+    /// Variables with method tables that are in a loader heap of any process.
+    known: Vec<Addr>,
+}
+
+impl LoaderHeaps {
+    /// Binds to a runtime; `None` if its descriptor does not tell where they are.
+    pub(crate) fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Option<LoaderHeaps> {
+        Some(LoaderHeaps {
+            memory: Arc::clone(memory),
+            module: ModuleLayout::bind(d).ok()?,
+            allocator: AllocatorLayout::bind(d).ok()?,
+            manager: ManagerLayout::bind(d).ok(),
+            heap: HeapLayout::bind(d).ok()?,
+            block: BlockLayout::bind(d).ok()?,
+            known: ["ObjectMethodTable", "StringMethodTable"].iter().filter_map(|name| d.pointer(name).ok()).collect(),
+        })
+    }
+
+    /// The blocks of all loader allocators of `modules`, by address. None if the process contradicts the layout; `mapped` is, by address,
+    /// all memory that it had, where the dump tells.
+    pub(crate) fn blocks(&self, modules: &[Addr], mapped: Option<&[AddrRange]>) -> Answer<Vec<LoaderBlock>> {
+        let notes = Collector::new();
+        let (mut out, missed) = watched(|| self.listed(modules, &notes));
+        out.sort_by_key(|b| (b.range, b.heap));
+        match self.refuted(&out, mapped) {
+            None => missed.tell(),
+            // Of lists that are not in the dump, nothing is known.
+            Some(why) => {
+                let cut = missed.first().is_some();
+                let (kind, why) =
+                    if cut { (NoteKind::Missing, "their lists are not in the dump".into()) } else { (NoteKind::Invalid, why) };
+                notes.add(kind, None, format!("loader heaps are not told apart: {why}"));
+                out.clear();
+            }
+        }
+        notes.finish(out)
+    }
+
+    fn listed(&self, modules: &[Addr], notes: &Collector) -> Vec<LoaderBlock> {
+        let (mut out, mut seen, mut allocators) = (Vec::new(), Set::default(), Set::default());
+        for module in modules {
+            if let Some(allocator) = self.pointer(module.plus(self.module.allocator)).filter(|a| allocators.insert(*a)) {
+                self.of_allocator(allocator, &mut seen, &mut out, notes);
+            }
+        }
+        out
+    }
+
+    fn pointer(&self, at: Addr) -> Option<Addr> {
+        self.memory.ptr(at).ok().filter(|p| !p.is_null())
+    }
+
+    fn of_allocator(&self, allocator: Addr, seen: &mut Set<Addr>, out: &mut Vec<LoaderBlock>, notes: &Collector) {
+        let l = &self.allocator;
+        let manager = l.manager.and_then(|offset| self.pointer(allocator.plus(offset))).zip(self.manager.as_ref());
+        let of_manager = |offset: fn(&ManagerLayout) -> Option<u64>| manager.and_then(|(at, layout)| Some(at.plus(offset(layout)?)));
+        let own = |offset: Option<u64>| offset.map(|offset| allocator.plus(offset));
+        // In this order: one heap of a collectible assembly is the first three.
+        let heaps = [
+            (LoaderHeapKind::HighFrequency, own(l.high)),
+            (LoaderHeapKind::LowFrequency, own(l.low)),
+            (LoaderHeapKind::Statics, own(l.statics)),
+            (LoaderHeapKind::Stub, own(l.stub)),
+            (LoaderHeapKind::Executable, own(l.executable)),
+            (LoaderHeapKind::FixupPrecode, own(l.fixup)),
+            (LoaderHeapKind::StubPrecode, own(l.stub_precode)),
+            (LoaderHeapKind::DynamicHelpers, own(l.helpers)),
+            (LoaderHeapKind::IndirectionCells, of_manager(|m| m.cells)),
+            (LoaderHeapKind::CacheEntries, of_manager(|m| m.entries)),
+        ];
+        for (kind, at) in heaps {
+            if let Some(heap) = at.and_then(|at| self.pointer(at)).filter(|heap| seen.insert(*heap)) {
+                self.of_heap(kind, heap, seen, out, notes);
+            }
+        }
+    }
+
+    fn of_heap(&self, heap: LoaderHeapKind, at: Addr, seen: &mut Set<Addr>, out: &mut Vec<LoaderBlock>, notes: &Collector) {
+        let mut next = self.pointer(at.plus(self.heap.first));
+        while let Some(block) = next {
+            if out.len() >= MAX_BLOCKS || !seen.insert(block) {
+                return notes.add(NoteKind::LimitHit, block, format!("the list of a {heap} heap of the loader is endless or too long"));
+            }
+            let (Ok(start), Ok(size)) = (self.memory.ptr(block.plus(self.block.start)), self.memory.word(block.plus(self.block.size)))
+            else {
+                return;
+            };
+            let range = AddrRange::new(start, start.plus(size));
+            // Reserved by the page, by mmap or VirtualAlloc.
+            if start.is_null()
+                || !start.is_aligned(PAGE)
+                || !Addr(size).is_aligned(PAGE)
+                || size == 0
+                || size > MAX_BLOCK
+                || range.len() != size
+            {
+                return notes.add(NoteKind::Invalid, block, format!("the list of a {heap} heap of the loader leads to what is no block"));
+            }
+            out.push(LoaderBlock { range, heap });
+            next = self.pointer(block.plus(self.block.next));
+        }
+    }
+
+    /// Why `blocks`, sorted, cannot be loader heaps.
+    fn refuted(&self, blocks: &[LoaderBlock], mapped: Option<&[AddrRange]>) -> Option<String> {
+        for (a, b) in blocks.iter().zip(blocks.iter().skip(1)) {
+            if a.range.end > b.range.start {
+                return Some(format!("blocks of the {} and the {} heap overlap at {}", a.heap, b.heap, b.range.start));
+            }
+        }
+        // The first page of each block is in use.
+        let is_mapped =
+            |at: Addr| mapped.is_none_or(|list| list.get(list.partition_point(|r| r.end <= at)).is_some_and(|r| r.contains(at)));
+        if let Some(block) = blocks.iter().find(|b| !is_mapped(b.range.start)) {
+            return Some(format!("a block of the {} heap begins at {}, where no memory was", block.heap, block.range.start));
+        }
+        let tables = self.known.iter().filter_map(|variable| self.pointer(*variable));
+        let around = |at: Addr| blocks.partition_point(|b| b.range.start <= at).checked_sub(1).and_then(|i| blocks.get(i));
+        let lost = |at: &Addr| !around(*at).is_some_and(|b| b.range.contains(*at));
+        tables.filter(|_| !blocks.is_empty()).find(lost).map(|at| format!("the method table at {at} is in none of them"))
+    }
+}
