@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use gcdump::internals::base::{Addr, AddrRange, Arch, Endian, PtrSize, Shape};
 use gcdump::cli::{self, Streams};
+use gcdump::internals::clr::aot::Debugging;
 use gcdump::internals::clr::metadata::{Metadata, Source, signature};
 use gcdump::internals::dump::{Bytes, OpenOptions, open_bytes};
 use gcdump::internals::gc::GcDesc;
@@ -147,4 +148,15 @@ pub fn program(bytes: &[u8]) {
     if format == "json" && !out.is_empty() {
         assert!(serde_json::from_slice::<serde_json::Value>(&out).is_ok(), "{command}: no JSON");
     }
+}
+
+/// Reads `bytes` as the PDB of a native program, and all that it tells.
+pub fn pdb(bytes: &[u8]) {
+    let debugging = Debugging::of_pdb(bytes.to_vec(), &[0x1000, 0x2000, 0x3000], 0x1_8000_0000);
+    if let Some(types) = debugging.types {
+        for name in types.names() {
+            let _ = (types.fields_of(name), types.statics_of(name), types.literals_of(name));
+        }
+    }
+    let _ = debugging.symbols.map(|s| s.types().count());
 }

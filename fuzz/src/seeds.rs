@@ -51,6 +51,8 @@ fn unwinding() {
 
 fn main() {
     unwinding();
+    let packed = include_bytes!("../../tests/it/pdb/program.pdb.zst");
+    put("pdb", "clang", &zstd::decode_all(&packed[..]).expect("it is packed"));
     let commands = u8::try_from(gcdump_fuzz::commands().len()).expect("a byte picks from them");
     for (i, shape) in Shape::ALL.iter().enumerate() {
         for (server, regions) in [(None, true), (Some(2), false)] {

@@ -45,7 +45,7 @@ pub struct Config {
     #[arg(long, value_name = "DIR", global = true)]
     pub modules: Vec<PathBuf>,
 
-    /// Folder with portable PDBs of the program, by name, for source lines (repeatable).
+    /// Folder with PDBs of the program, by name (repeatable): portable ones tell source lines, those of NativeAOT programs fields.
     ///
     /// A PDB is used only if it is the one that the module names. PDBs within assemblies and in the folders of --modules are used
     /// as well.

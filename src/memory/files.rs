@@ -31,7 +31,7 @@ const DT_RELR: u64 = 36;
 pub struct FileSearch {
     /// Directories that hold module files by name (`--modules`).
     pub modules: Vec<PathBuf>,
-    /// Directories that hold portable PDBs by name (`--symbols`), beside those with module files.
+    /// Directories that hold PDBs by name (`--symbols`), beside those with module files.
     pub symbols: Vec<PathBuf>,
     /// Root directory that holds module files under their recorded paths (`--sysroot`).
     pub sysroot: Option<PathBuf>,
@@ -51,6 +51,23 @@ impl FileSearch {
     pub(crate) fn symbol_candidates(&self, path: &str, os: Os) -> Vec<PathBuf> {
         let modules = self.symbols.iter().chain(&self.modules).cloned().collect();
         FileSearch { modules, ..self.clone() }.candidates(path, os)
+    }
+
+    /// Candidate files for the PDB of the module recorded as `path`: beside it, or under the name that the module has for it.
+    pub(crate) fn pdb_candidates(&self, path: Option<&str>, named: Option<&str>, os: Os) -> Vec<PathBuf> {
+        let beside = |path: &str| {
+            let stem = path.rsplit_once('.').filter(|(_, e)| e.eq_ignore_ascii_case("dll") || e.eq_ignore_ascii_case("exe"));
+            format!("{}.pdb", stem.map_or(path, |(stem, _)| stem))
+        };
+        let mut out: Vec<PathBuf> = Vec::new();
+        for name in path.map(beside).iter().map(String::as_str).chain(named) {
+            for path in self.symbol_candidates(name, os) {
+                if !out.contains(&path) {
+                    out.push(path);
+                }
+            }
+        }
+        out
     }
 
     /// Candidate files for the module recorded as `path`, best first. Regular files only: a dump may name a device or a

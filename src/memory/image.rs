@@ -25,6 +25,15 @@ pub struct Export {
     pub size: Option<u64>,
 }
 
+/// What an image for Windows says of its PDB.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CodeView {
+    /// GUID and age, 20 bytes.
+    pub(crate) id: Vec<u8>,
+    /// File name when it was linked.
+    pub(crate) name: String,
+}
+
 /// An image in memory, as described by its headers.
 #[derive(Clone, Debug)]
 pub struct Image {
@@ -68,6 +77,24 @@ impl Image {
         match self.format {
             ImageFormat::Elf => elf_image::export(self, memory, name),
             ImageFormat::Pe => pe_image::export(self, memory, name),
+        }
+    }
+
+    /// The PDB that the image names. `None` if it names none, or a page that tells is absent.
+    #[cfg_attr(not(feature = "minidump"), allow(dead_code))]
+    pub(crate) fn code_view(&self, memory: &Memory) -> Option<CodeView> {
+        match self.format {
+            ImageFormat::Elf => None,
+            ImageFormat::Pe => pe_image::code_view(self, memory),
+        }
+    }
+
+    /// Where each section of a PE image begins, relative to its base, in the order of their table. `None` if any is absent.
+    #[cfg_attr(not(feature = "minidump"), allow(dead_code))]
+    pub(crate) fn section_starts(&self, memory: &Memory) -> Option<Vec<u64>> {
+        match self.format {
+            ImageFormat::Elf => None,
+            ImageFormat::Pe => pe_image::section_starts(self, memory),
         }
     }
 

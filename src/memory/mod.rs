@@ -132,7 +132,7 @@ impl Memory {
     }
 
     /// Memory without any bytes, to be filled from a file.
-    fn empty(shape: Shape) -> Memory {
+    pub(crate) fn empty(shape: Shape) -> Memory {
         Memory::of(shape, Vec::new(), Vec::new())
     }
 

@@ -13,6 +13,7 @@ const SECTION_WRITABLE: u32 = 0x8000_0000;
 const EXPORTS: u64 = 0;
 pub(super) const EXCEPTIONS: u64 = 3;
 const RELOCATIONS: u64 = 5;
+pub(super) const DEBUG: u64 = 6;
 const CLI: u64 = 14;
 
 /// The headers of a PE image.

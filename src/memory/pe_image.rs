@@ -1,12 +1,20 @@
 //! PE images in memory and their module files: extent, exported symbols, loaded layout.
 
 use super::copies::Copies;
-use super::image::{Export, Image, ImageFormat};
-use super::pe::{Directory, EXCEPTIONS, PeHeaders};
+use super::image::{CodeView, Export, Image, ImageFormat};
+use super::pe::{DEBUG, Directory, EXCEPTIONS, PeHeaders};
 use super::symbols::{Nearest, Section};
 use super::{Memory, ReadError};
-use crate::base::{Addr, AddrRange, len64};
+use crate::base::{Addr, AddrRange, file_name, len64};
 
+/// Bytes of an entry of the debug directory, most entries, and the type of the one that names the PDB.
+const DEBUG_ENTRY: u64 = 28;
+const MAX_DEBUG_ENTRIES: u64 = 64;
+const CODE_VIEW: u64 = 2;
+/// Most bytes of what names the PDB: a path.
+const MAX_CODE_VIEW: u64 = 4096;
+/// GUID and age.
+const PDB_ID: usize = 20;
 /// Cap on exported names. coreclr.dll has about 30, large system libraries a few thousand.
 const MAX_NAMES: u64 = 65_536;
 /// Bytes of an export's name that are compared.
@@ -47,14 +55,47 @@ pub(super) fn read(memory: &Memory, base: Addr) -> Option<Image> {
     })
 }
 
-/// The data directory of `.pdata`, if there is one. Its entry is read by itself: what [`PeHeaders`] lacks, it takes for none.
+/// The data directory of `.pdata`, if there is one.
 pub(super) fn unwind_table(image: &Image, memory: &Memory) -> Result<Option<AddrRange>, ReadError> {
-    let optional = image.base.plus(le32(memory, image.base.plus(0x3c))?).plus(24);
+    directory(image, memory, EXCEPTIONS)
+}
+
+/// A data directory, if there is one. Its entry is read by itself: what [`PeHeaders`] lacks, it takes for none.
+fn directory(image: &Image, memory: &Memory, index: u64) -> Result<Option<AddrRange>, ReadError> {
+    let optional = optional_header(image, memory)?;
     let directories = optional.plus(if le16(memory, optional)? == 0x20b { 112 } else { 96 });
-    let entry = directories.element(EXCEPTIONS, 8);
+    let entry = directories.element(index, 8);
     let (rva, size) = (le32(memory, entry)?, le32(memory, entry.plus(4))?);
     let start = image.base.plus(rva);
     Ok((rva != 0).then(|| AddrRange::new(start, start.plus(size))))
+}
+
+fn optional_header(image: &Image, memory: &Memory) -> Result<Addr, ReadError> {
+    Ok(image.base.plus(le32(memory, image.base.plus(0x3c))?).plus(24))
+}
+
+/// What the image says of its PDB: an `RSDS` record.
+pub(super) fn code_view(image: &Image, memory: &Memory) -> Option<CodeView> {
+    let entries = directory(image, memory, DEBUG).ok()??;
+    let count = (entries.len() / DEBUG_ENTRY).min(MAX_DEBUG_ENTRIES);
+    let entry = (0..count).map(|i| entries.start.element(i, DEBUG_ENTRY)).find(|e| le32(memory, e.plus(12)) == Ok(CODE_VIEW))?;
+    let len = le32(memory, entry.plus(16)).ok()?.min(MAX_CODE_VIEW);
+    let bytes = memory.bytes(image.base.plus(le32(memory, entry.plus(20)).ok()?), len).ok()?;
+    let (id, path) = bytes.strip_prefix(b"RSDS")?.split_at_checked(PDB_ID)?;
+    let path = path.split(|b| *b == 0).next()?;
+    Some(CodeView { id: id.to_vec(), name: file_name(&String::from_utf8_lossy(path)).to_string() })
+}
+
+/// Where each section begins, as an RVA, in the order of their table: symbols say where they are by the number of a section. `None` if
+/// one is absent, for then so are the numbers.
+pub(super) fn section_starts(image: &Image, memory: &Memory) -> Option<Vec<u64>> {
+    const SECTION: u64 = 40;
+    const MAX_SECTIONS: u64 = 96;
+    let optional = optional_header(image, memory).ok()?;
+    let file_header = optional.minus(20)?;
+    let count = le16(memory, file_header.plus(2)).ok()?.min(MAX_SECTIONS);
+    let table = optional.plus(le16(memory, file_header.plus(16)).ok()?);
+    (0..count).map(|i| le32(memory, table.element(i, SECTION).plus(12)).ok()).collect()
 }
 
 /// The sections of an image that have names.

@@ -51,7 +51,8 @@ impl OpenOptions {
         self
     }
 
-    /// Searches this folder for portable PDBs, by name: they tell source lines. Only those that the modules name are used.
+    /// Searches this folder for PDBs, by name: portable ones tell source lines, those of NativeAOT programs for Windows names and fields.
+    /// Only those that the modules name are used.
     #[must_use]
     pub fn symbols(mut self, folder: impl Into<PathBuf>) -> OpenOptions {
         self.search.symbols.push(folder.into());

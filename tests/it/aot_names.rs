@@ -42,8 +42,7 @@ fn open(path: &Path, folder: &Path) -> Opened {
     assert_eq!(dump.facts.arch, Arch::X64);
     let memory = Arc::new(memory);
     let blobs = Blobs::find(&memory, Some(&file), &image, &Limits::default()).unwrap_or_else(|| panic!("{}", path.display()));
-    let facts = (dump.facts.os, memory.shape());
-    let debugging = Debugging::find(module, &image, &search, facts, &Limits::default());
+    let debugging = Debugging::find(&memory, module, &image, &search, dump.facts.os, &Limits::default());
     assert!(debugging.refused.is_empty(), "{:?}", debugging.refused);
     Opened { memory, image, blobs, debugging }
 }

@@ -6,27 +6,32 @@
 //! | `blobs` | the tables for reflection, statics and stack traces, which are in every module |
 //! | `symbols` | names by address: the symbol table of the module's file, or of the debug file beside it |
 //! | `library` | fields of .NET's own types, for programs without debug information |
-//! | `dwarf` | fields of types, and places of static fields, from debug information |
+//! | `types` | fields of types, and places of static fields, as debug information has them |
+//! | `dwarf` | that of ELF files |
+//! | `pdb` | that of PDBs, and their symbols |
 
 pub mod blobs;
-pub mod dwarf;
+mod dwarf;
 mod elf_file;
 pub mod library;
+#[cfg(feature = "minidump")]
+mod pdb;
 mod program;
 pub mod symbols;
+pub mod types;
 mod unwind;
 
 use std::path::PathBuf;
 
 use crate::base::{Limits, Os, Shape};
 use crate::dump::Module;
-use crate::memory::{FileSearch, Image};
+use crate::memory::{FileSearch, Image, ImageFormat, Memory};
 
 pub use blobs::{Blobs, Definition, GcStatics, Method, Owned, StaticKind};
-pub use dwarf::{DebugField, DebugStatic, DebugTypes, FieldKind, StaticAt};
 pub use library::{LibraryField, fits, library_fields};
 pub(crate) use program::Program;
 pub use symbols::{NativeSymbols, TypeSymbol};
+pub use types::{DebugField, DebugStatic, DebugTypes, FieldKind, StaticAt};
 
 /// What the files of a module add to its tables.
 #[derive(Debug, Default)]
@@ -40,20 +45,36 @@ pub struct Debugging {
 }
 
 impl Debugging {
-    /// Looks for the files of `module`, whose image in memory is `image`: itself, and the debug file that a stripped one has beside it.
-    /// Only those with its build id are used.
-    pub fn find(module: &Module, image: &Image, search: &FileSearch, (os, shape): (Os, Shape), limits: &Limits) -> Debugging {
+    /// Looks for the files of `module`, whose image in memory is `image`: itself, and the debug file that a stripped one has beside it,
+    /// or its PDB. Only those with its build id, or the PDB that it names, are used.
+    pub fn find(memory: &Memory, module: &Module, image: &Image, search: &FileSearch, os: Os, limits: &Limits) -> Debugging {
+        match image.format {
+            ImageFormat::Elf => Debugging::of_elf(module, image, search, (os, memory.shape()), limits),
+            #[cfg(feature = "minidump")]
+            ImageFormat::Pe => pdb::find(memory, module, image, search, os, limits),
+            #[cfg(not(feature = "minidump"))]
+            ImageFormat::Pe => Debugging::default(),
+        }
+    }
+
+    fn of_elf(module: &Module, image: &Image, search: &FileSearch, (os, shape): (Os, Shape), limits: &Limits) -> Debugging {
         let found = elf_file::find(module, image, search, os, shape);
         let mut out = Debugging { refused: found.refused, ..Debugging::default() };
         for file in found.files {
             if out.types.is_none() {
-                out.types = DebugTypes::read(&file, image, limits.max_memory);
+                out.types = dwarf::read(&file, image, limits.max_memory);
             }
             if out.symbols.is_none() {
                 out.symbols = NativeSymbols::read(file, image);
             }
         }
         out
+    }
+
+    /// What a PDB tells of an image whose sections start at these offsets and that was loaded at `bias`, whatever its identity.
+    #[cfg(all(feature = "internals", feature = "minidump"))]
+    pub fn of_pdb(pdb: Vec<u8>, sections: &[u64], bias: u64) -> Debugging {
+        pdb::read(pdb, sections, bias)
     }
 
     /// The instance fields of the type at `method_table`, with offsets from the start of its objects.

@@ -53,7 +53,7 @@ impl Program {
         let read = || {
             let (module, image) = self.module.as_ref()?;
             let search = self.search.as_ref()?;
-            Some(tried(|| Debugging::find(module, image, search, (self.os, self.memory.shape()), &self.limits)))
+            Some(tried(|| Debugging::find(&self.memory, module, image, search, self.os, &self.limits)))
         };
         self.debugging.get_or_init(|| Kept::of(|| read().unwrap_or_default())).get()
     }

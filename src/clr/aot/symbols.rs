@@ -1,7 +1,8 @@
 //! Symbols of a NativeAOT module: names of method tables, of static fields and of functions, by address.
 //!
 //! The compiler mangles names with a loss: `.`, `+` and other characters all become `_`. So they are used where the module's own tables
-//! say nothing, and to look types up in debug information, which mangles them the same. Source: `NativeAotNameMangler.cs`.
+//! say nothing, and to look types up in debug information, which mangles them the same. Source: `NativeAotNameMangler.cs`,
+//! `UnixNodeMangler.cs`.
 
 use super::blobs::StaticKind;
 use super::elf_file::{ElfFile, text};
@@ -9,15 +10,15 @@ use crate::base::{Addr, PtrSize};
 use crate::memory::Image;
 
 /// Method tables: this, the length of the name, the name.
-const METHOD_TABLE: &str = "_ZTV";
+pub(super) const METHOD_TABLE: &str = "_ZTV";
 /// In front of the name of a structure, for the method table of its boxed form.
 const BOXED: &str = "Boxed_";
 /// Method tables of blocks of static fields.
 #[cfg(feature = "internals")]
 const GC_STATIC_TYPE: &str = "__GCStaticEEType_";
-const GC_STATICS: &str = "__GCSTATICS";
-const OTHER_STATICS: &str = "__NONGCSTATICS";
-const THREAD_STATICS: &str = "__TypeThreadStaticIndex";
+pub(super) const GC_STATICS: &str = "__GCSTATICS";
+pub(super) const OTHER_STATICS: &str = "__NONGCSTATICS";
+pub(super) const THREAD_STATICS: &str = "__TypeThreadStaticIndex";
 /// Behind the name of the slot, for the initial contents of its block.
 const CONTENTS: &str = "__PreInitData";
 const FUNCTION: u8 = 2;
@@ -31,10 +32,20 @@ pub struct TypeSymbol<'a> {
     pub boxed: bool,
 }
 
+/// Where names are that symbols tell by their offset, each ended by a NUL.
+#[derive(Debug)]
+enum Names {
+    /// In the string table of an ELF file.
+    Elf(ElfFile),
+    /// In a copy of those of a PDB.
+    #[cfg(feature = "minidump")]
+    Copied(Vec<u8>),
+}
+
 /// Symbols by address.
 #[derive(Debug)]
 pub struct NativeSymbols {
-    file: ElfFile,
+    names: Names,
     /// Load address minus address in the file.
     bias: u64,
     /// Objects by address: value, and offset of the name.
@@ -66,13 +77,28 @@ impl NativeSymbols {
                 objects.push((number(value, word), name));
             }
         }
+        NativeSymbols::sorted(Names::Elf(file), image.bias(), objects, functions)
+    }
+
+    /// The symbols of a PDB, named as on Unix: value and offset of the name of objects; value, size and offset of the name of functions.
+    #[cfg(feature = "minidump")]
+    pub(super) fn of_pdb(names: Vec<u8>, bias: u64, objects: Vec<(u64, u32)>, functions: Vec<(u64, u64, u32)>) -> Option<NativeSymbols> {
+        NativeSymbols::sorted(Names::Copied(names), bias, objects, functions)
+    }
+
+    fn sorted(names: Names, bias: u64, mut objects: Vec<(u64, u32)>, mut functions: Vec<(u64, u64, u32)>) -> Option<NativeSymbols> {
         objects.sort_unstable();
         functions.sort_unstable();
-        (!objects.is_empty() || !functions.is_empty()).then_some(NativeSymbols { bias: image.bias(), file, objects, functions })
+        (!objects.is_empty() || !functions.is_empty()).then_some(NativeSymbols { names, bias, objects, functions })
     }
 
     fn name(&self, offset: u32) -> Option<&str> {
-        text(self.file.linked(".symtab")?.1, usize::try_from(offset).ok()?)
+        let table = match &self.names {
+            Names::Elf(file) => file.linked(".symtab")?.1,
+            #[cfg(feature = "minidump")]
+            Names::Copied(names) => names,
+        };
+        text(table, usize::try_from(offset).ok()?)
     }
 
     /// Names of the objects at `address`.
@@ -107,6 +133,13 @@ impl NativeSymbols {
             StaticKind::Thread => THREAD_STATICS,
         };
         self.objects(place).find_map(|name| name.strip_prefix(prefix)).filter(|name| !name.ends_with(CONTENTS))
+    }
+
+    /// The places of static fields whose symbols begin with `prefix`, with the mangled names of their types.
+    #[cfg(feature = "minidump")]
+    pub(super) fn statics_with(&self, prefix: &'static str) -> impl Iterator<Item = (&str, Addr)> {
+        let place = move |(value, name): &(u64, u32)| Some((self.name(*name)?.strip_prefix(prefix)?, Addr(value.wrapping_add(self.bias))));
+        self.objects.iter().filter_map(place)
     }
 
     /// Name and start of the function that `code` lies in. Names of methods are mangled: their type's, `__`, their own.

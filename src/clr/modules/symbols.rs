@@ -178,20 +178,7 @@ impl Reader {
     /// Files that may be the PDB of the module at `address`, best first.
     fn symbol_files(&self, address: Addr, named: Option<&Named>) -> Vec<PathBuf> {
         let (Some(search), module) = (&self.search, self.get(address)) else { return Vec::new() };
-        let beside = |name: &str| {
-            let stem = name.rsplit_once('.').filter(|(_, e)| e.eq_ignore_ascii_case("dll") || e.eq_ignore_ascii_case("exe"));
-            format!("{}.pdb", stem.map_or(name, |(stem, _)| stem))
-        };
-        let recorded = module.path.as_deref().or(module.name.as_deref()).map(beside);
-        let mut out: Vec<PathBuf> = Vec::new();
-        for name in recorded.iter().chain(named.map(|n| &n.name)) {
-            for path in search.symbol_candidates(name, self.os) {
-                if !out.contains(&path) {
-                    out.push(path);
-                }
-            }
-        }
-        out
+        search.pdb_candidates(module.path.as_deref().or(module.name.as_deref()), named.map(|n| n.name.as_str()), self.os)
     }
 }
 

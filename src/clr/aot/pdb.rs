@@ -1,0 +1,440 @@
+//! PDBs of NativeAOT modules for Windows: symbols, and types with their fields.
+//!
+//! The compiler mangles names of types as on Unix, and those of symbols in the way of C++ for Windows: `??_7NAME@@6B@` is the method table
+//! of `NAME`, `?__GCSTATICS@NAME@@` the slot of its static fields. These are fields of types of their own, `__type__GCSTATICSNAME`.
+//!
+//! Source: `WindowsNodeMangler.cs`, `CodeViewTypesBuilder.cs`, `CodeViewSymbolsBuilder.cs`, `UserDefinedTypeDescriptor.cs` of the runtime.
+//! Not measured on a program; see `docs/internals/native-aot.md#not-measured`.
+
+use std::borrow::Cow;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use pdb2::{
+    FallibleIterator as _, FieldList, PDB, PdbInternalSectionOffset, Source, SourceSlice, SourceView, StreamIndex, SymbolData, TypeData,
+    TypeIndex, Variant,
+};
+
+use super::Debugging;
+use super::symbols::{GC_STATICS, METHOD_TABLE, NativeSymbols, OTHER_STATICS, THREAD_STATICS};
+use super::types::{BYTES_OF_AN_ITEM, Class, DebugTypes, Entry, Member, StaticAt};
+use crate::base::hash::Map;
+use crate::base::{Addr, Budget, Limits, Os, len64};
+use crate::dump::{Bytes, Module};
+use crate::memory::{FileSearch, Image, Memory, hex};
+
+/// Most object files of a module. Programs have some hundred.
+const MAX_OBJECT_FILES: usize = 1 << 12;
+/// Most records that one list of fields is continued in.
+const MAX_PARTS: usize = 256;
+
+// Kinds of records. Only these are parsed.
+const PUBLIC: u16 = 0x110e;
+const PROCEDURES: [u16; 4] = [0x110f, 0x1110, 0x1146, 0x1147];
+const POINTER: u16 = 0x1002;
+const FIELD_LIST: u16 = 0x1203;
+const CLASSES: [u16; 2] = [0x1504, 0x1505];
+const ENUM: u16 = 0x1507;
+
+/// Types that have no record: their number, and `CorElementType`.
+const PRIMITIVES: [(usize, u8); 18] = [
+    (0x30, 0x02),
+    (0x71, 0x03),
+    (0x10, 0x04),
+    (0x68, 0x04),
+    (0x20, 0x05),
+    (0x69, 0x05),
+    (0x11, 0x06),
+    (0x72, 0x06),
+    (0x21, 0x07),
+    (0x73, 0x07),
+    (0x74, 0x08),
+    (0x75, 0x09),
+    (0x13, 0x0a),
+    (0x76, 0x0a),
+    (0x23, 0x0b),
+    (0x77, 0x0b),
+    (0x40, 0x0c),
+    (0x41, 0x0d),
+];
+
+/// Pointers to `void` that have no record.
+const POINTERS: [usize; 2] = [0x403, 0x603];
+/// Where the types are.
+const TYPES: StreamIndex = StreamIndex(2);
+/// Bits of the attributes of a pointer that tell its mode, and that of references.
+const POINTER_MODE: u32 = 7 << 5;
+const REFERENCE: u32 = 1 << 5;
+
+/// Static fields by kind, in the order in which types list them: the name of the symbol here and there.
+const STATICS: [(&str, &str); 3] =
+    [(OTHER_STATICS, "__NONGCSTATICS"), (GC_STATICS, "__GCSTATICS"), (THREAD_STATICS, "__THREADSTATICINDEX")];
+/// In front of the name of the type that has the static fields of a type, and how that calls thread statics.
+const STATICS_TYPE: &str = "__type";
+const THREAD_STATICS_TYPE: &str = "__THREADSTATICS";
+
+/// What the PDB of `module` tells, whose image in memory is `image`. Only the one that the image names is used.
+pub(super) fn find(memory: &Memory, module: &Module, image: &Image, search: &FileSearch, os: Os, limits: &Limits) -> Debugging {
+    let mut out = Debugging::default();
+    let named = image.code_view(memory);
+    // A minidump says it as well, for the pages of the image may be absent.
+    let wanted = named.as_ref().map(|n| n.id.as_slice()).or(module.build_id.as_deref());
+    for path in search.pdb_candidates(Some(&module.path), named.as_ref().map(|n| n.name.as_str()), os) {
+        match File::open(&path, wanted) {
+            Ok(mut file) => {
+                let sections = image.section_starts(memory).unwrap_or_default();
+                out.symbols = file.symbols(&sections, image.bias(), limits.max_memory);
+                out.types = file.types(out.symbols.as_ref(), limits.max_memory);
+                out.refused.clear();
+                break;
+            }
+            Err(why) => out.refused.push((path, why)),
+        }
+    }
+    out
+}
+
+#[cfg(feature = "internals")]
+pub(super) fn read(bytes: Vec<u8>, sections: &[u64], bias: u64) -> Debugging {
+    let len = bytes.len();
+    let Ok(pdb) = PDB::open(Pages::of(Bytes::Owned(bytes))) else { return Debugging::default() };
+    let mut file = File { pdb, bytes: len64(len) };
+    let symbols = file.symbols(sections, bias, None);
+    let types = file.types(symbols.as_ref(), None);
+    Debugging { symbols, types, refused: Vec::new() }
+}
+
+/// The pages of a file, as the crate asks for them.
+#[derive(Debug)]
+struct Pages {
+    bytes: Arc<Bytes>,
+    /// Bytes that may yet be copied: a corrupt file has the same page in many streams.
+    left: usize,
+}
+
+impl Pages {
+    fn of(bytes: Bytes) -> Pages {
+        // Each stream is read once, but for those that lead to the others.
+        Pages { left: bytes.len().saturating_mul(4), bytes: Arc::new(bytes) }
+    }
+}
+
+#[derive(Debug)]
+struct Stream(Vec<u8>);
+
+impl SourceView<'_> for Stream {
+    fn as_slice(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl<'s> Source<'s> for Pages {
+    fn view(&mut self, slices: &[SourceSlice]) -> io::Result<Box<dyn SourceView<'s> + Send + Sync>> {
+        let len = slices.iter().fold(0usize, |n, slice| n.saturating_add(slice.size));
+        // Before anything is allocated.
+        if len > self.bytes.len() {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        self.left = self.left.checked_sub(len).ok_or(io::ErrorKind::QuotaExceeded)?;
+        let mut stream = Vec::with_capacity(len);
+        for slice in slices {
+            let bytes = u64::try_from(slice.size).ok().and_then(|size| self.bytes.range(slice.offset, size));
+            stream.extend_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
+        }
+        Ok(Box::new(Stream(stream)))
+    }
+}
+
+/// A PDB that belongs to the module.
+struct File {
+    pdb: PDB<'static, Pages>,
+    bytes: u64,
+}
+
+impl File {
+    /// Opens the PDB at `path`, which must be the one with the GUID and age `wanted`.
+    fn open(path: &Path, wanted: Option<&[u8]>) -> Result<File, String> {
+        let bytes = Bytes::map_path(path).map_err(|e| e.to_string())?;
+        let (len, pages) = (bytes.len(), Pages::of(bytes));
+        let unreadable = |_| "it is not a readable PDB for native code";
+        let mut pdb = PDB::open(pages).map_err(unreadable)?;
+        let (information, debug) = (pdb.pdb_information().map_err(unreadable)?, pdb.debug_information().map_err(unreadable)?);
+        // The age in the header counts what tools changed since.
+        let age = debug.age().unwrap_or(information.age);
+        let id = [&information.guid.to_bytes_le()[..], &age.to_le_bytes()].concat();
+        let wanted = wanted.ok_or("neither the dump nor a file of the module (--modules DIR) tells which PDB is its own")?;
+        if id != wanted {
+            return Err(format!("its id is {}, the module's is {}", hex(&id), hex(wanted)));
+        }
+        Ok(File { pdb, bytes: len64(len) })
+    }
+
+    /// The symbols, for an image whose sections start at these offsets and that was loaded at `bias`.
+    fn symbols(&mut self, sections: &[u64], bias: u64, max_memory: Option<u64>) -> Option<NativeSymbols> {
+        let mut names = Names { text: Vec::new(), budget: Budget::of_types(self.bytes, max_memory) };
+        let place = |at: PdbInternalSectionOffset| {
+            let section = sections.get(usize::from(at.section).checked_sub(1)?)?;
+            section.checked_add(at.offset.into())
+        };
+        let (mut objects, mut functions) = (Vec::new(), Vec::new());
+        let publics = self.pdb.global_symbols().ok();
+        let mut publics = publics.iter().flat_map(|table| table.iter().iterator().map_while(Result::ok));
+        while let Some(symbol) = publics.next().filter(|_| names.budget.steps(1)) {
+            if symbol.raw_kind() == PUBLIC
+                && let Ok(SymbolData::Public(public)) = symbol.parse()
+                && let Some(value) = place(public.offset)
+            {
+                objects.extend(names.add(&as_on_unix(&public.name.to_string())).map(|name| (value, name)));
+            }
+        }
+        let debug = self.pdb.debug_information().ok()?;
+        let modules = debug.modules().ok()?.iterator().map_while(Result::ok);
+        for module in modules.take(MAX_OBJECT_FILES) {
+            let Ok(Some(info)) = self.pdb.module_info(&module) else { continue };
+            let Ok(symbols) = info.symbols() else { continue };
+            for symbol in symbols.iterator().map_while(Result::ok) {
+                if !names.budget.steps(1) {
+                    break;
+                }
+                if PROCEDURES.contains(&symbol.raw_kind())
+                    && let Ok(SymbolData::Procedure(procedure)) = symbol.parse()
+                    && let Some(value) = place(procedure.offset)
+                {
+                    let name = names.add(&procedure.name.to_string());
+                    functions.extend(name.map(|name| (value, procedure.len.into(), name)));
+                }
+            }
+        }
+        NativeSymbols::of_pdb(names.text, bias, objects, functions)
+    }
+
+    /// The types. `None` if it has none.
+    fn types(&mut self, symbols: Option<&NativeSymbols>, max_memory: Option<u64>) -> Option<DebugTypes> {
+        let information = self.pdb.type_information().ok()?;
+        let raw = self.pdb.raw_stream(TYPES).ok()??;
+        let mut types = DebugTypes::empty(self.bytes, max_memory);
+        let whole = Reader { types: &mut types, lists: Map::default() }.read(&information, &raw);
+        let placed = whole.and_then(|()| place_statics(&mut types, symbols));
+        types.whole = placed.is_some();
+        (!types.classes.is_empty()).then_some(types)
+    }
+}
+
+/// Copied names.
+struct Names {
+    text: Vec<u8>,
+    budget: Budget,
+}
+
+impl Names {
+    /// Where the copy of `name` is; `None` if it takes more memory than there is.
+    fn add(&mut self, name: &str) -> Option<u32> {
+        let at = u32::try_from(self.text.len()).ok()?;
+        self.budget.memory(len64(name.len()).saturating_add(BYTES_OF_AN_ITEM)).then_some(())?;
+        self.text.extend_from_slice(name.as_bytes());
+        self.text.push(0);
+        Some(at)
+    }
+}
+
+/// The name that a symbol would have on Unix.
+fn as_on_unix(name: &str) -> Cow<'_, str> {
+    // Names of C++ have several parts.
+    let one = |name: &&str| !name.contains('@');
+    if let Some(ty) = name.strip_prefix("??_7").and_then(|n| n.strip_suffix("@@6B@")).filter(one) {
+        return format!("{METHOD_TABLE}{}{ty}", ty.len()).into();
+    }
+    let of = name.strip_prefix('?').and_then(|n| n.strip_suffix("@@")).and_then(|n| n.split_once('@')).filter(|(_, ty)| one(ty));
+    let kind = of.and_then(|(kind, ty)| Some((STATICS.iter().find(|(_, theirs)| *theirs == kind)?.0, ty)));
+    kind.map_or(name.into(), |(ours, ty)| format!("{ours}{ty}").into())
+}
+
+/// A list of fields, or a part of one.
+#[derive(Default)]
+struct List {
+    base: Option<usize>,
+    /// Name, offset and type.
+    members: Vec<(String, u64, usize)>,
+    literals: Vec<(String, i64)>,
+    /// The part behind it.
+    next: Option<usize>,
+}
+
+/// Reads the types of a PDB.
+struct Reader<'t> {
+    types: &'t mut DebugTypes,
+    /// By number. Classes may share one.
+    lists: Map<usize, List>,
+}
+
+/// The records of a stream of types, each with its kind, without its length: behind a header, whose size its second number is.
+fn raw_records(stream: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let head = u32_at(stream, 4).and_then(|size| usize::try_from(size).ok());
+    let mut rest = head.and_then(|size| stream.get(size..)).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let (len, behind) = rest.split_first_chunk::<2>()?;
+        let (record, next) = behind.split_at_checked(u16::from_le_bytes(*len).into())?;
+        rest = next;
+        Some(record)
+    })
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn number(index: TypeIndex) -> Option<usize> {
+    usize::try_from(index.0).ok()
+}
+
+impl Reader<'_> {
+    /// Reads all records in order: each one refers to those before it. `None` if there is too much, or the table is corrupt.
+    ///
+    /// Pointers are read from the `raw` stream: the crate panics on modes that it does not know.
+    fn read(&mut self, information: &pdb2::TypeInformation<'_>, raw: &[u8]) -> Option<()> {
+        let mut raw = raw_records(raw);
+        for (own, element) in PRIMITIVES {
+            self.types.add(own, Entry::Primitive(element))?;
+        }
+        for own in POINTERS {
+            self.types.add(own, Entry::Pointer)?;
+        }
+        let mut records = information.iter();
+        while let Some(record) = records.next().ok()? {
+            self.types.budget.steps(1).then_some(())?;
+            let (kind, bytes) = (record.raw_kind(), raw.next()?);
+            if let (POINTER, Some(own)) = (kind, number(record.index())) {
+                let (to, attributes) = (u32_at(bytes, 2)?, u32_at(bytes, 6)?);
+                let to = usize::try_from(to).ok().filter(|_| attributes & POINTER_MODE == REFERENCE);
+                self.types.add(own, to.map_or(Entry::Pointer, Entry::Reference))?;
+            }
+            if ![FIELD_LIST, ENUM].contains(&kind) && !CLASSES.contains(&kind) {
+                continue;
+            }
+            // A record that the crate does not read is one of C++.
+            let (Some(own), Ok(data)) = (number(record.index()), record.parse()) else { continue };
+            match data {
+                TypeData::FieldList(fields) => {
+                    let list = self.list(fields)?;
+                    self.lists.insert(own, list);
+                }
+                TypeData::Enumeration(e) => {
+                    let name = self.text(&e.name)?;
+                    if let Some(values) = number(e.underlying_type) {
+                        self.types.add(own, Entry::Enum { name: name.clone(), values })?;
+                    }
+                    let mut literals = Vec::new();
+                    for list in self.parts(number(e.fields)) {
+                        literals.extend_from_slice(&list.literals);
+                    }
+                    self.afford(literals.iter().map(|(name, _)| name))?;
+                    self.types.literals.insert(name, literals);
+                }
+                TypeData::Class(class) => {
+                    let name = self.text(&class.name)?;
+                    self.types.add(own, Entry::Class { name: name.clone() })?;
+                    if class.properties.forward_reference() {
+                        continue;
+                    }
+                    let mut out = Class { size: class.size, ..Class::default() };
+                    for list in self.parts(class.fields.and_then(number)) {
+                        out.base = out.base.or(list.base);
+                        let member = |(name, offset, entry): &(String, u64, usize)| Member {
+                            name: name.clone(),
+                            offset: Some(*offset),
+                            entry: *entry,
+                            own: 0,
+                        };
+                        out.members.extend(list.members.iter().map(member));
+                    }
+                    self.afford(out.members.iter().map(|m| &m.name))?;
+                    self.types.insert(name, out)?;
+                }
+                _ => {}
+            }
+        }
+        Some(())
+    }
+
+    /// The parts of a list.
+    fn parts(&self, first: Option<usize>) -> impl Iterator<Item = &List> {
+        let first = first.and_then(|at| self.lists.get(&at));
+        std::iter::successors(first, |list| self.lists.get(&list.next?)).take(MAX_PARTS)
+    }
+
+    fn list(&self, fields: FieldList<'_>) -> Option<List> {
+        let mut list = List { next: fields.continuation.and_then(number), ..List::default() };
+        for field in fields.fields {
+            match field {
+                TypeData::BaseClass(base) => list.base = list.base.or(number(base.base_class)),
+                TypeData::Member(member) => {
+                    let name = self.text(&member.name)?;
+                    list.members.extend(number(member.field_type).map(|entry| (name, member.offset, entry)));
+                }
+                TypeData::Enumerate(literal) => {
+                    let value = match literal.value {
+                        Variant::U8(n) => n.into(),
+                        Variant::U16(n) => n.into(),
+                        Variant::U32(n) => n.into(),
+                        Variant::U64(n) => n.cast_signed(),
+                        Variant::I8(n) => n.into(),
+                        Variant::I16(n) => n.into(),
+                        Variant::I32(n) => n.into(),
+                        Variant::I64(n) => n,
+                    };
+                    list.literals.push((self.text(&literal.name)?, value));
+                }
+                _ => {}
+            }
+        }
+        Some(list)
+    }
+
+    fn text(&self, name: &pdb2::RawString<'_>) -> Option<String> {
+        self.types.budget.memory(len64(name.len()).saturating_add(BYTES_OF_AN_ITEM)).then_some(())?;
+        Some(name.to_string().into_owned())
+    }
+
+    /// Takes the memory of copies of `names`.
+    fn afford<'n>(&self, names: impl Iterator<Item = &'n String>) -> Option<()> {
+        let bytes = names.fold(0u64, |n, name| n.saturating_add(len64(name.len())).saturating_add(BYTES_OF_AN_ITEM));
+        self.types.budget.memory(bytes).then_some(())
+    }
+}
+
+/// Gives the static fields to the types that have them, by kind. `None` if that takes more memory than there is.
+fn place_statics(types: &mut DebugTypes, symbols: Option<&NativeSymbols>) -> Option<()> {
+    let of_kind = |prefix| symbols.into_iter().flat_map(move |s| s.statics_with(prefix));
+    let mut own = 0usize;
+    for (ours, theirs) in STATICS {
+        let in_type = if ours == THREAD_STATICS { THREAD_STATICS_TYPE } else { theirs };
+        let places: Map<&str, Addr> = of_kind(ours).collect();
+        let prefix = format!("{STATICS_TYPE}{in_type}");
+        let holders: Vec<String> = types.classes.keys().filter(|name| name.starts_with(&prefix)).cloned().collect();
+        for holder in holders {
+            let owner = holder.strip_prefix(&prefix)?;
+            let members = types.classes.get(&holder)?.members.clone();
+            // Those without a place would take that of another kind.
+            let placed = ours == THREAD_STATICS || places.contains_key(owner);
+            let Some(class) = types.classes.get_mut(owner).filter(|_| placed) else { continue };
+            for member in members {
+                types.budget.memory(BYTES_OF_AN_ITEM.saturating_mul(2).saturating_add(len64(member.name.len()))).then_some(())?;
+                own = own.checked_add(1)?;
+                let at = places.get(owner).zip(member.offset).and_then(|(place, offset)| match ours {
+                    OTHER_STATICS => Some(StaticAt::Address(place.plus(offset))),
+                    GC_STATICS => Some(StaticAt::InBlock { slot: *place, offset }),
+                    // Their symbol is the number of the type.
+                    _ => None,
+                });
+                class.members.push(Member { offset: None, own, ..member });
+                at.map(|at| types.places.insert(own, at));
+            }
+        }
+    }
+    Some(())
+}
+
+#[cfg(test)]
+#[path = "pdb_tests.rs"]
+mod tests;

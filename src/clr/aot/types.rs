@@ -1,0 +1,265 @@
+//! Types of a NativeAOT module as its debug information has them: fields, and places of static fields.
+//!
+//! Their names are the mangled ones that symbols have; structures have the fields of their unboxed form.
+
+use crate::base::hash::Map;
+use crate::base::{Addr, Budget, len64};
+
+/// Most base types of a type.
+const MAX_BASES: usize = 64;
+/// Most instances of a generic type that are compared.
+const MAX_INSTANCES: usize = 256;
+/// Mangled name of the type of all references.
+const OBJECT: &str = "Object";
+/// Most fields of a type with its base types.
+const MAX_FIELDS: usize = 1 << 16;
+/// Memory that an item of debug information takes here, beside its name.
+pub(super) const BYTES_OF_AN_ITEM: u64 = 64;
+
+/// What a field holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FieldKind {
+    /// A primitive: its `CorElementType`.
+    Primitive(u8),
+    /// An enum, by mangled name, and the `CorElementType` of its values.
+    Enum(String, u8),
+    /// A structure, by mangled name: its fields are within.
+    Structure(String),
+    /// A reference to an object, by mangled name of its static type.
+    Reference(String),
+    /// A pointer that is no reference.
+    Pointer,
+}
+
+/// A field of a type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DebugField {
+    /// As in metadata: `_size`, `<Name>k__BackingField`.
+    pub name: String,
+    /// Offset in bytes: in objects from their method table, in structures from their start.
+    pub offset: u64,
+    /// What it holds.
+    pub kind: FieldKind,
+    /// Mangled name of the type that declares it.
+    pub declared_by: String,
+}
+
+/// Where a static field is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StaticAt {
+    /// At this address.
+    Address(Addr),
+    /// At an offset in the block that the slot leads to.
+    InBlock {
+        /// Address of the slot.
+        slot: Addr,
+        /// Offset in bytes from the method table of the block.
+        offset: u64,
+    },
+}
+
+/// A static field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DebugStatic {
+    /// As in metadata.
+    pub name: String,
+    /// What it holds.
+    pub kind: FieldKind,
+    /// Where it is; `None` for thread statics.
+    pub at: Option<StaticAt>,
+}
+
+/// A type, as others refer to it.
+#[derive(Clone, Debug)]
+pub(super) enum Entry {
+    Primitive(u8),
+    Enum { name: String, values: usize },
+    Class { name: String },
+    Reference(usize),
+    Pointer,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Member {
+    pub(super) name: String,
+    /// Offset in bytes; `None` for static fields.
+    pub(super) offset: Option<u64>,
+    pub(super) entry: usize,
+    /// What its place is known by.
+    pub(super) own: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Class {
+    pub(super) base: Option<usize>,
+    /// Bytes of an object without its header, or of a structure.
+    pub(super) size: u64,
+    pub(super) members: Vec<Member>,
+}
+
+/// Fields of types by mangled name.
+#[derive(Debug)]
+pub struct DebugTypes {
+    pub(super) entries: Map<usize, Entry>,
+    pub(super) classes: Map<String, Class>,
+    /// Names of the instances of generic types by that of their definition.
+    instances: Map<String, Vec<String>>,
+    /// Names and values of enums.
+    pub(super) literals: Map<String, Vec<(String, i64)>>,
+    /// Places of static fields, by what their members are known by.
+    pub(super) places: Map<usize, StaticAt>,
+    pub(super) budget: Budget,
+    pub(super) whole: bool,
+}
+
+impl DebugTypes {
+    /// None yet, of a file with `bytes` of debug information.
+    pub(super) fn empty(bytes: u64, max_memory: Option<u64>) -> DebugTypes {
+        DebugTypes {
+            entries: Map::default(),
+            classes: Map::default(),
+            instances: Map::default(),
+            literals: Map::default(),
+            places: Map::default(),
+            budget: Budget::of_types(bytes, max_memory),
+            whole: true,
+        }
+    }
+
+    /// Adds a type; `None` if that takes more memory than there is.
+    pub(super) fn insert(&mut self, name: String, class: Class) -> Option<()> {
+        if let Some((definition, _)) = name.split_once('<') {
+            self.budget.memory(len64(name.len())).then_some(())?;
+            self.instances.entry(definition.to_string()).or_default().push(name.clone());
+        }
+        self.classes.insert(name, class);
+        Some(())
+    }
+
+    /// Adds what another type refers to as `own`; `None` if that takes more memory than there is.
+    pub(super) fn add(&mut self, own: usize, entry: Entry) -> Option<()> {
+        self.budget.memory(BYTES_OF_AN_ITEM).then_some(())?;
+        self.entries.insert(own, entry);
+        Some(())
+    }
+
+    /// Whether all of it could be read, within the memory that it may take.
+    pub fn is_whole(&self) -> bool {
+        self.whole && !self.budget.met()
+    }
+
+    /// Mangled names of the types with fields known.
+    #[cfg(feature = "internals")]
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.classes.keys().map(String::as_str)
+    }
+
+    /// Number of types with fields known.
+    #[cfg(feature = "internals")]
+    pub fn len(&self) -> usize {
+        self.classes.len()
+    }
+
+    /// The instance fields of a type, those of its base types first. `None` if it is not described. Arrays and strings have fields for
+    /// their length and first element.
+    ///
+    /// Of a generic type's instances over references, the compiler describes one; its fields hold for the others.
+    pub fn fields_of(&self, mangled: &str) -> Option<Vec<DebugField>> {
+        let mut fields = Vec::new();
+        let mut name = mangled;
+        for _ in 0..MAX_BASES {
+            let (own, base) = self.own_fields(name)?;
+            let room = MAX_FIELDS.checked_sub(own.len())?.checked_sub(fields.len())?;
+            // Those of base types first.
+            fields.splice(0..0, own);
+            match base.and_then(|at| self.entries.get(&at)) {
+                Some(Entry::Class { name: base }) if room > 0 => name = base,
+                _ => return Some(fields),
+            }
+        }
+        None
+    }
+
+    /// The instance fields that a type itself declares, and the entry of its base type.
+    fn own_fields(&self, name: &str) -> Option<(Vec<DebugField>, Option<usize>)> {
+        let fields = |class: &Class| {
+            let kinds = class.members.iter().filter_map(|m| Some((m, m.offset?, self.kind(m.entry)?)));
+            let field =
+                |(m, offset, kind): (&Member, _, _)| DebugField { name: m.name.clone(), offset, kind, declared_by: name.to_string() };
+            kinds.map(field).collect::<Vec<_>>()
+        };
+        let own = self.classes.get(name);
+        let Some((definition, _)) = name.split_once('<').filter(|_| own.is_none_or(|c| c.members.is_empty())) else {
+            return own.map(|class| (fields(class), class.base));
+        };
+        let same_size = |class: &&Class| !class.members.is_empty() && own.is_none_or(|o| o.size == class.size);
+        let others = self.instances.get(definition).into_iter().flatten().filter_map(|i| self.classes.get(i)).filter(same_size);
+        let mut others = others.take(MAX_INSTANCES).map(|class| (fields(class), class.base));
+        let Some((mut agreed, base)) = others.next() else { return own.map(|class| (Vec::new(), class.base)) };
+        for (fields, _) in others {
+            if fields.len() != agreed.len() {
+                return None;
+            }
+            for (known, other) in agreed.iter_mut().zip(fields) {
+                match (&known.kind, &other.kind) {
+                    (a, b) if a == b => {}
+                    (FieldKind::Reference(_), FieldKind::Reference(_)) => known.kind = FieldKind::Reference(OBJECT.into()),
+                    _ => return None,
+                }
+                if (&known.name, known.offset) != (&other.name, other.offset) {
+                    return None;
+                }
+            }
+        }
+        Some((agreed, own.and_then(|class| class.base).or(base)))
+    }
+
+    /// The static fields of a type itself.
+    ///
+    /// The compiler lists them by kind, those without references first and thread statics last, but writes their places in the order
+    /// of declaration. So each kind takes its own places in turn. Where a reference would lie outside of a block, no place is told.
+    pub fn statics_of(&self, mangled: &str) -> Option<Vec<DebugStatic>> {
+        let class = self.classes.get(mangled)?;
+        let members = || class.members.iter().filter(|m| m.offset.is_none());
+        let (others, blocks): (Vec<StaticAt>, Vec<StaticAt>) =
+            members().filter_map(|m| self.places.get(&m.own).copied()).partition(|at| matches!(at, StaticAt::Address(_)));
+        let plain = others.len();
+        let mut places = others.into_iter().chain(blocks);
+        let fields = members().filter_map(|m| {
+            let at = places.next();
+            Some(DebugStatic { name: m.name.clone(), kind: self.kind(m.entry)?, at })
+        });
+        let mut fields: Vec<DebugStatic> = fields.collect();
+        let is_wrong = |(i, field): (usize, &DebugStatic)| match field.kind {
+            FieldKind::Reference(_) => i < plain,
+            FieldKind::Primitive(_) | FieldKind::Enum(..) => matches!(field.at, Some(StaticAt::InBlock { .. })),
+            FieldKind::Structure(_) | FieldKind::Pointer => false,
+        };
+        if fields.len() != members().count() || fields.iter().enumerate().any(is_wrong) {
+            fields.iter_mut().for_each(|field| field.at = None);
+        }
+        Some(fields)
+    }
+
+    /// Names and values of an enum.
+    pub fn literals_of(&self, mangled: &str) -> Option<&[(String, i64)]> {
+        self.literals.get(mangled).map(Vec::as_slice)
+    }
+
+    fn kind(&self, entry: usize) -> Option<FieldKind> {
+        Some(match self.entries.get(&entry)? {
+            Entry::Primitive(element) => FieldKind::Primitive(*element),
+            Entry::Enum { name, values } => match self.entries.get(values)? {
+                Entry::Primitive(element) => FieldKind::Enum(name.clone(), *element),
+                _ => return None,
+            },
+            Entry::Class { name } => FieldKind::Structure(name.clone()),
+            Entry::Reference(to) => match self.entries.get(to) {
+                Some(Entry::Class { name }) => FieldKind::Reference(name.clone()),
+                // A `ref` field leads into an object.
+                _ => FieldKind::Pointer,
+            },
+            Entry::Pointer => FieldKind::Pointer,
+        })
+    }
+}
