@@ -43,7 +43,7 @@ impl Inspector<'_> {
 
     pub(super) fn sparse_arrays(&self) -> Findings {
         let word = self.library.types().pointer_bytes();
-        let of_collections: Set<Addr> = self.backing_arrays();
+        let of_collections: Set<Addr> = if self.swept.sparse.is_empty() { Set::default() } else { self.backing_arrays() };
         let row = |a: &Array| {
             let unset = a.length.saturating_sub(a.part);
             self.array(a, unset.saturating_mul(word), format!("{} of {} references set", thousands(a.part), thousands(a.length)))

@@ -7,15 +7,12 @@ mod resources;
 mod sweep;
 mod tasks;
 
-use std::cell::OnceCell;
-
-use super::strings::{StringsQuery, strings};
+use super::strings::{StringsQuery, Values, grouped};
 use crate::base::missed::Carried;
 use crate::base::{Addr, Answer, Collector, cut, len64, total};
-use crate::model::{InspectReport, InspectionId, InspectionModel, InspectionRow};
-use crate::session::collections::Collections;
+use crate::gc::SegmentIndex;
+use crate::model::{InspectReport, InspectionId, InspectionModel, InspectionRow, StringModel, StringTotals, WalkModel};
 use crate::session::{Error, Heap, Library, Namer};
-use collections::Counted;
 use sweep::{Needs, Swept, sweep};
 
 /// What to inspect.
@@ -67,12 +64,8 @@ struct Inspector<'h> {
     heap: &'h Heap,
     namer: &'h Namer,
     library: &'h Library,
-    collections: Collections<'h>,
     swept: Swept,
     notes: &'h Collector,
-    top: usize,
-    /// Read once for all inspections of collections.
-    counted: OnceCell<Vec<Counted>>,
 }
 
 /// What an inspection found.
@@ -107,7 +100,7 @@ impl Inspector<'_> {
 
     fn run(&self, id: InspectionId) -> Result<Findings, Error> {
         Ok(match id {
-            InspectionId::EqualStrings => self.notes.take(equal_strings(self.heap, self.top)?),
+            InspectionId::EqualStrings => Findings::plain(Vec::new()),
             InspectionId::EqualArrays => self.equal_arrays(),
             InspectionId::ZeroArrays => self.zero_arrays(),
             InspectionId::ZeroTails => self.zero_tails(),
@@ -125,9 +118,15 @@ impl Inspector<'_> {
     }
 }
 
-fn equal_strings(heap: &Heap, top: usize) -> Result<Answer<Findings>, Error> {
+/// The strings of a walk, and their sums.
+type Texts = (Values, StringTotals);
+type Walks<'w> = &'w [(SegmentIndex, WalkModel)];
+
+/// Equal strings, among those that the walk counted.
+fn equal_strings(heap: &Heap, namer: &Namer, walks: Walks<'_>, texts: Texts, top: usize) -> Result<Answer<Findings>, Error> {
+    let notes = Collector::new();
     let query = StringsQuery { top, max_chars: 80, ..StringsQuery::default() };
-    let row = |s: crate::model::StringModel| InspectionRow {
+    let row = |s: StringModel| InspectionRow {
         object: Some(s.address),
         type_name: Some("System.String".into()),
         count: s.count,
@@ -135,14 +134,12 @@ fn equal_strings(heap: &Heap, top: usize) -> Result<Answer<Findings>, Error> {
         detail: Some(s.value),
         held_here: None,
     };
-    let findings = |report: crate::model::StringsReport| {
-        let totals = report.totals;
-        let once = totals.distinct.saturating_sub(totals.duplicate_groups);
-        let found = totals.strings.saturating_sub(totals.unreadable).saturating_sub(once);
-        let rows = report.strings.into_iter().map(row).collect();
-        Findings { found, wasted: Some(totals.wasted_bytes), rows, total: Some(totals.duplicate_groups) }
-    };
-    Ok(strings(heap, &query)?.map(findings))
+    let report = grouped(heap, namer, &query, texts, walks, &notes)?;
+    let totals = report.totals;
+    let once = totals.distinct.saturating_sub(totals.duplicate_groups);
+    let found = totals.strings.saturating_sub(totals.unreadable).saturating_sub(once);
+    let rows = report.strings.into_iter().map(row).collect();
+    Ok(notes.finish(Findings { found, wasted: Some(totals.wasted_bytes), rows, total: Some(totals.duplicate_groups) }))
 }
 
 /// Inspects the heap.
@@ -153,23 +150,19 @@ pub fn inspect(heap: &Heap, query: &InspectQuery) -> Result<Answer<InspectReport
     let (notes, namer) = (heap.begin(), heap.namer());
     let library = Library::bind(heap.runtime(), &namer, &notes)?;
     let collections = library.collections();
-    let wanted = |id: &InspectionId| query.only.is_empty() || query.only.contains(id);
+    let ids = || InspectionId::ALL.into_iter().filter(|id| query.only.is_empty() || query.only.contains(id));
+    let mut swept = sweep(heap, &library, &collections, Needs::of(ids()), &notes);
+    let texts = swept.texts.take();
+    let inspector = Inspector { heap, namer: &namer, library: &library, swept, notes: &notes };
     let carried = Carried::here();
-    let texts = || wanted(&InspectionId::EqualStrings).then(|| carried.run(|| equal_strings(heap, query.top)));
+    let texts = || texts.map(|texts| carried.run(|| equal_strings(heap, &namer, &inspector.swept.walks, texts, query.top))).transpose();
     let others = || {
-        carried.run(|| {
-            let needs = Needs::of(InspectionId::ALL.into_iter().filter(wanted));
-            let swept = sweep(heap, &library, &collections, needs, &notes);
-            let counted = OnceCell::new();
-            let inspector =
-                Inspector { heap, namer: &namer, library: &library, collections, swept, notes: &notes, top: query.top, counted };
-            let others = InspectionId::ALL.into_iter().filter(|id| *id != InspectionId::EqualStrings && wanted(id));
-            others.map(|id| Ok((id, inspector.run(id)?))).collect::<Result<Vec<_>, Error>>()
-        })
+        let others = ids().filter(|id| *id != InspectionId::EqualStrings);
+        carried.run(|| others.map(|id| Ok((id, inspector.run(id)?))).collect::<Result<Vec<_>, Error>>())
     };
     // Each leaves a core idle for half of its time.
     let (texts, others) = rayon::join(texts, others);
-    let texts = texts.transpose()?.map(|found| (InspectionId::EqualStrings, notes.take(found)));
+    let texts = texts?.map(|found| (InspectionId::EqualStrings, notes.take(found)));
     let mut all: Vec<(InspectionId, Findings)> = texts.into_iter().chain(others?).collect();
     all.sort_by_key(|(id, _)| InspectionId::ALL.iter().position(|known| known == id));
     let mut inspections = Vec::new();

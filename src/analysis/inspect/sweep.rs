@@ -1,13 +1,16 @@
-//! The one walk that all inspections share: what arrays contain, which values are boxed, and the objects of the types that others read.
+//! The one walk that all inspections share: what strings and arrays contain, which values are boxed, what collections hold, and the
+//! objects of the types that others read.
 
-use crate::analysis::strings::hashes;
+use std::collections::BTreeSet;
+
+use crate::analysis::strings::{Texts, Values, hashes, totals};
 use crate::base::hash::Map;
 use crate::base::{Addr, Collector, Count, IndexVec};
 use crate::clr::library::{Classifier, Kinds, library_types};
 use crate::clr::method_table::Category;
 use crate::clr::type_names::TypeNames;
 use crate::gc::{Object, ObjectType, Piece, SegmentIndex, TypeIndex, Visitor};
-use crate::model::{ContainerKind, Generation, InspectionId};
+use crate::model::{ContainerKind, Generation, InspectionId, StringTotals, WalkModel};
 use crate::session::collections::Collections;
 use crate::session::{Heap, Library, note_walks};
 
@@ -57,9 +60,24 @@ pub(super) struct Array {
     pub(super) part: u64,
 }
 
+/// A collection with the number of its elements.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counted {
+    pub(super) object: Addr,
+    pub(super) method_table: Addr,
+    /// Its own bytes.
+    pub(super) size: u64,
+    /// `None` if it was not asked for, or cannot be read.
+    pub(super) count: Option<u64>,
+    pub(super) capacity: Option<u64>,
+}
+
 /// What the walk found.
 #[derive(Debug, Default)]
 pub(super) struct Swept {
+    /// Strings by value, if they were asked for.
+    pub(super) texts: Option<(Values, StringTotals)>,
+    pub(super) walks: Vec<(SegmentIndex, WalkModel)>,
     pub(super) same: Map<ContentKey, Same>,
     pub(super) zeros: Vec<Array>,
     pub(super) tails: Vec<Array>,
@@ -68,8 +86,10 @@ pub(super) struct Swept {
     pub(super) boxes: Map<Addr, (u64, u64, Addr)>,
     /// Objects of inspected types, in heap order.
     pub(super) objects: Vec<(Addr, Kinds<Inspected>)>,
-    /// Collections, in heap order.
-    pub(super) collections: Vec<(Addr, u64)>,
+    /// Collections, by address.
+    pub(super) collections: Vec<Counted>,
+    /// Fields that collections lack.
+    pub(super) lacking: BTreeSet<String>,
     /// Objects of collectible types, by method table: how many, and the first.
     pub(super) collectible: Map<Addr, (u64, Addr)>,
 }
@@ -84,6 +104,7 @@ impl Swept {
 /// What the inspections that are asked for look at.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Needs {
+    texts: bool,
     /// Contents of arrays of plain values.
     plain: bool,
     /// References in arrays.
@@ -91,6 +112,8 @@ pub(super) struct Needs {
     boxes: bool,
     inspected: bool,
     collections: bool,
+    /// How many elements collections have.
+    counts: bool,
     /// How many objects collectible types have.
     collectible: bool,
 }
@@ -101,19 +124,20 @@ impl Needs {
             InspectionId::EqualArrays | InspectionId::ZeroArrays | InspectionId::ZeroTails => Needs { plain: true, ..needs },
             // Those of collections are told by them.
             InspectionId::SparseArrays => Needs { references: true, collections: true, ..needs },
-            InspectionId::EmptyCollections | InspectionId::OversizedCollections => Needs { collections: true, ..needs },
+            InspectionId::EmptyCollections | InspectionId::OversizedCollections => Needs { collections: true, counts: true, ..needs },
             InspectionId::BoxedValues => Needs { boxes: true, ..needs },
             InspectionId::LoadContexts => Needs { inspected: true, collectible: true, ..needs },
             InspectionId::EventLeaks | InspectionId::OpenHandles | InspectionId::UnobservedExceptions | InspectionId::Registrations => {
                 Needs { inspected: true, ..needs }
             }
-            InspectionId::EqualStrings | InspectionId::Undisposed => needs,
+            InspectionId::EqualStrings => Needs { texts: true, ..needs },
+            InspectionId::Undisposed => needs,
         })
     }
 
-    /// Whether arrays and boxes are left out, which are everywhere.
+    /// Whether strings, arrays and boxes are left out, which are everywhere.
     fn few(self) -> bool {
-        !(self.plain || self.references || self.boxes)
+        !(self.texts || self.plain || self.references || self.boxes)
     }
 }
 
@@ -187,11 +211,11 @@ impl Uses<'_> {
 
 struct Sweeper<'s> {
     decide: &'s Uses<'s>,
+    texts: Option<Texts<'s>>,
     uses: IndexVec<TypeIndex, Option<Use>>,
     segment: SegmentIndex,
     found: Swept,
     objects: Vec<(SegmentIndex, Addr, Kinds<Inspected>)>,
-    of_collections: Vec<(SegmentIndex, Addr, u64)>,
 }
 
 impl Sweeper<'_> {
@@ -201,8 +225,7 @@ impl Sweeper<'_> {
         let at = object.size.saturating_sub(bytes).saturating_sub(self.decide.library.types().pointer_bytes());
         let Some(content) = object.part(at, bytes) else { return };
         let array = |part| Array { object: object.address, method_table: object.ty.method_table, size: object.size, length, part };
-        let used = content.iter().rposition(|b| *b != 0).map_or(0, |last| last.saturating_add(1));
-        let used = u64::try_from(used).unwrap_or(u64::MAX);
+        let used = used(&content);
         if used == 0 {
             if bytes >= ZEROS {
                 self.found.zeros.push(array(bytes));
@@ -219,6 +242,25 @@ impl Sweeper<'_> {
         same.first = same.first.min(object.address);
     }
 
+    /// Reads a collection while its memory is at hand: later, all of the dump would be mapped once more.
+    fn collection(&mut self, object: &Object<'_>) {
+        let contents = if self.decide.needs.counts {
+            self.decide.collections.read(object.address, 0).unwrap_or_else(|lacking| {
+                self.found.lacking.insert(lacking.to_string());
+                None
+            })
+        } else {
+            None
+        };
+        self.found.collections.push(Counted {
+            object: object.address,
+            method_table: object.ty.method_table,
+            size: object.size,
+            count: contents.as_ref().map(|c| c.count),
+            capacity: contents.and_then(|c| c.capacity),
+        });
+    }
+
     fn references(&mut self, object: &Object<'_>) {
         // Pinned blocks of references are the runtime's: statics and interned strings.
         let Some(length) = object.length().filter(|n| *n >= SPARSE && object.generation != Generation::Poh) else { return };
@@ -231,13 +273,34 @@ impl Sweeper<'_> {
     }
 }
 
+/// Bytes up to the last that is not zero.
+fn used(content: &[u8]) -> u64 {
+    let (rest, words) = content.as_rchunks::<8>();
+    let of = |bytes: &[u8]| bytes.iter().rposition(|b| *b != 0).map_or(0, |last| last.saturating_add(1));
+    let used = match words.iter().enumerate().rfind(|(_, word)| **word != [0; 8]) {
+        Some((before, word)) => rest.len().saturating_add(before.saturating_mul(8)).saturating_add(of(word)),
+        None => of(rest),
+    };
+    u64::try_from(used).unwrap_or(u64::MAX)
+}
+
 impl Visitor for Sweeper<'_> {
     fn piece(&mut self, piece: &Piece<'_>) -> bool {
         self.segment = piece.index;
+        if let Some(texts) = &mut self.texts {
+            texts.piece(piece);
+        }
         true
     }
 
+    #[inline]
     fn object(&mut self, object: &Object<'_>) {
+        if object.ty.is_string {
+            if let Some(texts) = &mut self.texts {
+                texts.count(object);
+            }
+            return;
+        }
         let used = match self.uses.get(object.ty.index) {
             Some(Some(used)) => *used,
             _ => {
@@ -264,7 +327,7 @@ impl Visitor for Sweeper<'_> {
                 boxes.2 = boxes.2.min(object.address);
             }
             Use::Inspected(kinds) => self.objects.push((self.segment, object.address, kinds)),
-            Use::Collection => self.of_collections.push((self.segment, object.address, object.size)),
+            Use::Collection => self.collection(object),
         }
     }
 }
@@ -272,14 +335,16 @@ impl Visitor for Sweeper<'_> {
 /// Walks the heap for what `needs` names.
 pub(super) fn sweep(heap: &Heap, library: &Library, collections: &Collections<'_>, needs: Needs, notes: &Collector) -> Swept {
     let decide = Uses { library, classifier: Classifier::bind(library.types()), collections, needs };
+    let values = Values::default();
     let visitor = || Sweeper {
         decide: &decide,
+        texts: needs.texts.then(|| Texts::new(&values, library.types().strings().content())),
         uses: IndexVec::new(),
         segment: SegmentIndex::default(),
         found: Swept::default(),
         objects: Vec::new(),
-        of_collections: Vec::new(),
     };
+    let (mut out, mut objects, mut texts) = (Swept::default(), Vec::new(), Vec::new());
     let sweepers = if needs == Needs::default() {
         Vec::new()
     } else if needs.few() {
@@ -288,9 +353,9 @@ pub(super) fn sweep(heap: &Heap, library: &Library, collections: &Collections<'_
     } else {
         let walked = heap.walker().walk_once(heap.progress(), visitor);
         note_walks(heap.walker(), &walked.segments, notes);
+        out.walks = walked.segments;
         walked.visitors
     };
-    let (mut out, mut objects, mut of_collections) = (Swept::default(), Vec::new(), Vec::new());
     for sweeper in sweepers {
         for (key, same) in sweeper.found.same {
             let into = out.same.entry(key).or_insert(Same { count: 0, ..same });
@@ -308,12 +373,32 @@ pub(super) fn sweep(heap: &Heap, library: &Library, collections: &Collections<'_
         out.zeros.extend(sweeper.found.zeros);
         out.tails.extend(sweeper.found.tails);
         out.sparse.extend(sweeper.found.sparse);
+        out.collections.extend(sweeper.found.collections);
+        out.lacking.extend(sweeper.found.lacking);
         objects.extend(sweeper.objects);
-        of_collections.extend(sweeper.of_collections);
+        texts.extend(sweeper.texts);
     }
+    let sums = totals(texts);
+    out.texts = needs.texts.then_some((values, sums));
     objects.sort_unstable_by_key(|(segment, object, _)| (*segment, *object));
-    of_collections.sort_unstable();
+    out.collections.sort_unstable_by_key(|c| c.object);
     out.objects = objects.into_iter().map(|(_, object, kinds)| (object, kinds)).collect();
-    out.collections = of_collections.into_iter().map(|(_, object, size)| (object, size)).collect();
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_at_the_end_are_not_used() {
+        for length in 0..40usize {
+            let mut content = vec![0u8; length];
+            assert_eq!(used(&content), 0);
+            for last in 0..length {
+                content[last] = 1;
+                assert_eq!(used(&content), last as u64 + 1, "{length}");
+            }
+        }
+    }
 }

@@ -1,0 +1,328 @@
+//! Strings by value: duplicates and the memory they waste.
+
+mod values;
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+
+use super::select::{Picker, Selection};
+use crate::base::hash::{folded, secret};
+use crate::base::{Answer, Collector, Count, NoteKind, glob, len64};
+use crate::clr::strings::Strings;
+use crate::gc::{Object, ObjectType, Piece, SegmentIndex, Visitor, Walked, min_object_size};
+use crate::model::{StringModel, StringSort, StringTotals, StringsReport, WalkModel};
+use crate::session::{Error, Heap, Namer, coverage, note_walks};
+use values::Group;
+pub(super) use values::{Texts, Values};
+
+/// Arguments of `strings`.
+#[derive(Clone, Debug)]
+pub struct StringsQuery {
+    /// The strings to count.
+    pub selection: Selection,
+    /// Only values that match this pattern.
+    pub like: Option<String>,
+    /// Minimum number of strings per listed value.
+    pub min_count: u64,
+    /// Order of the rows.
+    pub sort: StringSort,
+    /// Maximum rows, 0 for all.
+    pub top: usize,
+    /// Maximum characters (UTF-16 code units) per value.
+    pub max_chars: u32,
+}
+
+impl Default for StringsQuery {
+    /// Duplicate values, most wasted bytes first, at most a hundred.
+    fn default() -> StringsQuery {
+        StringsQuery { selection: Selection::default(), like: None, min_count: 2, sort: StringSort::Waste, top: 100, max_chars: 1024 }
+    }
+}
+
+/// The finalizer of splitmix64: every bit of the result depends on every bit of `x`.
+fn mixed(x: u64) -> u64 {
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// Two independent hashes of `content`: one multiplies modulo 2^64, the other folds the full product.
+pub(super) fn hashes(content: &[u8]) -> (u64, u64) {
+    let (words, rest) = content.as_chunks::<8>();
+    // Contents with equal hashes can be made, but not without knowing where they begin.
+    let (mut a, mut b) = (0x1319_8a2e_0370_7344u64 ^ secret(), 0x243f_6a88_85a3_08d3u64 ^ secret());
+    for word in words {
+        (a, b) = mixed_in((a, b), u64::from_le_bytes(*word));
+    }
+    if !rest.is_empty() {
+        (a, b) = mixed_in((a, b), last_word(content, rest));
+    }
+    // Shorter contents have equal last words: those of other lengths are told apart by the callers' keys.
+    (folded(a, 0xd6e8_feb8_6659_fd93), mixed(b))
+}
+
+#[inline]
+fn mixed_in((a, b): (u64, u64), word: u64) -> (u64, u64) {
+    let folded = folded(a ^ word, 0xa076_1d64_78bd_642f).wrapping_add(0xe703_7ed1_a0b4_28db);
+    // Multiplication carries upwards only: without the shift, a change in a word's top byte would stay there, and the next
+    // word could cancel it.
+    let product = (b.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (folded, product ^ (product >> 32))
+}
+
+/// The last word of `content`, of which `rest` is no whole one. Words overlap: a loop over single bytes takes longer than the hash.
+#[inline]
+fn last_word(content: &[u8], rest: &[u8]) -> u64 {
+    if let Some(last) = content.last_chunk::<8>() {
+        return u64::from_le_bytes(*last);
+    }
+    if let (Some(first), Some(last)) = (rest.first_chunk::<4>(), rest.last_chunk::<4>()) {
+        return u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32;
+    }
+    let middle = rest.get(rest.len() / 2).copied().unwrap_or(0);
+    let (first, last) = (rest.first().copied().unwrap_or(0), rest.last().copied().unwrap_or(0));
+    u64::from(first) | u64::from(middle) << 8 | u64::from(last) << 16
+}
+
+struct Contents<'s> {
+    picker: Picker<'s>,
+    texts: Texts<'s>,
+}
+
+impl Visitor for Contents<'_> {
+    fn piece(&mut self, piece: &Piece<'_>) -> bool {
+        self.texts.piece(piece);
+        self.picker.segment(piece.segment)
+    }
+
+    #[inline]
+    fn object(&mut self, object: &Object<'_>) {
+        if object.ty.is_string && self.picker.wants(object) {
+            self.texts.count(object);
+        }
+    }
+}
+
+/// A candidate row.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    length: u32,
+    group: Group,
+}
+
+/// Keeps the best rows, sorting occasionally.
+struct Best<K, F> {
+    rows: Vec<(K, Row)>,
+    top: usize,
+    order: F,
+    /// The last of the best rows, once there are enough: most rows are behind it.
+    last: Option<K>,
+}
+
+impl<K: Ord + Copy, F: Fn(&Row) -> K> Best<K, F> {
+    fn new(top: usize, order: F) -> Best<K, F> {
+        Best { rows: Vec::new(), top, order, last: None }
+    }
+
+    fn push(&mut self, row: Row) {
+        let key = (self.order)(&row);
+        if self.last.is_some_and(|last| key > last) {
+            return;
+        }
+        self.rows.push((key, row));
+        if self.top > 0 && self.rows.len() >= self.top.saturating_mul(4).max(64) {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        self.rows.sort_unstable_by_key(|(key, _)| *key);
+        if self.top > 0 {
+            self.rows.truncate(self.top);
+            self.last = self.top.checked_sub(1).and_then(|last| self.rows.get(last)).map(|(key, _)| *key);
+        }
+    }
+
+    fn into_rows(mut self) -> Vec<Row> {
+        self.cut();
+        self.rows.into_iter().map(|(_, row)| row).collect()
+    }
+}
+
+/// Groups strings by value.
+///
+/// # Errors
+/// [`Error::Contract`] if the descriptor lacks the layout of strings.
+pub fn strings(heap: &Heap, query: &StringsQuery) -> Result<Answer<StringsReport>, Error> {
+    let (notes, namer) = (heap.begin(), heap.namer());
+    let filter = query.selection.filter(heap, &namer, &notes);
+    let (values, first_char) = (Values::default(), namer.types()?.strings().content());
+    let Walked { segments, visitors } = heap.walker().walk_once(heap.progress(), || Contents {
+        picker: Picker::new(heap, &query.selection, &filter, &namer),
+        texts: Texts::new(&values, first_char),
+    });
+    note_walks(heap.walker(), &segments, &notes);
+    let totals = totals(visitors.into_iter().map(|visitor| visitor.texts).collect());
+    let report = grouped(heap, &namer, query, (values, totals), &segments, &notes)?;
+    namer.note(&notes);
+    Ok(notes.finish(report))
+}
+
+/// The sums of the visitors of a walk, whose strings are all counted then.
+pub(super) fn totals(texts: Vec<Texts<'_>>) -> StringTotals {
+    let add = |mut a: StringTotals, b: StringTotals| {
+        a.strings.grow(b.strings);
+        a.bytes.grow(b.bytes);
+        a.unreadable.grow(b.unreadable);
+        a
+    };
+    texts.into_par_iter().map(Texts::finish).reduce(StringTotals::default, add)
+}
+
+/// The report about the strings of a walk.
+///
+/// # Errors
+/// [`Error::Contract`] if the descriptor lacks the layout of strings; [`Error::Query`] if their contents are hidden, but asked for.
+pub(super) fn grouped(
+    heap: &Heap,
+    namer: &Namer,
+    query: &StringsQuery,
+    (values, mut totals): (Values, StringTotals),
+    walks: &[(SegmentIndex, WalkModel)],
+    notes: &Collector,
+) -> Result<StringsReport, Error> {
+    let reader = namer.types()?.strings();
+    let kinds = heap.walker().types().list();
+    let string: Option<&ObjectType> = kinds.iter().find(|k| k.is_string).map(Arc::as_ref);
+    let smallest = min_object_size(heap.memory());
+    let size = |length: u32| string.and_then(|s| s.size(|| Some(length))).unwrap_or(0).max(smallest);
+    if let Some(pattern) = &query.like {
+        if heap.memory().hides_contents() {
+            return Err(Error::Query("the contents of strings are hidden here: none can be looked for".into()));
+        }
+        values.retain(|g| reader.text(g.first, u32::MAX).is_some_and(|(t, _)| glob(pattern, &t)));
+        totals = StringTotals { unreadable: totals.unreadable, ..StringTotals::default() };
+    }
+    let waste = |r: &Row| size(r.length).saturating_mul(r.group.count.saturating_sub(1));
+    let bytes = |r: &Row| size(r.length).saturating_mul(r.group.count);
+    let order = |r: &Row| {
+        let first = match query.sort {
+            StringSort::Waste => waste(r),
+            StringSort::Count => r.group.count,
+            StringSort::Length => u64::from(r.length),
+            StringSort::Bytes => bytes(r),
+        };
+        (Reverse(first), Reverse(bytes(r)), Reverse(r.length), r.group.first)
+    };
+    let ranked = values.each(|groups| {
+        let mut best = Best::new(query.top, order);
+        let (mut sums, mut rows) = (StringTotals::default(), 0u64);
+        for (length, group) in groups {
+            let row = Row { length, group };
+            sums.distinct.bump();
+            sums.strings.grow(group.count);
+            sums.bytes.grow(bytes(&row));
+            if group.count > 1 {
+                sums.duplicate_groups.bump();
+                sums.wasted_bytes.grow(waste(&row));
+            }
+            if group.count >= query.min_count {
+                rows.bump();
+                best.push(row);
+            }
+        }
+        (sums, rows, best.into_rows())
+    });
+    let mut best = Best::new(query.top, order);
+    let mut rows = 0u64;
+    for (sums, n, part) in ranked {
+        totals.distinct.grow(sums.distinct);
+        totals.duplicate_groups.grow(sums.duplicate_groups);
+        totals.wasted_bytes.grow(sums.wasted_bytes);
+        if query.like.is_some() {
+            totals.strings.grow(sums.strings);
+            totals.bytes.grow(sums.bytes);
+        }
+        rows.grow(n);
+        part.into_iter().for_each(|row| best.push(row));
+    }
+    let best = best.into_rows();
+    if heap.runtime().file().facts.trimmed.is_some_and(|t| t.redacted) {
+        let what = "the contents of strings were overwritten by trim --redact: values are not those of the process, and all of one length are \
+                    the same";
+        notes.add(NoteKind::Missing, None, what);
+    }
+    if totals.unreadable > 0 {
+        notes.add(NoteKind::Missing, None, format!("the content of {} strings is not wholly in the dump", totals.unreadable));
+    }
+    let listed = len64(best.len());
+    Ok(StringsReport {
+        strings: best.iter().map(|r| model(reader, r, query.max_chars, (bytes(r), waste(r)))).collect(),
+        coverage: coverage(heap.walker(), walks),
+        shown: (listed < rows).then_some(listed),
+        totals,
+        rows,
+    })
+}
+
+fn model(reader: &Strings, row: &Row, max_chars: u32, (bytes, waste): (u64, u64)) -> StringModel {
+    let (value, _) = reader.text(row.group.first, max_chars).unwrap_or_default();
+    StringModel {
+        value,
+        length: u64::from(row.length),
+        count: row.group.count,
+        bytes,
+        waste,
+        address: row.group.first,
+        truncated: row.length > max_chars,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Addr;
+
+    #[test]
+    fn the_last_word_has_every_byte() {
+        for length in 1..24usize {
+            let of = |at: usize| {
+                let mut content = vec![0u8; length];
+                content[at] = 1;
+                hashes(&content)
+            };
+            let all: std::collections::HashSet<(u64, u64)> = (0..length).map(of).collect();
+            assert_eq!(all.len(), length);
+        }
+    }
+
+    #[test]
+    fn similar_values_differ_in_both_hashes() {
+        let mut seen = [std::collections::HashSet::new(), std::collections::HashSet::new()];
+        let mut n = 0;
+        for length in [1usize, 2, 7, 8, 9, 16, 40] {
+            for at in 0..length {
+                for value in 1..=255u8 {
+                    let mut content = vec![0; length];
+                    content[at] = value;
+                    let (a, b) = hashes(&content);
+                    // A shorter value with the same words differs in length.
+                    seen[0].insert((a, length));
+                    seen[1].insert((b, length));
+                    n += 1;
+                }
+            }
+        }
+        assert_eq!((seen[0].len(), seen[1].len()), (n, n));
+    }
+
+    #[test]
+    fn only_the_best_rows_are_kept() {
+        let row = |length| Row { length, group: Group { count: 1, first: Addr(u64::from(length)) } };
+        let mut best = Best::new(3, |r: &Row| Reverse(r.length));
+        (0..5000).for_each(|i| best.push(row((i * 7919) % 5000)));
+        assert_eq!(best.into_rows().iter().map(|r| r.length).collect::<Vec<_>>(), [4999, 4998, 4997]);
+    }
+}

@@ -1,0 +1,201 @@
+//! Strings grouped by value, while the heap is walked.
+
+use std::hash::{Hash, Hasher};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
+use rustc_hash::FxHashMap;
+
+use super::hashes;
+use crate::base::{Addr, AddrRange, Count};
+use crate::gc::{Object, Piece};
+use crate::model::StringTotals;
+
+/// Identifies a value. Values themselves are not kept: a 10 GB heap may contain 5 GB of them.
+///
+/// Different values of equal length are confused only if two independent hashes of 64 and of 32 bits both collide: for n values the
+/// probability is at most n² / 2^97, or 10^-10 for four billion (2^32, all that 100 GB can hold) and 10^-15 for ten million.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Key {
+    a: u64,
+    b: u32,
+    length: u32,
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // The hasher multiplies: the top bits, which are the same in a part, do not matter.
+        state.write_u64(self.a);
+    }
+}
+
+/// The strings of one value.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Group {
+    pub(super) count: u64,
+    pub(super) first: Addr,
+}
+
+/// The values whose hashes begin with the same bits.
+type Table = FxHashMap<Key, Group>;
+
+/// Strings of one value, to be counted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Met {
+    key: Key,
+    count: u32,
+    first: Addr,
+}
+
+/// A table that fits into a core's cache takes several groups at once: a look-up in a large one at each string took twice as long.
+const PART_BITS: u32 = 8;
+/// Groups that wait for each table on each thread, at most: 1 MB on all of them.
+const MAX_WAITING: usize = 128;
+
+/// The values of a heap.
+#[derive(Debug)]
+pub(in crate::analysis) struct Values {
+    parts: Vec<Mutex<Table>>,
+}
+
+impl Default for Values {
+    fn default() -> Values {
+        Values { parts: std::iter::repeat_with(Mutex::default).take(1 << PART_BITS).collect() }
+    }
+}
+
+fn locked(part: &Mutex<Table>) -> MutexGuard<'_, Table> {
+    part.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn add(table: &mut Table, key: Key, more: Group) {
+    let group = table.entry(key).or_insert(Group { count: 0, ..more });
+    group.count.grow(more.count);
+    group.first = group.first.min(more.first);
+}
+
+impl Values {
+    fn count(&self, part: usize, waiting: &mut Vec<Met>) {
+        if let Some(part) = self.parts.get(part) {
+            let mut table = locked(part);
+            waiting.drain(..).for_each(|met| add(&mut table, met.key, Group { count: met.count.into(), first: met.first }));
+        }
+    }
+
+    /// The groups of each part with the length of their strings, handed to `f`. A table is freed where it was read: a million
+    /// strings' tables take a while.
+    pub(super) fn each<T: Send>(self, f: impl Fn(&mut dyn Iterator<Item = (u32, Group)>) -> T + Sync) -> Vec<T> {
+        let tables = self.parts.into_par_iter().map(|part| part.into_inner().unwrap_or_else(PoisonError::into_inner));
+        tables.map(|table| f(&mut table.iter().map(|(key, group)| (key.length, *group)))).collect()
+    }
+
+    /// Drops the groups that `keep` rejects.
+    pub(super) fn retain(&self, keep: impl Fn(&Group) -> bool + Sync) {
+        self.parts.par_iter().for_each(|part| locked(part).retain(|_, group| keep(group)));
+    }
+}
+
+/// Counts the strings that a visitor of a walk meets.
+#[derive(Debug)]
+pub(in crate::analysis) struct Texts<'v> {
+    values: &'v Values,
+    /// Those of a piece of a segment, which may turn out to be none: its visitor counts only once it is accepted.
+    own: Option<Values>,
+    /// Offset of the first character in a string.
+    first_char: u64,
+    /// By part.
+    waiting: Vec<Vec<Met>>,
+    pub(super) totals: StringTotals,
+}
+
+impl<'v> Texts<'v> {
+    /// Counts into `values`. Characters begin at `first_char`.
+    pub(in crate::analysis) fn new(values: &'v Values, first_char: u64) -> Texts<'v> {
+        Texts { values, own: None, first_char, waiting: Vec::new(), totals: StringTotals::default() }
+    }
+
+    /// Begins a piece.
+    pub(in crate::analysis) fn piece(&mut self, piece: &Piece<'_>) {
+        self.waiting.resize_with(1 << PART_BITS, Vec::new);
+        if piece.starts != AddrRange::new(piece.segment.start, piece.segment.allocated) {
+            self.own.get_or_insert_default();
+        }
+    }
+
+    /// Counts a string.
+    #[inline]
+    pub(in crate::analysis) fn count(&mut self, object: &Object<'_>) {
+        let t = &mut self.totals;
+        t.strings.bump();
+        t.bytes.grow(object.size);
+        let length = object.length().and_then(|n| u32::try_from(n).ok());
+        let content = length.and_then(|n| Some((n, object.part(self.first_char, u64::from(n).wrapping_mul(2))?)));
+        let Some((length, content)) = content else {
+            t.unreadable.bump();
+            return;
+        };
+        let (a, b) = hashes(&content);
+        let key = Key { a, b: u32::try_from(b >> 32).unwrap_or(0), length };
+        self.wait(Met { key, count: 1, first: object.address });
+    }
+
+    /// Keeps a group until there are some for its table.
+    fn wait(&mut self, met: Met) {
+        let part = usize::try_from(met.key.a >> (64 - PART_BITS)).unwrap_or(0);
+        let Some(waiting) = self.waiting.get_mut(part) else { return };
+        waiting.push(met);
+        if waiting.len() >= MAX_WAITING {
+            self.own.as_ref().unwrap_or(self.values).count(part, waiting);
+        }
+    }
+
+    /// Counts those that wait. Called once the walk has accepted what this saw.
+    pub(in crate::analysis) fn finish(mut self) -> StringTotals {
+        for (part, waiting) in self.waiting.iter_mut().enumerate() {
+            self.values.count(part, waiting);
+        }
+        let own = self.own.into_iter().flat_map(|own| own.parts);
+        for (from, into) in own.zip(&self.values.parts) {
+            let mut into = locked(into);
+            let from = from.into_inner().unwrap_or_else(PoisonError::into_inner);
+            from.into_iter().for_each(|(key, group)| add(&mut into, key, group));
+        }
+        self.totals
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::strings::mixed;
+
+    #[test]
+    fn groups_do_not_depend_on_who_met_what() {
+        let values = Values::default();
+        let key = |n: u64| Key { a: mixed(n), b: 0, length: 1 };
+        let texts = |own: bool| {
+            let mut texts = Texts::new(&values, 12);
+            texts.own = own.then(Values::default);
+            texts.waiting.resize_with(1 << PART_BITS, Vec::new);
+            texts
+        };
+        let (mut shared, mut own) = (texts(false), texts(true));
+        // Every value 13 times, in an order that neither keeps it among the recent ones nor apart.
+        let (n, times) = (30_000u64, 13u64);
+        for i in 0..n * times {
+            let value = (i * 7919 + i / n) % n;
+            if i % 3 == 0 { &mut own } else { &mut shared }.wait(Met {
+                key: key(value),
+                count: 1,
+                first: Addr(0x1000 + value * 100 + i % 100),
+            });
+        }
+        for texts in [shared, own] {
+            texts.finish();
+        }
+        let groups: Vec<Vec<Group>> = values.each(|groups| groups.map(|(_, group)| group).collect());
+        let groups: Vec<Group> = groups.concat();
+        assert_eq!(groups.len() as u64, n);
+        assert!(groups.iter().all(|g| g.count == times));
+    }
+}
