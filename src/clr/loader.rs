@@ -135,7 +135,8 @@ pub struct Loader {
     hash: Option<HashLayout>,
     module: Option<ModuleLayout>,
     allocator: Option<AllocatorLayout>,
-    binders: Option<(AssemblyOfModule, BinderLayout)>,
+    assembly: Option<AssemblyOfModule>,
+    binder: Option<BinderLayout>,
     most_modules: usize,
     cycles: Mutex<BTreeMap<Addr, &'static str>>,
 }
@@ -160,7 +161,8 @@ impl Loader {
             hash: HashLayout::bind(d).ok(),
             module: ModuleLayout::bind(d).ok(),
             allocator: AllocatorLayout::bind(d).ok(),
-            binders: AssemblyOfModule::bind(d).ok().zip(BinderLayout::bind(d).ok()),
+            assembly: AssemblyOfModule::bind(d).ok(),
+            binder: BinderLayout::bind(d).ok(),
             most_modules: limits.modules,
             cycles: Mutex::default(),
         })
@@ -178,7 +180,8 @@ impl Loader {
         }
     }
 
-    fn pointer(&self, at: Addr) -> Option<Addr> {
+    /// The pointer at `at`; `None` for null, or if it is not in the dump.
+    pub(super) fn pointer(&self, at: Addr) -> Option<Addr> {
         self.memory.ptr(at).ok().filter(|p| !p.is_null())
     }
 
@@ -306,16 +309,23 @@ impl Loader {
         self.pointer(handle)
     }
 
-    /// The binder of a module's assembly: what the `_nativeAssemblyLoadContext` of its load context points to.
-    pub(crate) fn binder(&self, module: Addr) -> Option<Addr> {
-        let (of_module, of_assembly) = self.binders.as_ref()?;
-        let assembly = self.pointer(module.plus(of_module.pe_assembly))?;
-        self.pointer(assembly.plus(of_assembly.binder))
+    /// The `PEAssembly` of a module.
+    pub(super) fn pe_assembly(&self, module: Addr) -> Option<Addr> {
+        self.pointer(module.plus(self.assembly.as_ref()?.pe_assembly))
     }
 
-    /// Whether the runtime tells the binders of modules.
-    pub(crate) fn has_binders(&self) -> bool {
-        self.binders.is_some()
+    /// The binder of a `PEAssembly`, as described.
+    pub(super) fn binder(&self, assembly: Addr) -> Option<Addr> {
+        self.pointer(assembly.plus(self.binder.as_ref()?.binder))
+    }
+
+    /// Whether the runtime describes the binders of modules.
+    pub(super) fn has_binders(&self) -> bool {
+        self.assembly.is_some() && self.binder.is_some()
+    }
+
+    pub(super) fn word_bytes(&self) -> u64 {
+        self.memory.ptr_bytes()
     }
 
     /// The generic instances, arrays and pointers in the tables of `modules`, as type handles: method tables, or type descriptors with

@@ -1,6 +1,7 @@
 //! Floor 4: structures of the runtime: threads, method tables, types, metadata.
 
 pub mod aot;
+pub(crate) mod binders;
 pub(crate) mod blocking;
 pub(crate) mod code_versions;
 pub mod exceptions;

@@ -69,7 +69,9 @@ fn what_is_held_is_what_the_program_holds() {
         let arrays = rows(&answer, "equal-arrays").iter().find(|r| text(r, "type") == "System.Byte[]" && r["count"] == truth["dup_arrays"]);
         assert!(arrays.is_some(), "{name}");
         assert_eq!(count(&answer, "undisposed", |r| text(r, "type") == "StateLab.Res"), n("res_undisposed"), "{name}");
-        assert_eq!(count(&answer, "boxed-values", |r| text(r, "type") == "System.Boolean"), n("boxed_bool"), "{name}");
+        // The framework boxes some, if its methods are not precompiled.
+        let boxed = count(&answer, "boxed-values", |r| text(r, "type") == "System.Boolean");
+        assert!((n("boxed_bool")..n("boxed_bool") + 5).contains(&boxed), "{name}: {boxed}");
         assert_eq!(count(&answer, "boxed-values", |r| text(r, "type") == "System.DateTime"), n("boxed_datetime"), "{name}");
         assert_eq!(count(&answer, "open-handles", |r| text(r, "type") == "Microsoft.Win32.SafeHandles.SafeFileHandle"), 1, "{name}");
         let events = rows(&answer, "event-leaks");
@@ -90,7 +92,8 @@ fn what_is_held_is_what_the_program_holds() {
         let held: Vec<&Value> =
             truth["alcs"].as_array().unwrap().iter().filter(|a| text(a, "state").starts_with("unload requested")).collect();
         assert_eq!(contexts.len(), held.len(), "{name}: {contexts:?}");
-        assert!(text(&contexts[0], "detail").contains(text(held[0], "name")), "{name}");
+        let detail = format!("\"{}\" is held by 1 objects of its types: StateLab.Screen at 0x", text(held[0], "name"));
+        assert!(text(&contexts[0], "detail").starts_with(&detail), "{name}: {}", contexts[0]);
     }
 }
 

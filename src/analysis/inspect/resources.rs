@@ -1,13 +1,17 @@
 //! What is not released: finalizable objects, handles, load contexts, registrations.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 
 use super::sweep::Inspected;
 use super::{Findings, Inspector};
-use crate::base::hash::Map;
+use crate::base::hash::{Map, Set};
+use crate::base::missed::tried;
 use crate::base::{Addr, Count, NoteKind};
+use crate::clr::binders::Binders;
 use crate::clr::header::finalizer_suppressed;
 use crate::clr::library::{fields_of, noted};
+use crate::gc::ObjectType;
 use crate::model::{FinalizerState, InspectionRow};
 
 /// Registrations from which a source is worth a line.
@@ -121,24 +125,34 @@ impl Inspector<'_> {
         let mut rows = Vec::new();
         let mut held: Vec<(Addr, u64, Addr)> = self.swept.collectible.iter().map(|(mt, (count, first))| (*mt, *count, *first)).collect();
         held.sort_unstable();
-        for context in self.swept.of(Inspected::LoadContext) {
-            let Some(f) =
-                library.method_table(context).and_then(|mt| noted(ContextFields::bind(library.types(), mt), "load contexts", self.notes))
-            else {
-                continue;
-            };
-            if library.u8(context, f.collectible) == Some(0) || library.u32(context, f.state) != Some(UNLOADING) {
+        let fields = |context: Addr| {
+            let mt = library.method_table(context)?;
+            noted(ContextFields::bind(library.types(), mt), "load contexts", self.notes)
+        };
+        let contexts = self.swept.of(Inspected::LoadContext).filter_map(|context| Some((context, fields(context)?)));
+        let contexts: Vec<(Addr, ContextFields)> = contexts.filter(|(at, f)| library.u8(*at, f.collectible) != Some(0)).collect();
+        if !contexts.iter().any(|(at, f)| library.u32(*at, f.state) == Some(UNLOADING)) {
+            return Findings::plain(Vec::new());
+        }
+        let natives: Set<Addr> = contexts.iter().filter_map(|(at, f)| library.word(*at, f.native)).map(Addr).collect();
+        // Modules of which the dump does not tell are no evidence.
+        let modules = tried(|| self.modules());
+        let (collectible, others): (Vec<(Addr, bool)>, _) = modules.into_iter().partition(|(_, collectible)| *collectible);
+        let plain = |list: Vec<(Addr, bool)>| list.into_iter().map(|(module, _)| module).collect::<Vec<Addr>>();
+        let binders = Binders::bind(library.types().loader(), &plain(collectible), &plain(others), &natives);
+        for (context, f) in contexts {
+            if library.u32(context, f.state) != Some(UNLOADING) {
                 continue;
             }
             let name = library.string(context, f.name).unwrap_or_else(|| "?".into());
             let binder = library.word(context, f.native).map(Addr);
-            let holders: Vec<&(Addr, u64, Addr)> =
-                held.iter().filter(|(mt, _, _)| binder.is_some() && self.binder(*mt) == binder).collect();
+            let of = |mt: Addr| binders.and_then(|binders| binders.of(self.loader_module(mt)?));
+            let holders: Vec<&(Addr, u64, Addr)> = held.iter().filter(|(mt, _, _)| binder.is_some() && of(*mt) == binder).collect();
             let count = holders.iter().fold(0u64, |n, (_, count, _)| n.saturating_add(*count));
             let first = holders.first().map(|(mt, _, first)| format!("{} at {first}", self.name(*mt).unwrap_or_default()));
             let detail = match first {
                 Some(first) => format!("\"{name}\" is held by {count} objects of its types: {first}"),
-                None if library.types().loader().has_binders() => format!("\"{name}\" has no objects of its types on the heap"),
+                None if binders.is_some() || held.is_empty() => format!("\"{name}\" has no objects of its types on the heap"),
                 None => format!("\"{name}\": which objects hold it is not told for this runtime"),
             };
             rows.push(InspectionRow {
@@ -153,11 +167,18 @@ impl Inspector<'_> {
         Findings::plain(rows)
     }
 
-    /// The binder of the module of a type.
-    fn binder(&self, method_table: Addr) -> Option<Addr> {
-        let types = self.library.types();
-        let tables = types.names().method_tables();
-        types.loader().binder(tables.module(&tables.read(method_table).ok()?).ok()?)
+    /// The module that keeps a type's code alive: of a generic instance, that of a collectible argument.
+    fn loader_module(&self, method_table: Addr) -> Option<Addr> {
+        let tables = self.library.types().names().method_tables();
+        tables.loader_module(method_table).or_else(|| tables.module(&tables.read(method_table).ok()?).ok())
+    }
+
+    /// The modules of the types on the heap, and whether they are collectible.
+    fn modules(&self) -> Vec<(Addr, bool)> {
+        let types = self.heap.walker().types().list();
+        let of = |ty: &Arc<ObjectType>| Some((self.loader_module(ty.method_table)?, ty.is_collectible));
+        let all: BTreeSet<(Addr, bool)> = types.iter().filter_map(of).collect();
+        all.into_iter().collect()
     }
 
     pub(super) fn registrations(&self) -> Findings {
