@@ -86,10 +86,10 @@ impl Keys {
         Some(Keys { library, values: Values::new(types, ValueLimits { string_chars: KEY_CHARS, ..ValueLimits::default() }) })
     }
 
-    /// The key to whose value the reference at `offset` of the object at `object` belongs: text in quotes, a number, or the name of its
-    /// type.
-    fn text(&self, object: Addr, method_table: Addr, offset: u64) -> Option<String> {
-        let slot = self.library.collections().key_of(object, method_table, offset)?;
+    /// The key to whose value the reference at `offset` of the object at `object`, which `holder` refers to, belongs: text in quotes, a
+    /// number, or the name of its type.
+    fn text(&self, holder: Option<Addr>, object: Addr, method_table: Addr, offset: u64) -> Option<String> {
+        let slot = self.library.collections().key_of(holder, object, method_table, offset)?;
         let mut key = self.values.value("key".into(), slot.type_name, &slot.place);
         if let Some(boxed) = key.object.and_then(|at| self.boxed(at)) {
             key = boxed;
@@ -158,14 +158,16 @@ impl Paths<'_> {
     }
 
     fn model(&self, ids: &[ObjectId]) -> PathModel {
-        let step = |(before, id): (Option<ObjectId>, ObjectId)| {
-            let (field, key) = self.edge(before, id);
+        let mut holder = None;
+        let mut step = |(before, id): (Option<ObjectId>, ObjectId)| {
+            let (field, key) = self.edge(holder, before, id);
+            holder = before;
             let type_name = self.graph.type_name(self.namer, id);
             PathStep { address: self.graph.address(id), type_name, size: self.graph.size(id), field, key }
         };
         let before = std::iter::once(None).chain(ids.iter().copied().map(Some));
         let roots = ids.first().map(|id| self.roots(*id, MAX_ROOTS));
-        PathModel { roots: roots.unwrap_or_default(), steps: before.zip(ids.iter().copied()).map(step).collect() }
+        PathModel { roots: roots.unwrap_or_default(), steps: before.zip(ids.iter().copied()).map(&mut step).collect() }
     }
 
     /// The roots of an object, best first.
@@ -173,11 +175,12 @@ impl Paths<'_> {
         self.graph.root_models(self.namer, id, (self.query.stacks, self.query.weak), most)
     }
 
-    /// The field of `from` that refers to `to`; of an entry of a dictionary, its key as well.
-    fn edge(&self, from: Option<ObjectId>, to: ObjectId) -> (Option<String>, Option<String>) {
+    /// The field of `from`, which `holder` refers to, that refers to `to`; of an entry of a dictionary, its key as well.
+    fn edge(&self, holder: Option<ObjectId>, from: Option<ObjectId>, to: ObjectId) -> (Option<String>, Option<String>) {
         let Some((address, method_table, offset)) = from.and_then(|from| self.slot(from, to)) else { return (None, None) };
         let field = self.namer.path_at(method_table, offset).unwrap_or_else(|| format!("+{offset:#x}"));
-        (Some(field), self.keys.as_ref().and_then(|keys| keys.text(address, method_table, offset)))
+        let holder = holder.map(|id| self.graph.address(id));
+        (Some(field), self.keys.as_ref().and_then(|keys| keys.text(holder, address, method_table, offset)))
     }
 
     /// Where `from` refers to `to`: its address, its method table, the offset.

@@ -1,6 +1,7 @@
 //! Collections: kinds, counts and contents as the programs that were dumped wrote them down.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use gcdump::cli::Exit;
 use serde_json::Value;
@@ -121,8 +122,9 @@ fn paths_through_dictionaries_name_the_key() {
     for dump in &dumps() {
         let mut named = BTreeMap::new();
         for told in told(dump) {
-            let (name, holder) = (text(told, "name"), ["+Entry", "+Bucket", "+Node"]);
-            if !["Dictionary<Key2,object>", "Hashtable"].contains(&name) {
+            let (name, holder) = (text(told, "name"), ["+Entry", "+Bucket", "+Node", "SortedInt32KeyNode", "System.String[]"]);
+            let numbered = ["SortedDictionary<int,string>", "SortedList<int,string>", "ImmutableDictionary<int,string>"];
+            if !["Dictionary<Key2,object>", "Hashtable"].contains(&name) && !numbered.contains(&name) {
                 continue;
             }
             for item in collection(dump, told, "3")["items"].as_array().unwrap() {
@@ -133,6 +135,7 @@ fn paths_through_dictionaries_name_the_key() {
                         let (_, boxed) = ask(&dump.path, &["object", text(key, "object")]);
                         text(&boxed["data"]["boxed"], "text").to_string()
                     }
+                    _ if numbered.contains(&name) => text(key, "text").to_string(),
                     _ => text(key, "type").to_string(),
                 };
                 let keys = last_keys(dump, value);
@@ -145,7 +148,7 @@ fn paths_through_dictionaries_name_the_key() {
                 *named.entry(name).or_insert(0) += 1;
             }
         }
-        assert_eq!(named.len(), 2, "{}: {named:?}", dump.name);
+        assert_eq!(named.len(), 5, "{}: {named:?}", dump.name);
         // A string is quoted, and people read it in brackets.
         let (_, answer) = ask(&dump.path, &["objects", "--type", "System.Collections.Generic.Dictionary<System.String, System.Object>"]);
         let all = answer["data"]["objects"].as_array().unwrap();
@@ -160,6 +163,22 @@ fn paths_through_dictionaries_name_the_key() {
             assert!(last_keys(dump, value).iter().any(|(_, k)| k.as_deref() == Some(key)), "{}: {key}", dump.name);
             let shown = run(&["path", "--paths", "8", "--no-local-files", value, dump.path.to_str().unwrap()]);
             assert!(shown.out.contains(&format!("-> [{key}] {value} ")), "{key} is not in\n{}", shown.out);
+        }
+    }
+}
+
+/// Every dictionary of the program has a marker under the key `k3`, which says what it is in.
+#[test]
+fn paths_name_the_keys_of_every_dictionary() {
+    for (runtime, kinds) in [("net8", 13), ("net10", 14)] {
+        let dump = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("dumps/corpus/{runtime}-wks-keys-heap.dmp.zst"));
+        let (_, answer) = ask(&dump, &["objects", "--type", "Extra.Marker"]);
+        let markers = answer["data"]["objects"].as_array().unwrap();
+        assert_eq!(markers.len(), kinds, "{runtime}");
+        for marker in markers {
+            let (_, answer) = ask(&dump, &["path", text(marker, "address")]);
+            let steps = answer["data"]["paths"][0]["steps"].as_array().unwrap();
+            assert_eq!(steps.last().unwrap()["key"], "\"k3\"", "{runtime}: {steps:?}");
         }
     }
 }

@@ -6,58 +6,107 @@ use crate::clr::fields::Field;
 use crate::clr::library::library_types;
 use crate::clr::type_names::TypeNames;
 
+/// Structures within structures, at most: a node with a bucket with a pair.
+const MAX_DEPTH: u32 = 4;
+
 library_types! {
-    /// Entries of dictionaries that hold a key beside its value.
+    /// Entries and nodes of dictionaries, and what holds keys beside the array of its values.
     pub(super) enum EntryType {
         in "System.Private.CoreLib" {
             Entry = "System.Collections.Generic.Dictionary`2+Entry",
             Bucket = "System.Collections.Hashtable+Bucket",
             OldBucket = "System.Collections.Hashtable+bucket",
             CoreNode = "System.Collections.Concurrent.ConcurrentDictionary`2+Node",
+            Pair = "System.Collections.Generic.KeyValuePair`2",
+            CoreListNode = "System.Collections.ListDictionaryInternal+DictionaryNode",
+        }
+        in "System.Collections" {
+            OrderedEntry = "System.Collections.Generic.OrderedDictionary`2+Entry",
+            SetNode = "System.Collections.Generic.SortedSet`1+Node",
+            SortedList = "System.Collections.Generic.SortedList`2",
+        }
+        in "System.Collections.NonGeneric" {
+            OldSortedList = "System.Collections.SortedList",
+        }
+        in "System.Collections.Specialized" {
+            ListNode = "System.Collections.Specialized.ListDictionary+DictionaryNode",
+            NameEntry = "System.Collections.Specialized.NameObjectCollectionBase+NameObjectEntry",
         }
         in "System.Collections.Concurrent" {
             Node = "System.Collections.Concurrent.ConcurrentDictionary`2+Node",
         }
+        in "System.Collections.Immutable" {
+            HashNode = "System.Collections.Immutable.SortedInt32KeyNode`1",
+            HashBucket = "System.Collections.Immutable.ImmutableDictionary`2+HashBucket",
+            ImmutableNode = "System.Collections.Immutable.ImmutableList`1+Node",
+            SortedNode = "System.Collections.Immutable.ImmutableSortedDictionary`2+Node",
+            Frozen = "System.Collections.Frozen.FrozenDictionary`2",
+        }
     }
-}
-
-/// Whether a reference at `offset` of an entry is in its value: the last field that starts there or before.
-fn is_in_value(value: &Field, others: [u64; 2], offset: u64) -> bool {
-    value.offset <= offset && !others.iter().any(|other| *other > value.offset && *other <= offset)
 }
 
 impl Collections<'_> {
     /// The key to whose value the reference at `offset` of the object at `object` belongs, if the object is a node or the entries of a
-    /// dictionary. `None` for other references of theirs, and for other objects.
-    pub(crate) fn key_of(&self, object: Addr, method_table: Addr, offset: u64) -> Option<Slot> {
+    /// dictionary, or the values of the dictionary at `holder`. `None` for other references of theirs, and for other objects.
+    pub(crate) fn key_of(&self, holder: Option<Addr>, object: Addr, method_table: Addr, offset: u64) -> Option<Slot> {
         let tables = self.types().names().method_tables();
         if !tables.read(method_table).ok()?.is_array {
-            let node = self.tables.entries.of(method_table).iter().find(|e| matches!(e, EntryType::Node | EntryType::CoreNode));
-            let fields = node.and_then(|_| self.layouts().concurrent_node.of(self.types(), method_table).ok())?;
-            let inside = is_in_value(&fields.value, [fields.key.offset, fields.next.offset], offset);
-            return inside.then(|| Self::in_object(&fields.key, object));
+            return self.key_within(object, method_table, offset, MAX_DEPTH);
         }
-        let element = tables.element_type(method_table).ok().and_then(TypeNames::method_table_of)?;
-        let kind = self.tables.entries.of(element).iter().next()?;
         let shape = self.library.array(object)?;
         let within = object.plus(offset).0.checked_sub(shape.data.0)?;
         let (index, inner) = (within.checked_div(shape.element_bytes)?, within.checked_rem(shape.element_bytes)?);
-        let entry = shape.data.element(index, shape.element_bytes);
-        // Offsets of a structure are those of its box.
-        let inner = inner.checked_add(self.types().pointer_bytes())?;
-        let slot = |key: &Field, value: &Field, other: u64| {
-            is_in_value(value, [key.offset, other], inner).then(|| self.in_structure(key, entry)).flatten()
-        };
-        match kind {
-            EntryType::Entry => {
-                let fields = self.layouts().entry.of(self.types(), element).ok()?;
-                slot(&fields.key, &fields.value, fields.next.offset)
-            }
-            EntryType::Bucket | EntryType::OldBucket => {
-                let fields = self.layouts().bucket.of(self.types(), element).ok()?;
-                slot(&fields.key, &fields.value, fields.key.offset)
-            }
-            EntryType::CoreNode | EntryType::Node => None,
+        if let Some(key) = holder.and_then(|holder| self.key_beside(holder, object, index)) {
+            return Some(key);
         }
+        let element = tables.element_type(method_table).ok().and_then(TypeNames::method_table_of)?;
+        // Offsets of a structure are those of its box.
+        let word = self.types().pointer_bytes();
+        let entry = shape.data.element(index, shape.element_bytes).minus(word)?;
+        self.key_within(entry, element, inner.checked_add(word)?, MAX_DEPTH)
+    }
+
+    /// The key of a reference at `offset` of the object at `start`, or of the structure whose box would be there.
+    fn key_within(&self, start: Addr, method_table: Addr, offset: u64, depth: u32) -> Option<Slot> {
+        use EntryType as E;
+        let (types, layouts) = (self.types(), self.layouts());
+        let kind = self.tables.entries.of(method_table).iter().next()?;
+        let inner = match kind {
+            E::SetNode => layouts.sorted_node.of(types, method_table).ok()?.item.clone(),
+            E::ImmutableNode => layouts.list_node.of(types, method_table).ok()?.item.clone(),
+            E::HashNode => layouts.map_node.of(types, method_table).ok()?.bucket.clone(),
+            E::HashBucket => layouts.map_bucket.of(types, method_table).ok()?.first.clone(),
+            E::SortedList | E::OldSortedList | E::Frozen => return None,
+            _ => {
+                let fields = layouts.keyed.of(types, method_table).ok()?;
+                return self.is_in(&fields.value, method_table, offset).then(|| Self::in_object(&fields.key, start));
+            }
+        };
+        let of = inner.method_table.filter(|_| inner.is_structure() && self.is_in(&inner, method_table, offset))?;
+        let word = types.pointer_bytes();
+        let at = start.plus(inner.offset).minus(word)?;
+        self.key_within(at, of, offset.checked_sub(inner.offset)?.checked_add(word)?, depth.checked_sub(1)?)
+    }
+
+    /// Whether a reference at `offset` is in `field`: the last field of its type that starts there or before.
+    fn is_in(&self, field: &Field, method_table: Addr, offset: u64) -> bool {
+        let Some(fields) = self.types().instance_fields(method_table) else { return false };
+        field.offset <= offset && !fields.iter().any(|other| other.offset > field.offset && other.offset <= offset)
+    }
+
+    /// The key of the element at `index` of `values`, if the object at `holder` keeps keys and values in two arrays.
+    fn key_beside(&self, holder: Addr, values: Addr, index: u64) -> Option<Slot> {
+        let mt = self.library.method_table(holder)?;
+        let kind = self.tables.entries.of(mt).iter().next()?;
+        if !matches!(kind, EntryType::SortedList | EntryType::OldSortedList | EntryType::Frozen) {
+            return None;
+        }
+        // Some frozen dictionaries keep keys in other ways.
+        let fields = self.layouts().parallel.of(self.types(), mt).ok()?;
+        if self.library.reference(holder, fields.values) != Some(values) {
+            return None;
+        }
+        let keys = self.array_of(holder, fields.keys).filter(|keys| index < keys.length)?;
+        Some(self.element(&keys, index))
     }
 }

@@ -125,6 +125,10 @@ layouts! {
         right: at "<Right>k__BackingField|Right",
         item: shown "<Item>k__BackingField|Item",
     }
+    /// An entry or a node with a key and a value.
+    keyed: Keyed { key: shown "key|_key|Key", value: shown "value|_value|Value|val" }
+    /// Keys and values in two arrays.
+    parallel: Parallel { keys: at "keys|_keys", values: at "values|_values" }
     /// `KeyValuePair`.
     pair: Pair { key: shown "key", value: shown "value" }
     /// `ImmutableList`.
