@@ -93,8 +93,8 @@ pub use info::{
 };
 pub use inspect::{InspectReport, InspectionId, InspectionModel, InspectionRow};
 pub use locks::{
-    BlockedStack, DeadlockModel, LockKind, LockModel, LockOwner, LocksReport, ThreadWait, WaitChain, WaitEdge, WaitEvidence, WaitKind,
-    WaitModel, WaiterModel,
+    BlockedStack, DeadlockModel, LockKind, LockModel, LockOwner, LocksReport, ThreadWait, WaitChain, WaitEdge, WaitEvidence,
+    WaitKind, WaitModel, WaiterModel,
 };
 pub use memory_map::{LoaderHeapKind, MemoryKind, MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport, MemoryTotals};
 pub use object::{CutShort, DimensionModel, FieldValue, ObjectReport, ValueKind};
@@ -124,7 +124,7 @@ pub use survival::{
     WhatifComponent, WhatifReport, WhatifWeak,
 };
 pub use thread::{GcMode, ThreadModel, ThreadsReport};
-pub use timer::{CallbackCount, CancellationModel, RegisteredWait, TimerKind, TimerModel, TimersReport};
+pub use timer::{CallbackCount, CancellationModel, RegisteredWait, TimerClock, TimerKind, TimerModel, TimersReport};
 pub use track::{Certainty, CertaintySum, GenerationFlow, MovedRange, SurvivingRange, TrackMatch, TrackReport, TrackSums, TrackType};
 pub use trim::{RedactionModel, TrimKind, TrimPart, TrimReport};
 pub use types::{Generics, LayoutField, MethodCode, MethodModel, TypeBrief, TypeCategory, TypeLayout, TypeRef, TypesReport};

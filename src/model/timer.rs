@@ -24,12 +24,27 @@ pub struct TimersReport {
     pub active: u64,
     /// The latest `Environment.TickCount64` that a timer was started at: the dump was written then, or later.
     pub latest_tick_ms: Option<u64>,
+    /// That tick in UTC, by `clock`.
+    pub latest_utc: Option<String>,
+    /// What turns ticks into times; `null` if the process made no timer, or the dump does not tell.
+    pub clock: Option<TimerClock>,
     /// The timers, by due time. Those that are in no queue come last: never started, or disposed.
     pub timers: Vec<TimerModel>,
     /// Waits of `ThreadPool.RegisterWaitForSingleObject`.
     pub waits: Vec<RegisteredWait>,
     /// Sources of cancellation with callbacks, most callbacks first.
     pub cancellations: Vec<CancellationModel>,
+}
+
+/// The tick and the time at which the process made its first timer: `TimerQueue.s_tickCountToTimeMap`, which the library keeps for
+/// debuggers. If the clock was set since, times are off by as much.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct TimerClock {
+    /// `Environment.TickCount64`.
+    pub tick_ms: u64,
+    /// The time at that tick, ISO 8601.
+    pub utc: String,
 }
 
 /// A timer.
@@ -40,6 +55,8 @@ pub struct TimerModel {
     pub object: Addr,
     /// When it is due, in milliseconds as `Environment.TickCount64` counts; `null` if it is in no queue.
     pub due_ms: Option<u64>,
+    /// The same in UTC, ISO 8601, by the report's `clock`; `null` without one.
+    pub due_utc: Option<String>,
     /// Milliseconds from `latest_tick_ms` until then; less than zero if it was due before. The time left was not longer.
     pub due_in_ms: Option<i64>,
     /// Milliseconds that it was set to when it was started last; `null` if it was never started, or stopped.

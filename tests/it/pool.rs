@@ -96,6 +96,7 @@ fn timers_and_waits_are_those_of_the_program() {
             let period = if i.is_multiple_of(2) { Value::Null } else { (5000 + i).into() };
             assert_eq!((&timer["period_ms"], &timer["kind"]), (&period, &"timer".into()), "{}: {timer}", dump.name);
         }
+        utc_is_that_of_the_static_field(dump, &found);
         let kinds: BTreeMap<&str, usize> = timers.iter().fold(BTreeMap::new(), |mut kinds, t| {
             *kinds.entry(text(t, "kind")).or_default() += 1;
             kinds
@@ -109,6 +110,32 @@ fn timers_and_waits_are_those_of_the_program() {
         assert!(list(&found, "cancellations").iter().any(|c| c["count"] == 2), "{}", dump.name);
         println!("{}: {} timers, {} waits", dump.name, timers.len(), waits.len());
     }
+}
+
+/// Milliseconds of a time like `2026-11-24T05:38:30.385345Z` since the year 0.
+fn milliseconds(time: &str) -> i64 {
+    let n = |from: usize, to: usize| time[from..to].parse::<i64>().unwrap();
+    let (year, month) = if n(5, 7) < 3 { (n(0, 4) - 1, n(5, 7) + 9) } else { (n(0, 4), n(5, 7) - 3) };
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + n(8, 10);
+    let fraction = format!("{:0<4}", &time[19..time.len() - 1]);
+    let milliseconds = fraction[1..4].parse().unwrap_or(0);
+    (((days * 24 + n(11, 13)) * 60 + n(14, 16)) * 60 + n(17, 19)) * 1000 + milliseconds
+}
+
+/// Due times in UTC are as far from the pair of tick and time that `statics` shows as their ticks.
+fn utc_is_that_of_the_static_field(dump: &Known, found: &Value) {
+    let (_, statics) = ask(&dump.path, &["statics", "--type", "System.Threading.TimerQueue"]);
+    let field = list(&statics["data"], "statics").iter().find(|f| f["name"] == "s_tickCountToTimeMap").unwrap();
+    let (tick, time) = text(field, "text").trim_matches(['{', '}']).split_once(", ").unwrap();
+    let (tick, time) = (tick.strip_prefix("Item1=").unwrap(), time.strip_prefix("Item2=").unwrap());
+    assert_eq!(found["clock"]["tick_ms"].to_string(), tick, "{}", dump.name);
+    assert!(milliseconds(text(&found["clock"], "utc")) == milliseconds(time), "{}: {found}", dump.name);
+    let due: Vec<&Value> = list(found, "timers").iter().filter(|t| t["due_ms"].is_u64()).collect();
+    let between = |t: &&Value| milliseconds(text(t, "due_utc")) - milliseconds(time);
+    let same = |t: &&Value| (between(t) - (t["due_ms"].as_i64().unwrap() - tick.parse::<i64>().unwrap())).abs() <= 1;
+    assert!(!due.is_empty() && due.iter().all(same), "{}: {due:?}", dump.name);
+    assert!(list(found, "timers").iter().all(|t| t["due_ms"].is_null() == t["due_utc"].is_null()), "{}", dump.name);
+    assert!(text(found, "latest_utc") >= text(&found["clock"], "utc"), "{}", dump.name);
 }
 
 #[test]

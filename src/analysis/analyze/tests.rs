@@ -210,6 +210,7 @@ fn handles_and_timers_are_many_from_a_number_on() {
     let timer = |object: u64| TimerModel {
         object: Addr(object),
         due_ms: Some(1),
+        due_utc: None,
         due_in_ms: None,
         set_ms: None,
         period_ms: None,
@@ -223,7 +224,18 @@ fn handles_and_timers_are_many_from_a_number_on() {
     let timers = |active: u64| {
         found(ProblemId::Timers, |a| {
             let (waits, cancellations) = (Vec::new(), Vec::new());
-            set(&a.timers, TimersReport { active, latest_tick_ms: None, timers: (0..active).map(timer).collect(), waits, cancellations });
+            set(
+                &a.timers,
+                TimersReport {
+                    active,
+                    latest_tick_ms: None,
+                    latest_utc: None,
+                    clock: None,
+                    timers: (0..active).map(timer).collect(),
+                    waits,
+                    cancellations,
+                },
+            );
         })
     };
     assert_eq!(timers(999), []);

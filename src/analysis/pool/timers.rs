@@ -8,7 +8,8 @@ use crate::analysis::walk::objects_of;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Collector, Count, NoteKind};
 use crate::clr::library::{Classifier, NoSuchField, fields_of, noted};
-use crate::model::{CallbackCount, CancellationModel, RegisteredWait, TimerKind, TimerModel, TimerSort, TimersReport};
+use crate::clr::values::{TICKS_PER_MILLISECOND, utc, utc_ticks};
+use crate::model::{CallbackCount, CancellationModel, RegisteredWait, TimerClock, TimerKind, TimerModel, TimerSort, TimersReport};
 use crate::session::library::Library;
 use crate::session::tasks::Tasks;
 use crate::session::{Error, Heap};
@@ -38,6 +39,14 @@ fields_of! {
         state: req "_state",
         canceled: opt "_canceled",
         running: opt "_callbacksRunning",
+    }
+}
+
+fields_of! {
+    /// `ValueTuple` of a tick and a `DateTime`.
+    struct ClockFields {
+        tick: req "Item1",
+        time: req "Item2",
     }
 }
 
@@ -92,16 +101,19 @@ pub fn timers(heap: &Heap, sort: Option<TimerSort>) -> Result<Answer<TimersRepor
     let kinds = &types;
     let of = |kind| found.iter().copied().filter(move |(_, mt)| kinds.of(*mt).is(kind));
     let timers = reader.timers(of(PoolType::Timer).map(|(timer, _)| timer));
+    let (clock, latest) = (reader.clock(), reader.latest(&timers));
     let mut report = TimersReport {
         active: crate::base::len64(timers.iter().filter(|t| t.due_ms.is_some()).count()),
-        latest_tick_ms: reader.latest(&timers),
+        latest_tick_ms: latest,
+        latest_utc: clock.and_then(|clock| clock.utc(latest?)),
+        clock: clock.and_then(|clock| Some(TimerClock { tick_ms: clock.tick, utc: clock.utc(clock.tick)? })),
         timers: Vec::new(),
         waits: reader.waits(),
         cancellations: reader.cancellations(of(PoolType::Cancellation)),
     };
     let until = |t: TimerModel| {
         let due_in_ms = t.due_ms.zip(report.latest_tick_ms).and_then(|(due, now)| i64::try_from(i128::from(due) - i128::from(now)).ok());
-        TimerModel { due_in_ms, ..t }
+        TimerModel { due_in_ms, due_utc: clock.and_then(|clock| clock.utc(t.due_ms?)), ..t }
     };
     let mut timers: Vec<TimerModel> = timers.into_iter().map(until).collect();
     timers.sort_by_key(|t| (t.due_ms.is_none(), t.due_ms, t.object));
@@ -129,6 +141,22 @@ pub fn timers(heap: &Heap, sort: Option<TimerSort>) -> Result<Answer<TimersRepor
     tasks.note(&notes);
     namer.note(&notes);
     Ok(notes.finish(TimersReport { timers, ..report }))
+}
+
+/// A tick of `Environment.TickCount64`, and the time then as ticks of `DateTime`.
+#[derive(Clone, Copy)]
+struct Clock {
+    tick: u64,
+    time: u64,
+}
+
+impl Clock {
+    /// The time at a tick.
+    fn utc(self, tick: u64) -> Option<String> {
+        let since = i128::from(tick) - i128::from(self.tick);
+        let time = i128::from(self.time) + since * i128::from(TICKS_PER_MILLISECOND);
+        u64::try_from(time).ok().and_then(utc)
+    }
 }
 
 struct Reader<'r> {
@@ -192,6 +220,7 @@ impl Reader<'_> {
         TimerModel {
             object: timer,
             due_ms: due_ms.filter(|_| queued),
+            due_utc: None,
             due_in_ms: None,
             set_ms: due.map(u64::from),
             period_ms: period.map(u64::from),
@@ -202,6 +231,17 @@ impl Reader<'_> {
             canceled: fields.canceled.and_then(|f| library.u8(timer, f)).map(|n| n != 0),
             running: fields.running.and_then(|f| library.u32(timer, f)),
         }
+    }
+
+    /// What the library keeps for debuggers.
+    fn clock(&self) -> Option<Clock> {
+        let (library, table) = (self.library, self.types.table(PoolType::TimerQueue)?);
+        // Not in every version.
+        let at = library.static_at(table, "s_tickCountToTimeMap").ok()??;
+        // Structures of statics are boxed.
+        let boxed = at.minus(library.types().pointer_bytes())?;
+        let fields = ClockFields::bind(library.types(), library.method_table(boxed)?).ok()?;
+        Some(Clock { tick: library.u64(boxed, fields.tick)?, time: utc_ticks(library.u64(boxed, fields.time)?)? })
     }
 
     /// The latest tick that a timer was started at.

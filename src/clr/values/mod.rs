@@ -12,6 +12,7 @@ pub use arrays::{ArrayShape, Dimension};
 pub(crate) use decode::ObjectTexts;
 pub use decode::{Place, Values};
 pub use plain::Text;
+pub(crate) use plain::{TICKS_PER_MILLISECOND, utc, utc_ticks};
 
 /// Limits per value; a value that exceeds one is `truncated`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

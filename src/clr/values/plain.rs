@@ -20,6 +20,8 @@ impl Text {
 }
 
 const TICKS_PER_SECOND: u64 = 10_000_000;
+/// Ticks of `DateTime` in a millisecond.
+pub(crate) const TICKS_PER_MILLISECOND: u64 = TICKS_PER_SECOND / 1_000;
 const SECONDS_PER_DAY: u64 = 86_400;
 const TICKS_PER_DAY: u64 = TICKS_PER_SECOND * SECONDS_PER_DAY;
 /// `DateTime.MaxValue.Ticks`.
@@ -141,6 +143,16 @@ pub(super) fn date_time(word: u64) -> Option<Text> {
         1 => Text::same(format!("{iso}Z")),
         _ => Text { text: format!("{iso} (local)"), value: Value::String(iso) },
     })
+}
+
+/// ISO 8601 of ticks (100 ns) of UTC since 0001-01-01, to the millisecond; `None` beyond the year 9999.
+pub(crate) fn utc(ticks: u64) -> Option<String> {
+    iso(ticks.checked_sub(ticks % TICKS_PER_MILLISECOND)?).map(|text| format!("{text}Z"))
+}
+
+/// Ticks of a `DateTime` in UTC, from its word; `None` if it is not one.
+pub(crate) fn utc_ticks(word: u64) -> Option<u64> {
+    (word >> 62 == 1).then_some(word & (u64::MAX >> 2)).filter(|ticks| *ticks <= MAX_TICKS)
 }
 
 /// A `DateTimeOffset`: its `DateTime` is in UTC.

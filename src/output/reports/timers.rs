@@ -10,6 +10,9 @@ fn timer_columns<'r>() -> Columns<'r, TimerModel> {
         .address("object", |t| t.object)
         .keep(8)
         .id("due_ms", |t| t.due_ms)
+        .keep(2)
+        .text_or_none("due_utc", 24, |t| t.due_utc.as_deref())
+        .whole()
         .keep(3)
         .made("due_in_ms", 12, |t| t.due_in_ms.map(|n| n.to_string()))
         .keep(7)
@@ -72,5 +75,8 @@ impl Report for TimersReport {
         to.gap_if(!(self.timers.is_empty() && self.waits.is_empty() && self.cancellations.is_empty()));
         let all = crate::base::len64(self.timers.len());
         to.line(format!("{} active, {} in no queue", plural(self.active, "timer"), all.saturating_sub(self.active)));
+        if let (Some(latest), Some(_)) = (&self.latest_utc, &self.clock) {
+            to.line(format!("The last timer was started at {latest}: DUE IN counts from then. Times by the clock as at the first timer."));
+        }
     }
 }
