@@ -205,16 +205,30 @@ pub struct DeadlockModel {
     pub stacks: Vec<BlockedStack>,
 }
 
-/// A thread waits for what another holds.
+named_enum! {
+    /// Why a thread waits for another.
+    pub enum WaitEdgeKind {
+        /// It holds the lock.
+        Holds = "holds",
+        /// It runs the task, or a method that the task awaits.
+        Runs = "runs",
+        /// It is the thread that is joined.
+        Joined = "joined",
+    }
+}
+
+/// A thread waits for what another holds, runs or is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct WaitEdge {
     /// Managed id of the thread that waits.
     pub from: u32,
-    /// Managed id of the thread that holds it.
+    /// Managed id of the thread that it waits for.
     pub to: u32,
-    /// The lock.
+    /// The lock, task or thread object.
     pub object: Addr,
+    /// Why it waits for that thread.
+    pub kind: WaitEdgeKind,
     /// Name of its type.
     #[serde(rename = "type")]
     pub type_name: Option<String>,

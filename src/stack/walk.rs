@@ -109,8 +109,12 @@ pub(crate) struct RuntimeFrame {
     pub(crate) ip: Option<Addr>,
     /// The method that it is about to call.
     pub(crate) callee: Option<Addr>,
+    /// The native function that it is in, as the method that stands for it.
+    pub(crate) native: Option<Addr>,
     /// The references that it owns.
     pub(crate) roots: FrameRoots,
+    /// Slots of the references that a function of the runtime protects, whatever was asked for.
+    pub(crate) protected: Vec<Addr>,
 }
 
 /// Why references of a stack are not known precisely.
@@ -304,11 +308,14 @@ impl Walking<'_> {
                             None
                         }
                     };
+                    let native = self.walker.frames.native(bytes, &frame);
                     self.out.frames.push(Frame::Runtime(RuntimeFrame {
                         frame,
                         ip: Some(registers.ip),
                         callee: None,
+                        native,
                         roots: FrameRoots::default(),
+                        protected: Vec::new(),
                     }));
                 }
                 self.managed(code, registers, sp, caller_sp, left);
@@ -368,7 +375,9 @@ impl Walking<'_> {
         if frame.name.is_none() {
             self.unknown = Some(frame.address);
         }
-        let roots = match self.walker.frames.roots(bytes, frame) {
+        let held = self.walker.frames.roots(bytes, frame);
+        let protected = held.as_ref().map(|roots| roots.slots.clone()).unwrap_or_default();
+        let roots = match held {
             Ok(roots) if self.asked.roots && self.parent.is_none() => roots,
             Ok(_) => FrameRoots::default(),
             Err(e) => {
@@ -377,8 +386,8 @@ impl Walking<'_> {
                 FrameRoots::default()
             }
         };
-        let callee = self.walker.frames.callee(bytes, frame);
-        self.out.frames.push(Frame::Runtime(RuntimeFrame { frame: frame.clone(), ip, callee, roots }));
+        let (callee, native) = (self.walker.frames.callee(bytes, frame), self.walker.frames.native(bytes, frame));
+        self.out.frames.push(Frame::Runtime(RuntimeFrame { frame: frame.clone(), ip, callee, native, roots, protected }));
     }
 
     /// Reports a managed frame.

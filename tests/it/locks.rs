@@ -1,9 +1,14 @@
 //! `locks` against what the programs know of their threads, and against ClrMD's sync blocks.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use crate::common::{Known, ask, each, known_dumps};
 use serde_json::Value;
+
+fn corpus(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("dumps/corpus/{name}.dmp.zst"))
+}
 
 fn list<'v>(value: &'v Value, name: &str) -> &'v [Value] {
     value[name].as_array().map_or(&[], Vec::as_slice)
@@ -165,4 +170,45 @@ fn sync_blocks_are_those_of_clrmd_and_no_other_dump_has_a_deadlock() {
     }
     println!("{blocks} sync blocks in {} dumps", dumps.len());
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn who_runs_an_awaited_task_is_waited_for() {
+    for name in ["net8-wks-tasklocks-heap", "net10-wks-tasklocks-heap"] {
+        let (exit, answer) = ask(&corpus(name), &["locks"]);
+        assert_eq!(exit.code(), 0, "{name}: {}", answer["warnings"]);
+        let waits = list(&answer["data"], "waits");
+        let id = |thread: &str| waits.iter().find(|w| w["name"] == thread).unwrap()["managed_id"].as_u64().unwrap();
+        let deadlocks = list(&answer["data"], "deadlocks");
+        let edges = |d: &Value| -> Vec<(u64, u64, String)> {
+            let edge = |e: &Value| (e["from"].as_u64().unwrap(), e["to"].as_u64().unwrap(), text(e, "kind").to_string());
+            list(d, "edges").iter().map(edge).collect()
+        };
+        // The first waits for a method that a worker of the pool runs; that needs the first one's lock.
+        let (holder, reader, upgrader) = (id("holderA"), id("reader"), id("upgrader"));
+        let worker = deadlocks[0]["threads"][1].as_u64().unwrap();
+        assert_eq!(edges(&deadlocks[0]), [(holder, worker, "runs".into()), (worker, holder, "holds".into())], "{name}");
+        assert_eq!(edges(&deadlocks[1]), [(reader, upgrader, "holds".into()), (upgrader, reader, "holds".into())], "{name}");
+        assert_eq!((deadlocks.len(), &deadlocks[0]["possible"], &deadlocks[1]["possible"]), (2, &false.into(), &false.into()), "{name}");
+        let victims: Vec<u64> = list(&deadlocks[0], "victims").iter().map(|v| v.as_u64().unwrap()).collect();
+        assert_eq!(victims, [id("joiner"), id("victim")], "{name}");
+        // Its code is optimized: nothing of `Thread.Join` but its native part is on the stack.
+        let joiner = waits.iter().find(|w| w["name"] == "joiner").unwrap();
+        assert_eq!((text(joiner, "kind"), text(joiner, "type")), ("join", "System.Threading.Thread"), "{name}: {joiner}");
+        // Nothing tells who owns a mutex of the kernel, and nobody runs the method that the thread with a context waits for.
+        assert!(list(&answer["data"], "chains").iter().any(|c| c["type"] == "System.Threading.Mutex"), "{name}");
+        assert!(deadlocks.iter().all(|d| !list(d, "threads").contains(&id("ui").into())), "{name}");
+    }
+}
+
+/// Where code is optimized, `Thread.Join` is inlined: nothing but its native part is on the stack.
+#[test]
+fn joins_are_told_from_optimized_code_as_well() {
+    let scenarios = ["stacks", "stacksopt", "spin", "spinopt", "spingc"];
+    let (dumps, _) = known_dumps(|row| scenarios.contains(&text(row, "scenario")) && text(row, "kind") == "heap");
+    for dump in &dumps {
+        let (_, answer) = ask(&dump.path, &["locks"]);
+        let joiner = list(&answer["data"], "waits").iter().find(|w| w["name"] == "join").unwrap();
+        assert_eq!((text(joiner, "kind"), text(joiner, "type")), ("join", "System.Threading.Thread"), "{}: {joiner}", dump.name);
+    }
 }

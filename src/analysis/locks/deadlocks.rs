@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::waits::Blocked;
 use crate::base::Addr;
 use crate::graph::{Components, Csr, CsrBuilder, GraphError};
-use crate::model::{BlockedStack, DeadlockModel, WaitEdge};
+use crate::model::{BlockedStack, DeadlockModel, WaitEdge, WaitEdgeKind};
 
 /// Frames listed of each thread.
 const MAX_FRAMES: usize = 16;
@@ -18,6 +18,7 @@ pub(super) struct Edge {
     pub(super) object: Addr,
     /// Whether it is known from a record and has no timeout.
     pub(super) certain: bool,
+    pub(super) kind: WaitEdgeKind,
 }
 
 /// Who waits for whom.
@@ -98,8 +99,10 @@ impl WaitGraph {
             self.edges.iter().skip(from).take_while(move |e| e.from == thread)
         };
         let inside: Vec<&Edge> = cycle.iter().flat_map(|t| of(*t)).filter(|e| cycle.binary_search(&e.to).is_ok()).collect();
-        let mut edges: Vec<WaitEdge> =
-            inside.iter().map(|e| WaitEdge { from: id(e.from), to: id(e.to), object: e.object, type_name: name(e.object) }).collect();
+        let mut edges: Vec<WaitEdge> = inside
+            .iter()
+            .map(|e| WaitEdge { from: id(e.from), to: id(e.to), object: e.object, kind: e.kind, type_name: name(e.object) })
+            .collect();
         edges.sort();
         edges.dedup();
         let stack = |thread: &u32| {
@@ -122,7 +125,7 @@ mod tests {
     use super::*;
 
     fn edge(from: u32, to: u32) -> Edge {
-        Edge { from, to, object: Addr(0x1000), certain: true }
+        Edge { from, to, object: Addr(0x1000), certain: true, kind: WaitEdgeKind::Holds }
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod holders;
 mod objects;
 mod primitives;
 mod report;
+mod runs;
 mod tasks;
 mod wait_subsystem;
 mod waits;
@@ -42,7 +43,8 @@ pub fn locks(heap: &Heap, query: &LocksQuery) -> Result<Answer<LocksReport>, Err
     let namer = heap.namer();
     let threads = threads(heap, &notes)?;
     let state = State::read(heap, &namer, threads, &notes)?;
-    let report = state.reporter(heap, &namer, threads, &notes).report(&state.locks, &state.waits, query)?;
+    let runs = runs::runs(heap, &namer, &state.stacks, &state.waits)?;
+    let report = state.reporter(heap, &namer, threads, &notes).report(&state.locks, &state.waits, &runs, query)?;
     namer.note(&notes);
     Ok(notes.finish(report))
 }

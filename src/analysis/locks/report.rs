@@ -11,7 +11,9 @@ use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector, NoteKind, len64};
 use crate::clr::threads::Thread;
 use crate::dump::ThreadStacks;
-use crate::model::{LockKind, LockModel, LockOwner, LocksReport, ThreadWait, WaitChain, WaitEvidence, WaitKind, WaitModel, WaiterModel};
+use crate::model::{
+    LockKind, LockModel, LockOwner, LocksReport, ThreadWait, WaitChain, WaitEdgeKind, WaitEvidence, WaitKind, WaitModel, WaiterModel,
+};
 use crate::session::{Error, Library, Namer, Runtime};
 
 /// Most pairs of threads of which one waits for the other: those who write wait for all who read.
@@ -30,8 +32,8 @@ pub(super) struct Reporter<'r> {
 }
 
 impl Reporter<'_> {
-    pub(super) fn report(&self, locks: &Locks, waits: &[Wait], query: &LocksQuery) -> Result<LocksReport, Error> {
-        let graph = WaitGraph::new(u32::try_from(self.threads.len()).unwrap_or(u32::MAX), self.edges(locks, waits))?;
+    pub(super) fn report(&self, locks: &Locks, waits: &[Wait], runs: &[Edge], query: &LocksQuery) -> Result<LocksReport, Error> {
+        let graph = WaitGraph::new(u32::try_from(self.threads.len()).unwrap_or(u32::MAX), self.edges(locks, waits, runs))?;
         let cycles = graph.cycles();
         let deadlocks = cycles.iter().map(|c| graph.model(c, |t| self.id(t), |object| self.type_of(object), self.stacks)).collect();
         let frames: Map<usize, &Blocked<'_>> = self.stacks.iter().map(|(i, t)| (*i, t)).collect();
@@ -79,7 +81,7 @@ impl Reporter<'_> {
     }
 
     /// Who waits for whom. That a thread joins another is known from its frames.
-    fn edges(&self, locks: &Locks, waits: &[Wait]) -> Vec<Edge> {
+    fn edges(&self, locks: &Locks, waits: &[Wait], runs: &[Edge]) -> Vec<Edge> {
         let objects = self.threads.iter().enumerate().filter_map(|(i, t)| Some((t.exposed?, i))).collect();
         let mut out = edges(locks, waits);
         if out.len() >= MAX_EDGES {
@@ -90,6 +92,7 @@ impl Reporter<'_> {
             );
         }
         out.extend(joins(waits, &objects));
+        out.extend(runs.iter().copied());
         out
     }
 
@@ -196,7 +199,7 @@ fn edges(locks: &Locks, waits: &[Wait]) -> Vec<Edge> {
         let mut add = |to: Option<usize>, certain: bool| {
             let ids = u32::try_from(from).ok().zip(to.and_then(|t| u32::try_from(t).ok()));
             if let Some((from, to)) = ids.filter(|_| out.len() < MAX_EDGES) {
-                out.push(Edge { from, to, object, certain });
+                out.push(Edge { from, to, object, certain, kind: WaitEdgeKind::Holds });
             }
         };
         let Some(held) = locks.get(&object) else { continue };
@@ -236,7 +239,8 @@ fn joins(waits: &[Wait], by_object: &Map<Addr, usize>) -> Vec<Edge> {
     let edge = |w: &Wait| {
         let (object, _) = w.object?;
         let to = by_object.get(&object)?;
-        Some(Edge { from: u32::try_from(w.thread).ok()?, to: u32::try_from(*to).ok()?, object, certain: w.timeout.is_none() })
+        let (from, to) = (u32::try_from(w.thread).ok()?, u32::try_from(*to).ok()?);
+        Some(Edge { from, to, object, certain: w.timeout.is_none(), kind: WaitEdgeKind::Joined })
     };
     joined.filter_map(edge).collect()
 }

@@ -44,6 +44,8 @@ pub(super) struct Blocked<'t> {
     pub(super) stack: Option<AddrRange>,
     /// Methods for people, innermost first.
     pub(super) frames: Vec<String>,
+    /// Slots of the objects that the innermost function of the runtime protects.
+    pub(super) protected: Vec<Addr>,
 }
 
 impl Blocked<'_> {
@@ -88,21 +90,38 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
         let reason = first.lack.reason(module.as_deref());
         notes.add(NoteKind::Missing, first.from, format!("frames of {} blocked threads are not told: {reason}", lost.len()));
     }
-    let mut frames: Map<usize, Vec<String>> = Map::default();
+    let mut frames: Map<usize, (Vec<String>, Vec<Addr>)> = Map::default();
     let mut names: Map<Addr, Option<String>> = Map::default();
     for stack in &walked {
         let managed = stack.walk.frames.iter().filter_map(|f| match f {
             Frame::Managed(f) => Some(f.code.method_desc),
-            Frame::Runtime(_) => None,
+            // Where the compiler has inlined `Thread.Join`, only its native part is left.
+            Frame::Runtime(f) => f.native,
         });
+        let protected = match stack.walk.frames.first() {
+            Some(Frame::Runtime(f)) => f.protected.clone(),
+            _ => Vec::new(),
+        };
         let mut name = |method: Addr| {
-            let read = || methods.as_ref()?.name(namer.names()?, method).map(|m| readable(&m.name));
+            let read = || methods.as_ref()?.name(namer.names()?, method).map(|m| of_library_import(readable(&m.name)));
             names.entry(method).or_insert_with(read).clone()
         };
-        frames.insert(stack.index, managed.take(MAX_FRAMES).filter_map(&mut name).collect());
+        frames.insert(stack.index, (managed.take(MAX_FRAMES).filter_map(&mut name).collect(), protected));
     }
     let stacks = runtime.stacks_in_use(threads, notes).into_iter();
-    stacks.map(|(i, thread, stack)| (i, Blocked { thread, stack, frames: frames.remove(&i).unwrap_or_default() })).collect()
+    let blocked = |(i, thread, stack)| {
+        let (frames, protected) = frames.remove(&i).unwrap_or_default();
+        (i, Blocked { thread, stack, frames, protected })
+    };
+    stacks.map(blocked).collect()
+}
+
+/// The method that a generated native one is a part of: `__PInvoke(Int32) in System.Threading.Thread.Join`.
+fn of_library_import(name: String) -> String {
+    match name.split_once(" in ") {
+        Some((native, method)) if native.starts_with("__PInvoke(") => method.into(),
+        _ => name,
+    }
 }
 
 /// Reads what threads wait for.
@@ -217,15 +236,19 @@ impl Waits<'_> {
 
     /// By frames, and by the first value on the stack that threads wait for.
     fn by_stack(&self, index: usize, thread: &Blocked<'_>) -> Wait {
-        let framed = thread.framed();
+        let own = thread.thread.exposed;
+        let is_thread = |object: &Addr| self.thread_objects.contains(object) && Some(*object) != own;
         let wait = |kind, object, others| Wait { thread: index, kind, object, others, evidence: WaitEvidence::Stack, timeout: None };
+        let protected = thread.protected.iter().filter_map(|slot| self.library.reference_at(*slot));
+        // `ThreadNative::Join`, which .NET 8 has no frame for where `Thread.Join` is inlined.
+        let joined = || protected.clone().find(is_thread).map(|_| WaitKind::Join);
+        let framed = thread.framed().or_else(joined);
         let kind = framed.unwrap_or(WaitKind::Other);
         let Some(stack) = thread.stack else { return wait(kind, None, Vec::new()) };
         match framed {
             Some(WaitKind::Sleep) => return wait(kind, None, Vec::new()),
             Some(WaitKind::Join) => {
-                let own = thread.thread.exposed;
-                let joined = self.words(stack).find(|word| self.thread_objects.contains(word) && Some(*word) != own);
+                let joined = protected.clone().find(is_thread).or_else(|| self.words(stack).find(is_thread));
                 return wait(kind, joined.map(|object| (object, LockKind::Thread)), Vec::new());
             }
             _ => {}
@@ -267,5 +290,17 @@ pub(super) fn note_stacks(threads: &[(usize, Blocked<'_>)], notes: &Collector) {
     let lost = threads.iter().filter(|(_, t)| t.thread.waits() && t.stack.is_none()).count();
     if lost > 0 {
         notes.add(NoteKind::Missing, None, format!("what {lost} threads wait for: their stacks are not in the dump"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn native_parts_have_the_names_of_their_methods() {
+        let name = |name: &str| of_library_import(name.into());
+        assert_eq!(name("__PInvoke(System.IntPtr, Int32) in System.Threading.Thread.Join"), "System.Threading.Thread.Join");
+        assert_eq!(name("Local(Int32) in Lab.Program.Main"), "Local(Int32) in Lab.Program.Main");
     }
 }

@@ -1,4 +1,4 @@
-use crate::model::{DeadlockModel, LockModel, LockOwner, LocksReport, WaitChain, WaitModel};
+use crate::model::{DeadlockModel, LockModel, LockOwner, LocksReport, WaitChain, WaitEdgeKind, WaitModel};
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
@@ -69,7 +69,12 @@ fn deadlock<'r>(to: &mut Sections<'r>, d: &'r DeadlockModel) {
     to.alarm(format!("{sure} of threads {threads}"));
     for edge in &d.edges {
         let ty = edge.type_name.as_deref().unwrap_or("?");
-        to.line(format!("  {} waits for {} ({ty}), held by {}", edge.from, edge.object, edge.to));
+        let by = match edge.kind {
+            WaitEdgeKind::Holds => "held by",
+            WaitEdgeKind::Runs => "run by",
+            WaitEdgeKind::Joined => "which is thread",
+        };
+        to.line(format!("  {} waits for {} ({ty}), {by} {}", edge.from, edge.object, edge.to));
     }
     if !d.victims.is_empty() {
         let victims = d.victims.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");

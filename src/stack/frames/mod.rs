@@ -34,6 +34,8 @@ layout! {
         sp: req "CallSiteSP",
         return_address: req "CallerReturnAddress",
         fp: req "CalleeSavedFP",
+        // The method called, or something else with bit 0 set.
+        datum: opt "Datum",
     }
 }
 
@@ -368,6 +370,14 @@ impl FrameReader {
     pub(crate) fn callee(&self, bytes: &CodeBytes, frame: &ExplicitFrame) -> Option<Addr> {
         let offset = self.framed.as_ref().filter(|_| frame.role == Role::Transition)?.method_desc?;
         bytes.u64(frame.address.plus(offset)).ok().filter(|m| *m != 0).map(Addr)
+    }
+
+    /// The method that stands for the native function which an inlined call is in.
+    pub(crate) fn native(&self, bytes: &CodeBytes, frame: &ExplicitFrame) -> Option<Addr> {
+        let l = self.inlined.as_ref().filter(|_| frame.role == Role::Inlined)?;
+        // Between calls there is no return address.
+        bytes.u64(frame.address.plus(l.return_address)).ok().filter(|ip| *ip != 0)?;
+        bytes.u64(frame.address.plus(l.datum?)).ok().filter(|m| *m != 0 && m & 1 == 0).map(Addr)
     }
 
     fn transition_block(&self, bytes: &CodeBytes, frame: &ExplicitFrame) -> Result<Option<Addr>, StackError> {

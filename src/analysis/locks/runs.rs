@@ -1,0 +1,129 @@
+//! Threads that run what other threads wait for: a task, or an asynchronous method on which the awaited one depends.
+//!
+//! A thread runs a method if its stack holds the method's box, and one of its frames is the box's `MoveNext`; it runs a task's delegate if
+//! its stack holds the task, whose delegate was invoked, and a frame of the library's that invokes it.
+
+use std::collections::VecDeque;
+
+use super::deadlocks::Edge;
+use super::waits::{Blocked, Wait};
+use crate::analysis::stack_words::holders;
+use crate::base::hash::{Map, Set};
+use crate::base::{Addr, Collector};
+use crate::model::{WaitEdgeKind, WaitKind};
+use crate::session::tasks::{Tasks, flags};
+use crate::session::{Error, Heap, Library, Namer, readable};
+
+/// Most methods and tasks that a task is followed to.
+const MAX_AWAITED: usize = 256;
+
+/// The name without generic arguments: code that instances share has those of the shared one.
+fn without_arguments(name: &str) -> String {
+    let mut depth = 0i32;
+    let at_top = |c: &char| {
+        let outside = depth == 0;
+        match c {
+            '<' => depth = depth.saturating_add(1),
+            '>' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        outside && depth == 0
+    };
+    name.chars().filter(at_top).collect()
+}
+
+/// Which waiting threads wait for others that run what they wait for.
+///
+/// # Errors
+/// [`Error::Contract`] if the runtime does not describe types and fields.
+pub(super) fn runs(heap: &Heap, namer: &Namer, stacks: &[(usize, Blocked<'_>)], waits: &[Wait]) -> Result<Vec<Edge>, Error> {
+    let waiting: Set<usize> = waits.iter().map(|w| w.thread).collect();
+    let for_tasks: Vec<(&Wait, Addr)> = waits.iter().filter(|w| w.kind == WaitKind::Task).filter_map(|w| Some((w, w.object?.0))).collect();
+    if for_tasks.is_empty() || waiting.len() < 2 {
+        return Ok(Vec::new());
+    }
+    // What tasks lack is told by `async`.
+    let notes = Collector::new();
+    let tasks = Tasks::bind(Library::bind(heap.runtime(), namer, &notes)?, &notes);
+    let awaited: Vec<(&Wait, Addr, Vec<Addr>)> =
+        for_tasks.into_iter().map(|(w, task)| (w, task, depends(&tasks, [task].into_iter().chain(w.others.iter().copied())))).collect();
+    let wanted: Set<Addr> = awaited.iter().flat_map(|(_, _, nodes)| nodes.iter().copied()).collect();
+    let ranges = stacks.iter().filter(|(i, _)| waiting.contains(i)).filter_map(|(i, t)| Some((u32::try_from(*i).ok()?, t.stack?)));
+    let on_stacks = holders(heap.memory(), ranges, &wanted);
+    let frames: Map<u32, &[String]> = stacks.iter().filter_map(|(i, t)| Some((u32::try_from(*i).ok()?, t.frames.as_slice()))).collect();
+    let mut out = Vec::new();
+    for (wait, task, nodes) in awaited {
+        let Ok(from) = u32::try_from(wait.thread) else { continue };
+        for node in nodes {
+            let Some(frame) = Frame::of(&tasks, namer, node) else { continue };
+            let on = on_stacks.get(&node).map_or(&[][..], Vec::as_slice).iter().copied();
+            let runs = |thread: &u32| *thread != from && frames.get(thread).is_some_and(|frames| frames.iter().any(|f| frame.is(f)));
+            let mut running = on.filter(runs);
+            if let (Some(to), None) = (running.next(), running.next()) {
+                out.push(Edge { from, to, object: task, certain: wait.timeout.is_none(), kind: WaitEdgeKind::Runs });
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// The frame of who runs a task.
+enum Frame {
+    /// The `MoveNext` of a state machine, without generic arguments.
+    Method(String),
+    Delegate,
+}
+
+impl Frame {
+    /// `None` if the task is not running.
+    fn of(tasks: &Tasks, namer: &Namer, node: Addr) -> Option<Frame> {
+        let plan = tasks.plan_of(node)?;
+        let state = tasks.flags(node);
+        if state.is_some_and(|f| f & flags::COMPLETED != 0) {
+            return None;
+        }
+        if let Some(machine) = tasks.machine_type(node, &plan) {
+            let suspended = tasks.position(node, &plan).and_then(|p| p.state).is_some_and(|state| state >= 0);
+            let name = namer.name(machine).filter(|_| !suspended)?;
+            return Some(Frame::Method(without_arguments(&readable(&format!("{name}.MoveNext()")))));
+        }
+        tasks.action(node).filter(|_| state.is_some_and(|f| f & flags::DELEGATE != 0)).map(|_| Frame::Delegate)
+    }
+
+    fn is(&self, name: &str) -> bool {
+        match self {
+            Frame::Method(method) => without_arguments(name) == *method,
+            Frame::Delegate => {
+                let by = ["System.Threading.Tasks.Task.InnerInvoke", "System.Threading.Tasks.Task.Execute"];
+                by.iter().any(|prefix| name.starts_with(prefix))
+                    || name.starts_with("System.Threading.Tasks.Task<") && name.contains(".InnerInvoke")
+            }
+        }
+    }
+}
+
+/// `first`, and the tasks and methods that they await, directly or not.
+fn depends(tasks: &Tasks, first: impl Iterator<Item = Addr>) -> Vec<Addr> {
+    let (mut out, mut seen) = (Vec::new(), Set::default());
+    let mut open: VecDeque<Addr> = first.collect();
+    while let Some(node) = open.pop_front() {
+        if out.len() >= MAX_AWAITED || !seen.insert(node) {
+            continue;
+        }
+        let Some(plan) = tasks.plan_of(node).filter(|plan| plan.is_node()) else { continue };
+        out.push(node);
+        open.extend(tasks.position(node, &plan).into_iter().flat_map(|p| p.awaiters).flatten().take(MAX_AWAITED));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lose_their_generic_arguments() {
+        assert_eq!(without_arguments("A.B<C<D>>.E<F>, resumed"), "A.B.E, resumed");
+        assert_eq!(without_arguments("A+<B>c__1.MoveNext()"), "A+c__1.MoveNext()");
+    }
+}
