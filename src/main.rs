@@ -10,8 +10,18 @@ use gcdump::cli::{self, Cli, Exit, Streams};
 
 /// As much as the main thread of a Linux process has.
 const STACK: usize = 8 << 20;
+/// As of a main thread that panics.
+const PANICKED: u8 = 101;
 
 fn main() -> ExitCode {
+    if cfg!(unix) {
+        return run();
+    }
+    // The main thread of a Windows process has 1 MiB.
+    thread::Builder::new().stack_size(STACK).spawn(run).map_or_else(|_| run(), |all| all.join().unwrap_or(ExitCode::from(PANICKED)))
+}
+
+fn run() -> ExitCode {
     if cli::complete(std::env::args_os()) {
         return ExitCode::SUCCESS;
     }

@@ -169,6 +169,9 @@ impl New {
             permissions.set_readonly(true);
             file.set_permissions(permissions)?;
         }
+        // Windows sets the time of a change when it likes, unless it was told one.
+        #[cfg(not(unix))]
+        file.set_modified(SystemTime::now())?;
         // Another process may have been faster: its entry stays, with its stamp.
         draft.finish(false)?;
         let text = stamp_of(&mut file)?;
@@ -182,6 +185,10 @@ impl New {
 impl CacheDraft for New {
     fn file(&self) -> &File {
         self.draft.file()
+    }
+
+    fn reader(&self) -> io::Result<File> {
+        File::open(self.draft.path())
     }
 
     fn folder(&self) -> PathBuf {

@@ -12,11 +12,31 @@ pub fn paging() -> bool {
     RUNS.load(Ordering::Relaxed)
 }
 
-/// The pager's command line: `asked`, if it names one, else `GCDUMP_PAGER`, `PAGER`, `less`.
+/// `command`, as the system's shell understands it.
+#[cfg(unix)]
+pub(super) fn system_shell(command: &str) -> Command {
+    let mut shell = Command::new("/bin/sh");
+    shell.arg("-c").arg(command);
+    shell
+}
+
+#[cfg(windows)]
+pub(super) fn system_shell(command: &str) -> Command {
+    use std::os::windows::process::CommandExt;
+    let mut shell = Command::new("cmd");
+    // Quoted as it was typed.
+    shell.arg("/C").raw_arg(command);
+    shell
+}
+
+/// What every system has. Windows comes without `less`.
+const PAGER: &str = if cfg!(windows) { "more" } else { "less" };
+
+/// The pager's command line: `asked`, if it names one, else `GCDUMP_PAGER`, `PAGER`, [`PAGER`].
 pub(super) fn command(asked: &str) -> String {
     let set = |name: &str| std::env::var(name).ok().filter(|text| !text.trim().is_empty());
     let named = Some(asked.to_string()).filter(|text| !text.trim().is_empty());
-    named.or_else(|| set("GCDUMP_PAGER")).or_else(|| set("PAGER")).unwrap_or_else(|| "less".into())
+    named.or_else(|| set("GCDUMP_PAGER")).or_else(|| set("PAGER")).unwrap_or_else(|| PAGER.into())
 }
 
 /// Writes to `screen` what fits, else all of it to the pager.
@@ -44,8 +64,8 @@ impl<'s> Paged<'s> {
     }
 
     fn start(&mut self) -> io::Result<()> {
-        let mut shell = if cfg!(windows) { Command::new("cmd") } else { Command::new("sh") };
-        shell.args([if cfg!(windows) { "/C" } else { "-c" }, &self.command]).stdin(Stdio::piped());
+        let mut shell = system_shell(&self.command);
+        shell.stdin(Stdio::piped());
         // Colours, and no page for what turns out to fit.
         if std::env::var_os("LESS").is_none() {
             shell.env("LESS", "FRX");

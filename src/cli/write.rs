@@ -96,6 +96,10 @@ impl Draft {
         self.file.as_file()
     }
 
+    pub(super) fn path(&self) -> &Path {
+        self.file.path()
+    }
+
     /// Renames the draft to its destination, overwriting it if `replace`.
     pub(super) fn finish(self, replace: bool) -> io::Result<()> {
         let Draft { file, place, listed } = self;

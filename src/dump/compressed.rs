@@ -30,6 +30,12 @@ pub trait Draft: Debug {
     /// The file, empty.
     fn file(&self) -> &File;
 
+    /// The same file, open for reading only.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    fn reader(&self) -> io::Result<File>;
+
     /// Its folder, for messages.
     fn folder(&self) -> PathBuf;
 
@@ -176,7 +182,9 @@ impl Decoding<'_> {
             file.write_all(buffer.get(..got).unwrap_or(&[])).map_err(|e| out_failed(e, written))?;
             written = next;
         };
-        let bytes = Bytes::map_file(&file).map_err(|e| out_failed(e, written))?;
+        // Through a handle that can write, Windows maps it so that it could be written to. Wine renames no such file.
+        let kept = self.draft.map(Draft::reader).transpose().map_err(|e| out_failed(e, written))?;
+        let bytes = Bytes::map_file(kept.as_ref().unwrap_or(&file)).map_err(|e| out_failed(e, written))?;
         Ok(Decompressed { bytes, damage })
     }
 }

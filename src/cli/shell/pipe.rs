@@ -3,18 +3,19 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use anyhow::{Context, Result};
 
 use super::super::exit::{Exit, UsageError};
+use super::super::pager::system_shell;
 use super::super::{Streams, broken_pipe, pick, to_file};
 
 /// Runs `work`, whose output goes to `program`, as the system's shell understands it. A program that fails makes a complete answer a
 /// negative one.
 pub(super) fn to_program(program: &str, streams: &mut Streams<'_>, work: impl FnOnce(&mut Streams<'_>) -> Result<Exit>) -> Result<Exit> {
     streams.out.flush()?;
-    let mut child = shell(program).stdin(Stdio::piped()).spawn().with_context(|| UsageError(format!("cannot run {program}")))?;
+    let mut child = system_shell(program).stdin(Stdio::piped()).spawn().with_context(|| UsageError(format!("cannot run {program}")))?;
     let exit = feed(&mut child, streams, work);
     let status = child.wait().with_context(|| format!("waiting for {program}"))?;
     Ok(exit?.negative_if(!status.success()))
@@ -30,22 +31,6 @@ fn feed(child: &mut Child, streams: &mut Streams<'_>, work: impl FnOnce(&mut Str
         Err(e) if broken_pipe(&e) => Ok(Exit::Ok),
         done => done,
     }
-}
-
-#[cfg(unix)]
-fn shell(program: &str) -> Command {
-    let mut command = Command::new("/bin/sh");
-    command.arg("-c").arg(program);
-    command
-}
-
-#[cfg(windows)]
-fn shell(program: &str) -> Command {
-    use std::os::windows::process::CommandExt;
-    let mut command = Command::new("cmd");
-    // Quoted as it was typed.
-    command.arg("/C").raw_arg(program);
-    command
 }
 
 /// Runs `work`, whose output goes to the file at `path`: in its place once it is complete, or with `append` at its end.
