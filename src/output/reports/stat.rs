@@ -1,7 +1,7 @@
 use crate::model::{CoverageModel, GroupStat, StatBy, StatReport, TypeStat};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
-use crate::output::{bytes, count};
+use crate::output::{bytes, count, plural};
 
 fn type_columns<'r>() -> Columns<'r, TypeStat> {
     columns::<TypeStat>()
@@ -58,7 +58,7 @@ impl Report for StatReport {
         to.gap();
         let (objects, used) = (t.count.saturating_sub(t.free_count), t.bytes.saturating_sub(t.free_bytes));
         to.facts([
-            ("objects", format!("{} of {} types, {} ({} bytes)", count(objects), count(t.types), bytes(used), count(used))),
+            ("objects", format!("{} of {}, {} ({} bytes)", count(objects), plural(t.types, "type"), bytes(used), count(used))),
             ("free space", format!("{} free blocks, {} ({} bytes)", count(t.free_count), bytes(t.free_bytes), count(t.free_bytes))),
             ("walked", covered(&self.coverage)),
         ]);
