@@ -33,6 +33,7 @@ pub(crate) use pe::PeHeaders;
 pub(crate) use pe_image::Loaded;
 pub use record::Recorder;
 pub use symbols::{NearestExport, Section};
+pub(crate) use text::utf8;
 pub(crate) use window::Window;
 
 use std::borrow::Cow;
@@ -40,7 +41,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::base::missed::{Missed, missed};
-use crate::base::{Addr, AddrRange, Budget, PAGE, Shape, len64};
+use crate::base::{Addr, AddrRange, Budget, Endian, PAGE, Shape, len64};
 use crate::dump::{Bytes, DumpFile};
 
 /// A read of memory that was not captured.
@@ -341,17 +342,31 @@ impl Memory {
         Ok(Cow::Owned(buffer))
     }
 
+    /// `N` bytes at `address`.
+    #[inline]
+    fn chunk<const N: usize>(&self, address: Addr) -> Result<[u8; N], ReadError> {
+        if let Some(p) = self.piece(address)
+            && let Some(source) = self.sources.get(p.source)
+            && let Some(chunk) = source.range(p.offset.saturating_add(address.0.saturating_sub(p.start)), len64(N))
+            && len64(N) <= p.end.saturating_sub(address.0)
+            && let Some(chunk) = chunk.first_chunk()
+        {
+            self.record(address, len64(N));
+            return Ok(*chunk);
+        }
+        let mut buffer = [0; N];
+        self.read(address, &mut buffer)?;
+        Ok(buffer)
+    }
+
     /// An unsigned integer of `N` bytes in the target's byte order.
     fn uint<const N: usize>(&self, address: Addr) -> Result<u64, ReadError> {
-        let mut buffer = [0; N];
-        match self.contiguous(address).and_then(|b| b.first_chunk::<N>()) {
-            Some(chunk) => {
-                buffer = *chunk;
-                self.record(address, u64::try_from(N).unwrap_or(0));
-            }
-            None => self.read(address, &mut buffer)?,
-        }
-        Ok(self.shape.number(&buffer))
+        self.chunk::<N>(address).map(|chunk| self.shape.number(&chunk))
+    }
+
+    /// A little-endian integer of `N` bytes, whatever the target: in files that it has mapped.
+    pub(crate) fn little<const N: usize>(&self, address: Addr) -> Result<u64, ReadError> {
+        self.chunk::<N>(address).map(|chunk| Shape { endian: Endian::Little, ..self.shape }.number(&chunk))
     }
 
     /// The byte at `address`.

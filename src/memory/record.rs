@@ -59,10 +59,20 @@ impl Recorder {
     /// Marks `len` bytes at `address` as read.
     pub(super) fn mark(&self, address: Addr, len: u64) {
         let Some(last) = len.checked_sub(1).map(|n| address.0.saturating_add(n)) else { return };
+        // Most reads are where the one before was: among the objects of its segment, or in its block.
         if self.is_last_segment(address.0, last) {
             return;
         }
-        if !self.is_last_block(address.0 / BLOCK) && self.is_of_segment(address.0, last) {
+        let block = address.0 / BLOCK;
+        let is_last = LAST.with_borrow(|kept| match kept {
+            Some((id, at, bits)) if (*id, *at) == (self.id, block) => {
+                let end = last.min(address.0 | (BLOCK - 1));
+                set(bits, (address.0 % BLOCK) / GRAIN, (end % BLOCK) / GRAIN);
+                true
+            }
+            _ => false,
+        });
+        if if is_last { last / BLOCK == block } else { self.is_of_segment(address.0, last) } {
             return;
         }
         let mut at = address.0;
@@ -74,10 +84,6 @@ impl Recorder {
                 None => break,
             }
         }
-    }
-
-    fn is_last_block(&self, block: u64) -> bool {
-        LAST.with_borrow(|last| last.as_ref().is_some_and(|(id, at, _)| (*id, *at) == (self.id, block)))
     }
 
     fn is_last_segment(&self, first: u64, last: u64) -> bool {

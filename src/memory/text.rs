@@ -1,7 +1,13 @@
 //! Bounded reads of text.
 
 use super::{Memory, ReadError};
-use crate::base::{Addr, Endian};
+use crate::base::missed::missed;
+use crate::base::{Addr, Endian, len64};
+
+/// UTF-8 text. Invalid sequences become U+FFFD.
+pub(crate) fn utf8(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
+}
 
 impl Memory {
     /// The NUL-terminated UTF-8 text at `address`, at most `cap` bytes. Invalid sequences become U+FFFD; text that runs into
@@ -10,16 +16,34 @@ impl Memory {
     /// # Errors
     /// Fails if the first byte is absent.
     pub(crate) fn text(&self, address: Addr, cap: u64) -> Result<String, ReadError> {
-        let mut out = Vec::new();
-        for i in 0..cap {
-            match self.u8(address.plus(i)) {
-                Ok(0) => break,
-                Ok(b) => out.push(b),
-                Err(e) if i == 0 => return Err(e),
-                Err(_) => break,
-            }
+        if cap > 0 && !self.has(address) {
+            missed(address, 1);
+            return Err(ReadError { address, len: 1 });
         }
-        Ok(String::from_utf8_lossy(&out).into_owned())
+        Ok(utf8(self.until_nul(address, cap).0))
+    }
+
+    /// The bytes at `address` up to a NUL, at most `cap`, and whether one ends them. Absent memory ends them as well, and is told.
+    pub(crate) fn until_nul(&self, address: Addr, cap: u64) -> (Vec<u8>, bool) {
+        let (mut out, mut at, mut left) = (Vec::new(), address, cap);
+        while left > 0 {
+            let Some(bytes) = self.contiguous(at) else {
+                missed(at, 1);
+                break;
+            };
+            let bytes = bytes.get(..usize::try_from(left).unwrap_or(usize::MAX)).unwrap_or(bytes);
+            let end = memchr::memchr(0, bytes);
+            let text = end.and_then(|end| bytes.get(..end)).unwrap_or(bytes);
+            out.extend_from_slice(text);
+            let looked = len64(text.len().saturating_add(usize::from(end.is_some())));
+            self.record(at, looked);
+            if end.is_some() {
+                return (out, true);
+            }
+            at = at.plus(looked);
+            left = left.saturating_sub(looked);
+        }
+        (out, false)
     }
 
     /// The UTF-16 text of `bytes` bytes at `address`, at most `cap` bytes, up to a NUL. Unpaired surrogates become U+FFFD.

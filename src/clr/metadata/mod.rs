@@ -54,6 +54,15 @@ struct Table {
     sorted: bool,
 }
 
+/// A column of a table.
+#[derive(Clone, Copy, Debug, Default)]
+struct Column {
+    /// Offset in the row, in bytes.
+    at: u8,
+    /// Width in bytes.
+    width: u8,
+}
+
 /// A range of the blob.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Heap {
@@ -71,8 +80,8 @@ pub struct Metadata {
     guids: Heap,
     blobs: Heap,
     tables: [Table; TABLES],
-    /// Column widths of the tables read, by table and column.
-    columns: [[u8; 9]; TABLES],
+    /// Columns of the tables read, by table and column.
+    columns: [[Column; 9]; TABLES],
     /// Rows of the tables that are searched, by key, where they are not sorted: built on first use.
     unsorted: [OnceLock<Kept<Map<u32, u32>>>; SEARCHED.len()],
 }
@@ -145,11 +154,10 @@ impl Metadata {
         if rid == 0 || rid > t.rows {
             return None;
         }
-        let widths = self.columns.get(table)?;
-        let before: u64 = widths.get(..column)?.iter().map(|w| u64::from(*w)).sum();
+        let column = self.columns.get(table)?.get(column)?;
         let row = u64::from(rid.checked_sub(1)?).checked_mul(t.width)?;
-        let at = t.at.checked_add(row)?.checked_add(before)?;
-        match widths.get(column)? {
+        let at = t.at.checked_add(row)?.checked_add(u64::from(column.at))?;
+        match column.width {
             2 => self.source.u16(at).map(u32::from),
             4 => self.source.u32(at),
             _ => None,
@@ -349,7 +357,7 @@ impl Streams {
     }
 }
 
-type Tables = ([Table; TABLES], [[u8; 9]; TABLES]);
+type Tables = ([Table; TABLES], [[Column; 9]; TABLES]);
 
 fn read_tables(source: &Source, stream: Heap, minimal_delta: bool) -> Option<Tables> {
     let heaps = source.u8(stream.at.checked_add(6)?)?;
@@ -369,7 +377,7 @@ fn read_tables(source: &Source, stream: Heap, minimal_delta: bool) -> Option<Tab
     }
     let end = stream.at.checked_add(stream.len)?;
     let mut tables = [Table::default(); TABLES];
-    let mut columns = [[0u8; 9]; TABLES];
+    let mut columns = [[Column::default(); 9]; TABLES];
     for (i, (table, column)) in tables.iter_mut().zip(columns.iter_mut()).enumerate() {
         let width = widths.row(i);
         let rows = widths.rows.get(i).copied()?;
@@ -377,8 +385,10 @@ fn read_tables(source: &Source, stream: Heap, minimal_delta: bool) -> Option<Tab
         let room = end.saturating_sub(at).checked_div(width).unwrap_or(0);
         let there = rows.min(u32::try_from(room).unwrap_or(u32::MAX));
         *table = Table { at, rows: there, width, sorted: sorted >> i & 1 != 0 };
+        let mut before = 0u8;
         for (place, kind) in column.iter_mut().zip(SCHEMA.get(i)?.iter()) {
-            *place = u8::try_from(widths.column(*kind)).ok()?;
+            *place = Column { at: before, width: u8::try_from(widths.column(*kind)).ok()? };
+            before = before.checked_add(place.width)?;
         }
         at = at.checked_add(width.checked_mul(u64::from(rows))?)?;
     }

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::base::Addr;
+use crate::base::{Addr, Shape, len64};
 use crate::dump::Bytes;
-use crate::memory::Memory;
+use crate::memory::{Memory, utf8};
 
 /// A metadata blob. Any byte may be absent.
 #[derive(Clone, Debug)]
@@ -54,51 +54,53 @@ impl Source {
         }
     }
 
-    /// A little-endian number of at most 8 bytes: metadata is little endian on all targets.
-    fn number(&self, at: u64, count: u64) -> Option<u64> {
-        Some(self.bytes(at, count)?.iter().rev().fold(0, |n, b| (n << 8) | u64::from(*b)))
+    /// A little-endian number of `N` bytes, at most 8: metadata is little endian on all targets.
+    fn number<const N: usize>(&self, at: u64) -> Option<u64> {
+        let count = len64(N);
+        if at.checked_add(count)? > self.len() {
+            return None;
+        }
+        match self {
+            Source::Memory { memory, base, .. } => memory.little::<N>(base.plus(at)).ok(),
+            Source::File { bytes, offset, .. } => {
+                let chunk: &[u8; N] = bytes.range(offset.checked_add(at)?, count)?.first_chunk()?;
+                Some(Shape::LE64.number(chunk))
+            }
+        }
     }
 
     /// A byte.
     pub fn u8(&self, at: u64) -> Option<u8> {
-        self.number(at, 1).and_then(|n| u8::try_from(n).ok())
+        self.number::<1>(at).and_then(|n| u8::try_from(n).ok())
     }
 
     /// A 16-bit number.
     pub fn u16(&self, at: u64) -> Option<u16> {
-        self.number(at, 2).and_then(|n| u16::try_from(n).ok())
+        self.number::<2>(at).and_then(|n| u16::try_from(n).ok())
     }
 
     /// A 32-bit number.
     pub fn u32(&self, at: u64) -> Option<u32> {
-        self.number(at, 4).and_then(|n| u32::try_from(n).ok())
+        self.number::<4>(at).and_then(|n| u32::try_from(n).ok())
     }
 
     /// A 64-bit number.
     pub fn u64(&self, at: u64) -> Option<u64> {
-        self.number(at, 8)
+        self.number::<8>(at)
     }
 
     /// The NUL-terminated UTF-8 text at `at`, at most `cap` bytes; `None` if unterminated or absent.
     pub fn text(&self, at: u64, cap: u64) -> Option<String> {
-        const STEP: u64 = 64;
-        let mut out: Vec<u8> = Vec::new();
-        let mut done = 0;
-        while done < cap {
-            let from = at.checked_add(done)?;
-            let want = STEP.min(cap.saturating_sub(done)).min(self.len().saturating_sub(from));
-            // A chunk may extend into an absent page although the text ends before it.
-            let chunk = match self.bytes(from, want) {
-                Some(chunk) if !chunk.is_empty() => chunk,
-                _ => self.bytes(from, 1)?,
-            };
-            if let Some(end) = chunk.iter().position(|b| *b == 0) {
-                out.extend_from_slice(chunk.get(..end)?);
-                return Some(String::from_utf8_lossy(&out).into_owned());
+        let most = cap.min(self.len().checked_sub(at)?);
+        let (text, ended) = match self {
+            Source::Memory { memory, base, .. } => memory.until_nul(base.plus(at), most),
+            Source::File { bytes, offset, .. } => {
+                let rest = bytes.get(usize::try_from(offset.checked_add(at)?).ok()?..)?;
+                let rest = rest.get(..usize::try_from(most).ok()?).unwrap_or(rest);
+                let end = memchr::memchr(0, rest);
+                (rest.get(..end?)?.to_vec(), true)
             }
-            out.extend_from_slice(&chunk);
-            done = done.saturating_add(u64::try_from(chunk.len()).ok()?);
-        }
-        None
+        };
+        ended.then(|| utf8(text))
     }
 }

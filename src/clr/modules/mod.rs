@@ -160,8 +160,11 @@ impl Module {
         let mut out = Map::default();
         for rid in 1..=metadata.type_defs().min(MAX_NAMES) {
             let mut read = 0;
-            let name =
-                counted_levels(metadata, rid, &mut read).map(|levels| levels.into_iter().map(|l| l.name).collect::<Vec<_>>().join("+"));
+            let name = counted_levels(metadata, rid, &mut read).and_then(|levels| {
+                let mut levels = levels.into_iter();
+                let first = levels.next()?.name;
+                Some(levels.fold(first, |outer, level| outer + "+" + &level.name))
+            });
             if !self.budget.steps(read.div_ceil(64).saturating_add(8)) {
                 self.cut.store(true, Ordering::Relaxed);
                 break;

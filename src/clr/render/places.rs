@@ -80,7 +80,7 @@ pub(in crate::clr) fn counted_levels(metadata: &Metadata, rid: u32, read: &mut u
         *read = read.saturating_add(len64(def.name.len().saturating_add(def.namespace.len())));
         let arity = split_arity(&def.name).1;
         let around = if def.flags & VISIBILITY > LAST_NOT_NESTED { metadata.enclosing(row) } else { None };
-        let name = if def.namespace.is_empty() { def.name } else { format!("{}.{}", def.namespace, def.name) };
+        let name = if def.namespace.is_empty() { def.name } else { def.namespace + "." + &def.name };
         out.push(Level { name, arity });
         match around {
             Some(_) if out.len() >= MAX_NESTING => return None,
