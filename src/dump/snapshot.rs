@@ -6,10 +6,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
 use super::{Bytes, Container, DumpError, DumpFacts, DumpFile};
-use crate::base::{Arch, Os, PtrSize, Shape};
+use crate::base::hash::Map;
+use crate::base::{Arch, Os, PtrSize, Shape, len64};
 
 /// Tags of the stream.
 pub(crate) mod tag {
@@ -121,6 +120,11 @@ impl Snapshot {
         Some(SnapshotNode { ty, size, own: index, nodes: self.nodes, children, rest })
     }
 
+    /// More references than all nodes together have: each takes at least a byte, and no other node has that.
+    pub fn most_references(&self) -> u64 {
+        len64(self.blob.1.saturating_sub(self.blob.0))
+    }
+
     /// Its address; 0 for what is no object.
     pub fn address(&self, index: u32) -> u64 {
         let at = usize::try_from(index).ok().and_then(|i| self.addresses.checked_add(i.checked_mul(8)?));
@@ -130,7 +134,7 @@ impl Snapshot {
 
 /// Parses a snapshot.
 pub(super) fn read(bytes: Arc<Bytes>, path: &Path) -> Result<DumpFile, DumpError> {
-    let mut stream = Stream { bytes: &bytes, at: 0, classes: FxHashMap::default() };
+    let mut stream = Stream { bytes: &bytes, at: 0, classes: Map::default() };
     let read = stream.file(&bytes).map_err(|what| DumpError::Malformed {
         path: path.to_owned(),
         what: what.into(),
@@ -184,7 +188,8 @@ struct About {
 /// A class of the stream: its name, and the oldest version of a reader that can read it.
 #[derive(Clone)]
 struct Class {
-    name: String,
+    /// Shared: each object names its class, and all of them may name a long one.
+    name: Arc<str>,
     minimum: i32,
 }
 
@@ -195,7 +200,7 @@ struct Stream<'b> {
     bytes: &'b [u8],
     at: usize,
     /// By the place where each was defined.
-    classes: FxHashMap<usize, Class>,
+    classes: Map<usize, Class>,
 }
 
 const CUT: &str = "the file ends too early";
@@ -279,7 +284,7 @@ impl Stream<'_> {
                     return Err("a class is expected");
                 }
                 let (_version, minimum) = (self.int()?, self.int()?);
-                let class = Class { name: self.text()?.unwrap_or_default(), minimum };
+                let class = Class { name: self.text()?.unwrap_or_default().into(), minimum };
                 if self.byte()? != tag::END {
                     return Err("the end of a class is expected");
                 }
@@ -339,7 +344,7 @@ impl Stream<'_> {
             return Err("the signature is missing");
         }
         let class = self.begin()?.ok_or("the file is empty")?;
-        if class.name != "GCHeapDump" {
+        if &*class.name != "GCHeapDump" {
             return Err("the file holds no heap");
         }
         if class.minimum > 10 {
@@ -369,7 +374,7 @@ impl Stream<'_> {
 
     fn graph(&mut self, bytes: &Arc<Bytes>) -> Read<Snapshot> {
         let class = self.begin()?.ok_or("the graph is missing")?;
-        if class.name != "Graphs.MemoryGraph" {
+        if &*class.name != "Graphs.MemoryGraph" {
             return Err("the graph is missing");
         }
         self.long()?;

@@ -2,15 +2,14 @@
 
 use std::sync::{Arc, OnceLock};
 
-use rustc_hash::FxHashMap;
-
 use super::described::Describing;
 use super::dump::Process;
 use super::graph::MemoryLimit;
 use super::names::NameTable;
-use super::roots::{Origin, Root, RootFlags, Roots};
+use super::roots::{Origin, Root, RootFlags, Roots, StaticIndex};
 use super::{DominatorTree, Error, GraphSource, HeapGraph, Namer};
 use crate::base::cancel::check_at;
+use crate::base::hash::Map;
 use crate::base::{Addr, Answer, Collector, Index, IndexVec, NoteKind};
 use crate::dump::{DumpFacts, Snapshot};
 use crate::gc::{ObjectId, ObjectStarts, ObjectType, TypeIndex};
@@ -66,6 +65,22 @@ struct Reader<'s> {
     damaged: u64,
 }
 
+/// Bounds the references that are read: nodes of a forged file may all lead to the same ones.
+struct Room {
+    left: u64,
+    met: bool,
+}
+
+impl Room {
+    /// Takes one of them; `false` if there are no more.
+    fn take(&mut self) -> bool {
+        let left = self.left.checked_sub(1);
+        self.left = left.unwrap_or(0);
+        self.met |= left.is_none();
+        left.is_some()
+    }
+}
+
 /// The name that the groups of roots have.
 fn is_group(name: &str) -> bool {
     name.starts_with('[') && name.ends_with(']')
@@ -74,7 +89,7 @@ fn is_group(name: &str) -> bool {
 impl<'s> Reader<'s> {
     fn new(file: &'s Snapshot) -> Reader<'s> {
         let mut names = NameTable::default();
-        let mut known: FxHashMap<(String, Option<String>), TypeIndex> = FxHashMap::default();
+        let mut known: Map<(String, Option<String>), TypeIndex> = Map::default();
         let mut types = Vec::with_capacity(file.types.len());
         for ty in &file.types {
             // Types of large objects are one with those of the others, as in a dump.
@@ -146,8 +161,10 @@ impl<'s> Reader<'s> {
     }
 
     /// The roots: what hangs below the root by way of groups; and what is never freed.
-    fn roots(&self) -> (Roots, Vec<ObjectId>) {
+    fn roots(&self, room: &mut Room) -> (Roots, Vec<ObjectId>) {
         let (mut roots, mut frozen) = (Roots::default(), Vec::new());
+        // By type: many groups may have the same long name.
+        let mut groups: Map<usize, (RootKind, Option<StaticIndex>)> = Map::default();
         let mut seen = vec![false; self.places.len()];
         let mut waiting = vec![self.file.root];
         while let Some(group) = waiting.pop() {
@@ -158,9 +175,14 @@ impl<'s> Reader<'s> {
             let Some(node) = self.file.node(group) else { continue };
             let name = self.file.types.get(node.ty).map_or("", |t| t.name.as_str());
             let is_frozen = name.eq_ignore_ascii_case(FROZEN);
-            let (kind, label) = group_kind(name);
-            let label = roots.names.push(label);
+            let (kind, label) = *groups.entry(node.ty).or_insert_with(|| {
+                let (kind, label) = group_kind(name);
+                (kind, roots.names.push(label))
+            });
             for child in node.children() {
+                if !room.take() {
+                    break;
+                }
                 match (self.object(child), label) {
                     (None, _) => waiting.push(child),
                     (Some(id), _) if is_frozen => frozen.push(id),
@@ -185,11 +207,12 @@ impl<'s> Reader<'s> {
         let mut rows = CsrBuilder::with_capacity(objects, objects);
         let mut described = Describing::new(objects, self.names.types().count());
         let mut cut = 0u64;
+        let mut room = Room { left: self.file.most_references(), met: false };
         for node in self.nodes.iter().copied() {
             check_at(node);
             if let Some(n) = self.file.node(node) {
                 let mut told = 0u32;
-                for child in n.children() {
+                for child in n.children().take_while(|_| room.take()) {
                     told = told.saturating_add(1);
                     if let Some(to) = self.object(child) {
                         rows.push_edge(to.as_u32());
@@ -202,12 +225,15 @@ impl<'s> Reader<'s> {
             }
             rows.end_node()?;
         }
+        let (roots, frozen) = self.roots(&mut room);
+        if room.met {
+            notes.add(NoteKind::Invalid, None, "nodes of the file share references: those beyond its size are left out");
+        }
         if cut > 0 || self.damaged > 0 {
             let what =
                 format!("{} nodes of the file are damaged: they, or references of theirs, are left out", cut.saturating_add(self.damaged));
             notes.add(NoteKind::Invalid, None, what);
         }
-        let (roots, frozen) = self.roots();
         let types = self.names.types().map(|(index, mt)| Arc::new(ObjectType::named(index, mt))).collect();
         let starts = Arc::new(ObjectStarts::listed(addresses));
         Ok((HeapGraph::of_file(starts, rows.finish()?.into(), types, roots, frozen, described.finish()), self.names))
