@@ -134,7 +134,9 @@ pub(super) fn collection(
     notes: &Collector,
 ) -> Option<ContainerModel> {
     let most = if query.fields { query.items } else { 0 };
-    let contents = match library.collections().read(object, most) {
+    let read = library.collections().read(object, most);
+    library.note(notes);
+    let contents = match read {
         Ok(contents) => contents?,
         Err(missing) => {
             notes.add(NoteKind::Missing, None, format!("the elements of the collection: {missing}"));

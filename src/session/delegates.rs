@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Runtime;
 use crate::base::missed::watched;
-use crate::base::{Addr, Collector, NoteKind, len64};
+use crate::base::{Addr, Budget, Collector, NoteKind, len64};
 use crate::clr::fields::Types;
 use crate::clr::library::{Classifier, NoSuchField, fields_of, library_types};
 use crate::clr::loader::Loader;
@@ -20,6 +20,8 @@ use crate::stack::code::CodeMap;
 
 /// Most parts of a multicast delegate that are read.
 const MAX_PARTS: u64 = 1 << 16;
+/// Steps that a part takes: it is an object, and kept.
+const STEPS_OF_A_PART: u64 = 4;
 /// Most reads to find the code at one address.
 const READS: u64 = 1 << 20;
 
@@ -95,6 +97,8 @@ pub(crate) struct Delegates {
     classifier: Classifier<DelegateType>,
     fields: Result<Fields, NoSuchField>,
     entries: Result<Entries, ContractError>,
+    /// What the lists of parts together may cost: a forged dump has one list in many delegates.
+    budget: Budget,
 }
 
 impl Delegates {
@@ -107,14 +111,22 @@ impl Delegates {
             None => Err(NoSuchField::Absent { type_name: "System.MulticastDelegate".into(), field: "_invocationList" }),
         };
         let entries = runtime.scoped(notes, |d| Entries::bind(runtime, types, d));
-        Delegates { types: Arc::clone(types), memory: Arc::clone(runtime.memory()), classifier, fields, entries }
+        let memory = Arc::clone(runtime.memory());
+        let budget = Budget::new(memory.dump_bytes(), None);
+        Delegates { types: Arc::clone(types), memory, classifier, fields, entries, budget }
+    }
+
+    /// Notes what the lists of parts lack in this runtime, or that all of them together are too long.
+    pub(crate) fn note_lists(&self, notes: &Collector) {
+        self.budget.note("reading delegates", notes);
+        if let Err(missing) = &self.fields {
+            notes.add(NoteKind::Missing, None, format!("what delegates call: {missing}"));
+        }
     }
 
     /// Notes what delegates lack in this runtime; for answers that show some.
     pub(crate) fn note(&self, notes: &Collector) {
-        if let Err(missing) = &self.fields {
-            notes.add(NoteKind::Missing, None, format!("what delegates call: {missing}"));
-        }
+        self.note_lists(notes);
         if self.types.names().native_aot().is_some() {
             return;
         }
@@ -146,6 +158,7 @@ impl Delegates {
     pub(crate) fn parts(&self, delegate: Addr) -> Option<(Vec<Call>, bool)> {
         let (list, count) = self.list(delegate)?;
         let shown = count.min(MAX_PARTS);
+        let shown = if self.budget.steps(shown.saturating_mul(STEPS_OF_A_PART)) { shown } else { 0 };
         let part = |i: u64| self.single(self.memory.ptr(self.slot(list, i)?).ok()?);
         let parts: Vec<Call> = (0..shown).map_while(part).collect();
         let complete = u64::try_from(parts.len()).ok() == Some(count);

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::collections::{Collections, Tables};
 use super::{Error, Namer, Runtime};
-use crate::base::{Addr, Collector, NoteKind};
+use crate::base::{Addr, Budget, Collector, NoteKind};
 use crate::clr::fields::{CORE, Types};
 use crate::clr::library::{FieldAt, NoSuchField};
 use crate::clr::statics::{StaticPlace, Statics};
@@ -24,6 +24,8 @@ pub(crate) struct Library {
     values: Values,
     memory: Arc<Memory>,
     collections: OnceLock<Tables>,
+    /// What the lists of an answer together may cost: a forged dump has one list at many places.
+    budget: Budget,
 }
 
 impl Library {
@@ -47,7 +49,9 @@ impl Library {
     pub(crate) fn of(runtime: &Runtime, types: &Arc<Types>, notes: &Collector) -> Library {
         let statics = runtime.scoped(notes, |d| Statics::new(runtime.memory(), d, types));
         let values = Values::new(types, ValueLimits::default());
-        Library { types: Arc::clone(types), statics, values, memory: Arc::clone(runtime.memory()), collections: OnceLock::new() }
+        let memory = Arc::clone(runtime.memory());
+        let budget = Budget::new(memory.dump_bytes(), None);
+        Library { types: Arc::clone(types), statics, values, memory, collections: OnceLock::new(), budget }
     }
 
     /// The types and their fields.
@@ -58,6 +62,16 @@ impl Library {
     /// Reads collections; types that were met are bound once.
     pub(crate) fn collections(&self) -> Collections<'_> {
         Collections::new(self, self.collections.get_or_init(|| Tables::bind(&self.types)))
+    }
+
+    /// Takes `n` steps from object to object, or of looking at elements. Returns whether they were left.
+    pub(crate) fn afford(&self, n: u64) -> bool {
+        self.budget.steps(n)
+    }
+
+    /// Notes whether lists were cut short because all of them together take too long.
+    pub(crate) fn note(&self, notes: &Collector) {
+        self.budget.note("reading the lists of objects", notes);
     }
 
     /// Decodes values for people.
@@ -142,11 +156,15 @@ impl Library {
     }
 
     /// The first `most` elements of an array of references, nulls included: slot and target. Elements that are not in the dump end
-    /// the list.
+    /// the list; none if they exceed what is left.
     pub(crate) fn references(&self, array: Addr, most: u64) -> Vec<(Addr, Addr)> {
         let Some(shape) = self.array(array) else { return Vec::new() };
         let slot = |i| shape.data.element(i, shape.element_bytes);
-        let slots = (0..shape.length.min(most)).map(slot);
+        let length = shape.length.min(most);
+        if !self.afford(length) {
+            return Vec::new();
+        }
+        let slots = (0..length).map(slot);
         slots.map_while(|at| Some((at, self.memory.ptr(at).ok()?))).collect()
     }
 

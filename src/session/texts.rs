@@ -82,7 +82,8 @@ impl ObjectTexts for Texts {
             TextType::Task => Some(format!("({})", status(self.library.u32(object, self.task?)?))),
             TextType::StringBuilder => {
                 let contents = self.library.collections().read(object, 0).ok()??;
-                Some(quoted(&contents.text?))
+                // What was found of a long one is not its beginning.
+                if contents.cut { Some("…".into()) } else { Some(quoted(&contents.text?)) }
             }
             TextType::Uri => Some(quoted(&self.library.string(object, self.uri?)?)),
             TextType::EndPoint | TextType::Address => EndPoints::bind(&self.library).text(object),

@@ -56,6 +56,9 @@ impl Inspector<'_> {
             let list = delegates.list_of(delegate).into_iter().collect();
             events.push(Event { delegate, list, parts: parts.iter().map(|c| (c.delegate, c.target)).collect() });
         }
+        if self.swept.of(Inspected::MulticastDelegate).next().is_some() {
+            delegates.note_lists(self.notes);
+        }
         if events.is_empty() {
             return Findings::plain(Vec::new());
         }

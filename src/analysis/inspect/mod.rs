@@ -172,6 +172,7 @@ pub fn inspect(heap: &Heap, query: &InspectQuery) -> Result<Answer<InspectReport
         cut(&mut rows, query.top);
         inspections.push(InspectionModel { id, rule: rule(id), found, wasted_bytes: wasted, total, rows });
     }
+    library.note(&notes);
     namer.note(&notes);
     Ok(notes.finish(InspectReport { inspections }))
 }

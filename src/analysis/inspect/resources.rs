@@ -123,8 +123,6 @@ impl Inspector<'_> {
     pub(super) fn load_contexts(&self) -> Findings {
         let library = self.library;
         let mut rows = Vec::new();
-        let mut held: Vec<(Addr, u64, Addr)> = self.swept.collectible.iter().map(|(mt, (count, first))| (*mt, *count, *first)).collect();
-        held.sort_unstable();
         let fields = |context: Addr| {
             let mt = library.method_table(context)?;
             noted(ContextFields::bind(library.types(), mt), "load contexts", self.notes)
@@ -140,19 +138,30 @@ impl Inspector<'_> {
         let (collectible, others): (Vec<(Addr, bool)>, _) = modules.into_iter().partition(|(_, collectible)| *collectible);
         let plain = |list: Vec<(Addr, bool)>| list.into_iter().map(|(module, _)| module).collect::<Vec<Addr>>();
         let binders = Binders::bind(library.types().loader(), &plain(collectible), &plain(others), &natives);
+        // By binder: both may be thousands, the contexts and the types.
+        let mut held: Map<Addr, (Addr, u64, Addr)> = Map::default();
+        for (mt, (count, first)) in &self.swept.collectible {
+            let Some(binder) = self.loader_module(*mt).and_then(|module| binders?.of(module)) else { continue };
+            let of_binder = held.entry(binder).or_insert((*mt, 0, *first));
+            of_binder.1.grow(*count);
+            if *mt < of_binder.0 {
+                (of_binder.0, of_binder.2) = (*mt, *first);
+            }
+        }
         for (context, f) in contexts {
             if library.u32(context, f.state) != Some(UNLOADING) {
                 continue;
             }
             let name = library.string(context, f.name).unwrap_or_else(|| "?".into());
-            let binder = library.word(context, f.native).map(Addr);
-            let of = |mt: Addr| binders.and_then(|binders| binders.of(self.loader_module(mt)?));
-            let holders: Vec<&(Addr, u64, Addr)> = held.iter().filter(|(mt, _, _)| binder.is_some() && of(*mt) == binder).collect();
-            let count = holders.iter().fold(0u64, |n, (_, count, _)| n.saturating_add(*count));
-            let first = holders.first().map(|(mt, _, first)| format!("{} at {first}", self.name(*mt).unwrap_or_default()));
-            let detail = match first {
-                Some(first) => format!("\"{name}\" is held by {count} objects of its types: {first}"),
-                None if binders.is_some() || held.is_empty() => format!("\"{name}\" has no objects of its types on the heap"),
+            let holders = library.word(context, f.native).and_then(|binder| held.get(&Addr(binder)));
+            let detail = match holders {
+                Some((mt, count, first)) => {
+                    let first = format!("{} at {first}", self.name(*mt).unwrap_or_default());
+                    format!("\"{name}\" is held by {count} objects of its types: {first}")
+                }
+                None if binders.is_some() || self.swept.collectible.is_empty() => {
+                    format!("\"{name}\" has no objects of its types on the heap")
+                }
                 None => format!("\"{name}\": which objects hold it is not told for this runtime"),
             };
             rows.push(InspectionRow {
@@ -194,6 +203,9 @@ impl Inspector<'_> {
                 let (mut count, mut seen) = (0u64, HashSet::new());
                 let f = noted(NodeFields::bind(library.types(), of(node?)?), "registrations", self.notes)?;
                 while let Some(at) = node {
+                    if !library.afford(1) {
+                        break;
+                    }
                     if !seen.insert(at) || count >= MOST {
                         self.notes.add(
                             NoteKind::LimitHit,

@@ -245,7 +245,7 @@ impl Sweeper<'_> {
     /// Reads a collection while its memory is at hand: later, all of the dump would be mapped once more.
     fn collection(&mut self, object: &Object<'_>) {
         let contents = if self.decide.needs.counts {
-            self.decide.collections.read(object.address, 0).unwrap_or_else(|lacking| {
+            self.decide.collections.counted(object.address).unwrap_or_else(|lacking| {
                 self.found.lacking.insert(lacking.to_string());
                 None
             })

@@ -18,6 +18,8 @@ impl Inspector<'_> {
             let what = exception.and_then(|e| Some(format!("{} at {e}", self.type_of(e)?)));
             Some(InspectionRow { object: Some(task), type_name: self.type_of(task), count: 1, bytes: 0, detail: what, held_here: None })
         };
-        Ok(Findings::plain(faulted.filter_map(row).collect()))
+        let rows = faulted.filter_map(row).collect();
+        tasks.note(self.notes);
+        Ok(Findings::plain(rows))
     }
 }

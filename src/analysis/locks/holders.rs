@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use super::objects::{Found, LockType};
 use super::primitives::Primitives;
 use crate::base::hash::Map;
-use crate::base::{Addr, Collector, NoteKind};
+use crate::base::{Addr, Collector, NoteKind, len64};
 use crate::clr::header::Headers;
 use crate::clr::library::{Classifier, FieldAt};
 use crate::clr::threads::Thread;
@@ -195,7 +195,8 @@ impl<'h> Holders<'h> {
             let thread = |field: FieldAt| library.i32(object, field).and_then(|id| u32::try_from(id).ok()).map(|id| self.owner(id));
             let waiters = [f.write_waiters, f.read_waiters, f.upgrade_waiters, f.write_upgrade_waiters];
             let waiting = waiters.into_iter().map(|field| library.u32(object, field).map(u64::from)).sum::<Option<u64>>();
-            let of_lock = library.u64(object, f.id).and_then(|id| readers.get(&id)).cloned().unwrap_or_default();
+            let of_lock = library.u64(object, f.id).and_then(|id| readers.get(&id));
+            let of_lock = of_lock.filter(|list| library.afford(len64(list.len()))).cloned().unwrap_or_default();
             let lock = Held {
                 owner: thread(f.writer),
                 upgrader: thread(f.upgrader),
@@ -225,7 +226,7 @@ impl<'h> Holders<'h> {
             };
             let mut entry = first.and_then(|at| self.library.reference_at(at));
             let mut seen = HashSet::new();
-            while let Some(at) = entry {
+            while let Some(at) = entry.filter(|_| self.library.afford(1)) {
                 if !seen.insert(at) || seen.len() > MAX_ENTERED {
                     let what = format!("the reader-writer locks of thread {} have a cycle or exceed the limit", thread.address);
                     self.notes.add(NoteKind::LimitHit, at, what);

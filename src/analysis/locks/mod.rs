@@ -127,6 +127,7 @@ impl<'h> State<'h> {
         let mut waits = waits.read(&stacks, notes);
         tasks::lift(heap, &library, &types, &mut waits, notes);
         let locks = Holders::new(&library, &types, &found, &primitives, threads, notes).read(headers.as_ref(), &blocks);
+        library.note(notes);
         Ok(State { library, locks, monitors, waits, stacks })
     }
 

@@ -18,6 +18,8 @@ use crate::session::{Error, Library, Namer, Runtime};
 
 /// Most pairs of threads of which one waits for the other: those who write wait for all who read.
 const MAX_EDGES: usize = 1 << 22;
+/// Steps that an owner of a lock takes, listed for each thread that waits.
+const STEPS_OF_AN_OWNER: u64 = 4;
 /// Longest chain of waiting threads.
 const MAX_CHAIN: usize = 64;
 
@@ -69,7 +71,13 @@ impl Reporter<'_> {
     pub(super) fn brief(&self, wait: &Wait, locks: &Locks) -> ThreadWait {
         let held = wait.object.and_then(|(object, _)| locks.get(&object));
         let owner = held.and_then(|h| h.owner.or(h.upgrader));
-        let owners = held.into_iter().flat_map(|h| owner.iter().chain(&h.readers));
+        // Thousands of threads may wait for one lock that thousands hold.
+        let readers = held.map_or(&[][..], |h| h.readers.as_slice());
+        let all = self.library.afford(len64(readers.len()).saturating_mul(STEPS_OF_AN_OWNER));
+        if !all {
+            self.notes.add(NoteKind::LimitHit, None, "threads wait for locks with too many readers to list all of them for each thread");
+        }
+        let owners = owner.iter().chain(readers.iter().filter(|_| all));
         ThreadWait {
             kind: wait.kind,
             object: wait.object.map(|(object, _)| object),
@@ -192,7 +200,14 @@ impl Reporter<'_> {
 /// Who waits for whom.
 fn edges(locks: &Locks, waits: &[Wait]) -> Vec<Edge> {
     let mut out = Vec::new();
+    let mut writers: Map<Addr, Vec<usize>> = Map::default();
+    for w in waits.iter().filter(|w| w.kind == WaitKind::WriteLock) {
+        writers.entry(w.object.map_or(Addr::NULL, |(at, _)| at)).or_default().push(w.thread);
+    }
     for w in waits {
+        if out.len() >= MAX_EDGES {
+            break;
+        }
         let Some((object, _)) = w.object else { continue };
         let certain = w.evidence == WaitEvidence::Exact && w.timeout.is_none();
         let from = w.thread;
@@ -223,8 +238,7 @@ fn edges(locks: &Locks, waits: &[Wait]) -> Vec<Edge> {
                     add(upgrader, of_event);
                 }
                 if held.writers_first {
-                    let writers = waits.iter().filter(|o| o.kind == WaitKind::WriteLock && o.object.is_some_and(|(at, _)| at == object));
-                    writers.for_each(|writer| add(Some(writer.thread), of_event));
+                    writers.get(&object).into_iter().flatten().for_each(|writer| add(Some(*writer), of_event));
                 }
             }
             _ => {}

@@ -4,7 +4,7 @@ use super::objects::{Found, LockType};
 use super::primitives::{Primitives, Whole};
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Collector, NoteKind};
+use crate::base::{Addr, AddrRange, Collector, NoteKind, len64};
 use crate::clr::blocking::{Blocking, BlockingItem};
 use crate::clr::methods::Methods;
 use crate::clr::threads::Thread;
@@ -163,7 +163,9 @@ impl Waits<'_> {
         for (address, block) in &self.blocks {
             let Some(object) = block.object else { continue };
             match self.blocking.queued(*address) {
-                Some(list) => out.extend(list.into_iter().map(|thread| (thread, object))),
+                Some(list) if self.library.afford(len64(list.len())) => out.extend(list.into_iter().map(|thread| (thread, object))),
+                // Of several that share a list.
+                Some(_) => break,
                 None if self.blocking.has_queues() => {
                     notes.add(NoteKind::Missing, *address, "the threads that wait in a sync block cannot be read");
                 }

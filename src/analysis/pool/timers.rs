@@ -6,7 +6,7 @@ use crate::analysis::sort::{self, Key};
 use crate::analysis::task_names::Names;
 use crate::analysis::walk::objects_of;
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Answer, Collector, Count, NoteKind};
+use crate::base::{Addr, Answer, Collector, Count, NoteKind, len64};
 use crate::clr::library::{Classifier, NoSuchField, fields_of, noted};
 use crate::clr::values::{TICKS_PER_MILLISECOND, utc, utc_ticks};
 use crate::model::{CallbackCount, CancellationModel, RegisteredWait, TimerClock, TimerKind, TimerModel, TimerSort, TimersReport};
@@ -21,6 +21,10 @@ const MAX_QUEUES: u64 = 1 << 12;
 const FOREVER: u32 = u32::MAX;
 /// Most methods listed of a source of cancellation.
 const MAX_CALLBACKS: usize = 20;
+/// Steps that a row takes, with the text of a delegate.
+const STEPS_OF_A_ROW: u64 = 8;
+/// Steps that a callback of cancellation takes.
+const STEPS_OF_A_CALLBACK: u64 = 4;
 
 fields_of! {
     struct QueueFields {
@@ -103,7 +107,7 @@ pub fn timers(heap: &Heap, sort: Option<TimerSort>) -> Result<Answer<TimersRepor
     let timers = reader.timers(of(PoolType::Timer).map(|(timer, _)| timer));
     let (clock, latest) = (reader.clock(), reader.latest(&timers));
     let mut report = TimersReport {
-        active: crate::base::len64(timers.iter().filter(|t| t.due_ms.is_some()).count()),
+        active: len64(timers.iter().filter(|t| t.due_ms.is_some()).count()),
         latest_tick_ms: latest,
         latest_utc: clock.and_then(|clock| clock.utc(latest?)),
         clock: clock.and_then(|clock| Some(TimerClock { tick_ms: clock.tick, utc: clock.utc(clock.tick)? })),
@@ -277,7 +281,12 @@ impl Reader<'_> {
             let fields = WaitThreadFields::bind(types, mt)?;
             let count = library.u32(thread, fields.count).unwrap_or(0);
             let Some(array) = library.reference(thread, fields.waits) else { continue };
-            for (_, wait) in library.references(array, u64::from(count)) {
+            let list = library.references(array, u64::from(count));
+            // Each is described in a row.
+            if !library.afford(len64(list.len()).saturating_mul(STEPS_OF_A_ROW)) {
+                break;
+            }
+            for (_, wait) in list {
                 if let Some(mt) = library.method_table(wait) {
                     let fields = WaitFields::bind(types, mt)?;
                     out.push(self.wait(wait, &fields)?);
@@ -321,7 +330,7 @@ impl Reader<'_> {
             let Some(first) = noted(field, "cancellation", self.notes) else { return out };
             let mut at = library.reference(list, first);
             let (mut seen, mut methods) = (Set::default(), Map::<String, u64>::default());
-            while let Some(node) = at {
+            while let Some(node) = at.filter(|_| library.afford(STEPS_OF_A_CALLBACK)) {
                 if seen.len() >= MOST || !seen.insert(node) {
                     self.notes.add(NoteKind::LimitHit, node, "a list of callbacks of cancellation has a cycle or exceeds its limit");
                     break;

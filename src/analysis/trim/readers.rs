@@ -10,6 +10,7 @@ use crate::analysis::{
     handles, heap, info, inspect, locks, memory_map, object, oom, pool, requests, roots, segments, stacks, statics, threads, timers,
     verify,
 };
+use crate::base::hash::Set;
 use crate::base::{Addr, Collector, IndexVec};
 use crate::clr::header::Headers;
 use crate::clr::values::{ValueLimits, Values};
@@ -141,9 +142,14 @@ fn read_objects(heap: &Heap) {
     let values = Values::new(types, ValueLimits::default()).with_texts(texts.clone());
     let library = Library::of(heap.runtime(), types, &Collector::new());
     let collections = library.collections();
+    // The parts of a list are read once, whatever number of delegates has it.
+    let mut lists = Set::default();
     for address in objects {
         object::report(&values, &ObjectQuery::at(address));
         let _ = collections.read(address, ELEMENTS);
-        let _ = texts.delegates().model(address, u64::MAX, &Collector::new());
+        let delegates = texts.delegates();
+        if delegates.is(address) && delegates.list_of(address).is_none_or(|list| lists.insert(list)) {
+            let _ = delegates.model(address, u64::MAX, &Collector::new());
+        }
     }
 }

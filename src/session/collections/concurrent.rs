@@ -14,6 +14,9 @@ impl Collections<'_> {
         let fields = self.layouts().tables.of(self.types(), there!(self.library.method_table(tables)))?;
         let counts = there!(self.array_of(tables, fields.counts));
         let mut count = 0u64;
+        if !self.afford(counts.length) {
+            return Ok(None);
+        }
         for i in 0..counts.length {
             let own = there!(self.library.u32_at(counts.data.element(i, counts.element_bytes))).cast_signed();
             count = count.saturating_add(u64::try_from(own).unwrap_or(0));
@@ -27,6 +30,10 @@ impl Collections<'_> {
         let mut fields: Option<Arc<ConcurrentNode>> = None;
         let mut seen = 0usize;
         for i in 0..buckets.length {
+            if !self.afford(1) {
+                out.cut = true;
+                break;
+            }
             let bucket = buckets.data.element(i, buckets.element_bytes);
             let mut at = self.library.reference_at(inner.map_or(bucket, |node| self.within(node, bucket)));
             while let Some(node) = at {
@@ -120,10 +127,11 @@ impl Collections<'_> {
             let Some(shape) = self.array_of(queue, fields.array) else { continue };
             let (head, tail, mask) = (there!(number(fields.head)), there!(number(fields.tail)), there!(number(fields.mask)));
             for i in (head..tail).take(usize::try_from(shape.length).unwrap_or(usize::MAX)) {
-                if len64(out.items.len()) < most {
-                    let index = u64::from((i & mask).unsigned_abs());
-                    out.items.push(Item { key: None, value: Some(self.element(&shape, index)) });
+                if len64(out.items.len()) >= most {
+                    break;
                 }
+                let index = u64::from((i & mask).unsigned_abs());
+                out.items.push(Item { key: None, value: Some(self.element(&shape, index)) });
             }
         }
         Ok(Some(out))

@@ -21,7 +21,7 @@ impl Collections<'_> {
             (entry.next, Some(&entry.key), &entry.value)
         };
         for i in 0..used.min(entries.length) {
-            if u64::try_from(out.items.len()).unwrap_or(u64::MAX) >= most {
+            if u64::try_from(out.items.len()).unwrap_or(u64::MAX) >= most || !self.afford(1) {
                 break;
             }
             let at = entries.data.element(i, entries.element_bytes);
@@ -43,7 +43,7 @@ impl Collections<'_> {
         let mut out = Contents::new(ContainerKind::Hashtable, count, Some(shape.length));
         let bucket = self.layouts().bucket.of(self.types(), shape.element)?;
         for i in 0..shape.length {
-            if u64::try_from(out.items.len()).unwrap_or(u64::MAX) >= most.min(count) {
+            if u64::try_from(out.items.len()).unwrap_or(u64::MAX) >= most.min(count) || !self.afford(1) {
                 break;
             }
             let at = shape.data.element(i, shape.element_bytes);
@@ -64,6 +64,9 @@ impl Collections<'_> {
         let shape = there!(self.array_of(container, fields.entries));
         let mut out = Contents::new(ContainerKind::ConditionalWeakTable, 0, Some(shape.length));
         let dependent = self.layouts().weak_entry.of(self.types(), shape.element)?.handle;
+        if !self.afford(used.min(shape.length)) {
+            return Ok(None);
+        }
         // The only field of `DependentHandle` is the handle.
         for i in 0..used.min(shape.length) {
             let at = self.within(dependent, shape.data.element(i, shape.element_bytes));

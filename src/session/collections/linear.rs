@@ -8,6 +8,8 @@ use crate::model::ContainerKind;
 
 /// Most characters shown of a `StringBuilder`.
 const MOST_TEXT: u64 = 4096;
+/// Most chunks of a `StringBuilder` that are gone through to its first one.
+const MOST_CHUNKS: usize = 4096;
 
 impl Collections<'_> {
     fn elements(&self, shape: Option<&ArrayShape>, indexes: impl Iterator<Item = u64>, most: u64) -> Vec<Item> {
@@ -20,11 +22,13 @@ impl Collections<'_> {
         let fields = self.layouts().vector.of(self.types(), mt)?;
         let count = there!(self.number(object, fields.size));
         let shape = self.array_of(object, fields.items);
-        let mut out = Contents::new(kind, count, Some(shape.as_ref().map_or(0, |s| s.length)));
+        let length = shape.as_ref().map_or(0, |s| s.length);
+        let mut out = Contents::new(kind, count, Some(length));
+        let used = 0..count.min(length);
         out.items = if kind == ContainerKind::Stack {
-            self.elements(shape.as_ref(), (0..count).rev(), most)
+            self.elements(shape.as_ref(), used.rev(), most)
         } else {
-            self.elements(shape.as_ref(), 0..count, most)
+            self.elements(shape.as_ref(), used, most)
         };
         Ok(Some(out))
     }
@@ -37,7 +41,7 @@ impl Collections<'_> {
         let length = shape.as_ref().map_or(0, |s| s.length);
         let mut out = Contents::new(ContainerKind::Queue, count, Some(length));
         let place = |i: u64| head.checked_add(i)?.checked_rem(length);
-        out.items = self.elements(shape.as_ref(), (0..count).map_while(place), most);
+        out.items = self.elements(shape.as_ref(), (0..count.min(length)).map_while(place), most);
         Ok(Some(out))
     }
 
@@ -72,6 +76,10 @@ impl Collections<'_> {
         let shape = self.library.array(object)?;
         let mut out = Contents::new(ContainerKind::Array, 0, Some(shape.length));
         let most = usize::try_from(most).unwrap_or(usize::MAX);
+        if !self.afford(shape.length / 8) {
+            out.cut = true;
+            return Some(out);
+        }
         for i in 0..shape.length {
             let at = shape.data.element(i, shape.element_bytes);
             if self.library.word_at(at)? != 0 {
@@ -109,15 +117,24 @@ impl Collections<'_> {
         Ok(Some(out))
     }
 
-    /// A `StringBuilder`: its chunks are linked from the last one to the first.
-    pub(super) fn string_builder(&self, object: Addr, mt: Addr) -> Read<Contents> {
+    /// A `StringBuilder` without its text.
+    pub(super) fn builder(&self, object: Addr, mt: Addr) -> Read<Contents> {
         let fields = self.layouts().builder.of(self.types(), mt)?;
         let offset_of_last = there!(self.number(object, fields.offset));
         let count = offset_of_last.saturating_add(there!(self.number(object, fields.length)));
-        let (chunks, ends) = self.chain(Some(object), fields.previous);
+        let room = there!(self.array_of(object, fields.chars)).length.saturating_add(offset_of_last);
+        Ok(Some(Contents::new(ContainerKind::StringBuilder, count, Some(room))))
+    }
+
+    /// A `StringBuilder`: its chunks are linked from the last one to the first.
+    pub(super) fn string_builder(&self, object: Addr, mt: Addr) -> Read<Contents> {
+        let mut out = there!(self.builder(object, mt)?);
+        let fields = self.layouts().builder.of(self.types(), mt)?;
+        let count = out.count;
+        // Bounded for itself: texts are shown in the rows of many answers.
+        let before = |chunk: &Addr| self.library.reference(*chunk, fields.previous);
+        let chunks: Vec<Addr> = std::iter::successors(Some(object), before).take(MOST_CHUNKS).collect();
         let mut units: Vec<u16> = Vec::new();
-        let mut room = there!(self.array_of(object, fields.chars)).length;
-        room = room.saturating_add(offset_of_last);
         for chunk in chunks.iter().rev() {
             let left = MOST_TEXT.saturating_sub(u64::try_from(units.len()).unwrap_or(u64::MAX));
             let own = there!(self.number(*chunk, fields.length)).min(left);
@@ -136,9 +153,8 @@ impl Collections<'_> {
         if count > 0 && self.library.hides_contents() {
             text = Memory::HIDDEN.into();
         }
-        let mut out = Contents::new(ContainerKind::StringBuilder, count, Some(room));
         out.text = Some(text);
-        out.cut = !ends;
+        out.cut = chunks.len() >= MOST_CHUNKS;
         Ok(Some(out))
     }
 }

@@ -152,6 +152,11 @@ impl<'l> Collections<'l> {
         Collections { library, tables }
     }
 
+    /// Takes `n` steps from node to node, or of looking at elements. Returns whether they were left.
+    fn afford(&self, n: u64) -> bool {
+        self.library.afford(n)
+    }
+
     fn layouts(&self) -> &'l Layouts {
         &self.tables.layouts
     }
@@ -199,6 +204,19 @@ impl<'l> Collections<'l> {
             C::MemoryStream => ContainerKind::MemoryStream,
             C::Lazy => ContainerKind::Lazy,
         })
+    }
+
+    /// The collection at `object`, with neither elements nor text.
+    ///
+    /// # Errors
+    /// [`NoSuchField`]
+    pub(crate) fn counted(&self, object: Addr) -> Read<Contents> {
+        let mt = there!(self.library.method_table(object));
+        match there!(self.kind(mt)) {
+            // Each chunk is a builder with those before it: a long text has thousands.
+            ContainerKind::StringBuilder => self.builder(object, mt),
+            _ => self.read(object, 0),
+        }
     }
 
     /// The collection at `object`, with at most `most` elements. `Ok(None)` if it is none, or if a part of it is not in the dump.
@@ -285,7 +303,7 @@ impl<'l> Collections<'l> {
         let (mut nodes, mut seen) = (Vec::new(), Set::default());
         let mut at = first;
         while let Some(node) = at {
-            if nodes.len() >= MOST || !seen.insert(node) {
+            if nodes.len() >= MOST || !self.afford(1) || !seen.insert(node) {
                 return (nodes, false);
             }
             nodes.push(node);

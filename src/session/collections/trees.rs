@@ -31,7 +31,7 @@ impl Collections<'_> {
         let mut at = root;
         loop {
             while let Some(node) = at.filter(is_node) {
-                if seen.len() >= MOST || !seen.insert(node) {
+                if seen.len() >= MOST || !self.afford(1) || !seen.insert(node) {
                     return (out, false);
                 }
                 path.push(node);

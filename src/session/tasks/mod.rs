@@ -233,6 +233,7 @@ impl Tasks {
     /// Notes what was left out.
     pub(crate) fn note(&self, notes: &Collector) {
         self.budget.note("reading tasks", notes);
+        self.library.note(notes);
     }
 
     /// The first `most` elements of the array of references at `array`, without nulls: slot and target. None if they exceed what is left.

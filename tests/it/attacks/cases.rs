@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use super::make::*;
-use super::types;
+use super::{objects, snapshots, types};
 use crate::support::containers::ELF_PATH;
 use crate::support::image::Image;
 
@@ -38,6 +38,12 @@ const INFO: &[&str] = &["info", "DUMP", "--no-local-files", "--json"];
 const TRIM: &[&str] = &["trim", "DUMP", "OUT", "--no-local-files", "--json", "--force"];
 const WITH_FILES: &[&str] = &["info", "DUMP", "--no-local-files", "--json", "--modules", "DIR"];
 const STATICS: &[&str] = &["statics", "--all", "DUMP", "--no-local-files", "--json"];
+const EMPTY: &[&str] = &["inspect", "--only", "empty-collections", "DUMP", "--no-local-files", "--json"];
+const EVENTS: &[&str] = &["inspect", "--only", "event-leaks", "DUMP", "--no-local-files", "--json"];
+const SOURCES: &[&str] = &["inspect", "--only", "registrations", "DUMP", "--no-local-files", "--json"];
+const TEXTS: &[&str] =
+    &["objects", "--type", "System.Text.StringBuilder", "--fields", "m_ChunkPrevious", "DUMP", "--no-local-files", "--json"];
+const RETAINED: &[&str] = &["retained", "DUMP", "--json"];
 const THREADS: &[&str] = &["stat", "DUMP", "--no-local-files", "--json", "--threads", "4000"];
 
 const fn attack(name: &'static str, args: &'static [&'static str], end: End, make: fn(&Path, u64) -> Vec<u8>) -> Attack {
@@ -80,6 +86,15 @@ pub const ALL: &[Attack] = &[
     attack("18-arguments", STATICS, End::Bounded, types::arguments),
     attack("18-flood", &["stat", "DUMP", "--no-local-files", "--json"], End::Damaged, types::flood),
     attack("18-fields", TRIM, End::Whole, types::fields_of_types),
+    attack("19-references", RETAINED, End::Damaged, snapshots::references),
+    attack("19-groups", RETAINED, End::Damaged, snapshots::groups),
+    attack("19-classes", RETAINED, End::Whole, snapshots::classes),
+    attack("20-builders", EMPTY, End::Whole, objects::builders),
+    attack("20-texts", TEXTS, End::Whole, objects::builders),
+    attack("20-delegates", EVENTS, End::Bounded, objects::delegates),
+    attack("20-delegates-trimmed", TRIM, End::Whole, objects::delegates),
+    attack("20-sources", SOURCES, End::Bounded, objects::sources),
+    attack("20-callbacks", &["timers", "DUMP", "--no-local-files", "--json"], End::Bounded, objects::sources),
     attack("17-threads", THREADS, End::Whole, |_, _| target().to_elf_core()),
 ];
 

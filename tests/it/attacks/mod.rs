@@ -5,6 +5,8 @@
 
 mod cases;
 mod make;
+mod objects;
+mod snapshots;
 mod types;
 
 use std::path::Path;
@@ -48,7 +50,14 @@ impl Attack {
 fn bounded(ran: &Ran) -> bool {
     let answer: Value = serde_json::from_str(&ran.out).unwrap_or_default();
     let mut notes = answer["warnings"].as_array().into_iter().flatten();
-    let ends = ["opening the dump ended", "reading types ended", "reading modules ended", "the table of all"];
+    let ends = [
+        "opening the dump ended",
+        "reading types ended",
+        "reading modules ended",
+        "the table of all",
+        "reading the lists of objects ended",
+        "reading delegates ended",
+    ];
     let ended = |message: &str| ends.iter().any(|end| message.starts_with(end));
     let noted = notes.any(|n| n["kind"] == "limit-hit" && ended(n["message"].as_str().unwrap()));
     noted || ran.err.contains("before opening the dump reached its limits")

@@ -1,0 +1,121 @@
+//! Real heaps with forged objects: each is small, and all lead to the same long list.
+
+use std::io::Write;
+use std::path::Path;
+
+use gcdump::internals::dump::{Bytes, OpenOptions, open_bytes};
+use serde_json::Value;
+
+use super::make::{Core, RW, fields};
+use crate::common;
+use crate::corpus;
+
+/// A core of the corpus, whose heap of large objects gets more objects.
+struct Heap {
+    bytes: Vec<u8>,
+    file: tempfile::NamedTempFile,
+    /// Captured memory: address, length, offset.
+    ranges: Vec<(u64, u64, u64)>,
+}
+
+fn address(value: &Value) -> u64 {
+    u64::from_str_radix(value.as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
+}
+
+impl Heap {
+    fn of(name: &str) -> Heap {
+        let path = corpus::dumps().into_iter().find(|p| p.file_name().unwrap().to_str().unwrap().starts_with(name)).unwrap();
+        let bytes = zstd::decode_all(std::fs::File::open(path).unwrap()).unwrap();
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&bytes).unwrap();
+        let dump = open_bytes(Bytes::Owned(bytes.clone()), file.path(), &OpenOptions::default()).unwrap();
+        let ranges = dump.ranges.iter().map(|r| (r.start.0, r.len, r.offset)).collect();
+        Heap { bytes, file, ranges }
+    }
+
+    fn ask(&self, command: &[&str]) -> Value {
+        let (_, answer) = common::ask(self.file.path(), command);
+        answer["data"].clone()
+    }
+
+    fn place(&self, at: u64) -> usize {
+        let (start, _, offset) = self.ranges.iter().find(|(start, len, _)| (*start..start + len).contains(&at)).unwrap();
+        (offset + at - start) as usize
+    }
+
+    fn word(&self, at: u64) -> u64 {
+        u64::from_le_bytes(self.bytes[self.place(at)..][..8].try_into().unwrap())
+    }
+
+    /// The first object of a type, and its method table.
+    fn object(&self, ty: &str) -> (u64, u64) {
+        let found = &self.ask(&["objects", "--type", ty])["objects"][0];
+        (address(&found["address"]), address(&found["method_table"]))
+    }
+
+    /// The dump with the objects that `make` returns, given their address.
+    fn with(mut self, make: impl FnOnce(&Heap, u64) -> Vec<u8>) -> Vec<u8> {
+        let segments = self.ask(&["segments"]);
+        let loh = segments["segments"].as_array().unwrap().iter().find(|s| s["generation"] == "loh").unwrap();
+        let (segment, end) = (address(&loh["address"]), address(&loh["allocated"]));
+        let objects = make(&self, end);
+        let new = end + objects.len() as u64;
+        // heap_segment: allocated, committed, reserved, used.
+        for (at, value) in [(segment, new), (segment + 8, new + 0x1000), (segment + 24, new - 8)] {
+            let place = self.place(at);
+            self.bytes[place..place + 8].copy_from_slice(&value.to_le_bytes());
+        }
+        let mut core = Core::of(self.bytes);
+        let at = core.append(&objects);
+        core.map(end, at, objects.len() as u64, RW);
+        core.finish()
+    }
+}
+
+/// The chunks of a text, each of which is a `StringBuilder` with all those before it.
+pub fn builders(_: &Path, part: u64) -> Vec<u8> {
+    Heap::of("net10-wks-colls-heap").with(|heap, start| {
+        let (first, table) = heap.object("System.Text.StringBuilder");
+        let chars = heap.word(first + 8);
+        let chunk = |i: u64| {
+            let before = if i == 0 { 0 } else { start + 48 * (i - 1) };
+            fields(&[(table, 8), (chars, 8), (before, 8), (0, 4), (0, 4), (u64::MAX >> 33, 4), (0, 12)])
+        };
+        (0..80_000 / part).flat_map(chunk).collect()
+    })
+}
+
+/// Delegates that all have the same list of parts.
+pub fn delegates(_: &Path, part: u64) -> Vec<u8> {
+    Heap::of("net10-wks-inspect-heap").with(|heap, list| {
+        let event = address(&heap.ask(&["inspect", "--only", "event-leaks"])["inspections"][0]["rows"][0]["object"]);
+        let words: Vec<u64> = (0..5).map(|i| heap.word(event + 8 * i)).collect();
+        let parts = heap.word(event + 40);
+        let count = 60_000u64;
+        let mut out = fields(&[(heap.word(parts), 8), (count, 8)]);
+        (0..count).for_each(|_| out.extend(fields(&[(heap.word(parts + 16), 8)])));
+        out.extend([0; 8]);
+        for _ in 0..8000 / part {
+            words.iter().chain(&[list, count, 0]).for_each(|word| out.extend(fields(&[(*word, 8)])));
+        }
+        out
+    })
+}
+
+/// Sources of cancellation that all have the same list of callbacks.
+pub fn sources(_: &Path, part: u64) -> Vec<u8> {
+    Heap::of("net10-wks-pool-heap").with(|heap, start| {
+        let name = |nested: &str| format!("System.Threading.CancellationTokenSource{nested}");
+        let ((_, source), (_, registrations)) = (heap.object(&name("")), heap.object(&name("+Registrations")));
+        let (node, callback) = heap.object(&name("+CallbackNode"));
+        let (nodes, list) = (20_000u64, start);
+        let callbacks = list + 64;
+        let mut out = fields(&[(registrations, 8), (0, 8), (callbacks, 8), (0, 40)]);
+        for i in 0..nodes {
+            let next = if i + 1 < nodes { callbacks + 80 * (i + 1) } else { 0 };
+            out.extend(fields(&[(callback, 8), (list, 8), (0, 8), (next, 8), (heap.word(node + 32), 8), (0, 40)]));
+        }
+        (0..20_000 / part).for_each(|_| out.extend(fields(&[(source, 8), (0, 16), (list, 8), (0, 16)])));
+        out
+    })
+}
