@@ -4,8 +4,8 @@
 //! fields of their unboxed form.
 
 use gimli::{
-    AttributeValue, DebuggingInformationEntry, Dwarf, EndianSlice, EntriesRaw, LittleEndian, Operation, SectionId, Unit, UnitOffset,
-    UnitRef, constants,
+    AttributeValue, DebuggingInformationEntry, Dwarf, EndianSlice, EntriesRaw, LittleEndian, Operation, Reader as _, SectionId, Unit,
+    UnitOffset, UnitRef, constants,
 };
 
 use super::elf_file::ElfFile;
@@ -17,6 +17,8 @@ type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 /// What the compiler calls itself.
 const PRODUCER: &str = "NetRuntime";
+/// How much longer parsing a byte takes than reading one.
+const READS_OF_A_BYTE: u64 = 4;
 
 /// Reads the debug information of a module's file. `None` if it has none of managed code.
 pub(super) fn read(file: &ElfFile, image: &Image, max_memory: Option<u64>) -> Option<DebugTypes> {
@@ -41,13 +43,49 @@ pub(super) fn read(file: &ElfFile, image: &Image, max_memory: Option<u64>) -> Op
     let mut found = false;
     let mut units = dwarf.units();
     while let Ok(Some(header)) = units.next() {
+        // Units of a forged file share long tables, which are parsed for each.
+        let abbreviations = abbreviation_bytes(load(SectionId::DebugAbbrev).ok()?, header.debug_abbrev_offset().0);
+        if !types.budget.bytes(abbreviations.saturating_mul(READS_OF_A_BYTE)) {
+            break;
+        }
         let Ok(unit) = dwarf.unit(header) else { continue };
+        let line_program = unit.line_program.as_ref().map_or(0, |program| len64(program.header().header_length()));
+        if !types.budget.bytes(line_program.saturating_mul(READS_OF_A_BYTE)) {
+            break;
+        }
         if is_managed(&dwarf, &unit) {
             found = true;
             types.whole &= Reader { types: &mut types, unit: unit.unit_ref(&dwarf), bias: image.bias() }.unit().is_some();
         }
     }
     found.then_some(types)
+}
+
+/// Length of the table of abbreviations at `offset`, as far as it can be read.
+fn abbreviation_bytes(section: Slice<'_>, offset: usize) -> u64 {
+    let mut rest = section;
+    if rest.skip(offset).is_err() {
+        return 0;
+    }
+    let before = rest.len();
+    let mut entry = || -> gimli::Result<bool> {
+        if rest.read_uleb128()? == 0 {
+            return Ok(false);
+        }
+        rest.read_uleb128()?;
+        rest.read_u8()?;
+        loop {
+            let (name, form) = (rest.read_uleb128()?, rest.read_uleb128()?);
+            if form == u64::from(constants::DW_FORM_implicit_const.0) {
+                rest.read_sleb128()?;
+            }
+            if (name, form) == (0, 0) {
+                return Ok(true);
+            }
+        }
+    };
+    while entry().unwrap_or(false) {}
+    len64(before.saturating_sub(rest.len()))
 }
 
 fn is_managed(dwarf: &Dwarf<Slice<'_>>, unit: &Unit<Slice<'_>>) -> bool {

@@ -2,6 +2,8 @@
 //!
 //! Their names are the mangled ones that symbols have; structures have the fields of their unboxed form.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use crate::base::hash::Map;
 use crate::base::{Addr, Budget, len64};
 
@@ -97,6 +99,17 @@ pub(super) struct Class {
     pub(super) members: Vec<Member>,
 }
 
+/// What instances of a generic type have in common.
+#[derive(Clone, Debug)]
+enum Agreed {
+    /// None of them has fields.
+    None,
+    /// They differ.
+    Not,
+    /// Fields, and the entry of the base type.
+    On(Arc<[DebugField]>, Option<usize>),
+}
+
 /// Fields of types by mangled name.
 #[derive(Debug)]
 pub struct DebugTypes {
@@ -108,6 +121,8 @@ pub struct DebugTypes {
     pub(super) literals: Map<String, Vec<(String, i64)>>,
     /// Places of static fields, by what their members are known by.
     pub(super) places: Map<usize, StaticAt>,
+    /// By the definition of a generic type, and the size of its instances.
+    agreed: Mutex<Map<(String, Option<u64>), Agreed>>,
     pub(super) budget: Budget,
     pub(super) whole: bool,
 }
@@ -121,6 +136,7 @@ impl DebugTypes {
             instances: Map::default(),
             literals: Map::default(),
             places: Map::default(),
+            agreed: Mutex::default(),
             budget: Budget::of_types(bytes, max_memory),
             whole: true,
         }
@@ -192,26 +208,46 @@ impl DebugTypes {
         let Some((definition, _)) = name.split_once('<').filter(|_| own.is_none_or(|c| c.members.is_empty())) else {
             return own.map(|class| (fields(class), class.base));
         };
-        let same_size = |class: &&Class| !class.members.is_empty() && own.is_none_or(|o| o.size == class.size);
-        let others = self.instances.get(definition).into_iter().flatten().filter_map(|i| self.classes.get(i)).filter(same_size);
+        let size = own.map(|class| class.size);
+        let known = || self.agreed.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (definition.to_string(), size);
+        let found = known().get(&key).cloned();
+        // Of all instances of a size the answer is the same.
+        let found = found.unwrap_or_else(|| known().entry(key).or_insert(self.agree(definition, size, fields)).clone());
+        match found {
+            Agreed::None => own.map(|class| (Vec::new(), class.base)),
+            Agreed::Not => None,
+            Agreed::On(agreed, base) => {
+                let named = |field: DebugField| DebugField { declared_by: name.to_string(), ..field };
+                let agreed = agreed.iter().cloned().map(named).collect();
+                Some((agreed, own.and_then(|class| class.base).or(base)))
+            }
+        }
+    }
+
+    /// What the instances of a generic type, those of this size, have in common.
+    fn agree(&self, definition: &str, size: Option<u64>, fields: impl Fn(&Class) -> Vec<DebugField>) -> Agreed {
+        let same_size = |class: &&Class| !class.members.is_empty() && size.is_none_or(|size| size == class.size);
+        let all = self.instances.get(definition).into_iter().flatten().take_while(|_| self.budget.steps(1));
+        let others = all.filter_map(|i| self.classes.get(i)).filter(same_size);
         let mut others = others.take(MAX_INSTANCES).map(|class| (fields(class), class.base));
-        let Some((mut agreed, base)) = others.next() else { return own.map(|class| (Vec::new(), class.base)) };
+        let Some((mut agreed, base)) = others.next() else { return Agreed::None };
         for (fields, _) in others {
-            if fields.len() != agreed.len() {
-                return None;
+            if fields.len() != agreed.len() || !self.budget.steps(len64(fields.len())) {
+                return Agreed::Not;
             }
             for (known, other) in agreed.iter_mut().zip(fields) {
                 match (&known.kind, &other.kind) {
                     (a, b) if a == b => {}
                     (FieldKind::Reference(_), FieldKind::Reference(_)) => known.kind = FieldKind::Reference(OBJECT.into()),
-                    _ => return None,
+                    _ => return Agreed::Not,
                 }
                 if (&known.name, known.offset) != (&other.name, other.offset) {
-                    return None;
+                    return Agreed::Not;
                 }
             }
         }
-        Some((agreed, own.and_then(|class| class.base).or(base)))
+        Agreed::On(agreed.into(), base)
     }
 
     /// The static fields of a type itself.
