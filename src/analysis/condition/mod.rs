@@ -563,6 +563,10 @@ mod tests {
         {
             assert!(text.parse::<Condition>().unwrap_err().what.contains("nested too deeply"));
         }
+        // Parentheses in texts neither close nor open any.
+        let hidden = format!("{}size = 1{}", "(type = \")\\\")\" or ".repeat(300), ")".repeat(300));
+        assert!(hidden.parse::<Condition>().unwrap_err().what.contains("nested too deeply"));
+        assert!(format!("type ~ '{}'", "(".repeat(2000)).parse::<Condition>().is_ok());
         assert!(format!("size > 1{}", " and size > 1".repeat(5000)).parse::<Condition>().is_err(), "a chain is a tree as well");
     }
 }

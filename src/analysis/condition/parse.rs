@@ -36,9 +36,18 @@ pub(super) fn parse(text: &str) -> Result<Node, ConditionError> {
     if text.len() > MAX_BYTES {
         return Err(ConditionError::at(text, 0, format!("the condition is longer than {MAX_BYTES} bytes")));
     }
-    let mut depth = 0usize;
+    let (mut depth, mut quote, mut escaped) = (0usize, None, false);
     for (place, c) in text.char_indices() {
+        // Parentheses in texts are none.
+        if let Some(end) = quote {
+            (quote, escaped) = (quote.filter(|_| escaped || c != end), c == '\\' && !escaped);
+            continue;
+        }
         depth = match c {
+            '"' | '\'' => {
+                quote = Some(c);
+                depth
+            }
             // Each "not" is a step down as well.
             '(' | '!' | 'n' | 'N' => depth.saturating_add(usize::from(c == '(' || c == '!' || starts_with_not(text, place))),
             ')' => depth.saturating_sub(1),
