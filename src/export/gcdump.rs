@@ -5,10 +5,9 @@
 
 use std::io::{self, Write};
 
-use rustc_hash::FxHashMap;
-
 use super::Written;
 use super::part::{GroupKind, Part};
+use crate::base::hash::Map;
 use crate::base::len64;
 use crate::dump::snapshot::{self as stream, tag};
 use crate::gc::{ObjectId, TypeIndex};
@@ -95,12 +94,12 @@ impl Invented {
 /// Invented nodes, the root first.
 struct Roots {
     nodes: Vec<Invented>,
-    by_name: FxHashMap<String, u32>,
+    by_name: Map<String, u32>,
 }
 
 impl Roots {
     fn of(part: &Part<'_>) -> Roots {
-        let mut roots = Roots { nodes: vec![Invented::new(form::ROOT)], by_name: FxHashMap::default() };
+        let mut roots = Roots { nodes: vec![Invented::new(form::ROOT)], by_name: Map::default() };
         for group in &part.groups {
             let Some(place) = group_node(group.kind) else { continue };
             let above = if place.under == form::ROOT { 0 } else { roots.below(0, place.under) };
@@ -146,13 +145,13 @@ struct Types {
     /// Name, size of the first node, module.
     list: Vec<(String, i32, Option<String>)>,
     /// Of objects, by type and class of size.
-    of: FxHashMap<(Option<TypeIndex>, usize), i32>,
-    invented: FxHashMap<String, i32>,
+    of: Map<(Option<TypeIndex>, usize), i32>,
+    invented: Map<String, i32>,
 }
 
 impl Types {
     fn new() -> Types {
-        Types { list: vec![("UNDEFINED".into(), 0, None)], of: FxHashMap::default(), invented: FxHashMap::default() }
+        Types { list: vec![("UNDEFINED".into(), 0, None)], of: Map::default(), invented: Map::default() }
     }
 
     fn add(&mut self, name: String, size: i32, module: Option<String>) -> i32 {

@@ -7,10 +7,9 @@
 use std::collections::hash_map::Entry;
 use std::io::{self, Write};
 
-use rustc_hash::FxHashMap;
-
 use super::part::{Edge, GroupKind, Part, Via};
 use super::{Ids, Written};
+use crate::base::hash::Map;
 use crate::base::{IndexVec, len64};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::model::RootKind;
@@ -54,7 +53,7 @@ pub struct Options {
 /// The strings of the file, each once.
 #[derive(Default)]
 struct Strings {
-    known: FxHashMap<String, u64>,
+    known: Map<String, u64>,
     list: Vec<String>,
 }
 
