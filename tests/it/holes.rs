@@ -12,9 +12,11 @@ use gcdump::cli::{Cli, Exit};
 use gcdump::internals::base::{Addr, AddrRange};
 use gcdump::internals::dump::{DumpFile, OpenOptions as FileOptions};
 use gcdump::internals::session::{Dump, OpenOptions};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use crate::common::{self, commands};
+use crate::common::{self, Ran, commands};
 use crate::corpus;
 use crate::mutation::base::{MORE, Rng};
 
@@ -58,9 +60,21 @@ const HIDDEN: [(&str, u64, u64); 19] = [
 struct Asked {
     line: String,
     cli: Cli,
-    exit: Exit,
+    ran: Ran,
     answer: Value,
     reads: Vec<AddrRange>,
+}
+
+/// What says that an answer is partial. To build a tree of each answer takes as long as the command.
+#[derive(Deserialize)]
+struct Told {
+    data: Complete,
+    warnings: Vec<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct Complete {
+    complete: Option<bool>,
 }
 
 struct Subject {
@@ -72,9 +86,17 @@ struct Subject {
     reads: Vec<AddrRange>,
 }
 
-fn run_on(cli: &Cli, dump: &Dump) -> (Exit, Value, String) {
-    let ran = common::captured(|streams| cli.run_on(std::slice::from_ref(dump), streams));
-    (ran.exit, serde_json::from_str(&ran.out).unwrap_or_default(), ran.err)
+fn run_on(cli: &Cli, dump: &Dump) -> Ran {
+    common::captured(|streams| cli.run_on(std::slice::from_ref(dump), streams))
+}
+
+fn parsed(ran: &Ran) -> Value {
+    serde_json::from_str(&ran.out).unwrap_or_default()
+}
+
+/// The answer behind what is said of the file.
+fn behind_the_file(out: &str) -> Option<&str> {
+    out.find("\"runtime\":").map(|at| &out[at..])
 }
 
 fn touches(ranges: &[AddrRange], hole: AddrRange) -> bool {
@@ -121,7 +143,8 @@ impl Subject {
             args.extend(["--json", "--no-local-files"].map(String::from));
             let cli = common::parsed(&args);
             let dump = Dump::of(subject.file.clone(), &OpenOptions { record: true, ..OpenOptions::default() });
-            let (exit, answer, _) = run_on(&cli, &dump);
+            let ran = run_on(&cli, &dump);
+            let answer = parsed(&ran);
             for list in ["objects", "handles"] {
                 if form[0] == list && !known.contains_key(list) {
                     known.insert(list, addresses(&answer, list));
@@ -129,7 +152,7 @@ impl Subject {
             }
             let recorder = dump.memory().recorder().unwrap();
             let reads = common::joined(recorder.read().into_iter().chain(recorder.scanned()).collect());
-            subject.asked.push(Asked { line, cli, exit, answer, reads });
+            subject.asked.push(Asked { line, cli, ran, answer, reads });
         }
         let captured = common::joined(subject.file.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect());
         let all = common::joined(subject.asked.iter().flat_map(|a| a.reads.iter().copied()).collect());
@@ -177,7 +200,7 @@ impl Subject {
         for asked in self.asked.iter().filter(|a| asked(a)) {
             let ran = run_on(&asked.cli, dump);
             runs += 1;
-            if let Some(place) = complaint(asked, ran.0, &ran.1, &ran.2) {
+            if let Some(place) = complaint(asked, &ran) {
                 wrong.push((format!("{}: {place}", asked.line), format!("{} {what}", self.name)));
             }
             first.get_or_insert((asked, ran));
@@ -185,9 +208,10 @@ impl Subject {
         // What the others have left in the open dump makes no difference.
         if let Some((asked, ran)) = first {
             let again = run_on(&asked.cli, dump);
-            if again != ran {
-                let place = difference("", &ran.1, &again.1).unwrap_or_else(|| format!("{:?} {:?}", ran.2, again.2));
-                println!("{} {what}: {}, then {}", self.name, ran.1["warnings"], again.1["warnings"]);
+            if (again.exit, &again.out, &again.err) != (ran.exit, &ran.out, &ran.err) {
+                let (first, second) = (parsed(&ran), parsed(&again));
+                let place = difference("", &first, &second).unwrap_or_else(|| format!("{:?} {:?}", ran.err, again.err));
+                println!("{} {what}: {}, then {}", self.name, first["warnings"], second["warnings"]);
                 wrong.push((format!("{}: not the same when asked again: {place}", asked.line), format!("{} {what}", self.name)));
             }
         }
@@ -214,19 +238,26 @@ impl Subject {
 }
 
 /// What is wrong with an answer of which memory was taken out.
-fn complaint(asked: &Asked, exit: Exit, answer: &Value, err: &str) -> Option<String> {
+fn complaint(asked: &Asked, ran: &Ran) -> Option<String> {
+    let exit = ran.exit;
     match exit {
-        // Refusals say what is missing; `info` has an answer without a runtime as well.
-        Exit::NoRuntime | Exit::BadDump if !err.is_empty() || !answer["data"]["runtime_error"].is_null() => return None,
-        Exit::Partial if answer.is_null() && !err.is_empty() => return None,
-        Exit::Partial if told(answer) => return None,
+        Exit::Partial if ran.out.is_empty() && !ran.err.is_empty() => return None,
+        Exit::Partial if told(&ran.out) => return None,
         // What is wrong is wrong, whatever is missing: by design its exit code comes first.
-        Exit::Negative if asked.line.starts_with("verify") && told(answer) => return None,
+        Exit::Negative if asked.line.starts_with("verify") && told(&ran.out) => return None,
         _ => {}
     }
+    if exit == asked.ran.exit && behind_the_file(&ran.out).is_some_and(|out| Some(out) == behind_the_file(&asked.ran.out)) {
+        return None;
+    }
+    let answer = &parsed(ran);
+    // Refusals say what is missing; `info` has an answer without a runtime as well.
+    if matches!(exit, Exit::NoRuntime | Exit::BadDump) && (!ran.err.is_empty() || !answer["data"]["runtime_error"].is_null()) {
+        return None;
+    }
     let mut place = difference("", &asked.answer["data"], &answer["data"]);
-    if place.is_none() && exit != asked.exit {
-        place = Some(format!("exit {} instead of {}", exit.code(), asked.exit.code()));
+    if place.is_none() && exit != asked.ran.exit {
+        place = Some(format!("exit {} instead of {}", exit.code(), asked.ran.exit.code()));
     }
     if std::env::var_os("GCDUMP_HOLE").is_some() {
         println!("{} ({}): {}", asked.line, exit.code(), answer["warnings"]);
@@ -240,8 +271,8 @@ fn complaint(asked: &Asked, exit: Exit, answer: &Value, err: &str) -> Option<Str
 }
 
 /// Whether the answer says that it is partial, and why.
-fn told(answer: &Value) -> bool {
-    answer["data"]["complete"] == false && answer["warnings"] != Value::Array(Vec::new())
+fn told(out: &str) -> bool {
+    serde_json::from_str::<Told>(out).is_ok_and(|told| told.data.complete == Some(false) && !told.warnings.is_empty())
 }
 
 fn difference(at: &str, whole: &Value, found: &Value) -> Option<String> {
