@@ -194,7 +194,7 @@ impl Methods {
         if matches!(desc.flags & KIND, KIND_DYNAMIC | KIND_ARRAY) {
             return Some((home, Some(0)));
         }
-        Some((home, names.module(home).metadata.as_ref().and_then(|m| m.method(desc.rid)).map(|row| row.implementation)))
+        Some((home, names.module(home).metadata.as_ref().and_then(|m| m.method_implementation(desc.rid))))
     }
 
     /// Whether there is a method at `desc`.

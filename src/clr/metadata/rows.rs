@@ -21,8 +21,6 @@ pub struct FieldRow {
 /// A row of the MethodDef table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MethodRow {
-    /// `MethodImplAttributes`.
-    pub implementation: u32,
     /// `MethodAttributes`: 0x10 static.
     pub flags: u32,
     /// Name.
@@ -72,12 +70,12 @@ impl Metadata {
     /// Row `rid` of MethodDef.
     pub fn method(&self, rid: u32) -> Option<MethodRow> {
         let signature = self.cell(METHOD_DEF, rid, 4).and_then(|b| self.blob(b)).and_then(|b| signature::method(&b));
-        Some(MethodRow {
-            implementation: self.cell(METHOD_DEF, rid, 1)?,
-            flags: self.cell(METHOD_DEF, rid, 2)?,
-            name: self.name(METHOD_DEF, rid, 3)?,
-            signature,
-        })
+        Some(MethodRow { flags: self.cell(METHOD_DEF, rid, 2)?, name: self.name(METHOD_DEF, rid, 3)?, signature })
+    }
+
+    /// `MethodImplAttributes` of row `rid` of MethodDef.
+    pub fn method_implementation(&self, rid: u32) -> Option<u32> {
+        self.cell(METHOD_DEF, rid, 1)
     }
 
     /// Row `rid` of TypeRef.
