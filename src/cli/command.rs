@@ -219,10 +219,11 @@ fn run<C: Command>(matches: &ArgMatches, config: &Config, open: &[Dump], streams
     // A dump that is open already needs no name.
     let given = command.dump()?.or_else(|| open.first().map(|dump| dump.file().facts.path.clone()));
     let mut opening = Opening::prepare(config, given, streams)?;
-    let asked = opening.options.hide_contents;
+    let as_opened = |opening: &Opening| (opening.options.hide_contents, opening.options.index.clone());
+    let asked = as_opened(&opening);
     command.prepare(&mut opening);
-    // What is open shows contents, or does not.
-    let open = if opening.options.hide_contents == asked { open } else { &[] };
+    // What is open shows contents, or does not, and answers from an index, or does not.
+    let open = if as_opened(&opening) == asked { open } else { &[] };
     let format = command.format(config.format())?;
     let open = open.iter().cloned().map(OnceCell::from).chain(std::iter::repeat_with(OnceCell::new));
     let paths = std::iter::once(&opening.path).chain(command.further());

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use tempfile::{Builder, NamedTempFile, TempDir};
@@ -15,9 +16,20 @@ static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Removes unfinished output files; call before exiting the process early.
 pub fn remove_unfinished() {
+    /// Another thread may still be adding files to a folder that is being removed.
+    const TRIES: u32 = 20;
     for path in unfinished().drain(..) {
         // There is nowhere left to report a failure.
-        let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+        if !path.is_dir() {
+            let _ = fs::remove_file(path);
+            continue;
+        }
+        for _ in 0..TRIES {
+            if fs::remove_dir_all(&path).is_ok() || !path.exists() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
     }
 }
 

@@ -103,7 +103,7 @@ impl LoaderHeaps {
         let notes = Collector::new();
         let (mut out, missed) = watched(|| self.listed(modules, &notes));
         out.sort_by_key(|b| (b.range, b.heap));
-        match self.refuted(&out, mapped) {
+        match self.refuted(&out, mapped).filter(|_| !modules.is_empty()) {
             None => missed.tell(),
             // Of lists that are not in the dump, nothing is known.
             Some(why) => {
@@ -195,9 +195,9 @@ impl LoaderHeaps {
         if let Some(block) = blocks.iter().find(|b| !is_mapped(b.range.start)) {
             return Some(format!("a block of the {} heap begins at {}, where no memory was", block.heap, block.range.start));
         }
-        let tables = self.known.iter().filter_map(|variable| self.pointer(*variable));
+        let mut tables = self.known.iter().filter_map(|variable| self.pointer(*variable));
         let around = |at: Addr| blocks.partition_point(|b| b.range.start <= at).checked_sub(1).and_then(|i| blocks.get(i));
         let lost = |at: &Addr| !around(*at).is_some_and(|b| b.range.contains(*at));
-        tables.filter(|_| !blocks.is_empty()).find(lost).map(|at| format!("the method table at {at} is in none of them"))
+        tables.find(lost).map(|at| format!("the method table at {at} is in none of them"))
     }
 }

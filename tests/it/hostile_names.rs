@@ -54,12 +54,12 @@ fn hostile() -> Hostile {
     let beside =
         |at: &usize| memmem::find(&bytes[at.saturating_sub(1 << 15)..(at + (1 << 15)).min(bytes.len())], b"</script>\\\0").is_some();
     let long = memmem::find_iter(&bytes, b"Dog\0").find(beside).expect("a type to rename");
-    bytes[long..long + 500].fill(b'L');
-    bytes[long + 500] = 0;
+    bytes[long..long + 240].fill(b'L');
+    bytes[long + 240] = 0;
     fs::write(&dump, &bytes).unwrap();
     let told = run(&["stat", "--json", "--top", "0", "--no-local-files", dump.to_str().unwrap()]).json();
     let all: Vec<String> = told["data"]["types"].as_array().unwrap().iter().map(|t| t["type"].as_str().unwrap().to_string()).collect();
-    let strange = |name: &&String| put.iter().any(|p| name.contains(p.as_str())) || name.len() > 400;
+    let strange = |name: &&String| put.iter().any(|p| name.contains(p.as_str())) || name.len() > 200;
     let names: BTreeSet<String> = all.iter().filter(strange).cloned().collect();
     Hostile { folder, dump, names }
 }
@@ -152,7 +152,7 @@ fn harmless(name: &str) -> String {
 fn hostile_names_come_through_every_file() {
     let h = hostile();
     println!("{:?}", h.names.iter().map(|n| n.chars().take(60).collect::<String>()).collect::<Vec<_>>());
-    assert!(h.names.len() >= 5 && h.names.iter().any(|n| n.len() > 400), "{:?}", h.names);
+    assert!(h.names.len() >= 5 && h.names.iter().any(|n| n.len() > 200), "{:?}", h.names);
     let all = "dumps,types,objects,refs,roots,segments,handles,suspects,strings";
     let snapshot: Value = serde_json::from_slice(&fs::read(h.export("heapsnapshot", &["--unreachable"])).unwrap()).unwrap();
     h.has_all("heapsnapshot", snapshot["strings"].as_array().unwrap().iter().map(|s| s.as_str().unwrap().to_string()));

@@ -54,6 +54,12 @@ fn deepest(generic: &'static str) -> Vec<(&'static str, Option<u64>)> {
     ]
 }
 
+/// Whether nothing is missing but tiers: these copies were made before anybody read them.
+fn is_whole(exit: Exit, answer: &Value) -> bool {
+    let of_tiers = |w: &Value| w["message"].as_str().is_some_and(|m| m.starts_with("the tier of "));
+    exit == Exit::Ok || exit == Exit::Partial && list(&answer["warnings"]).iter().filter(|w| w["kind"] == "missing").all(of_tiers)
+}
+
 fn check(dump: &Path, more: &[&str]) {
     let (exit, answer) = ask(dump, &[&["stacks"], more].concat());
     let threads = list(&answer["data"]["threads"]);
@@ -70,7 +76,7 @@ fn check(dump: &Path, more: &[&str]) {
     assert!(frames.iter().all(|f| f["line"].is_u64() == (f["module"] == "stacks.dll")), "{frames:#?}");
     assert!(frames.iter().all(|f| f["file"].is_null() == f["line"].is_null()));
     assert!(frames.iter().filter_map(|f| f["file"].as_str()).all(|f| f.ends_with("/Prog.cs")));
-    assert_eq!(exit, Exit::Ok, "{}", answer["warnings"]);
+    assert!(is_whole(exit, &answer), "{}", answer["warnings"]);
     // Those of exceptions are the same.
     let (_, answer) = ask(dump, &[&["exceptions"], more].concat());
     let traces: Vec<_> = list(&answer["data"]["exceptions"]).iter().map(|e| own(list(&e["stack"]))).filter(|s| !s.is_empty()).collect();
@@ -175,6 +181,6 @@ fn lines_without_debug_info_are_a_loss() {
     assert_eq!(lines(&answer), lines(&all) - wraps);
     assert_eq!((exit, &answer["data"]["complete"]), (Exit::Partial, &Value::Bool(false)));
     assert!(answer["warnings"].to_string().contains("cannot be told"), "{}", answer["warnings"]);
-    let (exit, _) = ask(&path, &["stacks"]);
-    assert_ne!(exit, Exit::Partial, "without a PDB nothing is missing");
+    let (exit, answer) = ask(&path, &["stacks"]);
+    assert!(is_whole(exit, &answer), "without a PDB nothing is missing");
 }

@@ -44,7 +44,12 @@ impl Command for Index {
     }
 
     fn prepare(&self, opening: &mut Opening) {
-        opening.options.index = if self.check { opening.options.index.clone() } else { IndexUse::None };
+        // Whatever else may be asked of it: this is about that file.
+        opening.options.index = match (self.check, &opening.options.index) {
+            (false, _) => IndexUse::None,
+            (true, IndexUse::File(path)) => IndexUse::File(path.clone()),
+            (true, IndexUse::Auto | IndexUse::None) => IndexUse::Auto,
+        };
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<IndexReport>> {

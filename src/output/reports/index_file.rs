@@ -1,9 +1,21 @@
 use crate::model::IndexReport;
 use crate::output::report::{Report, Sections};
+use crate::output::table::{Columns, Table, columns};
 use crate::output::{bytes, count};
+
+fn file_columns<'r>() -> Columns<'r, IndexReport> {
+    columns::<IndexReport>()
+        .bytes("file_bytes", |r| r.file_bytes)
+        .bytes("dump_bytes", |r| r.dump_bytes)
+        .count("objects", |r| r.objects)
+        .count("references", |r| r.references)
+        .text("problem", 20, |r| r.problem.as_deref().unwrap_or_default())
+        .text("path", 40, |r| &r.path)
+}
 
 impl Report for IndexReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        to.table(Table::records("index", [self], file_columns()).csv(true).shown(false));
         let size = format!("{} for a dump of {}", bytes(self.file_bytes), bytes(self.dump_bytes));
         let mut facts = vec![(if self.written { "written" } else { "index" }, self.path.clone()), ("size", size)];
         match &self.problem {

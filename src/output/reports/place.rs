@@ -30,7 +30,11 @@ impl Report for WhereReport {
         if let Some(range) = self.range {
             to.line(format!("range {} to {}", range.start, range.end));
         }
-        let more = [("module", self.module), ("EEClass", self.class)];
+        let code = self.code.as_ref();
+        // That of an exception block is another one than its method's.
+        let start = code.filter(|c| self.range.is_none_or(|range| range.start != c.start)).map(|c| c.start);
+        let method = code.map(|c| c.method_desc);
+        let more = [("module", self.module), ("EEClass", self.class), ("MethodDesc", method), ("code starts at", start)];
         to.lines(more.into_iter().filter_map(|(what, at)| Some(format!("{what} {}", at?))));
         if !self.captured {
             to.line("The byte at this address is not in the dump.");

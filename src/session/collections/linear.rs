@@ -9,7 +9,7 @@ use crate::model::ContainerKind;
 /// Most characters shown of a `StringBuilder`.
 const MOST_TEXT: u64 = 4096;
 /// Most chunks of a `StringBuilder` that are gone through to its first one.
-const MOST_CHUNKS: usize = 4096;
+const MOST_CHUNKS: usize = 1024;
 
 impl Collections<'_> {
     fn elements(&self, shape: Option<&ArrayShape>, indexes: impl Iterator<Item = u64>, most: u64) -> Vec<Item> {

@@ -141,6 +141,13 @@ fn first_difference(at: &str, a: &Value, b: &Value) -> Option<String> {
     }
 }
 
+/// The memory of .NET 10 has tiers where .NET 11 does not look for them, and the descriptor names none.
+fn without_tiers(answer: &mut Value) {
+    let threads = answer.get_mut("threads").and_then(Value::as_array_mut).into_iter().flatten();
+    let frames = threads.filter_map(|t| t.get_mut("frames").and_then(Value::as_array_mut)).flatten();
+    frames.filter_map(|frame| frame.get_mut("tier")).for_each(|tier| *tier = Value::Null);
+}
+
 #[test]
 fn eleven_shaped_dumps_equal_those_that_they_were_made_of() {
     let (dumps, _) = known_dumps(|row| row["runtime"] == "net11shape" || row["runtime"] == "net10");
@@ -152,6 +159,7 @@ fn eleven_shaped_dumps_equal_those_that_they_were_made_of() {
             for command in [&["stacks", "--roots"][..], &["stacks", "--merge"], &["roots"]] {
                 let [shaped, mut original] = [dump, source].map(|d| data(&d.path, &folders, command));
                 without_callees(&mut original);
+                without_tiers(&mut original);
                 let difference = || first_difference("", &shaped, &original);
                 assert!(shaped == original, "{} {command:?}: {:?}", dump.name, difference());
                 frames += shaped["threads"].as_array().map_or(0, |t| t.iter().map(|t| t["frames"].as_array().unwrap().len()).sum());
