@@ -50,6 +50,19 @@ fn partition(table: ExportTable, id: &str) -> PathBuf {
     Path::new(table.name()).join(format!("dump={id}"))
 }
 
+/// Makes the folders of `place` in `folder`, but not that again: a signal may have removed it.
+fn make_below(folder: &Path, place: &Path) -> io::Result<()> {
+    let mut at = folder.to_path_buf();
+    for part in place.parent().into_iter().flat_map(Path::components) {
+        at.push(part);
+        match fs::create_dir(&at) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
+    }
+    Ok(())
+}
+
 /// Writes tables to the files that `place` names in `folder`; `output` is where the folder will be.
 fn fill(
     (heap, dump): (&Heap, &Dump),
@@ -60,9 +73,9 @@ fn fill(
     let file_time = dump.file().facts.path.metadata().and_then(|m| m.modified()).ok().and_then(seconds);
     let mut files: Vec<(ExportTable, File)> = Vec::new();
     let create = |table: ExportTable| {
-        let path = folder.join(place(table));
-        path.parent().map_or(Ok(()), fs::create_dir_all)?;
-        let file = File::create_new(path)?;
+        let place = place(table);
+        make_below(folder, &place)?;
+        let file = File::create_new(folder.join(place))?;
         files.push((table, file.try_clone()?));
         Ok(file)
     };
@@ -169,9 +182,10 @@ impl Lake<'_> {
         use crate::export::tables::{columns, failed, sink};
         let shop = self.shop()?;
         for table in &self.tables.tables {
-            let place = shop.path().join(self.place(*table, id));
-            place.parent().map_or(Ok(()), fs::create_dir_all)?;
-            let Some(to) = sink(self.tables.format, *table, columns(*table), File::create_new(place)?)? else { continue };
+            let place = self.place(*table, id);
+            make_below(shop.path(), &place)?;
+            let file = File::create_new(shop.path().join(place))?;
+            let Some(to) = sink(self.tables.format, *table, columns(*table), file)? else { continue };
             match table {
                 ExportTable::Dumps => failed(&path.display().to_string(), path.metadata().ok().as_ref(), why, to)?,
                 // Empty: a lake has all tables of the dumps that it knows.
@@ -189,7 +203,7 @@ impl Lake<'_> {
         for table in &tables {
             let (from, place) = (self.root.join(partition(*table, id)), shop.path().join("old").join(table.name()));
             if from.exists() {
-                fs::create_dir_all(shop.path().join("old")).with_context(context)?;
+                make_below(shop.path(), Path::new("old/it")).with_context(context)?;
                 fs::rename(from, place).with_context(context)?;
             }
         }

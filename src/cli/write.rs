@@ -98,8 +98,11 @@ impl Draft {
         }
         // The errors of `tempfile` name its own file, which means nothing to the user.
         fs::metadata(folder)?;
+        // A signal waits until it is listed.
+        let mut all = unfinished();
         let file = builder.tempfile_in(folder).map_err(|e| io::Error::from(e.kind()))?;
-        unfinished().push(file.path().to_path_buf());
+        all.push(file.path().to_path_buf());
+        drop(all);
         let listed = Listed(file.path().to_path_buf());
         Ok(Draft { file, place, listed })
     }
@@ -132,8 +135,11 @@ impl Workshop {
     pub(super) fn beside(parent: &Path) -> io::Result<Workshop> {
         // The errors of `tempfile` name its own folder, which means nothing to the user.
         fs::metadata(parent)?;
+        // A signal waits until it is listed.
+        let mut all = unfinished();
         let folder = Builder::new().prefix(".gcdump-").tempdir_in(parent).map_err(|e| io::Error::from(e.kind()))?;
-        unfinished().push(folder.path().to_path_buf());
+        all.push(folder.path().to_path_buf());
+        drop(all);
         let listed = Listed(folder.path().to_path_buf());
         Ok(Workshop { folder, _listed: listed })
     }
