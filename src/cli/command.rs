@@ -128,7 +128,7 @@ pub(super) trait Command: Args {
     }
 
     /// The command that leads on from the answer, without the dump; shown on terminals, and told to assistants.
-    fn next(&self, _report: &Self::Report) -> Option<&'static str> {
+    fn next(&self, _report: &Self::Report, _at: &At<'_>) -> Option<&'static str> {
         None
     }
 
@@ -138,9 +138,7 @@ pub(super) trait Command: Args {
         output::emit(&at.head()?, &answer, at.format(), streams.target())?;
         let exit = self.exit(&answer, conclude(at, &answer.notes, streams)?);
         self.remarks(&answer).iter().try_for_each(|line| streams.say(line))?;
-        // What a NativeAOT program cannot answer leads nowhere.
-        let answers = |words: &&str| *words != "stacks" || at.runtime().is_ok_and(|r| !r.descriptor().is_native_aot());
-        let next = self.next(&answer).filter(answers);
+        let next = self.next(&answer, at);
         if let (Some(words), Some(to)) = (next, streams.next) {
             let _ = to.set(words);
         }
@@ -285,6 +283,11 @@ impl At<'_> {
     pub(super) fn runtime_at(&self, index: usize) -> Result<Runtime> {
         let runtime = self.dump_at(index)?.runtime_at(self.config.runtime);
         self.named(index, runtime.map_err(Error::from))
+    }
+
+    /// Whether `stacks` answers: a NativeAOT program has no structures of its methods.
+    pub(super) fn has_managed_stacks(&self) -> bool {
+        self.runtime().is_ok_and(|runtime| !runtime.descriptor().is_native_aot())
     }
 
     /// Its heap.

@@ -391,17 +391,10 @@ impl Heap {
         index::write(self, file)
     }
 
-    /// Reads all of the index in use, to see whether it was changed since it was made.
-    ///
-    /// # Errors
-    /// [`IndexError`], of opening it as well. `Ok(false)` if there is none.
+    /// Reads all of the index in use, to see whether it was changed since it was made; `None` if there is none.
     #[doc(hidden)]
-    pub fn check_index(&self) -> Result<bool, IndexError> {
-        match self.opened_index() {
-            Ok(Some(index)) => index.check_all().map(|()| true),
-            Ok(None) => Ok(false),
-            Err(e) => Err(IndexError::Other(e.to_string())),
-        }
+    pub fn check_index(&self) -> Option<Result<(), IndexError>> {
+        self.index().map(HeapIndex::check_all)
     }
 }
 

@@ -50,8 +50,8 @@ impl Command for Exceptions {
         Ok(exceptions(&at.heap()?, &query)?)
     }
 
-    fn next(&self, report: &ExceptionsReport) -> Option<&'static str> {
-        (report.total > 0).then_some("stacks")
+    fn next(&self, report: &ExceptionsReport, at: &At<'_>) -> Option<&'static str> {
+        (report.total > 0 && at.has_managed_stacks()).then_some("stacks")
     }
 
     fn exit(&self, report: &ExceptionsReport, exit: Exit) -> Exit {

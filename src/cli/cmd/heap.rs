@@ -51,7 +51,7 @@ impl Command for Heap {
         Ok(heap(&at.runtime()?, &HeapQuery { detail: self.detail, heap: self.heap, map })?)
     }
 
-    fn next(&self, _report: &HeapReport) -> Option<&'static str> {
+    fn next(&self, _report: &HeapReport, _at: &At<'_>) -> Option<&'static str> {
         (!self.detail).then_some("stat")
     }
 }

@@ -93,10 +93,10 @@ impl Index {
         };
         let heap: Heap = at.runtime()?.heap()?;
         let file_bytes = path.metadata().map_or(0, |m| m.len());
-        let problem = match heap.check_index() {
-            Ok(true) => None,
-            Ok(false) => Some(format!("there is no {}; gcdump index writes one", path.display())),
-            Err(e) => Some(e.to_string()),
+        let problem = match (heap.index_problem(), heap.check_index()) {
+            (Some(e), _) => Some(e.to_string()),
+            (None, Some(checked)) => checked.err().map(|e| e.to_string()),
+            (None, None) => Some(format!("there is no {}; gcdump index writes one", path.display())),
         };
         let graph = if problem.is_none() { Some(heap.graph(false)?) } else { None };
         let report = IndexReport {

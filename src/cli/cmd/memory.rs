@@ -57,7 +57,7 @@ impl Command for Memory {
         if report.runtime_error.is_some() { Exit::NoRuntime } else { exit }
     }
 
-    fn next(&self, _report: &MemoryReport) -> Option<&'static str> {
+    fn next(&self, _report: &MemoryReport, _at: &At<'_>) -> Option<&'static str> {
         (!self.ranges).then_some("memory --ranges")
     }
 }

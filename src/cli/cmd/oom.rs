@@ -30,7 +30,7 @@ impl Command for Oom {
         Ok(oom(&at.runtime()?)?)
     }
 
-    fn next(&self, report: &OomReport) -> Option<&'static str> {
+    fn next(&self, report: &OomReport, _at: &At<'_>) -> Option<&'static str> {
         (report.any == Some(true)).then_some("heap --detail")
     }
 }

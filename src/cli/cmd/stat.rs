@@ -53,7 +53,7 @@ impl Command for Stat {
         )?)
     }
 
-    fn next(&self, report: &StatReport) -> Option<&'static str> {
+    fn next(&self, report: &StatReport, _at: &At<'_>) -> Option<&'static str> {
         report.types.as_ref().filter(|types| !types.is_empty()).map(|_| "retained --suspects")
     }
 

@@ -42,7 +42,7 @@ impl Command for Threads {
         Ok(threads(&at.runtime()?, &ThreadsQuery { waits: self.waits, sort: self.sort.given() })?)
     }
 
-    fn next(&self, _report: &ThreadsReport) -> Option<&'static str> {
-        Some("stacks")
+    fn next(&self, _report: &ThreadsReport, at: &At<'_>) -> Option<&'static str> {
+        at.has_managed_stacks().then_some("stacks")
     }
 }
