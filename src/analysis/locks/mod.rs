@@ -43,7 +43,7 @@ pub fn locks(heap: &Heap, query: &LocksQuery) -> Result<Answer<LocksReport>, Err
     let namer = heap.namer();
     let threads = threads(heap, &notes)?;
     let state = State::read(heap, &namer, threads, &notes)?;
-    let runs = runs::runs(heap, &namer, &state.stacks, &state.waits)?;
+    let runs = runs::runs(heap, &namer, &state.stacks, &state.waits, &notes)?;
     let report = state.reporter(heap, &namer, threads, &notes).report(&state.locks, &state.waits, &runs, query)?;
     namer.note(&notes);
     Ok(notes.finish(report))

@@ -36,15 +36,19 @@ fn without_arguments(name: &str) -> String {
 ///
 /// # Errors
 /// [`Error::Contract`] if the runtime does not describe types and fields.
-pub(super) fn runs(heap: &Heap, namer: &Namer, stacks: &[(usize, Blocked<'_>)], waits: &[Wait]) -> Result<Vec<Edge>, Error> {
+pub(super) fn runs(
+    heap: &Heap,
+    namer: &Namer,
+    stacks: &[(usize, Blocked<'_>)],
+    waits: &[Wait],
+    notes: &Collector,
+) -> Result<Vec<Edge>, Error> {
     let waiting: Set<usize> = waits.iter().map(|w| w.thread).collect();
     let for_tasks: Vec<(&Wait, Addr)> = waits.iter().filter(|w| w.kind == WaitKind::Task).filter_map(|w| Some((w, w.object?.0))).collect();
     if for_tasks.is_empty() || waiting.len() < 2 {
         return Ok(Vec::new());
     }
-    // What tasks lack is told by `async`.
-    let notes = Collector::new();
-    let tasks = Tasks::bind(Library::bind(heap.runtime(), namer, &notes)?, &notes);
+    let tasks = Tasks::bind(Library::bind(heap.runtime(), namer, notes)?, notes);
     let awaited: Vec<(&Wait, Addr, Vec<Addr>)> =
         for_tasks.into_iter().map(|(w, task)| (w, task, depends(&tasks, [task].into_iter().chain(w.others.iter().copied())))).collect();
     let wanted: Set<Addr> = awaited.iter().flat_map(|(_, _, nodes)| nodes.iter().copied()).collect();
