@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 
 use super::exit::UsageError;
 use super::write::Draft;
+use crate::base::at_even_distances;
 use crate::dump::{Cache, CacheDraft, Found};
 
 /// Which cache was asked for.
@@ -220,10 +221,7 @@ fn stamp_of(file: &mut File) -> io::Result<String> {
     let metadata = file.metadata()?;
     let len = metadata.len();
     let mut hash = blake3::Hasher::new();
-    for piece in 0..PIECES {
-        // The first and the last piece are at the ends.
-        let last = u128::from(len.saturating_sub(PIECE));
-        let at = u64::try_from(last.saturating_mul(piece.into()) / u128::from(PIECES.saturating_sub(1))).unwrap_or(0);
+    for at in at_even_distances(len, PIECE, PIECES) {
         file.seek(SeekFrom::Start(at))?;
         let mut bytes = Vec::new();
         io::Read::by_ref(file).take(PIECE).read_to_end(&mut bytes)?;

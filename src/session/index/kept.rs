@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::HeapGraph;
 use super::file::checksum;
-use crate::base::{Addr, Note, Notes};
+use crate::base::{Addr, Note, Notes, at_even_distances};
 use crate::dump::DumpFile;
 use crate::gc::{ObjectId, ObjectType};
 use crate::model::{Generation, ReachTotals, SegmentModel, Stacks, Sum, WalkModel};
@@ -58,9 +58,7 @@ pub(super) struct Identity {
 impl Identity {
     pub(super) fn of(file: &DumpFile) -> Identity {
         let bytes = file.bytes.len() as u64;
-        let last = u128::from(bytes.saturating_sub(PIECE));
-        let at = |piece: u64| u64::try_from(last * u128::from(piece) / u128::from(PIECES - 1)).unwrap_or(0);
-        let pieces = (0..PIECES).filter_map(|piece| file.bytes.range(at(piece), PIECE.min(bytes)));
+        let pieces = at_even_distances(bytes, PIECE, PIECES).filter_map(|at| file.bytes.range(at, PIECE.min(bytes)));
         let sums: Vec<u8> = pieces.flat_map(|piece| checksum(piece).to_le_bytes()).collect();
         Identity { bytes, sample: checksum(&sums) }
     }
