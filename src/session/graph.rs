@@ -57,6 +57,16 @@ pub struct HeapGraph {
     by_type: OnceLock<ByType>,
 }
 
+/// What a walk for references finds, or an index kept of one.
+pub(super) struct References {
+    pub(super) edges: Edges,
+    pub(super) types: IndexVec<TypeIndex, Arc<ObjectType>>,
+    pub(super) described: Described,
+    pub(super) by_type: OnceLock<ByType>,
+    /// Of the walk.
+    pub(super) notes: Notes,
+}
+
 impl std::fmt::Debug for HeapGraph {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HeapGraph").field("objects", &self.len()).field("references", &self.edges.references()).finish_non_exhaustive()
@@ -163,53 +173,21 @@ impl Visitor for Builder<'_> {
     }
 }
 
-impl HeapGraph {
-    /// Builds the graph of `heap`, with or without weak handles among its roots.
-    ///
-    /// # Errors
-    /// [`Error::Graph`] if there are too many objects or references to index, [`Error::Memory`] if the graph would exceed the
-    /// memory limit.
-    pub(super) fn build(heap: &Heap, weak: bool) -> Result<Answer<HeapGraph>, Error> {
-        let notes = crate::base::Collector::new();
-        let index = notes.with(heap.starts());
-        let namer = heap.namer();
-        let roots = notes.take(Roots::collect(heap, &namer, &RootOptions { weak, any_stacks: true, ..RootOptions::default() }));
-        let extra = Extra::of(heap, &namer, index, &roots);
-        if let Some(kept) = heap.index().and_then(|of_file| of_file.graph(&extra)) {
-            notes.extend(&kept.notes);
-            let graph = HeapGraph {
-                edges: kept.edges,
-                types: kept.types,
-                frozen: frozen(heap, index),
-                roots,
-                described: kept.described,
-                walk_notes: kept.notes,
-                is_of_index: true,
-                by_type: kept.by_type.into(),
-                modules: namer.modules(),
-                index: Arc::clone(index),
-            };
-            return Ok(notes.finish(graph));
-        }
+impl References {
+    /// Walks the objects of `heap`, which `index` numbers.
+    fn walked(heap: &Heap, index: &ObjectStarts, extra: &Extra) -> Result<References, Error> {
         let needed = u64::from(index.len()).saturating_mul(BYTES_PER_OBJECT);
         if let Some(allowed) = heap.limits().max_memory.filter(|most| needed > *most) {
             return Err(MemoryLimit { objects: index.len(), needed, allowed }.into());
         }
-        let of_walk = Collector::new();
-        let walked = heap.walker().walk_once(heap.progress(), || Builder {
-            index,
-            extra: &extra,
-            ids: Indices::up_to(0),
-            parts: Vec::new(),
-            dangling: 0,
-        });
-        note_walks(heap.walker(), &walked.segments, &of_walk);
+        let notes = Collector::new();
+        let walked =
+            heap.walker().walk_once(heap.progress(), || Builder { index, extra, ids: Indices::up_to(0), parts: Vec::new(), dangling: 0 });
+        note_walks(heap.walker(), &walked.segments, &notes);
         let dangling = total(walked.visitors.iter().map(|v| v.dangling));
         if dangling > 0 {
-            of_walk.add(NoteKind::Invalid, None, format!("{dangling} references do not point to an object and are ignored"));
+            notes.add(NoteKind::Invalid, None, format!("{dangling} references do not point to an object and are ignored"));
         }
-        let walk_notes = of_walk.into_notes();
-        notes.extend(&walk_notes);
         let mut parts: Vec<_> = walked.visitors.into_iter().flat_map(|v| v.parts).collect();
         parts.sort_by_key(|(place, _)| *place);
         let types = heap.walker().types().list();
@@ -224,15 +202,44 @@ impl HeapGraph {
             described.extend(&part.types, part.sizes.iter().map(size));
             rows.push(part.rows);
         }
-        let graph = HeapGraph {
+        Ok(References {
             edges: CsrBuilder::joined(rows)?.into(),
             types,
+            described: described.finish(),
+            by_type: OnceLock::new(),
+            notes: notes.into_notes(),
+        })
+    }
+}
+
+impl HeapGraph {
+    /// Builds the graph of `heap`, with or without weak handles among its roots.
+    ///
+    /// # Errors
+    /// [`Error::Graph`] if there are too many objects or references to index, [`Error::Memory`] if the graph would exceed the
+    /// memory limit.
+    pub(super) fn build(heap: &Heap, weak: bool) -> Result<Answer<HeapGraph>, Error> {
+        let notes = Collector::new();
+        let index = notes.with(heap.starts());
+        let namer = heap.namer();
+        let roots = notes.take(Roots::collect(heap, &namer, &RootOptions { weak, any_stacks: true, ..RootOptions::default() }));
+        let extra = Extra::of(heap, &namer, index, &roots);
+        let kept = heap.index().and_then(|of_file| of_file.graph(&extra));
+        let is_of_index = kept.is_some();
+        let walked = match kept {
+            Some(kept) => kept,
+            None => References::walked(heap, index, &extra)?,
+        };
+        notes.extend(&walked.notes);
+        let graph = HeapGraph {
+            edges: walked.edges,
+            types: walked.types,
             frozen: frozen(heap, index),
             roots,
-            described: described.finish(),
-            walk_notes,
-            is_of_index: false,
-            by_type: OnceLock::new(),
+            described: walked.described,
+            walk_notes: walked.notes,
+            is_of_index,
+            by_type: walked.by_type,
             modules: namer.modules(),
             index: Arc::clone(index),
         };

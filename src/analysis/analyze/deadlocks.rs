@@ -1,7 +1,7 @@
 //! Threads that wait for each other.
 //!
-//! Rule: a cycle of waits, each for a lock that the next thread holds or a task that it runs. Critical if each wait is known from a record of the runtime and
-//! has no timeout.
+//! Rule: a cycle of waits, each for a lock that the next thread holds or a task that it runs. Critical if each wait is
+//! known from a record of the runtime and has no timeout.
 //!
 //! Source: `docs/internals/locks.md`.
 

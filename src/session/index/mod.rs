@@ -25,11 +25,11 @@ pub(super) use write::write;
 
 use super::described::{Described, TypeOf};
 use super::edges::{ByType, Edges};
-use super::graph::Extra;
+use super::graph::{Extra, References};
 use super::heap::{Sums, TypeSums};
 use super::retention::Sums as Retained;
 use super::{DominatorTree, Heap, HeapGraph, ObjectSet};
-use crate::base::{Answer, Index as _, IndexVec, Notes};
+use crate::base::{Answer, Index as _, IndexVec};
 use crate::gc::{ObjectId, ObjectStarts, ObjectType, Part, SegmentIndex, Starts, TypeIndex, Walker};
 use crate::graph::Dominators;
 use crate::model::Stacks;
@@ -56,16 +56,6 @@ pub(super) struct HeapIndex {
     kept: Kept,
     /// The types, in the order of the index.
     types: IndexVec<TypeIndex, Arc<ObjectType>>,
-}
-
-/// The graph in an index.
-pub(super) struct KeptGraph {
-    pub(super) edges: Edges,
-    pub(super) types: IndexVec<TypeIndex, Arc<ObjectType>>,
-    pub(super) described: Described,
-    pub(super) by_type: ByType,
-    /// Of the walk.
-    pub(super) notes: Notes,
 }
 
 impl HeapIndex {
@@ -175,16 +165,16 @@ impl HeapIndex {
     }
 
     /// The graph, if its edges that are no references are these.
-    pub(super) fn graph(&self, extra: &Extra) -> Option<KeptGraph> {
+    pub(super) fn graph(&self, extra: &Extra) -> Option<References> {
         if self.kept.links != kept::links(extra.all()) {
             return None;
         }
         let edges = Edges::with_reversed(self.sections.csr("references").ok()?, self.sections.csr("reversed").ok()?);
-        Some(KeptGraph {
+        Some(References {
             edges,
             types: self.types.clone(),
             described: self.described().ok()?,
-            by_type: ByType::of_rows(self.sections.rows("by_type").ok()?),
+            by_type: ByType::of_rows(self.sections.rows("by_type").ok()?).into(),
             notes: self.kept.graph_notes.notes(),
         })
     }
