@@ -20,6 +20,7 @@ mod packed;
 mod path;
 mod progress;
 pub(crate) mod ranges;
+pub(crate) mod rank;
 mod sample;
 mod shape;
 mod share;

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::walk::{Object, ObjectType, Piece, SegmentIndex, Visitor, Walker, min_object_size};
+use crate::base::rank::{BLOCK_WORDS, Counted, before_word, count};
 use crate::base::{Addr, AddrRange, Answer, Array, Index, IndexVec, Indices, NoteKind, Notes, Progress, index_type};
 use crate::model::WalkModel;
 
@@ -15,8 +16,6 @@ index_type! {
     pub struct ObjectId;
 }
 
-/// Bitmap words per block; each block stores the number of objects before it.
-const BLOCK_WORDS: usize = 8;
 /// A segment with less than 1/32 of its bytes in the dump uses a list instead of a bitmap.
 const SPARSE: u64 = 32;
 
@@ -35,8 +34,8 @@ pub(crate) struct Part {
 /// Where the objects of a segment start.
 #[derive(Clone, Debug)]
 pub(crate) enum Starts {
-    /// One bit per word from the start of the segment, and the number of bits set before each block.
-    Bits { words: Array<u64>, before: Array<u32> },
+    /// One bit per word from the start of the segment, and what is known of each block.
+    Bits { words: Array<u64>, blocks: Array<Counted> },
     /// Sorted addresses.
     List(Array<u64>),
 }
@@ -59,14 +58,54 @@ impl Default for Gathered {
 pub struct ObjectStarts {
     /// By segment.
     parts: IndexVec<SegmentIndex, Part>,
-    /// Indices into `parts`, by address.
-    by_address: Vec<SegmentIndex>,
+    by_address: ByAddress,
     /// Log2 of the pointer size: shifts a byte offset to a bit index.
     shift: u32,
     len: u32,
-    /// Bounds of all parts.
+}
+
+/// Finds the segment of an address.
+#[derive(Debug)]
+struct ByAddress {
+    /// Where each segment starts, ascending.
+    starts: Vec<(u64, SegmentIndex)>,
+    /// Bounds of all segments.
     lowest: u64,
     highest: u64,
+    /// The addresses from the lowest to the highest in equal slots, of this many bits.
+    slot: u32,
+    /// How many segments start at or before the beginning of each slot, and at or before the end of the last one.
+    before: Vec<u32>,
+}
+
+impl ByAddress {
+    /// Slots for each segment: regions are of one size, most of them.
+    const SLOTS: usize = 4;
+
+    fn of(parts: &IndexVec<SegmentIndex, Part>) -> ByAddress {
+        let mut starts: Vec<(u64, SegmentIndex)> = parts.iter_enumerated().map(|(i, part)| (part.start, i)).collect();
+        starts.sort_by_key(|(start, i)| (*start, parts.get(*i).map(|part| part.end)));
+        let lowest = starts.first().map_or(0, |(start, _)| *start);
+        let highest = parts.iter().map(|part| part.end).max().unwrap_or(0);
+        let most = u64::try_from(starts.len().saturating_mul(ByAddress::SLOTS)).unwrap_or(u64::MAX);
+        let span = highest.saturating_sub(lowest);
+        let slot = (0..u64::BITS - 1).find(|bits| span >> bits <= most).unwrap_or(u64::BITS - 1);
+        let ends = (0..=(span >> slot).saturating_add(1)).map(|n| lowest.saturating_add(n.saturating_mul(1 << slot)));
+        let before = ends.map(|end| u32::try_from(starts.partition_point(|(start, _)| *start <= end)).unwrap_or(u32::MAX));
+        ByAddress { before: before.collect(), starts, lowest, highest, slot }
+    }
+
+    /// The last segment that starts at or before `address`, if one ends behind it.
+    #[inline]
+    fn find(&self, address: u64) -> Option<SegmentIndex> {
+        if address < self.lowest || address >= self.highest {
+            return None;
+        }
+        let slot = usize::try_from((address - self.lowest) >> self.slot).ok()?;
+        let (first, end) = (*self.before.get(slot)? as usize, *self.before.get(slot + 1)? as usize);
+        let within = self.starts.get(first..end)?.partition_point(|(start, _)| *start <= address);
+        self.starts.get((first + within).checked_sub(1)?).map(|(_, index)| *index)
+    }
 }
 
 /// Visitor that collects object starts. Pass all of them to [`ObjectStarts::new`].
@@ -172,17 +211,38 @@ impl Part {
         self.first.checked_add(n).map(ObjectId::from_u32)
     }
 
+    /// Id of the object that starts at `address`.
+    #[inline]
+    fn id_at(&self, address: Addr, shift: u32) -> Option<ObjectId> {
+        let n = match &self.starts {
+            Starts::Bits { words, blocks } => {
+                let offset = address.0.checked_sub(self.start)?;
+                let bit = offset >> shift;
+                let at = usize::try_from(bit / 64).ok()?;
+                let word = words.get(at)?;
+                if word >> (bit % 64) & 1 == 0 || bit << shift != offset {
+                    return None;
+                }
+                let below = word & ((1 << (bit % 64)) - 1);
+                before_word(blocks.get(at / BLOCK_WORDS)?, at).wrapping_add(below.count_ones())
+            }
+            Starts::List(list) => u32::try_from(list.binary_search(&address.0).ok()?).ok()?,
+        };
+        self.id(n)
+    }
+
     /// The objects of a segment, numbered from `first`. `None` if ids overflow.
     fn of(objects: AddrRange, gathered: Gathered, first: u32) -> Option<Part> {
         let (count, starts) = match gathered {
             Gathered::Bits(words) => {
-                let (mut count, mut before) = (0u32, Vec::with_capacity(words.len().div_ceil(BLOCK_WORDS)));
+                let (mut before, mut blocks) = (0u32, Vec::with_capacity(ObjectStarts::blocks(words.len())));
                 for block in words.chunks(BLOCK_WORDS) {
-                    before.push(count);
-                    count = block.iter().fold(count, |n, w| n.wrapping_add(w.count_ones()));
-                    first.checked_add(count)?;
+                    let (counted, next) = count(before, block);
+                    blocks.push(counted);
+                    before = next;
+                    first.checked_add(before)?;
                 }
-                (count, Starts::Bits { words: words.into(), before: before.into() })
+                (before, Starts::Bits { words: words.into(), blocks: blocks.into() })
             }
             Gathered::List(list) => (u32::try_from(list.len()).ok()?, Starts::List(list.into())),
         };
@@ -191,19 +251,17 @@ impl Part {
     }
 
     /// Number of objects that start at or before `address`.
+    #[inline]
     fn rank(&self, address: u64, shift: u32) -> u32 {
         match &self.starts {
             Starts::List(list) => u32::try_from(list.partition_point(|a| *a <= address)).unwrap_or(u32::MAX),
-            Starts::Bits { words, before } => {
+            Starts::Bits { words, blocks } => {
                 let bit = address.saturating_sub(self.start) >> shift;
                 let Ok(word) = usize::try_from(bit / 64) else { return self.count };
-                let block = word / BLOCK_WORDS;
-                let Some(counted) = before.get(block) else { return self.count };
-                let from = block.saturating_mul(BLOCK_WORDS);
-                let whole = words.get(from..word).unwrap_or_default().iter().fold(0u32, |n, w| n.wrapping_add(w.count_ones()));
+                let Some(counted) = blocks.get(word / BLOCK_WORDS) else { return self.count };
                 // Bits up to and including this one.
                 let last = words.get(word).map_or(0, |w| (w & (u64::MAX >> (63 - bit % 64))).count_ones());
-                counted.wrapping_add(whole).wrapping_add(last)
+                before_word(counted, word).wrapping_add(last)
             }
         }
     }
@@ -212,9 +270,10 @@ impl Part {
     fn select(&self, n: u32, shift: u32) -> Option<u64> {
         match &self.starts {
             Starts::List(list) => list.get(usize::try_from(n).ok()?).copied(),
-            Starts::Bits { words, before } => {
-                let block = before.partition_point(|b| *b <= n).checked_sub(1)?;
-                let mut left = n.checked_sub(*before.get(block)?)?;
+            Starts::Bits { words, blocks } => {
+                let block = blocks.partition_point(|[before, ..]| *before <= n).checked_sub(1)?;
+                let [before, ..] = blocks.get(block)?;
+                let mut left = n.checked_sub(*before)?;
                 let from = block.checked_mul(BLOCK_WORDS)?;
                 for (word, index) in words.get(from..)?.iter().zip(from..).take(BLOCK_WORDS) {
                     if left < word.count_ones() {
@@ -254,12 +313,8 @@ impl ObjectStarts {
 
     /// The objects of these segments, which follow each other in numbers, in a process with pointers of `ptr_bytes`.
     pub(crate) fn of_parts(ptr_bytes: u64, parts: IndexVec<SegmentIndex, Part>) -> ObjectStarts {
-        let mut by_address: Vec<SegmentIndex> = parts.iter_enumerated().map(|(i, _)| i).collect();
-        by_address.sort_by_key(|i| parts.get(*i).map(|p| (p.start, p.end)));
-        let lowest = parts.iter().map(|p| p.start).min().unwrap_or(0);
-        let highest = parts.iter().map(|p| p.end).max().unwrap_or(0);
         let len = parts.iter().map(|p| p.first.saturating_add(p.count)).max().unwrap_or(0);
-        ObjectStarts { lowest, highest, parts, by_address, shift: ptr_bytes.max(1).ilog2(), len }
+        ObjectStarts { by_address: ByAddress::of(&parts), parts, shift: ptr_bytes.max(1).ilog2(), len }
     }
 
     /// Blocks of a bitmap with this many words.
@@ -281,11 +336,10 @@ impl ObjectStarts {
     /// Objects at these addresses, which must rise.
     pub fn listed(addresses: Vec<u64>) -> ObjectStarts {
         // Where the last object ends is its size's business.
-        let (lowest, highest) = (addresses.first().copied().unwrap_or(0), u64::MAX);
+        let (start, end) = (addresses.first().copied().unwrap_or(0), u64::MAX);
         let count = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
-        let part = Part { start: lowest, end: highest, first: 0, count, starts: Starts::List(addresses.into()) };
-        let first = SegmentIndex::from_u32(0);
-        ObjectStarts { parts: IndexVec::from(vec![part]), by_address: vec![first], shift: 3, len: count, lowest, highest }
+        let part = Part { start, end, first: 0, count, starts: Starts::List(addresses.into()) };
+        ObjectStarts::of_parts(8, IndexVec::from(vec![part]))
     }
 
     /// Number of objects, free space excluded.
@@ -302,17 +356,7 @@ impl ObjectStarts {
     /// same few segments.
     #[inline]
     pub fn is_start(&self, address: Addr, hint: &mut SegmentIndex) -> bool {
-        let inside = |p: &&Part| p.start <= address.0 && address.0 < p.end;
-        let part = match self.parts.get(*hint).filter(inside) {
-            Some(part) => part,
-            None => match self.place_of(address) {
-                Some((index, part)) => {
-                    *hint = index;
-                    part
-                }
-                None => return false,
-            },
-        };
+        let Some(part) = self.part_near(address, hint) else { return false };
         let offset = address.0.wrapping_sub(part.start);
         match &part.starts {
             Starts::Bits { words, .. } => {
@@ -325,18 +369,15 @@ impl ObjectStarts {
     }
 
     /// Id of the object that starts at `address`.
+    #[inline]
     pub fn id_of(&self, address: Addr) -> Option<ObjectId> {
-        let part = self.part_of(address)?;
-        if let Starts::Bits { words, .. } = &part.starts {
-            let offset = address.0.checked_sub(part.start)?;
-            let bit = offset >> self.shift;
-            let word = words.get(usize::try_from(bit / 64).ok()?)?;
-            if word >> (bit % 64) & 1 == 0 || bit << self.shift != offset {
-                return None;
-            }
-            return part.id(part.rank(address.0, self.shift).checked_sub(1)?);
-        }
-        self.before(address).filter(|(_, start)| *start == address).map(|(id, _)| id)
+        self.part_of(address)?.id_at(address, self.shift)
+    }
+
+    /// The same, with a `hint` as for [`ObjectStarts::is_start`].
+    #[inline]
+    pub(crate) fn id_near(&self, address: Addr, hint: &mut SegmentIndex) -> Option<ObjectId> {
+        self.part_near(address, hint)?.id_at(address, self.shift)
     }
 
     /// Id of the first object and number of objects of the segment with this index.
@@ -358,16 +399,25 @@ impl ObjectStarts {
         Some(Indices::new(part.id(first)?, end.saturating_sub(first)))
     }
 
+    #[inline]
+    fn part_near(&self, address: Addr, hint: &mut SegmentIndex) -> Option<&Part> {
+        let inside = |p: &&Part| p.start <= address.0 && address.0 < p.end;
+        if let Some(part) = self.parts.get(*hint).filter(inside) {
+            return Some(part);
+        }
+        let (index, part) = self.place_of(address)?;
+        *hint = index;
+        Some(part)
+    }
+
+    #[inline]
     fn part_of(&self, address: Addr) -> Option<&Part> {
         self.place_of(address).map(|(_, part)| part)
     }
 
+    #[inline]
     fn place_of(&self, address: Addr) -> Option<(SegmentIndex, &Part)> {
-        if address.0 < self.lowest || address.0 >= self.highest {
-            return None;
-        }
-        let place = self.by_address.partition_point(|i| self.parts.get(*i).is_some_and(|p| p.start <= address.0)).checked_sub(1)?;
-        let index = *self.by_address.get(place)?;
+        let index = self.by_address.find(address.0)?;
         self.parts.get(index).filter(|p| address.0 < p.end).map(|p| (index, p))
     }
 

@@ -12,7 +12,7 @@ use crate::dump::Bytes;
 use crate::graph::{Csr, Offsets, Rows};
 
 /// The first bytes. The digits are the version of the format.
-const MAGIC: &[u8; 16] = b"gcdump-index 01\n";
+const MAGIC: &[u8; 16] = b"gcdump-index 02\n";
 /// Magic, and the place, length and checksum of the description.
 const HEAD: usize = 40;
 const ALIGNMENT: u64 = 64;

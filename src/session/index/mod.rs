@@ -25,8 +25,9 @@ pub(super) use write::write;
 
 use super::described::{Described, TypeOf};
 use super::edges::{ByType, Edges};
-use super::graph::{Extra, References};
+use super::graph::Extra;
 use super::heap::{Sums, TypeSums};
+use super::references::References;
 use super::retention::Sums as Retained;
 use super::{DominatorTree, Heap, HeapGraph, ObjectSet};
 use crate::base::{Answer, Index as _, IndexVec};
@@ -110,20 +111,20 @@ impl HeapIndex {
     }
 
     fn object_starts(&self, walker: &Walker) -> Result<ObjectStarts, IndexError> {
-        let (words, before, listed) = (self.sections.array("words")?, self.sections.array("before")?, self.sections.array("listed")?);
+        let (words, counted, listed) = (self.sections.array("words")?, self.sections.array("counted")?, self.sections.array("listed")?);
         let damaged = || IndexError::Damaged("its object starts do not fit".into());
-        let (mut next_word, mut next_before, mut next_listed) = (0usize, 0usize, 0usize);
+        let (mut next_word, mut next_block, mut next_listed) = (0usize, 0usize, 0usize);
         let mut parts: IndexVec<SegmentIndex, Part> = IndexVec::new();
         for segment in &self.kept.segments {
             let starts = match segment.words {
                 Some(len) => {
                     let len = usize::try_from(len).map_err(|_| damaged())?;
                     let end = next_word.checked_add(len).ok_or_else(damaged)?;
-                    let blocks = next_before.checked_add(ObjectStarts::blocks(len)).ok_or_else(damaged)?;
+                    let end_block = next_block.checked_add(ObjectStarts::blocks(len)).ok_or_else(damaged)?;
                     let words = words.part(next_word..end).ok_or_else(damaged)?;
-                    let before = before.part(next_before..blocks).ok_or_else(damaged)?;
-                    (next_word, next_before) = (end, blocks);
-                    Starts::Bits { words, before }
+                    let blocks = counted.part(next_block..end_block).ok_or_else(damaged)?;
+                    (next_word, next_block) = (end, end_block);
+                    Starts::Bits { words, blocks }
                 }
                 None => {
                     let end = next_listed.checked_add(segment.count as usize).ok_or_else(damaged)?;

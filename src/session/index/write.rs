@@ -6,6 +6,7 @@ use std::io;
 use super::super::{DominatorTree, Error, Heap, HeapGraph};
 use super::file::Writer;
 use super::kept::{Identity, Kept, KeptNotes, KeptSegment, KeptType, held, links};
+use crate::base::rank::Counted;
 use crate::base::{Index, IndexVec, len64};
 use crate::gc::{ObjectId, ObjectStarts, ObjectType, Part, Starts, TypeIndex};
 use crate::graph::Rows;
@@ -92,18 +93,18 @@ fn write_sections(
     file: &File,
 ) -> io::Result<u64> {
     let mut out = Writer::new(file)?;
-    let (mut words, mut before, mut listed): (Vec<u64>, Vec<u32>, Vec<u64>) = Default::default();
+    let (mut words, mut counted, mut listed): (Vec<u64>, Vec<Counted>, Vec<u64>) = Default::default();
     for part in starts.parts() {
         match &part.starts {
-            Starts::Bits { words: bits, before: counts } => {
+            Starts::Bits { words: bits, blocks } => {
                 words.extend_from_slice(bits);
-                before.extend_from_slice(counts);
+                counted.extend_from_slice(blocks);
             }
             Starts::List(list) => listed.extend_from_slice(list),
         }
     }
     out.put("words", &words)?;
-    out.put("before", &before)?;
+    out.put("counted", &counted)?;
     out.put("listed", &listed)?;
     let type_of = |id: ObjectId| graph.type_index(id).map_or(u32::MAX, |ty| types.place(ty));
     if kept.wide_types {
