@@ -66,6 +66,11 @@ impl<I: Index> Indices<I> {
         Indices { range: first..first.saturating_add(count), index: PhantomData }
     }
 
+    /// Whether `index` is one of them.
+    pub fn contains(&self, index: I) -> bool {
+        self.range.contains(&index.as_u32())
+    }
+
     /// The first `count` indices.
     pub fn up_to(count: u32) -> Indices<I> {
         Indices { range: 0..count, index: PhantomData }

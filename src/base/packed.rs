@@ -1,6 +1,7 @@
 //! Numbers most of which are small.
 
 use std::fmt;
+use std::ops::Range;
 
 use super::array::Array;
 
@@ -100,7 +101,8 @@ impl<S: Small> fmt::Debug for Packed<S> {
     }
 }
 
-/// Numbers to be packed, written in any order, each at most once.
+/// Numbers to be packed: added in order, or written in any order, each at most once.
+#[derive(Debug)]
 pub(crate) struct Packing<S: Small> {
     small: Vec<S>,
     large: Vec<(u32, u64)>,
@@ -112,6 +114,40 @@ impl<S: Small> Packing<S> {
         Packing { small: vec![S::zeroed(); len], large: Vec::new() }
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.small.len()
+    }
+
+    /// Makes room for `more`.
+    pub(crate) fn reserve(&mut self, more: usize) {
+        self.small.reserve_exact(more);
+    }
+
+    /// Adds one behind the others.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, value: u64) {
+        let small = S::of(value);
+        if small == S::APART {
+            self.push_large(value);
+        }
+        self.small.push(small);
+    }
+
+    #[cold]
+    fn push_large(&mut self, value: u64) {
+        self.large.push((u32::try_from(self.small.len()).unwrap_or(u32::MAX), value));
+    }
+
+    /// Adds those of `more` in `range` behind the others.
+    pub(crate) fn append(&mut self, more: &Packing<S>, range: Range<usize>) {
+        let place = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let (to, from, end) = (place(self.small.len()), place(range.start), place(range.end));
+        let large = more.large.iter().filter(|(index, _)| from <= *index && *index < end);
+        self.large.extend(large.map(|(index, value)| (index.saturating_sub(from).saturating_add(to), *value)));
+        self.small.extend_from_slice(more.small.get(range).unwrap_or_default());
+    }
+
     /// Writes at `index`; beyond the end, nothing.
     #[inline(always)]
     pub(crate) fn put(&mut self, index: u32, value: u64) {
@@ -121,11 +157,6 @@ impl<S: Small> Packing<S> {
                 self.large.push((index, value));
             }
         }
-    }
-
-    /// Writes numbers from `index` on.
-    pub(crate) fn put_all(&mut self, index: u32, values: impl IntoIterator<Item = u64>) {
-        (index..).zip(values).for_each(|(index, value)| self.put(index, value));
     }
 
     /// The numbers written.
@@ -150,8 +181,13 @@ mod tests {
     use super::*;
 
     fn expect<S: Small>(values: &[u64]) {
-        let mut forward: Packing<S> = Packing::zeroed(values.len());
-        forward.put_all(0, values.iter().copied());
+        let (first, second) = values.split_at(values.len() / 3);
+        let mut forward: Packing<S> = Packing::zeroed(0);
+        first.iter().for_each(|value| forward.push(*value));
+        let mut rest: Packing<S> = Packing::zeroed(0);
+        second.iter().for_each(|value| rest.push(*value));
+        forward.append(&rest, 0..1.min(second.len()));
+        forward.append(&rest, 1.min(second.len())..second.len());
         let mut backward: Packing<S> = Packing::zeroed(values.len());
         values.iter().enumerate().rev().for_each(|(i, v)| backward.put(u32::try_from(i).unwrap(), *v));
         for packed in [forward.finish(), backward.finish()] {

@@ -69,12 +69,11 @@ fn dominators_of_a_large_heap() {
         let graph = timed("build (edge list of 151 MB within)", || heap(scattered));
         println!("{} nodes, {} edges", graph.nodes(), graph.edges());
         let roots: Vec<u32> = (0..ROOTS).map(|n| if scattered { n.wrapping_mul(0x9e37_79b1) & 0xf_ffff } else { n }).collect();
-        let tree = timed("dominators", || Dominators::compute(&graph, &roots));
+        let tree = timed("dominators", || Dominators::compute(&graph, &[&roots]));
         println!("{} at the top", tree.top().count());
         let retained = timed("retained", || tree.retained(|_| 24));
-        let groups =
-            timed("by 20000 groups", || tree.retained_by_group(|n| n.wrapping_mul(0x9e37_79b1) % 20_000, 20_000, &retained, |_, _| ()));
-        println!("largest group {} kB", groups.iter().max().unwrap() >> 10);
+        let groups = timed("by 20000 groups", || tree.by_group(|n| n.wrapping_mul(0x9e37_79b1) % 20_000, 20_000, |_| 24, &retained));
+        println!("largest group {} kB", groups.iter().map(|sum| sum.retained).max().unwrap() >> 10);
         drop((tree, retained));
         let components = timed("components", || Components::compute(&graph));
         println!("{} components", components.count());

@@ -1,5 +1,7 @@
 //! A set of nodes, one bit each.
 
+use crate::base::rank::{BLOCK_WORDS, Counted, before_word, count};
+
 /// A fixed-size set of indices below a bound, one bit each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BitSet {
@@ -88,6 +90,44 @@ impl BitSet {
     /// Memory held, in bytes.
     pub fn bytes(&self) -> u64 {
         (self.words.capacity() * size_of::<u64>()) as u64
+    }
+}
+
+/// Numbers the members of a [`BitSet`].
+#[derive(Debug)]
+pub(super) struct Ranks<'s> {
+    set: &'s BitSet,
+    blocks: Vec<Counted>,
+}
+
+impl<'s> Ranks<'s> {
+    pub(super) fn of(set: &'s BitSet) -> Ranks<'s> {
+        let mut before = 0;
+        let blocks = set.words.chunks(BLOCK_WORDS).map(|block| {
+            let (counted, next) = count(before, block);
+            before = next;
+            counted
+        });
+        Ranks { blocks: blocks.collect(), set }
+    }
+
+    /// Whether the index is a member.
+    #[inline]
+    pub(super) fn has(&self, index: u32) -> bool {
+        self.set.test(index)
+    }
+
+    /// The number of members below the index, which may be the bound.
+    #[inline]
+    pub(super) fn before(&self, index: u32) -> u32 {
+        let word = (index / 64) as usize;
+        let Some(counted) = self.blocks.get(word / BLOCK_WORDS) else { return self.members() };
+        let below = self.set.words.get(word).map_or(0, |bits| (bits & ((1 << (index % 64)) - 1)).count_ones());
+        before_word(counted, word) + below
+    }
+
+    fn members(&self) -> u32 {
+        u32::try_from(self.set.count()).unwrap_or(u32::MAX)
     }
 }
 

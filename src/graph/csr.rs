@@ -1,5 +1,7 @@
 //! Graphs as compressed sparse rows: one array of targets, and where each node's part of it begins.
 
+use std::ops::Range;
+
 use super::offsets::{Offsets, OffsetsBuilder};
 use super::{at, len32};
 use crate::base::Array;
@@ -34,7 +36,7 @@ pub(super) fn check_nodes(nodes: usize) -> Result<u32, GraphError> {
 }
 
 /// The number of edges as `u32`, or the error that says there are too many.
-pub(super) fn check_edges(edges: usize) -> Result<u32, GraphError> {
+pub(crate) fn check_edges(edges: usize) -> Result<u32, GraphError> {
     u32::try_from(edges).map_err(|_| GraphError::TooManyEdges(edges as u64))
 }
 
@@ -127,6 +129,50 @@ impl Csr {
         }
     }
 
+    /// The graph of `nodes` nodes that have these numbers of edges, to these targets in turn.
+    ///
+    /// # Errors
+    /// [`GraphError`]: there are too many, or a target is no node.
+    pub fn of_lengths(nodes: usize, lengths: impl Iterator<Item = u32>, targets: Vec<u32>) -> Result<Self, GraphError> {
+        let nodes = check_nodes(nodes)?;
+        check_edges(targets.len())?;
+        let offsets = Offsets::of(nodes, lengths);
+        match targets.iter().copied().max().filter(|node| *node >= nodes) {
+            Some(node) => Err(GraphError::NoSuchNode { node, nodes }),
+            None => Ok(Self { rows: Rows { offsets, items: targets.into() } }),
+        }
+    }
+
+    /// The graph with more edges, each behind those that its source has. `more` are sorted by source.
+    ///
+    /// # Errors
+    /// [`GraphError`] as [`Csr::of_lengths`].
+    pub fn with_edges(self, more: &[(u32, u32)]) -> Result<Self, GraphError> {
+        let nodes = self.nodes();
+        if let Some((node, _)) = more.last().filter(|(source, _)| *source >= nodes) {
+            return Err(GraphError::NoSuchNode { node: *node, nodes });
+        }
+        let mut targets = Vec::with_capacity(self.rows.items.len().saturating_add(more.len()));
+        let mut copied = 0;
+        for of_source in more.chunk_by(|a, b| a.0 == b.0) {
+            let end = of_source.first().map_or(0, |(source, _)| self.rows.span(*source).1 as usize);
+            targets.extend_from_slice(self.rows.items.get(copied..end).unwrap_or_default());
+            targets.extend(of_source.iter().map(|(_, target)| *target));
+            copied = end;
+        }
+        targets.extend_from_slice(self.rows.items.get(copied..).unwrap_or_default());
+        let mut rest = more.iter().peekable();
+        let lengths = (0..nodes).map(|node| {
+            let (start, end) = self.rows.span(node);
+            let mut length = end - start;
+            while rest.next_if(|(source, _)| *source == node).is_some() {
+                length += 1;
+            }
+            length
+        });
+        Self::of_lengths(nodes as usize, lengths, targets)
+    }
+
     /// The graph with every edge turned round; the successors of a node come in increasing order.
     pub fn reversed(&self) -> Self {
         let edges = (0..self.nodes()).flat_map(|source| {
@@ -164,74 +210,83 @@ impl Csr {
     }
 }
 
-/// Builds a [`Csr`] from edges that come grouped by source, sources in increasing order.
+/// The number of edges of each node: a byte each, for most.
 #[derive(Debug, Clone, Default)]
-pub struct CsrBuilder {
-    /// The number of edges of each node, or [`MANY`].
-    lengths: Vec<u8>,
+pub struct Lengths {
+    /// Or [`MANY`].
+    short: Vec<u8>,
     /// Nodes with many edges: which one, and how many.
     many: Vec<(u32, u32)>,
-    items: Vec<u32>,
-    /// Where the edges of the current node begin.
-    start: usize,
-    largest: Option<u32>,
 }
 
 /// Stands for a number of edges that is kept apart.
 const MANY: u8 = u8::MAX;
 
+impl Lengths {
+    /// Adds a node with this many edges. Beyond 32 bits, the sum of all tells that there are too many.
+    #[inline]
+    pub fn push(&mut self, edges: usize) {
+        let short = u8::try_from(edges).unwrap_or(MANY);
+        if short == MANY {
+            self.many.push((len32(self.short.len()), len32(edges)));
+        }
+        self.short.push(short);
+    }
+
+    /// The number of nodes.
+    pub fn len(&self) -> usize {
+        self.short.len()
+    }
+
+    /// The number of edges of each node.
+    fn iter(&self) -> impl Iterator<Item = u32> {
+        self.part(0..self.len())
+    }
+
+    /// The number of edges of each of some nodes.
+    pub fn part(&self, nodes: Range<usize>) -> impl Iterator<Item = u32> {
+        let first = self.many.partition_point(|(node, _)| (*node as usize) < nodes.start);
+        let mut many = self.many.iter().skip(first);
+        let short = self.short.get(nodes).unwrap_or_default();
+        short.iter().map(move |short| if *short == MANY { many.next().map_or(0, |(_, n)| *n) } else { (*short).into() })
+    }
+}
+
+/// Builds a [`Csr`] from edges that come grouped by source, sources in increasing order.
+#[derive(Debug, Clone, Default)]
+pub struct CsrBuilder {
+    lengths: Lengths,
+    items: Vec<u32>,
+    /// Where the edges of the current node begin.
+    start: usize,
+}
+
 impl CsrBuilder {
     /// A builder with room for this many nodes and edges; more may come.
     pub fn with_capacity(nodes: usize, edges: usize) -> Self {
-        Self { lengths: Vec::with_capacity(nodes), items: Vec::with_capacity(edges), ..Self::default() }
+        let lengths = Lengths { short: Vec::with_capacity(nodes), many: Vec::new() };
+        Self { lengths, items: Vec::with_capacity(edges), start: 0 }
     }
 
     /// Adds an edge from the current node. The target may be a node that is still to come.
     #[inline]
     pub fn push_edge(&mut self, target: u32) {
-        self.largest = self.largest.max(Some(target));
         self.items.push(target);
     }
 
     /// Ends the current node and returns it; the next edges belong to the next node.
     pub fn end_node(&mut self) -> Result<u32, GraphError> {
-        let length = check_edges(self.items.len())? - len32(self.start);
+        check_edges(self.items.len())?;
         let node = len32(self.lengths.len());
         check_nodes(self.lengths.len() + 1)?;
-        let short = u8::try_from(length).unwrap_or(MANY);
-        if short == MANY {
-            self.many.push((node, length));
-        }
-        self.lengths.push(short);
+        self.lengths.push(self.items.len() - self.start);
         self.start = self.items.len();
         Ok(node)
     }
 
-    /// The number of edges of each ended node.
-    fn lengths(&self) -> impl Iterator<Item = u32> {
-        let mut many = self.many.iter();
-        self.lengths.iter().map(move |short| if *short == MANY { many.next().map_or(0, |(_, n)| *n) } else { (*short).into() })
-    }
-
     /// The graph of the nodes ended so far. Edges after the last ended node are dropped.
-    pub fn finish(self) -> Result<Csr, GraphError> {
-        Self::joined(vec![self])
-    }
-
-    /// The graph of the nodes that several builders ended, in order. Each builder is dropped as its nodes are added, so that parts can be
-    /// built in parallel without there being two graphs at once.
-    pub fn joined(parts: Vec<Self>) -> Result<Csr, GraphError> {
-        let nodes = check_nodes(parts.iter().map(|part| part.lengths.len()).sum())?;
-        let edges = check_edges(parts.iter().map(|part| part.start).sum())?;
-        if let Some(node) = parts.iter().filter_map(|part| part.largest).max().filter(|n| *n >= nodes) {
-            return Err(GraphError::NoSuchNode { node, nodes });
-        }
-        let mut offsets = OffsetsBuilder::with_capacity(nodes);
-        let mut items = Vec::with_capacity(edges as usize);
-        for part in parts {
-            part.lengths().for_each(|length| offsets.push(length));
-            items.extend(part.items.iter().take(part.start));
-        }
-        Ok(Csr { rows: Rows { offsets: offsets.finish(), items: items.into() } })
+    pub fn finish(mut self) -> Result<Csr, GraphError> {
+        self.items.truncate(self.start);
+        Csr::of_lengths(self.lengths.len(), self.lengths.iter(), self.items)
     }
 }

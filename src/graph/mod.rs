@@ -16,8 +16,9 @@ mod tests;
 
 pub use bits::{BitIter, BitSet};
 pub use components::Components;
-pub use csr::{Csr, CsrBuilder, GraphError, MAX_NODES, Rows};
-pub use dominators::{Chain, Children, Dominators, Idom};
+pub(crate) use csr::check_edges;
+pub use csr::{Csr, CsrBuilder, GraphError, Lengths, MAX_NODES, Rows};
+pub use dominators::{Chain, Children, Dominators, GroupSum, Idom};
 pub(crate) use offsets::Offsets;
 pub use search::{Bfs, Closure, Rank, closure, paths_to_roots, reach, reachable};
 

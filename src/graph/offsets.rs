@@ -1,6 +1,5 @@
 //! Where the rows of a compressed sparse matrix begin, in one and a half bytes a row.
 
-use super::len32;
 use crate::base::Array;
 
 /// Rows in a block.
@@ -58,6 +57,13 @@ impl Offsets {
     /// The parts that it was taken [apart](Offsets::parts) into.
     pub(crate) fn of_parts(blocks: Array<Block>, long: Array<[u32; 2]>, rows: u32) -> Offsets {
         Offsets { blocks, long, rows }
+    }
+
+    /// Of at most `rows` rows with these lengths.
+    pub(super) fn of(rows: u32, lengths: impl Iterator<Item = u32>) -> Offsets {
+        let mut builder = OffsetsBuilder::with_capacity(rows);
+        lengths.take(rows as usize).for_each(|length| builder.push(length));
+        builder.finish()
     }
 
     /// The number of rows.
@@ -137,20 +143,11 @@ impl OffsetsBuilder {
     }
 }
 
-impl FromIterator<u32> for Offsets {
-    /// From the lengths of the rows.
-    fn from_iter<S: IntoIterator<Item = u32>>(lengths: S) -> Offsets {
-        let lengths: Vec<u32> = lengths.into_iter().collect();
-        let mut builder = OffsetsBuilder::with_capacity(len32(lengths.len()));
-        lengths.into_iter().for_each(|length| builder.push(length));
-        builder.finish()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::len32;
     use super::*;
 
     proptest! {
@@ -158,7 +155,7 @@ mod tests {
 
         #[test]
         fn rows_follow_each_other(lengths in prop::collection::vec(prop_oneof![0u32..4, 250u32..260, Just(70_000u32)], 0..100)) {
-            let offsets: Offsets = lengths.iter().copied().collect();
+            let offsets = Offsets::of(len32(lengths.len()), lengths.iter().copied());
             let mut at = 0;
             for (row, length) in (0u32..).zip(&lengths) {
                 prop_assert_eq!(offsets.span(row), (at, at + length));

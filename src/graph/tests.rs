@@ -68,7 +68,7 @@ fn config(cases: u32) -> ProptestConfig {
 }
 
 fn expect_dominators(s: &Sample) {
-    let tree = Dominators::compute(&s.graph(), &s.roots);
+    let tree = Dominators::compute(&s.graph(), &[&s.roots]);
     let dominates = s.dominates();
     let all = s.reach(&s.roots, |_| true);
     (0..s.nodes).for_each(|n| assert_eq!(tree.is_reachable(n), all[n as usize]));
@@ -86,7 +86,7 @@ fn expect_dominators(s: &Sample) {
 }
 
 fn expect_retained(s: &Sample) {
-    let tree = Dominators::compute(&s.graph(), &s.roots);
+    let tree = Dominators::compute(&s.graph(), &[&s.roots]);
     let dominates = s.dominates();
     let naive = |a: u32| (0..s.nodes).filter(|b| dominates[a as usize][*b as usize]).map(Sample::size).sum::<u64>();
     let packed = tree.retained(Sample::size);
@@ -100,10 +100,12 @@ fn expect_retained(s: &Sample) {
         members.iter().filter(alone).map(|n| retained[*n as usize]).sum::<u64>()
     };
     // Group 4 stands for "none".
-    let mut met = BTreeSet::new();
-    let sums = tree.retained_by_group(group_of, 4, &packed, |node, group| assert!(group == group_of(node) && met.insert(node)));
-    assert_eq!(sums, (0..4).map(outermost).collect::<Vec<_>>());
-    assert!((0..s.nodes).all(|n| met.contains(&n) == tree.is_reachable(n)));
+    let sum = |group: u32| {
+        let members = (0..s.nodes).filter(|n| group_of(*n) == group && tree.is_reachable(*n));
+        let (nodes, size) = members.fold((0, 0), |(nodes, size), n| (nodes + 1, size + Sample::size(n)));
+        GroupSum { nodes, size, retained: outermost(group) }
+    };
+    assert_eq!(tree.by_group(group_of, 4, Sample::size, &packed), (0..4).map(sum).collect::<Vec<_>>());
     for node in (0..s.nodes).map(Some).chain([None]) {
         let above = node.map_or(Idom::Root, Idom::Node);
         let expected: BTreeSet<u32> = (0..s.nodes).filter(|b| tree.idom(*b) == above).collect();
@@ -219,17 +221,21 @@ proptest! {
     fn rows_keep_their_edges(s in sample(30)) {
         let graph = s.graph();
         let mut builder = CsrBuilder::default();
-        let mut halves = vec![CsrBuilder::default(), CsrBuilder::with_capacity(4, 4)];
+        // Every third edge comes later, behind the others of its source.
+        let (mut first, mut later, mut all) = (CsrBuilder::default(), Vec::new(), CsrBuilder::with_capacity(4, 4));
         for node in 0..s.nodes {
             let expected: Vec<u32> = s.edges.iter().filter(|e| e.0 == node).map(|e| e.1).collect();
             prop_assert_eq!(graph.successors(node), &expected[..]);
-            let half = &mut halves[usize::from(node >= s.nodes / 2)];
-            expected.iter().for_each(|target| { builder.push_edge(*target); half.push_edge(*target); });
+            expected.iter().for_each(|target| builder.push_edge(*target));
             prop_assert_eq!(builder.end_node(), Ok(node));
-            half.end_node().unwrap();
+            let (more, kept): (Vec<u32>, Vec<u32>) = expected.iter().partition(|target| **target % 3 == 0);
+            kept.iter().for_each(|target| { first.push_edge(*target); all.push_edge(*target); });
+            more.iter().for_each(|target| { later.push((node, *target)); all.push_edge(*target); });
+            first.end_node().unwrap();
+            all.end_node().unwrap();
         }
         prop_assert_eq!(&builder.finish().unwrap(), &graph);
-        prop_assert_eq!(&CsrBuilder::joined(halves).unwrap(), &graph);
+        prop_assert_eq!(first.finish().unwrap().with_edges(&later).unwrap(), all.finish().unwrap());
         let reversed = graph.reversed();
         for node in 0..s.nodes {
             let mut expected: Vec<u32> = s.edges.iter().filter(|e| e.1 == node).map(|e| e.0).collect();
@@ -282,7 +288,7 @@ fn dominators_agree_with_petgraph() {
         };
         let edges: Vec<(u32, u32)> = (0..edges).map(|_| edge()).collect();
         let roots: Vec<u32> = (0..50).map(|_| numbers.below(NODES)).chain([0, 0]).collect();
-        let tree = Dominators::compute(&Csr::from_edges(NODES, &edges).unwrap(), &roots);
+        let tree = Dominators::compute(&Csr::from_edges(NODES, &edges).unwrap(), &[&roots]);
 
         let all = edges.iter().copied().chain(roots.iter().map(|r| (NODES, *r)));
         let other = petgraph::graph::DiGraph::<(), ()>::from_edges(all);
@@ -315,13 +321,14 @@ fn long_lists_do_not_overflow_the_stack() {
             builder.end_node().unwrap();
         }
         let graph = builder.finish().unwrap();
-        let tree = Dominators::compute(&graph, &[0]);
+        let tree = Dominators::compute(&graph, &[&[0]]);
         assert!((1..NODES).all(|n| tree.idom(n) == Idom::Node(n - 1)));
         assert_eq!(tree.idom(0), Idom::Root);
         let packed = tree.retained(|_| 8);
         let retained: Vec<u64> = (0..NODES).map(|n| packed.get(tree.position_of(n).unwrap() as usize).unwrap()).collect();
         assert!((0..NODES).all(|n| retained[n as usize] == 8 * u64::from(NODES - n)));
-        assert_eq!(tree.retained_by_group(|n| n % 3, 3, &packed, |_, _| ()), [retained[0], retained[1], retained[2]]);
+        let by_group = tree.by_group(|n| n % 3, 3, |_| 8, &packed);
+        assert!(by_group.iter().map(|sum| sum.retained).eq([retained[0], retained[1], retained[2]]));
         assert_eq!(tree.chain(NODES - 1).count(), NODES as usize - 1);
         assert_eq!(Components::compute(&graph).count(), 1);
         assert_eq!(Components::compute_where(&graph, |n| n > 0).count(), NODES - 1);
@@ -351,12 +358,12 @@ fn what_is_too_large_or_missing_is_refused() {
 #[test]
 fn numbers_that_are_no_node_do_no_harm() {
     let empty = Csr::from_edges(0, &[]).unwrap();
-    let tree = Dominators::compute(&empty, &[0, 7, u32::MAX]);
+    let tree = Dominators::compute(&empty, &[&[0, 7, u32::MAX]]);
     assert_eq!((tree.idom(0), tree.top().count()), (Idom::Unreachable, 0));
     assert_eq!(tree.retained(|_| 1).iter().collect::<Vec<_>>(), [0]);
     assert_eq!(Components::compute(&empty).count(), 0);
     let graph = Csr::from_edges(2, &[(0, 1)]).unwrap();
-    let tree = Dominators::compute(&graph, &[2, u32::MAX, u32::MAX - 1, 0]);
+    let tree = Dominators::compute(&graph, &[&[2, u32::MAX, u32::MAX - 1, 0]]);
     assert_eq!((tree.idom(0), tree.idom(1), tree.idom(2)), (Idom::Root, Idom::Node(0), Idom::Unreachable));
     assert_eq!(tree.children(9).chain(tree.chain(9)).count(), 0);
     assert_eq!(tree.retained(|_| u64::MAX).iter().collect::<Vec<_>>(), [0, u64::MAX, u64::MAX]);

@@ -1,6 +1,8 @@
 //! The type and the size of each object of a graph: three bytes for most.
 
-use crate::base::{Array, Count, Index, Packed, Packing};
+use std::ops::Range;
+
+use crate::base::{Array, Count, Index, Packed, Packing, total};
 use crate::gc::{ObjectId, TypeIndex};
 
 /// Types as indices, which 16 bits hold in all but the largest programs.
@@ -36,42 +38,88 @@ impl Described {
     }
 }
 
+#[derive(Debug)]
 enum TypesOf {
     Narrow(Vec<u16>),
     Wide(Vec<u32>),
 }
 
-/// [`Described`] while objects are added.
+impl TypesOf {
+    #[inline]
+    fn push(&mut self, ty: TypeIndex) {
+        match (&mut *self, u16::try_from(ty.as_u32())) {
+            (TypesOf::Narrow(types), Ok(ty)) => types.push(ty),
+            (TypesOf::Wide(types), _) => types.push(ty.as_u32()),
+            (TypesOf::Narrow(_), Err(_)) => {
+                self.widen();
+                self.push(ty);
+            }
+        }
+    }
+
+    #[cold]
+    fn widen(&mut self) {
+        if let TypesOf::Narrow(types) = self {
+            *self = TypesOf::Wide(types.iter().copied().map(u32::from).collect());
+        }
+    }
+
+    /// Adds some of `more`.
+    fn append(&mut self, more: &TypesOf, range: Range<usize>) {
+        if matches!(more, TypesOf::Wide(_)) {
+            self.widen();
+        }
+        match (self, more) {
+            (TypesOf::Narrow(types), TypesOf::Narrow(more)) => types.extend_from_slice(more.get(range).unwrap_or_default()),
+            (TypesOf::Wide(types), TypesOf::Narrow(more)) => types.extend(more.get(range).into_iter().flatten().copied().map(u32::from)),
+            (TypesOf::Wide(types), TypesOf::Wide(more)) => types.extend_from_slice(more.get(range).unwrap_or_default()),
+            // It was widened.
+            (TypesOf::Narrow(_), TypesOf::Wide(_)) => {}
+        }
+    }
+}
+
+/// [`Described`] while objects are added, in order.
+#[derive(Debug)]
 pub(super) struct Describing {
     types: TypesOf,
     sizes: Packing<u8>,
     bytes: u64,
-    next: u32,
+}
+
+impl Default for Describing {
+    fn default() -> Describing {
+        Describing { types: TypesOf::Narrow(Vec::new()), sizes: Packing::zeroed(0), bytes: 0 }
+    }
 }
 
 impl Describing {
-    /// For `objects` objects of `types` types.
-    pub(super) fn new(objects: usize, types: usize) -> Describing {
-        let types = match u16::try_from(types) {
-            Ok(_) => TypesOf::Narrow(vec![0; objects]),
-            Err(_) => TypesOf::Wide(vec![0; objects]),
-        };
-        Describing { types, sizes: Packing::zeroed(objects), bytes: 0, next: 0 }
+    /// Adds an object.
+    #[inline]
+    pub(super) fn push(&mut self, ty: TypeIndex, size: u64) {
+        self.types.push(ty);
+        self.sizes.push(size);
+        self.bytes.grow(size);
     }
 
-    /// Adds the objects that follow.
-    pub(super) fn extend(&mut self, types: &[TypeIndex], sizes: impl IntoIterator<Item = u64>) {
-        let at = self.next as usize;
-        match &mut self.types {
-            TypesOf::Narrow(all) => {
-                let narrow = |ty: &TypeIndex| u16::try_from(ty.as_u32()).unwrap_or(u16::MAX);
-                all.get_mut(at..).into_iter().flatten().zip(types).for_each(|(to, ty)| *to = narrow(ty));
-            }
-            TypesOf::Wide(all) => all.get_mut(at..).into_iter().flatten().zip(types).for_each(|(to, ty)| *to = ty.as_u32()),
+    /// Some objects of each of these, in order.
+    pub(super) fn joined<'d>(parts: impl Iterator<Item = (&'d Describing, Range<usize>)> + Clone) -> Described {
+        let mut all = Describing::default();
+        all.reserve(parts.clone().map(|(_, objects)| objects.len()).sum());
+        for (part, objects) in parts {
+            all.types.append(&part.types, objects.clone());
+            all.sizes.append(&part.sizes, objects);
         }
-        let (bytes, sizes) = (&mut self.bytes, sizes.into_iter().take(types.len()));
-        self.sizes.put_all(self.next, sizes.inspect(|size| bytes.grow(*size)));
-        self.next = self.next.saturating_add(u32::try_from(types.len()).unwrap_or(u32::MAX));
+        let mut described = all.finish();
+        described.bytes = total(described.sizes.iter());
+        described
+    }
+
+    fn reserve(&mut self, objects: usize) {
+        if let TypesOf::Narrow(types) = &mut self.types {
+            types.reserve_exact(objects);
+        }
+        self.sizes.reserve(objects);
     }
 
     pub(super) fn finish(self) -> Described {

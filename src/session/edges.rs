@@ -9,7 +9,7 @@ use crate::base::cancel::{check, check_at};
 use crate::base::missed::Carried;
 use crate::base::{Index, Packed};
 use crate::gc::{ObjectId, TypeIndex};
-use crate::graph::{Bfs, BitSet, Closure, Components, Csr, Dominators, Idom, Rank, Rows, closure, paths_to_roots, reach};
+use crate::graph::{Bfs, BitSet, Closure, Components, Csr, Dominators, GroupSum, Idom, Rank, Rows, closure, paths_to_roots, reach};
 
 /// A set of objects, one bit each.
 #[derive(Clone, Debug)]
@@ -181,9 +181,10 @@ impl Edges {
         Components::compute_where(&self.csr, |node| include(ObjectId::from_u32(node)))
     }
 
-    /// The dominator tree below `roots`, with retained sizes.
-    pub fn dominators(&self, roots: &[ObjectId], size: impl Fn(ObjectId) -> u64) -> DominatorTree {
-        let tree = Dominators::compute(&self.csr, &nodes(roots));
+    /// The dominator tree below roots in groups, with retained sizes. Of a later group, those count that no earlier one reaches.
+    pub fn dominators(&self, groups: [&[ObjectId]; 2], size: impl Fn(ObjectId) -> u64 + Sync) -> DominatorTree {
+        let [first, second] = groups.map(nodes);
+        let tree = Dominators::compute(&self.csr, &[&first, &second]);
         let retained = tree.retained(|node| size(ObjectId::from_u32(node)));
         DominatorTree { tree, retained, sums: Sums::default() }
     }
@@ -239,16 +240,21 @@ impl DominatorTree {
         self.tree.position_of(id.as_u32()).and_then(|at| self.retained.get(at as usize)).unwrap_or(0)
     }
 
-    /// Bytes jointly retained by all objects of each of `types` types. `met` sees each reachable object with its type.
-    pub(crate) fn retained_by_type(
+    /// Sums over the reachable objects of each of `types` types.
+    pub(super) fn sums_by_type(
         &self,
-        type_of: impl Fn(ObjectId) -> Option<TypeIndex>,
+        type_of: impl Fn(ObjectId) -> Option<TypeIndex> + Sync,
         types: usize,
-        mut met: impl FnMut(ObjectId, TypeIndex),
-    ) -> Vec<u64> {
+        size: impl Fn(ObjectId) -> u64 + Sync,
+    ) -> Vec<GroupSum> {
         let group = |node: u32| type_of(ObjectId::from_u32(node)).map_or(u32::MAX, Index::as_u32);
-        let met = |node, group| met(ObjectId::from_u32(node), TypeIndex::from_u32(group));
-        self.tree.retained_by_group(group, u32::try_from(types).unwrap_or(u32::MAX), &self.retained, met)
+        let size = |node: u32| size(ObjectId::from_u32(node));
+        self.tree.by_group(group, u32::try_from(types).unwrap_or(u32::MAX), size, &self.retained)
+    }
+
+    /// Bytes jointly retained by all objects of each of `types` types.
+    pub(crate) fn retained_by_type(&self, type_of: impl Fn(ObjectId) -> Option<TypeIndex> + Sync, types: usize) -> Vec<u64> {
+        self.sums_by_type(type_of, types, |_| 0).into_iter().map(|sum| sum.retained).collect()
     }
 
     /// Passes what `id` dominates, itself not included, with retained sizes to a `visitor` for each piece, on all threads. In no order.

@@ -7,15 +7,15 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
-use super::described::{Described, Describing};
+use super::described::Described;
 use super::edges::{ByType, Edges};
+use super::references::Gathered;
 use super::roots::{Root, RootFlags, RootOptions, Roots};
-use super::{Error, Heap, Namer, TypeFilter, TypePattern, note_walks};
+use super::{Error, Heap, Namer, TypeFilter, TypePattern};
 use crate::base::hash::Map;
-use crate::base::{Addr, Answer, Collector, Count, Index, IndexVec, Indices, NoteKind, Notes, total};
+use crate::base::{Addr, Answer, Collector, Index, IndexVec, Indices, Notes};
 use crate::clr::modules::Module;
-use crate::gc::{Object, ObjectId, ObjectStarts, ObjectType, Piece, SegmentIndex, TypeIndex, Visitor};
-use crate::graph::{CsrBuilder, GraphError};
+use crate::gc::{ObjectId, ObjectStarts, ObjectType, TypeIndex};
 use crate::model::Generation;
 
 /// The graph would exceed the memory limit.
@@ -29,10 +29,6 @@ pub struct MemoryLimit {
     /// The limit in bytes.
     pub allowed: u64,
 }
-
-/// Estimated bytes per object, including dominator tree and retained sizes: 50 measured on a heap with 1.1 references per
-/// object; sized for three references.
-const BYTES_PER_OBJECT: u64 = 64;
 
 /// The heap of one runtime as a graph.
 pub struct HeapGraph {
@@ -57,30 +53,10 @@ pub struct HeapGraph {
     by_type: OnceLock<ByType>,
 }
 
-/// What a walk for references finds, or an index kept of one.
-pub(super) struct References {
-    pub(super) edges: Edges,
-    pub(super) types: IndexVec<TypeIndex, Arc<ObjectType>>,
-    pub(super) described: Described,
-    pub(super) by_type: OnceLock<ByType>,
-    /// Of the walk.
-    pub(super) notes: Notes,
-}
-
 impl std::fmt::Debug for HeapGraph {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HeapGraph").field("objects", &self.len()).field("references", &self.edges.references()).finish_non_exhaustive()
     }
-}
-
-#[derive(Default)]
-struct Part {
-    rows: CsrBuilder,
-    types: Vec<TypeIndex>,
-    /// `u32::MAX` for those that are in `large`.
-    sizes: Vec<u32>,
-    large: Vec<u64>,
-    failed: Option<GraphError>,
 }
 
 /// Edges that are not references stored in objects.
@@ -117,6 +93,23 @@ impl Extra {
         self.edges.get(&id).into_iter().flatten().copied()
     }
 
+    /// Those of these objects, source before target, by source.
+    pub(super) fn of_objects(
+        &self,
+        ids: impl Iterator<Item = ObjectId>,
+        described: &Described,
+        types: &IndexVec<TypeIndex, Arc<ObjectType>>,
+    ) -> Vec<(u32, u32)> {
+        let mut all: Vec<(u32, u32)> = self.edges.iter().flat_map(|(from, to)| to.iter().map(|to| (from.as_u32(), to.as_u32()))).collect();
+        if !self.allocators.is_empty() {
+            let allocators: IndexVec<TypeIndex, Option<ObjectId>> = types.iter().map(|ty| self.allocator(ty)).collect();
+            let of = |id: ObjectId| Some((id.as_u32(), allocators.get(described.type_of(id)?).copied()??.as_u32()));
+            all.extend(ids.filter_map(of));
+        }
+        all.sort_by_key(|(from, _)| *from);
+        all
+    }
+
     /// All of them: from an object's id, or from the method table of a type.
     pub(super) fn all(&self) -> impl Iterator<Item = (u64, ObjectId)> {
         let of_objects = self.edges.iter().flat_map(|(from, to)| to.iter().map(|to| (u64::from(from.as_u32()), *to)));
@@ -130,88 +123,6 @@ impl Extra {
     }
 }
 
-struct Builder<'g> {
-    index: &'g ObjectStarts,
-    extra: &'g Extra,
-    /// Ids of the piece's remaining objects.
-    ids: Indices<ObjectId>,
-    /// By segment and start.
-    parts: Vec<((SegmentIndex, Addr), Part)>,
-    dangling: u64,
-}
-
-impl Visitor for Builder<'_> {
-    fn piece(&mut self, piece: &Piece<'_>) -> bool {
-        let Some(ids) = self.index.of_piece(piece) else { return false };
-        let n = ids.len();
-        self.ids = ids;
-        let part =
-            Part { rows: CsrBuilder::with_capacity(n, n), types: Vec::with_capacity(n), sizes: Vec::with_capacity(n), ..Part::default() };
-        self.parts.push(((piece.index, piece.starts.start), part));
-        self.index.has_objects(piece.index)
-    }
-
-    fn object(&mut self, object: &Object<'_>) {
-        if object.ty.is_free {
-            return;
-        }
-        let (Some((_, part)), Some(id)) = (self.parts.last_mut(), self.ids.next()) else { return };
-        object.references(|_, target| match self.index.id_of(target) {
-            Some(target) => part.rows.push_edge(target.as_u32()),
-            None => self.dangling.bump(),
-        });
-        let more = self.extra.dependents(id).chain(self.extra.allocator(object.ty));
-        more.for_each(|target| part.rows.push_edge(target.as_u32()));
-        if let Err(e) = part.rows.end_node() {
-            part.failed = Some(e);
-        }
-        part.types.push(object.ty.index);
-        part.sizes.push(u32::try_from(object.size).unwrap_or(u32::MAX));
-        if object.size >= u64::from(u32::MAX) {
-            part.large.push(object.size);
-        }
-    }
-}
-
-impl References {
-    /// Walks the objects of `heap`, which `index` numbers.
-    fn walked(heap: &Heap, index: &ObjectStarts, extra: &Extra) -> Result<References, Error> {
-        let needed = u64::from(index.len()).saturating_mul(BYTES_PER_OBJECT);
-        if let Some(allowed) = heap.limits().max_memory.filter(|most| needed > *most) {
-            return Err(MemoryLimit { objects: index.len(), needed, allowed }.into());
-        }
-        let notes = Collector::new();
-        let walked =
-            heap.walker().walk_once(heap.progress(), || Builder { index, extra, ids: Indices::up_to(0), parts: Vec::new(), dangling: 0 });
-        note_walks(heap.walker(), &walked.segments, &notes);
-        let dangling = total(walked.visitors.iter().map(|v| v.dangling));
-        if dangling > 0 {
-            notes.add(NoteKind::Invalid, None, format!("{dangling} references do not point to an object and are ignored"));
-        }
-        let mut parts: Vec<_> = walked.visitors.into_iter().flat_map(|v| v.parts).collect();
-        parts.sort_by_key(|(place, _)| *place);
-        let types = heap.walker().types().list();
-        let mut described = Describing::new(index.ids().len(), types.len());
-        let mut rows = Vec::with_capacity(parts.len());
-        for (_, part) in parts {
-            if let Some(e) = part.failed {
-                return Err(e.into());
-            }
-            let mut large = part.large.iter();
-            let size = |size: &u32| if *size == u32::MAX { large.next().copied().unwrap_or(0) } else { u64::from(*size) };
-            described.extend(&part.types, part.sizes.iter().map(size));
-            rows.push(part.rows);
-        }
-        Ok(References {
-            edges: CsrBuilder::joined(rows)?.into(),
-            types,
-            described: described.finish(),
-            by_type: OnceLock::new(),
-            notes: notes.into_notes(),
-        })
-    }
-}
-
 impl HeapGraph {
     /// Builds the graph of `heap`, with or without weak handles among its roots.
     ///
@@ -220,15 +131,17 @@ impl HeapGraph {
     /// memory limit.
     pub(super) fn build(heap: &Heap, weak: bool) -> Result<Answer<HeapGraph>, Error> {
         let notes = Collector::new();
+        let gathered = if heap.index().is_none() { Some(Gathered::walk(heap)?) } else { None };
         let index = notes.with(heap.starts());
         let namer = heap.namer();
         let roots = notes.take(Roots::collect(heap, &namer, &RootOptions { weak, any_stacks: true, ..RootOptions::default() }));
         let extra = Extra::of(heap, &namer, index, &roots);
         let kept = heap.index().and_then(|of_file| of_file.graph(&extra));
         let is_of_index = kept.is_some();
-        let walked = match kept {
-            Some(kept) => kept,
-            None => References::walked(heap, index, &extra)?,
+        let walked = match (kept, gathered) {
+            (Some(kept), _) => kept,
+            (None, Some(gathered)) => gathered.resolved(heap, index, &extra)?,
+            (None, None) => Gathered::walk(heap)?.resolved(heap, index, &extra)?,
         };
         notes.extend(&walked.notes);
         let graph = HeapGraph {

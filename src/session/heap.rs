@@ -328,6 +328,17 @@ impl Heap {
         })
     }
 
+    /// Whether the object starts are known, or an index may have them.
+    pub(super) fn knows_starts(&self) -> bool {
+        self.inner.parts.starts.get().is_some() || self.index().is_some()
+    }
+
+    /// Keeps object starts that a walk found which was made for more than these.
+    pub(super) fn keep_starts(&self, starts: Answer<Arc<ObjectStarts>>) {
+        // Another thread may have been faster, with the same ones.
+        let _ = self.inner.parts.starts.set(starts);
+    }
+
     /// The heap as a graph, with or without weak handles among its roots. Built once.
     ///
     /// # Errors
@@ -413,7 +424,8 @@ pub(super) fn dominators_of<'c>(
             return tree;
         }
         progress.start("finding who holds what", None);
-        let tree = graph.edges.dominators(&graph.starts(stacks), |id| graph.size(id));
+        let [lasting, on_stacks] = graph.start_groups(stacks);
+        let tree = graph.edges.dominators([&lasting, &on_stacks], |id| graph.size(id));
         progress.finish();
         tree
     }))

@@ -89,14 +89,20 @@ impl HeapGraph {
         self.rooted_by(|r| r.counts(stacks))
     }
 
-    /// Where dominance starts: the objects of roots that last, and those of stacks that nothing else holds; ascending. Frozen
+    /// Where dominance starts: the objects of roots that last; then those of stacks, which count where nothing else holds them. Frozen
     /// objects live whoever holds them, so nothing retains them: they are starts as well.
+    pub(super) fn start_groups(&self, stacks: Stacks) -> [Vec<ObjectId>; 2] {
+        let mut lasting = self.rooted(Stacks::None);
+        lasting.extend(&self.frozen);
+        [lasting, if stacks == Stacks::None { Vec::new() } else { self.rooted(stacks) }]
+    }
+
+    /// Where dominance starts, ascending.
     pub fn starts(&self, stacks: Stacks) -> Vec<ObjectId> {
-        let mut starts = self.rooted(Stacks::None);
-        starts.extend(&self.frozen);
-        if stacks != Stacks::None {
+        let [mut starts, on_stacks] = self.start_groups(stacks);
+        if !on_stacks.is_empty() {
             let reached = self.edges.reachable(starts.iter().copied());
-            starts.extend(self.rooted(stacks).into_iter().filter(|id| !reached.contains(*id)));
+            starts.extend(on_stacks.into_iter().filter(|id| !reached.contains(*id)));
         }
         starts.sort_unstable();
         starts.dedup();

@@ -36,6 +36,7 @@ mod objects;
 mod read;
 mod readable;
 mod readers;
+mod references;
 mod retention;
 pub mod roots;
 mod runtime;

@@ -51,16 +51,8 @@ impl DominatorTree {
     /// The reachable objects by type.
     pub fn by_type(&self, graph: &HeapGraph) -> &IndexVec<TypeIndex, OfType> {
         self.sums().types.get_or_init(|| {
-            let mut types: IndexVec<TypeIndex, OfType> = IndexVec::new();
-            types.grow_to(graph.types.len());
-            let met = |id, ty| {
-                if let Some(ty) = types.get_mut(ty) {
-                    ty.own.add(graph.size(id));
-                }
-            };
-            let retained = self.retained_by_type(|id| graph.type_index(id), graph.types.len(), met);
-            types.iter_mut().zip(retained).for_each(|(ty, retained)| ty.retained = retained);
-            types
+            let sums = self.sums_by_type(|id| graph.type_index(id), graph.types.len(), |id| graph.size(id));
+            sums.into_iter().map(|sum| OfType { own: Sum { count: sum.nodes, bytes: sum.size }, retained: sum.retained }).collect()
         })
     }
 

@@ -205,7 +205,7 @@ impl<'s> Reader<'s> {
         let addresses = self.place(notes);
         let objects = addresses.len();
         let mut rows = CsrBuilder::with_capacity(objects, objects);
-        let mut described = Describing::new(objects, self.names.types().count());
+        let mut described = Describing::default();
         let mut cut = 0u64;
         let mut room = Room { left: self.file.most_references(), met: false };
         for node in self.nodes.iter().copied() {
@@ -219,9 +219,9 @@ impl<'s> Reader<'s> {
                     }
                 }
                 cut = cut.saturating_add(u64::from(told < n.child_count()));
-                described.extend(&[self.types.get(n.ty).copied().unwrap_or_default()], [n.size]);
+                described.push(self.types.get(n.ty).copied().unwrap_or_default(), n.size);
             } else {
-                described.extend(&[TypeIndex::default()], [0]);
+                described.push(TypeIndex::default(), 0);
             }
             rows.end_node()?;
         }

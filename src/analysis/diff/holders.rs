@@ -104,7 +104,7 @@ impl<'h> Side<'h> {
     pub(super) fn retained_by(&self, pattern: &str) -> u64 {
         let wanted: IndexVec<TypeIndex, bool> = self.types.iter().map(|t| glob(pattern, &t.key.0)).collect();
         let group = |id| self.graph.is_of(id, &wanted).then(|| TypeIndex::from_u32(0));
-        total(self.tree.retained_by_type(group, 1, |_, _| ()))
+        total(self.tree.retained_by_type(group, 1))
     }
 
     /// Bytes that the objects of each type retain together.
@@ -118,7 +118,7 @@ impl<'h> Side<'h> {
             group_of.push(group);
         }
         let of = |id| group_of.get(self.graph.type_index(id)?).copied().flatten();
-        let sums = self.tree.retained_by_type(of, keys.len(), |_, _| ());
+        let sums = self.tree.retained_by_type(of, keys.len());
         let mut out = Retained::default();
         for ((name, module), sum) in keys.into_iter().zip(sums).filter(|(_, sum)| *sum > 0) {
             out.0.entry(name.clone()).or_default().push((module.clone(), sum));

@@ -1,14 +1,30 @@
 //! Dominators: which node every path from the roots to another node must pass.
 
 mod search;
+mod semi;
+mod sums;
 
 use std::ops::Range;
 
+use rayon::iter::{IntoParallelRefMutIterator, ParallelIterator};
 use search::Searched;
+pub use sums::GroupSum;
 
 use super::{Csr, ROOT, at, len32, put};
 use crate::base::cancel::check_at;
 use crate::base::{Array, Packed, Packing};
+
+/// Fewer numbers are not worth a thread. Graphs of tests are small.
+const LEAST: u32 = if cfg!(test) { 3 } else { 1 << 16 };
+
+/// `0..total` in pieces for threads, some for each: they take unequal time. What a piece needs to know of those before it, it sees from
+/// the way up from its first number.
+fn pieces(total: u32) -> Vec<Range<u32>> {
+    let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1);
+    let size = (total / threads.saturating_mul(2).max(1)).max(LEAST);
+    let starts = (0..total).step_by(size as usize);
+    starts.map(|start| start..start.saturating_add(size).min(total)).collect()
+}
 
 /// The immediate dominator of a node: the last node that every path from the roots to it passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,26 +54,28 @@ pub struct Dominators {
 }
 
 impl Dominators {
-    /// Exact immediate dominators of every node that a root reaches. Roots may repeat; indices out of range are ignored.
+    /// Exact immediate dominators of every node that a root reaches. Roots come in groups: of a later group, those count that no earlier
+    /// one reaches. They may repeat; indices out of range are ignored.
     ///
     /// Semi-NCA, from L. Georgiadis, "Linear-Time Algorithms for Dominators and Related Problems" (Princeton, 2005),
     /// with simple path compression: O(m log n) for the semidominators, close to linear in practice. Semidominators are found among the
-    /// nodes alone that more than one edge leads to; what has one predecessor is dominated by it.
+    /// nodes alone that more than one edge leads to; what has one predecessor is dominated by it. The search takes one thread; of what
+    /// follows, what needs no order takes all.
     /// Besides the graph it needs at most 14 bytes per node at a time, some 30 per edge that the search met after its target, 4 per
-    /// node on the longest path of the search, and 12 per node on it that has more than one way to go.
-    pub fn compute(graph: &Csr, roots: &[u32]) -> Self {
-        let Searched { order, parent, others } = Searched::run(graph, roots);
-        let idom = search::immediate(parent, others);
-        Self::in_tree_order(graph.nodes(), order, idom)
+    /// node on the longest path of the search for each thread, and 12 per node on it that has more than one way to go.
+    pub fn compute(graph: &Csr, groups: &[&[u32]]) -> Self {
+        let Searched { number, parent, others } = Searched::run(graph, groups);
+        let idom = semi::immediate(parent, others);
+        Self::in_tree_order(number, idom)
     }
 
     /// Renumbers from preorder of the spanning tree to preorder of the dominator tree. A dominator has a smaller number than what it
     /// dominates in both.
-    fn in_tree_order(nodes: u32, mut order: Vec<u32>, mut idom: Vec<u32>) -> Self {
-        let total = len32(order.len());
-        let (mut below, mut up) = (Packing::zeroed(order.len()), Packing::zeroed(order.len()));
+    fn in_tree_order(number: Vec<u32>, mut idom: Vec<u32>) -> Self {
+        let total = len32(idom.len());
+        let (mut below, mut up) = (Packing::zeroed(idom.len()), Packing::zeroed(idom.len()));
         // Of each subtree, without its top.
-        let mut sizes = vec![0u32; order.len()];
+        let mut sizes = vec![0u32; idom.len()];
         for node in (1..total).rev() {
             check_at(node);
             let more = at(&sizes, node) + 1;
@@ -81,12 +99,10 @@ impl Dominators {
             put(&mut idom, node, place);
         }
         drop(sizes);
-        let mut position = vec![0u32; nodes as usize];
-        for (number, (node, place)) in (0u32..).zip(order.iter().zip(&idom)).skip(1) {
-            check_at(number);
-            put(&mut position, *node, *place);
-        }
-        drop(idom);
+        let mut position = number;
+        position.par_iter_mut().for_each(|node| *node = at(&idom, *node));
+        let mut order = idom;
+        put(&mut order, 0, ROOT);
         for (node, place) in (0u32..).zip(&position).filter(|(_, place)| **place != 0) {
             put(&mut order, *place, node);
         }
@@ -188,61 +204,6 @@ impl Dominators {
     fn children_at(&self, position: Option<u32>) -> Children<'_> {
         let (next, end) = position.map_or((0, 0), |p| (p + 1, self.end(p)));
         Children { tree: self, next, end }
-    }
-
-    /// For each node the sum of `size` over all that it dominates, itself included: what would go away with it. By
-    /// [position](Dominators::position_of). Sums stop at `u64::MAX`. O(n).
-    pub(crate) fn retained(&self, size: impl Fn(u32) -> u64) -> Packed<u16> {
-        let mut sums = Packing::zeroed(self.order.len());
-        let mut sum = 0u128;
-        // Nodes whose subtree is not over: position, where it ends, the sum before it.
-        let mut open: Vec<(u32, u32, u128)> = Vec::new();
-        let close = |sums: &mut Packing<u16>, open: &mut Vec<(u32, u32, u128)>, position: u32, sum: u128| {
-            while let Some((top, _, before)) = open.pop_if(|(_, end, _)| *end <= position) {
-                sums.put(top, u64::try_from(sum - before).unwrap_or(u64::MAX));
-            }
-        };
-        for ((position, node), below) in (0u32..).zip(&*self.order).zip(self.below.iter()).skip(1) {
-            check_at(position);
-            close(&mut sums, &mut open, position, sum);
-            let size = size(*node);
-            match u32::try_from(below).unwrap_or(u32::MAX) {
-                0 => sums.put(position, size),
-                below => open.push((position, position.saturating_add(below).saturating_add(1), sum)),
-            }
-            sum += u128::from(size);
-        }
-        close(&mut sums, &mut open, u32::MAX, sum);
-        sums.finish()
-    }
-
-    /// For every group the sum of `retained` over its members that no other member of the same group dominates. Nodes in group `groups` or
-    /// above count nowhere. `met` sees each node that is reached, with its group.
-    ///
-    /// One pass in preorder that keeps, for each group, where the subtree of its latest counted member ends:
-    /// O(n + groups) time, 4 bytes per group.
-    pub(crate) fn retained_by_group(
-        &self,
-        group_of: impl Fn(u32) -> u32,
-        groups: u32,
-        retained: &Packed<u16>,
-        mut met: impl FnMut(u32, u32),
-    ) -> Vec<u64> {
-        let mut sums = vec![0u64; groups as usize];
-        let mut covered = vec![0u32; groups as usize];
-        let nodes = (0u32..).zip(&*self.order).zip(self.below.iter().zip(retained.iter()));
-        for ((position, node), (below, retained)) in nodes.skip(1) {
-            check_at(position);
-            let group = group_of(*node);
-            met(*node, group);
-            if let (Some(sum), Some(covered)) = (sums.get_mut(group as usize), covered.get_mut(group as usize))
-                && *covered <= position
-            {
-                *covered = position.saturating_add(u32::try_from(below).unwrap_or(u32::MAX)).saturating_add(1);
-                *sum = sum.saturating_add(retained);
-            }
-        }
-        sums
     }
 }
 
