@@ -206,6 +206,7 @@ impl<'r> ExceptionReader<'r> {
         wanted: impl Fn(Addr, Addr) -> bool,
     ) -> ExceptionsReport {
         let roles = roles(threads);
+        let mut preallocated = 0u64;
         let mut groups: Map<(Option<String>, Option<String>), ExceptionGroup> = Map::default();
         let mut list = Vec::new();
         let mut total = 0u64;
@@ -235,10 +236,12 @@ impl<'r> ExceptionReader<'r> {
             });
             group.count.bump();
             group.thrown.grow(u64::from(!read.stack.is_empty()));
+            let role =
+                roles.get(&address).copied().or_else(|| is_preallocated(&read, type_name.as_deref()).then_some((None, PREALLOCATED)));
+            preallocated.grow(u64::from(role.is_some_and(|r| r.1 == PREALLOCATED)));
             if stat {
                 continue;
             }
-            let role = roles.get(&address);
             list.push(HeapExceptionModel {
                 address,
                 type_name,
@@ -254,7 +257,7 @@ impl<'r> ExceptionReader<'r> {
         }
         let mut groups: Vec<ExceptionGroup> = groups.into_values().collect();
         groups.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| (&a.type_name, &a.message).cmp(&(&b.type_name, &b.message))));
-        ExceptionsReport { total, groups, exceptions: (!stat).then_some(list) }
+        ExceptionsReport { total, preallocated, groups, exceptions: (!stat).then_some(list) }
     }
 }
 
@@ -320,6 +323,16 @@ fn order(report: &mut ExceptionsReport, by: ExceptionSort) {
             _ => Key::most(g.count),
         }),
     }
+}
+
+/// Relation of an exception that the runtime keeps for need.
+const PREALLOCATED: &str = "preallocated";
+
+/// Whether the runtime made an exception at its start: of these types (`CreatePreallocatedExceptions` in vm/appdomain.cpp), never thrown, and
+/// without the message that their constructors set.
+fn is_preallocated(read: &Exception, type_name: Option<&str>) -> bool {
+    const TYPES: [&str; 3] = ["System.OutOfMemoryException", "System.StackOverflowException", "System.ExecutionEngineException"];
+    read.stack.is_empty() && read.message.is_none() && type_name.is_some_and(|name| TYPES.contains(&name))
 }
 
 /// The thread of each exception, and its relation to it.

@@ -6,6 +6,7 @@
 mod analyze;
 mod answers;
 mod app;
+mod asked_fields;
 mod chains;
 mod condition;
 mod contracts;
@@ -28,6 +29,7 @@ mod objects;
 mod on_graph;
 mod oom;
 mod page;
+mod path_tree;
 mod paths;
 mod pins;
 mod place;

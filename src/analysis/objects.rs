@@ -5,6 +5,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use super::asked_fields::AskedFields;
 use super::select::{Picker, Selection};
 use crate::base::{Addr, Answer, Count, IndexVec, Name, index_type};
 use crate::gc::{Object, ObjectType, TypeIndex};
@@ -49,6 +50,7 @@ pub fn objects<'h>(
     let mut picker = Picker::new(heap, selection, &filter, namer);
     let mut names = TypeNames::default();
     let (mut met, mut listed) = (0u64, Sum::default());
+    let mut asked = AskedFields::of(fields);
     let mut more = false;
     let mut result = Ok(());
     let new = || ObjectBatch {
@@ -79,6 +81,7 @@ pub fn objects<'h>(
                 return ControlFlow::Break(());
             }
             listed.add(object.size);
+            asked.meet(heap, object);
             batch.add(object, &mut names);
             if batch.objects.len() >= size {
                 size = size.saturating_mul(2).min(FULL_BATCH);
@@ -92,6 +95,9 @@ pub fn objects<'h>(
     // The walk of the last segment ends early on purpose, at the end of the page.
     let walked = if more { walks.get(..walks.len().saturating_sub(1)).unwrap_or_default() } else { &walks };
     note_walks(heap.walker(), &walks, &notes);
+    if listed.count > 0 {
+        asked.note(&notes);
+    }
     let next_start = more.then(|| start.saturating_add(listed.count));
     let Sum { count: listed, bytes } = listed;
     Ok(notes.finish(ObjectsTail { listed, bytes, next_start, coverage: coverage(heap.walker(), walked) }))

@@ -1,14 +1,12 @@
 //! What keeps objects alive: shortest paths from roots.
 
-use rustc_hash::FxHashMap;
-
 use super::on_graph::OnGraph;
-use crate::base::hash::Map;
-use crate::base::{Addr, Answer, Collector, Count, len64};
+use super::path_tree::PathTree;
+use crate::base::{Addr, Answer, Collector, len64};
 use crate::clr::values::{ValueLimits, Values};
-use crate::gc::{ObjectId, TypeIndex};
-use crate::model::{FieldValue, PathModel, PathNode, PathStep, PathsReport, RootModel, Stacks, Sum, ValueKind};
-use crate::session::{Error, GraphSource, Heap, HeapGraph, Library, Namer, Search, TypePattern};
+use crate::gc::ObjectId;
+use crate::model::{FieldValue, PathModel, PathStep, PathsReport, RootModel, Stacks, ValueKind};
+use crate::session::{Error, GraphSource, Heap, HeapGraph, Library, Namer, TypePattern};
 
 /// Maximum roots listed per object.
 const MAX_ROOTS: usize = 16;
@@ -153,7 +151,11 @@ impl Paths<'_> {
                 report.paths.extend(found.iter().map(|p| self.model(p)));
             }
         }
-        report.tree = merged.then(|| self.tree(&search, &reached));
+        report.tree = merged.then(|| {
+            let mut tree = PathTree::new(self.graph, &search, self.query.depth);
+            tree.add(&reached, |top| self.roots(top, 1).first().map_or_else(|| "?".into(), |root| root.label.clone()));
+            tree.rows(self.namer, self.query.lines)
+        });
         report
     }
 
@@ -195,88 +197,5 @@ impl Paths<'_> {
             }
         });
         Some((address, kind.method_table, found?))
-    }
-
-    /// All shortest paths to `targets`, merged by type, starting at the roots.
-    fn tree(&self, search: &Search, targets: &[ObjectId]) -> Vec<PathNode> {
-        // Targets below each object. An object passes on its sum once all objects below it have: linear, even for a list of a
-        // million nodes.
-        let mut sums: FxHashMap<ObjectId, Sum> = FxHashMap::default();
-        let mut waiting: FxHashMap<ObjectId, u32> = FxHashMap::default();
-        let mut children: FxHashMap<ObjectId, Vec<ObjectId>> = FxHashMap::default();
-        let mut tops: Vec<ObjectId> = Vec::new();
-        for target in targets {
-            let mut at = *target;
-            sums.entry(at).or_default().add(self.graph.size(at));
-            let mut known = waiting.contains_key(&at);
-            waiting.entry(at).or_insert(0);
-            while !known {
-                let Some(above) = search.parent(at) else {
-                    tops.push(at);
-                    break;
-                };
-                children.entry(above).or_default().push(at);
-                known = waiting.contains_key(&above);
-                waiting.entry(above).or_insert(0).bump();
-                at = above;
-            }
-        }
-        let mut ready: Vec<ObjectId> = waiting.iter().filter(|(_, n)| **n == 0).map(|(id, _)| *id).collect();
-        while let Some(id) = ready.pop() {
-            let sum = sums.get(&id).copied().unwrap_or_default();
-            let Some(above) = search.parent(id) else { continue };
-            sums.entry(above).or_default().merge(sum);
-            if let Some(left) = waiting.get_mut(&above) {
-                *left = left.saturating_sub(1);
-                if *left == 0 {
-                    ready.push(above);
-                }
-            }
-        }
-        let sum = |ids: &[ObjectId]| Sum::of(ids.iter().filter_map(|id| sums.get(id)).copied());
-        // Roots first, by their labels.
-        let mut by_label: Map<String, Vec<ObjectId>> = Map::default();
-        for top in tops {
-            let label = self.roots(top, 1).first().map(|r| r.label.clone());
-            by_label.entry(label.unwrap_or_else(|| "?".into())).or_default().push(top);
-        }
-        let mut rows = Vec::new();
-        let mut stack: Vec<(u32, String, Vec<ObjectId>)> = Vec::new();
-        let mut roots: Vec<(String, Vec<ObjectId>)> = by_label.into_iter().collect();
-        roots.sort_by(|a, b| (sum(&b.1), &a.0).cmp(&(sum(&a.1), &b.0)));
-        for (label, ids) in roots {
-            if rows.len() >= self.query.lines {
-                break;
-            }
-            let Sum { count: targets, bytes } = sum(&ids);
-            rows.push(PathNode { depth: 0, name: label, targets, bytes, objects: 0, example: None });
-            self.push_types(1, &ids, &sum, &mut stack);
-            while let Some((depth, name, ids)) = stack.pop() {
-                if rows.len() >= self.query.lines {
-                    break;
-                }
-                let Sum { count: targets, bytes } = sum(&ids);
-                let example = ids.iter().min().map(|id| self.graph.address(*id));
-                rows.push(PathNode { depth, name, targets, bytes, objects: len64(ids.len()), example });
-                if depth < self.query.depth {
-                    let below: Vec<ObjectId> = ids.iter().filter_map(|id| children.get(id)).flatten().copied().collect();
-                    self.push_types(depth.saturating_add(1), &below, &sum, &mut stack);
-                }
-            }
-            stack.clear();
-        }
-        rows
-    }
-
-    /// Groups objects by type; the group with the most targets ends up on top of the stack.
-    fn push_types(&self, depth: u32, ids: &[ObjectId], sum: &impl Fn(&[ObjectId]) -> Sum, stack: &mut Vec<(u32, String, Vec<ObjectId>)>) {
-        let mut groups: FxHashMap<Option<TypeIndex>, Vec<ObjectId>> = FxHashMap::default();
-        for id in ids {
-            groups.entry(self.graph.type_index(*id)).or_default().push(*id);
-        }
-        let name = |ids: &[ObjectId]| ids.first().map_or_else(String::new, |id| self.graph.type_name(self.namer, *id));
-        let mut groups: Vec<(String, Vec<ObjectId>)> = groups.into_values().map(|ids| (name(&ids), ids)).collect();
-        groups.sort_by(|a, b| (sum(&a.1), &b.0).cmp(&(sum(&b.1), &a.0)));
-        stack.extend(groups.into_iter().map(|(name, ids)| (depth, name, ids)));
     }
 }

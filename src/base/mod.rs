@@ -42,7 +42,6 @@ pub use limits::Limits;
 pub use name::Name;
 pub use named::UnknownName;
 pub(crate) use named::named_enum;
-#[cfg(feature = "cli")]
 pub(crate) use named::nearest;
 pub use notes::{Collector, Note, NoteKind, Notes};
 pub(crate) use packed::{Packed, Packing, Small};

@@ -30,6 +30,8 @@ named_enum! {
         GcInProgress = "gc-in-progress",
         /// A name or pattern of the query matches nothing.
         NoMatch = "no-match",
+        /// Of the dumps that are compared, one that comes first was taken last.
+        Order = "order",
         /// An object was being allocated when the dump was taken: its space is taken, its method table not yet written.
         InAllocation = "in-allocation",
         /// Memory that the answer needs is not in the dump. The answer is partial.

@@ -122,7 +122,7 @@ pub(super) fn check_folder(out: &Path, force: bool) -> Result<()> {
 /// Writes the folder at `out`: all tables or none.
 pub(super) fn write_folder(of: (&Heap, &Dump), tables: &Tables, out: &Path, force: bool) -> Result<Answer<Filled>> {
     let parent = out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let shop = Workshop::beside(parent).map_err(|e| UsageError(format!("cannot write {}: {e}", out.display())))?;
+    let shop = Workshop::beside(parent).with_context(|| format!("cannot write {}", out.display()))?;
     let new = shop.path().join("new");
     fs::create_dir(&new)?;
     let filled = fill(of, tables, (&new, out), |table| plain(table, tables.format.name()))?;
@@ -162,7 +162,7 @@ impl Lake<'_> {
 
     fn shop(&self) -> Result<Workshop> {
         let made = fs::create_dir_all(self.root).and_then(|()| Workshop::beside(self.root));
-        Ok(made.map_err(|e| UsageError(format!("cannot write {}: {e}", self.root.display())))?)
+        made.with_context(|| format!("cannot write {}", self.root.display()))
     }
 
     fn place(&self, table: ExportTable, id: &str) -> PathBuf {

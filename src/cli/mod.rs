@@ -46,10 +46,10 @@ pub use write::remove_unfinished;
 
 pub use crate::output::{Screen, Seen};
 
-use crate::base::{NoteKind, Notes};
+use crate::base::{NoteKind, Notes, len64};
 use crate::contract::{ContractError, RuntimeError};
 use crate::dump::DumpError;
-use crate::output::Target;
+use crate::output::{Target, plural};
 use crate::session::{Dump, Error};
 use exit::UsageError;
 use words::Ordered;
@@ -296,20 +296,20 @@ fn to_file(
     streams: &mut Streams<'_>,
     work: impl FnOnce(&mut Streams<'_>) -> anyhow::Result<Exit>,
 ) -> anyhow::Result<Exit> {
-    use anyhow::Context;
+    use anyhow::Context as _;
     // `gcdump heap -o crash.dmp` must not overwrite the dump.
     if pick::could_be_dump(path) {
         return Err(UsageError(format!("{} may be a dump; refusing to overwrite it", path.display())).into());
     }
-    let cannot = |e: io::Error| UsageError(format!("cannot write {}: {e}", path.display()));
+    let cannot = || format!("cannot write {}", path.display());
     // Pipes and devices are written in place.
     let special = path.metadata().is_ok_and(|m| !m.is_file());
-    let draft = if special { None } else { Some(write::Draft::of(path, true).map_err(cannot)?) };
+    let draft = if special { None } else { Some(write::Draft::of(path, true).with_context(cannot)?) };
     let file = match &draft {
         Some(draft) => draft.file().try_clone(),
         None => File::options().write(true).open(path),
     };
-    let mut out = BufWriter::new(file.map_err(cannot)?);
+    let mut out = BufWriter::new(file.with_context(cannot)?);
     // What cannot be written says why; where, only this knows.
     let exit = work(&mut streams.with_output(&mut out)).map_err(|e| match e.downcast_ref::<io::Error>() {
         Some(_) => e.context(format!("writing {}", path.display())),
@@ -411,7 +411,7 @@ fn show_notes(notes: &Notes, streams: &mut Streams<'_>) -> io::Result<()> {
     }
     let more = notes.iter().len().saturating_sub(SHOWN);
     if more > 0 {
-        writeln!(streams.err, "… {more} more warnings (--json lists all)")?;
+        writeln!(streams.err, "… {} (--json lists all)", plural(len64(more), "more warning"))?;
     }
     Ok(())
 }

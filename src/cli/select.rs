@@ -38,7 +38,7 @@ impl TypesArg {
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(super) struct TopArg {
     /// Number of rows to list, 0 for all; totals always cover everything [default: a screenful in tables, all in other formats].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = number, allow_negative_numbers = true)]
     top: Option<usize>,
 }
 
@@ -57,6 +57,11 @@ impl TopArg {
     pub(super) fn given(self) -> Option<usize> {
         self.top
     }
+}
+
+/// Parses a number of rows.
+pub(super) fn number(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "expected a number, 0 for all".to_string())
 }
 
 /// Columns of a list that it can be sorted by.

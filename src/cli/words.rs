@@ -126,6 +126,9 @@ fn unknown(name: &OsStr, root: &Clap) -> UsageError {
     let own = root.get_subcommands().map(Clap::get_name);
     let all: BTreeSet<&str> = own.chain(sos::COMMANDS.iter().flat_map(|c| c.names.iter().copied())).collect();
     let most = wanted.chars().count().div_euclid(3).max(1);
+    if wanted == "version" {
+        return UsageError("there is no command 'version'; gcdump --version tells it".into());
+    }
     let hint = nearest(&wanted, all.into_iter(), most).map(|n| format!("; did you mean {n}?")).unwrap_or_default();
     UsageError(format!("there is no command '{name}'{hint} (gcdump --help lists all)"))
 }
@@ -144,13 +147,23 @@ pub(super) fn is_path(arg: &OsStr) -> bool {
     !text.starts_with('-') && (looks() || path.is_file())
 }
 
-/// Whether the next argument is the value of the option `text`, of the program or of the command `sub`.
-fn takes_value(text: &str, root: &Clap, sub: Option<&Clap>) -> bool {
-    let option = root.get_arguments().chain(sub.into_iter().flat_map(Clap::get_arguments)).find(|o| match text.strip_prefix("--") {
+/// The option `text`, of the program or of the command `sub`.
+fn option<'c>(text: &str, root: &'c Clap, sub: Option<&'c Clap>) -> Option<&'c clap::Arg> {
+    root.get_arguments().chain(sub.into_iter().flat_map(Clap::get_arguments)).find(|o| match text.strip_prefix("--") {
         Some(long) => o.get_long() == Some(long) || o.get_all_aliases().is_some_and(|all| all.contains(&long)),
         None => text.strip_prefix('-').is_some_and(|short| o.get_short().is_some_and(|s| short.chars().eq([s]))),
-    });
-    option.is_some_and(takes_next)
+    })
+}
+
+/// Whether the next argument is the value of the option `text`, of the program or of the command `sub`.
+fn takes_value(text: &str, root: &Clap, sub: Option<&Clap>) -> bool {
+    option(text, root, sub).is_some_and(takes_next)
+}
+
+/// Whether there is an option that nobody knows: what follows it may be its value.
+fn has_unknown_option(args: &[OsString], root: &Clap, sub: &Clap) -> bool {
+    let long = args.iter().take_while(|a| *a != "--").filter_map(|a| a.to_str()).filter(|a| a.starts_with("--"));
+    long.filter(|a| !a.contains('=')).any(|a| option(a, root, Some(sub)).is_none())
 }
 
 /// Whether the argument that follows an option is its value.
@@ -223,7 +236,7 @@ fn fitting(args: &[OsString], root: &Clap, sub: &Clap) -> Result<(), UsageError>
             let dump = dump.to_string_lossy();
             Err(UsageError(format!("{command}: the name of the type is missing: {command} TYPE {dump}")))
         }
-        (Some("dump"), [_, _, ..]) if sub.get_positionals().nth(1).is_none() => {
+        (Some("dump"), [_, _, ..]) if sub.get_positionals().nth(1).is_none() && !has_unknown_option(args, root, sub) => {
             let extra = words.iter().find(|word| !is_path(word)).or(words.first());
             let extra = extra.map(|word| word.to_string_lossy()).unwrap_or_default();
             Err(UsageError(format!("{command}: unexpected '{extra}': it takes options and a dump (gcdump help {command})")))

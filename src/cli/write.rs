@@ -163,7 +163,7 @@ fn permit(_: &mut Builder<'_, '_>, _: &Path) {}
 /// Writes the file at `path` by `fill`, readable for its owner only; all of it or nothing.
 pub(super) fn whole_file<T>(path: &Path, force: bool, fill: impl FnOnce(&File) -> Result<T>) -> Result<T> {
     let context = || format!("writing {}", path.display());
-    let draft = Draft::of(path, false).map_err(|e| UsageError(format!("cannot write {}: {e}", path.display())))?;
+    let draft = Draft::of(path, false).with_context(|| format!("cannot write {}", path.display()))?;
     let filled = fill(draft.file()).with_context(context)?;
     draft.file().sync_all().with_context(context)?;
     draft.finish(force).with_context(context)?;

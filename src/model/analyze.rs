@@ -79,6 +79,8 @@ pub struct AnalyzeReport {
     pub findings: Vec<Problem>,
     /// What was looked for.
     pub inspected: Vec<ProblemId>,
+    /// Of these, what was not found, but may be in what the dump lacks.
+    pub uncertain: Vec<SkippedProblem>,
     /// What could not be looked for, or was not asked for.
     pub skipped: Vec<SkippedProblem>,
 }

@@ -78,6 +78,8 @@ impl FrameModel {
 pub struct ExceptionsReport {
     /// Number of exception objects.
     pub total: u64,
+    /// Those of them that the runtime made at its start, for when memory or stack are short, and that were never thrown.
+    pub preallocated: u64,
     /// Groups of equal type and message, most frequent first.
     pub groups: Vec<ExceptionGroup>,
     /// Exceptions in heap order; `null` with `--stat`.
@@ -124,6 +126,7 @@ pub struct HeapExceptionModel {
     pub stack: Vec<FrameModel>,
     /// Managed id of the associated thread.
     pub thread: Option<u32>,
-    /// Relation to the thread: `in-flight`, `nested` (in flight, below another one) or `last-thrown`.
+    /// Relation to the thread: `in-flight`, `nested` (in flight, below another one) or `last-thrown`; `preallocated` for one that the
+    /// runtime keeps for need.
     pub thread_role: Option<String>,
 }

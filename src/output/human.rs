@@ -12,6 +12,11 @@ pub fn plural(n: u64, what: &str) -> String {
     format!("{} {what}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
+/// A byte count in the largest binary unit, and exactly.
+pub fn bytes_exactly(n: u64) -> String {
+    if n < 1024 { bytes(n) } else { format!("{} ({} bytes)", bytes(n), count(n)) }
+}
+
 /// A byte count in the largest binary unit that is at least 1.
 pub fn bytes(n: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];

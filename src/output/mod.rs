@@ -24,7 +24,7 @@ use std::io::{self, Write};
 
 pub use cell::Cell;
 pub use formats::Format;
-pub use human::{bytes, count, plural};
+pub use human::{bytes, bytes_exactly, count, plural};
 pub use report::Report;
 pub use reports::objects as objects_list;
 pub use sanitize::sanitize;

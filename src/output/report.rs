@@ -117,6 +117,16 @@ impl<'r> Sections<'r> {
         self.list.push(Section::Line(text.into()));
     }
 
+    /// Adds a line that there is none of `what`, as far as that can be told.
+    pub fn none(&mut self, what: &str) {
+        self.line(format!("{what}{}.", self.within()));
+    }
+
+    /// What follows a statement that something is not there: whether that holds for the process or for what the dump has of it.
+    pub fn within(&self) -> &'static str {
+        if self.complete { "" } else { " in what the dump has" }
+    }
+
     /// Adds the title of what follows.
     pub fn title(&mut self, text: impl Into<Cow<'r, str>>) {
         self.list.push(Section::Title(text.into()));

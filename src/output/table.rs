@@ -508,7 +508,7 @@ impl<'r> Table<'r> {
         self
     }
 
-    /// Adds a totals row, one cell per column.
+    /// Adds a totals row, one cell per column that people see.
     #[must_use]
     pub fn totals(mut self, totals: Vec<Cell<'static>>) -> Table<'r> {
         self.totals = Some(totals);

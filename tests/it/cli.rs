@@ -279,7 +279,7 @@ fn an_answer_can_go_to_a_file() {
     let answer: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     assert_eq!(answer["command"], "heap");
     let ran = run(&["heap", "-o", "/does/not/exist/x", DUMP]);
-    assert_eq!(ran.exit, Exit::Usage, "{}", ran.err);
+    assert_eq!(ran.exit, Exit::NotWritten, "{}", ran.err);
     // A failed command neither overwrites the previous answer nor leaves a file behind.
     let ran = run(&["object", "0x1", "-o", path.to_str().unwrap(), DUMP]);
     assert_eq!(ran.exit, Exit::Negative, "{}", ran.err);
@@ -322,8 +322,49 @@ fn a_timeout_is_reported() {
 #[test]
 fn an_unwritable_file_is_named_as_it_was_given() {
     let ran = run(&["heap", "-o", "/nonexistent/x", DUMP]);
-    assert_eq!(ran.exit, Exit::Usage);
+    assert_eq!(ran.exit, Exit::NotWritten);
     assert!(ran.err.contains("/nonexistent/x") && !ran.err.contains(".gcdump-"), "{}", ran.err);
+}
+
+#[test]
+fn what_is_asked_for_and_not_there_is_told() {
+    // The option is wrong, not its value.
+    let ran = run(&["stat", "--typ", "Lab", DUMP]);
+    assert!(ran.exit == Exit::Usage && ran.err.contains("--typ'") && ran.err.contains("--type"), "{}", ran.err);
+    let ran = run(&["stat", "--top", "-1", DUMP]);
+    assert!(ran.exit == Exit::Usage && ran.err.contains("expected a number"), "{}", ran.err);
+    for command in ["stat", "objects", "retained", "unreachable", "async", "statics", "roots", "strings"] {
+        let ran = run(&[command, "--type", "NoSuchTypeAtAll", DUMP]);
+        assert!(ran.exit == Exit::Negative && ran.err.contains("NoSuchTypeAtAll"), "{command}: {:?} {}", ran.exit, ran.err);
+    }
+    let ran = run(&["objects", "--type", "System.String", "--fields", "_stringLenght,_firstChar", DUMP]);
+    assert_eq!(ran.exit, Exit::Ok);
+    assert!(ran.err.contains("has a field '_stringLenght'; did you mean _stringLength?") && !ran.err.contains("_firstChar"), "{}", ran.err);
+}
+
+#[test]
+fn a_comparison_in_the_wrong_order_is_told() {
+    let [before, after] = ["before", "after"].map(|when| format!("dumps/corpus/net10-wks-leak-heap.{when}.dmp.zst"));
+    let right = run(&["diff", &before, &after]);
+    assert!(!right.err.contains("taken last"), "{}", right.err);
+    let wrong = run(&["diff", &after, &before]);
+    assert!(wrong.err.contains("the first dump was taken last"), "{}", wrong.err);
+    let wrong = run(&["analyze", "--since", &after, &before]);
+    assert!(wrong.err.contains("the first dump was taken last"), "{}", wrong.err);
+    // Those of two processes have no order.
+    let other = run(&["diff", &after, DUMP]);
+    assert!(!other.err.contains("taken last"), "{}", other.err);
+}
+
+#[test]
+fn what_a_mini_dump_lacks_is_not_called_sound() {
+    let ran = run(&["analyze", "dumps/corpus/win-net10-wks-basics-mini.dmp.zst"]);
+    assert_eq!(ran.exit, Exit::Partial);
+    let uncertain = ran.out.lines().find(|l| l.starts_with("Looked for only in what the dump has:")).unwrap_or_default();
+    assert!(["deadlock", "suspects", "event-leaks"].iter().all(|id| uncertain.contains(id)), "{}", ran.out);
+    let sound = ran.out.lines().find(|l| l.contains("Looked for ") && !l.contains("only in")).unwrap_or_default();
+    assert!(!sound.contains("deadlock") && !sound.contains("suspects"), "{}", ran.out);
+    assert!(run(&["locks", "dumps/corpus/win-net10-wks-basics-mini.dmp.zst"]).out.contains("no deadlock in what the dump has"));
 }
 
 #[test]

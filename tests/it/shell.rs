@@ -198,7 +198,7 @@ fn errors_are_one_line_and_the_last_one_is_the_exit_code() {
         ("diff /no/such.dmp", Exit::BadDump, "/no/such.dmp"),
         ("shell", Exit::Usage, "no command 'shell'"),
         ("stat | exit 3", Exit::Negative, ""),
-        ("stat > /no/such/folder/file", Exit::Usage, "cannot write"),
+        ("stat > /no/such/folder/file", Exit::NotWritten, "cannot write"),
     ] {
         let ran = shell(commands, &dump);
         assert_eq!(ran.exit, exit, "{commands}: {}", ran.err);

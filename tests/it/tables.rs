@@ -385,7 +385,7 @@ fn folders_are_written_whole_and_nothing_else_is_replaced() {
     assert!(other.exit == Exit::Usage && other.err.contains("mine.txt"), "{}", other.err);
     assert!(out.join("mine.txt").is_file() && out.join("types.parquet").is_file());
     assert_eq!(run(&["export", "parquet", from, from, "--force"]).exit, Exit::Usage);
-    assert_eq!(run(&["export", "parquet", from, "/no/where/x"]).exit, Exit::Usage);
+    assert_eq!(run(&["export", "parquet", from, "/no/where/x"]).exit, Exit::NotWritten);
     for wrong in [&["--since", from][..], &["--unreachable"], &["--generations"], &["--contents"]] {
         assert_eq!(run(&[&["export", "parquet", from, "y"], wrong].concat()).exit, Exit::Usage, "{wrong:?}");
     }

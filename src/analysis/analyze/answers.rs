@@ -1,6 +1,6 @@
 //! What other analyses answer, each asked at most once.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 
 use super::{AnalyzeQuery, Thresholds};
 use crate::analysis::pool::pool_with;
@@ -20,8 +20,14 @@ use crate::session::{Error, GraphSource, Heap, Runtime};
 #[derive(Clone, Debug)]
 pub(in crate::analysis) struct Skip(pub(in crate::analysis) String);
 
+/// An answer, and the first reason why it is partial.
+pub(super) struct Told<T> {
+    pub(super) data: T,
+    pub(super) loss: Option<String>,
+}
+
 /// An answer, or why there is none.
-pub(super) type Asked<T> = OnceCell<Result<T, String>>;
+pub(super) type Asked<T> = OnceCell<Result<Told<T>, String>>;
 
 /// The answers of other analyses. Their notes go to those of the whole.
 pub(in crate::analysis) struct Answers<'a> {
@@ -30,6 +36,8 @@ pub(in crate::analysis) struct Answers<'a> {
     pub(super) before: Option<&'a dyn GraphSource>,
     pub(super) query: &'a AnalyzeQuery,
     pub(super) notes: &'a Collector,
+    /// Why the first partial answer that was asked for since this was taken is so.
+    loss: Cell<Option<String>>,
     pub(super) heap: Asked<Heap>,
     pub(super) diff: Asked<DiffReport>,
     pub(super) finalizers: Asked<FinalizersReport>,
@@ -58,6 +66,7 @@ impl<'a> Answers<'a> {
             before,
             query,
             notes,
+            loss: Cell::default(),
             heap: OnceCell::new(),
             diff: OnceCell::new(),
             finalizers: OnceCell::new(),
@@ -82,10 +91,21 @@ impl<'a> Answers<'a> {
     /// What `ask` answers, the first time; `what` is told if it does not.
     fn asked<'s, T>(&'s self, what: &str, cell: &'s Asked<T>, ask: impl FnOnce() -> Result<Answer<T>, Error>) -> Result<&'s T, Skip> {
         let answer = cell.get_or_init(|| match ask() {
-            Ok(answer) => Ok(self.notes.take(answer)),
+            Ok(answer) => {
+                let loss = answer.notes.first_loss().map(|note| note.message.clone());
+                Ok(Told { data: self.notes.take(answer), loss })
+            }
             Err(e) => Err(self.lacks(what, &e).0),
         });
-        answer.as_ref().map_err(|reason| Skip(reason.clone()))
+        let told = answer.as_ref().map_err(|reason| Skip(reason.clone()))?;
+        let before = self.loss.take();
+        self.loss.set(before.or_else(|| told.loss.clone()));
+        Ok(&told.data)
+    }
+
+    /// Why an answer that was asked for since the last call is partial.
+    pub(super) fn take_loss(&self) -> Option<String> {
+        self.loss.take()
     }
 
     /// Notes that something is not inspected because of `error`.

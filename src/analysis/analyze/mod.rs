@@ -127,11 +127,14 @@ pub fn analyze(runtime: &Runtime, before: Option<&dyn GraphSource>, query: &Anal
 /// What is wrong by these answers.
 pub(super) fn findings(answers: &Answers<'_>) -> AnalyzeReport {
     let query = answers.query;
-    let mut report = AnalyzeReport { findings: Vec::new(), inspected: Vec::new(), skipped: Vec::new() };
+    let mut report = AnalyzeReport { findings: Vec::new(), inspected: Vec::new(), uncertain: Vec::new(), skipped: Vec::new() };
     let usual = |id: ProblemId| query.only.is_empty() && (id != ProblemId::Growth || answers.before.is_some());
     for id in ProblemId::ALL.into_iter().filter(|id| usual(*id) || query.only.contains(id)) {
+        answers.take_loss();
         match find(id, answers) {
             Ok(found) => {
+                let lost = answers.take_loss().filter(|_| found.is_empty());
+                report.uncertain.extend(lost.map(|reason| SkippedProblem { id, reason }));
                 report.findings.extend(found);
                 report.inspected.push(id);
             }

@@ -1,6 +1,6 @@
 //! The rules at their thresholds, on answers made up for them.
 
-use super::answers::{Answers, Asked};
+use super::answers::{Answers, Asked, Told};
 use super::{AnalyzeQuery, Thresholds, find};
 use crate::base::{Addr, Collector};
 use crate::model::{
@@ -23,7 +23,7 @@ fn found(id: ProblemId, fill: impl Fn(&Answers<'_>)) -> Vec<Problem> {
 }
 
 fn set<T>(cell: &Asked<T>, answer: T) {
-    assert!(cell.set(Ok(answer)).is_ok());
+    assert!(cell.set(Ok(Told { data: answer, loss: None })).is_ok());
 }
 
 /// The severity and count of the only finding, if there is one.

@@ -14,7 +14,9 @@ use self::rules::{Field, Subject};
 pub use self::rules::{Rule, RuleError};
 use self::summary::Measures;
 use super::stat::{StatQuery, namespace, stat};
-use crate::base::{Answer, Collector, Notes, change, cut, glob, growth, len64};
+use super::track::in_wrong_order;
+use crate::base::missed::tried;
+use crate::base::{Answer, Collector, NoteKind, Notes, change, cut, glob, growth, len64};
 use crate::model::{
     ComparedDump, DiffBy, DiffReport, DiffRow, DiffRule, DiffSort, DiffState, GrowingHolder, StatBy, StatReport, Sum, Trend, TypeStat,
 };
@@ -166,6 +168,9 @@ pub fn diff(heaps: &[&dyn GraphSource], query: &DiffQuery) -> Result<Answer<Diff
         rules,
     };
     let mut notes = Notes::new();
+    if let Some(what) = first.heap.heap().zip(last.heap.heap()).and_then(|(before, after)| tried(|| in_wrong_order(before, after))) {
+        notes.add(NoteKind::Order, None, format!("{what}: the first dump was taken last"));
+    }
     for part in parts {
         notes.extend(&part.notes.into_notes().about(&part.path));
     }

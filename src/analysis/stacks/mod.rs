@@ -96,8 +96,11 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
     }
     note_gaps(list.iter().flat_map(|t| &t.gaps).chain(&others), &notes);
     if list.is_empty() && !(query.threads.is_empty() && query.methods.is_empty()) {
-        let what =
-            if query.methods.is_empty() { "no managed thread with this id has a stack" } else { "no thread stands in such a method" };
+        let what = if query.methods.is_empty() {
+            "no managed thread has one of these ids and a stack"
+        } else {
+            "no thread stands in such a method"
+        };
         namer.note(&notes);
         return Err(Error::Nothing(what.into()).given(&notes.into_notes()));
     }

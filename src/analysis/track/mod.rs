@@ -24,6 +24,8 @@ mod vetoes;
 mod vote;
 mod witnesses;
 
+pub(super) use process::in_wrong_order;
+
 use crate::base::hash::Map;
 use crate::base::{Addr, Answer, Collector, Index, IndexVec, Name, cut};
 use crate::gc::ObjectId;

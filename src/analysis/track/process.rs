@@ -31,7 +31,6 @@ struct Mark {
 /// [`Error::Unrelated`] where they are not, or where nothing shows that they are, or where they are in the wrong order.
 pub(super) fn check(before: &Heap, after: &Heap) -> Result<(), Error> {
     let refuse = |why: String| Err(Error::Unrelated(why));
-    let (old, new) = (before.runtime(), after.runtime());
     let marks = marks(before, after);
     if let Some(m) = marks.iter().find(|m| m.before.is_some() && m.after.is_some() && m.before != m.after) {
         let (b, a) = (m.before.as_deref().unwrap_or_default(), m.after.as_deref().unwrap_or_default());
@@ -40,10 +39,24 @@ pub(super) fn check(before: &Heap, after: &Heap) -> Result<(), Error> {
     if !marks.iter().any(|m| m.own && m.before.is_some() && m.before == m.after) {
         return refuse("nothing in the dumps shows that they are of one process".into());
     }
-    if let Some(what) = went_down(before, after).or_else(|| dated(old, new)).or_else(|| allocated_less(old, new)) {
+    if let Some(what) = backwards(before, after) {
         return refuse(format!("{what}: the first dump was taken last; name it second"));
     }
     Ok(())
+}
+
+/// What shows that the first dump was taken last.
+fn backwards(before: &Heap, after: &Heap) -> Option<String> {
+    let (old, new) = (before.runtime(), after.runtime());
+    went_down(before, after).or_else(|| dated(old, new)).or_else(|| allocated_less(old, new))
+}
+
+/// What shows that two dumps are of one process, and that the first was taken last.
+pub(in crate::analysis) fn in_wrong_order(before: &Heap, after: &Heap) -> Option<String> {
+    let marks = marks(before, after);
+    let known = || marks.iter().filter(|m| m.before.is_some() && m.after.is_some());
+    let is_one = known().any(|m| m.own) && known().all(|m| m.before == m.after);
+    if is_one { backwards(before, after) } else { None }
 }
 
 fn marks(before: &Heap, after: &Heap) -> Vec<Mark> {

@@ -5,6 +5,7 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
+use super::super::exit::Exit;
 use super::super::select::{TopArg, TypesArg, address};
 use crate::analysis::{AsyncQuery, chains};
 use crate::base::{Addr, Answer};
@@ -86,5 +87,11 @@ impl Command for Async {
             top: self.top.rows(at),
         };
         Ok(chains(&at.heap()?, &query)?)
+    }
+
+    fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
+        let picks = !(self.types.is_empty() && self.methods.is_empty() && self.roots.is_empty() && self.object.is_none());
+        let none = report.chains.is_empty() && report.tasks.as_ref().is_none_or(Vec::is_empty);
+        exit.negative_if(picks && none)
     }
 }

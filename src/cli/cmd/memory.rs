@@ -50,6 +50,10 @@ impl Command for Memory {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<MemoryReport>> {
+        if at.dump()?.snapshot().is_some() {
+            // It has no memory, and says so.
+            at.runtime()?;
+        }
         Ok(memory_map(at.dump()?, &MemoryQuery { ranges: self.ranges, top: self.top, runtime: at.config.runtime }))
     }
 

@@ -5,6 +5,7 @@ use clap::Args;
 
 use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
+use super::super::exit::Exit;
 use super::super::select::{TypesArg, address};
 use crate::analysis::{RetainedQuery, RetainedView, retained};
 use crate::base::{Addr, Answer};
@@ -14,11 +15,11 @@ use crate::model::RetainedReport;
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Retained {
     /// Show one object: its dominators and what it dominates.
-    #[arg(long, value_name = "ADDR", value_parser = address, conflicts_with_all = ["tree", "suspects"])]
+    #[arg(long, value_name = "ADDR", value_parser = address, conflicts_with_all = ["tree", "suspects", "types"])]
     object: Option<Addr>,
 
     /// Show the dominator tree.
-    #[arg(long, conflicts_with = "suspects")]
+    #[arg(long, conflicts_with_all = ["suspects", "types"])]
     tree: bool,
 
     /// Depth of the tree.
@@ -26,7 +27,7 @@ pub(in crate::cli) struct Retained {
     depth: u32,
 
     /// Show likely leaks: objects or types with a large retained size, who holds them, and where they accumulate.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "types")]
     suspects: bool,
 
     /// Minimum share of the reachable bytes for tree nodes and suspects [default: 1 for --tree, 10 for --suspects].
@@ -70,5 +71,9 @@ impl Command for Retained {
         };
         let query = RetainedQuery { view, types: self.types.patterns(), stacks: self.stacks.stacks, top: self.top };
         Ok(retained(&*at.source_at(0)?, &query)?)
+    }
+
+    fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
+        exit.negative_if(report.types.as_ref().is_some_and(Vec::is_empty) && !self.types.is_empty())
     }
 }

@@ -33,7 +33,7 @@ pub(in crate::cli) struct Stacks {
     waits: bool,
 
     /// Fold threads with equal stacks into a tree with counts.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["roots", "arguments"])]
     merge: bool,
 
     #[command(flatten)]

@@ -5,6 +5,7 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
+use super::super::exit::Exit;
 use super::super::select::{SortArg, TopArg, TypesArg};
 use crate::analysis::statics;
 use crate::base::Answer;
@@ -58,5 +59,9 @@ impl Command for Statics {
             top: self.top.rows_seen(at),
         };
         Ok(statics(&at.runtime()?, &query)?)
+    }
+
+    fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
+        exit.negative_if(report.types == 0 && !self.types.is_empty())
     }
 }

@@ -5,6 +5,7 @@ use clap::Args;
 
 use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
+use super::super::exit::Exit;
 use super::super::select::{TopArg, TypesArg};
 use crate::analysis::{UnreachableQuery, unreachable};
 use crate::base::Answer;
@@ -47,5 +48,9 @@ impl Command for Unreachable {
         let query =
             UnreachableQuery { types: self.types.patterns(), objects: self.objects, top: self.top.rows(at), stacks: self.stacks.stacks };
         Ok(unreachable(&at.heap()?, &query)?)
+    }
+
+    fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
+        exit.negative_if(report.unreachable.count == 0 && !self.types.is_empty())
     }
 }

@@ -1,6 +1,8 @@
 use std::collections::BTreeSet;
 
-use crate::model::{AnalyzeReport, Problem, ProblemId};
+use indexmap::IndexMap;
+
+use crate::model::{AnalyzeReport, Problem, ProblemId, SkippedProblem};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 
@@ -21,28 +23,29 @@ fn finding_columns<'r>() -> Columns<'r, Problem> {
 impl Report for AnalyzeReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         to.table(Table::records("finding", &self.findings, finding_columns()).csv(true).shown(false));
+        to.records("uncertain", &self.uncertain);
         to.records("skipped", &self.skipped);
         for f in &self.findings {
             to.finding(f.severity.name(), &f.title, &f.command);
         }
         to.gap_if(!self.findings.is_empty());
-        let found: BTreeSet<ProblemId> = self.findings.iter().map(|f| f.id).collect();
+        let found = self.findings.iter().map(|f| f.id).chain(self.uncertain.iter().map(|u| u.id));
+        let found: BTreeSet<ProblemId> = found.collect();
         let sound: Vec<&str> = self.inspected.iter().filter(|id| !found.contains(id)).map(|id| id.name()).collect();
         if !sound.is_empty() {
-            let begin = match self.findings.is_empty() {
-                true => "Nothing found. Looked for",
-                false if found.contains(&ProblemId::MissingParts) => "Nothing else found in what the dump has. Looked for",
-                false => "Nothing else found. Looked for",
-            };
+            let begin = if self.findings.is_empty() { "Nothing found. Looked for" } else { "Nothing else found. Looked for" };
             to.line(format!("{begin} {}.", sound.join(", ")));
         }
-        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-        for s in &self.skipped {
-            match reasons.iter_mut().find(|(reason, _)| *reason == s.reason) {
-                Some((_, ids)) => ids.push(s.id.name()),
-                None => reasons.push((&s.reason, vec![s.id.name()])),
-            }
-        }
-        to.lines(reasons.into_iter().map(|(reason, ids)| format!("Not inspected: {}: {reason}", ids.join(", "))));
+        to.lines(by_reason(&self.uncertain).map(|(reason, ids)| format!("Looked for only in what the dump has: {ids}: {reason}")));
+        to.lines(by_reason(&self.skipped).map(|(reason, ids)| format!("Not inspected: {ids}: {reason}")));
     }
+}
+
+/// Each reason with what it holds for.
+fn by_reason(skipped: &[SkippedProblem]) -> impl Iterator<Item = (&str, String)> {
+    let mut reasons: IndexMap<&str, Vec<&str>> = IndexMap::new();
+    for s in skipped {
+        reasons.entry(&s.reason).or_default().push(s.id.name());
+    }
+    reasons.into_iter().map(|(reason, ids)| (reason, ids.join(", ")))
 }

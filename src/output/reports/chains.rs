@@ -155,7 +155,7 @@ impl Report for AsyncReport {
         }
         let t = &self.totals;
         if t.tasks == 0 && self.chains.is_empty() {
-            return to.line("No tasks found.");
+            return to.none("No tasks found");
         }
         let statuses: Vec<String> = self.statuses.iter().map(|s| format!("{} {}", count(s.count), s.status)).collect();
         to.line(format!("{}: {}", plural(t.tasks, "task"), statuses.join(", ")));

@@ -102,7 +102,7 @@ impl Report for ExceptionsReport {
         let exceptions = self.exceptions.iter().flatten();
         to.table(Table::records("exception", exceptions.clone(), exception_columns()).csv(listed).shown(some && listed));
         if !some {
-            return to.line("No exception objects found.");
+            return to.none("No exception objects found");
         }
         to.gap();
         for e in exceptions.filter(|e| e.thread_role.as_deref() == Some("in-flight") || self.total == 1) {
@@ -111,6 +111,11 @@ impl Report for ExceptionsReport {
             to.gap();
         }
         let word = if self.total == 1 { "exception object" } else { "exception objects" };
-        to.line(format!("{} {word}, {} distinct by type and message", self.total, self.groups.len()));
+        let kept = if self.preallocated > 0 {
+            format!("; {} preallocated by the runtime, never thrown", self.preallocated)
+        } else {
+            String::new()
+        };
+        to.line(format!("{} {word}, {} distinct by type and message{kept}", self.total, self.groups.len()));
     }
 }

@@ -2,7 +2,7 @@ use super::stat::covered;
 use crate::model::{FragmentationReport, FreeBlockModel, FreeSizeModel, FreeSpaceModel, NeighbourModel, PinnedTypeModel};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
-use crate::output::{bytes, count};
+use crate::output::{bytes, bytes_exactly, count, plural};
 
 fn free_columns<'r>() -> Columns<'r, FreeSpaceModel> {
     columns::<FreeSpaceModel>()
@@ -71,10 +71,7 @@ impl Report for FragmentationReport {
         let t = &self.totals;
         let percent = (t.share * 1000.0).round() / 10.0;
         to.facts([
-            (
-                "free space",
-                format!("{} blocks, {} ({} bytes), {percent:.1} %", count(t.free_count), bytes(t.free_bytes), count(t.free_bytes)),
-            ),
+            ("free space", format!("{}, {}, {percent:.1} %", plural(t.free_count, "block"), bytes_exactly(t.free_bytes))),
             ("allocation contexts", format!("{} reserved by threads, not counted as free", bytes(t.context_bytes))),
             ("committed but unused", bytes(t.unused_committed_bytes)),
             ("pinned", format!("{} objects, {} handles", count(t.pinned_objects), count(t.pinned_handles))),

@@ -1,5 +1,5 @@
 use super::collections::{counts_line, last_line, recorded_line};
-use crate::model::{AnswerBasis, AnswerKind, CrashReport, GcKind, GcLayout, GcModel, InfoReport, LayoutSource, RuntimeKind};
+use crate::model::{AnswerBasis, AnswerKind, CrashReport, DumpKind, GcKind, GcLayout, GcModel, InfoReport, LayoutSource, RuntimeKind};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Table, columns};
 use crate::output::{bytes, count};
@@ -62,19 +62,35 @@ impl Report for InfoReport {
 impl InfoReport {
     fn facts(&self) -> Vec<(&'static str, String)> {
         let pid = self.process_id.map(|p| format!(", process {p}")).unwrap_or_default();
+        // A snapshot has nothing of the process but objects.
+        let is_dump = self.kind != DumpKind::Snapshot;
         let mut out = vec![
-            ("dump", format!("{}, {} {}{pid}", self.format, self.os.name(), self.architecture.name())),
+            (
+                "dump",
+                if is_dump {
+                    format!("{}, {} {}{pid}", self.format, self.os.name(), self.architecture.name())
+                } else {
+                    format!("{}{pid}", self.format)
+                },
+            ),
             ("kind", format!("{} ({})", self.kind, self.kind_evidence)),
-            ("size", format!("{}, {} of memory captured", bytes(self.file_bytes), bytes(self.captured_bytes))),
+            (
+                "size",
+                if is_dump {
+                    format!("{}, {} of memory captured", bytes(self.file_bytes), bytes(self.captured_bytes))
+                } else {
+                    bytes(self.file_bytes)
+                },
+            ),
         ];
         let mut fact = |name: &'static str, value: Option<String>| out.extend(value.map(|v| (name, v)));
         fact("written by", self.writer.map(|w| w.to_string()));
         fact("mapped", self.mapped_bytes.filter(|n| *n > self.captured_bytes).map(|n| format!("{} of address space", bytes(n))));
         fact("truncated", (self.truncated_bytes > 0).then(|| format!("{} missing at the end of the file", bytes(self.truncated_bytes))));
         fact("process", self.process_name.clone());
-        fact("modules", Some(count(self.modules)));
+        fact("modules", is_dump.then(|| count(self.modules)));
         let managed = self.managed_threads.map(|n| format!(", {n} managed")).unwrap_or_default();
-        fact("threads", Some(format!("{}{managed}", self.os_threads)));
+        fact("threads", is_dump.then(|| format!("{}{managed}", self.os_threads)));
         let crashed = self.crashed_thread.map(|t| format!(" in thread {t}")).unwrap_or_default();
         fact("crash", self.crash.as_ref().map(|c| format!("{c}{crashed}")));
         if let Some(report) = &self.crash_report {
@@ -87,7 +103,7 @@ impl InfoReport {
             fact("runtime", Some(format!(".NET{kind} {version}{by}, {}", r.module.as_deref().unwrap_or("unknown module"))));
             let gc = match r.gc {
                 LayoutSource::Descriptor => "runtime descriptor".to_string(),
-                LayoutSource::Synthesised => "synthesized from GcDacVars".to_string(),
+                LayoutSource::Synthesised => "synthesised from GcDacVars".to_string(),
                 other => other.to_string(),
             };
             let overlay = r.overlay.as_ref().map(|o| format!(" ({o})")).unwrap_or_default();

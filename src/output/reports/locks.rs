@@ -115,7 +115,7 @@ impl Report for LocksReport {
             to.line(chain(c));
         }
         let deadlocks = match self.deadlocks.len() {
-            0 => "no deadlock".to_string(),
+            0 => format!("no deadlock{}", to.within()),
             n => plural(u64::try_from(n).unwrap_or(u64::MAX), "deadlock"),
         };
         to.line(format!(

@@ -96,8 +96,6 @@ impl Report for MemoryReport {
         let totals = vec![
             Cell::Text("total".into()),
             blank(),
-            blank(),
-            blank(),
             Cell::Count(t.ranges),
             Cell::Bytes(t.bytes),
             Cell::Bytes(t.accessible_bytes),

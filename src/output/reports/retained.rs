@@ -60,7 +60,11 @@ fn tree_columns<'r>(reachable: u64) -> Columns<'r, TreeRow> {
         .blocks(move |r| Fill::block(r.offset, r.object.retained, reachable))
         .keep(6)
         .made("type", 80, |r| {
-            let more = if r.hidden > 0 { format!(" (+{} children)", count(r.hidden)) } else { String::new() };
+            let more = match r.hidden {
+                0 => String::new(),
+                1 => " (+1 child)".into(),
+                n => format!(" (+{} children)", count(n)),
+            };
             format!("{}{}{more}", indent(r.depth), r.object.type_name)
         })
         .name()
@@ -151,7 +155,7 @@ impl Report for RetainedReport {
         to.table(Table::records("suspect", self.suspects.iter().flatten(), suspect_columns()).csv(suspects && !tree).shown(false));
         if let Some(list) = &self.suspects {
             if list.is_empty() {
-                to.line("No suspects above the threshold.");
+                to.none("No suspects above the threshold");
             }
             to.lines(list.iter().map(|s| s.text.clone()));
             to.gap();

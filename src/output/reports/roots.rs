@@ -19,9 +19,10 @@ fn root_columns<'r>() -> Columns<'r, RootModel> {
         .keep(9)
         .made("flags", 21, |r| r.flags.iter().map(|f| f.name()).collect::<Vec<_>>().join(" "))
         .keep(4)
+        // Of a static root, the field.
         .text("label", 40, |r| &r.label)
         .name()
-        .keep(7)
+        .keep(9)
         .count("thread", |r| r.thread.map(u64::from))
         .only(Readers::Machines)
         .address("method_table", |r| r.method_table)

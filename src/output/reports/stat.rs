@@ -1,7 +1,7 @@
 use crate::model::{CoverageModel, GroupStat, StatBy, StatReport, TypeStat};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
-use crate::output::{bytes, count, plural};
+use crate::output::{bytes, bytes_exactly, count, plural};
 
 fn type_columns<'r>() -> Columns<'r, TypeStat> {
     columns::<TypeStat>()
@@ -51,15 +51,15 @@ impl Report for StatReport {
         to.record("totals", t);
         to.record("coverage", &self.coverage);
         if !some {
-            to.line("No matching objects.");
+            to.none("No matching objects");
             return to.line(covered(&self.coverage));
         }
         to.more(self.shown.filter(|_| by_type), t.types, "types");
         to.gap();
         let (objects, used) = (t.count.saturating_sub(t.free_count), t.bytes.saturating_sub(t.free_bytes));
         to.facts([
-            ("objects", format!("{} of {}, {} ({} bytes)", count(objects), plural(t.types, "type"), bytes(used), count(used))),
-            ("free space", format!("{} free blocks, {} ({} bytes)", count(t.free_count), bytes(t.free_bytes), count(t.free_bytes))),
+            ("objects", format!("{} of {}, {}", count(objects), plural(t.types, "type"), bytes_exactly(used))),
+            ("free space", format!("{}, {}", plural(t.free_count, "free block"), bytes_exactly(t.free_bytes))),
             ("walked", covered(&self.coverage)),
         ]);
     }

@@ -7,7 +7,7 @@ pub(super) fn static_columns<'r>() -> Columns<'r, StaticModel> {
     columns::<StaticModel>()
         .text_or_none("declaring_type", 40, |s| s.field.declaring_type.as_deref())
         .name()
-        .keep(8)
+        .keep(9)
         .text("name", 24, |s| &s.field.name)
         .keep(9)
         .text("type", 24, |s| &s.field.type_name)

@@ -2,7 +2,7 @@ use super::stat::covered;
 use crate::model::{StringModel, StringsReport};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
-use crate::output::{bytes, count};
+use crate::output::{bytes_exactly, count};
 
 fn string_columns<'r>() -> Columns<'r, StringModel> {
     columns::<StringModel>()
@@ -35,20 +35,20 @@ impl Report for StringsReport {
         to.record("totals", t);
         to.record("coverage", &self.coverage);
         if !some {
-            to.line("No matching strings.");
+            to.none("No matching strings");
             return to.line(covered(&self.coverage));
         }
         if !listed {
-            to.line("No value occurs that often.");
+            to.none("No value occurs that often");
         }
         if let Some(shown) = self.shown {
             to.line(format!("… {} more rows (--top 0 lists all)", count(self.rows.saturating_sub(shown))));
         }
         to.gap();
         let mut facts = vec![
-            ("strings", format!("{}, {} ({} bytes)", count(t.strings), bytes(t.bytes), count(t.bytes))),
+            ("strings", format!("{}, {}", count(t.strings), bytes_exactly(t.bytes))),
             ("distinct values", format!("{}, {} duplicated", count(t.distinct), count(t.duplicate_groups))),
-            ("duplicates", format!("{} ({} bytes) wasted", bytes(t.wasted_bytes), count(t.wasted_bytes))),
+            ("duplicates", format!("{} wasted", bytes_exactly(t.wasted_bytes))),
         ];
         if t.unreadable > 0 {
             facts.push(("unreadable", format!("{} strings only partly in the dump", count(t.unreadable))));

@@ -74,7 +74,7 @@ impl Report for TimersReport {
         );
         to.gap_if(!(self.timers.is_empty() && self.waits.is_empty() && self.cancellations.is_empty()));
         let all = crate::base::len64(self.timers.len());
-        to.line(format!("{} active, {} in no queue", plural(self.active, "timer"), all.saturating_sub(self.active)));
+        to.line(format!("{} active{}, {} in no queue", plural(self.active, "timer"), to.within(), all.saturating_sub(self.active)));
         if let (Some(latest), Some(_)) = (&self.latest_utc, &self.clock) {
             to.line(format!("The last timer was started at {latest}: DUE IN counts from then. Times by the clock as at the first timer."));
         }

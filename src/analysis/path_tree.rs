@@ -1,0 +1,174 @@
+//! Shortest paths to many objects, merged by type.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+
+use crate::base::cancel::check_at;
+use crate::base::hash::Map;
+use crate::base::{Count, Index};
+use crate::gc::{ObjectId, TypeIndex};
+use crate::model::{PathNode, Sum};
+use crate::session::{HeapGraph, Namer, Search};
+
+/// Stands for no node.
+const NONE: u32 = 0;
+
+/// What the objects of a node have in common, beside the way to it.
+enum Common {
+    /// A root with this label, which is above the objects.
+    Root(String),
+    Type(Option<TypeIndex>),
+    /// They are further from the roots than the tree is deep.
+    Beyond,
+}
+
+struct Node {
+    common: Common,
+    /// The node above it; a root has none.
+    parent: Option<u32>,
+    depth: u32,
+    /// Targets at and below it.
+    sum: Sum,
+    objects: u64,
+    example: Option<ObjectId>,
+    children: Vec<u32>,
+}
+
+/// The tree while targets are added: four bytes for each object of the heap, beside the tree itself.
+pub(super) struct PathTree<'g> {
+    graph: &'g HeapGraph,
+    search: &'g Search,
+    /// Rows further below are not made.
+    depth: u32,
+    nodes: Vec<Node>,
+    /// By object: its node, from 1; [`NONE`] for objects that no path met.
+    place: Vec<u32>,
+    /// By node and type.
+    kids: FxHashMap<(u32, u64), u32>,
+    roots: Map<String, u32>,
+}
+
+impl<'g> PathTree<'g> {
+    pub(super) fn new(graph: &'g HeapGraph, search: &'g Search, depth: u32) -> PathTree<'g> {
+        let place = vec![NONE; graph.ids().len()];
+        PathTree { graph, search, depth, nodes: Vec::new(), place, kids: FxHashMap::default(), roots: Map::default() }
+    }
+
+    /// Adds the path to each of `targets`, which the search reached; `label` is that of the best root of an object. Goes over each object
+    /// once, however many paths share it.
+    pub(super) fn add(&mut self, targets: &[ObjectId], label: impl Fn(ObjectId) -> String) {
+        let mut way = Vec::new();
+        for target in targets {
+            check_at(target.as_u32());
+            let mut at = *target;
+            let mut node = loop {
+                match self.place.get(at.index()) {
+                    Some(&place) if place != NONE => break place,
+                    _ => way.push(at),
+                }
+                match self.search.parent(at) {
+                    Some(above) => at = above,
+                    None => break self.root(label(at)),
+                }
+            };
+            while let Some(id) = way.pop() {
+                node = self.below(node, id);
+                if let Some(place) = self.place.get_mut(id.index()) {
+                    *place = node;
+                }
+            }
+            let size = self.graph.size(*target);
+            if let Some(node) = self.node(node) {
+                node.sum.add(size);
+            }
+        }
+    }
+
+    fn node(&mut self, number: u32) -> Option<&mut Node> {
+        self.nodes.get_mut((number as usize).checked_sub(1)?)
+    }
+
+    fn push(&mut self, common: Common, parent: Option<u32>, depth: u32) -> u32 {
+        self.nodes.push(Node { common, parent, depth, sum: Sum::default(), objects: 0, example: None, children: Vec::new() });
+        let number = u32::try_from(self.nodes.len()).unwrap_or(NONE);
+        if let Some(above) = parent.and_then(|parent| self.node(parent)) {
+            above.children.push(number);
+        }
+        number
+    }
+
+    fn root(&mut self, label: String) -> u32 {
+        if let Some(known) = self.roots.get(&label) {
+            return *known;
+        }
+        let new = self.push(Common::Root(label.clone()), None, 0);
+        self.roots.insert(label, new);
+        new
+    }
+
+    /// The node for an object to which the path leads from `above`.
+    fn below(&mut self, above: u32, id: ObjectId) -> u32 {
+        /// Keys that are no types.
+        const BEYOND: u64 = u64::MAX;
+        const UNKNOWN: u64 = u64::MAX - 1;
+        let limit = self.depth;
+        let Some((depth, is_beyond)) = self.node(above).map(|n| (n.depth, matches!(n.common, Common::Beyond))) else { return above };
+        if is_beyond {
+            return above;
+        }
+        let ty = self.graph.type_index(id);
+        let beyond = depth >= limit;
+        let key = if beyond { BEYOND } else { ty.map_or(UNKNOWN, |ty| ty.as_u32().into()) };
+        let node = match self.kids.get(&(above, key)) {
+            Some(known) => *known,
+            None => {
+                let common = if beyond { Common::Beyond } else { Common::Type(ty) };
+                let new = self.push(common, Some(above), depth.saturating_add(1));
+                self.kids.insert((above, key), new);
+                new
+            }
+        };
+        if let Some(node) = self.node(node) {
+            node.objects.bump();
+            node.example = Some(node.example.map_or(id, |least| least.min(id)));
+        }
+        node
+    }
+
+    /// The rows, at most `most`: those with the most targets first.
+    pub(super) fn rows(mut self, namer: &Namer, most: usize) -> Vec<PathNode> {
+        // A node comes behind the one above it.
+        for number in (1..=u32::try_from(self.nodes.len()).unwrap_or(NONE)).rev() {
+            let Some((sum, Some(above))) = self.node(number).map(|node| (node.sum, node.parent)) else { continue };
+            if let Some(above) = self.node(above) {
+                above.sum.merge(sum);
+            }
+        }
+        let name = |node: &Node| match &node.common {
+            Common::Root(label) => label.clone(),
+            Common::Type(ty) => {
+                let kind = ty.and_then(|ty| self.graph.types.get(ty));
+                kind.map_or_else(|| "?".into(), |kind| namer.name_or_address(kind.method_table))
+            }
+            Common::Beyond => String::new(),
+        };
+        let at = |number: u32| self.nodes.get((number as usize).checked_sub(1)?);
+        let sorted = |numbers: &[u32]| {
+            let shown = numbers.iter().filter_map(|n| at(*n)).filter(|node| !matches!(node.common, Common::Beyond));
+            let mut named: Vec<(String, &Node)> = shown.map(|node| (name(node), node)).collect();
+            named.sort_by(|a, b| (Reverse(a.1.sum), &a.0, a.1.example).cmp(&(Reverse(b.1.sum), &b.0, b.1.example)));
+            named.into_iter().rev()
+        };
+        let roots: Vec<u32> = self.roots.values().copied().collect();
+        let mut stack: Vec<(String, &Node)> = sorted(&roots).collect();
+        let mut rows = Vec::new();
+        while let Some((name, node)) = stack.pop().filter(|_| rows.len() < most) {
+            let Sum { count: targets, bytes } = node.sum;
+            let example = node.example.map(|id| self.graph.address(id));
+            rows.push(PathNode { depth: node.depth, name, targets, bytes, objects: node.objects, example });
+            stack.extend(sorted(&node.children));
+        }
+        rows
+    }
+}
