@@ -9,8 +9,8 @@ use super::names::NameTable;
 use super::roots::{Origin, Root, RootFlags, Roots, StaticIndex};
 use super::{DominatorTree, Error, GraphSource, HeapGraph, Namer};
 use crate::base::cancel::check_at;
-use crate::base::hash::Map;
-use crate::base::{Addr, Answer, Collector, Index, IndexVec, NoteKind};
+use crate::base::hash::{Map, Set};
+use crate::base::{Addr, Answer, Collector, Index, IndexVec, Limits, NoteKind, total};
 use crate::dump::{DumpFacts, Snapshot};
 use crate::gc::{ObjectId, ObjectStarts, ObjectType, TypeIndex};
 use crate::graph::CsrBuilder;
@@ -160,12 +160,24 @@ impl<'s> Reader<'s> {
         }
     }
 
+    /// Bytes of the graph, if all that groups have are different objects.
+    fn needed(&self) -> u64 {
+        let groups = (0..self.file.nodes).zip(&self.places).filter(|(_, place)| matches!(place, Place::Group));
+        let groups = groups.inspect(|(group, _)| check_at(*group));
+        let children = total(groups.filter_map(|(group, _)| self.file.node(group)).map(|group| group.child_count().into()));
+        let root = u64::try_from(size_of::<Root>()).unwrap_or(u64::MAX);
+        let roots = children.min(self.file.most_references()).saturating_mul(root);
+        u64::from(self.file.nodes).saturating_mul(BYTES_PER_NODE).saturating_add(roots)
+    }
+
     /// The roots: what hangs below the root by way of groups; and what is never freed.
     fn roots(&self, room: &mut Room) -> (Roots, Vec<ObjectId>) {
         let (mut roots, mut frozen) = (Roots::default(), Vec::new());
         // By type: many groups may have the same long name.
         let mut groups: Map<usize, (RootKind, Option<StaticIndex>)> = Map::default();
         let mut seen = vec![false; self.places.len()];
+        // A group may name the same object a million times.
+        let mut rooted: Set<(StaticIndex, ObjectId)> = Set::default();
         let mut waiting = vec![self.file.root];
         while let Some(group) = waiting.pop() {
             match usize::try_from(group).ok().and_then(|g| seen.get_mut(g)) {
@@ -186,23 +198,25 @@ impl<'s> Reader<'s> {
                 match (self.object(child), label) {
                     (None, _) => waiting.push(child),
                     (Some(id), _) if is_frozen => frozen.push(id),
-                    (Some(_), None) => {}
-                    (Some(_), Some(label)) => {
+                    (Some(id), Some(label)) if rooted.insert((label, id)) => {
                         let object = self.file.address(child);
                         let origin = Origin::Group(label);
                         roots.roots.push(Root { kind, address: None, object: Addr(object), flags: RootFlags::NONE, origin });
                     }
+                    (Some(_), _) => {}
                 }
             }
         }
         let order = |kind: RootKind| RootKind::ALL.iter().position(|k| *k == kind);
         roots.roots.sort_by_key(|r| (order(r.kind), r.object));
         frozen.sort_unstable();
+        frozen.dedup();
         (roots, frozen)
     }
 
-    fn graph(mut self, notes: &Collector) -> Result<(HeapGraph, NameTable), Error> {
+    fn graph(mut self, limits: &Limits, notes: &Collector) -> Result<(HeapGraph, NameTable), Error> {
         let addresses = self.place(notes);
+        within(limits, self.file, self.needed())?;
         let objects = addresses.len();
         let mut rows = CsrBuilder::with_capacity(objects, objects);
         let mut described = Describing::default();
@@ -240,6 +254,12 @@ impl<'s> Reader<'s> {
     }
 }
 
+/// Whether the graph of a file may take what it needs.
+fn within(limits: &Limits, file: &Snapshot, needed: u64) -> Result<(), Error> {
+    let exceeded = limits.max_memory.filter(|allowed| needed > *allowed);
+    exceeded.map_or(Ok(()), |allowed| Err(MemoryLimit { objects: file.nodes, needed, allowed }.into()))
+}
+
 /// Kind and label of the roots in a group with this name, one of PerfView's.
 fn group_kind(name: &str) -> (RootKind, String) {
     let plain = name.strip_prefix('[').and_then(|n| n.strip_suffix(']')).unwrap_or(name);
@@ -269,16 +289,14 @@ impl HeapSnapshot {
             return Ok(built);
         }
         let file = inner.process.file.snapshot.as_ref().ok_or_else(|| Error::Query("the file holds no snapshot".into()))?;
-        let needed = u64::from(file.nodes).saturating_mul(BYTES_PER_NODE);
-        if let Some(allowed) = inner.process.limits.max_memory.filter(|most| needed > *most) {
-            return Err(MemoryLimit { objects: file.nodes, needed, allowed }.into());
-        }
+        // Before nodes have places: roots are not known yet.
+        within(&inner.process.limits, file, u64::from(file.nodes).saturating_mul(BYTES_PER_NODE))?;
         let notes = Collector::new();
         if file.sampling != 1.0 {
             let what = format!("the file has a sample of the heap: each object stands for {:.1}", file.sampling);
             notes.add(NoteKind::Missing, None, what);
         }
-        let (graph, names) = Reader::new(file).graph(&notes)?;
+        let (graph, names) = Reader::new(file).graph(&inner.process.limits, &notes)?;
         let built = notes.finish((graph, Arc::new(names)));
         Ok(inner.graph.get_or_init(|| built))
     }

@@ -44,6 +44,7 @@ const SOURCES: &[&str] = &["inspect", "--only", "registrations", "DUMP", "--no-l
 const TEXTS: &[&str] =
     &["objects", "--type", "System.Text.StringBuilder", "--fields", "m_ChunkPrevious", "DUMP", "--no-local-files", "--json"];
 const RETAINED: &[&str] = &["retained", "DUMP", "--json"];
+const STAT: &[&str] = &["stat", "DUMP", "--no-local-files", "--json"];
 const THREADS: &[&str] = &["stat", "DUMP", "--no-local-files", "--json", "--threads", "4000"];
 
 const fn attack(name: &'static str, args: &'static [&'static str], end: End, make: fn(&Path, u64) -> Vec<u8>) -> Attack {
@@ -84,10 +85,11 @@ pub const ALL: &[Attack] = &[
     attack("18-names", STATICS, End::Bounded, types::names),
     attack("18-indices", STATICS, End::Bounded, types::indices),
     attack("18-arguments", STATICS, End::Bounded, types::arguments),
-    attack("18-flood", &["stat", "DUMP", "--no-local-files", "--json"], End::Damaged, types::flood),
+    attack("18-flood", STAT, End::Damaged, types::flood),
     attack("18-fields", TRIM, End::Whole, types::fields_of_types),
     attack("19-references", RETAINED, End::Damaged, snapshots::references),
     attack("19-groups", RETAINED, End::Damaged, snapshots::groups),
+    attack("19-again", RETAINED, End::Whole, snapshots::again),
     attack("19-classes", RETAINED, End::Whole, snapshots::classes),
     attack("20-builders", EMPTY, End::Whole, objects::builders),
     attack("20-texts", TEXTS, End::Whole, objects::builders),

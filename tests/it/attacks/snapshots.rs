@@ -72,6 +72,12 @@ pub fn groups(_: &Path, part: u64) -> Vec<u8> {
     snapshot(&["[root]", &name, "Lab.A"], &nodes, &[root, group, leaf].concat(), &[])
 }
 
+/// The root names the same object again and again.
+pub fn again(_: &Path, part: u64) -> Vec<u8> {
+    let (root, leaf) = (node(0, vec![1; 10_000_000 / part as usize].into_iter()), node(1, [].into_iter()));
+    snapshot(&["[root]", "Lab.A"], &[(0, 0), (root.len(), 0x1_0000)], &[&root[..], &leaf].concat(), &[])
+}
+
 /// Many objects, which are skipped, are of a class with a long name.
 pub fn classes(_: &Path, part: u64) -> Vec<u8> {
     let (root, leaf) = (node(0, [1].into_iter()), node(1, [].into_iter()));
