@@ -10,6 +10,8 @@ use crate::memory::Memory;
 
 /// Series of one type. A class has one per run of reference fields; a thousand is far beyond any compiler's output.
 const MAX_SERIES: u64 = 1 << 16;
+/// The largest element of an array in bytes: its size has 16 bits.
+const LARGEST_ELEMENT: u64 = 0xffff;
 
 /// Where the objects of a type hold references.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,7 +28,7 @@ pub enum GcDesc {
         /// The series of one element.
         items: Vec<ValueSeries>,
     },
-    /// The type has references, but its GCDesc is damaged or not in the dump.
+    /// The type has references, but its GCDesc is damaged, larger than its objects or than what types may take, or not in the dump.
     Unknown,
 }
 
@@ -51,7 +53,30 @@ pub struct ValueSeries {
 impl GcDesc {
     /// Reads the GCDesc before the method table at `mt`.
     pub fn read(memory: &Memory, mt: Addr, base_size: u64) -> GcDesc {
-        read(memory, mt, base_size).unwrap_or(GcDesc::Unknown)
+        read(memory, mt, (base_size, LARGEST_ELEMENT), |_| true).unwrap_or(GcDesc::Unknown)
+    }
+
+    /// The GCDesc of a type; unknown if `afford` refuses its number of series.
+    pub(crate) fn of(memory: &Memory, info: &MethodTableInfo, afford: impl FnOnce(u64) -> bool) -> GcDesc {
+        if !info.contains_pointers {
+            return GcDesc::None;
+        }
+        let sizes = (info.base_size.into(), u64::from(info.component_size).min(LARGEST_ELEMENT));
+        read(memory, info.address, sizes, afford).unwrap_or(GcDesc::Unknown)
+    }
+
+    /// What tells the places in the first `bytes` of an object, without a step for each series behind.
+    pub(crate) fn near(&self, bytes: u64, word: u64) -> GcDesc {
+        let most = bytes.checked_div(word).and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+        match self {
+            // Series do not overlap.
+            GcDesc::Series(list) => GcDesc::Series(list.iter().filter(|series| series.start < bytes).take(most).copied().collect()),
+            // Each but the first has a reference.
+            GcDesc::ValueSeries { start, items } => {
+                GcDesc::ValueSeries { start: *start, items: items.iter().take(most.saturating_add(1)).copied().collect() }
+            }
+            GcDesc::None | GcDesc::Unknown => self.clone(),
+        }
     }
 
     /// Offsets of the references in the first `bytes` of objects of a type that is no array, ascending. A forged type may claim
@@ -119,9 +144,12 @@ impl GcDesc {
             GcDesc::ValueSeries { start, items } => {
                 // The header word counts for the size but lies before the object.
                 let end = size.saturating_sub(word).min(to);
-                let whole = items.iter().fold(0u64, |n, i| n.saturating_add(i.pointers.saturating_mul(word)).saturating_add(i.skip));
-                let before = from.saturating_sub(*start).checked_div(whole).unwrap_or(0);
-                let mut at = start.saturating_add(before.saturating_mul(whole));
+                let behind = from.saturating_sub(*start);
+                let whole = || items.iter().fold(0u64, |n, i| n.saturating_add(i.pointers.saturating_mul(word)).saturating_add(i.skip));
+                // A short array takes no step for each item.
+                let repeated = if behind > 0 { whole() } else { 0 };
+                let before = behind.checked_div(repeated).unwrap_or(0);
+                let mut at = start.saturating_add(before.saturating_mul(repeated));
                 while at < end {
                     let before = at;
                     for item in items {
@@ -145,16 +173,20 @@ impl GcDesc {
     }
 }
 
-fn read(memory: &Memory, mt: Addr, base_size: u64) -> Option<GcDesc> {
+fn read(memory: &Memory, mt: Addr, (base_size, component_size): (u64, u64), afford: impl FnOnce(u64) -> bool) -> Option<GcDesc> {
     let word = memory.ptr_bytes();
     let before = |words: u64| mt.minus(word.checked_mul(words)?);
     let count = signed(memory, before(1)?)?;
-    if count.unsigned_abs() > MAX_SERIES || count == 0 {
+    // Series do not overlap, and each has a reference: no more than there are words in an object, or in an element.
+    let room = if count > 0 { base_size } else { component_size };
+    let number = count.unsigned_abs();
+    if count == 0 || number > room.checked_div(word)?.min(MAX_SERIES) || !afford(number) {
         return None;
     }
+    let capacity = usize::try_from(number).ok()?;
     if count > 0 {
-        let mut list = Vec::new();
-        for k in 0..count.unsigned_abs() {
+        let mut list = Vec::with_capacity(capacity);
+        for k in 0..number {
             // Series grow downwards: size, then start, two words each.
             let at = before(k.checked_mul(2)?.checked_add(3)?)?;
             let start = memory.word(at.plus(word)).ok()?;
@@ -165,8 +197,8 @@ fn read(memory: &Memory, mt: Addr, base_size: u64) -> Option<GcDesc> {
         return sane.then_some(GcDesc::Series(list));
     }
     let start = memory.word(before(2)?).ok()?;
-    let mut items: Vec<ValueSeries> = Vec::new();
-    for k in 0..count.unsigned_abs() {
+    let mut items: Vec<ValueSeries> = Vec::with_capacity(capacity);
+    for k in 0..number {
         let packed = memory.word(before(k.checked_add(3)?)?).ok()?;
         // Half a word each: number of references, bytes to skip.
         let half = word.checked_mul(4)?;
@@ -217,6 +249,43 @@ mod tests {
                 assert_eq!(parts, sorted, "{desc:?} at {cut}");
             }
         }
+    }
+
+    #[test]
+    fn no_more_series_than_an_object_or_an_element_has_words() {
+        let shape = crate::base::Shape::LE64;
+        let of = |words: &[u64], sizes: (u64, u64), afford: bool| {
+            let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+            let len = bytes.len() as u64;
+            let memory = crate::memory::tests::memory_of(bytes, &[(0x1000, len, 0)], shape);
+            read(&memory, Addr(0x1000 + len), sizes, |_| afford)
+        };
+        // Size and start of two series, and their number.
+        let two = [(-24i64).cast_unsigned(), 16, (-24i64).cast_unsigned(), 8, 2];
+        let both = Some(GcDesc::Series(vec![Series { start: 8, size: -24 }, Series { start: 16, size: -24 }]));
+        assert_eq!(of(&two, (24, 0), true), both);
+        assert_eq!((of(&two, (15, 0xffff), true), of(&two, (24, 0), false)), (None, None));
+        // Items of a structure of two words, where they begin, and their number.
+        let items = [1u64, 1, 8, (-2i64).cast_unsigned()];
+        assert!(matches!(of(&items, (24, 16), true), Some(GcDesc::ValueSeries { start: 8, items }) if items.len() == 2));
+        assert_eq!((of(&items, (24, 8), true), of(&items, (24, 16), false)), (None, None));
+    }
+
+    #[test]
+    fn what_is_near_tells_the_same_places() {
+        let places_near = |desc: &GcDesc| places(&desc.near(256, 8), 4096, (0, 256));
+        let list: Vec<Series> = (0..500u64).rev().map(|i| Series { start: 8 + 8 * i, size: 8 - 4096 }).collect();
+        let many = GcDesc::Series(list);
+        assert!(places_near(&many) == places(&many, 4096, (0, 256)) && places_near(&many).len() == 31);
+        let elements = GcDesc::Series(vec![Series { start: 16, size: -24 }]);
+        assert_eq!(places_near(&elements), places(&elements, 4096, (0, 256)));
+        let pattern = vec![ValueSeries { pointers: 0, skip: 8 }; 1].into_iter().chain(vec![ValueSeries { pointers: 1, skip: 0 }; 5000]);
+        let structures = GcDesc::ValueSeries { start: 16, items: pattern.collect() };
+        assert_eq!(places_near(&structures), places(&structures, 4096, (0, 256)));
+        // A forged list is no longer than what it is asked for.
+        assert!(
+            matches!(GcDesc::Series(vec![Series { start: 8, size: 0 }; 60_000]).near(256, 8), GcDesc::Series(list) if list.len() == 32)
+        );
     }
 
     /// Seen: `trim --redact` of a dump in which an array that only a root leads to claims gigabytes.

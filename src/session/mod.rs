@@ -87,4 +87,4 @@ pub(crate) use types::{TypeFilter, loaded_types};
 pub use value::Value;
 pub use value_error::ValueError;
 pub(crate) use variables::{FrameVariables, MethodVariables};
-pub(crate) use walks::{coverage, note_walks};
+pub(crate) use walks::{coverage, note_unknown, note_walks};

@@ -9,11 +9,11 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use super::described::{Described, Describing};
 use super::edges::{ByType, Edges};
 use super::graph::{Extra, MemoryLimit};
-use super::{Error, Heap, note_walks};
+use super::{Error, Heap, note_unknown, note_walks};
 use crate::base::cancel::check;
 use crate::base::missed::Carried;
-use crate::base::{Addr, Answer, Collector, Index, IndexVec, NoteKind, Notes};
-use crate::gc::{Object, ObjectStarts, ObjectType, Piece, SegmentIndex, StartsVisitor, TypeIndex, Visitor, Walked};
+use crate::base::{Addr, Answer, Collector, Index, IndexVec, NoteKind, Notes, len64};
+use crate::gc::{Object, ObjectId, ObjectStarts, ObjectType, Piece, SegmentIndex, StartsVisitor, TypeIndex, Visitor, Walked};
 use crate::graph::{Csr, CsrBuilder, GraphError, Lengths, check_edges};
 
 /// Estimated bytes per object, including dominator tree and retained sizes: 50 measured on a heap with 1.1 references per
@@ -147,6 +147,7 @@ impl Gathered {
         let describe = || Describing::joined(of_parts().map(|(visitor, objects)| (&visitor.described, objects)));
         let (csr, described) = rayon::join(csr, describe);
         let types = heap.walker().types().list();
+        notes.extend(&unknown(heap, index, &described, &types));
         let more = extra.of_objects(index.ids(), &described, &types);
         let csr = if more.is_empty() { csr? } else { csr?.with_edges(&more)? };
         Ok(References { edges: csr.into(), types, described, by_type: OnceLock::new(), notes })
@@ -163,6 +164,17 @@ impl Gather {
             targets: begin.target..target,
         })
     }
+}
+
+/// Notes the objects whose references are not known.
+fn unknown(heap: &Heap, index: &ObjectStarts, described: &Described, types: &IndexVec<TypeIndex, Arc<ObjectType>>) -> Notes {
+    let notes = Collector::new();
+    let lost: IndexVec<TypeIndex, bool> = types.iter().map(|ty| ty.loses_references()).collect();
+    if lost.iter().any(|lost| *lost) {
+        let loses = |id: &ObjectId| described.type_of(*id).and_then(|ty| lost.get(ty)) == Some(&true);
+        note_unknown(heap.walker(), len64(index.ids().filter(loses).count()), &notes);
+    }
+    notes.into_notes()
 }
 
 /// The numbers of the objects that references lead to, in heap order, [`DANGLING`] among them; and how many those are.

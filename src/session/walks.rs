@@ -23,6 +23,15 @@ pub(crate) fn note_walks(heap: &Walker, walks: &[(SegmentIndex, WalkModel)], not
     }
 }
 
+/// Notes that the references of some objects are not known, for the GCDesc of their types is not. Where memory lacks, failed reads tell it.
+pub(crate) fn note_unknown(heap: &Walker, objects: u64, notes: &Collector) {
+    if objects > 0 {
+        let what = format!("the references of {objects} objects are not known: the GCDesc of their types is damaged");
+        notes.add(NoteKind::Invalid, None, what);
+        heap.types().note(notes);
+    }
+}
+
 /// How much of the allocated memory of the walked segments was walked.
 pub(crate) fn coverage(heap: &Walker, walks: &[(SegmentIndex, WalkModel)]) -> CoverageModel {
     let mut c = CoverageModel::default();

@@ -11,7 +11,7 @@ use crate::base::{Count, Index, IndexVec, Name, NoteKind, thousands};
 use crate::clr::header::Headers;
 use crate::gc::{ObjectId, TypeIndex};
 use crate::model::{Generation, SegmentModel};
-use crate::session::{DominatorTree, Extra, FieldNames, FieldPlace, HeapGraph, note_walks};
+use crate::session::{DominatorTree, Extra, FieldNames, FieldPlace, HeapGraph, note_unknown, note_walks};
 
 /// Retained sizes and what goes with them.
 pub(super) struct Retention<'h> {
@@ -86,7 +86,7 @@ pub(super) fn stream(
     let (dependent, allocator) = (Name::from("(dependent handle)"), Name::from("(loader allocator)"));
     let generations = Generation::ALL.map(|g| (g, Name::from(g.name())));
     let mut segment: Option<&SegmentModel> = None;
-    let (mut dangling, mut unnumbered) = (0u64, 0u64);
+    let (mut dangling, mut unnumbered, mut unknown) = (0u64, 0u64, 0u64);
     let walks = heap.walker().visit(
         heap.progress(),
         |_, _| true,
@@ -127,6 +127,9 @@ pub(super) fn stream(
             let Some(feed) = &mut refs else { return ControlFlow::Continue(()) };
             let from = Value::from(id.as_u32());
             let mut flow = ControlFlow::Continue(());
+            if object.ty.loses_references() {
+                unknown.bump();
+            }
             object.references(|offset, target| {
                 let Some(to) = starts.id_of(target) else {
                     dangling.bump();
@@ -152,6 +155,7 @@ pub(super) fn stream(
         },
     );
     note_walks(heap.walker(), &walks, context.notes);
+    note_unknown(heap.walker(), unknown, context.notes);
     if dangling > 0 {
         let what = format!("{} references do not point to an object and are left out", thousands(dangling));
         context.notes.add(NoteKind::Invalid, None, what);

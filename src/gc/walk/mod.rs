@@ -177,7 +177,7 @@ impl Walker {
                 let objects = AddrRange::new(s.start, s.allocated);
                 gc.memory.captured(objects) < objects.len()
             }),
-            types: ObjectTypes::new(segments.as_slice()),
+            types: ObjectTypes::new(segments.as_slice(), &gc.memory),
             segments,
             by_address,
             refused,

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::types::Cache;
+use super::types::{Cache, LOOKED_AT};
 use super::{Object, SegmentIndex, Walker, min_object_size, words};
 use crate::base::cancel;
 use crate::base::missed::tried;
@@ -53,9 +53,6 @@ impl<'p> Meter<'p> {
         cancel::check();
     }
 }
-
-/// Bytes of an object whose references are checked before it is accepted in a resync.
-const LOOKED_AT: u64 = 256;
 
 /// Constraints that a segment places on its objects.
 #[derive(Clone, Copy)]
@@ -314,7 +311,7 @@ impl Walker {
         let Some(ty) = self.type_at(mt) else { return false };
         let Some(size) = ty.size(|| self.memory.u32(at.plus(word)).ok()) else { return false };
         let (mut sound, looked_at) = (true, size.min(LOOKED_AT).min(rules.end.since(at).unwrap_or(0)));
-        ty.gc_desc.places_in(size, word, (0, looked_at), |offset| {
+        ty.near.places_in(size, word, (0, looked_at), |offset| {
             let Ok(target) = self.memory.ptr(at.plus(offset)) else { return };
             // A type that is not in the dump is inconclusive.
             let leads_to_type = || self.holes || self.method_table(target).is_some_and(|mt| self.type_at(mt).is_some());

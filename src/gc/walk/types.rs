@@ -5,8 +5,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use crate::base::hash::Map;
 use crate::base::missed::{Missed, watched};
 use crate::base::ranges::union;
-use crate::base::{Addr, AddrRange, Index, IndexVec, index_type};
-use crate::clr::gcdesc::GcDesc;
+use crate::base::{Addr, AddrRange, Budget, Collector, Index, IndexVec, index_type};
+use crate::clr::gcdesc::{GcDesc, Series};
 use crate::clr::method_table::MethodTables;
 use crate::memory::Memory;
 use crate::model::SegmentModel;
@@ -37,6 +37,8 @@ pub struct ObjectType {
     pub is_collectible: bool,
     /// GcDesc of its objects.
     pub gc_desc: GcDesc,
+    /// The part of it for what is looked at of an object that only seems to be one.
+    pub(super) near: GcDesc,
     /// Reads that failed when it was made.
     missed: Missed,
 }
@@ -54,8 +56,14 @@ impl ObjectType {
             is_array: false,
             is_collectible: false,
             gc_desc: GcDesc::default(),
+            near: GcDesc::default(),
             missed: Missed::default(),
         }
+    }
+
+    /// Whether it has references that nobody knows, though nothing lacks: its GCDesc is damaged, or was not affordable.
+    pub(crate) fn loses_references(&self) -> bool {
+        matches!(self.gc_desc, GcDesc::Unknown) && self.missed.first().is_none()
     }
 
     /// The same type with another index: in a list of its own.
@@ -81,9 +89,11 @@ pub fn min_object_size(memory: &Memory) -> u64 {
 }
 
 /// The types encountered so far. Shared between threads.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ObjectTypes {
     known: RwLock<Known>,
+    /// Of their series: those of many types may be the same words.
+    budget: Budget,
     /// Object memory, sorted and disjoint: contains no method tables.
     heap: Vec<AddrRange>,
 }
@@ -94,16 +104,30 @@ struct Known {
     list: IndexVec<TypeIndex, Arc<ObjectType>>,
 }
 
+/// Bytes of an object whose references are checked before it is accepted in a resync.
+pub(super) const LOOKED_AT: u64 = 256;
+
 /// Limit on cached negative results; beyond it, invalid addresses are checked again each time.
 const MAX_MISSES: usize = 1 << 20;
 
 impl ObjectTypes {
     /// Creates the cache for a heap with these segments. Objects in a reference cycle can pass for method tables; segments
     /// with bounds out of order cannot be used to rule that out.
-    pub(super) fn new(segments: &[SegmentModel]) -> ObjectTypes {
+    pub(super) fn new(segments: &[SegmentModel], memory: &Memory) -> ObjectTypes {
         let sound = |s: &&SegmentModel| s.start <= s.allocated && s.allocated <= s.committed && s.committed <= s.reserved;
         let heap = union(segments.iter().filter(sound).map(|s| AddrRange::new(s.start, s.allocated)).collect(), 0);
-        ObjectTypes { known: RwLock::default(), heap }
+        ObjectTypes { known: RwLock::default(), budget: Budget::of_types(memory.dump_bytes(), None), heap }
+    }
+
+    /// Whether there is room for the series of another type.
+    fn afford(&self, series: u64) -> bool {
+        let bytes = u64::try_from(size_of::<Series>()).unwrap_or(u64::MAX);
+        self.budget.steps(series) && self.budget.memory(series.saturating_mul(bytes))
+    }
+
+    /// Notes that types were refused for what they take.
+    pub(crate) fn note(&self, notes: &Collector) {
+        self.budget.note("reading types", notes);
     }
 
     fn in_heap(&self, address: Addr) -> bool {
@@ -121,7 +145,7 @@ impl ObjectTypes {
         if let Some(known) = self.known.read().unwrap_or_else(PoisonError::into_inner).by_address.get(&mt.0) {
             return known.clone();
         }
-        let (made, missed) = watched(|| if self.in_heap(mt) { None } else { make(memory, tables, mt) });
+        let (made, missed) = watched(|| if self.in_heap(mt) { None } else { make(memory, tables, mt, |series| self.afford(series)) });
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(other) = known.by_address.get(&mt.0) {
             // Another thread won the race: keep its index.
@@ -140,7 +164,7 @@ impl ObjectTypes {
     }
 }
 
-fn make(memory: &Memory, tables: &MethodTables, mt: Addr) -> Option<ObjectType> {
+fn make(memory: &Memory, tables: &MethodTables, mt: Addr, afford: impl FnOnce(u64) -> bool) -> Option<ObjectType> {
     if mt.is_null() {
         return None;
     }
@@ -151,7 +175,7 @@ fn make(memory: &Memory, tables: &MethodTables, mt: Addr) -> Option<ObjectType> 
     if base_size.saturating_add(8) < smallest || !(info.is_free || tables.is_valid(mt).unwrap_or(false)) {
         return None;
     }
-    let gc_desc = if info.contains_pointers { GcDesc::read(memory, mt, base_size) } else { GcDesc::None };
+    let gc_desc = GcDesc::of(memory, &info, afford);
     Some(ObjectType {
         index: TypeIndex::default(),
         method_table: mt,
@@ -161,6 +185,7 @@ fn make(memory: &Memory, tables: &MethodTables, mt: Addr) -> Option<ObjectType> 
         is_string: info.is_string,
         is_array: info.is_array,
         is_collectible: info.is_collectible,
+        near: gc_desc.near(LOOKED_AT, memory.ptr_bytes()),
         gc_desc,
         missed: Missed::default(),
     })

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use super::make::*;
-use super::{objects, snapshots, types};
+use super::{objects, series, snapshots, types};
 use crate::support::containers::ELF_PATH;
 use crate::support::image::Image;
 
@@ -45,6 +45,7 @@ const TEXTS: &[&str] =
     &["objects", "--type", "System.Text.StringBuilder", "--fields", "m_ChunkPrevious", "DUMP", "--no-local-files", "--json"];
 const RETAINED: &[&str] = &["retained", "DUMP", "--json"];
 const STAT: &[&str] = &["stat", "DUMP", "--no-local-files", "--json"];
+const OF_HEAP: &[&str] = &["retained", "DUMP", "--no-local-files", "--json"];
 const THREADS: &[&str] = &["stat", "DUMP", "--no-local-files", "--json", "--threads", "4000"];
 
 const fn attack(name: &'static str, args: &'static [&'static str], end: End, make: fn(&Path, u64) -> Vec<u8>) -> Attack {
@@ -97,6 +98,11 @@ pub const ALL: &[Attack] = &[
     attack("20-delegates-trimmed", TRIM, End::Whole, objects::delegates),
     attack("20-sources", SOURCES, End::Bounded, objects::sources),
     attack("20-callbacks", &["timers", "DUMP", "--no-local-files", "--json"], End::Bounded, objects::sources),
+    attack("21-series", STAT, End::Whole, series::of_types),
+    attack("21-elements", OF_HEAP, End::Bounded, series::of_elements),
+    attack("21-objects", OF_HEAP, End::Damaged, series::of_objects),
+    attack("21-arrays", OF_HEAP, End::Whole, series::of_arrays),
+    attack("21-no-objects", STAT, End::Damaged, series::of_no_objects),
     attack("17-threads", THREADS, End::Whole, |_, _| target().to_elf_core()),
 ];
 

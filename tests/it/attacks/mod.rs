@@ -6,6 +6,7 @@
 mod cases;
 mod make;
 mod objects;
+mod series;
 mod snapshots;
 mod types;
 

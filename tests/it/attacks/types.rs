@@ -12,21 +12,21 @@ use crate::common;
 const HERE: u64 = 0x6000_0000_0000;
 
 /// The dump of the repository, to be changed.
-struct Real {
+pub(super) struct Real {
     core: Core,
     runtime: Runtime,
     next: u64,
 }
 
 impl Real {
-    fn new() -> Real {
+    pub(super) fn new() -> Real {
         let path = common::own_unpacked();
         let dump = gcdump::open(&path).unwrap();
         Real { core: Core::of(std::fs::read(path).unwrap()), runtime: dump.runtime().unwrap(), next: HERE }
     }
 
     /// Offset of a field.
-    fn at(&self, name: &str, field: &str) -> u64 {
+    pub(super) fn at(&self, name: &str, field: &str) -> u64 {
         self.runtime.descriptor().offset(name, field).unwrap()
     }
 
@@ -45,20 +45,20 @@ impl Real {
     }
 
     /// The method table of a generic instance that is a class.
-    fn instance(&self) -> u64 {
+    pub(super) fn instance(&self) -> u64 {
         let types = self.runtime.types().unwrap();
         let is_list = |mt: &&Addr| types.names().name(**mt).name.starts_with("System.Collections.Generic.List<");
         types.instances().iter().find(is_list).unwrap().0
     }
 
     /// The words of a method table; zero for those that nothing reads.
-    fn method_table(&self, at: u64) -> Vec<u8> {
+    pub(super) fn method_table(&self, at: u64) -> Vec<u8> {
         let word = |at| self.runtime.memory().ptr(Addr(at)).map_or(0, |w| w.0);
         (0..64).step_by(8).flat_map(|i| word(at + i).to_le_bytes()).collect()
     }
 
     /// Adds memory and returns its address.
-    fn add(&mut self, bytes: &[u8]) -> u64 {
+    pub(super) fn add(&mut self, bytes: &[u8]) -> u64 {
         let at = self.next;
         self.next = (at + bytes.len() as u64).next_multiple_of(0x1000) + 0x1000;
         let offset = self.core.append(bytes);
@@ -108,7 +108,20 @@ impl Real {
         self.word(self.global("ObjectMethodTable") + self.at("MethodTable", "Module"))
     }
 
-    fn finish(self) -> Vec<u8> {
+    /// Makes the segment of large objects one of these words.
+    pub(super) fn objects(&mut self, words: u64, word: impl Fn(u64) -> u64) {
+        let memory = self.words(words, word);
+        let heap = self.runtime.heap().unwrap();
+        let segment = heap.segments().iter().find(|s| s.generation == gcdump::model::Generation::Loh).unwrap().clone();
+        let end = memory + 8 * words;
+        let set = |field: &str| self.at("HeapSegment", field);
+        let places = [(set("Mem"), memory), (set("Allocated"), end), (set("Committed"), end), (set("Reserved"), end), (set("Used"), end)];
+        for (at, value) in places {
+            self.poke(segment.address.0 + at, &value.to_le_bytes());
+        }
+    }
+
+    pub(super) fn finish(self) -> Vec<u8> {
         self.core.finish()
     }
 }
@@ -240,15 +253,7 @@ fn unmixed(value: u64) -> u64 {
 /// The dump with a segment of such words, each behind a header that an object may have.
 fn region(words: u64, word: impl Fn(u64) -> u64) -> Vec<u8> {
     let mut real = Real::new();
-    let memory = real.words(2 * words, |i| if i % 2 == 0 { 0 } else { word(i / 2) });
-    let heap = real.runtime.heap().unwrap();
-    let segment = heap.segments().iter().find(|s| s.generation == gcdump::model::Generation::Loh).unwrap().clone();
-    let end = memory + 16 * words;
-    let set = |field: &str| real.at("HeapSegment", field);
-    let places = [(set("Mem"), memory), (set("Allocated"), end), (set("Committed"), end), (set("Reserved"), end), (set("Used"), end)];
-    for (at, value) in places {
-        real.poke(segment.address.0 + at, &value.to_le_bytes());
-    }
+    real.objects(2 * words, |i| if i % 2 == 0 { 0 } else { word(i / 2) });
     real.finish()
 }
 

@@ -1,0 +1,90 @@
+//! Forged GCDescs: those of many types are the same words, and each object of a type asks for all of its series.
+
+use std::path::Path;
+
+use super::make::fields;
+use super::types::Real;
+
+/// The most series that are read.
+const SERIES: u64 = 1 << 16;
+const CONTAINS_POINTERS: u64 = 0x0100_0000;
+const HAS_COMPONENT_SIZE: u64 = 0x8000_0000;
+
+impl Real {
+    /// A method table with these flags and this base size. As an instance of a generic type it has no class of its own.
+    fn with_references(&self, flags: u64, base_size: u64) -> Vec<u8> {
+        let instance = self.instance();
+        let mut table = self.method_table(instance);
+        table[..8].copy_from_slice(&(flags | CONTAINS_POINTERS | base_size << 32).to_le_bytes());
+        let class = &mut table[self.at("MethodTable", "EEClassOrCanonMT") as usize..][..8];
+        if class[0] & 1 == 0 {
+            class.copy_from_slice(&(instance | 1).to_le_bytes());
+        }
+        table
+    }
+
+    /// Types with `series` value series: those of each are the method tables before it. The address of the first, and how far they are
+    /// apart.
+    fn overlapping(&mut self, table: &[u8], count: u64, series: i64) -> (u64, u64) {
+        let one = [&fields(&[(0, 16), (8, 8)])[..], &(-series).to_le_bytes(), table].concat();
+        // Runs of one reference.
+        let before = fields(&[(1, 8)]).repeat(series as usize);
+        let at = self.add(&[&before[..], &one.repeat(count as usize)].concat());
+        (at + before.len() as u64 + 32, one.len() as u64)
+    }
+
+    /// A type with these series, each of which is its size and its start.
+    fn with_series(&mut self, base_size: u64, series: impl Iterator<Item = (i64, u64)>) -> u64 {
+        let series: Vec<_> = series.collect();
+        let words = series.iter().rev().flat_map(|(size, start)| [size.to_le_bytes(), start.to_le_bytes()].concat());
+        let desc: Vec<u8> = words.chain((series.len() as i64).to_le_bytes()).collect();
+        let table = self.with_references(0, base_size);
+        self.add(&[&desc[..], &table].concat()) + desc.len() as u64
+    }
+}
+
+/// The dump with objects of `words` words, each of the type that `mt` tells.
+fn with_objects(mut real: Real, count: u64, words: u64, mt: impl Fn(u64) -> u64) -> Vec<u8> {
+    real.objects(count * words, |i| if i % words == 0 { mt(i / words) } else { 0 });
+    real.finish()
+}
+
+/// More series than an object has words.
+pub fn of_types(_: &Path, part: u64) -> Vec<u8> {
+    let (mut real, count) = (Real::new(), 4000 / part);
+    let table = real.with_references(0, 64);
+    let (first, apart) = real.overlapping(&table, count, SERIES as i64);
+    with_objects(real, count, 8, |i| first + apart * i)
+}
+
+/// As many series as the largest element has words.
+pub fn of_elements(_: &Path, part: u64) -> Vec<u8> {
+    let (mut real, count) = (Real::new(), 4000 / part);
+    let table = real.with_references(HAS_COMPONENT_SIZE | 0xffff, 24);
+    let (first, apart) = real.overlapping(&table, count, 0xffff / 8);
+    with_objects(real, count, 3, |i| first + apart * i)
+}
+
+/// Small objects with many series.
+pub fn of_objects(_: &Path, part: u64) -> Vec<u8> {
+    let mut real = Real::new();
+    let mt = real.with_series(24, (0..SERIES).map(|_| (-24, 8)));
+    with_objects(real, 250_000 / part, 3, |_| mt)
+}
+
+/// Empty arrays of structures with many series.
+pub fn of_arrays(_: &Path, part: u64) -> Vec<u8> {
+    let mut real = Real::new();
+    let table = real.with_references(HAS_COMPONENT_SIZE | 0xffff, 24);
+    let (mt, _) = real.overlapping(&table, 1, 0xffff / 8);
+    with_objects(real, 250_000 / part, 3, |_| mt)
+}
+
+/// Words that seem to be large objects with many series, and are none.
+pub fn of_no_objects(_: &Path, part: u64) -> Vec<u8> {
+    let mut real = Real::new();
+    let base_size = 8 * (SERIES + 2);
+    let mt = real.with_series(base_size, (0..SERIES).rev().map(|i| (8 - base_size as i64, 8 + 8 * i)));
+    // What they refer to has no type.
+    with_objects(real, 400_000 / part, 2, |i| if i == 0 { 0x1234_5678 } else { mt })
+}
