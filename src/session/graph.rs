@@ -110,10 +110,11 @@ impl Extra {
         all
     }
 
-    /// All of them: from an object's id, or from the method table of a type.
-    pub(super) fn all(&self) -> impl Iterator<Item = (u64, ObjectId)> {
+    /// All of them: from an object's id, or from the method table of a type that has objects; others may have been met elsewhere.
+    pub(super) fn all(&self, has_objects: impl Fn(Addr) -> bool) -> impl Iterator<Item = (u64, ObjectId)> {
         let of_objects = self.edges.iter().flat_map(|(from, to)| to.iter().map(|to| (u64::from(from.as_u32()), *to)));
-        of_objects.chain(self.allocators.iter().map(|(table, to)| (table.0, *to)))
+        let allocators = self.allocators.iter().filter(move |(table, _)| has_objects(**table));
+        of_objects.chain(allocators.map(|(table, to)| (table.0, *to)))
     }
 
     /// The loader allocator that objects of a collectible type keep alive.
@@ -217,8 +218,8 @@ impl HeapGraph {
     }
 
     /// Edges that are no references, as they are now: see [`Extra::all`].
-    pub(super) fn extra_edges(&self, heap: &Heap) -> Vec<(u64, ObjectId)> {
-        Extra::of(heap, &heap.namer(), &self.index, &self.roots).all().collect()
+    pub(super) fn extra_edges(&self, heap: &Heap, has_objects: impl Fn(Addr) -> bool) -> Vec<(u64, ObjectId)> {
+        Extra::of(heap, &heap.namer(), &self.index, &self.roots).all(has_objects).collect()
     }
 
     /// Bytes of all objects.

@@ -187,6 +187,90 @@ fn a_damaged_index_is_told_and_does_no_harm() {
     }
 }
 
+/// Changes what an index says of its arrays, and its checksums with that.
+pub fn describe(index: &mut Vec<u8>, change: impl FnOnce(&mut Value)) {
+    let number = |at: usize| u64::from_le_bytes(index[at..at + 8].try_into().unwrap()) as usize;
+    let (end, len) = (number(16), number(24));
+    let mut told: Value = serde_json::from_slice(&index[end..end + len]).unwrap();
+    change(&mut told);
+    told["checksums"] = index[40..end].chunks(1 << 20).map(gcdump::internals::session::index_checksum).collect();
+    let text_of = serde_json::to_vec(&told).unwrap();
+    index.truncate(end);
+    index[24..32].copy_from_slice(&(text_of.len() as u64).to_le_bytes());
+    index[32..40].copy_from_slice(&gcdump::internals::session::index_checksum(&text_of).to_le_bytes());
+    index.extend(text_of);
+}
+
+/// Checksums do not save who forges them: numbers of the description that do not fit each other are found.
+#[test]
+fn a_description_that_does_not_fit_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dump, index) = beside(folder.path());
+    let whole = fs::read(&index).unwrap();
+    let forged = |change: &dyn Fn(&mut Value)| {
+        let mut forged = whole.clone();
+        describe(&mut forged, |told| change(&mut told["kept"]));
+        fs::write(&index, forged).unwrap();
+        asked(&["stat"], &dump, &[]).err
+    };
+    assert_eq!(forged(&|_| ()), "");
+    let first = |kept: &Value| kept["segments"].as_array().unwrap().iter().position(|s| s["count"].as_u64() > Some(0)).unwrap();
+    let types: [&dyn Fn(&mut Vec<Value>); 2] = [&|types| types.swap(0, 1), &|types| types.insert(1, types[0].clone())];
+    for change in types {
+        let err = forged(&|kept| change(kept["types"].as_array_mut().unwrap()));
+        assert!(err.contains("is not used: it is damaged: its types are not in order"), "{err}");
+    }
+    let starts: [&dyn Fn(&mut Value); 3] = [
+        &|kept| {
+            let at = first(kept);
+            kept["segments"][at]["first"] = 1.into();
+        },
+        &|kept| {
+            let at = first(kept);
+            kept["segments"][at]["count"] = u32::MAX.into();
+        },
+        // All fit but the last.
+        &|kept| {
+            let last = kept["segments"].as_array_mut().unwrap().last_mut().unwrap();
+            last["count"] = (64 * last["words"].as_u64().unwrap_or(0) + 1).into();
+        },
+    ];
+    for change in starts {
+        let err = forged(change);
+        assert!(err.contains("is not used: it is damaged: its object starts do not fit"), "{err}");
+    }
+}
+
+/// What other commands met is not in it.
+#[test]
+fn a_heap_has_one_index_whatever_was_asked_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = ["net10-wks-basics-heap", "net10-wks-dynamic-heap", "net10-wks-inspect-heap", "net8-wks-basics-heap"];
+    let dumps = corpus::dumps().into_iter().filter(|d| names.iter().any(|name| d.to_str().unwrap().contains(name)));
+    let lines: [&[&str]; 7] =
+        [&["statics"], &["type", "System.*"], &["roots"], &["threads"], &["stacks", "--args"], &["object", "ADDR"], &["near", "ADDR"]];
+    for dump in dumps {
+        let listed = asked(&["objects", "--count", "400"], &dump, &["--json", "--no-local-files"]).json();
+        let objects: Vec<&str> = listed["data"]["objects"].as_array().unwrap().iter().map(|o| o["address"].as_str().unwrap()).collect();
+        let plain = gcdump::open(&dump).unwrap();
+        let used = gcdump::open(&dump).unwrap();
+        for line in lines {
+            for object in objects.iter().step_by(40) {
+                let line: Vec<&str> = line.iter().map(|word| if *word == "ADDR" { *object } else { word }).collect();
+                common::captured(|streams| {
+                    common::parsed(&[&line[..], &[text(&dump).as_str()]].concat()).run_on(std::slice::from_ref(&used), streams)
+                });
+            }
+        }
+        let index = |of: &gcdump::Dump, name: &str| {
+            let path = folder.path().join(name);
+            of.runtime().unwrap().heap().unwrap().write_index(&fs::File::create(&path).unwrap()).unwrap().unwrap();
+            fs::read(path).unwrap()
+        };
+        assert!(index(&plain, "plain") == index(&used, "used"), "{dump:?}: another index after other commands");
+    }
+}
+
 /// Checksums do not save who forges them: arrays with any numbers are read without harm.
 #[test]
 fn a_forged_index_does_no_harm() {

@@ -12,7 +12,7 @@ use crate::dump::Bytes;
 use crate::graph::{Csr, Offsets, Rows};
 
 /// The first bytes. The digits are the version of the format.
-const MAGIC: &[u8; 16] = b"gcdump-index 02\n";
+const MAGIC: &[u8; 16] = b"gcdump-index 03\n";
 /// Magic, and the place, length and checksum of the description.
 const HEAD: usize = 40;
 const ALIGNMENT: u64 = 64;
@@ -25,10 +25,14 @@ const CHECKED: u64 = 8;
 
 /// A checksum of bytes: FNV-1a, eight bytes at a time. It tells damage, not malice: who can write an index can write its checksums.
 pub fn checksum(bytes: &[u8]) -> u64 {
-    const PRIME: u64 = 0x0000_0100_0000_01b3;
     let (words, rest) = bytes.as_chunks::<8>();
-    let words = words.iter().map(|word| u64::from_le_bytes(*word)).chain(rest.iter().map(|byte| u64::from(*byte)));
-    words.fold(0xcbf2_9ce4_8422_2325, |hash, word| (hash ^ word).wrapping_mul(PRIME).rotate_left(23))
+    digest(words.iter().map(|word| u64::from_le_bytes(*word)).chain(rest.iter().map(|byte| u64::from(*byte))))
+}
+
+/// The same of numbers.
+pub(super) fn digest(numbers: impl Iterator<Item = u64>) -> u64 {
+    const PRIME: u64 = 0x0000_0100_0000_01b3;
+    numbers.fold(0xcbf2_9ce4_8422_2325, |hash, word| (hash ^ word).wrapping_mul(PRIME).rotate_left(23))
 }
 
 /// Where an array is.

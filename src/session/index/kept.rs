@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::HeapGraph;
-use super::file::checksum;
+use super::file::{checksum, digest};
 use crate::base::{Addr, Note, Notes, at_even_distances};
 use crate::dump::DumpFile;
-use crate::gc::{ObjectId, ObjectType};
+use crate::gc::{GcDesc, ObjectId, ObjectType};
 use crate::model::{Generation, ReachTotals, SegmentModel, Stacks, Sum, WalkModel};
 use crate::session::retention::OfType;
 
@@ -59,8 +59,7 @@ impl Identity {
     pub(super) fn of(file: &DumpFile) -> Identity {
         let bytes = file.bytes.len() as u64;
         let pieces = at_even_distances(bytes, PIECE, PIECES).filter_map(|at| file.bytes.range(at, PIECE.min(bytes)));
-        let sums: Vec<u8> = pieces.flat_map(|piece| checksum(piece).to_le_bytes()).collect();
-        Identity { bytes, sample: checksum(&sums) }
+        Identity { bytes, sample: digest(pieces.map(checksum)) }
     }
 }
 
@@ -100,9 +99,18 @@ pub(super) struct KeptType {
 
 impl KeptType {
     pub(super) fn of(ty: &ObjectType) -> KeptType {
-        let sizes = (ty.base_size, ty.component_size);
-        let shape = format!("{sizes:?} {:?} {:?}", (ty.is_free, ty.is_string, ty.is_array, ty.is_collectible), ty.gc_desc);
-        KeptType { method_table: ty.method_table, shape: checksum(shape.as_bytes()) }
+        let flags = [ty.is_free, ty.is_string, ty.is_array, ty.is_collectible].map(u64::from);
+        let fixed = [ty.base_size, ty.component_size].into_iter().chain(flags);
+        let none: &[_] = &[];
+        let (kind, series, items) = match &ty.gc_desc {
+            GcDesc::None => ([0, 0], none, [].as_slice()),
+            GcDesc::Unknown => ([1, 0], none, [].as_slice()),
+            GcDesc::Series(list) => ([2, 0], list.as_slice(), [].as_slice()),
+            GcDesc::ValueSeries { start, items } => ([3, *start], none, items.as_slice()),
+        };
+        let series = series.iter().flat_map(|s| [s.start, s.size.cast_unsigned()]);
+        let items = items.iter().flat_map(|i| [i.pointers, i.skip]);
+        KeptType { method_table: ty.method_table, shape: digest(fixed.chain(kind).chain(series).chain(items)) }
     }
 
     /// Whether it is that one.
@@ -123,10 +131,6 @@ impl KeptNotes {
     pub(super) fn notes(&self) -> Notes {
         self.0.iter().cloned().collect()
     }
-}
-
-fn digest(numbers: impl Iterator<Item = u64>) -> u64 {
-    checksum(&numbers.flat_map(u64::to_le_bytes).collect::<Vec<u8>>())
 }
 
 /// Digest of the edges of the graph that are no references: those of dependent handles, and to loader allocators.

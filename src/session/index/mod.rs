@@ -78,6 +78,10 @@ impl HeapIndex {
         if segments.len() != kept.segments.len() || !segments.iter().zip(&kept.segments).all(|(now, then)| then.is(now)) {
             return Err(other("its segments differ"));
         }
+        // Each of them takes what a type takes.
+        if !kept.types.is_sorted_by(|one, next| one.method_table < next.method_table) {
+            return Err(IndexError::Damaged("its types are not in order".into()));
+        }
         let types = (0u32..).zip(&kept.types).map(|(index, then)| {
             let now = walker.type_at(then.method_table).filter(|now| then.is(now))?;
             let index = TypeIndex::from_u32(index);
@@ -115,9 +119,18 @@ impl HeapIndex {
         let damaged = || IndexError::Damaged("its object starts do not fit".into());
         let (mut next_word, mut next_block, mut next_listed) = (0usize, 0usize, 0usize);
         let mut parts: IndexVec<SegmentIndex, Part> = IndexVec::new();
+        let mut objects = 0u32;
         for segment in &self.kept.segments {
+            if segment.first != objects {
+                return Err(damaged());
+            }
+            objects = objects.checked_add(segment.count).ok_or_else(damaged)?;
             let starts = match segment.words {
                 Some(len) => {
+                    // A bit each.
+                    if u64::from(segment.count) > len.saturating_mul(64) {
+                        return Err(damaged());
+                    }
                     let len = usize::try_from(len).map_err(|_| damaged())?;
                     let end = next_word.checked_add(len).ok_or_else(damaged)?;
                     let end_block = next_block.checked_add(ObjectStarts::blocks(len)).ok_or_else(damaged)?;
@@ -167,7 +180,8 @@ impl HeapIndex {
 
     /// The graph, if its edges that are no references are these.
     pub(super) fn graph(&self, extra: &Extra) -> Option<References> {
-        if self.kept.links != kept::links(extra.all()) {
+        let has = |table| self.types.as_slice().binary_search_by_key(&table, |ty| ty.method_table).is_ok();
+        if self.kept.links != kept::links(extra.all(has)) {
             return None;
         }
         let edges = Edges::with_reversed(self.sections.csr("references").ok()?, self.sections.csr("reversed").ok()?);

@@ -3,40 +3,47 @@
 use std::fs::File;
 use std::io;
 
+use super::super::heap::Sums;
 use super::super::{DominatorTree, Error, Heap, HeapGraph};
 use super::file::Writer;
 use super::kept::{Identity, Kept, KeptNotes, KeptSegment, KeptType, held, links};
 use crate::base::rank::Counted;
-use crate::base::{Index, IndexVec, len64};
+use crate::base::{Addr, Index, IndexVec, len64};
 use crate::gc::{ObjectId, ObjectStarts, ObjectType, Part, Starts, TypeIndex};
 use crate::graph::Rows;
 use crate::model::{SegmentModel, Stacks};
 
-/// Types in the order of their method tables: that in which a walk meets them depends on its threads, and the same heap has one index.
+/// The types that objects have, in the order of their method tables: in which order a walk meets them depends on its threads, which
+/// others are known on what was asked before, and a heap has one index.
 struct Ordered {
     /// As the heap numbers them.
     types: Vec<std::sync::Arc<ObjectType>>,
     /// From the heap's numbers to those of the index.
-    to: IndexVec<TypeIndex, u32>,
+    to: IndexVec<TypeIndex, Option<u32>>,
 }
 
 impl Ordered {
-    fn of(heap: &Heap) -> Ordered {
+    fn of(heap: &Heap, sums: &Sums) -> Ordered {
         let list = heap.walker().types().list();
-        let mut types: Vec<_> = list.iter().cloned().collect();
+        let has_objects = |ty: &TypeIndex| sums.get(*ty).is_some_and(|sum| sum.count > 0);
+        let mut types: Vec<_> = list.iter().filter(|ty| has_objects(&ty.index)).cloned().collect();
         types.sort_by_key(|ty| ty.method_table);
-        let mut to: IndexVec<TypeIndex, u32> = IndexVec::new();
-        to.grow_to(types.len());
+        let mut to: IndexVec<TypeIndex, Option<u32>> = IndexVec::new();
+        to.grow_to(list.len());
         for (new, ty) in (0u32..).zip(&types) {
             if let Some(slot) = to.get_mut(ty.index) {
-                *slot = new;
+                *slot = Some(new);
             }
         }
         Ordered { types, to }
     }
 
     fn place(&self, ty: TypeIndex) -> u32 {
-        self.to.get(ty).copied().unwrap_or(u32::MAX)
+        self.to.get(ty).copied().flatten().unwrap_or(u32::MAX)
+    }
+
+    fn has(&self, method_table: Addr) -> bool {
+        self.types.binary_search_by_key(&method_table, |ty| ty.method_table).is_ok()
     }
 
     /// `items`, which are by the heap's numbers, by those of the index.
@@ -55,7 +62,7 @@ pub(in crate::session) fn write(heap: &Heap, file: &File) -> Result<io::Result<u
     let graph = heap.graph(false)?;
     let tree = heap.dominators(stacks)?;
     let starts = heap.starts();
-    let types = Ordered::of(heap);
+    let types = Ordered::of(heap, &sums.sums);
     let mut places: Vec<(u32, u32)> = sums.places().map(|(at, ty)| (at.as_u32(), types.place(ty))).collect();
     places.sort_unstable();
     let kept = Kept {
@@ -71,7 +78,7 @@ pub(in crate::session) fn write(heap: &Heap, file: &File) -> Result<io::Result<u
         walks: sums.walks.iter().map(|(at, walk)| (at.as_u32(), walk.clone())).collect(),
         bytes: graph.bytes(),
         wide_types: u16::try_from(types.types.len()).is_err(),
-        links: links(graph.extra_edges(heap).into_iter()),
+        links: links(graph.extra_edges(heap, |table| types.has(table)).into_iter()),
         stacks,
         held: held(graph, stacks),
         totals: tree.totals(graph).clone(),
@@ -130,4 +137,34 @@ fn write_sections(
     live.extend(tree.reached().map(|(id, _)| id));
     out.put("live", live.words())?;
     out.finish(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::session::{Dump, OpenOptions};
+
+    /// Seen: the index of a mutated dump was longer after other commands.
+    #[test]
+    fn types_that_no_object_has_are_not_in_it() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps");
+        // The second has collectible types.
+        for name in ["net10-wks-basics-heap.dmp.zst", "corpus/net10-wks-dynamic-heap.dmp.zst"] {
+            let index = |met_elsewhere: bool| {
+                let runtime = Dump::open(folder.join(name), &OpenOptions::default()).unwrap().runtime().unwrap();
+                let heap = runtime.heap().unwrap();
+                if met_elsewhere {
+                    runtime.types().unwrap().instances().iter().for_each(|mt| drop(heap.walker().type_at(*mt)));
+                    assert!(heap.walker().types().list().len() > 50);
+                }
+                let file = tempfile::NamedTempFile::new().unwrap();
+                heap.write_index(file.as_file()).unwrap().unwrap();
+                let types = heap.type_sums().sums.iter().filter(|sum| sum.count > 0).count();
+                assert!(!met_elsewhere || heap.walker().types().list().len() > types);
+                std::fs::read(file.path()).unwrap()
+            };
+            assert!(index(false) == index(true), "{name}");
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::make::fields;
 use super::types::Real;
+use crate::common;
 
 /// The most series that are read.
 const SERIES: u64 = 1 << 16;
@@ -87,4 +88,25 @@ pub fn of_no_objects(_: &Path, part: u64) -> Vec<u8> {
     let mt = real.with_series(base_size, (0..SERIES).rev().map(|i| (8 - base_size as i64, 8 + 8 * i)));
     // What they refer to has no type.
     with_objects(real, 400_000 / part, 2, |i| if i == 0 { 0x1234_5678 } else { mt })
+}
+
+/// An index that names the same type again and again.
+pub fn of_index(dir: &Path, part: u64) -> Vec<u8> {
+    let mut real = Real::new();
+    let table = real.with_references(HAS_COMPONENT_SIZE | 0xffff, 24);
+    let (mt, _) = real.overlapping(&table, 1, 0xffff / 8);
+    let bytes = with_objects(real, 1, 3, |_| mt);
+    let path = dir.join("attack.dmp");
+    std::fs::write(&path, &bytes).unwrap();
+    let ran = common::run(&["index", path.to_str().unwrap(), "--force"]);
+    assert_eq!(ran.exit.code(), 0, "{}", ran.err);
+    let index = dir.join("attack.dmp.gcindex");
+    let mut whole = std::fs::read(&index).unwrap();
+    crate::index::describe(&mut whole, |told| {
+        let types = told["kept"]["types"].as_array_mut().unwrap();
+        let same = types.iter().find(|ty| ty["method_table"] == format!("{mt:#x}")).unwrap().clone();
+        types.extend((0..8000 / part).map(|_| same.clone()));
+    });
+    std::fs::write(index, whole).unwrap();
+    bytes
 }
