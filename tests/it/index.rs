@@ -248,7 +248,7 @@ fn a_heap_has_one_index_whatever_was_asked_before() {
     let names = ["net10-wks-basics-heap", "net10-wks-dynamic-heap", "net10-wks-inspect-heap", "net8-wks-basics-heap"];
     let dumps = corpus::dumps().into_iter().filter(|d| names.iter().any(|name| d.to_str().unwrap().contains(name)));
     let lines: [&[&str]; 7] =
-        [&["statics"], &["type", "System.*"], &["roots"], &["threads"], &["stacks", "--args"], &["object", "ADDR"], &["near", "ADDR"]];
+        [&["statics"], &["type", "System.*"], &["roots"], &["threads"], &["stacks"], &["object", "ADDR"], &["near", "ADDR"]];
     for dump in dumps {
         let listed = asked(&["objects", "--count", "400"], &dump, &["--json", "--no-local-files"]).json();
         let objects: Vec<&str> = listed["data"]["objects"].as_array().unwrap().iter().map(|o| o["address"].as_str().unwrap()).collect();

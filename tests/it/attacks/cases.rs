@@ -101,7 +101,7 @@ pub const ALL: &[Attack] = &[
     attack("21-series", STAT, End::Whole, series::of_types),
     attack("21-elements", OF_HEAP, End::Bounded, series::of_elements),
     attack("21-objects", OF_HEAP, End::Damaged, series::of_objects),
-    attack("21-arrays", OF_HEAP, End::Whole, series::of_arrays),
+    attack("21-arrays", OF_HEAP, End::Damaged, series::of_arrays),
     attack("21-no-objects", STAT, End::Damaged, series::of_no_objects),
     attack("21-index", &["stat", "DUMP", "--json"], End::Whole, series::of_index),
     attack("17-threads", THREADS, End::Whole, |_, _| target().to_elf_core()),
