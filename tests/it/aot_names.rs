@@ -245,7 +245,7 @@ fn symbols_and_debug_information_tell_fields_and_owners() {
         assert_eq!(fields.iter().skip(1).map(seen).collect::<Vec<_>>(), wanted, "{}", known.name);
         // A boxed structure, of which fields are enums, and fields of an instance that another one describes.
         let key = types.fields_of("System_Console_System_ConsoleKeyInfo").unwrap();
-        let of = |name: &str| FieldKind::Enum(format!("System_Console_System_{name}"), I4);
+        let of = |name: &str| FieldKind::Enum(format!("System_Console_System_{name}").into(), I4);
         let wanted = [primitive("_keyChar", 0, CHAR), ("_key".into(), 4, of("ConsoleKey")), ("_mods".into(), 8, of("ConsoleModifiers"))];
         assert_eq!(key.iter().map(seen).collect::<Vec<_>>(), wanted);
         let boxed = symbols.types().find(|(t, _)| t.boxed && t.name == "System_Console_System_ConsoleKeyInfo").unwrap().1;

@@ -3,12 +3,14 @@
 //! The compiler writes one compile unit for all managed code. Its classes have the mangled names that symbols have; structures have the
 //! fields of their unboxed form.
 
+use std::sync::Arc;
+
 use gimli::{
-    AttributeValue, DebuggingInformationEntry, Dwarf, EndianSlice, EntriesRaw, LittleEndian, Operation, Reader as _, SectionId, Unit,
-    UnitOffset, UnitRef, constants,
+    AttributeValue, DebugAbbrev, DebugInfo, DebugStrOffsets, DebugStrOffsetsBase, DebuggingInformationEntry, EndianSlice, EntriesRaw,
+    LittleEndian, Operation, Reader as _, SectionId, UnitHeader, UnitOffset, constants,
 };
 
-use super::elf_file::ElfFile;
+use super::elf_file::{Bounds, ElfFile, MAX_NAME, TooLong, text};
 use super::types::{BYTES_OF_AN_ITEM, Class, DebugTypes, Entry, Member, StaticAt};
 use crate::base::{Addr, len64};
 use crate::memory::Image;
@@ -16,58 +18,56 @@ use crate::memory::Image;
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 /// What the compiler calls itself.
-const PRODUCER: &str = "NetRuntime";
-/// How much longer parsing a byte takes than reading one.
-const READS_OF_A_BYTE: u64 = 4;
+const PRODUCER: &[u8] = b"NetRuntime";
+/// How much longer parsing a byte of abbreviations takes than reading one: they are measured, parsed, and decoded for the root.
+const READS_OF_A_BYTE: u64 = 16;
+/// Most bytes of a unit's abbreviations. Real ones have some hundred; in memory each takes eight times as much.
+const MAX_ABBREVIATIONS: usize = 1 << 20;
 
-/// Reads the debug information of a module's file. `None` if it has none of managed code.
-pub(super) fn read(file: &ElfFile, image: &Image, max_memory: Option<u64>) -> Option<DebugTypes> {
-    let names = [
-        SectionId::DebugInfo,
-        SectionId::DebugAbbrev,
-        SectionId::DebugStr,
-        SectionId::DebugLineStr,
-        SectionId::DebugStrOffsets,
-        SectionId::DebugAddr,
-        // A unit is refused without the line program that it names.
-        SectionId::DebugLine,
-    ];
-    let sections: Vec<_> = names.iter().map(|id| (*id, file.section(id.name()).unwrap_or_default())).collect();
-    let bytes = sections.iter().fold(0u64, |n, (_, s)| n.saturating_add(len64(s.len())));
-    let load = |wanted: SectionId| {
-        let found = sections.iter().find(|(id, _)| *id == wanted);
-        Ok::<_, gimli::Error>(EndianSlice::new(found.map_or(&[], |(_, s)| s), LittleEndian))
-    };
-    let dwarf = Dwarf::load(load).ok()?;
-    let mut types = DebugTypes::empty(bytes, max_memory);
+/// Reads the debug information of a module's file. `None` if it has none of managed code, as far as it could be read.
+pub(super) fn read(file: &ElfFile, image: &Image, bounds: Bounds) -> Option<DebugTypes> {
+    // No line programs, nor names of units: those of a forged file are shared, and parsed anew for each unit that names them.
+    let names = [SectionId::DebugInfo, SectionId::DebugAbbrev, SectionId::DebugStr, SectionId::DebugLineStr, SectionId::DebugStrOffsets];
+    let sections = file.sections(names.map(|id| id.name()), bounds);
+    let [info, abbreviations, strings, line_strings, offsets] = &sections.contents;
+    let mut types = DebugTypes::empty(bounds.counted(sections.packed), bounds.max_memory);
+    types.whole = sections.whole;
     let mut found = false;
-    let mut units = dwarf.units();
+    let mut units = DebugInfo::new(info, LittleEndian).units();
     while let Ok(Some(header)) = units.next() {
-        // Units of a forged file share long tables, which are parsed for each.
-        let abbreviations = abbreviation_bytes(load(SectionId::DebugAbbrev).ok()?, header.debug_abbrev_offset().0);
-        if !types.budget.bytes(abbreviations.saturating_mul(READS_OF_A_BYTE)) {
+        let bytes = abbreviation_bytes(abbreviations, header.debug_abbrev_offset().0);
+        if !types.budget.bytes(len64(bytes.unwrap_or(MAX_ABBREVIATIONS)).saturating_mul(READS_OF_A_BYTE)) {
             break;
         }
-        let Ok(unit) = dwarf.unit(header) else { continue };
-        let line_program = unit.line_program.as_ref().map_or(0, |program| len64(program.header().header_length()));
-        if !types.budget.bytes(line_program.saturating_mul(READS_OF_A_BYTE)) {
-            break;
+        if bytes.is_none() {
+            types.whole = false;
+            continue;
         }
-        if is_managed(&dwarf, &unit) {
+        let Ok(table) = header.abbreviations(&DebugAbbrev::new(abbreviations, LittleEndian)) else { continue };
+        let Ok(mut entries) = header.entries_raw(&table, None) else { continue };
+        let mut root = DebuggingInformationEntry::null();
+        if !entries.read_entry(&mut root).is_ok_and(|is_entry| is_entry) {
+            continue;
+        }
+        let base = match root.attr_value(constants::DW_AT_str_offsets_base) {
+            Some(AttributeValue::DebugStrOffsetsBase(base)) => base,
+            _ => DebugStrOffsetsBase(0),
+        };
+        let offsets = DebugStrOffsets::from(EndianSlice::new(offsets, LittleEndian));
+        let strings = Strings { strings, line_strings, offsets, base };
+        if strings.is_managed(&header, &root) {
             found = true;
-            types.whole &= Reader { types: &mut types, unit: unit.unit_ref(&dwarf), bias: image.bias() }.unit().is_some();
+            types.whole &= Reader { types: &mut types, header, strings, bias: image.bias() }.unit(entries).is_some();
         }
     }
-    found.then_some(types)
+    (found || !types.is_whole()).then_some(types)
 }
 
-/// Length of the table of abbreviations at `offset`, as far as it can be read.
-fn abbreviation_bytes(section: Slice<'_>, offset: usize) -> u64 {
-    let mut rest = section;
-    if rest.skip(offset).is_err() {
-        return 0;
-    }
-    let before = rest.len();
+/// Length of the table of abbreviations at `offset`, as far as it can be read. `None` if it is longer than [`MAX_ABBREVIATIONS`].
+fn abbreviation_bytes(section: &[u8], offset: usize) -> Option<usize> {
+    let rest = section.get(offset..).unwrap_or_default();
+    let head = rest.get(..=MAX_ABBREVIATIONS).unwrap_or(rest);
+    let mut rest = EndianSlice::new(head, LittleEndian);
     let mut entry = || -> gimli::Result<bool> {
         if rest.read_uleb128()? == 0 {
             return Ok(false);
@@ -84,15 +84,56 @@ fn abbreviation_bytes(section: Slice<'_>, offset: usize) -> u64 {
             }
         }
     };
-    while entry().unwrap_or(false) {}
-    len64(before.saturating_sub(rest.len()))
+    let ended = loop {
+        match entry() {
+            Ok(true) => {}
+            Ok(false) => break true,
+            Err(_) => break false,
+        }
+    };
+    // A table that the file cuts off is corrupt, which is told where it is parsed.
+    (ended || head.len() <= MAX_ABBREVIATIONS).then_some(head.len().saturating_sub(rest.len()))
 }
 
-fn is_managed(dwarf: &Dwarf<Slice<'_>>, unit: &Unit<Slice<'_>>) -> bool {
-    let mut entries = unit.entries();
-    let Ok(Some(root)) = entries.next_dfs() else { return false };
-    let producer = root.attr_value(constants::DW_AT_producer).and_then(|v| dwarf.attr_string(unit, v).ok());
-    producer.is_some_and(|p| p.slice().starts_with(PRODUCER.as_bytes()))
+/// Where the texts of a unit are.
+struct Strings<'d> {
+    strings: &'d [u8],
+    line_strings: &'d [u8],
+    offsets: DebugStrOffsets<Slice<'d>>,
+    base: DebugStrOffsetsBase<usize>,
+}
+
+impl<'d> Strings<'d> {
+    /// The bytes from the start of the text that `value` refers to.
+    fn place(&self, header: &UnitHeader<Slice<'d>>, value: AttributeValue<Slice<'d>>) -> Option<&'d [u8]> {
+        match value {
+            AttributeValue::DebugStrRef(at) => self.strings.get(at.0..),
+            AttributeValue::DebugLineStrRef(at) => self.line_strings.get(at.0..),
+            AttributeValue::DebugStrOffsetsIndex(index) => {
+                self.strings.get(self.offsets.get_str_offset(header.format(), self.base, index).ok()?.0..)
+            }
+            _ => None,
+        }
+    }
+
+    /// The text that `value` is or refers to; `None` if it is none.
+    fn text(&self, header: &UnitHeader<Slice<'d>>, value: AttributeValue<Slice<'d>>) -> Result<Option<&'d [u8]>, TooLong> {
+        match value {
+            AttributeValue::String(own) if own.len() > MAX_NAME => Err(TooLong),
+            AttributeValue::String(own) => Ok(Some(own.slice())),
+            other => text(self.place(header, other).unwrap_or_default(), 0),
+        }
+    }
+
+    /// Whether the unit with this root is the compiler's own.
+    fn is_managed(&self, header: &UnitHeader<Slice<'d>>, root: &DebuggingInformationEntry<Slice<'d>>) -> bool {
+        // Its start tells, however long the text is that units share.
+        let producer = root.attr_value(constants::DW_AT_producer).and_then(|value| match value {
+            AttributeValue::String(own) => Some(own.slice()),
+            other => self.place(header, other),
+        });
+        producer.is_some_and(|name| name.starts_with(PRODUCER))
+    }
 }
 
 /// `CorElementType` of a base type.
@@ -119,25 +160,29 @@ fn element(name: &str, encoding: constants::DwAte, size: u64) -> Option<u8> {
 /// Reads one compile unit.
 struct Reader<'t, 'd> {
     types: &'t mut DebugTypes,
-    unit: UnitRef<'d, Slice<'d>>,
+    header: UnitHeader<Slice<'d>>,
+    strings: Strings<'d>,
     bias: u64,
 }
 
 /// The type that members and enumerators belong to, with the depth of its entry.
 enum Open {
-    Class(isize, String, Class),
-    Enum(isize, String, Vec<(String, i64)>),
+    Class(isize, Arc<str>, Class),
+    Enum(isize, Arc<str>, Vec<(String, i64)>),
 }
 
 impl<'d> Reader<'_, 'd> {
-    /// Reads all entries in order; `None` if a part is corrupt, or too much.
-    fn unit(&mut self) -> Option<()> {
-        let unit = self.unit;
-        let mut entries: EntriesRaw<'_, Slice<'d>> = unit.entries_raw(None).ok()?;
+    /// Reads the entries below the root in order; `None` if a part is corrupt, or too much.
+    fn unit(&mut self, mut entries: EntriesRaw<'_, Slice<'d>>) -> Option<()> {
         let mut entry = DebuggingInformationEntry::null();
         let mut open: Option<Open> = None;
-        while !entries.is_empty() {
+        // Behind the end of the root there is but padding.
+        while !entries.is_empty() && entries.next_depth() > 0 {
+            let start = entries.next_offset().0;
             let is_entry = entries.read_entry(&mut entry).ok()?;
+            // Some attributes take no bytes, so an entry of one byte may have as many as its abbreviation.
+            let bytes = entries.next_offset().0.saturating_sub(start);
+            self.types.budget.steps(len64(entry.attrs().len().saturating_sub(bytes))).then_some(())?;
             let depth = entry.depth();
             let inside = open.as_ref().map(|o| match o {
                 Open::Class(at, ..) | Open::Enum(at, ..) => *at,
@@ -158,6 +203,7 @@ impl<'d> Reader<'_, 'd> {
                 self.types.insert(name, class)?;
             }
             Some(Open::Enum(_, name, literals)) => {
+                self.types.budget.memory(BYTES_OF_AN_ITEM).then_some(())?;
                 self.types.literals.insert(name, literals);
             }
             None => {}
@@ -169,8 +215,8 @@ impl<'d> Reader<'_, 'd> {
         let own = entry.offset().0;
         match entry.tag() {
             constants::DW_TAG_class_type | constants::DW_TAG_structure_type if open.is_none() => {
-                let name = self.text(entry)?;
-                self.add(own, Entry::Class { name: name.clone() })?;
+                let name: Arc<str> = self.text(entry)?.into();
+                self.add(own, Entry::Class { name: Arc::clone(&name) })?;
                 if entry.attr(constants::DW_AT_declaration).is_none() {
                     let size = entry.attr_value(constants::DW_AT_byte_size).and_then(|v| v.udata_value()).unwrap_or(0);
                     *open = Some(Open::Class(entry.depth(), name, Class { size, ..Class::default() }));
@@ -191,9 +237,9 @@ impl<'d> Reader<'_, 'd> {
                 }
             }
             constants::DW_TAG_enumeration_type if open.is_none() => {
-                let name = self.text(entry)?;
+                let name: Arc<str> = self.text(entry)?.into();
                 if let Some(values) = target(entry) {
-                    self.add(own, Entry::Enum { name: name.clone(), values })?;
+                    self.add(own, Entry::Enum { name: Arc::clone(&name), values })?;
                 }
                 *open = Some(Open::Enum(entry.depth(), name, Vec::new()));
             }
@@ -202,6 +248,7 @@ impl<'d> Reader<'_, 'd> {
                     let value = entry.attr_value(constants::DW_AT_const_value);
                     let value = value.and_then(|v| v.sdata_value().or_else(|| v.udata_value().map(u64::cast_signed)));
                     let name = self.text(entry)?;
+                    self.types.budget.memory(BYTES_OF_AN_ITEM).then_some(())?;
                     literals.extend(value.map(|value| (name, value)));
                 }
             }
@@ -229,11 +276,16 @@ impl<'d> Reader<'_, 'd> {
         self.types.add(own, entry)
     }
 
+    /// The name of an entry, empty if it has none or one that is too long; `None` if it is corrupt, or more than there is memory for.
     fn text(&mut self, entry: &DebuggingInformationEntry<Slice<'d>>) -> Option<String> {
-        let Some(name) = entry.attr_value(constants::DW_AT_name) else { return Some(String::new()) };
-        let text = self.unit.attr_string(name).ok()?;
+        let Some(value) = entry.attr_value(constants::DW_AT_name) else { return Some(String::new()) };
+        let Ok(text) = self.strings.text(&self.header, value) else {
+            self.types.whole = false;
+            return Some(String::new());
+        };
+        let text = String::from_utf8_lossy(text?);
         self.types.budget.memory(len64(text.len())).then_some(())?;
-        Some(String::from_utf8_lossy(text.slice()).into_owned())
+        Some(text.into_owned())
     }
 
     /// Takes the place of a static field from the variable that defines it.
@@ -241,7 +293,7 @@ impl<'d> Reader<'_, 'd> {
         let member = entry.attr_value(constants::DW_AT_specification).and_then(offset);
         let place = match entry.attr_value(constants::DW_AT_location) {
             Some(AttributeValue::Exprloc(expression)) => {
-                let mut operations = expression.operations(self.unit.encoding());
+                let mut operations = expression.operations(self.header.encoding());
                 let (mut base, mut offset, mut leads) = (None, 0u64, false);
                 while let Ok(Some(operation)) = operations.next() {
                     match operation {

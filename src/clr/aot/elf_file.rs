@@ -15,10 +15,14 @@ use crate::memory::{FileSearch, Image, hex};
 
 /// Most sections that are looked at. Programs have some fifty.
 const MAX_SECTIONS: usize = 4096;
-/// Bytes that an unpacked section may have for each packed one: the best that zlib can do.
-const MAX_RATIO: u64 = 1032;
-/// Bytes that an unpacked section may have at all.
-const MAX_UNPACKED: u64 = 1 << 30;
+/// Most bytes of a name: of a symbol, or in debug information. The longest symbol of the lab's program has 436.
+pub(super) const MAX_NAME: usize = 4096;
+/// Most bytes of a build id. Linkers write 8 to 32.
+const MAX_BUILD_ID: usize = 64;
+/// Bytes that unpacked sections may have for each packed one; real ones have two to four.
+const MAX_RATIO: u64 = 16;
+/// Bytes that they may have together, or as many as the dump.
+const MAX_UNPACKED: u64 = 256 << 20;
 /// Types of compression. Source: System V ABI, "Section Compression".
 const ZLIB: u64 = 1;
 const ZSTD: u64 = 2;
@@ -29,7 +33,38 @@ const NT_GNU_BUILD_ID: u64 = 3;
 pub(super) struct ElfFile {
     bytes: Arc<Bytes>,
     shape: Shape,
-    sections: Vec<(String, SectionHeader)>,
+    sections: Vec<SectionHeader>,
+    /// Which section has their names.
+    names: usize,
+}
+
+/// What the debug information of a file may cost.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// Size of the dump in bytes.
+    pub(super) dump: u64,
+    pub(super) max_memory: Option<u64>,
+}
+
+impl Bounds {
+    /// The part of `bytes` of a file that counts for a budget: a file may be sparse.
+    pub(super) fn counted(self, bytes: u64) -> u64 {
+        bytes.min(self.dump.max(MAX_UNPACKED))
+    }
+
+    fn unpacked(self, packed: u64) -> u64 {
+        self.counted(packed.saturating_mul(MAX_RATIO)).min(self.max_memory.unwrap_or(u64::MAX))
+    }
+}
+
+/// Sections of a file, unpacked.
+pub(super) struct Sections<'f, const N: usize> {
+    /// In the order in which they were asked for. Those that the file lacks, or that are corrupt, are empty.
+    pub(super) contents: [Cow<'f, [u8]>; N],
+    /// Bytes that they have in the file.
+    pub(super) packed: u64,
+    /// Whether none of them is left out because it would take too much.
+    pub(super) whole: bool,
 }
 
 /// A file that belongs to a module, and those that were found and do not.
@@ -47,9 +82,10 @@ pub(super) fn find(module: &Module, image: &Image, search: &FileSearch, os: Os, 
     let Some(wanted) = &image.build_id else { return found };
     for path in paths {
         match ElfFile::open(&path, shape) {
-            Ok(file) if file.build_id().as_ref() == Some(wanted) => found.files.push(file),
+            // Nothing else of a file is looked at before it is known to be the module's.
+            Ok(file) if file.build_id() == Some(wanted) => found.files.push(file),
             Ok(file) => {
-                let has = file.build_id().map_or_else(|| "it has no build id".into(), |id| format!("its build id is {}", hex(&id)));
+                let has = file.build_id().map_or_else(|| "it has no build id".into(), |id| format!("its build id is {}", hex(id)));
                 found.refused.push((path, format!("{has}, the process had loaded {}", hex(wanted))));
             }
             Err(why) => found.refused.push((path, why)),
@@ -77,37 +113,59 @@ impl ElfFile {
         (header.container().ok()? == container && header.endianness().ok()? == endian).then_some(())?;
         let count = usize::from(header.e_shnum).min(MAX_SECTIONS);
         let headers = SectionHeader::parse(&bytes, usize::try_from(header.e_shoff).ok()?, count, Ctx::new(container, endian)).ok()?;
-        let file = ElfFile { bytes, shape, sections: Vec::new() };
-        let names = file.contents(headers.get(usize::from(header.e_shstrndx))?)?.to_vec();
-        let named = headers.into_iter().map(|h| (text(&names, h.sh_name).unwrap_or_default().to_string(), h)).collect();
-        Some(ElfFile { sections: named, ..file })
+        Some(ElfFile { bytes, shape, sections: headers, names: header.e_shstrndx.into() })
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        len64(self.bytes.len())
     }
 
     pub(super) fn shape(&self) -> Shape {
         self.shape
     }
 
-    fn contents(&self, header: &SectionHeader) -> Option<&[u8]> {
+    pub(super) fn contents(&self, header: &SectionHeader) -> Option<&[u8]> {
         (header.sh_type != SHT_NOBITS).then_some(())?;
         self.bytes.range(header.sh_offset, header.sh_size)
     }
 
-    fn header(&self, name: &str) -> Option<(usize, &SectionHeader)> {
-        let found = self.sections.iter().enumerate().find(|(_, (known, h))| known == name && h.sh_type != SHT_NOBITS);
-        found.map(|(i, (_, h))| (i, h))
+    fn header(&self, name: &str) -> Option<&SectionHeader> {
+        let names = self.contents(self.sections.get(self.names)?)?;
+        // In place: the names of a forged file are long, and overlap.
+        let is_named = |h: &&SectionHeader| {
+            let rest = names.get(h.sh_name..).and_then(|rest| rest.strip_prefix(name.as_bytes()));
+            h.sh_type != SHT_NOBITS && rest.and_then(<[u8]>::first) == Some(&0)
+        };
+        self.sections.iter().find(is_named)
     }
 
-    /// Section `name` as it is in the file, with the section that it is linked to.
-    pub(super) fn linked(&self, name: &str) -> Option<(&[u8], &[u8])> {
-        let (_, header) = self.header(name)?;
-        let link = self.sections.get(usize::try_from(header.sh_link).ok()?)?;
-        Some((self.contents(header)?, self.contents(&link.1)?))
+    /// Section `name` as it is in the file, and the header of the section that it is linked to.
+    pub(super) fn linked(&self, name: &str) -> Option<(&[u8], &SectionHeader)> {
+        let header = self.header(name)?;
+        Some((self.contents(header)?, self.sections.get(usize::try_from(header.sh_link).ok()?)?))
     }
 
-    /// Section `name`, unpacked. `None` if the file has none, or it is corrupt.
-    pub(super) fn section(&self, name: &str) -> Option<Cow<'_, [u8]>> {
-        let (_, header) = self.header(name)?;
-        let contents = self.contents(header)?;
+    /// The sections with these names, unpacked. What they may take follows the bytes in the file, which each of them may have anew.
+    pub(super) fn sections<const N: usize>(&self, names: [&str; N], bounds: Bounds) -> Sections<'_, N> {
+        let found = names.map(|name| self.header(name).and_then(|h| Some((h, self.contents(h)?))));
+        let packed = found.iter().flatten().fold(0u64, |n, (_, bytes)| n.saturating_add(len64(bytes.len()))).min(self.len());
+        let (mut room, mut whole) = (bounds.unpacked(packed), true);
+        let mut afford = |size| match room.checked_sub(size) {
+            Some(left) => {
+                room = left;
+                true
+            }
+            None => {
+                whole = false;
+                false
+            }
+        };
+        let contents = found.map(|found| found.and_then(|(header, bytes)| self.unpack(header, bytes, &mut afford)).unwrap_or_default());
+        Sections { contents, packed, whole }
+    }
+
+    /// A section, unpacked if `afford` allows its size. `None` if it does not, or the section is corrupt.
+    fn unpack<'f>(&self, header: &SectionHeader, contents: &'f [u8], afford: impl FnOnce(u64) -> bool) -> Option<Cow<'f, [u8]>> {
         if header.sh_flags & u64::from(SHF_COMPRESSED) == 0 {
             return Some(Cow::Borrowed(contents));
         }
@@ -117,30 +175,45 @@ impl ElfFile {
         let kind = self.shape.number(contents.get(..4)?);
         let size = self.shape.number(contents.get(word..)?.get(..word)?);
         let packed = contents.get(head..)?;
-        (size <= MAX_UNPACKED && size <= len64(packed.len()).saturating_mul(MAX_RATIO)).then_some(())?;
-        let mut out = Vec::new();
-        // One byte more would show a wrong size.
-        match kind {
-            ZLIB => ZlibDecoder::new(packed).take(size.checked_add(1)?).read_to_end(&mut out).ok()?,
-            ZSTD => zstd::stream::Decoder::new(packed).ok()?.take(size.checked_add(1)?).read_to_end(&mut out).ok()?,
+        afford(size).then_some(())?;
+        let room = usize::try_from(size).ok()?;
+        let out = match kind {
+            ZLIB => {
+                let mut out = Vec::with_capacity(room);
+                // One byte more would show a wrong size.
+                ZlibDecoder::new(packed).take(size.checked_add(1)?).read_to_end(&mut out).ok()?;
+                out
+            }
+            // At once: a stream would take the window that its head declares.
+            ZSTD => zstd::bulk::decompress(packed, room).ok()?,
             _ => return None,
         };
         (len64(out.len()) == size).then_some(Cow::Owned(out))
     }
 
-    fn build_id(&self) -> Option<Vec<u8>> {
-        self.sections.iter().filter(|(_, h)| h.sh_type == SHT_NOTE).find_map(|(_, h)| {
+    fn build_id(&self) -> Option<&[u8]> {
+        self.sections.iter().filter(|h| h.sh_type == SHT_NOTE).find_map(|h| {
             let note = self.contents(h)?;
             let word = |at: usize| Some(self.shape.number(note.get(at..)?.get(..4)?));
-            let (name, len, kind) = (word(0)?, word(4)?, word(8)?);
-            (name == 4 && kind == NT_GNU_BUILD_ID && note.get(12..16)? == b"GNU\0").then_some(())?;
-            note.get(16..)?.get(..usize::try_from(len).ok()?).map(<[u8]>::to_vec)
+            let (name, len, kind) = (word(0)?, usize::try_from(word(4)?).ok()?, word(8)?);
+            (name == 4 && kind == NT_GNU_BUILD_ID && len <= MAX_BUILD_ID && note.get(12..16)? == b"GNU\0").then_some(())?;
+            note.get(16..)?.get(..len)
         })
     }
 }
 
-/// The NUL-terminated text at `offset` of `table`.
-pub(super) fn text(table: &[u8], offset: usize) -> Option<&str> {
-    let rest = table.get(offset..)?;
-    std::str::from_utf8(rest.get(..memchr::memchr(0, rest)?)?).ok()
+/// A name has more than [`MAX_NAME`] bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TooLong;
+
+/// The NUL-terminated text at `offset` of `table`; `None` if there is none.
+pub(super) fn text(table: &[u8], offset: usize) -> Result<Option<&[u8]>, TooLong> {
+    let rest = table.get(offset..).unwrap_or_default();
+    // Names may overlap, and none may cost more than its own bytes.
+    let head = rest.get(..=MAX_NAME).unwrap_or(rest);
+    match memchr::memchr(0, head) {
+        Some(end) => Ok(head.get(..end)),
+        None if head.len() > MAX_NAME => Err(TooLong),
+        None => Ok(None),
+    }
 }

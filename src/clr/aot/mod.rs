@@ -27,6 +27,8 @@ use crate::base::{Limits, Os, Shape};
 use crate::dump::Module;
 use crate::memory::{FileSearch, Image, ImageFormat, Memory};
 
+use elf_file::Bounds;
+
 pub use blobs::{Blobs, Definition, GcStatics, Method, Owned, StaticKind};
 pub use library::{LibraryField, fits, library_fields};
 pub(crate) use program::Program;
@@ -49,7 +51,10 @@ impl Debugging {
     /// or its PDB. Only those with its build id, or the PDB that it names, are used.
     pub fn find(memory: &Memory, module: &Module, image: &Image, search: &FileSearch, os: Os, limits: &Limits) -> Debugging {
         match image.format {
-            ImageFormat::Elf => Debugging::of_elf(module, image, search, (os, memory.shape()), limits),
+            ImageFormat::Elf => {
+                let bounds = Bounds { dump: memory.dump_bytes(), max_memory: limits.max_memory };
+                Debugging::of_elf(module, image, search, (os, memory.shape()), bounds)
+            }
             #[cfg(feature = "minidump")]
             ImageFormat::Pe => pdb::find(memory, module, image, search, os, limits),
             #[cfg(not(feature = "minidump"))]
@@ -57,15 +62,16 @@ impl Debugging {
         }
     }
 
-    fn of_elf(module: &Module, image: &Image, search: &FileSearch, (os, shape): (Os, Shape), limits: &Limits) -> Debugging {
+    fn of_elf(module: &Module, image: &Image, search: &FileSearch, (os, shape): (Os, Shape), bounds: Bounds) -> Debugging {
         let found = elf_file::find(module, image, search, os, shape);
         let mut out = Debugging { refused: found.refused, ..Debugging::default() };
         for file in found.files {
-            if out.types.is_none() {
-                out.types = dwarf::read(&file, image, limits.max_memory);
+            // A file of which nothing could be read gives way to the next.
+            if out.types.as_ref().is_none_or(|types| types.classes.is_empty()) {
+                out.types = dwarf::read(&file, image, bounds).or(out.types);
             }
             if out.symbols.is_none() {
-                out.symbols = NativeSymbols::read(file, image);
+                out.symbols = NativeSymbols::read(file, image, bounds);
             }
         }
         out

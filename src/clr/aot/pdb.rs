@@ -206,7 +206,7 @@ impl File {
                 }
             }
         }
-        NativeSymbols::of_pdb(names.text, bias, objects, functions)
+        NativeSymbols::of_pdb((names.text, names.budget), bias, objects, functions)
     }
 
     /// The types. `None` if it has none.
@@ -320,25 +320,27 @@ impl Reader<'_> {
                     self.lists.insert(own, list);
                 }
                 TypeData::Enumeration(e) => {
-                    let name = self.text(&e.name)?;
+                    let name: Arc<str> = self.text(&e.name)?.into();
                     if let Some(values) = number(e.underlying_type) {
-                        self.types.add(own, Entry::Enum { name: name.clone(), values })?;
+                        self.types.add(own, Entry::Enum { name: Arc::clone(&name), values })?;
                     }
                     let mut literals = Vec::new();
                     for list in self.parts(number(e.fields)) {
+                        // Before they are copied: a list may go on in itself.
+                        self.afford(list.literals.iter().map(|(name, _)| name))?;
                         literals.extend_from_slice(&list.literals);
                     }
-                    self.afford(literals.iter().map(|(name, _)| name))?;
                     self.types.literals.insert(name, literals);
                 }
                 TypeData::Class(class) => {
-                    let name = self.text(&class.name)?;
-                    self.types.add(own, Entry::Class { name: name.clone() })?;
+                    let name: Arc<str> = self.text(&class.name)?.into();
+                    self.types.add(own, Entry::Class { name: Arc::clone(&name) })?;
                     if class.properties.forward_reference() {
                         continue;
                     }
                     let mut out = Class { size: class.size, ..Class::default() };
                     for list in self.parts(class.fields.and_then(number)) {
+                        self.afford(list.members.iter().map(|(name, ..)| name))?;
                         out.base = out.base.or(list.base);
                         let member = |(name, offset, entry): &(String, u64, usize)| Member {
                             name: name.clone(),
@@ -348,7 +350,6 @@ impl Reader<'_> {
                         };
                         out.members.extend(list.members.iter().map(member));
                     }
-                    self.afford(out.members.iter().map(|m| &m.name))?;
                     self.types.insert(name, out)?;
                 }
                 _ => {}
@@ -411,7 +412,7 @@ fn place_statics(types: &mut DebugTypes, symbols: Option<&NativeSymbols>) -> Opt
         let in_type = if ours == THREAD_STATICS { THREAD_STATICS_TYPE } else { theirs };
         let places: Map<&str, Addr> = of_kind(ours).collect();
         let prefix = format!("{STATICS_TYPE}{in_type}");
-        let holders: Vec<String> = types.classes.keys().filter(|name| name.starts_with(&prefix)).cloned().collect();
+        let holders: Vec<Arc<str>> = types.classes.keys().filter(|name| name.starts_with(&prefix)).cloned().collect();
         for holder in holders {
             let owner = holder.strip_prefix(&prefix)?;
             let members = types.classes.get(&holder)?.members.clone();

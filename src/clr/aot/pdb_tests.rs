@@ -116,7 +116,7 @@ fn names_fields_and_places_come_from_the_pdb() {
         field("Handle", 64, FieldKind::Pointer),
     ];
     assert_eq!(fields.iter().map(seen).collect::<Vec<_>>(), wanted);
-    assert_eq!((fields[0].declared_by.as_str(), fields[2].declared_by.as_str()), ("lab_Lab_Animal", "lab_Lab_Dog"));
+    assert_eq!((&*fields[0].declared_by, &*fields[2].declared_by), ("lab_Lab_Animal", "lab_Lab_Dog"));
     // A boxed structure has its fields behind the method table.
     let boxed = debugging.fields_of(at(CONSTANTS + 32), 8).unwrap();
     assert_eq!(boxed.iter().map(|f| f.offset).collect::<Vec<_>>(), [8, 16]);

@@ -11,9 +11,6 @@ use crate::contract::Site;
 use crate::dump::Module;
 use crate::memory::{FileSearch, Image, Memory};
 
-/// Most types looked up by their mangled names.
-const MAX_TYPES: usize = 1 << 20;
-
 /// What is known of a NativeAOT program beside its method tables. Shared between threads.
 #[derive(Debug)]
 pub(crate) struct Program {
@@ -69,7 +66,7 @@ impl Program {
     pub(crate) fn type_of(&self, mangled: &str) -> Option<Addr> {
         let by_symbol = self.by_symbol.get_or_init(|| {
             let symbols = self.debugging().symbols.iter();
-            let types = symbols.flat_map(|s| s.types()).take(MAX_TYPES);
+            let types = symbols.flat_map(|s| s.types().take_while(|(symbol, _)| s.afford(symbol.name)));
             types.map(|(symbol, table)| (symbol.name.to_string(), table)).collect()
         });
         by_symbol.get(mangled).copied()
@@ -109,8 +106,12 @@ impl Program {
         for (path, why) in self.refused() {
             notes.add(NoteKind::ModuleMismatch, None, format!("{} is not used for debug information: {why}", path.display()));
         }
-        if self.debugging.get().and_then(|d| d.get().types.as_ref()).is_some_and(|types| !types.is_whole()) {
+        let debugging = self.debugging.get().map(Kept::get);
+        if debugging.and_then(|d| d.types.as_ref()).is_some_and(|types| !types.is_whole()) {
             notes.add(NoteKind::LimitHit, None, "not all debug information of the program was read");
+        }
+        if debugging.and_then(|d| d.symbols.as_ref()).is_some_and(|symbols| !symbols.is_whole()) {
+            notes.add(NoteKind::LimitHit, None, "not all symbols of the program were read");
         }
     }
 }

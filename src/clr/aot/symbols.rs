@@ -4,9 +4,14 @@
 //! say nothing, and to look types up in debug information, which mangles them the same. Source: `NativeAotNameMangler.cs`,
 //! `UnixNodeMangler.cs`.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use goblin::elf::section_header::SectionHeader;
+
 use super::blobs::StaticKind;
-use super::elf_file::{ElfFile, text};
-use crate::base::{Addr, PtrSize};
+use super::elf_file::{Bounds, ElfFile, TooLong, text};
+use super::types::BYTES_OF_AN_ITEM;
+use crate::base::{Addr, Budget, PtrSize, len64};
 use crate::memory::Image;
 
 /// Method tables: this, the length of the name, the name.
@@ -22,6 +27,10 @@ pub(super) const THREAD_STATICS: &str = "__TypeThreadStaticIndex";
 /// Behind the name of the slot, for the initial contents of its block.
 const CONTENTS: &str = "__PreInitData";
 const FUNCTION: u8 = 2;
+/// Memory that a symbol takes here, beside its name.
+const BYTES_OF_A_SYMBOL: u64 = 24;
+/// Most symbols that are looked at: the table of a sparse file has no end.
+const MAX_SYMBOLS: usize = 1 << 24;
 
 /// What a symbol says of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +44,8 @@ pub struct TypeSymbol<'a> {
 /// Where names are that symbols tell by their offset, each ended by a NUL.
 #[derive(Debug)]
 enum Names {
-    /// In the string table of an ELF file.
-    Elf(ElfFile),
+    /// In this string table of an ELF file.
+    Elf(ElfFile, SectionHeader),
     /// In a copy of those of a PDB.
     #[cfg(feature = "minidump")]
     Copied(Vec<u8>),
@@ -52,12 +61,18 @@ pub struct NativeSymbols {
     objects: Vec<(u64, u32)>,
     /// Functions by address: value, size, and offset of the name.
     functions: Vec<(u64, u64, u32)>,
+    /// For names of objects, many of which may be at one address, and overlap.
+    budget: Budget,
+    /// Whether a symbol was left out: there are too many, or its name is too long.
+    cut: AtomicBool,
 }
 
 impl NativeSymbols {
     /// Reads the symbol table of a module's file. `None` if it has none.
-    pub(super) fn read(file: ElfFile, image: &Image) -> Option<NativeSymbols> {
-        let (table, _) = file.linked(".symtab")?;
+    pub(super) fn read(file: ElfFile, image: &Image, bounds: Bounds) -> Option<NativeSymbols> {
+        let (table, strings) = file.linked(".symtab")?;
+        let strings = strings.clone();
+        let budget = Budget::of_types(bounds.counted(file.len()), bounds.max_memory);
         let (mut objects, mut functions) = (Vec::new(), Vec::new());
         let shape = file.shape();
         // Name, value, size, kind, visibility, section; in another order on 64 bits.
@@ -65,11 +80,16 @@ impl NativeSymbols {
             PtrSize::Four => (16, 4, 8, 12, 14, 4),
             PtrSize::Eight => (24, 8, 16, 4, 6, 8),
         };
-        for symbol in table.chunks_exact(entry) {
+        let all = table.chunks_exact(entry);
+        let cut = all.len() > MAX_SYMBOLS;
+        for symbol in all.take(MAX_SYMBOLS) {
             let number = |at: usize, len: usize| symbol.get(at..).and_then(|s| s.get(..len)).map_or(0, |s| shape.number(s));
             let Ok(name) = u32::try_from(number(0, 4)) else { continue };
             if number(section, 2) == 0 || name == 0 {
                 continue;
+            }
+            if !budget.memory(BYTES_OF_A_SYMBOL) {
+                break;
             }
             if symbol.get(info).is_some_and(|kind| kind & 0xf == FUNCTION) {
                 functions.push((number(value, word), number(size, word), name));
@@ -77,28 +97,61 @@ impl NativeSymbols {
                 objects.push((number(value, word), name));
             }
         }
-        NativeSymbols::sorted(Names::Elf(file), image.bias(), objects, functions)
+        NativeSymbols::sorted((Names::Elf(file, strings), budget, cut), image.bias(), objects, functions)
     }
 
     /// The symbols of a PDB, named as on Unix: value and offset of the name of objects; value, size and offset of the name of functions.
+    /// The names were copied within the budget.
     #[cfg(feature = "minidump")]
-    pub(super) fn of_pdb(names: Vec<u8>, bias: u64, objects: Vec<(u64, u32)>, functions: Vec<(u64, u64, u32)>) -> Option<NativeSymbols> {
-        NativeSymbols::sorted(Names::Copied(names), bias, objects, functions)
+    pub(super) fn of_pdb(
+        (names, budget): (Vec<u8>, Budget),
+        bias: u64,
+        objects: Vec<(u64, u32)>,
+        functions: Vec<(u64, u64, u32)>,
+    ) -> Option<NativeSymbols> {
+        NativeSymbols::sorted((Names::Copied(names), budget, false), bias, objects, functions)
     }
 
-    fn sorted(names: Names, bias: u64, mut objects: Vec<(u64, u32)>, mut functions: Vec<(u64, u64, u32)>) -> Option<NativeSymbols> {
+    fn sorted(
+        (names, budget, cut): (Names, Budget, bool),
+        bias: u64,
+        mut objects: Vec<(u64, u32)>,
+        mut functions: Vec<(u64, u64, u32)>,
+    ) -> Option<NativeSymbols> {
         objects.sort_unstable();
         functions.sort_unstable();
-        (!objects.is_empty() || !functions.is_empty()).then_some(NativeSymbols { names, bias, objects, functions })
+        let any = !objects.is_empty() || !functions.is_empty();
+        any.then_some(NativeSymbols { names, bias, objects, functions, budget, cut: cut.into() })
     }
 
-    fn name(&self, offset: u32) -> Option<&str> {
+    fn bytes_of(&self, name: u32) -> Option<&[u8]> {
         let table = match &self.names {
-            Names::Elf(file) => file.linked(".symtab")?.1,
+            Names::Elf(file, strings) => file.contents(strings)?,
             #[cfg(feature = "minidump")]
             Names::Copied(names) => names,
         };
-        text(table, usize::try_from(offset).ok()?)
+        text(table, usize::try_from(name).ok()?).unwrap_or_else(|TooLong| {
+            self.cut.store(true, Ordering::Relaxed);
+            None
+        })
+    }
+
+    /// The name of an object; `None` once too many were asked for.
+    fn name(&self, offset: u32) -> Option<&str> {
+        self.budget.steps(1).then_some(())?;
+        let name = self.bytes_of(offset)?;
+        self.budget.bytes(len64(name.len())).then_some(())?;
+        std::str::from_utf8(name).ok()
+    }
+
+    /// Takes the memory of a copy of `name`. Returns whether it was left.
+    pub(super) fn afford(&self, name: &str) -> bool {
+        self.budget.memory(len64(name.len()).saturating_add(BYTES_OF_AN_ITEM))
+    }
+
+    /// Whether all that was asked for could be read, within the memory and time that it may take.
+    pub(super) fn is_whole(&self) -> bool {
+        !self.cut.load(Ordering::Relaxed) && !self.budget.met()
     }
 
     /// Names of the objects at `address`.
@@ -148,8 +201,11 @@ impl NativeSymbols {
         let last = self.functions.partition_point(|f| f.0 <= value).checked_sub(1)?;
         let start = self.functions.get(last)?.0;
         let first = self.functions.partition_point(|f| f.0 < start);
-        let found = self.functions.get(first..=last)?.iter().find(|(_, size, _)| value.wrapping_sub(start) < *size)?;
-        Some((self.name(found.2)?, Addr(start.wrapping_add(self.bias))))
+        // Functions of equal code share their start; they are sorted by size.
+        let same = self.functions.get(first..=last)?;
+        let found = same.get(same.partition_point(|(_, size, _)| *size <= value.wrapping_sub(start)))?;
+        let name = std::str::from_utf8(self.bytes_of(found.2)?).ok()?;
+        Some((name, Addr(start.wrapping_add(self.bias))))
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Their names are the mangled ones that symbols have; structures have the fields of their unboxed form.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::base::hash::Map;
@@ -13,8 +14,8 @@ const MAX_BASES: usize = 64;
 const MAX_INSTANCES: usize = 256;
 /// Mangled name of the type of all references.
 const OBJECT: &str = "Object";
-/// Most fields of a type with its base types.
-const MAX_FIELDS: usize = 1 << 16;
+/// Most bytes of the fields of a type with its base types, the names of their types included: whoever asks copies these.
+const MAX_FIELD_BYTES: u64 = 16 << 20;
 /// Memory that an item of debug information takes here, beside its name.
 pub(super) const BYTES_OF_AN_ITEM: u64 = 64;
 
@@ -24,11 +25,11 @@ pub enum FieldKind {
     /// A primitive: its `CorElementType`.
     Primitive(u8),
     /// An enum, by mangled name, and the `CorElementType` of its values.
-    Enum(String, u8),
+    Enum(Arc<str>, u8),
     /// A structure, by mangled name: its fields are within.
-    Structure(String),
+    Structure(Arc<str>),
     /// A reference to an object, by mangled name of its static type.
-    Reference(String),
+    Reference(Arc<str>),
     /// A pointer that is no reference.
     Pointer,
 }
@@ -43,7 +44,17 @@ pub struct DebugField {
     /// What it holds.
     pub kind: FieldKind,
     /// Mangled name of the type that declares it.
-    pub declared_by: String,
+    pub declared_by: Arc<str>,
+}
+
+impl DebugField {
+    fn bytes(&self) -> u64 {
+        let name = match &self.kind {
+            FieldKind::Enum(name, _) | FieldKind::Structure(name) | FieldKind::Reference(name) => name.len(),
+            FieldKind::Primitive(_) | FieldKind::Pointer => 0,
+        };
+        BYTES_OF_AN_ITEM.saturating_add(len64(name)).saturating_add(len64(self.name.len()))
+    }
 }
 
 /// Where a static field is.
@@ -75,8 +86,8 @@ pub struct DebugStatic {
 #[derive(Clone, Debug)]
 pub(super) enum Entry {
     Primitive(u8),
-    Enum { name: String, values: usize },
-    Class { name: String },
+    Enum { name: Arc<str>, values: usize },
+    Class { name: Arc<str> },
     Reference(usize),
     Pointer,
 }
@@ -114,17 +125,19 @@ enum Agreed {
 #[derive(Debug)]
 pub struct DebugTypes {
     pub(super) entries: Map<usize, Entry>,
-    pub(super) classes: Map<String, Class>,
+    pub(super) classes: Map<Arc<str>, Class>,
     /// Names of the instances of generic types by that of their definition.
-    instances: Map<String, Vec<String>>,
+    instances: Map<String, Vec<Arc<str>>>,
     /// Names and values of enums.
-    pub(super) literals: Map<String, Vec<(String, i64)>>,
+    pub(super) literals: Map<Arc<str>, Vec<(String, i64)>>,
     /// Places of static fields, by what their members are known by.
     pub(super) places: Map<usize, StaticAt>,
     /// By the definition of a generic type, and the size of its instances.
     agreed: Mutex<Map<(String, Option<u64>), Agreed>>,
     pub(super) budget: Budget,
     pub(super) whole: bool,
+    /// Whether a type has more fields than are told.
+    cut: AtomicBool,
 }
 
 impl DebugTypes {
@@ -139,14 +152,15 @@ impl DebugTypes {
             agreed: Mutex::default(),
             budget: Budget::of_types(bytes, max_memory),
             whole: true,
+            cut: AtomicBool::new(false),
         }
     }
 
     /// Adds a type; `None` if that takes more memory than there is.
-    pub(super) fn insert(&mut self, name: String, class: Class) -> Option<()> {
+    pub(super) fn insert(&mut self, name: Arc<str>, class: Class) -> Option<()> {
         if let Some((definition, _)) = name.split_once('<') {
             self.budget.memory(len64(name.len())).then_some(())?;
-            self.instances.entry(definition.to_string()).or_default().push(name.clone());
+            self.instances.entry(definition.to_string()).or_default().push(Arc::clone(&name));
         }
         self.classes.insert(name, class);
         Some(())
@@ -161,13 +175,13 @@ impl DebugTypes {
 
     /// Whether all of it could be read, within the memory that it may take.
     pub fn is_whole(&self) -> bool {
-        self.whole && !self.budget.met()
+        self.whole && !self.cut.load(Ordering::Relaxed) && !self.budget.met()
     }
 
     /// Mangled names of the types with fields known.
     #[cfg(feature = "internals")]
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.classes.keys().map(String::as_str)
+        self.classes.keys().map(|name| &**name)
     }
 
     /// Number of types with fields known.
@@ -181,27 +195,31 @@ impl DebugTypes {
     ///
     /// Of a generic type's instances over references, the compiler describes one; its fields hold for the others.
     pub fn fields_of(&self, mangled: &str) -> Option<Vec<DebugField>> {
-        let mut fields = Vec::new();
+        let (mut fields, mut room) = (Vec::new(), MAX_FIELD_BYTES);
         let mut name = mangled;
         for _ in 0..MAX_BASES {
             let (own, base) = self.own_fields(name)?;
-            let room = MAX_FIELDS.checked_sub(own.len())?.checked_sub(fields.len())?;
+            let bytes = own.iter().map(DebugField::bytes).fold(0, u64::saturating_add);
+            let Some(left) = room.checked_sub(bytes) else { break };
+            room = left;
             // Those of base types first.
             fields.splice(0..0, own);
             match base.and_then(|at| self.entries.get(&at)) {
-                Some(Entry::Class { name: base }) if room > 0 => name = base,
+                Some(Entry::Class { name: base }) => name = base,
                 _ => return Some(fields),
             }
         }
+        self.cut.store(true, Ordering::Relaxed);
         None
     }
 
     /// The instance fields that a type itself declares, and the entry of its base type.
     fn own_fields(&self, name: &str) -> Option<(Vec<DebugField>, Option<usize>)> {
+        let declared_by: Arc<str> = name.into();
         let fields = |class: &Class| {
             let kinds = class.members.iter().filter_map(|m| Some((m, m.offset?, self.kind(m.entry)?)));
-            let field =
-                |(m, offset, kind): (&Member, _, _)| DebugField { name: m.name.clone(), offset, kind, declared_by: name.to_string() };
+            let declared_by = || Arc::clone(&declared_by);
+            let field = |(m, offset, kind): (&Member, _, _)| DebugField { name: m.name.clone(), offset, kind, declared_by: declared_by() };
             kinds.map(field).collect::<Vec<_>>()
         };
         let own = self.classes.get(name);
@@ -218,7 +236,7 @@ impl DebugTypes {
             Agreed::None => own.map(|class| (Vec::new(), class.base)),
             Agreed::Not => None,
             Agreed::On(agreed, base) => {
-                let named = |field: DebugField| DebugField { declared_by: name.to_string(), ..field };
+                let named = |field: DebugField| DebugField { declared_by: Arc::clone(&declared_by), ..field };
                 let agreed = agreed.iter().cloned().map(named).collect();
                 Some((agreed, own.and_then(|class| class.base).or(base)))
             }
@@ -230,10 +248,12 @@ impl DebugTypes {
         let same_size = |class: &&Class| !class.members.is_empty() && size.is_none_or(|size| size == class.size);
         let all = self.instances.get(definition).into_iter().flatten().take_while(|_| self.budget.steps(1));
         let others = all.filter_map(|i| self.classes.get(i)).filter(same_size);
-        let mut others = others.take(MAX_INSTANCES).map(|class| (fields(class), class.base));
+        // Before they are copied: a list may have the same instance again and again.
+        let others = others.take(MAX_INSTANCES).take_while(|class| self.budget.steps(len64(class.members.len())));
+        let mut others = others.map(|class| (fields(class), class.base));
         let Some((mut agreed, base)) = others.next() else { return Agreed::None };
         for (fields, _) in others {
-            if fields.len() != agreed.len() || !self.budget.steps(len64(fields.len())) {
+            if fields.len() != agreed.len() {
                 return Agreed::Not;
             }
             for (known, other) in agreed.iter_mut().zip(fields) {
@@ -286,12 +306,12 @@ impl DebugTypes {
         Some(match self.entries.get(&entry)? {
             Entry::Primitive(element) => FieldKind::Primitive(*element),
             Entry::Enum { name, values } => match self.entries.get(values)? {
-                Entry::Primitive(element) => FieldKind::Enum(name.clone(), *element),
+                Entry::Primitive(element) => FieldKind::Enum(Arc::clone(name), *element),
                 _ => return None,
             },
-            Entry::Class { name } => FieldKind::Structure(name.clone()),
+            Entry::Class { name } => FieldKind::Structure(Arc::clone(name)),
             Entry::Reference(to) => match self.entries.get(to) {
-                Some(Entry::Class { name }) => FieldKind::Reference(name.clone()),
+                Some(Entry::Class { name }) => FieldKind::Reference(Arc::clone(name)),
                 // A `ref` field leads into an object.
                 _ => FieldKind::Pointer,
             },

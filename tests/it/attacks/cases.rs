@@ -7,6 +7,7 @@ use std::path::Path;
 
 use super::make::*;
 use super::{objects, series, snapshots, types};
+use super::{objects, programs, snapshots, types};
 use crate::support::containers::ELF_PATH;
 use crate::support::image::Image;
 
@@ -43,6 +44,7 @@ const EVENTS: &[&str] = &["inspect", "--only", "event-leaks", "DUMP", "--no-loca
 const SOURCES: &[&str] = &["inspect", "--only", "registrations", "DUMP", "--no-local-files", "--json"];
 const TEXTS: &[&str] =
     &["objects", "--type", "System.Text.StringBuilder", "--fields", "m_ChunkPrevious", "DUMP", "--no-local-files", "--json"];
+const OBJECT: &[&str] = &["object", "0x7ee134400028", "DUMP", "--no-local-files", "--json", "--modules", "DIR"];
 const RETAINED: &[&str] = &["retained", "DUMP", "--json"];
 const STAT: &[&str] = &["stat", "DUMP", "--no-local-files", "--json"];
 const OF_HEAP: &[&str] = &["retained", "DUMP", "--no-local-files", "--json"];
@@ -104,6 +106,15 @@ pub const ALL: &[Attack] = &[
     attack("21-arrays", OF_HEAP, End::Damaged, series::of_arrays),
     attack("21-no-objects", STAT, End::Damaged, series::of_no_objects),
     attack("21-index", &["stat", "DUMP", "--json"], End::Whole, series::of_index),
+    attack("21-names-of-another", OBJECT, End::Whole, programs::names_of_another),
+    attack("21-names-of-sections", OBJECT, End::Whole, programs::names_of_sections),
+    attack("21-packed", OBJECT, End::Bounded, programs::packed),
+    attack("21-symbols", OBJECT, End::Bounded, programs::symbols),
+    attack("21-overlapping-symbols", OBJECT, End::Bounded, programs::overlapping_symbols),
+    attack("21-names-of-types", OBJECT, End::Bounded, programs::names_of_types),
+    attack("21-attributes", OBJECT, End::Bounded, programs::attributes),
+    attack("21-abbreviations", OBJECT, End::Bounded, programs::abbreviations),
+    attack("21-units", OBJECT, End::Whole, programs::units),
     attack("17-threads", THREADS, End::Whole, |_, _| target().to_elf_core()),
 ];
 

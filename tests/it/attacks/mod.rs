@@ -7,6 +7,7 @@ mod cases;
 mod make;
 mod objects;
 mod series;
+mod programs;
 mod snapshots;
 mod types;
 
@@ -58,6 +59,8 @@ fn bounded(ran: &Ran) -> bool {
         "the table of all",
         "reading the lists of objects ended",
         "reading delegates ended",
+        "not all debug information of the program was read",
+        "not all symbols of the program were read",
     ];
     let ended = |message: &str| ends.iter().any(|end| message.starts_with(end));
     let noted = notes.any(|n| n["kind"] == "limit-hit" && ended(n["message"].as_str().unwrap()));

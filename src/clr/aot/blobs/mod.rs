@@ -68,7 +68,8 @@ pub struct Blobs {
 #[derive(Debug, Default)]
 struct Types {
     by_table: Map<Addr, Definition>,
-    by_name: Map<String, Vec<Addr>>,
+    /// By module and name: many may have the same name.
+    by_name: Map<(Arc<str>, String), Addr>,
 }
 
 impl Blobs {
@@ -115,9 +116,7 @@ impl Blobs {
 
     /// The method table of the type of this name in the module of that name, both as in [`Definition`].
     pub fn method_table_of(&self, module: &str, name: &str) -> Option<Addr> {
-        let types = self.types();
-        let mut found = types.by_name.get(name)?.iter();
-        found.find(|at| types.by_table.get(at).is_some_and(|d| &*d.module == module)).copied()
+        self.types().by_name.get(&(module.into(), name.to_string())).copied()
     }
 
     /// All types that have a name, in no order.
@@ -147,6 +146,13 @@ impl Blobs {
             let what = format!("a part of the tables of {path} is not in the dump (--modules): {first}{more}");
             notes.add(NoteKind::Missing, Some(self.sections.header), what);
         }
+        if self.has_more_slots() {
+            notes.add(
+                NoteKind::LimitHit,
+                Some(self.sections.header),
+                format!("only the first {} static fields were read", self.slot_count()),
+            );
+        }
         self.budget.note("reading the tables of the module", notes);
     }
 
@@ -169,7 +175,7 @@ impl Blobs {
             };
             match read() {
                 Some((table, definition)) => {
-                    types.by_name.entry(definition.name.clone()).or_default().push(table);
+                    types.by_name.entry((Arc::clone(&definition.module), definition.name.clone())).or_insert(table);
                     types.by_table.insert(table, definition);
                 }
                 None => named = false,

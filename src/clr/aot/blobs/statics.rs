@@ -10,6 +10,8 @@ use crate::base::missed::Kept;
 
 /// Most pairs of one type: it has one block of each kind.
 const MAX_PAIRS: usize = 16;
+/// Most slots. The table may be mapped from few bytes.
+const MAX_SLOTS: u64 = 1 << 20;
 /// Flag of method tables. Source: `MethodTable.h` of the runtime, `EETypeFlags`.
 const CONTAINS_POINTERS: u32 = 0x0100_0000;
 /// Memory that each of them takes.
@@ -84,9 +86,18 @@ impl Blobs {
         (0..).zip(self.slots()).map(|(i, slot)| Some(self.statics_of(slot, Some(block(i)?)))).collect()
     }
 
-    /// Number of slots.
+    /// Number of slots, those beyond a limit left out.
     pub fn slot_count(&self) -> u64 {
-        self.section(GC_STATIC_REGION).map_or(0, |region| region.len() / 4)
+        self.all_slots().min(MAX_SLOTS)
+    }
+
+    fn all_slots(&self) -> u64 {
+        self.sections.get(GC_STATIC_REGION).map_or(0, |region| region.len() / 4)
+    }
+
+    /// Whether there are more than are read.
+    pub(super) fn has_more_slots(&self) -> bool {
+        self.all_slots() > MAX_SLOTS
     }
 
     fn slots(&self) -> impl Iterator<Item = Addr> {
