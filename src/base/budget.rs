@@ -113,6 +113,34 @@ impl Budget {
     }
 }
 
+/// Entries that one answer may read of structures that share no memory: all together are no larger than the dump, unless it is forged
+/// and shows the same bytes at many addresses.
+#[derive(Debug)]
+pub struct Disjoint(Part);
+
+impl Disjoint {
+    /// For entries of `entry_bytes` in a dump of `dump_bytes`.
+    pub fn new(dump_bytes: u64, entry_bytes: u64) -> Disjoint {
+        Disjoint(Part::new(dump_bytes.checked_div(entry_bytes).unwrap_or(0)))
+    }
+
+    /// Takes `n` entries. Returns whether they were left; once they are not, no search goes on.
+    pub fn take(&self, n: u64) -> bool {
+        !self.0.met() && self.0.take(n)
+    }
+
+    /// Adds a note if `what` has more entries than that.
+    pub fn note(&self, what: &str, notes: &Collector) {
+        if self.0.met() {
+            let text = format!(
+                "{what} ended at the limit of {} words or entries, which fill the dump: it shows the same bytes at many addresses",
+                self.0.total
+            );
+            notes.add(NoteKind::LimitHit, None, text);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,5 +159,17 @@ mod tests {
         let untouched = Collector::new();
         Budget::new(0, None).note("it", &untouched);
         assert!(untouched.into_notes().is_empty());
+    }
+
+    #[test]
+    fn entries_are_no_more_than_fit_into_the_dump() {
+        let entries = Disjoint::new(100, 16);
+        assert!(entries.take(6));
+        let notes = Collector::new();
+        entries.note("it", &notes);
+        assert!(notes.notes().complete());
+        assert!(!entries.take(1) && !entries.take(0));
+        entries.note("it", &notes);
+        assert!(!notes.notes().complete());
     }
 }

@@ -30,7 +30,7 @@ pub(crate) use addr::PAGE;
 pub use addr::{Addr, AddrRange, Hex};
 pub use answer::Answer;
 pub(crate) use array::Array;
-pub use budget::Budget;
+pub use budget::{Budget, Disjoint};
 pub use cancel::{Cancel, Cancelled};
 pub(crate) use change::{change, growth};
 pub(crate) use count::{Count, cut, len64, top_or_all, total};

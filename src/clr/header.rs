@@ -3,11 +3,12 @@
 //! Source: `syncblk.h`, contracts `Object` and `SyncBlock`; offsets of `SyncBlock` measured on .NET 8, 9 and 10
 //! (`docs/internals/types.md#locks`).
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::objects::Objects;
 use super::threads::Threads;
-use crate::base::{Addr, Limits};
+use crate::base::{Addr, Collector, Disjoint, Limits, NoteKind};
 use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::memory::Memory;
@@ -174,9 +175,21 @@ impl Headers {
         Some((entry, if object.0 & 1 == 0 { object } else { Addr::NULL }))
     }
 
-    /// Maximum entries of the sync table read.
-    pub fn sync_limit(&self) -> u32 {
-        u32::try_from(self.limit).unwrap_or(u32::MAX)
+    /// The indices in use, as far as they are read; `None` if the table is not in the dump. Those beyond `Limits::sync_blocks` are noted.
+    pub fn sync_indices(&self, notes: &Collector) -> Option<Range<u32>> {
+        let (cache, layout) = self.cache.as_ref()?;
+        let table = self.table.as_ref()?;
+        let end = self.memory.u32(cache.plus(layout.first_free)).ok()?.min(HASH_OR_INDEX_MASK);
+        let limit = u32::try_from(self.limit).unwrap_or(u32::MAX);
+        if end > limit {
+            notes.add(NoteKind::LimitHit, table.at, format!("of {end} entries of the sync table, {limit} are read"));
+        }
+        Some(1..end.min(limit))
+    }
+
+    /// The entries of the sync table that may be read.
+    pub fn sync_room(&self) -> Disjoint {
+        Disjoint::new(self.memory.dump_bytes(), self.table.as_ref().map_or(1, |table| table.entry_bytes))
     }
 
     /// The header of the object at `object`; `None` if it is not in the dump.
@@ -245,21 +258,22 @@ impl Headers {
         out
     }
 
-    /// All sync blocks of objects, by index; reads at most `Limits::sync_blocks` entries of the table. `None` if the table is
-    /// not in the dump.
-    pub fn sync_blocks(&self) -> Option<Vec<SyncBlockModel>> {
-        let (cache, layout) = self.cache.as_ref()?;
-        self.table.as_ref()?;
-        let end = self.memory.u32(cache.plus(layout.first_free)).ok()?;
-        let end = end.min(u32::try_from(self.limit).unwrap_or(u32::MAX)).min(HASH_OR_INDEX_MASK);
+    /// All sync blocks of objects, by index. `None` if the table is not in the dump.
+    pub fn sync_blocks(&self, notes: &Collector) -> Option<Vec<SyncBlockModel>> {
+        let (indices, room) = (self.sync_indices(notes)?, self.sync_room());
         let mut out = Vec::new();
-        for index in 1..end {
+        for index in indices {
             let block = self.block(index);
             // The entry is allocated before its block.
-            if block.address.is_some() && block.object.is_some() {
-                out.push(block);
+            if block.address.is_none() || block.object.is_none() {
+                continue;
             }
+            if !room.take(1) {
+                break;
+            }
+            out.push(block);
         }
+        room.note("reading the sync table", notes);
         Some(out)
     }
 }

@@ -6,7 +6,7 @@
 //! re-registered from a finalizer starts over in generation 0, whatever generation it is in by then.
 
 use super::{HeapId, Reading};
-use crate::base::{Addr, AddrRange, NoteKind};
+use crate::base::{Addr, AddrRange, Disjoint, NoteKind};
 use crate::model::{FinalizerState, Generation};
 
 /// An entry of a finalization queue.
@@ -37,10 +37,13 @@ impl Reading<'_> {
     /// The finalization queue of every heap. Adds a note for each unreadable part.
     pub(super) fn finalizer_queues(&self) -> Vec<FinalizerQueue> {
         self.note_unusable(Some(&["finalize_queue"]));
-        self.facts.heaps.iter().map(|heap| self.finalizer_queue(*heap)).collect()
+        let words = Disjoint::new(self.memory.dump_bytes(), self.memory.ptr_bytes());
+        let queues = self.facts.heaps.iter().map(|heap| self.finalizer_queue(*heap, &words)).collect();
+        words.note("reading finalization queues", &self.notes);
+        queues
     }
 
-    fn finalizer_queue(&self, heap: HeapId) -> FinalizerQueue {
+    fn finalizer_queue(&self, heap: HeapId, words: &Disjoint) -> FinalizerQueue {
         let mut queue = FinalizerQueue { heap: heap.index, entries: Vec::new(), complete: false };
         let what = format!("heap {}: finalization queue", heap.index);
         let Some(at) = self.places.finalize_queue.and_then(|p| p.of(heap.address)) else {
@@ -73,7 +76,7 @@ impl Reading<'_> {
                 2 => (FinalizerState::Critical, None),
                 left => (FinalizerState::Registered, generation(left.saturating_sub(3))),
             };
-            queue.complete &= self.finalizer_part(&what, AddrRange::new(*from, *to), state, generation, &mut queue.entries);
+            queue.complete &= self.finalizer_part(&what, AddrRange::new(*from, *to), (state, generation), words, &mut queue.entries);
         }
         queue
     }
@@ -82,8 +85,8 @@ impl Reading<'_> {
         &self,
         what: &str,
         range: AddrRange,
-        state: FinalizerState,
-        generation: Option<Generation>,
+        (state, generation): (FinalizerState, Option<Generation>),
+        words: &Disjoint,
         out: &mut Vec<FinalizerEntry>,
     ) -> bool {
         let word = self.memory.ptr_bytes();
@@ -91,6 +94,9 @@ impl Reading<'_> {
         while at < range.end {
             if out.len() >= self.limits.finalizer_entries {
                 self.notes.add(NoteKind::LimitHit, at, format!("{what}: truncated at the entry limit"));
+                return false;
+            }
+            if !words.take(1) {
                 return false;
             }
             let Ok(object) = self.memory.ptr(at) else {

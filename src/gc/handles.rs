@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use super::layouts::HandleLayouts;
 use super::{Gc, Reading};
-use crate::base::{Addr, AddrRange, Answer, NoteKind};
+use crate::base::{Addr, AddrRange, Answer, Disjoint, NoteKind};
 use crate::memory::ReadError;
 use crate::model::{FeatureSource, HandleKind, HandleModel, RegionListModel, RegionModel};
 
@@ -79,26 +79,33 @@ impl Reading<'_> {
     pub(super) fn walk_handles(&self, filter: &HandleFilter, mut visit: impl FnMut(HandleModel)) -> u64 {
         self.notes.extend(&self.handle_losses);
         let Some(layouts) = &self.handles else { return 0 };
-        let mut tables = 0;
-        for table in self.handle_tables(layouts) {
+        let words = self.words_of_handles();
+        let (mut tables, mut seen) = (0, HashSet::new());
+        for table in self.handle_tables(layouts, &words) {
             tables += 1;
-            for segment in self.handle_segments(layouts, table) {
-                if let Err(e) = self.handle_segment(layouts, segment, filter, &mut visit) {
+            for segment in self.handle_segments(layouts, table, &mut seen, &words) {
+                if let Err(e) = self.handle_segment(layouts, segment, filter, &words, &mut visit) {
                     let what = format!("handle table segment {segment}: {e}");
                     self.notes.add(NoteKind::Missing, segment, what);
                 }
             }
         }
+        words.note("reading handle tables", &self.notes);
         if tables == 0 && self.notes.notes().complete() {
             self.notes.add(NoteKind::Missing, layouts.map_at, "no handle table found");
         }
         tables
     }
 
+    /// The words of all handle tables together: their lists and blocks lie side by side.
+    fn words_of_handles(&self) -> Disjoint {
+        Disjoint::new(self.memory.dump_bytes(), self.memory.ptr_bytes())
+    }
+
     /// Every handle table of every bucket.
-    fn handle_tables(&self, l: &HandleLayouts) -> Vec<Addr> {
+    fn handle_tables(&self, l: &HandleLayouts, words: &Disjoint) -> Vec<Addr> {
         let word = self.memory.ptr_bytes();
-        let mut out = Vec::new();
+        let (mut out, mut known) = (Vec::new(), HashSet::new());
         let mut maps = HashSet::new();
         let mut map = l.map_at;
         while !map.is_null() {
@@ -109,9 +116,16 @@ impl Reading<'_> {
             let Some(buckets) = self.needed("handle table map", self.memory.ptr(map.plus(l.map.buckets))) else { break };
             if !buckets.is_null() {
                 for i in 0..l.buckets_per_map.min(self.limits.handle_buckets) {
+                    if !words.take(1) {
+                        return out;
+                    }
                     let Some(bucket) = self.needed("handle table buckets", self.memory.ptr(buckets.element(i, word))) else { break };
                     if !bucket.is_null() {
-                        self.tables_of(l, bucket, &mut out);
+                        self.tables_of(l, bucket, words, |table| {
+                            if known.insert(table) {
+                                out.push(table);
+                            }
+                        });
                     }
                 }
             }
@@ -121,16 +135,16 @@ impl Reading<'_> {
         out
     }
 
-    fn tables_of(&self, l: &HandleLayouts, bucket: Addr, out: &mut Vec<Addr>) {
+    fn tables_of(&self, l: &HandleLayouts, bucket: Addr, words: &Disjoint, mut found: impl FnMut(Addr)) {
         let word = self.memory.ptr_bytes();
         let Some(array) = self.needed("handle table bucket", self.memory.ptr(bucket.plus(l.bucket.table))) else { return };
         if array.is_null() {
             return;
         }
-        for slot in 0..self.handle_slots() {
+        for slot in (0..self.handle_slots()).take_while(|_| words.take(1)) {
             match self.needed("handle tables of a bucket", self.memory.ptr(array.element(slot, word))) {
-                Some(table) if table.is_null() || out.contains(&table) => {}
-                Some(table) => out.push(table),
+                Some(table) if table.is_null() => {}
+                Some(table) => found(table),
                 None => return,
             }
         }
@@ -147,14 +161,15 @@ impl Reading<'_> {
         literal.or_else(variable).or(self.facts.heap_count).unwrap_or(1).min(self.limits.handle_slots)
     }
 
-    fn handle_segments(&self, l: &HandleLayouts, table: Addr) -> Vec<Addr> {
+    /// The segments of a table: `seen` has those of all tables, which share none.
+    fn handle_segments(&self, l: &HandleLayouts, table: Addr, seen: &mut HashSet<Addr>, words: &Disjoint) -> Vec<Addr> {
         let mut out = Vec::new();
         let Some(mut segment) = self.needed("handle table", self.memory.ptr(table.plus(l.table.segments))) else { return out };
-        while !segment.is_null() {
+        while !segment.is_null() && words.take(1) {
             if out.first() == Some(&segment) {
                 break;
             }
-            if out.contains(&segment) || out.len() >= self.limits.handle_segments {
+            if out.len() >= self.limits.handle_segments || !seen.insert(segment) {
                 self.notes.add(NoteKind::LimitHit, segment, "a list of handle table segments has a cycle or exceeds its limit");
                 break;
             }
@@ -173,6 +188,7 @@ impl Reading<'_> {
         l: &HandleLayouts,
         segment: Addr,
         filter: &HandleFilter,
+        words: &Disjoint,
         visit: &mut impl FnMut(HandleModel),
     ) -> Result<(), ReadError> {
         let blocks = usize::try_from(l.blocks.min(256)).unwrap_or(256);
@@ -182,6 +198,8 @@ impl Reading<'_> {
         let kinds: Vec<HandleKind> = self.types_of_handles().collect();
         let tails = table(l.segment.tail, kinds.len())?;
         let invalid = |block: u8| u64::from(block) == l.block_invalid;
+        // A block is in the list of one type.
+        let mut listed = vec![false; blocks];
         for (kind, tail) in kinds.iter().zip(tails.iter()) {
             if invalid(*tail) || !filter.wants(*kind) {
                 continue;
@@ -192,20 +210,25 @@ impl Reading<'_> {
                 continue;
             };
             let mut block = head;
-            for _ in 0..blocks {
-                let (Some(follower), Some(user)) = (next.get(usize::from(block)), user_data.get(usize::from(block))) else {
+            loop {
+                let at = usize::from(block);
+                let (Some(follower), Some(user), Some(listed)) = (next.get(at), user_data.get(at), listed.get_mut(at)) else {
                     self.bad_block(segment, *kind, block);
                     break;
                 };
+                // By another type, or the list does not lead back to its head.
+                if std::mem::replace(listed, true) {
+                    self.bad_block(segment, *kind, block);
+                    break;
+                }
                 let secondary = (kind.has_secondary() && !invalid(*user)).then_some(*user);
-                self.handle_block(l, segment, *kind, block, secondary, visit);
+                if !self.handle_block(l, segment, (*kind, block, secondary), words, visit) {
+                    return Ok(());
+                }
                 block = *follower;
                 if block == head {
                     break;
                 }
-            }
-            if block != head {
-                self.bad_block(segment, *kind, block);
             }
         }
         Ok(())
@@ -216,19 +239,28 @@ impl Reading<'_> {
         self.notes.add(NoteKind::Invalid, segment, what);
     }
 
+    /// Visits the handles of a block. Returns whether `words` were left for it.
     fn handle_block(
         &self,
         l: &HandleLayouts,
         segment: Addr,
-        kind: HandleKind,
-        block: u8,
-        secondary_block: Option<u8>,
+        (kind, block, secondary_block): (HandleKind, u8, Option<u8>),
+        words: &Disjoint,
         visit: &mut impl FnMut(HandleModel),
-    ) {
+    ) -> bool {
         let word = self.memory.ptr_bytes();
         let values = segment.plus(l.segment.value);
         let first = values.element(u64::from(block).saturating_mul(l.per_block), word);
-        for k in 0..l.per_block.min(1024) {
+        let count = l.per_block.min(1024);
+        let all = AddrRange::new(first, first.element(count, word));
+        if self.memory.captured(all) == 0 {
+            self.needed(&format!("handles of type {kind}"), self.memory.bytes(first, all.len()));
+            return words.take(1);
+        }
+        if !words.take(count) {
+            return false;
+        }
+        for k in 0..count {
             let address = first.element(k, word);
             // Whoever takes a block into the list of its type has committed it (`handletablecore.cpp`).
             let object = match self.memory.ptr(address) {
@@ -262,14 +294,17 @@ impl Reading<'_> {
                 secondary_type: None,
             });
         }
+        true
     }
 
     /// Memory of all handle table segments.
     pub(super) fn handle_memory(&self) -> Vec<RegionModel> {
         self.notes.extend(&self.handle_losses);
         let Some(l) = &self.handles else { return Vec::new() };
-        let tables = self.handle_tables(l);
-        let segments = tables.into_iter().flat_map(|t| self.handle_segments(l, t));
+        let (words, mut seen) = (self.words_of_handles(), HashSet::new());
+        let tables = self.handle_tables(l, &words);
+        let segments: Vec<Addr> = tables.into_iter().flat_map(|t| self.handle_segments(l, t, &mut seen, &words)).collect();
+        words.note("reading handle tables", &self.notes);
         let region = |s: Addr| RegionModel {
             list: RegionListModel::HandleTable,
             heap: None,
@@ -279,6 +314,6 @@ impl Reading<'_> {
             bytes: l.segment_bytes,
             segment: None,
         };
-        segments.map(region).collect()
+        segments.into_iter().map(region).collect()
     }
 }

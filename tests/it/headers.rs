@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::common::{self, Answered, answered};
 use gcdump::Dump;
-use gcdump::internals::base::{Addr, Limits};
+use gcdump::internals::base::{Addr, Collector, Limits};
 use gcdump::internals::clr::header::Headers;
 use gcdump::internals::dump::{Bytes, OpenOptions, open_bytes};
 use gcdump::model::{HeaderModel, HeaderState};
@@ -84,7 +84,7 @@ fn sync_blocks_are_those_of_clrmd() {
             .collect();
         let heap = ["heap", "full", "after", "before", "gcore"].iter().any(|k| case.name.ends_with(k));
         with_headers(&case, |headers| {
-            let own = headers.sync_blocks();
+            let own = headers.sync_blocks(&Collector::new());
             // Small dumps contain part of the table, or the table without locks.
             if !heap && own.as_ref().is_none_or(|own| own.iter().all(|b| b.held.is_none())) {
                 return;
@@ -109,7 +109,7 @@ fn sync_blocks_are_those_of_clrmd() {
                 })
                 .collect();
             assert_eq!(own, wanted, "{}", case.name);
-            for b in headers.sync_blocks().unwrap().iter().filter(|b| b.object.is_some()) {
+            for b in headers.sync_blocks(&Collector::new()).unwrap().iter().filter(|b| b.object.is_some()) {
                 let header = headers.read(b.object.unwrap()).unwrap();
                 assert_eq!(header.sync_block.as_ref(), Some(b), "{}", case.name);
             }
@@ -148,7 +148,7 @@ fn damaged_headers_never_panic() {
         let memory = Arc::new(gcdump::internals::memory::Memory::new(&damaged, gcdump::internals::base::Shape::LE64));
         let limits = Limits { sync_blocks: 10_000, ..Limits::default() };
         let headers = Headers::bind(&memory, descriptor, &limits).unwrap();
-        drop(headers.sync_blocks());
+        drop(headers.sync_blocks(&Collector::new()));
         for a in &hot {
             assert!(headers.read(a.plus(random() % 64)).is_none_or(|h| h.recursion.is_none() || h.state != HeaderState::None));
         }

@@ -16,7 +16,6 @@ use std::collections::BTreeMap;
 
 use crate::base::{Answer, Collector, Count, NoteKind};
 use crate::clr::blocking::Blocking;
-use crate::clr::header::Headers;
 use crate::clr::library::Classifier;
 use crate::clr::threads::Thread;
 use crate::model::{LockKind, LocksReport, ThreadWait};
@@ -104,7 +103,7 @@ impl<'h> State<'h> {
         if headers.is_none() {
             notes.add(NoteKind::Missing, None, "monitors are not told: the runtime does not describe object headers");
         }
-        let blocks = headers.as_ref().and_then(Headers::sync_blocks);
+        let blocks = headers.as_ref().and_then(|h| h.sync_blocks(notes));
         // Monitors of NativeAOT programs have locks that are objects.
         if headers.is_some() && blocks.is_none() && !runtime.descriptor().is_native_aot() {
             notes.add(NoteKind::Missing, None, "contended monitors are not told: the sync table is not in the dump");

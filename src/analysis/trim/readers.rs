@@ -66,7 +66,7 @@ fn read_runtime(runtime: &Runtime) {
         let _ = statics(runtime, &StaticsQuery { thread_statics, everything: true, ..StaticsQuery::default() });
     }
     let headers = Headers::bind(runtime.memory(), runtime.descriptor(), runtime.limits()).ok();
-    headers.as_ref().and_then(Headers::sync_blocks);
+    headers.as_ref().and_then(|h| h.sync_blocks(&Collector::new()));
     let _ = heap(runtime, &HeapQuery { detail: true, ..HeapQuery::default() });
     let _ = segments(runtime, &SegmentsQuery { free: true, ..SegmentsQuery::default() });
     let _ = oom(runtime);

@@ -2,7 +2,7 @@
 
 use super::check::{Folded, Tools};
 use super::sink::{Found, Sink};
-use crate::base::{Addr, Answer, Count};
+use crate::base::{Addr, Answer, Collector, Count};
 use crate::clr::header::HeaderUse;
 use crate::gc::{Gc, HandleFilter, SegmentIndex};
 use crate::model::{FindingId, HandleKind, VerifyTotals};
@@ -68,17 +68,20 @@ impl Entries<'_> {
 
     /// Checks that the header of each sync block's object refers to it. Headers with another index are already reported. Returns the
     /// number of entries that are not in the dump.
-    pub(super) fn sync_blocks(&mut self) -> u64 {
-        let (Some(headers), Some(end)) = (&self.tools.headers, self.tools.sync_end) else { return 0 };
-        let mut absent = 0u64;
+    pub(super) fn sync_blocks(&mut self, notes: &Collector) -> u64 {
+        let Some(headers) = self.tools.headers.as_ref().filter(|_| self.tools.sync_end.is_some()) else { return 0 };
+        let (mut absent, room) = (0u64, headers.sync_room());
         let memory = self.tools.map.heap.memory();
-        for index in 1..end.min(headers.sync_limit()) {
+        for index in headers.sync_indices(notes).into_iter().flatten() {
             let Some((place, object)) = headers.sync_entry(index) else {
                 absent.bump();
                 continue;
             };
             if object.is_null() {
                 continue;
+            }
+            if !room.take(1) {
+                break;
             }
             self.totals.sync_blocks.bump();
             if !self.tools.map.starts.is_start(object, &mut self.hint) {
@@ -92,6 +95,7 @@ impl Entries<'_> {
                 self.sink.add(Found::new(FindingId::SyncBlockNotInHeader, object).object(object).related(place).number(index.into()));
             }
         }
+        room.note("reading the sync table", notes);
         absent
     }
 }

@@ -220,7 +220,7 @@ fn objects(runtime: &Runtime, tools: &Tools<'_>, found: &mut Findings<'_>) -> Re
     let mut entries = Entries { tools, folded: &mut folded, sink, totals, hint: SegmentIndex::default() };
     notes.take(entries.handles(gc));
     notes.take(entries.finalizers(gc));
-    let sync_entries = entries.sync_blocks();
+    let sync_entries = entries.sync_blocks(notes);
     if sync_entries > 0 {
         notes.add(NoteKind::Missing, None, format!("{sync_entries} entries of the sync table are not in the dump"));
     }
