@@ -120,13 +120,13 @@ impl Blocking {
     }
 
     /// The `Thread`s in `Monitor.Wait` on the sync block at `block`, in the order in which they will be woken. `None` if the list is
-    /// broken, or not described.
-    pub(crate) fn queued(&self, block: Addr) -> Option<Vec<Addr>> {
+    /// broken, not described, or longer than it may `afford`: blocks of a forged dump share one.
+    pub(crate) fn queued(&self, block: Addr, afford: &dyn Fn(u64) -> bool) -> Option<Vec<Addr>> {
         let (of_block, of_link) = self.queue.as_ref()?;
         let mut link = self.memory.ptr(block.plus(of_block.queue)).ok()?;
         let (mut out, mut seen) = (Vec::new(), HashSet::new());
         while !link.is_null() {
-            if !seen.insert(link) || out.len() >= MAX_QUEUED {
+            if !afford(1) || !seen.insert(link) || out.len() >= MAX_QUEUED {
                 return None;
             }
             let event = link.minus(of_link.link)?;

@@ -4,7 +4,7 @@ use super::objects::{Found, LockType};
 use super::primitives::{Primitives, Whole};
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Collector, NoteKind, len64};
+use crate::base::{Addr, AddrRange, Collector, NoteKind};
 use crate::clr::blocking::{Blocking, BlockingItem};
 use crate::clr::methods::Methods;
 use crate::clr::threads::Thread;
@@ -162,10 +162,10 @@ impl Waits<'_> {
         let mut out = Map::default();
         for (address, block) in &self.blocks {
             let Some(object) = block.object else { continue };
-            match self.blocking.queued(*address) {
-                Some(list) if self.library.afford(len64(list.len())) => out.extend(list.into_iter().map(|thread| (thread, object))),
-                // Of several that share a list.
-                Some(_) => break,
+            match self.blocking.queued(*address, &|n| self.library.afford(n)) {
+                Some(list) => out.extend(list.into_iter().map(|thread| (thread, object))),
+                // The library tells that nothing is left.
+                None if !self.library.afford(0) => break,
                 None if self.blocking.has_queues() => {
                     notes.add(NoteKind::Missing, *address, "the threads that wait in a sync block cannot be read");
                 }

@@ -7,7 +7,7 @@ mod sockets;
 use super::task_names::Names;
 use super::walk::objects_of;
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Answer, Collector, len64};
+use crate::base::{Addr, Answer, Collector, Count, len64};
 use crate::clr::library::{Classifier, FieldAt, NoSuchField, fields_of, library_types, noted};
 use crate::model::{ConnectionPool, RequestFrame, RequestModel, RequestState, RequestsReport};
 use crate::session::library::Library;
@@ -118,6 +118,15 @@ impl Reader<'_> {
         let Some((_, mt)) = found.first() else { return Ok((out, queued)) };
         let fields = PoolFields::bind(self.library.types(), *mt)?;
         let working: Set<Addr> = connections.iter().filter_map(|c| c.request).collect();
+        // Connections of each pool, and those of them that work.
+        let mut own: Map<Addr, (u64, u64)> = Map::default();
+        for connection in connections {
+            if let Some(pool) = connection.pool {
+                let (all, busy) = own.entry(pool).or_default();
+                all.bump();
+                busy.grow(u64::from(connection.request.is_some()));
+            }
+        }
         for (object, _) in found {
             let mut waiting = match fields.queue {
                 Some(queue) => self.queued(*object, queue)?,
@@ -125,12 +134,12 @@ impl Reader<'_> {
             };
             // The pool removes those that got a connection only when they have come to the head of the queue.
             waiting.retain(|request| !working.contains(request));
-            let own = || connections.iter().filter(|c| c.pool == Some(*object));
+            let (connections, busy) = own.get(object).copied().unwrap_or_default();
             out.push(ConnectionPool {
                 object: *object,
                 server: fields.authority.and_then(|f| self.library.reference(*object, f)).and_then(|a| self.authority(a)),
-                connections: len64(own().count()),
-                busy: len64(own().filter(|c| c.request.is_some()).count()),
+                connections,
+                busy,
                 queued: len64(waiting.len()),
             });
             queued.extend(waiting.into_iter().map(|request| (request, *object)));
@@ -153,7 +162,12 @@ impl Reader<'_> {
             let index = u64::from(head).checked_add(i)?.checked_rem(shape.length)?;
             library.reference_at(shape.data.element(index, shape.element_bytes).plus(within))
         };
-        Ok((0..u64::from(size).min(shape.length).min(MOST)).filter_map(place).collect())
+        let length = u64::from(size).min(shape.length).min(MOST);
+        // Pools of a forged dump share a list.
+        if !library.afford(length) {
+            return Ok(Vec::new());
+        }
+        Ok((0..length).filter_map(place).collect())
     }
 
     /// `host:port` of an `HttpAuthority`.
