@@ -7,10 +7,7 @@ use crate::session::delegates::Delegates;
 use crate::session::readable;
 use crate::session::tasks::{Tasks, method_of};
 use crate::session::{Namer, Runtime};
-use crate::stack::CodeBytes;
-
-/// Most reads for one address of code.
-const READS: u64 = 1 << 20;
+use crate::stack::LookUps;
 
 /// The method of a delegate, as the compiler named it and for people.
 type Called = (Name, Name);
@@ -28,13 +25,14 @@ pub(super) struct Names<'n> {
     calls: Map<(Addr, Option<Addr>), Option<Called>>,
     /// By address of code.
     code: Map<Addr, Option<Name>>,
+    look_ups: LookUps,
 }
 
 impl<'n> Names<'n> {
     pub(super) fn new(tasks: &'n Tasks, runtime: &'n Runtime, namer: &'n Namer, notes: &Collector) -> Names<'n> {
         let delegates = Delegates::bind(runtime, tasks.library().types(), notes);
         let (types, methods, calls, code) = Default::default();
-        Names { tasks, runtime, namer, delegates, types, methods, calls, code }
+        Names { tasks, runtime, namer, delegates, types, methods, calls, code, look_ups: LookUps::new(runtime.memory()) }
     }
 
     /// The name of the type at `method_table`.
@@ -63,10 +61,10 @@ impl<'n> Names<'n> {
     /// The method of runtime async whose continuation is at `frame`.
     pub(super) fn suspended(&mut self, frame: Addr) -> Option<Name> {
         let ip = self.tasks.suspended_at(frame).0?;
-        let (runtime, namer) = (self.runtime, self.namer);
+        let (runtime, namer, look_ups) = (self.runtime, self.namer, &self.look_ups);
         let name = || {
             let look_up = || runtime.stack_walker().ok()?.code().find(ip).ok().flatten();
-            let code = CodeBytes::bounded(READS, look_up)?;
+            let code = look_ups.one(look_up)?;
             let methods = runtime.scoped(&Collector::new(), |d| Methods::bind(runtime.memory(), d, runtime.limits()).ok())?;
             Some(methods.name(namer.names()?, code.method_desc)?.name.into())
         };
@@ -94,8 +92,9 @@ impl<'n> Names<'n> {
         self.call(delegate).map(|(raw, _)| raw)
     }
 
-    /// Notes what delegates lack, if the method of one was asked for.
+    /// Notes what delegates lack, if the method of one was asked for, and whether code was looked up for too long.
     pub(super) fn note(&self, notes: &Collector) {
+        self.look_ups.note(notes);
         if !self.calls.is_empty() {
             self.delegates.note(notes);
         }

@@ -11,10 +11,7 @@ use crate::contract::ContractError;
 use crate::model::{MethodCode, MethodModel};
 use crate::session::{Namer, Runtime};
 use crate::stack::code::{CodeMap, CodeOrigin};
-use crate::stack::{CodeBytes, StackError};
-
-/// Most reads to find the code of one method.
-const READS: u64 = 1 << 20;
+use crate::stack::{CodeBytes, LookUps, StackError};
 
 /// The methods that the type at `mt` declares; `None` if they cannot be listed, which `notes` tell.
 pub(super) fn type_methods(runtime: &Runtime, namer: &Namer, types: &Types, mt: Addr, notes: &Collector) -> Option<Vec<MethodModel>> {
@@ -60,9 +57,15 @@ pub(super) fn type_methods(runtime: &Runtime, namer: &Namer, types: &Types, mt: 
     };
     let mut tiers = Tiers::new(runtime, namer, notes);
     let (mut unknown, mut why) = (0u64, None);
+    let look_ups = LookUps::new(memory);
     let mut model = |method: &Listed| {
         let name = methods.name(names, method.desc);
-        let (found, missed) = watched(|| map.map(|map| CodeBytes::bounded(READS, || code(method, map, &of_precode))));
+        let look_up = |map| {
+            let told = code(method, map, &of_precode);
+            // An error for want of reads is none of the dump.
+            (!CodeBytes::exhausted()).then_some(told)
+        };
+        let (found, missed) = watched(|| map.and_then(|map| look_ups.one(|| look_up(map))));
         let (code, entry) = match found {
             Some(Ok(Told { code: Some((entry, kind)), .. })) => (Some(kind), Some(entry)),
             Some(Ok(Told { entered, .. })) if entered || !memory.has_lost(&missed) => (Some(MethodCode::None), None),
@@ -86,6 +89,7 @@ pub(super) fn type_methods(runtime: &Runtime, namer: &Namer, types: &Types, mt: 
     };
     let list = list.methods.iter().map(&mut model).collect();
     tiers.note(notes);
+    look_ups.note(notes);
     if unknown > 0 {
         let (methods, why) = (if unknown == 1 { "method" } else { "methods" }, why.unwrap_or_default());
         notes.add(NoteKind::Missing, mt, format!("whether {unknown} {methods} of the type have code cannot be told: {why}"));

@@ -15,15 +15,13 @@ use crate::clr::precodes::Precodes;
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
 use crate::model::{DelegateModel, DelegatePart};
-use crate::stack::CodeBytes;
 use crate::stack::code::CodeMap;
+use crate::stack::{CodeBytes, LookUps};
 
 /// Most parts of a multicast delegate that are read.
 const MAX_PARTS: u64 = 1 << 16;
 /// Steps that a part takes: it is an object, and kept.
 const STEPS_OF_A_PART: u64 = 4;
-/// Most reads to find the code at one address.
-const READS: u64 = 1 << 20;
 
 library_types! {
     enum DelegateType {
@@ -54,8 +52,6 @@ pub(crate) struct Call {
     pub(crate) target: Option<Addr>,
     /// Where the method is entered.
     pub(crate) entry: Addr,
-    /// The method; `None` if it could not be found.
-    pub(crate) method: Option<Addr>,
 }
 
 /// Finds the methods of code: of precodes, of jitted code, of code in images.
@@ -64,6 +60,7 @@ struct Entries {
     methods: Methods,
     precodes: Result<Precodes, ContractError>,
     code: Option<CodeMap>,
+    look_ups: LookUps,
 }
 
 impl Entries {
@@ -74,13 +71,14 @@ impl Entries {
             Err(_) => CodeBytes::new(memory),
         };
         let methods = Methods::bind(memory, d, limits)?;
-        Ok(Entries { methods, precodes: Precodes::bind(memory, d), code: CodeMap::bind(&bytes, d).ok() })
+        let code = CodeMap::bind(&bytes, d).ok();
+        Ok(Entries { methods, precodes: Precodes::bind(memory, d), code, look_ups: LookUps::new(memory) })
     }
 
     fn method(&self, types: &Types, entry: Addr) -> Option<Addr> {
         let in_code = || self.code.as_ref()?.find(entry).ok().flatten().filter(|code| code.start == entry).map(|code| code.method_desc);
         // Few delegates lead to code itself, and what is not known of code is no loss where a precode tells.
-        let (found, missed) = watched(|| CodeBytes::bounded(READS, in_code));
+        let (found, missed) = watched(|| self.look_ups.one(in_code));
         let found = found.or_else(|| self.precodes.as_ref().ok()?.method(entry, |desc| self.methods.is_method(types.names(), desc)));
         if found.is_none() && self.methods.memory().has_lost(&missed) {
             missed.tell();
@@ -124,9 +122,12 @@ impl Delegates {
         }
     }
 
-    /// Notes what delegates lack in this runtime; for answers that show some.
+    /// Notes what delegates lack in this runtime, or that finding their methods takes too long; for answers that show some.
     pub(crate) fn note(&self, notes: &Collector) {
         self.note_lists(notes);
+        if let Ok(entries) = &self.entries {
+            entries.look_ups.note(notes);
+        }
         if self.types.names().native_aot().is_some() {
             return;
         }
@@ -196,29 +197,32 @@ impl Delegates {
             // The target is the delegate itself, for the stub that shuffles the arguments.
             (None, open)
         };
-        let method = self.entries.as_ref().ok().and_then(|e| e.method(&self.types, entry));
-        Some(Call { delegate, target: target.filter(|a| !a.is_null()), entry, method })
+        Some(Call { delegate, target: target.filter(|a| !a.is_null()), entry })
     }
 
-    /// The method of a call, with the exact arguments of a generic type where the target tells them.
-    pub(crate) fn method(&self, call: &Call) -> Option<MethodName> {
+    /// The `MethodDesc` of a call; `None` if it could not be found.
+    fn desc(&self, call: &Call) -> Option<Addr> {
+        self.entries.as_ref().ok()?.method(&self.types, call.entry)
+    }
+
+    /// The method at `desc` as a call enters it, with the exact arguments of a generic type where the target tells them.
+    fn method(&self, call: &Call, desc: Addr) -> Option<MethodName> {
         let (methods, names) = (&self.entries.as_ref().ok()?.methods, self.types.names());
-        let desc = call.method?;
         let exact = call.target.and_then(|this| methods.exact_name(names, desc, GenericContext::This(this)));
         exact.or_else(|| methods.name(names, desc))
     }
 
-    /// The name of the method of a call; in NativeAOT programs without parameters.
-    fn method_name(&self, call: &Call) -> Option<String> {
+    /// The name of the method of a call, which is at `desc`; in NativeAOT programs without parameters.
+    fn method_name(&self, call: &Call, desc: Option<Addr>) -> Option<String> {
         match self.types.names().native_aot() {
             Some(program) => program.method_at(call.entry),
-            None => self.method(call).map(|m| m.name),
+            None => self.method(call, desc?).map(|m| m.name),
         }
     }
 
     /// The method of a call as text, without its parameters: `Lab.Program.<Main>b__0`.
     pub(crate) fn method_text(&self, call: &Call) -> Option<String> {
-        let name = self.method_name(call)?;
+        let name = self.method_name(call, self.desc(call))?;
         Some(name.split_once('(').map_or(name.clone(), |(name, _)| name.into()))
     }
 
@@ -252,17 +256,19 @@ impl Delegates {
         let DelegatePart { target, target_type, method, method_desc, .. } = last;
         let shown = usize::try_from(most).unwrap_or(usize::MAX);
         let parts = calls.iter().take(shown).map(|call| self.part(call)).collect();
+        self.note(notes);
         Some(DelegateModel { target, target_type, method, method_desc, part_count: len64(calls.len()), parts })
     }
 
     fn part(&self, call: &Call) -> DelegatePart {
         let table = call.target.and_then(|t| self.types.objects().method_table(t));
+        let desc = self.desc(call);
         DelegatePart {
             object: call.delegate,
             target: call.target,
             target_type: table.map(|mt| self.types.names().name(mt).name.clone()),
-            method: self.method_name(call),
-            method_desc: call.method,
+            method: self.method_name(call, desc),
+            method_desc: desc,
         }
     }
 }

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::base::missed::{missed, tried};
-use crate::base::{Addr, PAGE, len64};
+use crate::base::{Addr, Collector, NoteKind, PAGE, len64};
 use crate::clr::loader::Loader;
 use crate::clr::modules::{ImageFile, Modules};
 use crate::memory::{Memory, ReadError};
@@ -13,6 +14,51 @@ use crate::memory::{Memory, ReadError};
 thread_local! {
     /// Reads that the work of this thread may still take; `None` where they are not counted.
     static LEFT: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// Most reads to find the code at one address.
+const OF_ONE: u64 = 1 << 20;
+/// Most reads to find all code of an answer: these, and one for each two bytes of the dump.
+const OF_ALL: u64 = 1 << 25;
+
+/// Reads that the look-ups of code of one answer share: each address of a forged dump may lead to a list as long as is read.
+#[derive(Debug)]
+pub(crate) struct LookUps {
+    left: AtomicU64,
+    cut: AtomicBool,
+}
+
+impl LookUps {
+    /// Those of one answer.
+    pub(crate) fn new(memory: &Memory) -> LookUps {
+        LookUps { left: AtomicU64::new(OF_ALL.saturating_add(memory.dump_bytes() / 2)), cut: AtomicBool::new(false) }
+    }
+
+    /// What `f` returns, which finds the code at one address.
+    pub(crate) fn one<T>(&self, f: impl FnOnce() -> T) -> T {
+        let given = self.left.load(Ordering::Relaxed).min(OF_ONE);
+        let mut reads = given;
+        let value = CodeBytes::taking(&mut reads, f);
+        if reads == 0 {
+            self.cut.store(true, Ordering::Relaxed);
+        }
+        let took = given.saturating_sub(reads);
+        let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(took)));
+        value
+    }
+
+    /// Whether a look-up ended for want of reads.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.cut.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether look-ups ended for want of reads.
+    pub(crate) fn note(&self, notes: &Collector) {
+        if self.is_cut() {
+            let why = "looking up code ended at its limit of reads: the lists of code in the dump are longer than in a genuine one";
+            notes.add(NoteKind::LimitHit, None, why);
+        }
+    }
 }
 
 /// Reads code, unwind info and GC info.

@@ -14,7 +14,7 @@ mod registers;
 mod unwind;
 pub(crate) mod walk;
 
-pub(crate) use bytes::CodeBytes;
+pub(crate) use bytes::{CodeBytes, LookUps};
 pub(crate) use error::StackError;
 pub(crate) use registers::{RegisterNames, Registers, Saved};
 pub(crate) use unwind::{FunctionEntry, UnwindError, gc_info_after, unwind};
