@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::sort::{self, Key};
 use crate::base::hash::Map;
-use crate::base::{Addr, Answer, Count, NoteKind, cut, len64, total};
+use crate::base::{Addr, Answer, Count, Name, NoteKind, cut, len64, total};
 use crate::clr::header::Headers;
 use crate::clr::wrappers::Wrappers;
 use crate::gc::HandleFilter;
@@ -63,15 +63,15 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
     let mut known: Map<Addr, bool> = Map::default();
     let size = |h: &HandleModel| heap.as_ref()?.size_at(h.object, h.method_table?);
     // A process may have millions of handles, but only thousands of types.
-    let mut names: Map<Addr, Option<String>> = Map::default();
-    let mut name = |mt: Addr| names.entry(mt).or_insert_with(|| namer.name(mt)).clone();
+    let mut names: Map<Addr, Option<Name>> = Map::default();
+    let mut name = |mt: Addr| names.entry(mt).or_insert_with(|| namer.name(mt).map(Name::from)).clone();
     // What reference counts are read with is missed only where there are any.
     let d = runtime.descriptor().scope();
     let headers = Headers::bind(runtime.memory(), &d, runtime.limits()).ok();
     let wrappers = Wrappers::bind(runtime.memory(), &d, headers);
     let ref_count = |h: &HandleModel| wrappers.ref_count(h.object, h.method_table?, namer.types().ok()?);
     let mut counts: BTreeMap<HandleKind, u64> = BTreeMap::new();
-    let mut groups: BTreeMap<Option<String>, Sum> = BTreeMap::new();
+    let mut groups: BTreeMap<Option<Name>, Sum> = BTreeMap::new();
     let mut handles: Vec<HandleModel> = Vec::new();
     let walked = gc.walk_handles(&HandleFilter { kinds: query.kinds.clone() }, |mut h| {
         if list || query.by.is_some() || !wanted.is_empty() {
@@ -79,16 +79,18 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
             h.object_size = size(&h);
         }
         // Compares names once per type, not per handle.
-        let mut is_wanted = |mt| *known.entry(mt).or_insert_with(|| wanted.matches(mt, || name(mt).unwrap_or_else(|| mt.to_string())));
+        let mut is_wanted = |mt| {
+            *known.entry(mt).or_insert_with(|| wanted.matches(mt, || name(mt).map_or_else(|| mt.to_string(), |name| name.to_string())))
+        };
         if !wanted.is_empty() && !h.method_table.is_some_and(&mut is_wanted) {
             return;
         }
         counts.entry(h.kind).or_default().bump();
         if let Some(by) = query.by {
             let key = match by {
-                HandleBy::Type => Some(h.kind.name().to_string()),
-                HandleBy::ObjectType => h.method_table.map(|mt| name(mt).unwrap_or_else(|| mt.to_string())),
-                HandleBy::Generation => heap.as_ref().and_then(|heap| heap.generation_of(h.object)).map(|g| g.name().to_string()),
+                HandleBy::Type => Some(h.kind.name().into()),
+                HandleBy::ObjectType => h.method_table.map(|mt| name(mt).unwrap_or_else(|| mt.to_string().into())),
+                HandleBy::Generation => heap.as_ref().and_then(|heap| heap.generation_of(h.object)).map(|g| g.name().into()),
             };
             groups.entry(key).or_default().add(h.object_size.unwrap_or(0));
         }
@@ -106,8 +108,8 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
     if list && handles.iter().any(|h| h.kind == HandleKind::RefCounted) {
         notes.extend(&d.losses());
     }
-    let mut groups: Vec<HandleGroup> =
-        groups.into_iter().map(|(key, sum)| HandleGroup { key, count: sum.count, bytes: sum.bytes }).collect();
+    let group = |(key, sum): (Option<Name>, Sum)| HandleGroup { key: key.map(|k| k.to_string()), count: sum.count, bytes: sum.bytes };
+    let mut groups: Vec<HandleGroup> = groups.into_iter().map(group).collect();
     groups.sort_by_key(|g| std::cmp::Reverse(g.count));
     let mut counts: Vec<HandleStat> = counts.into_iter().map(|(kind, count)| HandleStat { kind, count }).collect();
     if let Some(by) = query.sort {

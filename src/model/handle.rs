@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use crate::base::{Addr, named_enum};
+use crate::base::{Addr, Name, named_enum};
 
 named_enum! {
     /// Type of a GC handle (`HNDTYPE_…`, gcinterface.h), in the order of the runtime's numbers, which are aliases.
@@ -60,7 +60,7 @@ pub struct HandleModel {
     /// The object.
     pub object: Addr,
     /// Type name of the object; `null` if unknown.
-    pub object_type: Option<String>,
+    pub object_type: Option<Name>,
     /// Method table of the object; `null` if the object is not in the dump.
     pub method_table: Option<Addr>,
     /// Size of the object in bytes; `null` if the object is not in the dump.
@@ -74,7 +74,7 @@ pub struct HandleModel {
     /// native context. `null` for all others.
     pub secondary: Option<Addr>,
     /// Dependent handles: type name of the dependent object; `null` if there is none or it is unknown.
-    pub secondary_type: Option<String>,
+    pub secondary_type: Option<Name>,
 }
 
 named_enum! {

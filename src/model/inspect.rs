@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use crate::base::{Addr, named_enum};
+use crate::base::{Addr, Name, named_enum};
 
 named_enum! {
     /// Inspections: what is often wasted, or held by mistake.
@@ -70,7 +70,7 @@ pub struct InspectionRow {
     pub object: Option<Addr>,
     /// Name of its type.
     #[serde(rename = "type")]
-    pub type_name: Option<String>,
+    pub type_name: Option<Name>,
     /// Number of objects.
     pub count: u64,
     /// Bytes that could be saved, or that the objects take. Of event leaks, those of the targets that nothing else holds, without what

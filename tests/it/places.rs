@@ -40,7 +40,7 @@ fn handles_and_queue_entries() {
             for h in list.iter().filter(|h| h.kind == kind).take(3) {
                 let found = at(&heap, h.address);
                 assert_eq!((found.kind, found.handle_type, found.target), (PlaceKind::Handle, Some(kind), Some(h.object)), "{name} {h:?}");
-                assert_eq!(found.target_type, h.object_type, "{name} {h:?}");
+                assert_eq!(found.target_type.as_deref(), h.object_type.as_deref(), "{name} {h:?}");
                 seen += 1;
             }
         }

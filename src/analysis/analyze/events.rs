@@ -17,7 +17,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         Problem {
             count: Some(held),
             object: row.object,
-            type_name: row.type_name.clone(),
+            type_name: row.type_name.as_deref().map(String::from),
             ..answers.finding(ProblemId::EventLeaks, ProblemSeverity::Warning, title, &["inspect", "--only", "event-leaks"])
         }
     });

@@ -37,7 +37,7 @@ pub(super) fn registrations(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip>
         Problem {
             count: Some(row.count),
             object: row.object,
-            type_name: row.type_name.clone(),
+            type_name: row.type_name.as_deref().map(String::from),
             ..answers.finding(ProblemId::Registrations, ProblemSeverity::Warning, title, &["inspect", "--only", "registrations"])
         }
     });

@@ -31,7 +31,7 @@ pub(super) fn find(answers: &Answers<'_>, id: ProblemId) -> Result<Vec<Problem>,
         bytes: Some(wasted),
         share: Some(part),
         object: worst.and_then(|row| row.object),
-        type_name: worst.and_then(|row| row.type_name.clone()),
+        type_name: worst.and_then(|row| row.type_name.as_deref().map(String::from)),
         ..answers.finding(id, severity, title, command)
     }])
 }

@@ -32,7 +32,7 @@ impl Inspector<'_> {
         out
     }
 
-    pub(super) fn empty_collections(&self) -> Findings {
+    pub(super) fn empty_collections(&self) -> Findings<'_> {
         let mut by_type: Map<Addr, (u64, u64, Addr)> = Map::default();
         for (c, _) in self.counted().filter(|(_, count)| *count == 0) {
             let row = by_type.entry(c.method_table).or_insert((0, 0, c.object));
@@ -40,24 +40,24 @@ impl Inspector<'_> {
             row.1.grow(c.size);
             row.2 = row.2.min(c.object);
         }
-        let row = |(mt, (count, bytes, first)): (Addr, (u64, u64, Addr))| InspectionRow {
+        let row = |(count, bytes, first): (u64, u64, Addr)| InspectionRow {
             object: Some(first),
-            type_name: self.name(mt),
+            type_name: None,
             count,
             bytes,
             detail: None,
             held_here: None,
         };
-        Findings::of(by_type.into_iter().map(row).collect())
+        Findings::of(by_type.into_values().map(row).collect())
     }
 
-    pub(super) fn oversized_collections(&self) -> Findings {
+    pub(super) fn oversized_collections(&self) -> Findings<'_> {
         let word = self.library.types().pointer_bytes();
-        let wide = |(Counted { object, method_table, capacity, .. }, count): (&Counted, u64)| {
+        let wide = |(Counted { object, capacity, .. }, count): (&Counted, u64)| {
             let room = capacity.filter(|room| *room >= ROOM && count > 0 && count.saturating_mul(4) < *room)?;
             Some(InspectionRow {
                 object: Some(*object),
-                type_name: self.name(*method_table),
+                type_name: None,
                 count: 1,
                 // At least a word for each element: entries of dictionaries are larger.
                 bytes: room.saturating_sub(count).saturating_mul(word),

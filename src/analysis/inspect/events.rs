@@ -7,7 +7,7 @@ use crate::base::{Addr, NoteKind, len64, total};
 use crate::gc::{Object, Visitor};
 use crate::model::{InspectionRow, Stacks};
 use crate::session::delegates::Delegates;
-use crate::session::roots::{Root, RootOptions, Roots};
+use crate::session::roots::{RootOptions, Roots};
 
 /// Who refers to the objects of interest, and how large these are.
 struct Referrers<'r> {
@@ -36,6 +36,14 @@ impl Visitor for Referrers<'_> {
     }
 }
 
+/// What refers to an event.
+enum Holder {
+    /// A root, by its place in the list.
+    Root(usize),
+    /// A field: object and offset.
+    Object((Addr, u64)),
+}
+
 /// A delegate with several parts.
 struct Event {
     delegate: Addr,
@@ -45,7 +53,7 @@ struct Event {
 }
 
 impl Inspector<'_> {
-    pub(super) fn event_leaks(&self) -> Findings {
+    pub(super) fn event_leaks(&self) -> Findings<'_> {
         let delegates = Delegates::bind(self.heap.runtime(), self.library.types(), self.notes);
         let mut events = Vec::new();
         for delegate in self.swept.of(Inspected::MulticastDelegate) {
@@ -75,15 +83,17 @@ impl Inspector<'_> {
         // Stacks let go by themselves.
         let options = RootOptions { stacks: Stacks::None, ..RootOptions::default() };
         let roots = self.notes.take(Roots::collect(self.heap, self.namer, &options));
-        let rooted: Map<Addr, &Root> = roots.roots.iter().map(|r| (r.object, r)).collect();
+        let rooted: Map<Addr, usize> = roots.roots.iter().enumerate().map(|(i, r)| (r.object, i)).collect();
+        let mut holds: Map<Addr, Holder> = Map::default();
         let none = Vec::new();
         let row = |event: Event| {
             let holders = referrers.get(&event.delegate).unwrap_or(&none);
             // Without a static or field it is an old list that nobody uses. It refers to itself.
             let holder = match rooted.get(&event.delegate) {
-                Some(root) => roots.label(root),
-                None => self.holder(*holders.iter().filter(|(by, _)| *by != event.delegate).min()?),
+                Some(root) => Holder::Root(*root),
+                None => Holder::Object(*holders.iter().filter(|(by, _)| *by != event.delegate).min()?),
             };
+            holds.insert(event.delegate, holder);
             let own: Set<Addr> = event.parts.iter().map(|(part, _)| *part).collect();
             let only = |(part, target): &&(Addr, Option<Addr>)| {
                 let Some(target) = target else { return false };
@@ -99,17 +109,16 @@ impl Inspector<'_> {
             // One may be called twice.
             let here: Set<Addr> = here.into_iter().collect();
             let bytes = total(here.iter().filter_map(|target| sizes.get(target).copied()));
-            let detail = format!("{holder}: {held} of {count} targets are held by nothing else");
-            Some(InspectionRow {
-                object: Some(event.delegate),
-                type_name: self.type_of(event.delegate),
-                count,
-                bytes,
-                detail: Some(detail),
-                held_here: Some(held),
-            })
+            Some(InspectionRow { object: Some(event.delegate), type_name: None, count, bytes, detail: None, held_here: Some(held) })
         };
-        Findings::plain(events.into_iter().filter_map(row).collect())
+        let rows = events.into_iter().filter_map(row).collect();
+        Findings::plain(rows).told(move |row| {
+            let holder = match holds.get(&row.object?)? {
+                Holder::Root(root) => roots.label(roots.roots.get(*root)?),
+                Holder::Object(field) => self.holder(*field),
+            };
+            Some(format!("{holder}: {} of {} targets are held by nothing else", row.held_here?, row.count))
+        })
     }
 
     /// The field of an object: `Changed of Lab.Publisher at 0x7f…`.

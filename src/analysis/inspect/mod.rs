@@ -8,8 +8,9 @@ mod sweep;
 mod tasks;
 
 use super::strings::{StringsQuery, Values, grouped};
+use crate::base::hash::Map;
 use crate::base::missed::Carried;
-use crate::base::{Addr, Answer, Collector, cut, len64, total};
+use crate::base::{Addr, Answer, Collector, Name, cut, len64, total};
 use crate::gc::SegmentIndex;
 use crate::model::{InspectReport, InspectionId, InspectionModel, InspectionRow, StringModel, StringTotals, WalkModel};
 use crate::session::{Error, Heap, Library, Namer};
@@ -69,23 +70,35 @@ struct Inspector<'h> {
 }
 
 /// What an inspection found.
-struct Findings {
+struct Findings<'i> {
     found: u64,
     wasted: Option<u64>,
+    /// Without the names of types: rows may be as many as objects, and only those shown are named.
     rows: Vec<InspectionRow>,
     /// Number of rows, if not all are here.
     total: Option<u64>,
+    /// Tells more about a row that is shown.
+    detail: Option<Detail<'i>>,
 }
 
-impl Findings {
+/// Tells more about a row.
+type Detail<'i> = Box<dyn Fn(&InspectionRow) -> Option<String> + Send + 'i>;
+
+impl<'i> Findings<'i> {
     /// Findings by the sums of their rows.
-    fn of(rows: Vec<InspectionRow>) -> Findings {
-        Findings { found: total(rows.iter().map(|r| r.count)), wasted: Some(total(rows.iter().map(|r| r.bytes))), rows, total: None }
+    fn of(rows: Vec<InspectionRow>) -> Findings<'i> {
+        let (found, wasted) = (total(rows.iter().map(|r| r.count)), Some(total(rows.iter().map(|r| r.bytes))));
+        Findings { found, wasted, rows, total: None, detail: None }
     }
 
     /// Findings that are not about bytes.
-    fn plain(rows: Vec<InspectionRow>) -> Findings {
+    fn plain(rows: Vec<InspectionRow>) -> Findings<'i> {
         Findings { wasted: None, ..Findings::of(rows) }
+    }
+
+    /// The same, where `detail` tells more about each row.
+    fn told(self, detail: impl Fn(&InspectionRow) -> Option<String> + Send + 'i) -> Findings<'i> {
+        Findings { detail: Some(Box::new(detail)), ..self }
     }
 }
 
@@ -98,7 +111,7 @@ impl Inspector<'_> {
         self.name(self.library.method_table(object)?)
     }
 
-    fn run(&self, id: InspectionId) -> Result<Findings, Error> {
+    fn run(&self, id: InspectionId) -> Result<Findings<'_>, Error> {
         Ok(match id {
             InspectionId::EqualStrings => Findings::plain(Vec::new()),
             InspectionId::EqualArrays => self.equal_arrays(),
@@ -123,7 +136,7 @@ type Texts = (Values, StringTotals);
 type Walks<'w> = &'w [(SegmentIndex, WalkModel)];
 
 /// Equal strings, among those that the walk counted.
-fn equal_strings(heap: &Heap, namer: &Namer, walks: Walks<'_>, texts: Texts, top: usize) -> Result<Answer<Findings>, Error> {
+fn equal_strings<'i>(heap: &Heap, namer: &Namer, walks: Walks<'_>, texts: Texts, top: usize) -> Result<Answer<Findings<'i>>, Error> {
     let notes = Collector::new();
     let query = StringsQuery { top, max_chars: 80, ..StringsQuery::default() };
     let row = |s: StringModel| InspectionRow {
@@ -139,7 +152,7 @@ fn equal_strings(heap: &Heap, namer: &Namer, walks: Walks<'_>, texts: Texts, top
     let once = totals.distinct.saturating_sub(totals.duplicate_groups);
     let found = totals.strings.saturating_sub(totals.unreadable).saturating_sub(once);
     let rows = report.strings.into_iter().map(row).collect();
-    Ok(notes.finish(Findings { found, wasted: Some(totals.wasted_bytes), rows, total: Some(totals.duplicate_groups) }))
+    Ok(notes.finish(Findings { found, wasted: Some(totals.wasted_bytes), rows, total: Some(totals.duplicate_groups), detail: None }))
 }
 
 /// Inspects the heap.
@@ -163,13 +176,21 @@ pub fn inspect(heap: &Heap, query: &InspectQuery) -> Result<Answer<InspectReport
     // Each leaves a core idle for half of its time.
     let (texts, others) = rayon::join(texts, others);
     let texts = texts?.map(|found| (InspectionId::EqualStrings, notes.take(found)));
-    let mut all: Vec<(InspectionId, Findings)> = texts.into_iter().chain(others?).collect();
+    let mut all: Vec<(InspectionId, Findings<'_>)> = texts.into_iter().chain(others?).collect();
     all.sort_by_key(|(id, _)| InspectionId::ALL.iter().position(|known| known == id));
-    let mut inspections = Vec::new();
-    for (id, Findings { found, wasted, mut rows, total }) in all {
+    let (mut inspections, mut names) = (Vec::new(), Map::default());
+    let mut name = |object: Addr| -> Option<Name> {
+        let mt = library.method_table(object)?;
+        names.entry(mt).or_insert_with(|| namer.name(mt).map(Name::from)).clone()
+    };
+    for (id, Findings { found, wasted, mut rows, total, detail }) in all {
         rows.sort_by(|a, b| (b.bytes, b.count, a.object).cmp(&(a.bytes, a.count, b.object)));
         let total = total.unwrap_or_else(|| len64(rows.len()));
         cut(&mut rows, query.top);
+        for row in &mut rows {
+            row.type_name = row.type_name.take().or_else(|| name(row.object?));
+            row.detail = row.detail.take().or_else(|| detail.as_ref()?(row));
+        }
         inspections.push(InspectionModel { id, rule: rule(id), found, wasted_bytes: wasted, total, rows });
     }
     library.note(&notes);

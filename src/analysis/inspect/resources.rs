@@ -83,18 +83,18 @@ impl Inspector<'_> {
             group.bytes.grow(size);
             group.first = group.first.min(object);
         }
-        let row = |(mt, g): (Option<Addr>, Group)| InspectionRow {
+        let row = |g: Group| InspectionRow {
             object: Some(g.first),
-            type_name: mt.and_then(|mt| self.name(mt)),
+            type_name: None,
             count: g.count,
             bytes: g.bytes,
             detail: None,
             held_here: None,
         };
-        groups.into_iter().map(row).collect()
+        groups.into_values().map(row).collect()
     }
 
-    pub(super) fn undisposed(&self) -> Findings {
+    pub(super) fn undisposed(&self) -> Findings<'_> {
         let Some(headers) = self.heap.runtime().headers(self.notes) else {
             self.notes.add(NoteKind::Missing, None, "undisposed objects are not told: the runtime does not describe object headers");
             return Findings::plain(Vec::new());
@@ -106,7 +106,7 @@ impl Inspector<'_> {
         Findings::plain(self.grouped(pending))
     }
 
-    pub(super) fn open_handles(&self) -> Findings {
+    pub(super) fn open_handles(&self) -> Findings<'_> {
         let library = self.library;
         let mut bound: Map<Addr, Option<SafeHandleFields>> = Map::default();
         let mut open = |object: &Addr| {
@@ -120,9 +120,8 @@ impl Inspector<'_> {
         Findings::plain(self.grouped(list.into_iter()))
     }
 
-    pub(super) fn load_contexts(&self) -> Findings {
+    pub(super) fn load_contexts(&self) -> Findings<'_> {
         let library = self.library;
-        let mut rows = Vec::new();
         let fields = |context: Addr| {
             let mt = library.method_table(context)?;
             noted(ContextFields::bind(library.types(), mt), "load contexts", self.notes)
@@ -148,32 +147,26 @@ impl Inspector<'_> {
                 (of_binder.0, of_binder.2) = (*mt, *first);
             }
         }
-        for (context, f) in contexts {
-            if library.u32(context, f.state) != Some(UNLOADING) {
-                continue;
-            }
+        let unloading: Map<Addr, ContextFields> =
+            contexts.into_iter().filter(|(context, f)| library.u32(*context, f.state) == Some(UNLOADING)).collect();
+        let row =
+            |context: &Addr| InspectionRow { object: Some(*context), type_name: None, count: 1, bytes: 0, detail: None, held_here: None };
+        let rows = unloading.keys().map(row).collect();
+        let told = binders.is_some() || self.swept.collectible.is_empty();
+        Findings::plain(rows).told(move |row| {
+            let context = row.object?;
+            let f = unloading.get(&context)?;
             let name = library.string(context, f.name).unwrap_or_else(|| "?".into());
             let holders = library.word(context, f.native).and_then(|binder| held.get(&Addr(binder)));
-            let detail = match holders {
+            Some(match holders {
                 Some((mt, count, first)) => {
                     let first = format!("{} at {first}", self.name(*mt).unwrap_or_default());
                     format!("\"{name}\" is held by {count} objects of its types: {first}")
                 }
-                None if binders.is_some() || self.swept.collectible.is_empty() => {
-                    format!("\"{name}\" has no objects of its types on the heap")
-                }
+                None if told => format!("\"{name}\" has no objects of its types on the heap"),
                 None => format!("\"{name}\": which objects hold it is not told for this runtime"),
-            };
-            rows.push(InspectionRow {
-                object: Some(context),
-                type_name: self.type_of(context),
-                count: 1,
-                bytes: 0,
-                detail: Some(detail),
-                held_here: None,
-            });
-        }
-        Findings::plain(rows)
+            })
+        })
     }
 
     /// The module that keeps a type's code alive: of a generic instance, that of a collectible argument.
@@ -190,7 +183,7 @@ impl Inspector<'_> {
         all.into_iter().collect()
     }
 
-    pub(super) fn registrations(&self) -> Findings {
+    pub(super) fn registrations(&self) -> Findings<'_> {
         let library = self.library;
         let mut rows = Vec::new();
         for source in self.swept.of(Inspected::CancellationSource) {
@@ -220,14 +213,7 @@ impl Inspector<'_> {
                 Some(count)
             };
             if let Some(count) = count().filter(|n| *n >= REGISTRATIONS) {
-                rows.push(InspectionRow {
-                    object: Some(source),
-                    type_name: self.type_of(source),
-                    count,
-                    bytes: 0,
-                    detail: None,
-                    held_here: None,
-                });
+                rows.push(InspectionRow { object: Some(source), type_name: None, count, bytes: 0, detail: None, held_here: None });
             }
         }
         Findings::plain(rows)

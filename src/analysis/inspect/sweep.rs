@@ -53,7 +53,6 @@ pub(super) struct Same {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Array {
     pub(super) object: Addr,
-    pub(super) method_table: Addr,
     pub(super) size: u64,
     pub(super) length: u64,
     /// Bytes of zeros at the end, or references that are set.
@@ -224,7 +223,7 @@ impl Sweeper<'_> {
         let bytes = length.saturating_mul(object.ty.component_size);
         let at = object.size.saturating_sub(bytes).saturating_sub(self.decide.library.types().pointer_bytes());
         let Some(content) = object.part(at, bytes) else { return };
-        let array = |part| Array { object: object.address, method_table: object.ty.method_table, size: object.size, length, part };
+        let array = |part| Array { object: object.address, size: object.size, length, part };
         let used = used(&content);
         if used == 0 {
             if bytes >= ZEROS {
@@ -267,7 +266,7 @@ impl Sweeper<'_> {
         let mut set = 0u64;
         object.references(|_, _| set.bump());
         if set.saturating_mul(4) < length {
-            let array = Array { object: object.address, method_table: object.ty.method_table, size: object.size, length, part: set };
+            let array = Array { object: object.address, size: object.size, length, part: set };
             self.found.sparse.push(array);
         }
     }
