@@ -52,8 +52,11 @@ impl Reading<'_> {
         };
         let Some(address) = self.needed(&what, self.memory.ptr(at)) else { return queue };
         if address.is_null() {
-            // Not created yet: the heap is still being initialized.
-            queue.complete = true;
+            // Not created yet: the heap is still being initialized. A heap that has segments has its queue as well.
+            queue.complete = !self.has_segments(heap);
+            if !queue.complete {
+                self.notes.add(NoteKind::Invalid, at, format!("{what}: its address is null"));
+            }
             return queue;
         }
         let Some(fills) = self.fill_pointers(&what, address) else { return queue };
@@ -112,16 +115,20 @@ impl Reading<'_> {
         true
     }
 
-    /// The fill pointers, all of them or none.
+    /// The fill pointers, all of them or none: the last ones say which parts are ready.
     fn fill_pointers(&self, what: &str, address: Addr) -> Option<Vec<Addr>> {
         let layout = || {
             let offset = self.descriptor.offset("CFinalize", "FillPointers").ok()?;
-            Some((offset, self.descriptor.number("CFinalizeFillPointersLength").ok()?.min(self.limits.per_heap_array)))
+            Some((offset, self.descriptor.number("CFinalizeFillPointersLength").ok()?))
         };
         let Some((offset, length)) = layout().filter(|(_, n)| *n >= 3) else {
             self.notes.add(NoteKind::Missing, address, format!("{what}: the descriptor does not describe its layout"));
             return None;
         };
+        if length > self.limits.per_heap_array {
+            self.notes.add(NoteKind::LimitHit, address, format!("{what}: not read, for it has {length} fill pointers"));
+            return None;
+        }
         let word = self.memory.ptr_bytes();
         let first = address.plus(offset);
         (0..length).map(|i| self.needed(what, self.memory.ptr(first.element(i, word)))).collect()

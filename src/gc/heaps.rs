@@ -108,11 +108,15 @@ impl Reading<'_> {
     /// them, ClrMD's per-generation ranges are off by one.
     fn finalize_queue(&self, heap: HeapId, address: Addr) -> Option<FinalizeQueueModel> {
         let offset = self.descriptor.offset("CFinalize", "FillPointers").ok()?;
-        let length = self.descriptor.number("CFinalizeFillPointersLength").ok()?.min(self.limits.per_heap_array);
+        let length = self.descriptor.number("CFinalizeFillPointersLength").ok()?;
         let word = self.memory.ptr_bytes();
         let what = format!("heap {}: finalization queue", heap.index);
+        if length > self.limits.per_heap_array {
+            let what = format!("{what}: {length} fill pointers, of which {} are read", self.limits.per_heap_array);
+            self.notes.add(NoteKind::LimitHit, address, what);
+        }
         let read = |i| self.needed(&what, self.memory.ptr(address.plus(offset).element(i, word)));
-        let fill_pointers: Vec<Addr> = (0..length).map_while(read).collect();
+        let fill_pointers: Vec<Addr> = (0..length.min(self.limits.per_heap_array)).map_while(read).collect();
         // The last two parts are the ready lists; everything before is registered.
         let count = |from: Option<&Addr>, to: Option<&Addr>| to?.since(*from?).map(|bytes| bytes / word);
         let ready_from = fill_pointers.len().checked_sub(3).and_then(|i| fill_pointers.get(i));
@@ -132,6 +136,9 @@ impl Reading<'_> {
             let name = usize::try_from(i).ok().and_then(|i| names.get(i)).map_or_else(|| format!("#{i}"), |n| (*n).to_string());
             Some(NamedCount { name, count })
         };
+        if length > self.limits.per_heap_array {
+            self.notes.add(NoteKind::LimitHit, at, format!("{what}: {length} counts, of which {} are read", self.limits.per_heap_array));
+        }
         (0..length.min(self.limits.per_heap_array)).map(entry).collect()
     }
 

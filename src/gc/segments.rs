@@ -44,6 +44,12 @@ impl Gc {
         Some(table.element(generation, self.generation_size))
     }
 
+    /// Whether any generation of the heap has a segment.
+    pub(super) fn has_segments(&self, heap: HeapId) -> bool {
+        let first = |g| self.memory.ptr(self.generation_entry(heap, g)?.plus(self.generation.start_segment)).ok();
+        (0..self.facts.total_generations).filter_map(first).any(|first| !first.is_null())
+    }
+
     pub(super) fn raw_segment(&self, address: Addr) -> Result<RawSegment, ReadError> {
         let l = &self.segment;
         let ptr = |offset: u64| self.memory.ptr(address.plus(offset));
@@ -82,6 +88,7 @@ impl Reading<'_> {
             for list in lists.iter().filter(|l| l.heap == heap) {
                 reading.follow(*list, &lists, &youngest, &mut seen, &mut own);
             }
+            reading.note_stray(heap, &youngest, &own);
             // Stable: keeps list order within a generation.
             own.sort_by_key(|s| s.generation);
             own
@@ -112,7 +119,17 @@ impl Reading<'_> {
         }
     }
 
-    /// The segment lists of a heap that are not empty.
+    /// Notes an ephemeral segment that is on no list: then no list ends at the end of allocation, and the youngest objects are not
+    /// read. Lists that were cut short have notes.
+    fn note_stray(&self, heap: HeapId, youngest: &Youngest, own: &[SegmentModel]) {
+        let Some(ephemeral) = youngest.ephemeral.filter(|e| !own.iter().any(|s| s.address == *e)) else { return };
+        if self.facts.structures_valid != Some(false) && self.notes.notes().complete() {
+            let what = format!("heap {}: the ephemeral segment {ephemeral} is on no segment list", heap.index);
+            self.notes.add(NoteKind::Invalid, self.places.ephemeral_segment.and_then(|p| p.of(heap.address)), what);
+        }
+    }
+
+    /// The segment lists of a heap. Every generation has a segment from the heap's initialisation on: a list without one has lost it.
     fn lists(&self, heap: HeapId) -> Vec<List> {
         let soh = self.facts.oldest();
         let mut out = Vec::new();
@@ -131,10 +148,15 @@ impl Reading<'_> {
                 );
                 return out;
             };
-            let start = self.memory.ptr(entry.plus(self.generation.start_segment));
+            let at = entry.plus(self.generation.start_segment);
             let what = format!("heap {}: first segment of {kind}", heap.index);
-            let first = self.needed(&what, start).filter(|a| !a.is_null());
-            out.extend(first.map(|first| List { heap, kind, first }));
+            match self.needed(&what, self.memory.ptr(at)) {
+                Some(first) if !first.is_null() => out.push(List { heap, kind, first }),
+                Some(_) if self.facts.structures_valid != Some(false) => {
+                    self.notes.add(NoteKind::Invalid, at, format!("heap {}: {kind} has no first segment", heap.index));
+                }
+                _ => {}
+            }
         }
         out
     }
