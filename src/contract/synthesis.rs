@@ -5,13 +5,14 @@
 //! and 10.0.12 differ), so they are read from the dump and never bundled. The result is the descriptor that a GC contract `c1`
 //! would publish.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::dac_table::GcDacVars;
 use super::descriptor::{Descriptor, Origin};
 use super::json::{DescriptorItem, RawDescriptor};
 use super::overlay::Overlay;
-use crate::base::{Addr, Limits};
+use crate::base::{Addr, Limits, missed};
 use crate::memory::{Memory, ReadError};
 use crate::model::OriginKind;
 
@@ -74,7 +75,7 @@ pub fn synthesise(
     identifiers.extend(pointer("DynamicAdaptationMode").map(|_| "dynamic_heap"));
     descriptor.set_text("GCIdentifiers", &identifiers.join(", "), origin);
 
-    let tables = HandleTables::probe(descriptor, memory, gc, pointer("HandleTableMap"), limits);
+    let tables = HandleTables::probe(descriptor, memory, gc, pointer("HandleTableMap"), limits, server);
     set_fields(descriptor, "HandleTable", &own_fields(gc, &format!("HandleTable[{}]", tables.types)), origin);
     set_fields(descriptor, "TableSegment", &own_fields(gc, &format!("TableSegment[{}]", tables.types)), origin);
     descriptor.set_number("HandleMaxInternalTypes", tables.types, origin);
@@ -175,6 +176,8 @@ fn published_offsets(
 
 /// What the probe of a handle table takes of the opening's budget: its layout is found by name.
 const STEPS_OF_A_TABLE: u64 = 32;
+/// How many slots that lead to no table are looked behind for one that does.
+const MAX_BAD_SLOTS: usize = 64;
 
 /// Handle table parameters that the runtime does not publish, probed from the tables.
 struct HandleTables {
@@ -185,7 +188,7 @@ struct HandleTables {
 }
 
 impl HandleTables {
-    fn probe(descriptor: &Descriptor, memory: &Memory, gc: &Overlay, map: Option<Addr>, limits: &Limits) -> HandleTables {
+    fn probe(descriptor: &Descriptor, memory: &Memory, gc: &Overlay, map: Option<Addr>, limits: &Limits, server: bool) -> HandleTables {
         let known = descriptor.number("HandleMaxInternalTypes").ok();
         // The GC overlay describes the tables for each known number of types: `HandleTable[12]`.
         let described = gc.raw.types.iter().filter_map(|t| t.0.strip_prefix("HandleTable[")?.strip_suffix(']')?.parse().ok());
@@ -201,14 +204,28 @@ impl HandleTables {
         if let Some(types) = candidates.iter().find(proven) {
             found.types = *types;
         }
-        for array in arrays {
+        let mut seen = HashSet::new();
+        for array in &arrays {
             let live = |i: &u64| {
                 memory.afford_steps(STEPS_OF_A_TABLE)
-                    && table(array, *i).is_some_and(|t| owns_its_segment(memory, gc, found.types, t) != Some(false))
+                    && table(*array, *i).is_some_and(|t| owns_its_segment(memory, gc, found.types, t) != Some(false))
             };
             let slots = (0..limits.handle_slots).take_while(live).count();
-            found.slots = found.slots.max(u64::try_from(slots).unwrap_or(1));
+            let slots = u64::try_from(slots).unwrap_or(1);
+            seen.extend((0..slots).filter_map(|i| table(*array, i)));
+            found.slots = found.slots.max(slots);
         }
+        if !server {
+            return found;
+        }
+        // A table behind a bad slot: the reader of handles finds the bad one. What lies there is mostly no array any more.
+        let proven = |array: Addr, i: u64| {
+            let table = table(array, i).filter(|t| !seen.contains(t) && memory.afford_steps(STEPS_OF_A_TABLE));
+            table.is_some_and(|t| owns_its_segment(memory, gc, found.types, t) == Some(true))
+        };
+        let behind = (found.slots..limits.handle_slots).take(MAX_BAD_SLOTS);
+        let last = missed::tried(|| behind.filter(|i| arrays.iter().any(|a| proven(*a, *i))).max());
+        found.slots = last.map_or(found.slots, |i| i.saturating_add(1));
         found
     }
 }

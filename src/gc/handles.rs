@@ -2,13 +2,15 @@
 //!
 //! Source: contract `GC`, `GetHandles`; `docs/internals/gc-structures.md#handles`. With server GC a bucket has one table per
 //! processor, not per heap: the DAC of .NET 9 and 10, and therefore ClrMD and SOS, walk too few and miss handles
-//! (dotnet/runtime #124872; 4 of 4 DATAS dumps here). The last handle type is internal: its blocks hold secondary values.
+//! (dotnet/runtime #124872; 4 of 4 DATAS dumps here). The last handle type is internal: its blocks hold secondary values. No slot of
+//! a bucket and no table is ever empty: tables are made with a segment (`HndCreateHandleTable`), and the last one is kept though it
+//! holds nothing (`FullSegmentIterator`).
 
 use std::collections::HashSet;
 
 use super::layouts::HandleLayouts;
 use super::{Gc, Reading};
-use crate::base::{Addr, AddrRange, Answer, Disjoint, NoteKind};
+use crate::base::{Addr, AddrRange, Answer, Count, Disjoint, NoteKind};
 use crate::memory::ReadError;
 use crate::model::{FeatureSource, HandleKind, HandleModel, RegionListModel, RegionModel};
 
@@ -24,6 +26,11 @@ impl HandleFilter {
         self.kinds.is_empty() || self.kinds.contains(&kind)
     }
 }
+
+/// Most blocks of a segment: their indices have 8 bits.
+const MAX_BLOCKS: u64 = 256;
+/// Most handles of a block. It has 64.
+const MAX_PER_BLOCK: u64 = 1024;
 
 /// Types that every runtime supports (contract `GC`, `GetSupportedHandleTypes`).
 const ALWAYS: [HandleKind; 6] = [
@@ -79,6 +86,11 @@ impl Reading<'_> {
     pub(super) fn walk_handles(&self, filter: &HandleFilter, mut visit: impl FnMut(HandleModel)) -> u64 {
         self.notes.extend(&self.handle_losses);
         let Some(layouts) = &self.handles else { return 0 };
+        for (declared, most, what) in
+            [(layouts.blocks, MAX_BLOCKS, "blocks per segment"), (layouts.per_block, MAX_PER_BLOCK, "handles per block")]
+        {
+            self.note_cap(declared, most, what);
+        }
         let words = self.words_of_handles();
         let (mut tables, mut seen) = (0, HashSet::new());
         for table in self.handle_tables(layouts, &words) {
@@ -102,9 +114,18 @@ impl Reading<'_> {
         Disjoint::new(self.memory.dump_bytes(), self.memory.ptr_bytes())
     }
 
+    /// Notes that of the `declared` number of `what` only `most` are read. Returns how many are.
+    fn note_cap(&self, declared: u64, most: u64, what: &str) -> u64 {
+        if declared > most {
+            self.notes.add(NoteKind::LimitHit, None, format!("handle tables: {declared} {what}, of which {most} are read"));
+        }
+        declared.min(most)
+    }
+
     /// Every handle table of every bucket.
     fn handle_tables(&self, l: &HandleLayouts, words: &Disjoint) -> Vec<Addr> {
         let word = self.memory.ptr_bytes();
+        let per_map = self.note_cap(l.buckets_per_map, self.limits.handle_buckets, "buckets per map");
         let (mut out, mut known) = (Vec::new(), HashSet::new());
         let mut maps = HashSet::new();
         let mut map = l.map_at;
@@ -115,16 +136,18 @@ impl Reading<'_> {
             }
             let Some(buckets) = self.needed("handle table map", self.memory.ptr(map.plus(l.map.buckets))) else { break };
             if !buckets.is_null() {
-                for i in 0..l.buckets_per_map.min(self.limits.handle_buckets) {
+                for i in 0..per_map {
                     if !words.take(1) {
                         return out;
                     }
                     let Some(bucket) = self.needed("handle table buckets", self.memory.ptr(buckets.element(i, word))) else { break };
                     if !bucket.is_null() {
                         self.tables_of(l, bucket, words, |table| {
-                            if known.insert(table) {
+                            let new = known.insert(table);
+                            if new {
                                 out.push(table);
                             }
+                            new
                         });
                     }
                 }
@@ -135,18 +158,29 @@ impl Reading<'_> {
         out
     }
 
-    fn tables_of(&self, l: &HandleLayouts, bucket: Addr, words: &Disjoint, mut found: impl FnMut(Addr)) {
+    fn tables_of(&self, l: &HandleLayouts, bucket: Addr, words: &Disjoint, mut is_new: impl FnMut(Addr) -> bool) {
         let word = self.memory.ptr_bytes();
         let Some(array) = self.needed("handle table bucket", self.memory.ptr(bucket.plus(l.bucket.table))) else { return };
         if array.is_null() {
+            self.notes.add(NoteKind::Invalid, bucket, format!("the handle table bucket at {bucket} has no tables"));
             return;
         }
-        for slot in (0..self.handle_slots()).take_while(|_| words.take(1)) {
-            match self.needed("handle tables of a bucket", self.memory.ptr(array.element(slot, word))) {
-                Some(table) if table.is_null() => {}
-                Some(table) => found(table),
-                None => return,
+        let slots = self.handle_slots();
+        // A few tell as much as all of a forged bucket.
+        let (mut wrong, mut first) = (0u64, None);
+        for slot in (0..slots).take_while(|_| words.take(1)) {
+            let at = array.element(slot, word);
+            let Some(table) = self.needed("handle tables of a bucket", self.memory.ptr(at)) else { break };
+            if table.is_null() || !is_new(table) {
+                wrong.bump();
+                first.get_or_insert((slot, at));
             }
+        }
+        if let Some((slot, at)) = first {
+            let what = format!(
+                "{wrong} of {slots} slots of the handle table bucket at {bucket} have no table of their own, the first is slot {slot}"
+            );
+            self.notes.add(NoteKind::Invalid, at, what);
         }
     }
 
@@ -158,13 +192,21 @@ impl Reading<'_> {
         // .NET 11 publishes the variable's address; the synthesised descriptor holds the probed value.
         let literal = self.descriptor.number("TotalCpuCount").ok();
         let variable = || self.descriptor.pointer("TotalCpuCount").ok().and_then(|a| self.memory.u32(a).ok()).map(u64::from);
-        literal.or_else(variable).or(self.facts.heap_count).unwrap_or(1).min(self.limits.handle_slots)
+        let slots = literal.or_else(variable).or(self.facts.heap_count).unwrap_or(1);
+        // No GC has more heaps than processors: the slots that a probe finds before a bad one are not all.
+        if let Some(heaps) = self.facts.heap_count.filter(|heaps| *heaps > slots) {
+            self.notes.add(NoteKind::Invalid, None, format!("handle tables: {slots} per bucket are fewer than the {heaps} heaps"));
+        }
+        self.note_cap(slots, self.limits.handle_slots, "tables per bucket")
     }
 
     /// The segments of a table: `seen` has those of all tables, which share none.
     fn handle_segments(&self, l: &HandleLayouts, table: Addr, seen: &mut HashSet<Addr>, words: &Disjoint) -> Vec<Addr> {
         let mut out = Vec::new();
         let Some(mut segment) = self.needed("handle table", self.memory.ptr(table.plus(l.table.segments))) else { return out };
+        if segment.is_null() {
+            self.notes.add(NoteKind::Invalid, table, format!("the handle table at {table} has no segment"));
+        }
         while !segment.is_null() && words.take(1) {
             if out.first() == Some(&segment) {
                 break;
@@ -191,7 +233,7 @@ impl Reading<'_> {
         words: &Disjoint,
         visit: &mut impl FnMut(HandleModel),
     ) -> Result<(), ReadError> {
-        let blocks = usize::try_from(l.blocks.min(256)).unwrap_or(256);
+        let blocks = usize::try_from(l.blocks.min(MAX_BLOCKS)).unwrap_or(0);
         let table = |offset: u64, len: usize| self.memory.bytes(segment.plus(offset), u64::try_from(len).unwrap_or(0));
         let next = table(l.segment.allocation, blocks)?;
         let user_data = table(l.segment.user_data, blocks)?;
@@ -251,7 +293,7 @@ impl Reading<'_> {
         let word = self.memory.ptr_bytes();
         let values = segment.plus(l.segment.value);
         let first = values.element(u64::from(block).saturating_mul(l.per_block), word);
-        let count = l.per_block.min(1024);
+        let count = l.per_block.min(MAX_PER_BLOCK);
         let all = AddrRange::new(first, first.element(count, word));
         if self.memory.captured(all) == 0 {
             self.needed(&format!("handles of type {kind}"), self.memory.bytes(first, all.len()));
