@@ -51,6 +51,8 @@ layout! {
     struct CacheLayout : "SyncBlockCache" {
         // .NET 11 publishes it under another name.
         first_free: req "FirstFreeIndex|FreeSyncTableIndex",
+        // Of the overlays.
+        capacity: opt "Capacity",
     }
 }
 
@@ -161,9 +163,28 @@ impl Headers {
 
     /// The first unused index; `None` if the table is not in the dump.
     pub fn sync_end(&self) -> Option<u32> {
-        let (cache, layout) = self.cache.as_ref()?;
         self.table.as_ref()?.entry.object?;
-        self.memory.u32(cache.plus(layout.first_free)).ok().map(|n| n.min(HASH_OR_INDEX_MASK))
+        self.stored_end().map(|(_, n)| n.min(HASH_OR_INDEX_MASK))
+    }
+
+    /// The first unused index, and where it is.
+    fn stored_end(&self) -> Option<(Addr, u32)> {
+        let (cache, layout) = self.cache.as_ref()?;
+        self.table.as_ref()?;
+        let at = cache.plus(layout.first_free);
+        Some((at, self.memory.u32(at).ok()?))
+    }
+
+    /// Notes an end of the sync table that cannot be. Entry 0 is never used, so the first unused index is
+    /// at least 1; at the table's capacity, the runtime allocates a larger table before it takes an index
+    /// (`SyncBlockCache::NewSyncBlockSlot` in `syncblk.cpp`).
+    pub(crate) fn note_sync_end(&self, notes: &Collector) {
+        let Some((at, end)) = self.stored_end() else { return };
+        let capacity = self.cache.as_ref().and_then(|(cache, l)| self.memory.u32(cache.plus(l.capacity?)).ok());
+        if end == 0 || capacity.is_some_and(|n| end > n) {
+            let of = capacity.map_or(String::new(), |n| format!(" of a table of {n} entries"));
+            notes.add(NoteKind::Invalid, at, format!("the first unused index{of} of sync blocks is {end}"));
+        }
     }
 
     /// The entry of the sync table at `index`: its address, and its object or null. `None` if it is not in the dump.
@@ -177,10 +198,9 @@ impl Headers {
 
     /// The indices in use, as far as they are read; `None` if the table is not in the dump. Those beyond `Limits::sync_blocks` are noted.
     pub fn sync_indices(&self, notes: &Collector) -> Option<Range<u32>> {
-        let (cache, layout) = self.cache.as_ref()?;
         let table = self.table.as_ref()?;
-        let end = self.memory.u32(cache.plus(layout.first_free)).ok()?.min(HASH_OR_INDEX_MASK);
-        let limit = u32::try_from(self.limit).unwrap_or(u32::MAX);
+        let end = self.stored_end()?.1;
+        let limit = self.sync_limit();
         if end > limit {
             notes.add(NoteKind::LimitHit, table.at, format!("of {end} entries of the sync table, {limit} are read"));
         }
@@ -190,6 +210,11 @@ impl Headers {
     /// The entries of the sync table that may be read.
     pub fn sync_room(&self) -> Disjoint {
         Disjoint::new(self.memory.dump_bytes(), self.table.as_ref().map_or(1, |table| table.entry_bytes))
+    }
+
+    /// Maximum entries of the sync table read.
+    pub fn sync_limit(&self) -> u32 {
+        u32::try_from(self.limit).unwrap_or(u32::MAX).min(HASH_OR_INDEX_MASK)
     }
 
     /// The header of the object at `object`; `None` if it is not in the dump.

@@ -103,6 +103,7 @@ impl<'h> State<'h> {
         if headers.is_none() {
             notes.add(NoteKind::Missing, None, "monitors are not told: the runtime does not describe object headers");
         }
+        headers.iter().for_each(|h| h.note_sync_end(notes));
         let blocks = headers.as_ref().and_then(|h| h.sync_blocks(notes));
         // Monitors of NativeAOT programs have locks that are objects.
         if headers.is_some() && blocks.is_none() && !runtime.descriptor().is_native_aot() {

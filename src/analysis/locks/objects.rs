@@ -1,7 +1,7 @@
 //! The objects that threads wait for, found by one walk of the heap.
 
 use crate::base::hash::Map;
-use crate::base::{Addr, Collector, IndexVec};
+use crate::base::{Addr, Collector, IndexVec, NoteKind};
 use crate::clr::header::{HeaderUse, Headers};
 use crate::clr::library::{Classifier, Kinds, library_types};
 use crate::clr::type_names::TypeNames;
@@ -79,9 +79,13 @@ struct Finder<'h> {
     classifier: &'h Classifier<LockType>,
     known: IndexVec<TypeIndex, Option<Use>>,
     headers: Option<(&'h Headers, Window<'h>)>,
+    /// The first unused index of the sync table.
+    sync_end: Option<u32>,
     segment: SegmentIndex,
     found: Vec<(SegmentIndex, Addr, Kinds<LockType>)>,
     thin: Vec<Addr>,
+    /// Objects whose sync block is past that end: the first, and their number.
+    past: Option<(Addr, u64)>,
     arrays: Vec<(LockType, Addr, Addr)>,
 }
 
@@ -98,9 +102,14 @@ impl Visitor for Finder<'_> {
         }
         if let Some((headers, window)) = &mut self.headers
             && let Some(word) = object.address.minus(headers.before()).and_then(|at| window.u32(at))
-            && matches!(HeaderUse::of(word), HeaderUse::ThinLock(_))
         {
-            self.thin.push(object.address);
+            match HeaderUse::of(word) {
+                HeaderUse::ThinLock(_) => self.thin.push(object.address),
+                HeaderUse::SyncBlock(index) if self.sync_end.is_some_and(|end| index >= end) => {
+                    self.past = earlier(self.past, Some((object.address, 1)));
+                }
+                _ => {}
+            }
         }
         let (classifier, mt) = (self.classifier, object.ty.method_table);
         let Some(slot) = self.known.slot(object.ty.index) else { return };
@@ -118,6 +127,14 @@ impl Visitor for Finder<'_> {
     }
 }
 
+/// The lower of two addresses, and the sum of what is counted with them.
+fn earlier(a: Option<(Addr, u64)>, b: Option<(Addr, u64)>) -> Option<(Addr, u64)> {
+    match (a, b) {
+        (Some((x, m)), Some((y, n))) => Some((x.min(y), m.saturating_add(n))),
+        (one, other) => one.or(other),
+    }
+}
+
 fn elements(classifier: &Classifier<LockType>, array: Addr) -> Option<LockType> {
     let element = classifier.types().names().method_tables().element_type(array).ok();
     let kinds = classifier.of(element.and_then(TypeNames::method_table_of)?);
@@ -126,25 +143,34 @@ fn elements(classifier: &Classifier<LockType>, array: Addr) -> Option<LockType> 
 
 /// Walks the heap.
 pub(super) fn find(heap: &Heap, classifier: &Classifier<LockType>, headers: Option<&Headers>, notes: &Collector) -> Found {
+    let sync_end = headers.and_then(Headers::sync_end);
     let visitor = || Finder {
         classifier,
         known: IndexVec::new(),
         headers: headers.map(|h| (h, Window::new(heap.memory()))),
+        sync_end,
         segment: SegmentIndex::default(),
         found: Vec::new(),
         thin: Vec::new(),
+        past: None,
         arrays: Vec::new(),
     };
     let walked = heap.walker().walk_once(heap.progress(), visitor);
     note_walks(heap.walker(), &walked.segments, notes);
-    let (mut out, mut found) = (Found::default(), Vec::new());
+    let (mut out, mut found, mut past) = (Found::default(), Vec::new(), None);
     for visitor in walked.visitors {
         found.extend(visitor.found);
         out.thin.extend(visitor.thin);
+        past = earlier(past, visitor.past);
         for (elements, start, end) in visitor.arrays {
             let list = if elements == LockType::SyncEntry { &mut out.sync_tables } else { &mut out.handle_arrays };
             list.push((start, end));
         }
+    }
+    if let (Some((object, count)), Some(end)) = (past, sync_end) {
+        let what =
+            format!("the headers of {count} objects, the first at {object}, name sync blocks past the end of the table, which is {end}");
+        notes.add(NoteKind::Invalid, object, what);
     }
     found.sort_unstable_by_key(|(segment, address, _)| (*segment, *address));
     out.thin.sort_unstable();

@@ -169,6 +169,7 @@ fn tools<'h>(
 ) -> Result<Tools<'h>, Error> {
     let (gc, threads) = (runtime.gc()?, runtime.threads_if_any(notes));
     let headers = runtime.headers(notes);
+    headers.iter().for_each(|h| h.note_sync_end(notes));
     let sync_end = headers.as_ref().and_then(Headers::sync_end);
     if sync_end.is_none() {
         let why = if headers.is_none() {
