@@ -23,7 +23,9 @@ pub fn types(runtime: &Runtime, wanted: &TypePattern, methods: bool) -> Result<A
                 Err(e) => notes.add(NoteKind::Missing, None, format!("thread statics cannot be read: {e}")),
             }
             let threads = runtime.threads().map_or(&[][..], |list| notes.with(list).as_slice());
-            layout.statics = reader.with_threads(threads).of_type(one.method_table);
+            let reader = reader.with_threads(threads);
+            layout.statics = reader.of_type(one.method_table);
+            reader.note(&notes);
             layout.methods = if methods { type_methods(runtime, &namer, types, one.method_table, &notes) } else { None };
             layout
         }),

@@ -2,7 +2,7 @@
 //!
 //! Cheaper than [`Object`](super::Object) handles, which look fields up by name: a heap may have millions of tasks.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::collections::{Collections, Tables};
 use super::{Error, Namer, Runtime};
@@ -26,6 +26,8 @@ pub(crate) struct Library {
     collections: OnceLock<Tables>,
     /// What the lists of an answer together may cost: a forged dump has one list at many places.
     budget: Budget,
+    /// The array at the lowest address of which not all elements were read, and how many were.
+    cut: Mutex<Option<(Addr, u64)>>,
 }
 
 impl Library {
@@ -51,7 +53,7 @@ impl Library {
         let values = Values::new(types, ValueLimits::default());
         let memory = Arc::clone(runtime.memory());
         let budget = Budget::new(memory.dump_bytes(), None);
-        Library { types: Arc::clone(types), statics, values, memory, collections: OnceLock::new(), budget }
+        Library { types: Arc::clone(types), statics, values, memory, collections: OnceLock::new(), budget, cut: Mutex::default() }
     }
 
     /// The types and their fields.
@@ -69,9 +71,13 @@ impl Library {
         self.budget.steps(n)
     }
 
-    /// Notes whether lists were cut short because all of them together take too long.
+    /// Notes whether lists were cut short because they, or all of them together, take too long.
     pub(crate) fn note(&self, notes: &Collector) {
         self.budget.note("reading the lists of objects", notes);
+        self.statics.note(notes);
+        if let Some((array, most)) = *self.cut.lock().unwrap_or_else(PoisonError::into_inner) {
+            notes.add(NoteKind::LimitHit, array, format!("of the array at {array}, only the first {most} elements are looked at"));
+        }
     }
 
     /// Decodes values for people.
@@ -155,12 +161,22 @@ impl Library {
         self.values.array(&info, array)
     }
 
-    /// The first `most` elements of an array of references, nulls included: slot and target. Elements that are not in the dump end
-    /// the list; none if they exceed what is left.
+    /// The elements of an array of references, nulls included: slot and target. Elements that are not in the dump end the list; none if
+    /// they exceed what is left. If there are more than `most`, [`Library::note`] tells.
     pub(crate) fn references(&self, array: Addr, most: u64) -> Vec<(Addr, Addr)> {
+        self.first_references(array, u64::MAX, most)
+    }
+
+    /// Like [`Library::references`], of an array of which only the first `count` elements are in use.
+    pub(crate) fn first_references(&self, array: Addr, count: u64, most: u64) -> Vec<(Addr, Addr)> {
         let Some(shape) = self.array(array) else { return Vec::new() };
         let slot = |i| shape.data.element(i, shape.element_bytes);
-        let length = shape.length.min(most);
+        let used = shape.length.min(count);
+        let length = used.min(most);
+        if length < used {
+            let mut cut = self.cut.lock().unwrap_or_else(PoisonError::into_inner);
+            *cut = Some(cut.map_or((array, most), |known| known.min((array, most))));
+        }
         if !self.afford(length) {
             return Vec::new();
         }

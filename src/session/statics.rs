@@ -108,7 +108,13 @@ impl<'t> StaticsReader<'t> {
                 }
             }
         }
+        self.note(notes);
         report
+    }
+
+    /// Notes what may be missing among the fields that were read.
+    pub(crate) fn note(&self, notes: &Collector) {
+        self.statics.note(notes);
     }
 
     /// The static fields of one type; thread statics once per thread.

@@ -68,6 +68,7 @@ pub(super) fn runs(
             }
         }
     }
+    tasks.note(notes);
     Ok(out)
 }
 

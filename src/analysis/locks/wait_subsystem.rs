@@ -103,9 +103,9 @@ impl WaitInfos {
     pub(super) fn waited(&self, library: &Library, thread: Addr) -> Option<Vec<Whole>> {
         let info = library.reference(thread, self.thread.info)?;
         (library.u8(info, self.info.state)? == WAITING).then_some(())?;
-        let count = u64::from(library.u32(info, self.info.count)?).min(MAX_WAITED);
+        let count = u64::from(library.u32(info, self.info.count)?);
         let array = library.reference(info, self.info.objects)?;
-        let objects = library.references(array, count).into_iter().map(|(_, object)| object).filter(|o| !o.is_null());
+        let objects = library.first_references(array, count, MAX_WAITED).into_iter().map(|(_, object)| object).filter(|o| !o.is_null());
         let plain = |object| Whole { object, kind: LockKind::WaitHandle, wait: WaitKind::WaitHandle };
         Some(objects.map(|object| self.by_waitable.get(&object).copied().unwrap_or_else(|| plain(object))).collect())
     }

@@ -183,13 +183,34 @@ impl Reader<'_> {
                     self.notes.add(NoteKind::LimitHit, timer, "a list of timers has a cycle or exceeds its limit");
                     break;
                 }
+                if !self.library.method_table(timer).is_some_and(|mt| self.types.of(mt).is(PoolType::Timer)) {
+                    self.notes.add(NoteKind::Invalid, timer, format!("a list of timers leads to {timer}, where no timer is"));
+                    break;
+                }
                 out.push(self.timer(timer, &fields, true));
                 at = self.library.reference(timer, fields.next);
             }
         }
         let idle: Vec<Addr> = others.filter(|timer| !seen.contains(timer)).collect();
+        self.note_unlinked(&idle, &fields);
         out.extend(idle.into_iter().map(|timer| self.timer(timer, &fields, false)));
         out
+    }
+
+    /// Notes timers that are due but in no list: one of the lists has lost them. Whoever takes a timer out of its list sets its due time
+    /// to infinite, and `_startTicks` to 0; both are 0 until its constructor has run (`TimerQueue.DeleteTimer`).
+    fn note_unlinked(&self, idle: &[Addr], fields: &TimerFields) {
+        let library = self.library;
+        let due = |timer: &&Addr| {
+            let (due, start) = (library.u32(**timer, fields.due), library.u64(**timer, fields.start));
+            due.is_some_and(|due| due != FOREVER) && start.is_some_and(|start| start != 0)
+        };
+        let mut lost = idle.iter().filter(due);
+        if let Some(first) = lost.next() {
+            let count = lost.count().saturating_add(1);
+            let what = format!("{count} timers, the first at {first}, are due but in no list of a queue: a list of timers is cut short");
+            self.notes.add(NoteKind::Invalid, *first, what);
+        }
     }
 
     /// The first timers of the queues' lists.
@@ -281,7 +302,7 @@ impl Reader<'_> {
             let fields = WaitThreadFields::bind(types, mt)?;
             let count = library.u32(thread, fields.count).unwrap_or(0);
             let Some(array) = library.reference(thread, fields.waits) else { continue };
-            let list = library.references(array, u64::from(count));
+            let list = library.first_references(array, u64::from(count), u64::MAX);
             // Each is described in a row.
             if !library.afford(len64(list.len()).saturating_mul(STEPS_OF_A_ROW)) {
                 break;

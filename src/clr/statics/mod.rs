@@ -18,7 +18,7 @@ use super::metadata::signature::Primitive;
 use super::method_table::MethodTableInfo;
 use super::pe;
 use super::threads::Threads;
-use crate::base::Addr;
+use crate::base::{Addr, Collector};
 use crate::contract::Descriptor;
 use crate::memory::Memory;
 use net8::Net8;
@@ -84,6 +84,13 @@ impl Statics {
     /// Whether the descriptor says where static fields are.
     pub fn is_described(&self) -> bool {
         self.bases.is_some() || self.types.names().native_aot().is_some()
+    }
+
+    /// Notes what may be missing among the locations that were asked for.
+    pub(crate) fn note(&self, notes: &Collector) {
+        if let Some(Bases::Net9(net9)) = &self.bases {
+            net9.note(notes);
+        }
     }
 
     /// The location of a static field; for thread statics use [`Statics::of_thread`].

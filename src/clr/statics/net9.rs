@@ -2,10 +2,11 @@
 //!
 //! Source: contracts `RuntimeTypeSystem` and `Thread` of .NET 10; every rule is measured (`docs/internals/types.md#statics`).
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, OnceLock};
 
 use super::{Base, behind_handle};
-use crate::base::Addr;
+use crate::base::{Addr, Collector, NoteKind};
 use crate::clr::fields::Types;
 use crate::clr::method_table::MethodTableInfo;
 use crate::contract::Descriptor;
@@ -22,7 +23,7 @@ const COLLECTIBLE: u32 = 1;
 const DIRECT: u32 = 2;
 const INDEX_MASK: u32 = 0x00ff_ffff;
 /// Maximum entries of a thread's list of thread statics not yet in its array.
-const MAX_IN_FLIGHT: u32 = 65_536;
+const MAX_IN_FLIGHT: usize = 65_536;
 
 layout! {
     struct StaticsLayout : "DynamicStaticsInfo" {
@@ -97,6 +98,8 @@ pub(super) struct Net9 {
     mask: u64,
     threads: Option<ThreadStatics>,
     array_data: Option<u64>,
+    /// The first list of thread statics that was not read to its end.
+    unended: Arc<OnceLock<Addr>>,
 }
 
 impl Net9 {
@@ -109,7 +112,15 @@ impl Net9 {
             mask: d.number("StaticsPointerMask").unwrap_or(!NOT_INITIALISED),
             threads: if threads { ThreadStatics::bind(d) } else { None },
             array_data,
+            unended: Arc::default(),
         })
+    }
+
+    /// Notes a list that was not read to its end: what it lacks is not known to be unallocated.
+    pub(super) fn note(&self, notes: &Collector) {
+        if let Some(at) = self.unended.get() {
+            notes.add(NoteKind::LimitHit, *at, format!("the list of thread statics in flight at {at} has a cycle or exceeds its limit"));
+        }
     }
 
     /// The base of statics; `gc` for references.
@@ -175,10 +186,13 @@ impl Net9 {
     /// (measured: agrees with ClrMD).
     fn in_flight(&self, t: &ThreadStatics, data: Addr, index: u32) -> Option<Addr> {
         let (Some(layout), Some(head)) = (&t.in_flight, t.locals.in_flight) else { return Some(Addr::NULL) };
-        let mut at = self.memory.ptr(data.plus(head)).ok()?;
-        for _ in 0..MAX_IN_FLIGHT {
-            if at.is_null() {
-                break;
+        let first = data.plus(head);
+        let mut at = self.memory.ptr(first).ok()?;
+        let mut seen = HashSet::new();
+        while !at.is_null() {
+            if seen.len() >= MAX_IN_FLIGHT || !seen.insert(at) {
+                let _ = self.unended.set(first);
+                return None;
             }
             if self.memory.u32(at.plus(layout.index)).ok()? == index {
                 return behind_handle(&self.memory, at.plus(layout.data));

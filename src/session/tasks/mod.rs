@@ -236,10 +236,11 @@ impl Tasks {
         self.library.note(notes);
     }
 
-    /// The first `most` elements of the array of references at `array`, without nulls: slot and target. None if they exceed what is left.
-    pub(crate) fn elements(&self, array: Addr, most: u64) -> Vec<(Addr, Addr)> {
-        let length = self.library.array(array).map_or(0, |shape| shape.length.min(most));
-        let mut all = if self.afford(length.max(1)) { self.library.references(array, length) } else { Vec::new() };
+    /// The first `count` elements of the array of references at `array`, without nulls: slot and target. None if they exceed what is
+    /// left; if there are more than `most`, [`Tasks::note`] tells.
+    pub(crate) fn elements(&self, array: Addr, count: u64, most: u64) -> Vec<(Addr, Addr)> {
+        let length = self.library.array(array).map_or(0, |shape| shape.length.min(count).min(most));
+        let mut all = if self.afford(length.max(1)) { self.library.first_references(array, count, most) } else { Vec::new() };
         all.retain(|(_, item)| !item.is_null());
         all
     }
@@ -351,7 +352,7 @@ impl Tasks {
         let read = || {
             let (items, size) = plan.list?;
             let size = u64::from(self.library.u32(list, size)?);
-            Some(self.elements(self.library.reference(list, items)?, size))
+            Some(self.elements(self.library.reference(list, items)?, size, u64::MAX))
         };
         read().unwrap_or_default()
     }
@@ -447,7 +448,7 @@ impl Tasks {
     /// The tasks and methods that the `Action`s which the object at `object` holds go on with.
     pub(crate) fn delegates(&self, object: Addr, plan: &Plan, out: &mut Vec<Waiter>) {
         let fields = plan.actions.iter().filter_map(|offset| self.library.reference_at(object.plus(*offset)));
-        let items = if plan.array_of_actions { self.elements(object, u64::MAX) } else { Vec::new() };
+        let items = if plan.array_of_actions { self.elements(object, u64::MAX, u64::MAX) } else { Vec::new() };
         let items = items.into_iter().map(|(_, item)| item);
         let actions = fields.chain(items).filter(|a| self.library.method_table(*a).is_some_and(|mt| Some(mt) == self.action));
         out.extend(actions.filter_map(|action| self.node(action)));

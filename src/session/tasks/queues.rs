@@ -26,7 +26,7 @@ impl Tasks {
         let own = [("high priority", fields.high), ("global", Some(fields.global)), ("low priority", fields.low)];
         let own = own.into_iter().filter_map(|(name, field)| Some((name, library.reference(object, field?)?)));
         let assignable = fields.assignable.and_then(|f| library.reference(object, f));
-        let assignable = assignable.map(|array| self.elements(array, MAX_QUEUES)).unwrap_or_default();
+        let assignable = assignable.map(|array| self.elements(array, u64::MAX, MAX_QUEUES)).unwrap_or_default();
         own.chain(assignable.into_iter().map(|(_, queue)| ("assignable", queue))).collect()
     }
 
