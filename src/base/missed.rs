@@ -4,7 +4,8 @@
 //! hide that, and hundreds of places would have to pass the error on. So memory reports each failed read to the innermost
 //! [`Scope`] of its thread. Each [`Collector`](super::Collector) holds one, and an answer with failed reads that nobody explained
 //! gets a note. What is [kept](Kept) for later answers keeps its own failed reads, and tells them to each answer that uses it.
-//! Where a word may be no address at all, reading it is [a try](tried).
+//! Where a word may be no address at all, reading it is [a try](tried). So a failed read where no process has memory counts for
+//! nothing, and who follows a pointer of the runtime, which is an address or null, reports one that is neither as [`stray`].
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +32,8 @@ type Shared = Arc<Mutex<Told>>;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Missed {
     reads: BTreeMap<Addr, u64>,
+    /// Pointers that are no addresses, by the place where they are stored.
+    strays: BTreeMap<Addr, Addr>,
     /// Tells apart those of different values; 0 if there are none.
     id: u64,
 }
@@ -48,6 +51,7 @@ impl Told {
     fn extend(&mut self, other: &Missed) {
         if self.of.insert(other.id) {
             other.reads.iter().for_each(|(at, len)| self.missed.add(*at, *len));
+            other.strays.iter().for_each(|(at, to)| self.missed.add_stray(*at, *to));
         }
     }
 }
@@ -59,6 +63,22 @@ impl Missed {
         if self.reads.len() > MOST {
             self.reads.pop_last();
         }
+    }
+
+    fn add_stray(&mut self, at: Addr, to: Addr) {
+        self.strays.insert(at, to);
+        if self.strays.len() > MOST {
+            self.strays.pop_last();
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.reads.is_empty() && self.strays.is_empty()
+    }
+
+    /// The pointer at the lowest address that is no address: where it is stored, and its value.
+    pub(crate) fn first_stray(&self) -> Option<(Addr, Addr)> {
+        self.strays.first_key_value().map(|(at, to)| (*at, *to))
     }
 
     /// The failed read at the lowest address, and how many there are.
@@ -73,7 +93,7 @@ impl Missed {
 
     /// Reports them to the innermost scope of this thread.
     pub(crate) fn tell(&self) {
-        if !self.reads.is_empty() {
+        if !self.is_empty() {
             innermost(|scope| scope.extend(self));
         }
     }
@@ -89,10 +109,20 @@ fn innermost(f: impl FnOnce(&mut Told)) {
 /// Reports a failed read of `len` bytes at `address` to the innermost scope of this thread.
 #[cold]
 pub(crate) fn missed(address: Addr, len: u64) {
-    // User addresses have 47 or 48 bits, or 52 with large addresses on arm64.
-    if address.0 >= LOWEST && address.0 >> 52 == 0 {
+    if may_be_mapped(address) {
         innermost(|scope| scope.missed.add(address, len));
     }
+}
+
+/// Whether a process may have memory at `address`. User addresses have 47 or 48 bits, or 52 with large addresses on arm64.
+pub(crate) fn may_be_mapped(address: Addr) -> bool {
+    address.0 >= LOWEST && address.0 >> 52 == 0
+}
+
+/// Reports a pointer of the runtime, stored at `at`, that is neither null nor an address.
+#[cold]
+pub(crate) fn stray(at: Addr, to: Addr) {
+    innermost(|scope| scope.missed.add_stray(at, to));
 }
 
 /// A scope of this thread: from its opening until it is closed or dropped, failed reads are reported to it.
@@ -124,7 +154,7 @@ impl Scope {
         static IDS: AtomicU64 = AtomicU64::new(1);
         let told = self.told.as_ref().map(|told| told.lock().unwrap_or_else(PoisonError::into_inner).missed.clone());
         match told {
-            Some(missed) if !missed.reads.is_empty() => Missed { id: IDS.fetch_add(1, Ordering::Relaxed), ..missed },
+            Some(missed) if !missed.is_empty() => Missed { id: IDS.fetch_add(1, Ordering::Relaxed), ..missed },
             _ => Missed::default(),
         }
     }
@@ -156,7 +186,7 @@ impl<T> Kept<T> {
     /// What `make` returns. Failed reads are told when the value is taken.
     pub(crate) fn of(make: impl FnOnce() -> T) -> Kept<T> {
         let (value, missed) = watched(make);
-        Kept { value, missed: missed.first().map(|_| Box::new(missed)) }
+        Kept { value, missed: (!missed.is_empty()).then(|| Box::new(missed)) }
     }
 
     /// The value. Reports the reads that failed for it to the innermost scope of this thread.
@@ -245,6 +275,16 @@ mod tests {
             s.spawn(|| carried.run(|| missed(Addr(0x20_0000), 8)));
         });
         assert_eq!(scope.missed().first(), Some((Addr(0x20_0000), 8, 1)));
+    }
+
+    #[test]
+    fn pointers_that_are_no_addresses_are_kept_and_told() {
+        let kept = Kept::of(|| stray(Addr(0x10_0000), Addr(u64::MAX)));
+        let scope = Scope::open();
+        tried(|| kept.get());
+        assert_eq!(scope.missed().first_stray(), None);
+        kept.get();
+        assert_eq!((scope.missed().first_stray(), scope.missed().first()), (Some((Addr(0x10_0000), Addr(u64::MAX))), None));
     }
 
     #[test]

@@ -131,8 +131,15 @@ impl Notes {
         !self.iter().any(|n| n.kind.makes_partial())
     }
 
-    /// Adds a note on failed reads, unless another one tells what the answer lacks.
+    /// Adds a note on failed reads, or on a pointer that leads nowhere, unless another one tells what the answer lacks.
     pub(crate) fn tell(&mut self, missed: &Missed) {
+        if let Some((at, to)) = missed.first_stray().filter(|_| self.complete()) {
+            self.add(
+                NoteKind::Invalid,
+                at,
+                format!("the pointer at {at}, which the answer needs, leads to {to}: no process has memory there"),
+            );
+        }
         let Some((address, len, times)) = missed.first().filter(|_| self.complete()) else { return };
         let more = if times > 1 { format!(", nor is memory at {} other addresses", times.saturating_sub(1)) } else { String::new() };
         self.add(NoteKind::Missing, address, format!("{len} bytes at {address}, which the answer needs, are not in the dump{more}"));

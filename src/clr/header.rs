@@ -136,7 +136,7 @@ impl Headers {
             sync_block.then_some(())?;
             Some(Table {
                 // A variable with the address of the table.
-                at: memory.ptr(d.pointer("SyncTableEntries").ok()?).ok().filter(|a| !a.is_null())?,
+                at: memory.link(d.pointer("SyncTableEntries").ok()?)?,
                 entry: EntryLayout::bind(d).ok()?,
                 entry_bytes: d.size_of("SyncTableEntry").ok()?,
                 block: BlockLayout::bind(d).ok(),
@@ -262,15 +262,16 @@ impl Headers {
         let mut out = SyncBlockModel { index, ..SyncBlockModel::default() };
         let Some(table) = &self.table else { return out };
         let entry = table.at.element(u64::from(index), table.entry_bytes);
-        out.object = table.entry.object.and_then(|o| self.memory.ptr(entry.plus(o)).ok()).filter(|a| !a.is_null() && a.0 & 1 == 0);
-        out.address = self.memory.ptr(entry.plus(table.entry.block)).ok().filter(|a| !a.is_null());
+        let used = |at: &Addr| self.memory.ptr(*at).is_ok_and(|object| object.0 & 1 == 0);
+        out.object = table.entry.object.map(|o| entry.plus(o)).filter(used).and_then(|at| self.memory.link(at));
+        out.address = self.memory.link(entry.plus(table.entry.block));
         let (Some(at), Some(l)) = (out.address, &table.block) else { return out };
         let field = |offset: Option<u64>| offset.and_then(|o| self.memory.u32(at.plus(o)).ok());
         let state = field(l.state);
         out.held = state.map(|s| s & LOCKED != 0);
         out.waiters = state.map(|s| s >> WAITERS_SHIFT);
         out.recursion = field(l.recursion);
-        out.owner = l.owner.and_then(|o| self.memory.ptr(at.plus(o)).ok()).filter(|a| !a.is_null());
+        out.owner = l.owner.and_then(|o| self.memory.link(at.plus(o)));
         let by_thread = || self.memory.u32(out.owner?.plus(self.thread.as_ref()?.id)).ok();
         // Some runtimes do not clear the owner when the lock is released.
         if out.held == Some(true) {

@@ -40,7 +40,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::sync::Arc;
 
-use crate::base::missed::{Missed, missed};
+use crate::base::missed::{Missed, may_be_mapped, missed, stray};
 use crate::base::{Addr, AddrRange, Budget, Endian, PAGE, Shape, len64};
 use crate::dump::{Bytes, DumpFile};
 
@@ -426,6 +426,26 @@ impl Memory {
     /// Fails if any of its bytes is absent.
     pub fn ptr(&self, address: Addr) -> Result<Addr, ReadError> {
         self.word(address).map(Addr)
+    }
+
+    /// The pointer of the runtime at `address`, to be followed; `None` for null, if it is not in the dump, or if it is no address, which
+    /// is reported: reads behind it count for nothing.
+    pub(crate) fn link(&self, address: Addr) -> Option<Addr> {
+        self.link_or_null(address).filter(|to| !to.is_null())
+    }
+
+    /// The same, where null has a meaning.
+    pub(crate) fn link_or_null(&self, address: Addr) -> Option<Addr> {
+        self.followed(address, self.ptr(address).ok()?)
+    }
+
+    /// `to`, which is stored at `address` with other bits, as [`Memory::link_or_null`] returns it.
+    pub(crate) fn followed(&self, address: Addr, to: Addr) -> Option<Addr> {
+        let followed = to.is_null() || may_be_mapped(to);
+        if !followed {
+            stray(address, to);
+        }
+        followed.then_some(to)
     }
 
     /// Whether the byte at `address` was captured.

@@ -163,10 +163,10 @@ impl Statics {
         if field.element != VALUE_TYPE {
             return StaticPlace::At(slot);
         }
-        match self.memory.ptr(slot) {
-            Ok(b) if b.is_null() => StaticPlace::NotInitialised,
-            Ok(b) => StaticPlace::At(b.plus(self.memory.ptr_bytes())),
-            Err(_) => StaticPlace::Unknown,
+        match self.memory.link_or_null(slot) {
+            Some(b) if b.is_null() => StaticPlace::NotInitialised,
+            Some(b) => StaticPlace::At(b.plus(self.memory.ptr_bytes())),
+            None => StaticPlace::Unknown,
         }
     }
 
@@ -213,8 +213,8 @@ impl Statics {
 
 /// The object of the handle stored at `at`; null without a handle.
 fn behind_handle(memory: &Memory, at: Addr) -> Option<Addr> {
-    let handle = memory.ptr(at).ok()?;
-    if handle.is_null() { Some(Addr::NULL) } else { memory.ptr(handle).ok() }
+    let handle = memory.link_or_null(at)?;
+    if handle.is_null() { Some(Addr::NULL) } else { memory.link_or_null(handle) }
 }
 
 /// Whether the slot of a field is a reference: structures are boxed.

@@ -74,13 +74,13 @@ impl Net8 {
     /// The base of statics; `gc` for references.
     pub(super) fn base(&self, types: &Types, info: &MethodTableInfo, gc: bool) -> Option<Base> {
         let module = types.names().method_tables().loader_module(info.address)?;
-        let domain = self.memory.ptr(module.plus(self.module)).ok()?;
+        let domain = self.memory.link_or_null(module.plus(self.module))?;
         if domain.is_null() {
             return Some(Base::NONE);
         }
         match self.dynamic_id(types, info)? {
             None => {
-                let address = if gc { self.memory.ptr(domain.plus(self.domain.gc)).ok()? } else { domain };
+                let address = if gc { self.memory.link_or_null(domain.plus(self.domain.gc))? } else { domain };
                 Some(Base { address, initialised: self.is_initialised(types, domain, info) })
             }
             Some(id) => {
@@ -94,17 +94,17 @@ impl Net8 {
     pub(super) fn thread_base(&self, types: &Types, thread: Addr, info: &MethodTableInfo, gc: bool) -> Option<Addr> {
         let layout = self.thread.as_ref()?;
         let module = types.names().method_tables().loader_module(info.address)?;
-        let domain = self.memory.ptr(module.plus(self.module)).ok()?;
+        let domain = self.memory.link_or_null(module.plus(self.module))?;
         if domain.is_null() {
             return Some(Addr::NULL);
         }
         let index = self.memory.word(domain.plus(self.domain.index)).ok()?;
-        let blocks = self.memory.ptr(thread.plus(layout.blocks)).ok()?;
+        let blocks = self.memory.link_or_null(thread.plus(layout.blocks))?;
         let count = u64::from(self.memory.u32(thread.plus(layout.block_count)).ok()?);
         if blocks.is_null() || index >= count {
             return Some(Addr::NULL);
         }
-        let block = self.memory.ptr(blocks.element(index, self.memory.ptr_bytes())).ok()?;
+        let block = self.memory.link_or_null(blocks.element(index, self.memory.ptr_bytes()))?;
         if block.is_null() {
             return Some(Addr::NULL);
         }
@@ -138,18 +138,18 @@ impl Net8 {
             return Some(None);
         }
         let (optional, id) = self.optional?;
-        let optional = self.memory.ptr(method_tables.class(info.address).ok()?.plus(optional)).ok().filter(|o| !o.is_null())?;
+        let optional = self.memory.link(method_tables.class(info.address).ok()?.plus(optional))?;
         Some(Some(u64::from(self.memory.u32(optional.plus(id)).ok()?)))
     }
 
     /// Entry `id` of a table of {pointer, flags}; null if not yet allocated.
     fn entry(&self, owner: Addr, table: u64, count: u64, id: u64) -> Option<Addr> {
-        let table = self.memory.ptr(owner.plus(table)).ok()?;
+        let table = self.memory.link_or_null(owner.plus(table))?;
         if table.is_null() || id >= self.memory.word(owner.plus(count)).ok()? {
             return Some(Addr::NULL);
         }
         let stride = self.memory.ptr_bytes().checked_mul(2)?;
-        self.memory.ptr(table.element(id, stride)).ok()
+        self.memory.link_or_null(table.element(id, stride))
     }
 
     /// The base in an entry: a pointer to the references, followed by the inline primitive fields; for collectible types, both
@@ -171,7 +171,7 @@ impl Net8 {
         }
         match (gc, of_thread) {
             (false, _) => Some(entry),
-            (true, false) => self.memory.ptr(entry).ok(),
+            (true, false) => self.memory.link_or_null(entry),
             (true, true) => self.elements_behind(entry),
         }
     }
@@ -186,11 +186,11 @@ impl Net8 {
     fn collectible_object(&self, types: &Types, module: Addr, handle: u64) -> Option<Addr> {
         if handle & 1 != 0 {
             // A handle with bit 0 set points to the reference itself.
-            return self.memory.ptr(Addr(handle & !1)).ok().filter(|o| !o.is_null());
+            return self.memory.link(Addr(handle & !1));
         }
         let slots = self.allocator_slots(types, module)?;
         let n = (handle >> 1).checked_sub(1)?;
-        self.memory.ptr(slots.plus(self.array_data?).element(n, self.memory.ptr_bytes())).ok().filter(|o| !o.is_null())
+        self.memory.link(slots.plus(self.array_data?).element(n, self.memory.ptr_bytes()))
     }
 
     /// The array of references of the managed `LoaderAllocator` of a collectible module.
@@ -198,6 +198,6 @@ impl Net8 {
         let allocator = types.loader().allocator_object(module)?;
         let mt = types.objects().method_table(allocator)?;
         let slots = types.own_offset(mt, "m_slots")?;
-        self.memory.ptr(allocator.plus(slots)).ok().filter(|s| !s.is_null())
+        self.memory.link(allocator.plus(slots))
     }
 }

@@ -127,8 +127,9 @@ impl Net9 {
     pub(super) fn base(&self, types: &Types, info: &MethodTableInfo, gc: bool) -> Option<Base> {
         let Some(end) = types.names().method_tables().statics_end(info.address) else { return Some(Base::NONE) };
         let statics = end.minus(self.statics_bytes)?;
-        let word = self.memory.word(statics.plus(if gc { self.statics.gc } else { self.statics.plain })).ok()?;
-        Some(Base { address: Addr(word & self.mask), initialised: word & NOT_INITIALISED == 0 })
+        let at = statics.plus(if gc { self.statics.gc } else { self.statics.plain });
+        let word = self.memory.word(at).ok()?;
+        Some(Base { address: self.memory.followed(at, Addr(word & self.mask))?, initialised: word & NOT_INITIALISED == 0 })
     }
 
     /// The base of the thread statics of `thread`; null if not yet allocated.
@@ -140,7 +141,7 @@ impl Net9 {
             return Some(Addr::NULL);
         }
         // Null for dead and unstarted threads, and those that never accessed a thread static.
-        let data = self.memory.ptr(thread.plus(t.thread.as_ref()?.locals)).ok()?;
+        let data = self.memory.link_or_null(thread.plus(t.thread.as_ref()?.locals))?;
         if data.is_null() {
             return Some(Addr::NULL);
         }
@@ -151,9 +152,9 @@ impl Net9 {
     /// The array of thread statics of `thread`: address of the reference, and the array.
     pub(super) fn thread_array(&self, thread: Addr) -> Option<(Addr, Addr)> {
         let t = self.threads.as_ref()?;
-        let data = self.memory.ptr(thread.plus(t.thread.as_ref()?.locals)).ok().filter(|d| !d.is_null())?;
+        let data = self.memory.link(thread.plus(t.thread.as_ref()?.locals))?;
         let at = data.plus(t.locals.array);
-        self.memory.ptr(at).ok().filter(|a| !a.is_null()).map(|array| (at, array))
+        self.memory.link(at).map(|array| (at, array))
     }
 
     /// The base of an index; null if not yet allocated.
@@ -164,15 +165,15 @@ impl Net9 {
         match kind {
             DIRECT => Some(data.plus(u64::from(n))),
             IN_ARRAY => {
-                let array = self.memory.ptr(data.plus(t.locals.array)).ok()?;
+                let array = self.memory.link_or_null(data.plus(t.locals.array))?;
                 if array.is_null() || !within(t.locals.array_count)? {
                     return Some(Addr::NULL);
                 }
                 let n = u64::from(n).checked_sub(t.skipped)?;
-                self.memory.ptr(array.plus(self.array_data?).element(n, word)).ok()
+                self.memory.link_or_null(array.plus(self.array_data?).element(n, word))
             }
             COLLECTIBLE => {
-                let handles = self.memory.ptr(data.plus(t.locals.collectible)).ok()?;
+                let handles = self.memory.link_or_null(data.plus(t.locals.collectible))?;
                 if handles.is_null() || !within(t.locals.collectible_count)? {
                     return Some(Addr::NULL);
                 }
@@ -187,7 +188,7 @@ impl Net9 {
     fn in_flight(&self, t: &ThreadStatics, data: Addr, index: u32) -> Option<Addr> {
         let (Some(layout), Some(head)) = (&t.in_flight, t.locals.in_flight) else { return Some(Addr::NULL) };
         let first = data.plus(head);
-        let mut at = self.memory.ptr(first).ok()?;
+        let mut at = self.memory.link_or_null(first)?;
         let mut seen = HashSet::new();
         while !at.is_null() {
             if seen.len() >= MAX_IN_FLIGHT || !seen.insert(at) {
@@ -197,7 +198,7 @@ impl Net9 {
             if self.memory.u32(at.plus(layout.index)).ok()? == index {
                 return behind_handle(&self.memory, at.plus(layout.data));
             }
-            at = self.memory.ptr(at.plus(layout.next)).ok()?;
+            at = self.memory.link_or_null(at.plus(layout.next))?;
         }
         Some(Addr::NULL)
     }
