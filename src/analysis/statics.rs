@@ -28,7 +28,7 @@ pub fn statics(runtime: &Runtime, query: &StaticsQuery) -> Result<Answer<Statics
     texts.note(&notes);
     namer.note(&notes);
     if !types.knows_all() {
-        notes.add(NoteKind::Missing, None, "the list of loaded modules is not in the dump: types of most modules are missing");
+        notes.add(NoteKind::Missing, None, "the list of loaded modules is not whole: types of most modules are missing");
     }
     Ok(notes.finish(report))
 }

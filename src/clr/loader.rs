@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Budget, Limits};
+use crate::base::missed::{may_be_mapped, tried};
+use crate::base::{Addr, Budget, Limits, NoteKind, Notes};
 use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::memory::Memory;
@@ -17,16 +18,19 @@ use crate::memory::Memory;
 const MAX_BLOCKS: usize = 64;
 /// Maximum maps in the chain of a table: each added map doubles the size.
 const MAX_MAPS: u32 = 64;
-/// Maximum cycles recorded: every lookup may find one.
-const MAX_CYCLES: usize = 256;
+/// Maximum faults recorded: every lookup may find one.
+const MAX_FAULTS: usize = 256;
 /// Maximum rows of a metadata table.
 const MAX_ROWS: u64 = 1 << 24;
 /// Maximum entries of an instance hash table.
 const MAX_ENTRIES: usize = 4 << 20;
 /// Maximum bucket arrays of a hash table: two while it grows.
 const MAX_ARRAYS: u32 = 4;
-/// Name of a module's type table in notes.
-const A_MAP: &str = "the type table of a module";
+/// Names of lists in notes.
+const A_MAP: &str = "the type table of a module has a cycle or exceeds its limit";
+const A_TABLE: &str = "the instance table of a module has a cycle or exceeds its limit";
+const WITHOUT_MODULE: &str = "an assembly of the list has no module";
+const THE_LIST: &str = "the assembly list has a cycle or exceeds its limit";
 /// Header words of a bucket array: length, next array, end mark.
 const SPECIAL_SLOTS: u64 = 3;
 /// Bit that marks the end of a chain.
@@ -106,6 +110,8 @@ struct Assemblies {
     /// Offset of the assembly in an item; `None` if the item is the assembly.
     item: Option<u64>,
     module: u64,
+    /// Offset of the assembly in a module.
+    back: Option<u64>,
 }
 
 impl Assemblies {
@@ -122,6 +128,7 @@ impl Assemblies {
             block: BlockLayout::bind(d).ok()?,
             item,
             module: d.offset("Assembly", "Module").ok()?,
+            back: d.offset("Module", "Assembly").ok(),
         })
     }
 }
@@ -138,7 +145,19 @@ pub struct Loader {
     assembly: Option<AssemblyOfModule>,
     binder: Option<BinderLayout>,
     most_modules: usize,
-    cycles: Mutex<BTreeMap<Addr, &'static str>>,
+    /// What is wrong with the tables, by place.
+    faults: Mutex<BTreeMap<(Addr, &'static str), NoteKind>>,
+}
+
+/// The assembly list, as far as it can be read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Listed {
+    /// The modules, in load order.
+    pub(crate) modules: Vec<Addr>,
+    /// Whether none is missing.
+    pub(crate) whole: bool,
+    /// An empty item. The runtime empties those of assemblies that it unloads (`AppDomain::RemoveAssembly`).
+    pub(crate) empty: Option<Addr>,
 }
 
 impl Loader {
@@ -164,65 +183,153 @@ impl Loader {
             assembly: AssemblyOfModule::bind(d).ok(),
             binder: BinderLayout::bind(d).ok(),
             most_modules: limits.modules,
-            cycles: Mutex::default(),
+            faults: Mutex::default(),
         })
     }
 
-    /// Cyclic or overlong lists of the loader: address and name.
-    pub fn cycles(&self) -> Vec<(Addr, &'static str)> {
-        self.cycles.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|(at, what)| (*at, *what)).collect()
+    /// Notes about tables that are cyclic, overlong, or not what they say.
+    pub(crate) fn faults(&self) -> Notes {
+        let faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notes = Notes::new();
+        faults.iter().for_each(|((at, what), kind)| notes.add(*kind, *at, *what));
+        notes
     }
 
-    fn cycle(&self, at: Addr, what: &'static str) {
-        let mut cycles = self.cycles.lock().unwrap_or_else(PoisonError::into_inner);
-        if cycles.len() < MAX_CYCLES {
-            cycles.insert(at, what);
+    fn fault(&self, kind: NoteKind, at: Addr, what: &'static str) {
+        let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        if faults.len() < MAX_FAULTS {
+            faults.insert((at, what), kind);
         }
     }
 
-    /// The pointer at `at`; `None` for null, or if it is not in the dump.
+    fn cycle(&self, at: Addr, what: &'static str) {
+        self.fault(NoteKind::LimitHit, at, what);
+    }
+
+    /// Records that the item at `at` of the assembly list is empty although nothing was unloaded.
+    pub(super) fn emptied(&self, at: Addr) {
+        self.fault(NoteKind::Invalid, at, "an item of the assembly list is empty, and no assembly was unloaded");
+    }
+
+    /// Records that there are more instances than are kept.
+    pub(super) fn overfull(&self) {
+        self.cycle(Addr::NULL, "the number of generic instances exceeds its limit");
+    }
+
+    /// The pointer at `at`; `None` for null, or if it cannot be followed.
     pub(super) fn pointer(&self, at: Addr) -> Option<Addr> {
-        self.memory.ptr(at).ok().filter(|p| !p.is_null())
+        self.memory.link(at)
+    }
+
+    /// The pointer at `at`, which is never null: `what` says so otherwise.
+    fn needed(&self, at: Addr, what: &'static str) -> Option<Addr> {
+        if self.memory.ptr(at).ok()?.is_null() {
+            self.fault(NoteKind::Invalid, at, what);
+        }
+        self.pointer(at)
     }
 
     /// The modules of all assemblies of the application domain, in load order. Those still being loaded may be missing. Empty
     /// if the list cannot be read.
     pub fn modules(&self) -> Vec<Addr> {
-        self.module_list().unwrap_or_default()
+        self.listed().modules
     }
 
-    fn module_list(&self) -> Option<Vec<Addr>> {
+    /// The assembly list of the application domain.
+    pub(crate) fn listed(&self) -> Listed {
+        let mut listed = Listed::default();
+        let whole = self.list(&mut listed) == Some(true);
+        Listed { whole, ..listed }
+    }
+
+    /// Whether it is whole; `None` where it ends early.
+    fn list(&self, out: &mut Listed) -> Option<bool> {
         let a = self.assemblies.as_ref()?;
-        let list = self.pointer(a.domain)?.plus(a.list);
-        let mut left = usize::try_from(self.memory.u32(list.plus(a.layout.count)).ok()?).ok()?.min(self.most_modules);
+        let list = self.needed(a.domain, "there is no application domain")?.plus(a.list);
+        let count = usize::try_from(self.memory.u32(list.plus(a.layout.count)).ok()?).ok()?;
+        let mut left = count.min(self.most_modules);
+        let mut whole = left == count;
+        if !whole {
+            self.cycle(list, THE_LIST);
+        }
         let mut block = list.plus(a.layout.first);
-        let (mut out, mut seen, mut blocks) = (Vec::new(), Set::default(), Set::default());
+        let (mut seen, mut blocks, mut loading) = (Set::default(), Set::default(), None);
         loop {
             if !blocks.insert(block) || blocks.len() > MAX_BLOCKS {
-                self.cycle(block, "the assembly list");
-                break;
+                self.cycle(block, THE_LIST);
+                return None;
             }
-            let size = usize::try_from(self.memory.u32(block.plus(a.block.size)).ok()?).ok()?.min(left);
-            for i in (0..u64::MAX).take(size) {
-                let module = self.module_of(a, block.plus(a.block.items).element(i, self.memory.ptr_bytes()));
-                out.extend(module.filter(|m| seen.insert(*m)));
+            let size = usize::try_from(self.memory.u32(block.plus(a.block.size)).ok()?).ok()?;
+            let item = |i: u64| block.plus(a.block.items).element(i, self.memory.ptr_bytes());
+            for i in (0..u64::MAX).take(size.min(left)) {
+                if self.memory.ptr(item(i)).ok()?.is_null() {
+                    out.empty.get_or_insert(item(i));
+                    continue;
+                }
+                let Some(assembly) = self.assembly_of(a, item(i)) else {
+                    whole = false;
+                    continue;
+                };
+                if assembly.is_null() {
+                    loading.get_or_insert(item(i));
+                    continue;
+                }
+                let module = self.module_of(a, assembly);
+                whole &= module.is_some();
+                out.modules.extend(module.filter(|module| seen.insert(*module)));
+                // What is still being loaded comes last.
+                if let Some(at) = loading.take() {
+                    self.fault(NoteKind::Invalid, at, WITHOUT_MODULE);
+                    whole = false;
+                }
             }
-            left = left.saturating_sub(size);
-            match self.pointer(block.plus(a.block.next)) {
-                Some(next) if left > 0 => block = next,
-                _ => break,
+            let next = block.plus(a.block.next);
+            if size < left {
+                left = left.saturating_sub(size);
+                block = self.needed(next, "the assembly list ends before its last assembly")?;
+                continue;
             }
+            // A block follows once this one is full, and the count only grows.
+            let behind = u64::try_from(left).map_or(Addr::NULL, item);
+            // Its memory may be that of another list before.
+            let more = match size > left {
+                true => tried(|| self.led_to(a, behind)).is_some_and(|module| !seen.contains(&module)),
+                false => self.pointer(next).is_some(),
+            };
+            if whole && more {
+                self.fault(NoteKind::Invalid, list.plus(a.layout.count), "the assembly list has more assemblies than it counts");
+                whole = false;
+            }
+            return Some(whole);
         }
-        Some(out)
     }
 
-    fn module_of(&self, a: &Assemblies, item: Addr) -> Option<Addr> {
+    /// The assembly of an item; null while it is being loaded (.NET 8), when it has no types yet.
+    fn assembly_of(&self, a: &Assemblies, item: Addr) -> Option<Addr> {
         let item = self.pointer(item)?;
-        let assembly = match a.item {
-            Some(offset) => self.pointer(item.plus(offset))?,
+        a.item.map_or(Some(item), |offset| self.memory.link_or_null(item.plus(offset)))
+    }
+
+    fn module_of(&self, a: &Assemblies, assembly: Addr) -> Option<Addr> {
+        let module = self.needed(assembly.plus(a.module), WITHOUT_MODULE)?;
+        // A check more, where the dump has what it takes.
+        let back = a.back.and_then(|back| tried(|| self.memory.ptr(module.plus(back)).ok()));
+        if back.is_some_and(|back| back != assembly) {
+            self.fault(NoteKind::Invalid, module, "a module is not that of the assembly that leads to it");
+            return None;
+        }
+        Some(module)
+    }
+
+    /// The module that `item`, which may hold anything, leads to and that leads back.
+    fn led_to(&self, a: &Assemblies, item: Addr) -> Option<Addr> {
+        let follow = |at: Addr| self.memory.ptr(at).ok().filter(|to| !to.is_null());
+        let assembly = follow(match a.item {
+            Some(offset) => follow(item)?.plus(offset),
             None => item,
-        };
-        self.pointer(assembly.plus(a.module))
+        })?;
+        let module = follow(assembly.plus(a.module))?;
+        (follow(module.plus(a.back?))? == assembly).then_some(module)
     }
 
     /// Method table of row `rid` of TypeDef, if the type is loaded.
@@ -274,7 +381,7 @@ impl Loader {
             self.type_defs_of(*module, &budget, &keep, &mut out);
         }
         if budget.met() {
-            self.cycle(Addr::NULL, "the table of all loaded types");
+            self.cycle(Addr::NULL, "the table of all loaded types has a cycle or exceeds its limit");
         }
         out
     }
@@ -336,18 +443,30 @@ impl Loader {
             self.instances_of(*module, &budget, &mut out);
         }
         if budget.met() {
-            self.cycle(Addr::NULL, "the table of all generic instances");
+            self.cycle(Addr::NULL, "the table of all generic instances has a cycle or exceeds its limit");
         }
         out
     }
 
     fn instances_of(&self, module: Addr, budget: &Budget, out: &mut Vec<Addr>) -> Option<()> {
         let l = self.hash.as_ref()?;
+        let table = self.needed(module.plus(self.module.as_ref()?.instances?), "a module has no instance table")?;
+        let count = usize::try_from(self.memory.u32(table.plus(l.count)).ok()?).ok()?;
+        let before = out.len();
+        let ended = self.entries(l, table, budget, out)?;
+        // The runtime counts an entry once it is linked: one more is there while it adds that.
+        let found = out.len().saturating_sub(before);
+        if ended && found != count && Some(found) != count.checked_add(1) {
+            self.fault(NoteKind::Invalid, table, "the instance table of a module has not as many entries as it counts");
+        }
+        Some(())
+    }
+
+    /// Adds the entries of the instance table at `table`. Whether neither a failed read nor a bound ended it.
+    fn entries(&self, l: &HashLayout, table: Addr, budget: &Budget, out: &mut Vec<Addr>) -> Option<bool> {
         let word = self.memory.ptr_bytes();
-        let table = self.pointer(module.plus(self.module.as_ref()?.instances?))?;
-        let count = self.memory.u32(table.plus(l.count)).ok()?;
-        let most = out.len().saturating_add(usize::try_from(count).ok()?.min(MAX_ENTRIES));
-        let (mut seen, mut chain) = (Map::default(), 0u64);
+        let most = out.len().saturating_add(MAX_ENTRIES);
+        let (mut seen, mut chain, mut ended) = (Map::default(), 0u64, true);
         let mut array = self.pointer(table.plus(l.buckets));
         for _ in 0..MAX_ARRAYS {
             let Some(buckets) = array else { break };
@@ -355,27 +474,38 @@ impl Loader {
             // There is at least one bucket per two entries; an invalid length must not cause a long loop.
             let length = length.min(u64::try_from(MAX_ENTRIES).ok()?);
             for i in (0..length).take_while(|_| budget.steps(1)) {
-                let Ok(mut entry) = self.memory.ptr(buckets.element(i.saturating_add(SPECIAL_SLOTS), word)) else { break };
+                let Ok(mut entry) = self.memory.ptr(buckets.element(i.saturating_add(SPECIAL_SLOTS), word)) else {
+                    ended = false;
+                    break;
+                };
                 chain = chain.saturating_add(1);
-                while !entry.is_null() && entry.0 & END == 0 && out.len() < most && budget.steps(1) {
+                // What is no address ends the chain: there are fewer entries then than are counted.
+                while may_be_mapped(entry) && entry.0 & END == 0 && budget.steps(1) {
                     // While the table grows, a chain may continue in an older one: not a cycle.
                     if let Some(before) = seen.insert(entry, chain) {
                         if before == chain {
-                            self.cycle(entry, "the instance table of a module");
+                            self.cycle(entry, A_TABLE);
                         }
                         break;
                     }
-                    let Ok(value) = self.memory.word(entry.plus(l.value)) else { break };
+                    if out.len() >= most {
+                        self.cycle(entry, A_TABLE);
+                        return Some(false);
+                    }
+                    let read = self.memory.word(entry.plus(l.value)).and_then(|value| Ok((value, self.memory.ptr(entry.plus(l.next))?)));
+                    let Ok((value, next)) = read else {
+                        ended = false;
+                        break;
+                    };
                     out.push(Addr(value & !ENTRY_FLAG));
-                    let Ok(next) = self.memory.ptr(entry.plus(l.next)) else { break };
                     entry = next;
                 }
             }
             array = self.pointer(buckets.plus(word)).filter(|a| a.0 & END == 0);
         }
         if let Some(more) = array {
-            self.cycle(more, "the instance table of a module");
+            self.cycle(more, A_TABLE);
         }
-        Some(())
+        Some(ended && !budget.met())
     }
 }

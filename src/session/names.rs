@@ -238,9 +238,7 @@ impl Namer {
             notes.extend(&self.type_losses);
         }
         note_modules(&self.modules(), || self.cut || self.holds_metadata(), notes);
-        for (at, what) in self.types.iter().flat_map(|t| t.loader().cycles()) {
-            notes.add(NoteKind::LimitHit, at, format!("{what} has a cycle or exceeds its limit"));
-        }
+        self.types.iter().for_each(|types| notes.extend(&types.loader().faults()));
         self.names.iter().for_each(|names| names.note(notes));
     }
 

@@ -251,7 +251,7 @@ fn images(namer: &Namer, notes: &Collector, out: &mut Vec<Claim>) {
         _ => return notes.add(NoteKind::Missing, None, "the images of assemblies are not told apart: the runtime does not describe them"),
     };
     if !types.knows_all() {
-        notes.add(NoteKind::Missing, None, "the list of loaded modules is not in the dump: not all images of assemblies are known");
+        notes.add(NoteKind::Missing, None, "the list of loaded modules is not whole: not all images of assemblies are known");
     }
     for module in types.modules() {
         let image = names.modules().image_range(*module);

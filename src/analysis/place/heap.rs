@@ -109,7 +109,7 @@ impl Finder<'_> {
         let runtime = self.heap.runtime();
         let types = self.namer.types().ok()?;
         if !types.knows_all() {
-            let what = "the list of loaded modules is not in the dump: static fields of most types are not known";
+            let what = "the list of loaded modules is not whole: static fields of most types are not known";
             self.notes.add(NoteKind::Missing, None, what);
         }
         let reader = StaticsReader::bind(runtime, types, self.notes).with_threads(runtime.threads_if_any(self.notes));

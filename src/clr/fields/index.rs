@@ -15,6 +15,8 @@ const MAX_INSTANCES: usize = 1 << 21;
 pub(super) struct Index {
     /// Modules, in load order.
     pub(super) modules: Vec<Addr>,
+    /// Whether none is missing.
+    pub(super) whole: bool,
     /// Method tables by definition and arguments.
     pub(super) instances: Map<(Definition, Vec<Addr>), Addr>,
     /// Method tables of arrays by element type and rank; rank 0 for one-dimensional, zero-based arrays.
@@ -26,14 +28,20 @@ pub(super) struct Index {
 impl Index {
     pub(super) fn build(names: &TypeNames, loader: &Loader) -> Index {
         let tables = names.method_tables();
-        let mut out = Index { modules: loader.modules(), ..Index::default() };
+        let listed = loader.listed();
+        let mut out = Index { modules: listed.modules, whole: listed.whole, ..Index::default() };
         // System.Private.CoreLib is loaded in every process; keep it even if the list is corrupt.
         let core = tables.object.and_then(|o| tables.module(&tables.read(o).ok()?).ok());
         if let Some(core) = core.filter(|c| !out.modules.contains(c)) {
             out.modules.push(core);
         }
+        if let Some(at) = listed.empty.filter(|_| core.is_none_or(|core| !unloads(names, loader, core))) {
+            loader.emptied(at);
+            out.whole = false;
+        }
         for handle in loader.instances(&out.modules) {
             if out.all.len() >= MAX_INSTANCES {
+                loader.overfull();
                 break;
             }
             out.add(names, handle);
@@ -56,4 +64,11 @@ impl Index {
         self.instances.entry((definition, arguments)).or_insert(mt);
         Some(())
     }
+}
+
+/// Whether the process may have unloaded an assembly: what can be unloaded has an object of the type `LoaderAllocator`, which is not
+/// loaded before (none in 104 dumps without such assemblies; `vm/loaderallocator.cpp`).
+fn unloads(names: &TypeNames, loader: &Loader, core: Addr) -> bool {
+    let rid = names.module(core).type_def_named("System.Reflection.LoaderAllocator");
+    rid.is_some_and(|rid| loader.type_def(core, rid).is_some())
 }

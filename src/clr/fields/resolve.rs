@@ -187,10 +187,10 @@ impl Types {
         &self.index().modules
     }
 
-    /// Whether the list of modules is there, so that all types are known.
+    /// Whether the list of modules is there and whole, so that all types are known.
     pub(crate) fn knows_all(&self) -> bool {
         self.names.native_aot().and_then(|p| p.blobs()).is_some_and(|blobs| blobs.definitions().next().is_some())
-            || self.modules().len() > 1
+            || (self.index().whole && self.modules().len() > 1)
     }
 
     /// Method tables of all loaded generic instances.

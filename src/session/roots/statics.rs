@@ -62,19 +62,20 @@ pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptio
                 }
             }
         }
-        match () {
-            () if !types.knows_all() => {
-                roots.cover(kind, CoverageKind::Partial, Some("the list of loaded modules is not in the dump".into()))
-            }
-            () if absent > 0 => {
-                roots.cover(kind, CoverageKind::Partial, Some(format!("the values of {absent} fields are not in the dump")));
-            }
-            () if report.unknown > 0 => {
-                roots.cover(kind, CoverageKind::Partial, Some(format!("the place of {} fields cannot be told", report.unknown)));
-            }
-            () => roots.cover(kind, CoverageKind::Complete, None),
+        let lack = match () {
+            () if !types.knows_all() => Some("the list of loaded modules is not whole".into()),
+            () if absent > 0 => Some(format!("the values of {absent} fields are not in the dump")),
+            () if report.unknown > 0 => Some(format!("the place of {} fields cannot be told", report.unknown)),
+            () => None,
+        };
+        let coverage = if lack.is_some() { CoverageKind::Partial } else { CoverageKind::Complete };
+        if let Some(why) = &lack {
+            notes.add(NoteKind::Missing, None, format!("roots of kind {}: {why}", kind.name()));
         }
+        roots.cover(kind, coverage, lack);
     }
+    // The loader tells what is wrong with its lists; answers from a graph have no namer that did.
+    notes.extend(&types.loader().faults());
 }
 
 /// The static fields of a NativeAOT program: objects that hold those of a type, or a thread's.
