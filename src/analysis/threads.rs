@@ -31,7 +31,7 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
     let notes = runtime.begin();
     let reader = runtime.thread_reader()?;
     notes.extend(reader.losses());
-    let finalizer = reader.finalizer();
+    let finalizer = reader.finalizer(runtime.threads()?, &notes);
     let threads = notes.with(runtime.threads()?);
     let file = runtime.file();
     let crashed = file.crash.as_ref().and_then(|c| c.thread);

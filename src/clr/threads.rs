@@ -52,6 +52,8 @@ layout! {
 layout! {
     struct StoreLayout : "ThreadStore" {
         first: req "FirstThreadLink",
+        // Not of NativeAOT.
+        count: opt "ThreadCount",
     }
 }
 
@@ -169,6 +171,9 @@ const STATES: &[(u64, &str)] = &[
     (0x4000_0000, "failed-started"),
     (0x8000_0000, "detached"),
 ];
+
+/// What .NET 8 may have in place of the tracker before the outermost one (measured: crashed processes).
+const LAST_TRACKER: Addr = Addr(1);
 
 /// State flag of a thread that waits, sleeps or joins.
 const WAITS: u32 = 0x0200_0000;
@@ -296,9 +301,16 @@ impl Threads {
         &self.context_losses
     }
 
-    /// The `Thread` of the finalizer thread.
-    pub fn finalizer(&self) -> Option<Addr> {
-        self.memory.ptr(self.finalizer_at?).ok().filter(|a| !a.is_null())
+    /// The `Thread` of the finalizer thread, which is one of `threads`: a runtime that has threads has it from its start to its end.
+    pub fn finalizer(&self, threads: &Answer<Vec<Thread>>, notes: &Collector) -> Option<Addr> {
+        let at = self.finalizer_at?;
+        let address = self.memory.ptr(at).ok()?;
+        // Where the list is cut, it may be behind.
+        if threads.complete() && !threads.iter().any(|t| t.address == address) {
+            notes.add(NoteKind::Invalid, at, format!("the finalizer thread, at {address}, is not in the thread list"));
+            return None;
+        }
+        Some(address).filter(|a| !a.is_null())
     }
 
     /// All threads of the list; if a link is broken, those before it and a note.
@@ -311,9 +323,9 @@ impl Threads {
     fn read_list(&self, notes: &Collector) -> Vec<Thread> {
         let mut out = Vec::new();
         let mut seen = HashSet::new();
-        let head = self.memory.ptr(self.store_at).and_then(|store| self.memory.ptr(store.plus(self.store.first)));
-        let mut link = match head {
-            Ok(link) => link,
+        let head = self.memory.ptr(self.store_at).and_then(|store| Ok((store, self.memory.ptr(store.plus(self.store.first))?)));
+        let (store, mut link) = match head {
+            Ok(head) => head,
             Err(e) => {
                 notes.add(NoteKind::Missing, e.address, format!("the thread list cannot be read: {e}"));
                 return out;
@@ -338,9 +350,22 @@ impl Threads {
                     notes.add(NoteKind::Missing, link, format!("the thread list stops after {} threads: {e}", out.len()));
                     // The thread at the broken link cannot be read either.
                     out.pop();
-                    break;
+                    return out;
                 }
             };
+        }
+        if !link.is_null() {
+            return out;
+        }
+        let counted = self.store.count.and_then(|count| self.memory.u32(store.plus(count)).ok());
+        match counted.filter(|n| usize::try_from(*n) != Ok(out.len())) {
+            Some(n) => {
+                let what = format!("the thread list has {} threads, and the runtime counts {n}", out.len());
+                notes.add(NoteKind::Invalid, store, what);
+            }
+            // Whoever runs managed code is a thread, and so is the finalizer.
+            None if out.is_empty() => notes.add(NoteKind::Missing, store, "the thread list is empty"),
+            None => {}
         }
         out
     }
@@ -378,19 +403,19 @@ impl Threads {
     /// The objects with the thread statics of a thread of a NativeAOT program.
     fn statics_of(&self, thread: Addr, notes: &Collector) -> Vec<(Addr, Addr)> {
         let Some((layout, inlined)) = &self.statics else { return Vec::new() };
-        let object = |at: Addr| Some((at, self.memory.ptr(at).ok().filter(|o| !o.is_null())?));
+        let object = |at: Addr| Some((at, self.memory.link(at)?));
         let mut out: Vec<_> = object(thread.plus(layout.array)).into_iter().collect();
         let Some((first, link)) = layout.inlined.zip(inlined.as_ref()) else { return out };
-        let mut at = self.memory.ptr(thread.plus(first)).unwrap_or_default();
+        let mut next = self.memory.link(thread.plus(first));
         let mut seen = HashSet::new();
-        while !at.is_null() {
+        while let Some(at) = next {
             if !seen.insert(at) || out.len() >= MAX_INLINED {
                 let what = format!("thread {thread}: the list of thread statics has a cycle or exceeds its limit");
                 notes.add(NoteKind::LimitHit, at, what);
                 break;
             }
             out.extend(object(at.plus(link.statics)));
-            at = self.memory.ptr(at.plus(link.next)).unwrap_or_default();
+            next = self.memory.link(at.plus(link.next));
         }
         out
     }
@@ -399,7 +424,7 @@ impl Threads {
     fn in_flight(&self, thread: Addr, notes: &Collector) -> Vec<(Option<Addr>, Option<Addr>)> {
         let mut out = Vec::new();
         let (Some(tracker), Some(layout)) = (self.thread.tracker, self.tracker.as_ref()) else { return out };
-        let mut at = self.memory.ptr(thread.plus(tracker)).ok().filter(|t| !t.is_null());
+        let mut at = self.memory.link(thread.plus(tracker));
         let mut seen = HashSet::new();
         while let Some(info) = at {
             if !seen.insert(info) || out.len() >= MAX_NESTED {
@@ -407,20 +432,20 @@ impl Threads {
                 notes.add(NoteKind::LimitHit, info, what);
                 break;
             }
-            let thrown = self.memory.ptr(info.plus(layout.thrown)).ok().filter(|h| !h.is_null());
+            let thrown = self.memory.link(info.plus(layout.thrown));
             out.push(match self.native_aot {
                 true => (Some(info.plus(layout.thrown)), thrown),
-                false => (thrown, thrown.and_then(|h| self.memory.ptr(h).ok()).filter(|o| !o.is_null())),
+                false => (thrown, thrown.and_then(|h| self.memory.link(h))),
             });
-            at = layout.previous.and_then(|o| self.memory.ptr(info.plus(o)).ok()).filter(|t| !t.is_null());
+            let previous = layout.previous.map(|o| info.plus(o)).filter(|at| self.memory.ptr(*at) != Ok(LAST_TRACKER));
+            at = previous.and_then(|at| self.memory.link(at));
         }
         out
     }
 
     /// The object of the handle stored at `address`.
     fn handle(&self, address: Addr) -> Option<Addr> {
-        let handle = self.memory.ptr(address).ok().filter(|h| !h.is_null())?;
-        self.memory.ptr(handle).ok().filter(|o| !o.is_null())
+        self.memory.link(self.memory.link(address)?)
     }
 
     fn context_of(&self, thread: Addr) -> Option<AllocContext> {
@@ -428,7 +453,7 @@ impl Threads {
         let at = match place {
             ContextPlace::Net8(context) | ContextPlace::NativeAot(context) => thread.plus(*context),
             // Null for dead and unstarted threads.
-            ContextPlace::Net9 { locals, context } => self.memory.ptr(thread.plus(*locals)).ok().filter(|l| !l.is_null())?.plus(*context),
+            ContextPlace::Net9 { locals, context } => self.memory.link(thread.plus(*locals))?.plus(*context),
         };
         layout.read(&self.memory, at)
     }

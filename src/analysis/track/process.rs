@@ -101,8 +101,10 @@ fn random(runtime: &Runtime) -> Option<String> {
 
 /// The finalizer thread lives as long as the runtime: its structure and its id.
 fn finalizer(runtime: &Runtime) -> Option<String> {
-    let at = runtime.thread_reader().ok()?.finalizer()?;
-    let thread = runtime.threads().ok()?.iter().find(|t| t.address == at)?;
+    let threads = runtime.threads().ok()?;
+    // A sign that is damaged is none; other answers tell.
+    let at = runtime.thread_reader().ok()?.finalizer(threads, &Collector::new())?;
+    let thread = threads.iter().find(|t| t.address == at)?;
     Some(format!("{at} (os {})", thread.os_id?))
 }
 
