@@ -71,7 +71,8 @@ impl Runtime {
             Err(_) => CodeBytes::new(self.memory()),
         };
         let frames = FrameReader::bind(d, facts.arch, facts.os)?;
-        Ok(StackWalker::new(CodeMap::bind(&bytes, d)?, frames, self.description().site.image.clone(), facts.os))
+        let images = self.file().modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size))).collect();
+        Ok(StackWalker::new(CodeMap::bind(&bytes, d)?, frames, self.description().site.image.clone(), images, facts.os))
     }
 
     /// Walks the stacks of `threads`, of which `wanted` decides.

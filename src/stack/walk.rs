@@ -163,6 +163,8 @@ pub(crate) struct StackWalker {
     frames: FrameReader,
     /// The runtime's own image, for native frames of its helpers.
     runtime: Option<Image>,
+    /// The images of the process, sorted; none where the dump does not list them.
+    images: Vec<AddrRange>,
     os: Os,
     gc_infos: RwLock<Map<Addr, Result<Arc<GcInfo>, StackError>>>,
 }
@@ -188,8 +190,19 @@ struct Walking<'w> {
 
 impl StackWalker {
     /// Combines the readers.
-    pub(crate) fn new(code: CodeMap, frames: FrameReader, runtime: Option<Image>, os: Os) -> StackWalker {
-        StackWalker { code, frames, runtime, os, gc_infos: RwLock::default() }
+    pub(crate) fn new(code: CodeMap, frames: FrameReader, runtime: Option<Image>, mut images: Vec<AddrRange>, os: Os) -> StackWalker {
+        images.sort_unstable();
+        // A list without the runtime tells of no address that it is in no image.
+        if !runtime.as_ref().is_some_and(|runtime| images.iter().any(|image| image.contains(runtime.base))) {
+            images.clear();
+        }
+        StackWalker { code, frames, runtime, images, os, gc_infos: RwLock::default() }
+    }
+
+    /// Whether `ip`, which is in no managed code, is in none of the images either.
+    fn is_nowhere(&self, ip: Addr) -> bool {
+        let last = self.images.partition_point(|image| image.start <= ip).checked_sub(1).and_then(|i| self.images.get(i));
+        !self.images.is_empty() && !last.is_some_and(|image| image.contains(ip))
     }
 
     /// Looks up code.
@@ -267,6 +280,8 @@ impl Walking<'_> {
         let bytes = walker.code.bytes();
         let mut context = start.registers.clone();
         let mut left = Left::Stopped;
+        // Whether the walk has just come to a caller.
+        let mut arrived = false;
         if context.is_none() {
             self.gap(None, None, Lack::Registers);
         }
@@ -326,9 +341,17 @@ impl Walking<'_> {
                         return self.gap(Some(sp), Some(ip), Lack::Unwind(e));
                     }
                 }
-                left = Left::Call;
+                (left, arrived) = (Left::Call, true);
                 continue;
             }
+            // Managed code is called from managed code and from that of images. What calls it here is code that the runtime's map
+            // should tell of, and whose frame may hold anything.
+            if let Some(caller) = context.as_ref().filter(|c| arrived && left == Left::Call && walker.is_nowhere(c.ip)) {
+                let lack = Lack::Unwind(StackError::invalid(caller.ip, "a caller that is neither managed code nor of an image"));
+                let to = next.as_ref().map(|frame| frame.address);
+                self.gap_to(caller.sp(), to, Some(caller.ip), lack);
+            }
+            arrived = false;
             let Some(frame) = next.clone() else {
                 if let Some(at) = self.unknown {
                     self.gap(Some(at), None, Lack::Frames(StackError::Unsupported { at, what: "a frame of an unknown type" }));
@@ -339,7 +362,7 @@ impl Walking<'_> {
             match walker.frames.caller(&walker.code, walker.runtime.as_ref(), &frame) {
                 Ok(Some(caller)) => {
                     context = Some(caller.registers);
-                    left = caller.left;
+                    (left, arrived) = (caller.left, true);
                 }
                 Ok(None) => {}
                 Err(e) => return self.gap(Some(frame.address), None, Lack::Frames(e)),
@@ -476,8 +499,12 @@ impl Walking<'_> {
 
     /// The references from `from` to the end of the stack are not known.
     fn gap(&mut self, from: Option<Addr>, ip: Option<Addr>, lack: Lack) {
+        self.gap_to(from, None, ip, lack);
+    }
+
+    fn gap_to(&mut self, from: Option<Addr>, to: Option<Addr>, ip: Option<Addr>, lack: Lack) {
         let lack = if CodeBytes::exhausted() { Lack::Endless } else { lack };
-        self.out.gaps.push(Gap { from, to: None, registers: Vec::new(), ip, lack });
+        self.out.gaps.push(Gap { from, to, registers: Vec::new(), ip, lack });
     }
 }
 

@@ -1,5 +1,7 @@
 //! Range sections: what kind of code an address may be.
 
+use std::sync::OnceLock;
+
 use super::super::{CodeBytes, StackError};
 use crate::base::hash::Set;
 use crate::base::{Addr, AddrRange};
@@ -101,6 +103,8 @@ pub(super) struct Sections {
     fragment: FragmentLayout,
     section: SectionLayout,
     at: Addr,
+    /// Whether the map has any entry, once that was asked.
+    filled: OnceLock<bool>,
 }
 
 impl Sections {
@@ -111,7 +115,27 @@ impl Sections {
             section: SectionLayout::bind(d)?,
             // The address of the map itself, not of a variable that points to it.
             at: d.pointer("ExecutionManagerCodeRangeMapAddress")?,
+            filled: OnceLock::new(),
         })
+    }
+
+    /// Fails unless the top table has an entry: a runtime has code.
+    fn must_be_filled(&self, bytes: &CodeBytes) -> Result<(), StackError> {
+        let top = self.at.plus(self.map.top);
+        let filled = match self.filled.get() {
+            Some(filled) => *filled,
+            None => {
+                let mut filled = false;
+                for i in 0..ENTRIES {
+                    filled |= bytes.u64(top.element(i, 8))? & !COLLECTIBLE != 0;
+                    if filled {
+                        break;
+                    }
+                }
+                *self.filled.get_or_init(|| filled)
+            }
+        };
+        if filled { Ok(()) } else { Err(StackError::invalid(top, "the map of code sections is empty")) }
     }
 
     /// The section with code around `ip`.
@@ -124,12 +148,16 @@ impl Sections {
         for shift in LEVEL_SHIFTS {
             level = pointer(level.element(ip.0 >> shift & 0xff, 8))?;
             if level.is_null() {
+                self.must_be_filled(bytes)?;
                 return Ok(None);
             }
         }
         let mut fragment = level;
         for _ in 0..MAX_FRAGMENTS {
             let (begin, end) = (bytes.u64(fragment.plus(self.fragment.begin))?, bytes.u64(fragment.plus(self.fragment.end))?);
+            if begin >= end {
+                return Err(StackError::invalid(fragment, "a range section fragment ends before it begins"));
+            }
             if begin <= ip.0 && ip.0 < end {
                 let section = pointer(fragment.plus(self.fragment.section))?;
                 return self.section(bytes, section, ip);
@@ -144,7 +172,7 @@ impl Sections {
 
     /// Every section of the map.
     pub(super) fn all(&self, bytes: &CodeBytes) -> CodeRanges {
-        let mut out = CodeRanges::default();
+        let mut out = CodeRanges { error: self.must_be_filled(bytes).err(), ..CodeRanges::default() };
         let mut tables = vec![self.at.plus(self.map.top)];
         for _ in LEVEL_SHIFTS {
             let mut below = Vec::new();
@@ -212,6 +240,9 @@ impl Sections {
             return Ok(Some(Section::Heap { base: begin, heap: Addr(bytes.u64(at.plus(l.heap))?) }));
         }
         let module = Addr(bytes.u64(at.plus(l.module))?);
-        Ok((!module.is_null()).then(|| Section::Image { range: AddrRange::new(begin, end), module }))
+        if module.is_null() {
+            return Err(StackError::invalid(at, "a range section of an image has no module"));
+        }
+        Ok(Some(Section::Image { range: AddrRange::new(begin, end), module }))
     }
 }
