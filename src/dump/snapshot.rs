@@ -27,6 +27,10 @@ pub(crate) mod tag {
 
 /// 1970 in ticks of 100 ns since the year 1.
 pub(crate) const EPOCH: i64 = 621_355_968_000_000_000;
+/// How gcdump begins the log of the collection in a file whose objects, references or roots are not all; behind it is the reason.
+pub(crate) const PARTIAL: &str = "partial: ";
+/// Most characters of the reason that are kept.
+const MAX_REASON: usize = 1024;
 /// What it begins with.
 pub(crate) const SIGNATURE: &str = "!FastSerialization.1";
 /// Objects within each other: what other tools add is skipped, and might be nested.
@@ -57,6 +61,8 @@ pub struct Snapshot {
     pub sampling: f32,
     /// Who wrote it.
     pub tool: Option<String>,
+    /// Why it is not all of the heap, if gcdump wrote it and knew.
+    pub loss: Option<String>,
     offsets: usize,
     blob: (usize, usize),
     addresses: usize,
@@ -359,7 +365,7 @@ impl Stream<'_> {
             self.end(0)?;
         }
         self.segments()?;
-        self.text()?;
+        let log = self.text()?;
         let ticks = self.long()?;
         self.text()?;
         let process = self.text()?.filter(|name| !name.is_empty());
@@ -368,6 +374,8 @@ impl Stream<'_> {
         let multipliers = self.count(4)?;
         self.skip(multipliers, 4)?;
         snapshot.tool = self.end(0)?;
+        let log = log.filter(|_| snapshot.tool.as_deref() == Some("gcdump"));
+        snapshot.loss = log.and_then(|log| Some(log.strip_prefix(PARTIAL)?.chars().take(MAX_REASON).collect()));
         let time = ticks.checked_sub(EPOCH).and_then(|t| u64::try_from(t.checked_div(10_000_000)?).ok());
         Ok((snapshot, About { is_64, time, process, process_id: (pid != 0).then_some(pid) }))
     }
@@ -403,7 +411,7 @@ impl Stream<'_> {
             return Err("the root is no node");
         }
         let blob = (blob, blob.saturating_add(length));
-        Ok(Snapshot { bytes: Arc::clone(bytes), types, nodes, root, sampling: 1.0, tool: None, offsets, blob, addresses })
+        Ok(Snapshot { bytes: Arc::clone(bytes), types, nodes, root, sampling: 1.0, tool: None, loss: None, offsets, blob, addresses })
     }
 
     /// The bounds of generations, which are not kept.

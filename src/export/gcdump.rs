@@ -277,7 +277,12 @@ pub fn write(part: &Part<'_>, about: &About, out: &mut dyn Write) -> io::Result<
     } else {
         to.bytes(&[tag::NULL])?
     };
-    to.int(-1)?;
+    // Viewers show the log of the collection, if they show it, and take nothing from it.
+    let clipped = || (nodes.clipped > 0).then(|| "sizes are cut to the largest that the format holds".into());
+    match part.first_loss().or_else(clipped) {
+        Some(loss) => to.text(&format!("{}{loss}", stream::PARTIAL))?,
+        None => to.int(-1)?,
+    }
     let seconds = about.time.and_then(|t| i64::try_from(t).ok());
     to.int64(seconds.map_or(0, |t| t.saturating_mul(10_000_000).saturating_add(stream::EPOCH)))?;
     to.text("")?;

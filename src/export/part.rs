@@ -348,6 +348,14 @@ impl<'h> Part<'h> {
         self.through(id).for_each(|to| visit(Edge { to, via: Via::Through, holds: true }));
     }
 
+    /// What the graph and the names in it lack first.
+    pub fn first_loss(&self) -> Option<String> {
+        let all = Collector::new();
+        all.extend(&self.notes.notes());
+        self.namer.note(&all);
+        all.into_notes().first_loss().map(|note| note.message.clone())
+    }
+
     /// The collector of the answer's notes.
     pub fn notes(&self) -> &Collector {
         &self.notes

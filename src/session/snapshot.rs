@@ -296,6 +296,9 @@ impl HeapSnapshot {
             let what = format!("the file has a sample of the heap: each object stands for {:.1}", file.sampling);
             notes.add(NoteKind::Missing, None, what);
         }
+        if let Some(loss) = &file.loss {
+            notes.add(NoteKind::Missing, None, format!("the file was made from a dump that lacks something: {loss}"));
+        }
         let (graph, names) = Reader::new(file).graph(&inner.process.limits, &notes)?;
         let built = notes.finish((graph, Arc::new(names)));
         Ok(inner.graph.get_or_init(|| built))
