@@ -20,6 +20,7 @@ mod common;
 mod support;
 
 mod absent_pages;
+mod altered;
 mod analyze;
 mod aot_names;
 mod api;

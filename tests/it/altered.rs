@@ -1,0 +1,328 @@
+//! Words of the runtime's lists are changed in real dumps: what is lost by that is told. (`holes` takes memory out, `mutation` asks for
+//! nothing but an end.)
+
+use std::fs::File;
+use std::path::Path;
+
+use crate::common;
+use crate::support::{Shape, Spec};
+use gcdump::cli::Exit;
+use gcdump::internals::base::{Addr, Limits};
+use gcdump::internals::clr::loader::Loader;
+use gcdump::internals::dump::{self, Bytes, DumpFile, OpenOptions};
+use gcdump::{Dump, Runtime};
+use serde_json::Value;
+
+/// No address, as who overwrites memory leaves it.
+const NOWHERE: u64 = 0xdead_beef_dead_beef;
+
+/// A dump of the corpus, to be changed.
+struct Original {
+    name: &'static str,
+    bytes: Vec<u8>,
+    file: DumpFile,
+    dump: Dump,
+    copy: tempfile::NamedTempFile,
+}
+
+impl Original {
+    fn of(name: &'static str) -> Original {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("dumps/corpus/{name}.dmp.zst"));
+        let bytes = zstd::decode_all(File::open(path).unwrap()).unwrap();
+        let file = dump::open_bytes(Bytes::Owned(bytes.clone()), "whole.dmp".as_ref(), &OpenOptions::default()).unwrap();
+        let dump = Dump::of(file.clone(), &gcdump::OpenOptions::default());
+        let copy = tempfile::Builder::new().prefix(name).suffix(".dmp").tempfile().unwrap();
+        Original { name, bytes, file, dump, copy }
+    }
+
+    fn runtime(&self) -> Runtime {
+        self.dump.runtime().unwrap()
+    }
+
+    fn offset(&self, of: &str, field: &str) -> u64 {
+        self.runtime().descriptor().offset(of, field).unwrap()
+    }
+
+    /// A variable of the runtime.
+    fn variable(&self, name: &str) -> Addr {
+        self.runtime().descriptor().pointer(name).unwrap()
+    }
+
+    fn ptr(&self, at: Addr) -> Addr {
+        self.dump.memory().ptr(at).unwrap()
+    }
+
+    fn u32(&self, at: Addr) -> u32 {
+        self.dump.memory().u32(at).unwrap()
+    }
+
+    /// The copy with these words changed, each of so many bytes.
+    fn changed(&self, changes: &[(Addr, u64, usize)]) -> &Path {
+        let mut bytes = self.bytes.clone();
+        for (at, value, len) in changes {
+            let aligned = Addr(at.0 & !7);
+            let offset = common::file_offset(&self.file, aligned).unwrap() + (at.0 - aligned.0) as usize;
+            bytes[offset..offset + len].copy_from_slice(&value.to_le_bytes()[..*len]);
+        }
+        std::fs::write(self.copy.path(), bytes).unwrap();
+        self.copy.path()
+    }
+
+    /// What each of `commands` answers while nothing is changed, which is complete.
+    fn whole(&self, commands: &[&'static str]) -> Vec<(&'static str, Value)> {
+        let path = self.changed(&[]);
+        let ask = |command: &&'static str| {
+            let (exit, answer) = common::ask(path, &command.split(' ').collect::<Vec<_>>());
+            assert_eq!(exit, Exit::Ok, "{}: {command}: {}", self.name, answer["warnings"]);
+            (*command, answer)
+        };
+        commands.iter().map(ask).collect()
+    }
+
+    /// Each command tells what it lacks, or answers as before; at least one tells.
+    fn check(&self, what: &str, whole: &[(&'static str, Value)], changes: &[(Addr, u64, usize)]) {
+        let path = self.changed(changes);
+        let mut told = 0;
+        for (command, before) in whole {
+            let (exit, answer) = common::ask(path, &command.split(' ').collect::<Vec<_>>());
+            let case = format!("{}: {what}: {command}: {}", self.name, answer["warnings"]);
+            if exit == Exit::Partial {
+                assert_eq!(answer["data"]["complete"], false, "{case}");
+                assert!(answer["warnings"].as_array().is_some_and(|w| !w.is_empty()), "{case}");
+                told += 1;
+            } else {
+                assert_eq!((exit, &answer["data"]), (Exit::Ok, &before["data"]), "{case}");
+            }
+        }
+        assert!(told > 0, "{}: {what}: nothing told", self.name);
+    }
+}
+
+const OF_EACH: [&str; 4] = ["net8-wks-basics-heap", "net9-wks-basics-heap", "net10-svr-handles-heap", "net11shape-wks-threads-heap"];
+
+/// The assembly list: the variable that leads to it, the list, its first block, and where its items begin.
+fn assemblies(of: &Original) -> (Addr, Addr, Addr, Addr) {
+    let variable = of.variable("AppDomain");
+    let d = of.runtime().descriptor().clone();
+    let list = d.offset("AppDomain", "AssemblyList").or_else(|_| d.offset("AppDomain", "DomainAssemblyList")).unwrap();
+    let list = of.ptr(variable).plus(list);
+    let block = list.plus(of.offset("ArrayListBase", "FirstBlock"));
+    (variable, list, block, block.plus(of.offset("ArrayListBlock", "ArrayStart")))
+}
+
+#[test]
+fn an_assembly_list_that_lacks_assemblies_is_told() {
+    for name in OF_EACH {
+        let dump = Original::of(name);
+        let whole = dump.whole(&["roots", "type *"]);
+        let (variable, list, block, items) = assemblies(&dump);
+        let (count, size) = (list.plus(dump.offset("ArrayListBase", "Count")), block.plus(dump.offset("ArrayListBlock", "Size")));
+        let second = items.plus(8);
+        let mut assembly = dump.ptr(second);
+        if let Ok(inner) = dump.runtime().descriptor().offset("DomainAssembly", "Assembly") {
+            assembly = dump.ptr(assembly.plus(inner));
+        }
+        let module = assembly.plus(dump.offset("Assembly", "Module"));
+        for value in [0, NOWHERE] {
+            dump.check("no domain", &whole, &[(variable, value, 8)]);
+            dump.check("no item", &whole, &[(second, value, 8)]);
+            dump.check("no module", &whole, &[(module, value, 8)]);
+        }
+        dump.check("a module of another", &whole, &[(module, dump.ptr(items).0, 8)]);
+        let all = dump.u32(count);
+        assert!(all > 2, "{name}");
+        dump.check("a short block", &whole, &[(size, 1, 4)]);
+        for fewer in [1, 2, all - 1] {
+            dump.check("fewer counted", &whole, &[(count, fewer.into(), 4)]);
+        }
+        dump.check("more counted", &whole, &[(count, u64::from(all) + 200, 4)]);
+        dump.check("more than any process has", &whole, &[(count, 0x7fff_ffff, 4)]);
+    }
+}
+
+#[test]
+fn an_item_of_an_unloaded_assembly_is_no_loss() {
+    let dump = Original::of("net10-wks-dynamic-heap");
+    let (_, _, _, items) = assemblies(&dump);
+    let (exit, answer) = common::ask(dump.changed(&[(items.plus(8), 0, 8)]), &["type", "System.*"]);
+    assert!(exit == Exit::Ok, "{}", answer["warnings"]);
+}
+
+#[test]
+fn an_instance_table_that_lacks_entries_is_told() {
+    for name in OF_EACH {
+        let dump = Original::of(name);
+        let whole = dump.whole(&["type *"]);
+        let runtime = dump.runtime();
+        let modules = Loader::bind(dump.dump.memory(), runtime.descriptor(), &Limits::default()).unwrap().modules();
+        let table = |module: &Addr| dump.ptr(module.plus(dump.offset("Module", "AvailableTypeParams")));
+        let count = |table: Addr| table.plus(dump.offset("EETypeHashTable", "Count"));
+        let largest = modules.iter().map(table).max_by_key(|table| dump.u32(count(*table))).unwrap();
+        let entries = dump.u32(count(largest));
+        assert!(entries > 100, "{name}");
+        let variable = largest.plus(dump.offset("EETypeHashTable", "Buckets"));
+        let buckets = dump.ptr(variable);
+        for value in [0, NOWHERE] {
+            dump.check("no buckets", &whole, &[(variable, value, 8)]);
+        }
+        dump.check("one bucket", &whole, &[(buckets, 1, 8)]);
+        for other in [0, 1, entries - 2, entries + 1, entries * 2] {
+            dump.check("another count", &whole, &[(count(largest), other.into(), 4)]);
+        }
+        let next = dump.offset("EETypeHashTable", "VolatileEntryNextEntry");
+        let first = (3..).map(|i| buckets.plus(8 * i)).find(|at| dump.ptr(*at).0 & 1 == 0 && !dump.ptr(*at).is_null()).unwrap();
+        let mut last = dump.ptr(first);
+        while dump.ptr(last.plus(next)).0 & 1 == 0 && !dump.ptr(last.plus(next)).is_null() {
+            last = dump.ptr(last.plus(next));
+        }
+        for value in [0, 1, NOWHERE, NOWHERE & !1] {
+            dump.check("no chain", &whole, &[(first, value, 8)]);
+        }
+        // A chain that goes on in another.
+        dump.check("a chain within others", &whole, &[(last.plus(next), dump.ptr(first).0, 8)]);
+        for module in modules.iter().take(2) {
+            dump.check("no table", &whole, &[(module.plus(dump.offset("Module", "AvailableTypeParams")), 0, 8)]);
+        }
+    }
+}
+
+#[test]
+fn a_thread_list_that_lacks_threads_is_told() {
+    for name in ["net11shape-wks-threads-heap", "net11shape-svr-handles-heap", "net8-wks-basics-heap", "win-net10-wks-basics-heap"] {
+        let dump = Original::of(name);
+        let whole = dump.whole(&["threads", "roots"]);
+        let store = dump.ptr(dump.variable("ThreadStore"));
+        let (head, count) =
+            (store.plus(dump.offset("ThreadStore", "FirstThreadLink")), store.plus(dump.offset("ThreadStore", "ThreadCount")));
+        let mut link = head;
+        while !dump.ptr(link).is_null() {
+            dump.check("a cut list", &whole, &[(link, 0, 8)]);
+            link = dump.ptr(link);
+        }
+        dump.check("no threads, none counted", &whole, &[(head, 0, 8), (count, 0, 4)]);
+        dump.check("more counted", &whole, &[(count, u64::from(dump.u32(count)) + 1, 4)]);
+    }
+}
+
+#[test]
+fn a_thread_list_and_its_count_agree_in_every_shape() {
+    for shape in Shape::ALL {
+        let target = Spec::standard(shape).build();
+        let file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
+        std::fs::write(file.path(), target.to_elf_core()).unwrap();
+        let (exit, answer) = common::ask(file.path(), &["threads"]);
+        assert_eq!(exit, Exit::Ok, "{shape:?}");
+        let dump = gcdump::open(file.path()).unwrap();
+        let runtime = dump.runtime().unwrap();
+        let (d, memory) = (runtime.descriptor(), dump.memory());
+        let store = memory.ptr(d.pointer("ThreadStore").unwrap()).unwrap();
+        let head = store.plus(d.offset("ThreadStore", "FirstThreadLink").unwrap());
+        let second = memory.ptr(memory.ptr(head).unwrap()).unwrap();
+        let threads = answer["data"]["threads"].as_array().unwrap().len();
+        for (what, at, left) in [("the list is empty", head, 0), ("the list is cut", second, 2)] {
+            let mut copy = target.clone();
+            copy.memory.p(at.0, 0);
+            std::fs::write(file.path(), copy.to_elf_core()).unwrap();
+            let (exit, answer) = common::ask(file.path(), &["threads"]);
+            assert_eq!((exit, answer["data"]["threads"].as_array().unwrap().len()), (Exit::Partial, left), "{shape:?}: {what}");
+            let warned = |w: &Value| w["message"].as_str().unwrap().contains(&format!("the runtime counts {threads}"));
+            assert!(answer["warnings"].as_array().unwrap().iter().any(warned), "{shape:?}: {what}: {}", answer["warnings"]);
+        }
+    }
+}
+
+#[test]
+fn a_finalizer_thread_that_is_no_thread_is_told() {
+    for name in OF_EACH {
+        let dump = Original::of(name);
+        let whole = dump.whole(&["finalizers", "threads"]);
+        let variable = dump.variable("FinalizerThread");
+        for value in [0, 1, NOWHERE, variable.0, dump.ptr(variable).0 + 8] {
+            dump.check("another finalizer thread", &whole, &[(variable, value, 8)]);
+        }
+    }
+}
+
+#[test]
+fn a_pointer_that_is_no_address_is_told() {
+    let dump = Original::of("net10-wks-locks-heap");
+    let whole = dump.whole(&["threads", "statics --threads", "roots", "locks"]);
+    let finalizer = dump.ptr(dump.variable("FinalizerThread"));
+    let pointers =
+        [("Thread", "GCHandle"), ("Thread", "ExposedObject"), ("Thread", "RuntimeThreadLocals"), ("Thread", "ThreadLocalDataPtr")];
+    let d = dump.runtime().descriptor().clone();
+    let mut fields: Vec<(&str, Addr)> =
+        pointers.iter().filter_map(|(of, field)| Some((*field, finalizer.plus(d.offset(of, field).ok()?)))).collect();
+    assert_eq!(fields.len(), 3);
+    fields.push(("SyncTableEntries", dump.variable("SyncTableEntries")));
+    for (field, at) in fields {
+        assert!(!dump.ptr(at).is_null(), "{field}");
+        for value in [NOWHERE, 8, 1 << 63] {
+            dump.check(field, &whole, &[(at, value, 8)]);
+        }
+    }
+}
+
+/// The places of the map's entries that lead to the section around `ip`, and the fragment there.
+fn levels(dump: &Original, ip: u64) -> (Vec<Addr>, Addr) {
+    let mut table = dump.variable("ExecutionManagerCodeRangeMapAddress").plus(dump.offset("RangeSectionMap", "TopLevelData"));
+    let mut entries = Vec::new();
+    for shift in [49, 41, 33, 25, 17] {
+        entries.push(table.element(ip >> shift & 0xff, 8));
+        table = Addr(dump.ptr(*entries.last().unwrap()).0 & !1);
+    }
+    let field = |name: &str, at: Addr| at.plus(dump.offset("RangeSectionFragment", name));
+    loop {
+        let bounds = dump.ptr(field("RangeBegin", table)).0..dump.ptr(field("RangeEndOpen", table)).0;
+        if bounds.contains(&ip) {
+            return (entries, table);
+        }
+        table = Addr(dump.ptr(field("Next", table)).0 & !1);
+    }
+}
+
+#[test]
+fn a_map_of_code_that_lacks_code_is_told() {
+    let dump = Original::of("net10-wks-stacks-heap");
+    let whole = dump.whole(&["stacks", "roots"]);
+    let frames = whole[0].1["data"]["threads"].as_array().unwrap().iter().flat_map(|t| t["frames"].as_array().unwrap());
+    let mut ips: Vec<u64> =
+        frames.filter(|f| f["method"].is_string()).filter_map(|f| f["ip"].as_str()).map(|ip| common::number(&ip.into())).collect();
+    ips.sort_unstable();
+    ips.dedup_by_key(|ip| *ip >> 17);
+    assert!(!ips.is_empty(), "{}", whole[0].1["data"]["threads"][0]);
+    for ip in ips {
+        let (entries, fragment) = levels(&dump, ip);
+        for entry in &entries {
+            dump.check(&format!("no entry {entry} for {ip:#x}"), &whole, &[(*entry, 0, 8)]);
+        }
+        let field = |name: &str| fragment.plus(dump.offset("RangeSectionFragment", name));
+        dump.check("an empty fragment", &whole, &[(field("RangeEndOpen"), dump.ptr(field("RangeBegin")).0, 8)]);
+        let section = Addr(dump.ptr(field("RangeSection")).0 & !1);
+        let flags = section.plus(dump.offset("RangeSection", "Flags"));
+        if dump.u32(flags) & 2 != 0 {
+            dump.check("no code but stubs", &whole, &[(flags, 4, 4)]);
+        }
+        dump.check("no code but an image", &whole, &[(flags, 0, 4), (section.plus(dump.offset("RangeSection", "R2RModule")), 0, 8)]);
+    }
+}
+
+#[test]
+fn a_gcdump_of_a_partial_dump_is_partial() {
+    let dump = Original::of("net11shape-wks-threads-heap");
+    let folder = tempfile::tempdir().unwrap();
+    let head = dump.ptr(dump.variable("ThreadStore")).plus(dump.offset("ThreadStore", "FirstThreadLink"));
+    for (changes, exit) in [(&[][..], Exit::Ok), (&[(head, 0, 8)][..], Exit::Partial)] {
+        let out = folder.path().join("heap.gcdump");
+        let (_, export) = common::ask(dump.changed(changes), &["export", "gcdump", "--force", "-o", out.to_str().unwrap()]);
+        assert_eq!(export["data"]["complete"], exit == Exit::Ok, "{export}");
+        for command in ["stat", "retained"] {
+            let (read, answer) = common::ask(&out, &[command]);
+            assert_eq!(read, exit, "{command}: {}", answer["warnings"]);
+            if exit == Exit::Partial {
+                let first = answer["warnings"][0]["message"].as_str().unwrap();
+                assert!(first.contains("made from a dump that lacks something: the thread list has 0 threads"), "{first}");
+            }
+        }
+    }
+}
