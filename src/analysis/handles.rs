@@ -73,6 +73,9 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
     let mut counts: BTreeMap<HandleKind, u64> = BTreeMap::new();
     let mut groups: BTreeMap<Option<Name>, Sum> = BTreeMap::new();
     let mut handles: Vec<HandleModel> = Vec::new();
+    // As found, the first are all that is listed.
+    let room = if query.sort.is_none() && query.top > 0 { query.top } else { usize::MAX };
+    let (mut more, mut ref_counted, mut ref_counts_unknown) = (false, false, 0u64);
     let walked = gc.walk_handles(&HandleFilter { kinds: query.kinds.clone() }, |mut h| {
         if list || query.by.is_some() || !wanted.is_empty() {
             h.method_table = gc.method_table(h.object);
@@ -95,8 +98,16 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
             groups.entry(key).or_default().add(h.object_size.unwrap_or(0));
         }
         if list {
-            if let Some(found) = (h.kind == HandleKind::RefCounted).then(|| ref_count(&h)).flatten() {
-                (h.ref_count, h.strong) = (Some(found.count), found.strong);
+            if h.kind == HandleKind::RefCounted {
+                ref_counted = true;
+                match ref_count(&h) {
+                    Some(found) => (h.ref_count, h.strong) = (Some(found.count), found.strong),
+                    None => ref_counts_unknown.bump(),
+                }
+            }
+            if handles.len() >= room {
+                more = true;
+                return;
             }
             h.object_type = h.method_table.and_then(&mut name);
             let secondary = h.secondary.filter(|s| h.kind == HandleKind::Dependent && !s.is_null());
@@ -105,7 +116,7 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
         }
     });
     let tables = notes.take(walked);
-    if list && handles.iter().any(|h| h.kind == HandleKind::RefCounted) {
+    if ref_counted {
         notes.extend(&d.losses());
     }
     let group = |(key, sum): (Option<Name>, Sum)| HandleGroup { key: key.map(|k| k.to_string()), count: sum.count, bytes: sum.bytes };
@@ -130,10 +141,9 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
         counts,
         supported,
         supported_by,
-        ref_counts_unknown: list
-            .then(|| len64(handles.iter().filter(|h| h.kind == HandleKind::RefCounted && h.ref_count.is_none()).count())),
+        ref_counts_unknown: list.then_some(ref_counts_unknown),
         tables,
-        shown: cut(&mut handles, query.top),
+        shown: cut(&mut handles, query.top).or_else(|| more.then(|| len64(handles.len()))),
         handles: list.then_some(handles),
         by: query.by,
         groups: query.by.map(|_| groups),
