@@ -19,7 +19,7 @@ thread_local! {
 /// Most reads to find the code at one address.
 const OF_ONE: u64 = 1 << 20;
 /// Most reads to find all code of an answer: these, and one for each two bytes of the dump.
-const OF_ALL: u64 = 1 << 25;
+const OF_ALL: u64 = 1 << 23;
 
 /// Reads that the look-ups of code of one answer share: each address of a forged dump may lead to a list as long as is read.
 #[derive(Debug)]
