@@ -204,11 +204,15 @@ impl HandleTables {
         if let Some(types) = candidates.iter().find(proven) {
             found.types = *types;
         }
+        // A table begins with the flags of its types. With them, one whose segments are gone is a table.
+        let flags = |t: Addr| missed::tried(|| memory.bytes(t, found.types.saturating_mul(4)).ok());
         let mut seen = HashSet::new();
         for array in &arrays {
+            let like_first = |t: Addr| table(*array, 0).and_then(flags).is_some_and(|first| flags(t) == Some(first));
             let live = |i: &u64| {
                 memory.afford_steps(STEPS_OF_A_TABLE)
-                    && table(*array, *i).is_some_and(|t| owns_its_segment(memory, gc, found.types, t) != Some(false))
+                    && table(*array, *i)
+                        .is_some_and(|t| owns_its_segment(memory, gc, found.types, t) != Some(false) || *i > 0 && like_first(t))
             };
             let slots = (0..limits.handle_slots).take_while(live).count();
             let slots = u64::try_from(slots).unwrap_or(1);
