@@ -29,6 +29,7 @@ mod attacks;
 mod book;
 mod bridge;
 mod cache;
+mod changed;
 mod cli;
 mod collections_of;
 mod completions;

@@ -1,0 +1,359 @@
+//! Words that lists begin, go on or end with are changed, in real dumps and in synthetic processes: the answer stays the same, or it is
+//! partial and a note names what is missing. The words are found through the descriptor and the program's own answers.
+
+use std::fs::File;
+use std::path::Path;
+
+use gcdump::cli::Exit;
+use gcdump::internals::base::Addr;
+use gcdump::internals::dump::{self, Bytes, OpenOptions as FileOptions};
+use gcdump::internals::session::{Dump, OpenOptions};
+use serde_json::Value;
+
+use crate::common::{self, number, unpacked};
+use crate::support::{Shape, Spec};
+
+/// No address, and none of a slot that is not in use.
+const NOWHERE: u64 = 0xdead_beef_dead_beef;
+
+/// Address, value, and number of bytes.
+type Write = (u64, u64, u64);
+
+struct Whole {
+    name: String,
+    bytes: Vec<u8>,
+    dump: Dump,
+}
+
+fn opened(name: &str, bytes: Vec<u8>) -> Dump {
+    let file = dump::open_bytes(Bytes::Owned(bytes), Path::new(name), &FileOptions::default()).unwrap();
+    Dump::of(file, &OpenOptions::default())
+}
+
+/// Exit code, answer and its warnings.
+fn ask(dump: &Dump, command: &str) -> (Exit, Value, Value) {
+    let words = command.split(' ').chain(["x.dmp", "--json", "--no-local-files"]);
+    let cli = common::parsed(&words.collect::<Vec<_>>());
+    let ran = common::captured(|streams| cli.run_on(std::slice::from_ref(dump), streams));
+    assert!(!ran.out.is_empty(), "{command}: {:?} {}", ran.exit, ran.err);
+    let mut answer = ran.json();
+    (ran.exit, answer["data"].take(), answer["warnings"].take())
+}
+
+/// What the warnings say.
+fn messages(warnings: &Value) -> Vec<&str> {
+    warnings.as_array().unwrap().iter().map(|w| w["message"].as_str().unwrap()).collect()
+}
+
+impl Whole {
+    fn of(name: &str, bytes: Vec<u8>) -> Whole {
+        Whole { name: name.into(), dump: opened(name, bytes.clone()), bytes }
+    }
+
+    /// A dump of the repository, or an unpacked one; `None` if it is not on this machine.
+    fn named(name: &str) -> Option<Whole> {
+        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps");
+        let packed = [own.join("corpus"), own].map(|folder| folder.join(format!("{name}.dmp.zst")));
+        let bytes = match packed.iter().find(|path| path.is_file()) {
+            Some(path) => zstd::decode_all(File::open(path).unwrap()).unwrap(),
+            None => std::fs::read(unpacked().join(format!("{name}.dmp"))).ok()?,
+        };
+        Some(Whole::of(name, bytes))
+    }
+
+    /// Those of the dumps that are here, and the synthetic processes `specs` of every architecture.
+    fn all(names: &[&str], spec: impl Fn(Shape) -> Vec<Spec>) -> Vec<Whole> {
+        let mut out: Vec<Whole> = names.iter().filter_map(|name| Whole::named(name)).collect();
+        for shape in Shape::ALL {
+            let specs = spec(shape);
+            out.extend(specs.iter().map(|spec| {
+                let name = format!("{shape:?}, server {:?}, regions {}", spec.server, spec.regions);
+                Whole::of(&name, spec.build().to_elf_core())
+            }));
+        }
+        out
+    }
+
+    fn pointer(&self, name: &str) -> u64 {
+        self.dump.runtime().unwrap().descriptor().pointer(name).unwrap().0
+    }
+
+    fn offset(&self, of: &str, field: &str) -> u64 {
+        self.dump.runtime().unwrap().descriptor().offset(of, field).unwrap()
+    }
+
+    fn word(&self, at: u64) -> u64 {
+        self.dump.memory().word(Addr(at)).unwrap()
+    }
+
+    fn u32(&self, at: u64) -> u64 {
+        self.dump.memory().u32(Addr(at)).unwrap().into()
+    }
+
+    fn p(&self) -> u64 {
+        self.dump.memory().ptr_bytes()
+    }
+
+    /// The same dump with other words.
+    fn with(&self, writes: &[Write]) -> Dump {
+        let mut bytes = self.bytes.clone();
+        let big = self.dump.memory().shape().endian == gcdump::internals::base::Endian::Big;
+        for (at, value, len) in writes {
+            let ranges = &self.dump.file().ranges;
+            let range = ranges.iter().find(|r| r.start.0 <= *at && at - r.start.0 < r.len).unwrap_or_else(|| panic!("{at:#x} is not here"));
+            let (from, len) = ((range.offset + (at - range.start.0)) as usize, *len as usize);
+            let encoded = if big { value.to_be_bytes()[8 - len..].to_vec() } else { value.to_le_bytes()[..len].to_vec() };
+            bytes[from..from + len].copy_from_slice(&encoded);
+        }
+        opened(&self.name, bytes)
+    }
+
+    /// Runs `commands` on the dump with `writes`: each gives the same answer as before, or a partial one. A warning of the first one
+    /// says `told`, unless that is empty. Returns how many are partial.
+    fn check(&self, what: &str, writes: &[Write], told: &str, commands: &[&str]) -> usize {
+        let changed = self.with(writes);
+        let mut partial = 0;
+        for (i, command) in commands.iter().enumerate() {
+            let (before, whole, _) = ask(&self.dump, command);
+            let (exit, answer, warnings) = ask(&changed, command);
+            let what = format!("{}: {what}: {command}: {exit:?}, {warnings}", self.name);
+            if exit == Exit::Partial {
+                assert!(answer["complete"] == false && !messages(&warnings).is_empty(), "{what}");
+                partial += 1;
+            } else {
+                assert!(exit == before && answer == whole, "{what}\n{answer}\n{whole}");
+            }
+            assert!(i > 0 || messages(&warnings).iter().any(|m| m.contains(told)) || told.is_empty(), "{what}");
+        }
+        partial
+    }
+}
+
+/// Heap addresses, 0 for that of workstation GC.
+fn heaps(whole: &Whole) -> Vec<u64> {
+    whole.dump.runtime().unwrap().gc().unwrap().facts().heaps.iter().map(|h| h.address.map_or(0, |a| a.0)).collect()
+}
+
+/// Where an item of the heap at `heap` is.
+fn item(whole: &Whole, heap: u64, name: &str) -> u64 {
+    if heap == 0 { whole.pointer(&format!("GCHeap{name}")) } else { heap + whole.offset("GCHeap", name) }
+}
+
+const HEAPS: [&str; 9] = [
+    "net10-wks-basics-heap",
+    "net10-seg-basics-heap",
+    "net10-svr-basics-heap",
+    "net10-segsvr-basics-heap",
+    "net10-datas-basics-heap",
+    "net11shape-wks-basics-full",
+    "net11shape-seg-basics-heap",
+    "aot9-wks-crash-kernel",
+    "net8-wks-handles-heap",
+];
+
+fn specs(shape: Shape) -> Vec<Spec> {
+    let one = Spec::standard(shape);
+    vec![one.clone(), Spec { regions: false, ..one.clone() }, Spec { server: Some(2), ..one }]
+}
+
+#[test]
+fn a_generation_without_segments_is_told() {
+    let (mut heads, mut young) = (0, 0);
+    for whole in Whole::all(&HEAPS, specs) {
+        let (exit, _, warnings) = ask(&whole.dump, "segments");
+        assert_eq!(exit, Exit::Ok, "{}: {warnings}", whole.name);
+        let runtime = whole.dump.runtime().unwrap();
+        let size = runtime.descriptor().size_of("Generation").unwrap();
+        let regions = runtime.gc().unwrap().facts().regions;
+        for heap in heaps(&whole) {
+            let first = item(&whole, heap, "GenerationTable") + whole.offset("Generation", "StartSegment");
+            for g in if regions { 0..5 } else { 2..5 } {
+                let what = format!("generation {g} of the heap at {heap:#x}");
+                let commands = ["segments", "stat", "heap"];
+                assert_eq!(whole.check(&what, &[(first + g * size, 0, whole.p())], "has no first segment", &commands), 3, "{what}");
+                heads += 1;
+            }
+            let at = item(&whole, heap, "EphemeralHeapSegment");
+            for value in [0, NOWHERE, at] {
+                let what = format!("ephemeral segment {value:#x} of the heap at {heap:#x}");
+                let told = "is on no segment list";
+                assert_eq!(whole.check(&what, &[(at, value, whole.p())], told, &["segments", "stat"]), 2, "{what}");
+                young += 1;
+            }
+        }
+    }
+    println!("{heads} heads of lists, {young} ephemeral segments");
+}
+
+#[test]
+fn a_collection_that_moves_segments_may_have_none() {
+    for shape in Shape::ALL {
+        let spec = Spec { gc_in_progress: true, ..Spec::standard(shape) };
+        let whole = Whole::of("collecting", spec.build().to_elf_core());
+        let size = whole.dump.runtime().unwrap().descriptor().size_of("Generation").unwrap();
+        let gen1 = item(&whole, 0, "GenerationTable") + size + whole.offset("Generation", "StartSegment");
+        let (exit, _, warnings) = ask(&whole.with(&[(gen1, 0, shape.ptr)]), "segments");
+        assert_eq!(exit, Exit::Ok, "{warnings}");
+    }
+}
+
+#[test]
+fn a_heap_without_a_finalization_queue_is_told() {
+    for whole in Whole::all(&HEAPS, specs) {
+        for heap in heaps(&whole) {
+            let at = item(&whole, heap, "FinalizeQueue");
+            let what = format!("the queue of the heap at {heap:#x}");
+            assert!(
+                whole.check(&what, &[(at, 0, whole.p())], "its address is null", &["finalizers", "roots", "heap --detail"]) >= 2,
+                "{what}"
+            );
+        }
+    }
+}
+
+/// The array of tables of the only bucket.
+fn tables(whole: &Whole) -> (u64, u64) {
+    let mut map = whole.pointer("HandleTableMap");
+    let count = whole.dump.runtime().unwrap().descriptor().number("InitialHandleTableArraySize").unwrap();
+    loop {
+        let buckets = whole.word(map + whole.offset("HandleTableMap", "BucketsPtr"));
+        let bucket = (0..count).map(|i| whole.word(buckets + i * whole.p())).find(|bucket| *bucket != 0);
+        if let Some(bucket) = bucket {
+            let at = bucket + whole.offset("HandleTableBucket", "Table");
+            return (at, whole.word(at));
+        }
+        map = whole.word(map + whole.offset("HandleTableMap", "Next"));
+    }
+}
+
+#[test]
+fn handle_tables_that_are_gone_are_told() {
+    let names = [
+        "net10-wks-basics-heap",
+        "net10-svr-handles-heap",
+        "net10-datas-basics-heap",
+        "net11shape-svr-handles-heap",
+        "aot9-wks-crash-kernel",
+        "net8-svr-handles-heap",
+        "net9-wks-handles-heap",
+    ];
+    let commands = ["handles", "roots", "segments --free"];
+    let (mut segments, mut slots) = (0, 0);
+    for whole in Whole::all(&names, |shape| vec![Spec::standard(shape), Spec { server: Some(2), ..Spec::standard(shape) }]) {
+        let (exit, answer, warnings) = ask(&whole.dump, "handles");
+        assert_eq!(exit, Exit::Ok, "{}: {warnings}", whole.name);
+        let (bucket, array) = tables(&whole);
+        let p = whole.p();
+        assert_eq!(whole.check("no tables", &[(bucket, 0, p)], "has no tables", &commands), 3);
+        let count = answer["tables"].as_u64().unwrap();
+        for slot in 0..count {
+            let at = array + slot * p;
+            // Before .NET 11 only the tables tell how many processors there are: without the last one, they seem to be fewer.
+            let heaps = whole.dump.runtime().unwrap().gc().unwrap().facts().heap_count.unwrap();
+            let known = slot + 1 < count || count <= heaps;
+            let list = whole.word(at) + whole.offset("HandleTable", "SegmentList");
+            if known {
+                assert_eq!(whole.check(&format!("no segment in slot {slot}"), &[(list, 0, p)], "handle table", &commands), 3);
+                segments += 1;
+            }
+            for other in 0..count.min(3) {
+                let twice = [(at, whole.word(array + other * p), p)];
+                assert_eq!(
+                    whole.check(&format!("slot {other} in slot {slot}"), &twice, "", &commands) > 0,
+                    slot != other,
+                    "{}",
+                    whole.name
+                );
+            }
+            if known {
+                assert_eq!(whole.check(&format!("slot {slot} is null"), &[(at, 0, p)], "", &commands), 3);
+                slots += 1;
+            }
+        }
+    }
+    println!("{segments} lists of segments, {slots} slots");
+}
+
+#[test]
+fn a_list_of_timers_that_is_cut_short_is_told() {
+    let (mut cut, mut bent) = (0, 0);
+    for name in ["net10-wks-async-heap", "net10-wks-pool-heap", "net10-wks-http-heap", "net8-wks-pool-heap"] {
+        let Some(whole) = Whole::named(name) else { continue };
+        let (exit, answer, warnings) = ask(&whole.dump, "timers");
+        assert_eq!(exit, Exit::Ok, "{name}: {warnings}");
+        for timer in answer["timers"].as_array().unwrap().iter().filter(|t| !t["due_ms"].is_null()) {
+            let object = timer["object"].as_str().unwrap();
+            let (_, fields, _) = ask(&whole.dump, &format!("object {object}"));
+            let next = fields["fields"].as_array().unwrap().iter().find(|f| f["name"] == "_next").unwrap();
+            let at = number(&next["address"]);
+            let what = format!("the timer after {object}");
+            if whole.word(at) != 0 {
+                assert_eq!(whole.check(&format!("no {what}"), &[(at, 0, 8)], "cut short", &["timers"]), 1);
+                cut += 1;
+            }
+            // An object that is none, and no object.
+            for value in [NOWHERE, number(&answer["timers"][0]["state"])] {
+                assert_eq!(whole.check(&what, &[(at, value, 8)], "where no timer is", &["timers"]), 1);
+                bent += 1;
+            }
+        }
+    }
+    println!("{cut} lists cut short, {bent} bent");
+    assert!(cut > 3 && bent > 20);
+}
+
+#[test]
+fn an_array_of_which_not_all_elements_are_read_is_told() {
+    let Some(whole) = Whole::named("net10-wks-async-heap") else { return };
+    let (_, answer, _) = ask(&whole.dump, "statics --type System.Threading.TimerQueue");
+    let of = answer["statics"].as_array().unwrap().iter().find(|s| s["name"] == "<Instances>k__BackingField").unwrap();
+    let length = number(&of["object"]) + 8;
+    assert!(whole.u32(length) > 0);
+    assert_eq!(whole.check("a long array of queues", &[(length, 100_000, 4)], "only the first 4096 elements", &["timers"]), 1);
+}
+
+#[test]
+fn a_sync_table_with_a_wrong_end_is_told() {
+    let mut partial = 0;
+    for name in ["net10-wks-locks-heap", "net10-wks-deadlock-heap", "net10-svr-threads-heap", "net8-wks-threads-heap"] {
+        let Some(whole) = Whole::named(name) else { continue };
+        let cache = whole.word(whole.pointer("SyncBlockCache"));
+        let at = cache + whole.offset("SyncBlockCache", "FirstFreeIndex");
+        let (end, capacity) = (whole.u32(at), whole.u32(cache + whole.offset("SyncBlockCache", "Capacity")));
+        assert!(0 < end && end <= capacity, "{name}: {end} of {capacity}");
+        for value in (0..end).chain([capacity + 1, u32::MAX.into()]) {
+            partial += whole.check(&format!("end {value} of {end}"), &[(at, value, 4)], "", &["locks --all", "threads --waits"]);
+        }
+        for value in [0, capacity + 1] {
+            let told = "the first unused index";
+            assert_eq!(whole.check(&format!("end {value} of {end}"), &[(at, value, 4)], told, &["locks", "threads --waits"]), 2);
+        }
+        let told = "are read";
+        whole.check("an end beyond what is read", &[(at, 1 << 25, 4)], told, &["locks"]);
+    }
+    println!("{partial} partial answers");
+}
+
+#[test]
+fn thread_statics_in_flight_that_never_end_are_told() {
+    // Trimmed dumps lack lists that nothing was looked for in.
+    let Ok(bytes) = std::fs::read(unpacked().join("net10-wks-basics-heap.dmp")) else { return };
+    let whole = Whole::of("net10-wks-basics-heap", bytes);
+    let (_, threads, _) = ask(&whole.dump, "threads");
+    let mut bent = 0;
+    for thread in threads["threads"].as_array().unwrap() {
+        let locals = whole.word(number(&thread["address"]) + whole.offset("Thread", "ThreadLocalDataPtr"));
+        if locals == 0 {
+            continue;
+        }
+        // An entry whose link is the head of the list itself.
+        let head = locals + whole.offset("ThreadLocalData", "InFlightData");
+        let entry = head - whole.offset("InFlightTLSData", "Next");
+        let commands = ["statics --thread-statics", "type System.Threading.ThreadBlockingInfo", "locks"];
+        // A thread that has all its statics looks for none in the list.
+        let (exit, ..) = ask(&whole.with(&[(head, entry, 8)]), commands[0]);
+        let told = if exit == Exit::Partial { "in flight" } else { "" };
+        bent += whole.check("a cycle", &[(head, entry, 8)], told, &commands);
+    }
+    assert!(bent > 0);
+}
