@@ -6,8 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use super::make::*;
-use super::{objects, series, snapshots, types};
-use super::{objects, programs, snapshots, types};
+use super::{objects, programs, series, snapshots, types};
 use crate::support::containers::ELF_PATH;
 use crate::support::image::Image;
 

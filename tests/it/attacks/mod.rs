@@ -6,8 +6,8 @@
 mod cases;
 mod make;
 mod objects;
-mod series;
 mod programs;
+mod series;
 mod snapshots;
 mod types;
 
