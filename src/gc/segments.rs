@@ -133,6 +133,8 @@ impl Reading<'_> {
     fn lists(&self, heap: HeapId) -> Vec<List> {
         let soh = self.facts.oldest();
         let mut out = Vec::new();
+        // One note for all of a heap that is none.
+        let (mut lost, mut lost_at) = (Vec::new(), None);
         for generation in 0..self.facts.total_generations {
             // The segments build links all small-object segments into the list of generation 2. The lists of 0 and 1 start
             // at the ephemeral segment; walking them would visit its objects three times (measured with libclrgc).
@@ -153,10 +155,14 @@ impl Reading<'_> {
             match self.needed(&what, self.memory.ptr(at)) {
                 Some(first) if !first.is_null() => out.push(List { heap, kind, first }),
                 Some(_) if self.facts.structures_valid != Some(false) => {
-                    self.notes.add(NoteKind::Invalid, at, format!("heap {}: {kind} has no first segment", heap.index));
+                    lost.push(kind.name());
+                    lost_at.get_or_insert(at);
                 }
                 _ => {}
             }
+        }
+        if let Some(at) = lost_at {
+            self.notes.add(NoteKind::Invalid, at, format!("heap {}: no first segment of {}", heap.index, lost.join(", ")));
         }
         out
     }

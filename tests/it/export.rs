@@ -286,7 +286,7 @@ fn files_are_written_whole_and_never_over_dumps() {
     let again = run(&["export", "heapsnapshot", from, to]);
     assert!(again.exit == Exit::Usage && again.err.contains("--force"), "{}", again.err);
     assert_eq!(run(&["export", "heapsnapshot", from, from, "--force"]).exit, Exit::Usage);
-    assert_eq!(run(&["export", "gcdump", from, "-o", folder.path().join("no/where").to_str().unwrap()]).exit, Exit::Usage);
+    assert_eq!(run(&["export", "gcdump", from, "-o", folder.path().join("no/where").to_str().unwrap()]).exit, Exit::NotWritten);
     assert_eq!(run(&["export", "gcdump", from, to, "-o", to]).exit, Exit::Usage);
     assert_eq!(run(&["export", "gcdump", "--contents", from, to, "--force"]).exit, Exit::Usage);
     assert_eq!(run(&["export", "heapsnapshot", "--generations", from, to, "--force"]).exit, Exit::Usage);

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use super::make::*;
-use super::{objects, programs, series, snapshots, types};
+use super::{objects, programs, series, snapshots, tables, types};
 use crate::support::containers::ELF_PATH;
 use crate::support::image::Image;
 
@@ -40,6 +40,8 @@ const WITH_FILES: &[&str] = &["info", "DUMP", "--no-local-files", "--json", "--m
 const STATICS: &[&str] = &["statics", "--all", "DUMP", "--no-local-files", "--json"];
 const EMPTY: &[&str] = &["inspect", "--only", "empty-collections", "DUMP", "--no-local-files", "--json"];
 const EVENTS: &[&str] = &["inspect", "--only", "event-leaks", "DUMP", "--no-local-files", "--json"];
+const HANDLES: &[&str] = &["handles", "--top", "3", "DUMP", "--no-local-files", "--json"];
+const LOCKS: &[&str] = &["locks", "DUMP", "--no-local-files", "--json"];
 const SOURCES: &[&str] = &["inspect", "--only", "registrations", "DUMP", "--no-local-files", "--json"];
 const TEXTS: &[&str] =
     &["objects", "--type", "System.Text.StringBuilder", "--fields", "m_ChunkPrevious", "DUMP", "--no-local-files", "--json"];
@@ -114,6 +116,16 @@ pub const ALL: &[Attack] = &[
     attack("21-attributes", OBJECT, End::Bounded, programs::attributes),
     attack("21-abbreviations", OBJECT, End::Bounded, programs::abbreviations),
     attack("21-units", OBJECT, End::Whole, programs::units),
+    attack("21-handles", HANDLES, End::Bounded, tables::handles),
+    attack("21-roots", &["roots", "DUMP", "--no-local-files", "--json", "--top", "3"], End::Bounded, tables::handles),
+    attack("21-names", HANDLES, End::Damaged, tables::names),
+    attack("21-queue", &["finalizers", "DUMP", "--no-local-files", "--json"], End::Bounded, tables::queue),
+    attack("21-sync-blocks", LOCKS, End::Bounded, tables::sync_blocks),
+    attack("21-waiters", LOCKS, End::Bounded, tables::waiters),
+    attack("21-parts", EVENTS, End::Whole, tables::parts),
+    attack("21-parts-trimmed", TRIM, End::Whole, tables::parts),
+    attack("21-callbacks", &["timers", "DUMP", "--no-local-files", "--json"], End::Bounded, tables::callbacks),
+    attack("21-pools", &["requests", "DUMP", "--no-local-files", "--json"], End::Bounded, tables::pools),
     attack("17-threads", THREADS, End::Whole, |_, _| target().to_elf_core()),
 ];
 

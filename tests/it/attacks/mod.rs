@@ -9,6 +9,7 @@ mod objects;
 mod programs;
 mod series;
 mod snapshots;
+mod tables;
 mod types;
 
 use std::path::Path;
@@ -54,6 +55,7 @@ fn bounded(ran: &Ran) -> bool {
     let mut notes = answer["warnings"].as_array().into_iter().flatten();
     let ends = [
         "opening the dump ended",
+        "the assembly list has a cycle or exceeds its limit",
         "reading types ended",
         "reading modules ended",
         "the table of all",
@@ -61,6 +63,10 @@ fn bounded(ran: &Ran) -> bool {
         "reading delegates ended",
         "not all debug information of the program was read",
         "not all symbols of the program were read",
+        "reading handle tables ended",
+        "reading finalization queues ended",
+        "reading the sync table ended",
+        "looking up code ended",
     ];
     let ended = |message: &str| ends.iter().any(|end| message.starts_with(end));
     let noted = notes.any(|n| n["kind"] == "limit-hit" && ended(n["message"].as_str().unwrap()));

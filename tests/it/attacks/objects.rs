@@ -11,7 +11,7 @@ use crate::common;
 use crate::corpus;
 
 /// A core of the corpus, whose heap of large objects gets more objects.
-struct Heap {
+pub struct Heap {
     bytes: Vec<u8>,
     file: tempfile::NamedTempFile,
     /// Captured memory: address, length, offset.
@@ -23,7 +23,7 @@ fn address(value: &Value) -> u64 {
 }
 
 impl Heap {
-    fn of(name: &str) -> Heap {
+    pub fn of(name: &str) -> Heap {
         let path = corpus::dumps().into_iter().find(|p| p.file_name().unwrap().to_str().unwrap().starts_with(name)).unwrap();
         let bytes = zstd::decode_all(std::fs::File::open(path).unwrap()).unwrap();
         let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -43,32 +43,61 @@ impl Heap {
         (offset + at - start) as usize
     }
 
-    fn word(&self, at: u64) -> u64 {
+    pub fn word(&self, at: u64) -> u64 {
         u64::from_le_bytes(self.bytes[self.place(at)..][..8].try_into().unwrap())
     }
 
     /// The first object of a type, and its method table.
-    fn object(&self, ty: &str) -> (u64, u64) {
+    pub fn object(&self, ty: &str) -> (u64, u64) {
         let found = &self.ask(&["objects", "--type", ty])["objects"][0];
         (address(&found["address"]), address(&found["method_table"]))
     }
 
+    /// Overwrites `len` bytes at an address.
+    pub fn set(&mut self, at: u64, value: u64, len: usize) {
+        let place = self.place(at);
+        self.bytes[place..place + len].copy_from_slice(&value.to_le_bytes()[..len]);
+    }
+
+    /// The address of a global of the runtime.
+    pub fn global(&self, name: &str) -> u64 {
+        let contracts = self.ask(&["contracts"]);
+        address(&contracts["globals"].as_array().unwrap().iter().find(|g| g["name"] == name).unwrap()["address"])
+    }
+
+    /// Makes a name in metadata so many bytes longer, over what follows it.
+    pub fn lengthen(&mut self, name: &str, by: usize) {
+        let text = [b"\0", name.as_bytes(), b"\0"].concat();
+        let at = self.bytes.windows(text.len()).position(|bytes| bytes == text).unwrap() + text.len() - 1;
+        self.bytes[at..at + by].fill(b'A');
+    }
+
+    /// The dump with the memory that `map` adds.
+    pub fn mapped(self, map: impl FnOnce(&mut Core)) -> Vec<u8> {
+        let mut core = Core::of(self.bytes);
+        map(&mut core);
+        core.finish()
+    }
+
     /// The dump with the objects that `make` returns, given their address.
-    fn with(mut self, make: impl FnOnce(&Heap, u64) -> Vec<u8>) -> Vec<u8> {
+    pub fn with(self, make: impl FnOnce(&Heap, u64) -> Vec<u8>) -> Vec<u8> {
+        self.with_mapped(make, |_| ())
+    }
+
+    /// The same, and with the memory that `map` adds.
+    pub fn with_mapped(mut self, make: impl FnOnce(&Heap, u64) -> Vec<u8>, map: impl FnOnce(&mut Core)) -> Vec<u8> {
         let segments = self.ask(&["segments"]);
         let loh = segments["segments"].as_array().unwrap().iter().find(|s| s["generation"] == "loh").unwrap();
         let (segment, end) = (address(&loh["address"]), address(&loh["allocated"]));
         let objects = make(&self, end);
         let new = end + objects.len() as u64;
         // heap_segment: allocated, committed, reserved, used.
-        for (at, value) in [(segment, new), (segment + 8, new + 0x1000), (segment + 24, new - 8)] {
-            let place = self.place(at);
-            self.bytes[place..place + 8].copy_from_slice(&value.to_le_bytes());
-        }
-        let mut core = Core::of(self.bytes);
-        let at = core.append(&objects);
-        core.map(end, at, objects.len() as u64, RW);
-        core.finish()
+        [(segment, new), (segment + 8, new + 0x1000), (segment + 24, new - 8)].iter().for_each(|(at, value)| self.set(*at, *value, 8));
+        self.mapped(|core| {
+            let at = core.append(&objects);
+            core.map(end, at, objects.len() as u64, RW);
+            map(core);
+        })
     }
 }
 
@@ -85,12 +114,17 @@ pub fn builders(_: &Path, part: u64) -> Vec<u8> {
     })
 }
 
+/// A delegate with several parts, and its list of them.
+pub fn delegate_list(heap: &Heap) -> (u64, u64) {
+    let event = address(&heap.ask(&["inspect", "--only", "event-leaks"])["inspections"][0]["rows"][0]["object"]);
+    (event, heap.word(event + 40))
+}
+
 /// Delegates that all have the same list of parts.
 pub fn delegates(_: &Path, part: u64) -> Vec<u8> {
     Heap::of("net10-wks-inspect-heap").with(|heap, list| {
-        let event = address(&heap.ask(&["inspect", "--only", "event-leaks"])["inspections"][0]["rows"][0]["object"]);
+        let (event, parts) = delegate_list(heap);
         let words: Vec<u64> = (0..5).map(|i| heap.word(event + 8 * i)).collect();
-        let parts = heap.word(event + 40);
         let count = 60_000u64;
         let mut out = fields(&[(heap.word(parts), 8), (count, 8)]);
         (0..count).for_each(|_| out.extend(fields(&[(heap.word(parts + 16), 8)])));

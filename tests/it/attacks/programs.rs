@@ -207,12 +207,12 @@ fn overlapping(count: u64, tail: &str) -> (Vec<u8>, Vec<u64>) {
         pieces.push(piece);
     }
     pieces.reverse();
-    (pieces.concat().into_bytes(), behind.into_iter().map(|from_end| len as u64 - from_end).collect())
+    (format!("{}\0", pieces.concat()).into_bytes(), behind.into_iter().map(|from_end| len as u64 - from_end).collect())
 }
 
 /// Names of types that overlap, up to 200 KB each.
 pub fn overlapping_symbols(dir: &Path, part: u64) -> Vec<u8> {
-    let (text, places) = overlapping(20_000 / part, "tail\0");
+    let (text, places) = overlapping(20_000 / part, "tail");
     with_symbols(dir, &text, (0x1000..).zip(places).map(|(i, at)| (at, i)))
 }
 
@@ -220,7 +220,7 @@ pub fn overlapping_symbols(dir: &Path, part: u64) -> Vec<u8> {
 pub fn names_of_types(dir: &Path, part: u64) -> Vec<u8> {
     let (mut strings, mut all) = (Vec::new(), Vec::new());
     for i in 0..1000 / part {
-        let (text, places) = overlapping(400, &format!("{i}\0"));
+        let (text, places) = overlapping(400, &format!("t{i}"));
         all.extend(places.into_iter().map(|at| strings.len() as u64 + at));
         strings.extend(text);
     }
