@@ -215,7 +215,8 @@ fn a_description_that_does_not_fit_is_told() {
     };
     assert_eq!(forged(&|_| ()), "");
     let first = |kept: &Value| kept["segments"].as_array().unwrap().iter().position(|s| s["count"].as_u64() > Some(0)).unwrap();
-    let types: [&dyn Fn(&mut Vec<Value>); 2] = [&|types| types.swap(0, 1), &|types| types.insert(1, types[0].clone())];
+    type Change<'c> = &'c dyn Fn(&mut Vec<Value>);
+    let types: [Change<'_>; 2] = [&|types| types.swap(0, 1), &|types| types.insert(1, types[0].clone())];
     for change in types {
         let err = forged(&|kept| change(kept["types"].as_array_mut().unwrap()));
         assert!(err.contains("is not used: it is damaged: its types are not in order"), "{err}");
