@@ -346,7 +346,7 @@ fn the_dump_is_never_overwritten() {
     assert_eq!(std::fs::read(&dump).unwrap(), bytes);
     // A folder and a nonexistent path are rejected; no partial file remains.
     assert_eq!(run(&["trim", &text(&dump), &text(dir.path())]).exit, Exit::Usage);
-    assert_eq!(run(&["trim", &text(&dump), &text(&dir.path().join("no/where.dmp"))]).exit, Exit::Usage);
+    assert_eq!(run(&["trim", &text(&dump), &text(&dir.path().join("no/where.dmp"))]).exit, Exit::NotWritten);
     let mut names: Vec<String> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     assert_eq!(names, ["dump.dmp", "hard.dmp", "out.dmp", "soft.dmp"]);
