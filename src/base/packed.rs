@@ -114,11 +114,6 @@ impl<S: Small> Packing<S> {
         Packing { small: vec![S::zeroed(); len], large: Vec::new() }
     }
 
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.small.len()
-    }
-
     /// Makes room for `more`.
     pub(crate) fn reserve(&mut self, more: usize) {
         self.small.reserve_exact(more);
@@ -139,13 +134,25 @@ impl<S: Small> Packing<S> {
         self.large.push((u32::try_from(self.small.len()).unwrap_or(u32::MAX), value));
     }
 
-    /// Adds those of `more` in `range` behind the others.
-    pub(crate) fn append(&mut self, more: &Packing<S>, range: Range<usize>) {
-        let place = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let (to, from, end) = (place(self.small.len()), place(range.start), place(range.end));
-        let large = more.large.iter().filter(|(index, _)| from <= *index && *index < end);
-        self.large.extend(large.map(|(index, value)| (index.saturating_sub(from).saturating_add(to), *value)));
-        self.small.extend_from_slice(more.small.get(range).unwrap_or_default());
+    /// Adds all of `more` behind the others.
+    pub(crate) fn append(&mut self, more: &Packing<S>) {
+        self.append_with(&more.small, &more.large, 0);
+    }
+
+    /// Adds those of `more` in `range` behind the others. `more` was [added](Packing::push) in order: one may be taken apart in many
+    /// ranges, each of which costs no more than itself.
+    pub(crate) fn append_part(&mut self, more: &Packing<S>, range: Range<usize>) {
+        let before = |end: usize| more.large.partition_point(|(index, _)| (*index as usize) < end);
+        let large = more.large.get(before(range.start)..before(range.end)).unwrap_or_default();
+        let first = u32::try_from(range.start).unwrap_or(u32::MAX);
+        self.append_with(more.small.get(range).unwrap_or_default(), large, first);
+    }
+
+    /// Adds numbers of which `first` was the index of the first.
+    fn append_with(&mut self, small: &[S], large: &[(u32, u64)], first: u32) {
+        let to = u32::try_from(self.small.len()).unwrap_or(u32::MAX);
+        self.large.extend(large.iter().map(|(index, value)| (index.saturating_sub(first).saturating_add(to), *value)));
+        self.small.extend_from_slice(small);
     }
 
     /// Writes at `index`; beyond the end, nothing.
@@ -186,11 +193,13 @@ mod tests {
         first.iter().for_each(|value| forward.push(*value));
         let mut rest: Packing<S> = Packing::zeroed(0);
         second.iter().for_each(|value| rest.push(*value));
-        forward.append(&rest, 0..1.min(second.len()));
-        forward.append(&rest, 1.min(second.len())..second.len());
+        forward.append_part(&rest, 0..1.min(second.len()));
+        forward.append_part(&rest, 1.min(second.len())..second.len());
         let mut backward: Packing<S> = Packing::zeroed(values.len());
         values.iter().enumerate().rev().for_each(|(i, v)| backward.put(u32::try_from(i).unwrap(), *v));
-        for packed in [forward.finish(), backward.finish()] {
+        let mut joined: Packing<S> = Packing::zeroed(0);
+        joined.append(&backward);
+        for packed in [forward.finish(), backward.finish(), joined.finish()] {
             assert_eq!(packed.iter().collect::<Vec<_>>(), values);
             assert!(values.iter().enumerate().all(|(i, v)| packed.get(i) == Some(*v)));
             assert_eq!(packed.get(values.len()), None);

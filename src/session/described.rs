@@ -108,7 +108,7 @@ impl Describing {
         all.reserve(parts.clone().map(|(_, objects)| objects.len()).sum());
         for (part, objects) in parts {
             all.types.append(&part.types, objects.clone());
-            all.sizes.append(&part.sizes, objects);
+            all.sizes.append_part(&part.sizes, objects);
         }
         let mut described = all.finish();
         described.bytes = total(described.sizes.iter());

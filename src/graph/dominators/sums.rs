@@ -49,7 +49,7 @@ impl Dominators {
         sums.reserve(self.reached().len());
         let mut parts: BTreeMap<u32, u128> = BTreeMap::new();
         for (within, across) in found {
-            sums.append(&within, 0..within.len());
+            sums.append(&within);
             across.into_iter().for_each(|(top, sum)| *parts.entry(top).or_default() += sum);
         }
         parts.into_iter().for_each(|(top, sum)| sums.put(top, u64::try_from(sum).unwrap_or(u64::MAX)));
