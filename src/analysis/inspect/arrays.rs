@@ -1,7 +1,7 @@
 //! Arrays and boxes.
 
 use super::sweep::Array;
-use super::{Findings, Inspector};
+use super::{Findings, Inspector, row};
 use crate::base::hash::Set;
 use crate::base::{Addr, thousands};
 use crate::model::InspectionRow;
@@ -9,19 +9,15 @@ use crate::model::InspectionRow;
 impl Inspector<'_> {
     pub(super) fn equal_arrays(&self) -> Findings<'_> {
         let several = self.swept.same.iter().filter(|(_, same)| same.count > 1);
-        let row = |(key, same): (&super::sweep::ContentKey, &super::sweep::Same)| InspectionRow {
-            object: Some(same.first),
-            type_name: None,
-            count: same.count,
-            bytes: same.size.saturating_mul(same.count.saturating_sub(1)),
+        let same = |(key, same): (&super::sweep::ContentKey, &super::sweep::Same)| InspectionRow {
             detail: Some(format!("{} elements each", thousands(key.length))),
-            held_here: None,
+            ..row(same.first, same.count, same.size.saturating_mul(same.count.saturating_sub(1)))
         };
-        Findings::of(several.map(row).collect())
+        Findings::of(several.map(same).collect())
     }
 
     fn array(&self, array: &Array, bytes: u64, detail: String) -> InspectionRow {
-        InspectionRow { object: Some(array.object), type_name: None, count: 1, bytes, detail: Some(detail), held_here: None }
+        InspectionRow { detail: Some(detail), ..row(array.object, 1, bytes) }
     }
 
     pub(super) fn zero_arrays(&self) -> Findings<'_> {
@@ -45,14 +41,7 @@ impl Inspector<'_> {
     }
 
     pub(super) fn boxed_values(&self) -> Findings<'_> {
-        let row = |(count, bytes, first): &(u64, u64, Addr)| InspectionRow {
-            object: Some(*first),
-            type_name: None,
-            count: *count,
-            bytes: *bytes,
-            detail: None,
-            held_here: None,
-        };
-        Findings::of(self.swept.boxes.values().map(row).collect())
+        let boxes = self.swept.boxes.values();
+        Findings::of(boxes.map(|(count, bytes, first)| row(*first, *count, *bytes)).collect())
     }
 }

@@ -1,7 +1,7 @@
 //! Collections that hold little or nothing.
 
 use super::sweep::Counted;
-use super::{Findings, Inspector};
+use super::{Findings, Inspector, row};
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Count, NoteKind, thousands};
 use crate::model::InspectionRow;
@@ -40,30 +40,17 @@ impl Inspector<'_> {
             row.1.grow(c.size);
             row.2 = row.2.min(c.object);
         }
-        let row = |(count, bytes, first): (u64, u64, Addr)| InspectionRow {
-            object: Some(first),
-            type_name: None,
-            count,
-            bytes,
-            detail: None,
-            held_here: None,
-        };
-        Findings::of(by_type.into_values().map(row).collect())
+        Findings::of(by_type.into_values().map(|(count, bytes, first)| row(first, count, bytes)).collect())
     }
 
     pub(super) fn oversized_collections(&self) -> Findings<'_> {
         let word = self.library.types().pointer_bytes();
         let wide = |(Counted { object, capacity, .. }, count): (&Counted, u64)| {
             let room = capacity.filter(|room| *room >= ROOM && count > 0 && count.saturating_mul(4) < *room)?;
-            Some(InspectionRow {
-                object: Some(*object),
-                type_name: None,
-                count: 1,
-                // At least a word for each element: entries of dictionaries are larger.
-                bytes: room.saturating_sub(count).saturating_mul(word),
-                detail: Some(format!("{} of {} used", thousands(count), thousands(room))),
-                held_here: None,
-            })
+            // At least a word for each element: entries of dictionaries are larger.
+            let bytes = room.saturating_sub(count).saturating_mul(word);
+            let detail = Some(format!("{} of {} used", thousands(count), thousands(room)));
+            Some(InspectionRow { detail, ..row(*object, 1, bytes) })
         };
         Findings::of(self.counted().filter_map(wide).collect())
     }

@@ -1,7 +1,7 @@
 //! Events with many handlers.
 
 use super::sweep::Inspected;
-use super::{Findings, Inspector};
+use super::{Findings, Inspector, row};
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, NoteKind, len64, total};
 use crate::gc::{Object, Visitor};
@@ -86,7 +86,7 @@ impl Inspector<'_> {
         let rooted: Map<Addr, usize> = roots.roots.iter().enumerate().map(|(i, r)| (r.object, i)).collect();
         let mut holds: Map<Addr, Holder> = Map::default();
         let none = Vec::new();
-        let row = |event: Event| {
+        let leak = |event: Event| {
             let holders = referrers.get(&event.delegate).unwrap_or(&none);
             // Without a static or field it is an old list that nobody uses. It refers to itself.
             let holder = match rooted.get(&event.delegate) {
@@ -109,9 +109,9 @@ impl Inspector<'_> {
             // One may be called twice.
             let here: Set<Addr> = here.into_iter().collect();
             let bytes = total(here.iter().filter_map(|target| sizes.get(target).copied()));
-            Some(InspectionRow { object: Some(event.delegate), type_name: None, count, bytes, detail: None, held_here: Some(held) })
+            Some(InspectionRow { held_here: Some(held), ..row(event.delegate, count, bytes) })
         };
-        let rows = events.into_iter().filter_map(row).collect();
+        let rows = events.into_iter().filter_map(leak).collect();
         Findings::plain(rows).told(move |row| {
             let holder = match holds.get(&row.object?)? {
                 Holder::Root(root) => roots.label(roots.roots.get(*root)?),

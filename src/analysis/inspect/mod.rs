@@ -69,6 +69,11 @@ struct Inspector<'h> {
     notes: &'h Collector,
 }
 
+/// A row without a name and a detail: both are told of those that are shown.
+fn row(object: Addr, count: u64, bytes: u64) -> InspectionRow {
+    InspectionRow { object: Some(object), type_name: None, count, bytes, detail: None, held_here: None }
+}
+
 /// What an inspection found.
 struct Findings<'i> {
     found: u64,

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::sweep::Inspected;
-use super::{Findings, Inspector};
+use super::{Findings, Inspector, row};
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
 use crate::base::{Addr, Count, NoteKind};
@@ -83,15 +83,7 @@ impl Inspector<'_> {
             group.bytes.grow(size);
             group.first = group.first.min(object);
         }
-        let row = |g: Group| InspectionRow {
-            object: Some(g.first),
-            type_name: None,
-            count: g.count,
-            bytes: g.bytes,
-            detail: None,
-            held_here: None,
-        };
-        groups.into_values().map(row).collect()
+        groups.into_values().map(|g| row(g.first, g.count, g.bytes)).collect()
     }
 
     pub(super) fn undisposed(&self) -> Findings<'_> {
@@ -149,9 +141,7 @@ impl Inspector<'_> {
         }
         let unloading: Map<Addr, ContextFields> =
             contexts.into_iter().filter(|(context, f)| library.u32(*context, f.state) == Some(UNLOADING)).collect();
-        let row =
-            |context: &Addr| InspectionRow { object: Some(*context), type_name: None, count: 1, bytes: 0, detail: None, held_here: None };
-        let rows = unloading.keys().map(row).collect();
+        let rows = unloading.keys().map(|context| row(*context, 1, 0)).collect();
         let told = binders.is_some() || self.swept.collectible.is_empty();
         Findings::plain(rows).told(move |row| {
             let context = row.object?;
@@ -213,7 +203,7 @@ impl Inspector<'_> {
                 Some(count)
             };
             if let Some(count) = count().filter(|n| *n >= REGISTRATIONS) {
-                rows.push(InspectionRow { object: Some(source), type_name: None, count, bytes: 0, detail: None, held_here: None });
+                rows.push(row(source, count, 0));
             }
         }
         Findings::plain(rows)

@@ -1,10 +1,10 @@
 //! Exceptions of tasks.
 
 use super::sweep::Inspected;
-use super::{Findings, Inspector};
+use super::{Findings, Inspector, row};
 use crate::base::Addr;
 use crate::base::hash::Map;
-use crate::model::{InspectionRow, TaskStatus};
+use crate::model::TaskStatus;
 use crate::session::tasks::{Tasks, status};
 use crate::session::{Error, Library};
 
@@ -14,12 +14,12 @@ impl Inspector<'_> {
         let tasks = Tasks::bind(library, self.notes);
         let faulted = self.swept.of(Inspected::Task).filter(|t| tasks.flags(*t).is_some_and(|f| status(f) == TaskStatus::Faulted));
         let mut first: Map<Addr, Addr> = Map::default();
-        let row = |task: Addr| {
+        let unobserved = |task: Addr| {
             let faults = tasks.exceptions(task).filter(|f| !f.observed)?;
             first.extend(faults.exceptions.first().map(|exception| (task, *exception)));
-            Some(InspectionRow { object: Some(task), type_name: None, count: 1, bytes: 0, detail: None, held_here: None })
+            Some(row(task, 1, 0))
         };
-        let rows = faulted.filter_map(row).collect();
+        let rows = faulted.filter_map(unobserved).collect();
         tasks.note(self.notes);
         Ok(Findings::plain(rows).told(move |row| {
             let exception = first.get(&row.object?)?;
