@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::base::{Collector, IndexVec, NoteKind, nearest};
+use crate::base::{Collector, IndexVec, NoteKind, did_you_mean};
 use crate::gc::{Object, TypeIndex};
 use crate::session::{Error, Heap, ValueError};
 
@@ -42,9 +42,7 @@ impl AskedFields {
     /// Tells of those that no object had.
     pub(super) fn note(self, notes: &Collector) {
         for name in &self.unknown {
-            let most = name.chars().count().div_euclid(3).max(1);
-            let hint = nearest(name, self.have.iter().map(String::as_str), most);
-            let hint = hint.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+            let hint = did_you_mean(name, self.have.iter().map(String::as_str));
             notes.add(NoteKind::NoMatch, None, format!("no object that is listed has a field '{name}'{hint}"));
         }
     }

@@ -27,8 +27,8 @@ pub fn statics(runtime: &Runtime, query: &StaticsQuery) -> Result<Answer<Statics
     report.shown = cut(&mut report.statics, query.top);
     texts.note(&notes);
     namer.note(&notes);
-    if !types.knows_all() {
-        notes.add(NoteKind::Missing, None, "the list of loaded modules is not whole: types of most modules are missing");
+    if let Some(why) = types.lacks() {
+        notes.add(NoteKind::Missing, None, format!("{why}: types of most modules are missing"));
     }
     Ok(notes.finish(report))
 }

@@ -44,8 +44,8 @@ pub(super) fn find(types: &Types, wanted: &TypePattern, notes: &Collector) -> Ve
         let valid = types.names().method_tables().is_valid(mt) == Ok(true);
         return if valid { vec![layout::brief(types, mt)] } else { Vec::new() };
     }
-    if !types.knows_all() {
-        notes.add(NoteKind::Missing, None, "the list of loaded modules is not whole: types of most modules are missing");
+    if let Some(why) = types.lacks() {
+        notes.add(NoteKind::Missing, None, format!("{why}: types of most modules are missing"));
     }
     let name = |mt: &Addr| types.names().name(*mt).name.clone();
     let all = loaded_types(types);

@@ -41,7 +41,9 @@ pub use index::{Index, IndexVec, Indices};
 pub use limits::Limits;
 pub use name::Name;
 pub use named::UnknownName;
+pub(crate) use named::did_you_mean;
 pub(crate) use named::named_enum;
+#[cfg(feature = "cli")]
 pub(crate) use named::nearest;
 pub use notes::{Collector, Note, NoteKind, Notes};
 pub(crate) use packed::{Packed, Packing, Small};

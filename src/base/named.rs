@@ -149,6 +149,12 @@ impl UnknownName {
     }
 }
 
+/// A question for the end of a sentence, if one of the `names` was probably meant: a third of the letters of `given` may be wrong.
+pub(crate) fn did_you_mean<'n>(given: &str, names: impl Iterator<Item = &'n str>) -> String {
+    let most = given.chars().count().div_euclid(3).max(1);
+    nearest(given, names, most).map(|near| format!("; did you mean {near}?")).unwrap_or_default()
+}
+
 /// The first of the `names` nearest to `given`, at a distance of at most `most`.
 pub(crate) fn nearest<'n>(given: &str, names: impl Iterator<Item = &'n str>, most: usize) -> Option<&'n str> {
     let near = names.map(|name| (strsim::osa_distance(given, name), name)).min_by_key(|(distance, _)| *distance);

@@ -10,7 +10,7 @@ use clap::Command as Clap;
 use super::exit::UsageError;
 use super::select::address;
 use super::sos;
-use crate::base::nearest;
+use crate::base::did_you_mean;
 
 /// A command line in order.
 pub(super) enum Ordered {
@@ -125,11 +125,10 @@ fn unknown(name: &OsStr, root: &Clap) -> UsageError {
     let wanted = name.trim_start_matches('!').to_ascii_lowercase();
     let own = root.get_subcommands().map(Clap::get_name);
     let all: BTreeSet<&str> = own.chain(sos::COMMANDS.iter().flat_map(|c| c.names.iter().copied())).collect();
-    let most = wanted.chars().count().div_euclid(3).max(1);
     if wanted == "version" {
         return UsageError("there is no command 'version'; gcdump --version tells it".into());
     }
-    let hint = nearest(&wanted, all.into_iter(), most).map(|n| format!("; did you mean {n}?")).unwrap_or_default();
+    let hint = did_you_mean(&wanted, all.into_iter());
     UsageError(format!("there is no command '{name}'{hint} (gcdump --help lists all)"))
 }
 

@@ -27,6 +27,8 @@ impl HandleFilter {
     }
 }
 
+/// What notes call them.
+const HANDLE_TABLES: &str = "handle tables";
 /// Most blocks of a segment: their indices have 8 bits.
 const MAX_BLOCKS: u64 = 256;
 /// Most handles of a block. It has 64.
@@ -89,7 +91,7 @@ impl Reading<'_> {
         for (declared, most, what) in
             [(layouts.blocks, MAX_BLOCKS, "blocks per segment"), (layouts.per_block, MAX_PER_BLOCK, "handles per block")]
         {
-            self.note_cap(declared, most, what);
+            self.capped(None, HANDLE_TABLES, (declared, most), what);
         }
         let words = self.words_of_handles();
         let (mut tables, mut seen) = (0, HashSet::new());
@@ -114,18 +116,10 @@ impl Reading<'_> {
         Disjoint::new(self.memory.dump_bytes(), self.memory.ptr_bytes())
     }
 
-    /// Notes that of the `declared` number of `what` only `most` are read. Returns how many are.
-    fn note_cap(&self, declared: u64, most: u64, what: &str) -> u64 {
-        if declared > most {
-            self.notes.add(NoteKind::LimitHit, None, format!("handle tables: {declared} {what}, of which {most} are read"));
-        }
-        declared.min(most)
-    }
-
     /// Every handle table of every bucket.
     fn handle_tables(&self, l: &HandleLayouts, words: &Disjoint) -> Vec<Addr> {
         let word = self.memory.ptr_bytes();
-        let per_map = self.note_cap(l.buckets_per_map, self.limits.handle_buckets, "buckets per map");
+        let per_map = self.capped(None, HANDLE_TABLES, (l.buckets_per_map, self.limits.handle_buckets), "buckets per map");
         let (mut out, mut known) = (Vec::new(), HashSet::new());
         let mut maps = HashSet::new();
         let mut map = l.map_at;
@@ -197,7 +191,7 @@ impl Reading<'_> {
         if let Some(heaps) = self.facts.heap_count.filter(|heaps| *heaps > slots) {
             self.notes.add(NoteKind::Invalid, None, format!("handle tables: {slots} per bucket are fewer than the {heaps} heaps"));
         }
-        self.note_cap(slots, self.limits.handle_slots, "tables per bucket")
+        self.capped(None, HANDLE_TABLES, (slots, self.limits.handle_slots), "tables per bucket")
     }
 
     /// The segments of a table: `seen` has those of all tables, which share none.

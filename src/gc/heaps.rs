@@ -111,12 +111,9 @@ impl Reading<'_> {
         let length = self.descriptor.number("CFinalizeFillPointersLength").ok()?;
         let word = self.memory.ptr_bytes();
         let what = format!("heap {}: finalization queue", heap.index);
-        if length > self.limits.per_heap_array {
-            let what = format!("{what}: {length} fill pointers, of which {} are read", self.limits.per_heap_array);
-            self.notes.add(NoteKind::LimitHit, address, what);
-        }
+        let length = self.capped(Some(address), &what, (length, self.limits.per_heap_array), "fill pointers");
         let read = |i| self.needed(&what, self.memory.ptr(address.plus(offset).element(i, word)));
-        let fill_pointers: Vec<Addr> = (0..length.min(self.limits.per_heap_array)).map_while(read).collect();
+        let fill_pointers: Vec<Addr> = (0..length).map_while(read).collect();
         // The last two parts are the ready lists; everything before is registered.
         let count = |from: Option<&Addr>, to: Option<&Addr>| to?.since(*from?).map(|bytes| bytes / word);
         let ready_from = fill_pointers.len().checked_sub(3).and_then(|i| fill_pointers.get(i));
@@ -136,10 +133,8 @@ impl Reading<'_> {
             let name = usize::try_from(i).ok().and_then(|i| names.get(i)).map_or_else(|| format!("#{i}"), |n| (*n).to_string());
             Some(NamedCount { name, count })
         };
-        if length > self.limits.per_heap_array {
-            self.notes.add(NoteKind::LimitHit, at, format!("{what}: {length} counts, of which {} are read", self.limits.per_heap_array));
-        }
-        (0..length.min(self.limits.per_heap_array)).map(entry).collect()
+        let length = self.capped(Some(at), what, (length, self.limits.per_heap_array), "counts");
+        (0..length).map(entry).collect()
     }
 
     /// Process-wide mechanism counts; only in workstation builds with `GC_CONFIG_DRIVEN`.

@@ -241,6 +241,14 @@ impl Reading<'_> {
         out
     }
 
+    /// How many of the `declared` items of `what` are read, at most `most`; a note if not all are.
+    fn capped(&self, at: Option<Addr>, what: &str, (declared, most): (u64, u64), items: &str) -> u64 {
+        if declared > most {
+            self.notes.add(NoteKind::LimitHit, at, format!("{what}: {declared} {items}, of which {most} are read"));
+        }
+        declared.min(most)
+    }
+
     /// A required value; adds a note if it is absent.
     fn needed<T>(&self, what: &str, value: Result<T, ReadError>) -> Option<T> {
         value.map_err(|e| self.notes.add(NoteKind::Missing, e.address, format!("{what}: {e}"))).ok()

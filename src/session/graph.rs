@@ -139,10 +139,9 @@ impl HeapGraph {
         let extra = Extra::of(heap, &namer, index, &roots);
         let kept = heap.index().and_then(|of_file| of_file.graph(&extra));
         let is_of_index = kept.is_some();
-        let walked = match (kept, gathered) {
-            (Some(kept), _) => kept,
-            (None, Some(gathered)) => gathered.resolved(heap, index, &extra)?,
-            (None, None) => Gathered::walk(heap)?.resolved(heap, index, &extra)?,
+        let walked = match kept {
+            Some(kept) => kept,
+            None => gathered.map_or_else(|| Gathered::walk(heap), Ok)?.resolved(heap, index, &extra)?,
         };
         notes.extend(&walked.notes);
         let graph = HeapGraph {

@@ -250,8 +250,8 @@ fn images(namer: &Namer, notes: &Collector, out: &mut Vec<Claim>) {
         (Some(names), Ok(types)) => (names, types),
         _ => return notes.add(NoteKind::Missing, None, "the images of assemblies are not told apart: the runtime does not describe them"),
     };
-    if !types.knows_all() {
-        notes.add(NoteKind::Missing, None, "the list of loaded modules is not whole: not all images of assemblies are known");
+    if let Some(why) = types.lacks() {
+        notes.add(NoteKind::Missing, None, format!("{why}: not all images of assemblies are known"));
     }
     for module in types.modules() {
         let image = names.modules().image_range(*module);

@@ -108,9 +108,8 @@ impl Finder<'_> {
     pub(super) fn static_field(&self, blank: &WhereReport) -> Option<WhereReport> {
         let runtime = self.heap.runtime();
         let types = self.namer.types().ok()?;
-        if !types.knows_all() {
-            let what = "the list of loaded modules is not whole: static fields of most types are not known";
-            self.notes.add(NoteKind::Missing, None, what);
+        if let Some(why) = types.lacks() {
+            self.notes.add(NoteKind::Missing, None, format!("{why}: static fields of most types are not known"));
         }
         let reader = StaticsReader::bind(runtime, types, self.notes).with_threads(runtime.threads_if_any(self.notes));
         [false, true].into_iter().find_map(|thread_statics| {

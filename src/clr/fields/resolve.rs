@@ -187,6 +187,11 @@ impl Types {
         &self.index().modules
     }
 
+    /// Why not all types are known, if so.
+    pub(crate) fn lacks(&self) -> Option<&'static str> {
+        (!self.knows_all()).then_some("the list of loaded modules is not whole")
+    }
+
     /// Whether the list of modules is there and whole, so that all types are known.
     pub(crate) fn knows_all(&self) -> bool {
         self.names.native_aot().and_then(|p| p.blobs()).is_some_and(|blobs| blobs.definitions().next().is_some())

@@ -63,7 +63,7 @@ pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptio
             }
         }
         let lack = match () {
-            () if !types.knows_all() => Some("the list of loaded modules is not whole".into()),
+            () if types.lacks().is_some() => types.lacks().map(String::from),
             () if absent > 0 => Some(format!("the values of {absent} fields are not in the dump")),
             () if report.unknown > 0 => Some(format!("the place of {} fields cannot be told", report.unknown)),
             () => None,
