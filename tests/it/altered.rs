@@ -1,38 +1,32 @@
 //! Words of the runtime's lists are changed in real dumps: what is lost by that is told. (`holes` takes memory out, `mutation` asks for
 //! nothing but an end.)
 
-use std::fs::File;
 use std::path::Path;
 
-use crate::common;
+use crate::common::{self, NOWHERE};
 use crate::support::{Shape, Spec};
 use gcdump::cli::Exit;
 use gcdump::internals::base::{Addr, Limits};
 use gcdump::internals::clr::loader::Loader;
-use gcdump::internals::dump::{self, Bytes, DumpFile, OpenOptions};
+use gcdump::internals::dump::{self, Bytes, OpenOptions};
 use gcdump::{Dump, Runtime};
 use serde_json::Value;
-
-/// No address, as who overwrites memory leaves it.
-const NOWHERE: u64 = 0xdead_beef_dead_beef;
 
 /// A dump of the corpus, to be changed.
 struct Original {
     name: &'static str,
     bytes: Vec<u8>,
-    file: DumpFile,
     dump: Dump,
     copy: tempfile::NamedTempFile,
 }
 
 impl Original {
     fn of(name: &'static str) -> Original {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("dumps/corpus/{name}.dmp.zst"));
-        let bytes = zstd::decode_all(File::open(path).unwrap()).unwrap();
+        let bytes = common::bytes_of(name).unwrap();
         let file = dump::open_bytes(Bytes::Owned(bytes.clone()), "whole.dmp".as_ref(), &OpenOptions::default()).unwrap();
-        let dump = Dump::of(file.clone(), &gcdump::OpenOptions::default());
+        let dump = Dump::of(file, &gcdump::OpenOptions::default());
         let copy = tempfile::Builder::new().prefix(name).suffix(".dmp").tempfile().unwrap();
-        Original { name, bytes, file, dump, copy }
+        Original { name, bytes, dump, copy }
     }
 
     fn runtime(&self) -> Runtime {
@@ -58,12 +52,7 @@ impl Original {
 
     /// The copy with these words changed, each of so many bytes.
     fn changed(&self, changes: &[(Addr, u64, usize)]) -> &Path {
-        let mut bytes = self.bytes.clone();
-        for (at, value, len) in changes {
-            let aligned = Addr(at.0 & !7);
-            let offset = common::file_offset(&self.file, aligned).unwrap() + (at.0 - aligned.0) as usize;
-            bytes[offset..offset + len].copy_from_slice(&value.to_le_bytes()[..*len]);
-        }
+        let bytes = common::with_words(self.dump.file(), &self.bytes, self.dump.memory().shape().endian, changes);
         std::fs::write(self.copy.path(), bytes).unwrap();
         self.copy.path()
     }

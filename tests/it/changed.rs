@@ -1,7 +1,6 @@
 //! Words that lists begin, go on or end with are changed, in real dumps and in synthetic processes: the answer stays the same, or it is
 //! partial and a note names what is missing. The words are found through the descriptor and the program's own answers.
 
-use std::fs::File;
 use std::path::Path;
 
 use gcdump::cli::Exit;
@@ -10,11 +9,8 @@ use gcdump::internals::dump::{self, Bytes, OpenOptions as FileOptions};
 use gcdump::internals::session::{Dump, OpenOptions};
 use serde_json::Value;
 
-use crate::common::{self, number, unpacked};
+use crate::common::{self, NOWHERE, number, unpacked};
 use crate::support::{Shape, Spec};
-
-/// No address, and none of a slot that is not in use.
-const NOWHERE: u64 = 0xdead_beef_dead_beef;
 
 /// Address, value, and number of bytes.
 type Write = (u64, u64, u64);
@@ -50,15 +46,9 @@ impl Whole {
         Whole { name: name.into(), dump: opened(name, bytes.clone()), bytes }
     }
 
-    /// A dump of the repository, or an unpacked one; `None` if it is not on this machine.
+    /// A dump that is on this machine.
     fn named(name: &str) -> Option<Whole> {
-        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps");
-        let packed = [own.join("corpus"), own].map(|folder| folder.join(format!("{name}.dmp.zst")));
-        let bytes = match packed.iter().find(|path| path.is_file()) {
-            Some(path) => zstd::decode_all(File::open(path).unwrap()).unwrap(),
-            None => std::fs::read(unpacked().join(format!("{name}.dmp"))).ok()?,
-        };
-        Some(Whole::of(name, bytes))
+        Some(Whole::of(name, common::bytes_of(name)?))
     }
 
     /// Those of the dumps that are here, and the synthetic processes `specs` of every architecture.
@@ -96,16 +86,8 @@ impl Whole {
 
     /// The same dump with other words.
     fn with(&self, writes: &[Write]) -> Dump {
-        let mut bytes = self.bytes.clone();
-        let big = self.dump.memory().shape().endian == gcdump::internals::base::Endian::Big;
-        for (at, value, len) in writes {
-            let ranges = &self.dump.file().ranges;
-            let range = ranges.iter().find(|r| r.start.0 <= *at && at - r.start.0 < r.len).unwrap_or_else(|| panic!("{at:#x} is not here"));
-            let (from, len) = ((range.offset + (at - range.start.0)) as usize, *len as usize);
-            let encoded = if big { value.to_be_bytes()[8 - len..].to_vec() } else { value.to_le_bytes()[..len].to_vec() };
-            bytes[from..from + len].copy_from_slice(&encoded);
-        }
-        opened(&self.name, bytes)
+        let words: Vec<_> = writes.iter().map(|(at, value, len)| (Addr(*at), *value, *len as usize)).collect();
+        opened(&self.name, common::with_words(self.dump.file(), &self.bytes, self.dump.memory().shape().endian, &words))
     }
 
     /// Runs `commands` on the dump with `writes`: each gives the same answer as before, or a partial one. A warning of the first one

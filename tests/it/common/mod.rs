@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use gcdump::Runtime;
 use gcdump::cli::{self, Cli, Exit, Screen, Streams};
-use gcdump::internals::base::{Addr, AddrRange};
+use gcdump::internals::base::{Addr, AddrRange, Endian};
 
 use gcdump::internals::dump::DumpFile;
 use gcdump::internals::gc::Walker;
@@ -290,6 +290,33 @@ pub fn number(v: &Value) -> u64 {
 pub fn file_offset(dump: &DumpFile, at: Addr) -> Option<usize> {
     let range = dump.ranges.iter().find(|r| r.start <= at && at.0 + 8 <= r.start.0 + r.len)?;
     Some((range.offset + (at.0 - range.start.0)) as usize)
+}
+
+/// No address, as who overwrites memory leaves it.
+pub const NOWHERE: u64 = 0xdead_beef_dead_beef;
+
+/// `bytes`, which are the file of `dump`, with other values in the process's memory: address, value, and how many bytes of it.
+pub fn with_words(dump: &DumpFile, bytes: &[u8], endian: Endian, words: &[(Addr, u64, usize)]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    for (at, value, len) in words {
+        let range = dump.ranges.iter().find(|r| r.start <= *at && at.0 - r.start.0 < r.len).unwrap_or_else(|| panic!("{at} is not here"));
+        let from = (range.offset + (at.0 - range.start.0)) as usize;
+        match endian {
+            Endian::Little => bytes[from..from + len].copy_from_slice(&value.to_le_bytes()[..*len]),
+            Endian::Big => bytes[from..from + len].copy_from_slice(&value.to_be_bytes()[8 - len..]),
+        }
+    }
+    bytes
+}
+
+/// The file of a dump of the repository, or of an unpacked one; `None` if it is not on this machine.
+pub fn bytes_of(name: &str) -> Option<Vec<u8>> {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps");
+    let packed = [own.join("corpus"), own].map(|folder| folder.join(format!("{name}.dmp.zst")));
+    match packed.iter().find(|path| path.is_file()) {
+        Some(path) => Some(zstd::decode_all(File::open(path).unwrap()).unwrap()),
+        None => std::fs::read(unpacked().join(format!("{name}.dmp"))).ok(),
+    }
 }
 
 /// A deterministic generator (xorshift64*) of numbers below its argument.
