@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::cancel::tick;
 use super::{Collector, NoteKind};
 
 /// Bounds on all searches of one opening together, so that many short searches cost no more than a long one; and on all types or
@@ -31,6 +32,7 @@ impl Part {
     }
 
     fn take(&self, n: u64) -> bool {
+        tick();
         let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(n)).is_ok();
         if !taken {
             let _ = self.refused.compare_exchange(0, n.max(1), Ordering::Relaxed, Ordering::Relaxed);

@@ -1,10 +1,11 @@
 //! Stopping work from another thread.
 //!
 //! Work that was cancelled ends by unwinding from the next [`check`], as in other tools that answer queries from caches: what was
-//! about to be kept is not kept, and no signature between an analysis and its innermost loop has to mention it. Checks stand where
-//! no lock is held, some ten thousand steps apart.
+//! about to be kept is not kept, and no signature between an analysis and its innermost loop has to mention it. Every read of the
+//! dump's memory and every step of a [`Budget`](super::Budget) [counts](tick) towards a check, so a reader's loop needs none of its
+//! own; what loops over its own arrays has one some ten thousand steps apart. A lock may be held: none stays poisoned.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,10 +13,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 thread_local! {
     /// What the work of this thread belongs to.
     static CURRENT: RefCell<Option<Cancel>> = const { RefCell::new(None) };
+    /// Ticks of this thread until the next check.
+    static LEFT: Cell<u32> = const { Cell::new(TICKS) };
 }
 
 /// Steps of a loop between checks; a power of two.
 const STEPS: u32 = 1 << 16;
+/// Ticks between checks: fewer, because what is between two reads may take long.
+const TICKS: u32 = 1 << 10;
 
 /// A handle with which work can be cancelled. Clones cancel the same work.
 #[derive(Clone, Debug, Default)]
@@ -81,6 +86,21 @@ pub(crate) fn check_at(step: u32) {
     }
 }
 
+/// [`check`] at every 1,024th tick of this thread.
+#[inline(always)]
+pub(crate) fn tick() {
+    match LEFT.get().checked_sub(1) {
+        Some(left) => LEFT.set(left),
+        None => ticked(),
+    }
+}
+
+#[cold]
+fn ticked() {
+    LEFT.set(TICKS);
+    check();
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::OnceLock;
@@ -123,6 +143,14 @@ mod tests {
             (0..3).map(|step| step * (STEPS / 2)).map(|step| cancel.run(|| check_at(step)).is_err()).collect::<Vec<_>>(),
             [true, false, true]
         );
+    }
+
+    #[test]
+    fn ticks_lead_to_a_check() {
+        let cancel = Cancel::default();
+        cancel.cancel();
+        assert_eq!(cancel.run(|| (0..=TICKS).for_each(|_| tick())), Err(Cancelled));
+        assert_eq!(Cancel::default().run(|| (0..3 * TICKS).for_each(|_| tick())), Ok(()));
     }
 
     #[test]

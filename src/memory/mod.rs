@@ -40,6 +40,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::sync::Arc;
 
+use crate::base::cancel::tick;
 use crate::base::missed::{Missed, may_be_mapped, missed, stray};
 use crate::base::{Addr, AddrRange, Budget, Endian, PAGE, Shape, len64};
 use crate::dump::{Bytes, DumpFile};
@@ -252,6 +253,7 @@ impl Memory {
     /// The piece that holds `address`.
     #[inline]
     fn piece(&self, address: Addr) -> Option<&Piece> {
+        tick();
         // Most reads are close to the one before: fields of one structure. The index may be that of another dump, and proves itself.
         if let Some(p) = self.pieces.get(LAST.get()).filter(|p| (p.start..p.end).contains(&address.0)) {
             return Some(p);
@@ -535,7 +537,7 @@ impl Memory {
             let first = start.0.checked_next_multiple_of(word).map(Addr);
             let skip = first.and_then(|f| f.since(start)).and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
             let first = first.unwrap_or(start);
-            let places = (0u64..).map(move |i| first.element(i, word));
+            let places = (0u64..).inspect(|_| tick()).map(move |i| first.element(i, word));
             places.zip(bytes.get(skip..).unwrap_or_default().chunks_exact(step))
         })
     }

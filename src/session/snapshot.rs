@@ -8,7 +8,7 @@ use super::graph::MemoryLimit;
 use super::names::NameTable;
 use super::roots::{Origin, Root, RootFlags, Roots, StaticIndex};
 use super::{DominatorTree, Error, GraphSource, HeapGraph, Namer};
-use crate::base::cancel::check_at;
+use crate::base::cancel::{check_at, tick};
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Collector, Index, IndexVec, Limits, NoteKind, total};
 use crate::dump::{DumpFacts, Snapshot};
@@ -192,6 +192,7 @@ impl<'s> Reader<'s> {
                 (kind, roots.names.push(label))
             });
             for child in node.children() {
+                tick();
                 if !room.take() {
                     break;
                 }

@@ -123,6 +123,24 @@ fn the_time_limit_cuts_the_opening() {
     }
 }
 
+/// A shell outlives its commands, so that each has to end by itself, whatever loop it is in: 4 s and more before reads counted.
+#[test]
+fn the_time_limit_of_a_shell_cuts_every_reader() {
+    for name in ["16-holders", "19-again", "15-chains", "21-names-of-types", "21-attributes", "21-handles"] {
+        let attack = ALL.iter().find(|a| a.name == name).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        attack.write(dir.path(), 1);
+        let line: Vec<_> = attack.line(dir.path()).into_iter().filter(|word| !word.ends_with("attack.dmp")).collect();
+        let started = Instant::now();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gcdump"));
+        command.args(["shell", "--timeout", "50ms", "--no-local-files", "-c", &line.join(" ")]).arg(dir.path().join("attack.dmp"));
+        let ran = command.output().unwrap();
+        let (err, took) = (String::from_utf8(ran.stderr).unwrap(), started.elapsed());
+        assert!(ran.status.code() == Some(6) && err.contains("timed out"), "{name}: {err}");
+        assert!(took < Duration::from_secs(3), "{name}: {took:?}");
+    }
+}
+
 #[test]
 #[cfg(target_os = "linux")]
 fn the_memory_limit_cuts_what_nothing_estimates() {
