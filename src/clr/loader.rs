@@ -374,11 +374,17 @@ impl Loader {
     }
 
     /// Method tables of every loaded type defined by `modules`, those that `keep` wants: modules may share millions of entries that
-    /// lead nowhere. Generic types are open.
-    pub fn type_defs(&self, modules: &[Addr], keep: impl Fn(Addr) -> bool) -> Vec<Addr> {
+    /// lead nowhere. Generic types are open. `rows` tells how many types a module defines: the runtime makes a table for all of them
+    /// before the first is loaded (`Module::AllocateMaps`), except in a module that is being emitted.
+    pub fn type_defs(&self, modules: &[Addr], rows: impl Fn(Addr) -> Option<u32>, keep: impl Fn(Addr) -> bool) -> Vec<Addr> {
         let (budget, mut out) = (self.budget(), Vec::new());
         for module in modules {
-            self.type_defs_of(*module, &budget, &keep, &mut out);
+            let entries = self.type_defs_of(*module, &budget, &keep, &mut out);
+            if let Some((entries, rows)) = entries.zip(rows(*module))
+                && entries <= u64::from(rows)
+            {
+                self.fault(NoteKind::Invalid, *module, "the type table of a module has no place for all its types");
+            }
         }
         if budget.met() {
             self.cycle(Addr::NULL, "the table of all loaded types has a cycle or exceeds its limit");
@@ -386,7 +392,8 @@ impl Loader {
         out
     }
 
-    fn type_defs_of(&self, module: Addr, budget: &Budget, keep: &impl Fn(Addr) -> bool, out: &mut Vec<Addr>) -> Option<()> {
+    /// How many entries the table has, unless a failed read or a bound ended it.
+    fn type_defs_of(&self, module: Addr, budget: &Budget, keep: &impl Fn(Addr) -> bool, out: &mut Vec<Addr>) -> Option<u64> {
         let l = self.map.as_ref()?;
         let mut map = module.plus(self.module.as_ref()?.type_defs?);
         let flags = self.flags(map);
@@ -396,14 +403,21 @@ impl Loader {
             if !seen.insert(map) || before.saturating_add(count) > MAX_ROWS {
                 break;
             }
-            if let Some(table) = self.pointer(map.plus(l.table)) {
+            let table = match count {
+                0 => None,
+                _ => self.needed(map.plus(l.table), "a type table of a module has entries but no place for them"),
+            };
+            if let Some(table) = table {
                 let word = self.memory.ptr_bytes();
                 let rows = (0..count).take_while(|_| budget.steps(1));
                 let entries = rows.filter_map(|i| Some(self.memory.word(table.element(i, word)).ok()? & !flags));
                 out.extend(entries.filter(|entry| *entry != 0).map(Addr).filter(|mt| keep(*mt)));
             }
             before = before.saturating_add(count);
-            map = self.pointer(map.plus(l.next))?;
+            map = match self.memory.ptr(map.plus(l.next)).ok()? {
+                Addr::NULL => return Some(before),
+                _ => self.pointer(map.plus(l.next))?,
+            };
         }
         self.cycle(map, A_MAP);
         None

@@ -63,16 +63,18 @@ impl Runtime {
             return Err(ContractError::NativeAot { what: "what their frames hold" });
         }
         let facts = &self.file().facts;
+        let mut modules = Vec::new();
         let bytes = match self.type_names() {
             Ok(names) => {
                 let loader = Loader::bind(self.memory(), d, self.limits())?;
+                modules = tried(|| loader.modules());
                 CodeBytes::with_files(self.memory(), names.modules().for_answer(), loader)
             }
             Err(_) => CodeBytes::new(self.memory()),
         };
         let frames = FrameReader::bind(d, facts.arch, facts.os)?;
         let images = self.file().modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size))).collect();
-        Ok(StackWalker::new(CodeMap::bind(&bytes, d)?, frames, self.description().site.image.clone(), images, facts.os))
+        Ok(StackWalker::new(CodeMap::bind(&bytes, d)?, frames, self.description().site.image.clone(), images, &modules, facts.os))
     }
 
     /// Walks the stacks of `threads`, of which `wanted` decides.

@@ -165,7 +165,8 @@ pub(crate) fn loaded_types(types: &Types) -> Vec<Addr> {
         out.sort_unstable();
         return out;
     }
-    let mut out = types.loader().type_defs(types.modules(), |mt| tables.is_valid(mt) == Ok(true));
+    let rows = |module| types.names().modules().type_rows(module);
+    let mut out = types.loader().type_defs(types.modules(), rows, |mt| tables.is_valid(mt) == Ok(true));
     out.extend(types.instances());
     out
 }

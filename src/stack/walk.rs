@@ -163,7 +163,7 @@ pub(crate) struct StackWalker {
     frames: FrameReader,
     /// The runtime's own image, for native frames of its helpers.
     runtime: Option<Image>,
-    /// The images of the process, sorted; none where the dump does not list them.
+    /// The images of the process without managed code, sorted; none where the dump does not list them.
     images: Vec<AddrRange>,
     os: Os,
     gc_infos: RwLock<Map<Addr, Result<Arc<GcInfo>, StackError>>>,
@@ -189,17 +189,29 @@ struct Walking<'w> {
 }
 
 impl StackWalker {
-    /// Combines the readers.
-    pub(crate) fn new(code: CodeMap, frames: FrameReader, runtime: Option<Image>, mut images: Vec<AddrRange>, os: Os) -> StackWalker {
-        images.sort_unstable();
+    /// Combines the readers. `images`: those of the process; `modules`: those of the runtime.
+    pub(crate) fn new(
+        code: CodeMap,
+        frames: FrameReader,
+        runtime: Option<Image>,
+        mut images: Vec<AddrRange>,
+        modules: &[Addr],
+        os: Os,
+    ) -> StackWalker {
+        let of_runtime = |image: &AddrRange| runtime.as_ref().is_some_and(|runtime| image.contains(runtime.base));
         // A list without the runtime tells of no address that it is in no image.
-        if !runtime.as_ref().is_some_and(|runtime| images.iter().any(|image| image.contains(runtime.base))) {
+        if images.iter().any(of_runtime) {
+            images.sort_unstable();
+            // A bundle may hold both.
+            let managed = code.images(modules);
+            images.retain(|image| of_runtime(image) || !managed.iter().any(|at| image.contains(*at)));
+        } else {
             images.clear();
         }
         StackWalker { code, frames, runtime, images, os, gc_infos: RwLock::default() }
     }
 
-    /// Whether `ip`, which is in no managed code, is in none of the images either.
+    /// Whether `ip`, where the runtime knows no managed code, is in none of the images that have none either.
     fn is_nowhere(&self, ip: Addr) -> bool {
         let last = self.images.partition_point(|image| image.start <= ip).checked_sub(1).and_then(|i| self.images.get(i));
         !self.images.is_empty() && !last.is_some_and(|image| image.contains(ip))
@@ -347,7 +359,8 @@ impl Walking<'_> {
             // Managed code is called from managed code and from that of images. What calls it here is code that the runtime's map
             // should tell of, and whose frame may hold anything.
             if let Some(caller) = context.as_ref().filter(|c| arrived && left == Left::Call && walker.is_nowhere(c.ip)) {
-                let lack = Lack::Unwind(StackError::invalid(caller.ip, "a caller that is neither managed code nor of an image"));
+                let lack =
+                    Lack::Unwind(StackError::invalid(caller.ip, "a caller that is neither in the map of code nor in a native image"));
                 let to = next.as_ref().map(|frame| frame.address);
                 self.gap_to(caller.sp(), to, Some(caller.ip), lack);
             }

@@ -258,6 +258,27 @@ fn a_pointer_that_is_no_address_is_told() {
     }
 }
 
+#[test]
+fn a_type_table_that_lacks_types_is_told() {
+    for name in OF_EACH {
+        let dump = Original::of(name);
+        let whole = dump.whole(&["type *"]);
+        let modules = Loader::bind(dump.dump.memory(), dump.runtime().descriptor(), &Limits::default()).unwrap().modules();
+        for module in modules.iter().take(2) {
+            let map = module.plus(dump.offset("Module", "TypeDefToMethodTableMap"));
+            let field = |name: &str| map.plus(dump.offset("ModuleLookupMap", name));
+            let count = dump.u32(field("Count"));
+            assert!(count > 2 && dump.ptr(field("Next")).is_null(), "{name}: {count}");
+            for fewer in [0, 1, count / 2, count - 2] {
+                dump.check("fewer entries", &whole, &[(field("Count"), fewer.into(), 4)]);
+            }
+            for value in [0, NOWHERE] {
+                dump.check("no entries", &whole, &[(field("TableData"), value, 8)]);
+            }
+        }
+    }
+}
+
 /// The places of the map's entries that lead to the section around `ip`, and the fragment there.
 fn levels(dump: &Original, ip: u64) -> (Vec<Addr>, Addr) {
     let mut table = dump.variable("ExecutionManagerCodeRangeMapAddress").plus(dump.offset("RangeSectionMap", "TopLevelData"));
@@ -278,7 +299,7 @@ fn levels(dump: &Original, ip: u64) -> (Vec<Addr>, Addr) {
 
 #[test]
 fn a_map_of_code_that_lacks_code_is_told() {
-    for name in ["net8-wks-stacks-heap"] {
+    for name in ["net8-wks-stacks-heap", "net9-wks-basics-heap", "win-net10-wks-basics-full"] {
         let dump = Original::of(name);
         let whole = dump.whole(&["stacks", "roots"]);
         let threads = whole[0].1["data"]["threads"].as_array().unwrap().iter();
@@ -294,12 +315,11 @@ fn a_map_of_code_that_lacks_code_is_told() {
             let (flags, module) = (dump.offset("RangeSection", "Flags"), dump.offset("RangeSection", "R2RModule"));
             dump.check("an empty map", &whole, &[(entries[0], 0, 8)]);
             dump.check("an empty fragment", &whole, &[(field("RangeEndOpen"), dump.ptr(field("RangeBegin")).0, 8)]);
-            let jitted = dump.u32(section.plus(flags)) & 2 != 0;
-            if jitted {
-                // Code of the JIT is in no image.
-                for entry in &entries {
-                    dump.check(&format!("no entry at {entry} for {ip:#x}"), &whole, &[(*entry, 0, 8)]);
-                }
+            // Code of the JIT is in no image, and that of images in those of modules.
+            for entry in &entries {
+                dump.check(&format!("no entry at {entry} for {ip:#x}"), &whole, &[(*entry, 0, 8)]);
+            }
+            if dump.u32(section.plus(flags)) & 2 != 0 {
                 dump.check("stubs in place of code", &whole, &[(section.plus(flags), 4, 4)]);
             } else {
                 dump.check("an image without a module", &whole, &[(section.plus(module), 0, 8)]);

@@ -441,7 +441,7 @@ fn corrupt_memory_never_panics() {
         let process = process(sound);
         let runtime = process.runtime().unwrap();
         let (types, descriptor) = (runtime.types().unwrap(), runtime.descriptor());
-        let mut found: Vec<Addr> = types.loader().type_defs(types.modules(), |_| true);
+        let mut found: Vec<Addr> = types.loader().type_defs(types.modules(), |_| None, |_| true);
         found.extend(types.instances());
         found.retain(|mt| types.names().method_tables().is_valid(*mt) == Ok(true));
         let mut random = common::random();

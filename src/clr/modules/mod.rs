@@ -338,6 +338,13 @@ impl Modules {
         self.look(address).origin == MetadataOrigin::Image
     }
 
+    /// How many types the module at `address` defines, unless it is being emitted or nothing is known of it. Does not count as use.
+    pub(crate) fn type_rows(&self, address: Addr) -> Option<u32> {
+        let module = self.look(address);
+        let metadata = module.metadata.as_ref().filter(|_| module.origin != MetadataOrigin::Dynamic)?;
+        Some(metadata.type_defs())
+    }
+
     /// Whether the module at `address` has this simple name. Does not count as use.
     pub(crate) fn is_named(&self, address: Addr, name: &str) -> bool {
         self.look(address).simple_name() == Some(name)

@@ -16,6 +16,7 @@ pub(super) use ready_to_run::section as ready_to_run_section;
 use super::gc_info::GcInfo;
 use super::{CodeBytes, FunctionEntry, StackError};
 use crate::base::hash::Map;
+use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange};
 use crate::contract::{Contract, ContractError, Descriptor};
 use jitted::Jitted;
@@ -138,6 +139,11 @@ impl CodeMap {
             known.insert(ip, found.clone());
         }
         found
+    }
+
+    /// An address in each image that has code of `modules`, as far as their structures are in the dump.
+    pub(crate) fn images(&self, modules: &[Addr]) -> Vec<Addr> {
+        tried(|| modules.iter().filter_map(|module| self.ready_to_run.header(&self.bytes, *module)).collect())
     }
 
     /// Every range of addresses that the runtime keeps for code.

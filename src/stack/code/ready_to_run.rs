@@ -90,18 +90,29 @@ impl ReadyToRun {
         })
     }
 
-    /// The code at `ip` in the image at `base` that belongs to `module`.
-    pub(super) fn find(&self, bytes: &CodeBytes, base: Addr, module: Addr, ip: Addr) -> Result<Option<Code>, StackError> {
+    /// The `ReadyToRunInfo` of the image with the functions of `module`, and its header; `None` if all are compiled by the JIT.
+    fn info(&self, bytes: &CodeBytes, module: Addr) -> Result<Option<(Addr, Addr)>, ReadError> {
         let word = |at: Addr| bytes.u64(at).map(Addr);
-        let l = &self.info;
         let own = word(module.plus(self.module.info))?;
         if own.is_null() {
             return Ok(None);
         }
         // A component of a composite image has its functions there.
-        let composite = word(own.plus(l.composite))?;
+        let composite = word(own.plus(self.info.composite))?;
         let info = if composite.is_null() { own } else { composite };
-        let header = word(info.plus(l.header))?;
+        Ok(Some((info, word(info.plus(self.info.header))?)))
+    }
+
+    /// The header of the image with the functions of `module`, which lies in it.
+    pub(super) fn header(&self, bytes: &CodeBytes, module: Addr) -> Option<Addr> {
+        Some(self.info(bytes, module).ok()??.1)
+    }
+
+    /// The code at `ip` in the image at `base` that belongs to `module`.
+    pub(super) fn find(&self, bytes: &CodeBytes, base: Addr, module: Addr, ip: Addr) -> Result<Option<Code>, StackError> {
+        let word = |at: Addr| bytes.u64(at).map(Addr);
+        let l = &self.info;
+        let Some((info, header)) = self.info(bytes, module)? else { return Ok(None) };
         if bytes.u32(header)? != SIGNATURE {
             return Err(StackError::invalid(header, "no ReadyToRun header"));
         }
