@@ -207,6 +207,8 @@ fn campaign(what: &str, bases: &[Base], count: u64, harm: impl Fn(&Base, u64, &F
     let watched: Vec<Watched> = (0..WORKERS).map(|_| Watched::default()).collect();
     let last = tempfile::Builder::new().prefix("gcdump-case-").tempfile().unwrap();
     println!("{what}: the last case is in {}", last.path().display());
+    // What commands write lies beside the dumps.
+    let folder = tempfile::tempdir().unwrap();
     let done = AtomicBool::new(false);
     let (failure, next, totals, harm) = (Mutex::new(None), &next, &totals, &harm);
     std::thread::scope(|scope| {
@@ -215,9 +217,9 @@ fn campaign(what: &str, bases: &[Base], count: u64, harm: impl Fn(&Base, u64, &F
             .iter()
             .enumerate()
             .map(|(slot, watched)| {
-                let last = last.as_file();
+                let (last, folder) = (last.as_file(), folder.path());
                 let work = move || {
-                    let files: Vec<_> = bases.iter().map(Base::file).collect();
+                    let files: Vec<_> = bases.iter().map(|base| base.file(folder)).collect();
                     loop {
                         let case = next.fetch_add(1, Ordering::Relaxed);
                         if case >= to {

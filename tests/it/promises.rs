@@ -181,7 +181,7 @@ fn of_mutations(bases: &[base::Base], count: usize) {
     let kept = common::each(&cases, |case| {
         let mut kept = Kept::default();
         let base = &bases[*case as usize % bases.len()];
-        let file = base.file();
+        let file = base.file(&std::env::temp_dir());
         let harm = if case % 5 == 4 { damage::truncate } else { damage::mutate };
         harm(base, *case, file.as_file());
         kept.check(file.path(), &format!("{} case {case}", base.name));

@@ -115,9 +115,9 @@ fn pool(list: &[u64]) -> Vec<u64> {
 }
 
 impl Base {
-    /// A copy of it in a file.
-    pub fn file(&self) -> tempfile::NamedTempFile {
-        let mut file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
+    /// A copy of it in a file in `folder`.
+    pub fn file(&self, folder: &Path) -> tempfile::NamedTempFile {
+        let mut file = tempfile::Builder::new().suffix(".dmp").tempfile_in(folder).unwrap();
         file.write_all(&self.bytes).unwrap();
         file.flush().unwrap();
         file
@@ -163,7 +163,7 @@ impl Base {
             handles: Vec::new(),
             any: Vec::new(),
         };
-        let file = base.file();
+        let file = base.file(&std::env::temp_dir());
         let dump = dump::open(file.path(), &OpenOptions::default()).unwrap();
         base.ranges = dump.ranges.iter().map(|r| (r.start.0, r.len, r.offset as usize)).collect();
         base.ranges.sort_unstable();
