@@ -20,13 +20,21 @@ pub enum Bytes {
     Owned(Vec<u8>),
 }
 
+/// Opens the file at `path`, which has been found by its name. Looked at before: opening a pipe that nobody writes to waits.
+pub(crate) fn regular(path: &Path) -> io::Result<File> {
+    match std::fs::metadata(path)?.is_file() {
+        true => File::open(path),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),
+    }
+}
+
 impl Bytes {
     /// Maps the file at `path`.
     ///
     /// # Errors
-    /// Fails if the file cannot be opened or mapped. An empty file is not an error.
+    /// Fails if it is no file, or cannot be opened or mapped. An empty file is not an error.
     pub fn map_path(path: &Path) -> io::Result<Bytes> {
-        Bytes::map_file(&File::open(path)?)
+        Bytes::map_file(&regular(path)?)
     }
 
     /// Maps an open file. The mapping outlives the handle, even for an unlinked temporary file.

@@ -42,6 +42,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use bytes::Bytes;
+pub(crate) use bytes::regular;
 pub use compressed::{Cache, Draft as CacheDraft, Found};
 pub use error::DumpError;
 pub use open::{OpenOptions, open, open_bytes};

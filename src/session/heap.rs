@@ -10,6 +10,7 @@ use super::index::{self, HeapIndex, IndexError, IndexUse};
 use super::{DominatorTree, Error, HeapGraph, Namer, ObjectSet, Runtime, TypeFilter, TypePattern, note_walks};
 use crate::base::{Addr, Answer, Collector, IndexVec, Limits, Progress};
 use crate::contract::ContractError;
+use crate::dump;
 use crate::gc::{Gc, Object, ObjectStarts, ObjectType, Piece, SegmentIndex, TypeIndex, Visitor, Walker};
 use crate::memory::Memory;
 use crate::model::{Generation, SegmentModel, Stacks, Sum, WalkModel};
@@ -379,7 +380,7 @@ impl Heap {
                 IndexUse::Auto => index::beside(&self.runtime().file().facts.path),
                 IndexUse::File(path) => path.clone(),
             };
-            match File::open(&path) {
+            match dump::regular(&path) {
                 Ok(file) => HeapIndex::open(&file, self).map(Some),
                 Err(e) if e.kind() == io::ErrorKind::NotFound && *self.runtime().index_use() == IndexUse::Auto => Ok(None),
                 Err(e) => Err(e.into()),

@@ -53,6 +53,32 @@ fn a_copy_never_takes_the_place_of_a_device_or_a_pipe() {
     }
 }
 
+/// What is looked for by name may be a pipe, which nobody writes to: each of these waited without end, or could have.
+#[test]
+fn a_pipe_with_the_name_of_a_file_holds_nothing_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let dump = folder.path().join("crash.dmp");
+    fs::copy(own_unpacked(), &dump).unwrap();
+    let dump = dump.to_str().unwrap();
+    let plain = run(&["stat", "--index", "none", dump]);
+    let index = folder.path().join("crash.dmp.gcindex");
+    pipe(&index);
+    let beside = run(&["stat", dump]);
+    assert!(beside.out == plain.out && beside.err.contains("is not used: it is no regular file"), "{}", beside.err);
+    let asked = run(&["stat", "--index", index.to_str().unwrap(), dump]);
+    assert!(asked.exit == Exit::Usage && asked.err.contains("it is no regular file"), "{}", asked.err);
+    let modules = folder.path().join("modules");
+    fs::create_dir(&modules).unwrap();
+    for name in ["libcoreclr.so", "libcoreclr.so.dbg", "System.Private.CoreLib.dll", "System.Private.CoreLib.pdb", "lab.dll", "lab.pdb"] {
+        pipe(&modules.join(name));
+    }
+    let modules = modules.to_str().unwrap();
+    for command in [&["stacks"][..], &["type", "--methods", "Lab.*"], &["stat"]] {
+        let ran = run(&[command, &["--index", "none", "--modules", modules, "--symbols", modules, dump]].concat());
+        assert!(matches!(ran.exit, Exit::Ok | Exit::Partial), "{command:?}: {:?} {}", ran.exit, ran.err);
+    }
+}
+
 #[test]
 fn a_terminal_is_not_shown_control_characters_of_arguments() {
     let hostile = "a\x1b[Kb\x1b]0;c\x07.dmp";
