@@ -9,7 +9,7 @@ use crate::clr::header::Headers;
 use crate::clr::wrappers::Wrappers;
 use crate::gc::HandleFilter;
 use crate::model::{HandleBy, HandleGroup, HandleKind, HandleModel, HandleSort, HandleStat, HandlesReport, Sum};
-use crate::session::{Error, Runtime, TypePattern};
+use crate::session::{Error, Heap, Runtime, TypePattern};
 
 /// Arguments of `handles`.
 #[derive(Clone, Debug, Default)]
@@ -56,6 +56,9 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
             None
         }
     };
+    if let Some(note) = heap.as_ref().and_then(Heap::no_heap) {
+        notes.add(note.kind, note.address, note.message.clone());
+    }
     if query.by == Some(HandleBy::Generation) {
         heap.iter().for_each(|heap| heap.note(&notes));
     }

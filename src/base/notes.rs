@@ -26,6 +26,8 @@ named_enum! {
         Descriptor = "descriptor",
         /// Types have no names because their modules' metadata is neither in the dump nor in a module file.
         NoMetadata = "no-metadata",
+        /// The dump was taken without the heap: mini and triage dumps.
+        NoHeap = "no-heap",
         /// A garbage collection was moving objects when the dump was taken.
         GcInProgress = "gc-in-progress",
         /// A name or pattern of the query matches nothing.
