@@ -148,7 +148,7 @@ pub(super) trait Command: Args {
             let path = at.opening.path.display().to_string();
             let options = at.config.repeated();
             let words = words.split(' ').chain(options.iter().map(String::as_str));
-            streams.say(&format!("Next: {}", analysis::command_line(words, &path)))?;
+            streams.show_command(&format!("Next: {}", analysis::command_line(words, &path)))?;
         }
         Ok(exit)
     }
