@@ -210,13 +210,13 @@ pub fn parse(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>
     let args = match WORDS.with(|root| words::ordered(args, root)) {
         Ok(Ordered::Line(args)) => args,
         Ok(Ordered::Help(topic)) => {
-            let _ = streams.out.write_all(help::text(topic).as_bytes()).and_then(|()| streams.out.flush());
+            let _ = streams.out.write_all(help::text(topic, streams.screen.width).as_bytes()).and_then(|()| streams.out.flush());
             return Err(Exit::Ok);
         }
         Err(e) => return Err(fail(&e.into(), streams)),
     };
     let plain = args.iter().all(|arg| arg.to_str().is_some_and(|text| matches!(crate::output::sanitize(text), Cow::Borrowed(_))));
-    Cli::of(&args).map_err(|e| usage(&e, plain, streams))
+    Cli::of(&args).map_err(|e| usage(&fitted(e, &args, streams), plain, streams))
 }
 
 /// Runs a parsed command line, like [`run`].
