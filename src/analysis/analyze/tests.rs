@@ -207,6 +207,7 @@ fn handles_and_timers_are_many_from_a_number_on() {
             tables: 1,
             handles: None,
             by: None,
+            group_count: None,
             groups: None,
             shown: None,
         };

@@ -83,7 +83,7 @@ fn item_columns<'r>() -> Columns<'r, Item<'r>> {
 }
 
 fn type_line(t: &TypeModel) -> String {
-    let size = t.size.map(|n| format!(", {}", plural(n.into(), "byte"))).unwrap_or_default();
+    let size = t.size.map(|n| format!(", {}", plural(n, "byte"))).unwrap_or_default();
     let fields: Vec<String> = t.fields.iter().map(|f| format!("{}={}", f.name, f.offset)).collect();
     let colon = if fields.is_empty() { "" } else { ": " };
     format!("  {}{size}{colon}{}", t.name, fields.join(" "))
