@@ -27,10 +27,6 @@ pub struct Config {
     #[arg(short, long, value_name = "FILE", global = true)]
     pub output: Option<PathBuf>,
 
-    /// Overwrite the file that -o or the command names, or a dump's tables in a folder that has them. The dump itself is never overwritten.
-    #[arg(long, global = true)]
-    pub force: bool,
-
     /// Tables with all columns and whole names on a terminal of any width; pipes and files always get them.
     #[arg(long, global = true)]
     pub wide: bool,
@@ -122,7 +118,6 @@ impl Config {
             format: of(form, self.format, &base.format),
             json: of(form, self.json, &base.json),
             output: of(given("output"), self.output, &base.output),
-            force: of(given("force"), self.force, &base.force),
             wide: of(given("wide"), self.wide, &base.wide),
             pager: of(given("pager"), self.pager, &base.pager),
             color: of(given("color"), self.color, &base.color),

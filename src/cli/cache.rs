@@ -136,7 +136,7 @@ impl Cache for Folder {
         if let Some(file) = self.entry(&name) {
             return Found::Kept(file);
         }
-        match Draft::of(&self.path.join(&name)) {
+        match Draft::of(&self.path.join(&name), false) {
             Ok(draft) => Found::New(Box::new(New { folder: self.clone(), name, draft })),
             Err(_) => Found::None,
         }
@@ -176,7 +176,7 @@ impl New {
         // Another process may have been faster: its entry stays, with its stamp.
         draft.finish(false)?;
         let text = stamp_of(&mut file)?;
-        let stamp = Draft::of(&folder.stamp(&name))?;
+        let stamp = Draft::of(&folder.stamp(&name), false)?;
         let mut out = stamp.file();
         out.write_all(text.as_bytes())?;
         stamp.finish(true)

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::exit::UsageError;
-use super::write::{Workshop, check_named, create_new, exists};
+use super::write::{Workshop, check_named};
 use crate::base::Answer;
 use crate::export::tables::{About, Tables, TablesError, seconds, written};
 use crate::model::{ExportTable, Sum, TableFile};
@@ -75,7 +75,7 @@ fn fill(
     let create = |table: ExportTable| {
         let place = place(table);
         make_below(folder, &place)?;
-        let file = create_new(&folder.join(place))?;
+        let file = File::create_new(folder.join(place))?;
         files.push((table, file.try_clone()?));
         Ok(file)
     };
@@ -102,7 +102,7 @@ pub(super) fn check_folder(out: &Path, force: bool) -> Result<()> {
         return Err(UsageError(format!("{} is no folder; tables are written to one", out.display())).into());
     }
     if !force {
-        return Err(exists(out).into());
+        return Err(UsageError(format!("{} exists; use --force to overwrite it", out.display())).into());
     }
     let own = |entry: &fs::DirEntry| {
         let path = entry.path();
@@ -131,7 +131,7 @@ pub(super) fn write_folder(of: (&Heap, &Dump), tables: &Tables, out: &Path, forc
         check_folder(out, force)?;
         fs::rename(out, shop.path().join("old")).with_context(context)?;
     } else if out.symlink_metadata().is_ok() {
-        return Err(exists(out).into());
+        return Err(UsageError(format!("{} exists; use --force to overwrite it", out.display())).into());
     }
     fs::rename(&new, out).with_context(context)?;
     Ok(filled)
@@ -184,7 +184,7 @@ impl Lake<'_> {
         for table in &self.tables.tables {
             let place = self.place(*table, id);
             make_below(shop.path(), &place)?;
-            let file = create_new(&shop.path().join(place))?;
+            let file = File::create_new(shop.path().join(place))?;
             let Some(to) = sink(self.tables.format, *table, columns(*table), file)? else { continue };
             match table {
                 ExportTable::Dumps => failed(&path.display().to_string(), path.metadata().ok().as_ref(), why, to)?,

@@ -229,7 +229,7 @@ pub fn run_parsed(cli: &Cli, mut streams: Streams<'_>) -> Exit {
         None => cli.run(&mut streams),
         Some(path) if write::is_standard_output(&path) && !cli.command.names_output => cli.run(&mut streams),
         Some(_) if cli.watches_itself() || cli.command.names_output => cli.run(&mut streams),
-        Some(path) => to_file(&path, cli.config.force, &mut streams, |streams| {
+        Some(path) => to_file(&path, &mut streams, |streams| {
             streams.dress(&cli.config);
             cli.run(streams)
         }),
@@ -313,10 +313,9 @@ fn in_one_line(e: &clap::Error) -> String {
     tip.map_or_else(|| message.to_string(), |tip| format!("{message}; {tip}"))
 }
 
-/// Runs `work`, whose output goes to the file at `path` once it is complete: of one that exists only with `force`.
+/// Runs `work`, whose output goes to the file at `path` once it is complete.
 fn to_file(
     path: &std::path::Path,
-    force: bool,
     streams: &mut Streams<'_>,
     work: impl FnOnce(&mut Streams<'_>) -> anyhow::Result<Exit>,
 ) -> anyhow::Result<Exit> {
@@ -327,12 +326,8 @@ fn to_file(
     }
     let cannot = || format!("cannot write {}", path.display());
     // Pipes and devices are written in place.
-    let draft = if write::is_special(path) {
-        None
-    } else {
-        write::check_place(path, force)?;
-        Some(write::Draft::of(path).with_context(cannot)?)
-    };
+    let special = path.metadata().is_ok_and(|m| !m.is_file());
+    let draft = if special { None } else { Some(write::Draft::of(path, true).with_context(cannot)?) };
     let file = match &draft {
         Some(draft) => draft.file().try_clone(),
         None => File::options().write(true).open(path),
@@ -343,7 +338,7 @@ fn to_file(
         Some(_) => e.context(format!("writing {}", path.display())),
         None => e,
     })?;
-    out.flush().and_then(|()| draft.map_or(Ok(()), |d| d.finish(force))).with_context(|| format!("writing {}", path.display()))?;
+    out.flush().and_then(|()| draft.map_or(Ok(()), |d| d.finish(true))).with_context(|| format!("writing {}", path.display()))?;
     Ok(exit)
 }
 

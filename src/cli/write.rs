@@ -1,4 +1,4 @@
-//! Every file that is written: it appears once complete, only its owner may read it, and it takes no other's place unasked.
+//! Atomic output files.
 
 use std::fs::{self, File};
 use std::io;
@@ -50,47 +50,23 @@ pub(super) fn check_named(out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to overwrite a folder, and any file without `--force`.
-pub(super) fn check_place(out: &Path, force: bool) -> Result<()> {
+/// Refuses to overwrite the dump under any name, and any other file without `--force`.
+pub(super) fn check_output(dump: &Path, out: &Path, force: bool) -> Result<()> {
+    check_named(out)?;
     if out.is_dir() {
         return Err(UsageError(format!("{} is a folder", out.display())).into());
     }
-    if !force && out.symlink_metadata().is_ok() {
-        return Err(exists(out).into());
-    }
-    Ok(())
-}
-
-/// The refusal to overwrite what is there.
-pub(super) fn exists(out: &Path) -> UsageError {
-    UsageError(format!("{} exists; use --force to overwrite it", out.display()))
-}
-
-/// Whether writing there puts no file in the place of another: pipes and devices.
-pub(super) fn is_special(out: &Path) -> bool {
-    out.metadata().is_ok_and(|m| !m.is_file() && !m.is_dir())
-}
-
-/// Refuses to overwrite the dump under any name, and what [`check_place`] refuses.
-pub(super) fn check_output(dump: &Path, out: &Path, force: bool) -> Result<()> {
-    check_named(out)?;
     // A rename would put a file in its place; and who opens a pipe waits.
-    if is_special(out) {
+    if out.metadata().is_ok_and(|m| !m.is_file()) {
         return Err(UsageError(format!("{} is a device or a pipe; this is written to a file", out.display())).into());
     }
     if out.exists() && same_file::is_same_file(dump, out).with_context(|| format!("comparing {} with the dump", out.display()))? {
         return Err(UsageError(format!("{} is the dump itself; it is never overwritten", out.display())).into());
     }
-    check_place(out, force)
-}
-
-/// Creates a file in a folder that is renamed once complete.
-pub(super) fn create_new(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    if !force && out.symlink_metadata().is_ok() {
+        return Err(UsageError(format!("{} exists; use --force to overwrite it", out.display())).into());
+    }
+    Ok(())
 }
 
 /// A temporary file next to its destination, renamed once complete.
@@ -110,15 +86,15 @@ impl Drop for Listed {
 }
 
 impl Draft {
-    /// Creates a draft of `place`, readable for its owner only; or for whom the file is that it replaces.
-    pub(super) fn of(place: &Path) -> io::Result<Draft> {
+    /// Creates a draft of `place`, readable for others only if `public`.
+    pub(super) fn of(place: &Path, public: bool) -> io::Result<Draft> {
         // Write through symbolic links.
         let place = place.canonicalize().unwrap_or_else(|_| place.to_path_buf());
         let folder = place.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut builder = Builder::new();
         builder.prefix(".gcdump-");
-        if let Ok(replaced) = fs::metadata(&place) {
-            builder.permissions(replaced.permissions());
+        if public {
+            permit(&mut builder, &place);
         }
         // The errors of `tempfile` name its own file, which means nothing to the user.
         fs::metadata(folder)?;
@@ -173,10 +149,21 @@ impl Workshop {
     }
 }
 
-/// Writes the file at `path` by `fill`: all of it or nothing.
+/// Uses the permissions of the existing file or the defaults; temporary files are readable by their owner only.
+#[cfg(unix)]
+fn permit(builder: &mut Builder<'_, '_>, place: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let now = fs::metadata(place).map(|m| m.permissions());
+    builder.permissions(now.unwrap_or_else(|_| fs::Permissions::from_mode(0o666)));
+}
+
+#[cfg(not(unix))]
+fn permit(_: &mut Builder<'_, '_>, _: &Path) {}
+
+/// Writes the file at `path` by `fill`, readable for its owner only; all of it or nothing.
 pub(super) fn whole_file<T>(path: &Path, force: bool, fill: impl FnOnce(&File) -> Result<T>) -> Result<T> {
     let context = || format!("writing {}", path.display());
-    let draft = Draft::of(path).with_context(|| format!("cannot write {}", path.display()))?;
+    let draft = Draft::of(path, false).with_context(|| format!("cannot write {}", path.display()))?;
     let filled = fill(draft.file()).with_context(context)?;
     draft.file().sync_all().with_context(context)?;
     draft.finish(force).with_context(context)?;

@@ -281,9 +281,9 @@ fn an_answer_can_go_to_a_file() {
     let ran = run(&["heap", "-o", "/does/not/exist/x", DUMP]);
     assert_eq!(ran.exit, Exit::NotWritten, "{}", ran.err);
     // A failed command neither overwrites the previous answer nor leaves a file behind.
-    let ran = run(&["object", "0x1", "--force", "-o", path.to_str().unwrap(), DUMP]);
+    let ran = run(&["object", "0x1", "-o", path.to_str().unwrap(), DUMP]);
     assert_eq!(ran.exit, Exit::Negative, "{}", ran.err);
-    let late = ["heap", "--timeout", "1ms", "--force", "-o", path.to_str().unwrap(), DUMP];
+    let late = ["heap", "--timeout", "1ms", "-o", path.to_str().unwrap(), DUMP];
     let late = Command::new(env!("CARGO_BIN_EXE_gcdump")).args(late).output().unwrap();
     assert_eq!(late.status.code(), Some(6));
     assert_eq!(serde_json::from_slice::<serde_json::Value>(&fs::read(&path).unwrap()).unwrap(), answer);

@@ -230,34 +230,6 @@ fn a_full_cache_keeps_no_part() {
     assert_eq!(program().args(&args).output().unwrap().status.code(), Some(0), "it works once there is room");
 }
 
-/// One rule for all of them: only the owner reads what is written, and nothing takes another file's place unasked.
-#[test]
-fn every_writer_keeps_what_is_there_and_keeps_it_private() {
-    use std::os::unix::fs::PermissionsExt;
-    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
-    for writer in WRITERS.into_iter().chain(["stat", "index"]) {
-        let folder = tempfile::tempdir().unwrap();
-        let out = folder.path().join("out");
-        let args = line_of(writer, &own_unpacked(), &out);
-        let ran = run(&args);
-        assert!(ran.exit.code() == 0, "{writer}: {}", ran.err);
-        let files: Vec<String> = below(folder.path()).into_iter().filter(|p| Path::new(p).is_file()).collect();
-        assert!(!files.is_empty() && files.iter().all(|p| mode(Path::new(p)) == 0o600), "{writer}: {files:?}");
-        // A lake grows.
-        if writer.starts_with("fleet") {
-            continue;
-        }
-        let again = run(&args);
-        assert!(again.exit == Exit::Usage && again.err.contains("use --force to overwrite it"), "{writer}: {:?} {}", again.exit, again.err);
-        if out.is_file() {
-            fs::set_permissions(&out, fs::Permissions::from_mode(0o640)).unwrap();
-        }
-        let forced = run(&[&args[..], &["--force".into()]].concat());
-        assert_eq!(forced.exit.code(), 0, "{writer}: {}", forced.err);
-        assert!(!out.is_file() || mode(&out) == 0o640, "{writer}: {:o}", mode(&out));
-    }
-}
-
 /// `-` is standard output, of which nobody expects a file of that name.
 #[test]
 fn a_dash_is_standard_output() {

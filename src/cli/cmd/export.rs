@@ -88,6 +88,10 @@ pub(in crate::cli) struct Export {
     #[arg(long)]
     generations: bool,
 
+    /// Overwrite OUT if it exists. A dump is never overwritten.
+    #[arg(long)]
+    force: bool,
+
     #[command(flatten)]
     stacks: StacksArg,
 }
@@ -119,15 +123,15 @@ impl Command for Export {
         if self.to.is_tables() {
             return self.write_tables(at, &out);
         }
-        check_output(&at.opening.path, &out, at.config.force)?;
+        check_output(&at.opening.path, &out, self.force)?;
         if let Some(since) = &self.since {
-            check_output(since, &out, at.config.force)?;
+            check_output(since, &out, self.force)?;
         }
         let heap = at.heap()?;
         let scope = Scope { stacks: self.stacks.stacks, unreachable: self.unreachable, under: self.under, min_retained: self.min_retained };
         let part = Part::open(&heap, &scope)?;
         let (ids, survivors) = self.ids(at, &part)?;
-        let (written, file_bytes) = whole_file(&out, at.config.force, |file| {
+        let (written, file_bytes) = whole_file(&out, self.force, |file| {
             let written = self.write(at, &part, &ids, file)?;
             Ok((written, file.metadata()?.len()))
         })?;
@@ -215,17 +219,17 @@ impl Export {
         if self.partition {
             lake.check()?
         } else {
-            check_folder(out, at.config.force)?
+            check_folder(out, self.force)?
         }
         let id = if self.partition { Some(dump_id(&at.opening.path)?) } else { None };
-        if let Some(id) = id.as_ref().filter(|id| !at.config.force && lake.has(id)) {
+        if let Some(id) = id.as_ref().filter(|id| !self.force && lake.has(id)) {
             return Err(UsageError(format!("{} has the dump already, as dump={id}; use --force to overwrite it", out.display())).into());
         }
         let heap = at.heap()?;
         let of = (&heap, at.dump()?);
         let answer = match &id {
             Some(id) => lake.add(of, id)?,
-            None => write_folder(of, &tables, out, at.config.force)?,
+            None => write_folder(of, &tables, out, self.force)?,
         };
         Ok(answer.map(|Filled { files, objects }| ExportReport {
             format: self.to,

@@ -24,8 +24,8 @@ use crate::session::{Dump, OpenOptions};
 /// Tables of many dumps side by side in one folder, for questions about a fleet: the same leak in a thousand dumps, which build regressed.
 ///
 /// Each dump is a Hive partition, TABLE/dump=ID/part-0.parquet, whose id is of its contents. Dumps that the folder has already are left
-/// alone without --force, so that a run that was stopped goes on where it was. A dump that cannot be read has a row in `dumps` with the
-/// reason. The questions, as SQL, are in docs/fleet.md.
+/// alone, so that a run that was stopped goes on where it was. A dump that cannot be read has a row in `dumps` with the reason. The
+/// questions, as SQL, are in docs/fleet.md.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Fleet {
     /// The dumps; of a folder all in it, but not those in folders below it. * and ? stand for parts of names: 'dumps/*/*.dmp' [default: as for
@@ -47,6 +47,10 @@ pub(in crate::cli) struct Fleet {
         default_value = "dumps,types,segments,suspects"
     )]
     tables: Vec<ExportTable>,
+
+    /// Write dumps anew that the folder has already, and those that failed.
+    #[arg(long)]
+    force: bool,
 
     #[command(flatten)]
     stacks: StacksArg,
@@ -126,7 +130,7 @@ impl Fleet {
             lake,
             options: OpenOptions { progress: None, ..at.opening.options.clone() },
             runtime: at.config.runtime,
-            force: at.config.force,
+            force: self.force,
             taken: Mutex::default(),
         };
         let done = work.all(&files, self.workers.get().into())?;

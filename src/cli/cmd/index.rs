@@ -23,6 +23,10 @@ pub(in crate::cli) struct Index {
     #[arg(long)]
     check: bool,
 
+    /// Overwrite the file if it exists.
+    #[arg(long)]
+    force: bool,
+
     #[command(flatten)]
     dump: DumpArg,
 }
@@ -64,9 +68,9 @@ impl Index {
 
     fn write(&self, at: &At<'_>) -> Result<Answer<IndexReport>> {
         let path = self.path(at);
-        check_output(&at.opening.path, &path, at.config.force)?;
+        check_output(&at.opening.path, &path, self.force)?;
         let heap = at.heap()?;
-        let file_bytes = whole_file(&path, at.config.force, |file| Ok(heap.write_index(file)??))?;
+        let file_bytes = whole_file(&path, self.force, |file| Ok(heap.write_index(file)??))?;
         let graph = heap.graph(false)?;
         let report = IndexReport {
             path: path.display().to_string(),

@@ -30,6 +30,10 @@ pub(in crate::cli) struct Trim {
     /// Overwrite string characters and elements of numeric arrays, and drop the memory between objects.
     #[arg(long)]
     redact: bool,
+
+    /// Overwrite OUT if it exists. The dump itself is never overwritten.
+    #[arg(long)]
+    force: bool,
 }
 
 impl Command for Trim {
@@ -47,7 +51,7 @@ impl Command for Trim {
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<TrimReport>> {
         let (path, options) = (&at.opening.path, &at.opening.options);
-        check_output(path, &self.out, at.config.force)?;
+        check_output(path, &self.out, self.force)?;
         // First without module files: what the dump answers on its own. Then with them, because they cause other reads.
         let dump = Dump::open(path, &OpenOptions { search: FileSearch::default(), record: true, ..options.clone() })?;
         dump.runtime_at(at.config.runtime)?;
@@ -57,7 +61,7 @@ impl Command for Trim {
             reads = reads.and(Reads::of(&Dump::of(file.clone(), &OpenOptions { record: true, ..options.clone() })));
         }
         let copying = Copying::new(&dump, reads, self.redact)?;
-        let written = write(&copying, &self.out, at.config.force)?;
+        let written = write(&copying, &self.out, self.force)?;
         let report = TrimReport {
             output: self.out.display().to_string(),
             bytes: file.facts.file_bytes,

@@ -51,7 +51,7 @@ impl History {
         let cut = lines.len() > LINES.saturating_mul(2) || begins > 0;
         lines.drain(..lines.len().saturating_sub(LINES));
         if cut {
-            let draft = Draft::of(&self.path)?;
+            let draft = Draft::of(&self.path, false)?;
             let text: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
             let mut file = draft.file();
             file.write_all(text.as_bytes())?;

@@ -33,7 +33,7 @@ fn feed(child: &mut Child, streams: &mut Streams<'_>, work: impl FnOnce(&mut Str
     }
 }
 
-/// Runs `work`, whose output goes to the file at `path`: in its place once it is complete, or with `append` at its end, as shells do.
+/// Runs `work`, whose output goes to the file at `path`: in its place once it is complete, or with `append` at its end.
 pub(super) fn into_file(
     path: &Path,
     append: bool,
@@ -41,7 +41,7 @@ pub(super) fn into_file(
     work: impl FnOnce(&mut Streams<'_>) -> Result<Exit>,
 ) -> Result<Exit> {
     if !append {
-        return to_file(path, true, streams, work);
+        return to_file(path, streams, work);
     }
     if pick::could_be_dump(path) {
         return Err(UsageError(format!("{} may be a dump; refusing to write to it", path.display())).into());

@@ -295,8 +295,7 @@ impl Session<'_> {
     fn run(&mut self, job: Job, wanted: Vec<Wanted>, streams: &mut Streams<'_>) -> Result<Exit> {
         if let Some(path) = job.cli.config.output.clone().filter(|_| !job.cli.command.names_output) {
             let job = Job { cli: Cli { config: Config { output: None, ..job.cli.config }, ..job.cli }, ..job };
-            let force = job.cli.config.force;
-            return to_file(&path, force, streams, |streams| self.run(job, wanted, streams));
+            return pipe::into_file(&path, false, streams, |streams| self.run(job, wanted, streams));
         }
         let Job { cli, args, skipped, continues } = job;
         let seen = Seen::after(if cli.config.format() == Format::Table { skipped } else { 0 });
