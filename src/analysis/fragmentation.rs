@@ -10,7 +10,7 @@ use crate::base::{Addr, Answer, Count, share, total};
 use crate::gc::{Object, Piece, SegmentIndex, Visitor};
 use crate::model::{
     FragmentationReport, FragmentationTotals, FreeBlockModel, FreeSizeModel, FreeSpaceModel, Generation, NeighbourModel, PinnedTypeModel,
-    SegmentModel, Sum,
+    SegmentModel, Sum, WalkModel,
 };
 use crate::session::{Error, Heap, Namer, coverage, note_walks};
 
@@ -132,70 +132,93 @@ impl Visitor for Finder<'_> {
     }
 }
 
-/// Free share of the allocated bytes; 0 if nothing is allocated.
-fn free_share(free: u64, allocated: u64) -> f64 {
-    share(free, allocated).unwrap_or(0.0)
+/// What was counted in a part of the heap of which the dump may lack some.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    allocated: u64,
+    /// Of these, not walked.
+    lost: u64,
+    free: Sum,
+    unused: u64,
+    context: u64,
 }
 
-/// The rows of a segment: one, or one per generation inside.
-fn rows_of(segment: &SegmentModel, context_bytes: u64, free: impl Fn(Generation) -> Sum) -> Vec<FreeSpaceModel> {
-    let unused = segment.committed.since(segment.allocated).unwrap_or(0);
-    let row = |generation: Generation, allocated_bytes: u64, (unused, context): (u64, u64)| {
-        let Sum { count, bytes } = free(generation);
+impl Counted {
+    fn merge(&mut self, other: &Counted) {
+        self.allocated.grow(other.allocated);
+        self.lost.grow(other.lost);
+        self.free.merge(other.free);
+        self.unused.grow(other.unused);
+        self.context.grow(other.context);
+    }
+
+    /// A number, unless none was met in a part that was not wholly walked.
+    fn told(&self, n: u64) -> Option<u64> {
+        found(n, self.lost == 0)
+    }
+
+    /// Free share of what was walked; 0 if nothing is allocated.
+    fn share(&self) -> Option<f64> {
+        self.told(self.free.bytes).map(|free| share(free, self.allocated.saturating_sub(self.lost).max(free)).unwrap_or(0.0))
+    }
+
+    fn model(&self, (heap, generation, segment): Place) -> FreeSpaceModel {
         FreeSpaceModel {
             generation,
-            heap: Some(segment.heap),
-            segment: Some(segment.address),
-            allocated_bytes,
-            free_count: count,
-            free_bytes: bytes,
-            share: free_share(bytes, allocated_bytes),
-            unused_committed_bytes: unused,
-            context_bytes: context,
+            heap,
+            segment,
+            allocated_bytes: self.allocated,
+            free_count: self.told(self.free.count),
+            free_bytes: self.told(self.free.bytes),
+            share: self.share(),
+            unused_committed_bytes: self.unused,
+            context_bytes: self.told(self.context),
         }
-    };
-    if segment.parts.is_empty() {
-        return vec![row(segment.generation, segment.allocated_bytes, (unused, context_bytes))];
     }
-    let mut rows: Vec<FreeSpaceModel> = Vec::new();
+}
+
+/// `n`, unless it is none of what is not known `whole`.
+fn found(n: u64, whole: bool) -> Option<u64> {
+    (whole || n > 0).then_some(n)
+}
+
+/// What a row is about: heap, generation, segment.
+type Place = (Option<u64>, Generation, Option<Addr>);
+
+/// The rows of a segment: one, or one per generation inside.
+fn rows_of(segment: &SegmentModel, walk: Option<&WalkModel>, free: impl Fn(Generation) -> Sum) -> Vec<(Place, Counted)> {
+    let more = (segment.committed.since(segment.allocated).unwrap_or(0), walk.map_or(0, |w| w.context_bytes));
+    let row = |generation: Generation, allocated: u64, lost: u64, (unused, context): (u64, u64)| {
+        let place = (Some(segment.heap), generation, Some(segment.address));
+        (place, Counted { allocated, lost, free: free(generation), unused, context })
+    };
+    let lost = walk.map_or(segment.allocated_bytes, |w| w.absent_bytes);
+    if segment.parts.is_empty() {
+        return vec![row(segment.generation, segment.allocated_bytes, lost, more)];
+    }
+    let mut rows = Vec::new();
     let youngest = segment.parts.iter().map(|p| p.generation).min();
     for part in &segment.parts {
-        let more = if Some(part.generation) == youngest { (unused, context_bytes) } else { (0, 0) };
-        rows.push(row(part.generation, part.end.since(part.start).unwrap_or(0), more));
+        let of_it = if Some(part.generation) == youngest { more } else { (0, 0) };
+        let allocated = part.end.since(part.start).unwrap_or(0);
+        // Where in the segment it is lost, the walk does not tell.
+        rows.push(row(part.generation, allocated, lost.min(allocated), of_it));
     }
     // Bytes outside the parts: none in all dumps seen.
     let rest = free(segment.generation);
     if rest.count > 0 && !segment.parts.iter().any(|p| p.generation == segment.generation) {
-        rows.push(row(segment.generation, 0, (0, 0)));
+        rows.push(row(segment.generation, 0, 0, (0, 0)));
     }
     rows
 }
 
 /// Sums the rows by generation; with `heaps`, by heap and generation.
-fn added(rows: &[FreeSpaceModel], heaps: bool) -> Vec<FreeSpaceModel> {
-    let mut sums: BTreeMap<(Option<u64>, Generation), FreeSpaceModel> = BTreeMap::new();
-    for row in rows {
-        let heap = row.heap.filter(|_| heaps);
-        let empty = FreeSpaceModel {
-            heap,
-            segment: None,
-            allocated_bytes: 0,
-            free_count: 0,
-            free_bytes: 0,
-            unused_committed_bytes: 0,
-            context_bytes: 0,
-            ..row.clone()
-        };
-        let sum = sums.entry((heap, row.generation)).or_insert(empty);
-        sum.allocated_bytes.grow(row.allocated_bytes);
-        sum.free_count.grow(row.free_count);
-        sum.free_bytes.grow(row.free_bytes);
-        sum.unused_committed_bytes.grow(row.unused_committed_bytes);
-        sum.context_bytes.grow(row.context_bytes);
+fn added(rows: &[(Place, Counted)], heaps: bool) -> Vec<FreeSpaceModel> {
+    let mut sums: BTreeMap<(Option<u64>, Generation), Counted> = BTreeMap::new();
+    for ((heap, generation, _), counted) in rows {
+        sums.entry((heap.filter(|_| heaps), *generation)).or_default().merge(counted);
     }
-    let mut rows: Vec<_> = sums.into_values().collect();
-    rows.iter_mut().for_each(|r| r.share = free_share(r.free_bytes, r.allocated_bytes));
-    rows
+    sums.into_iter().map(|((heap, generation), counted)| counted.model((heap, generation, None))).collect()
 }
 
 /// The free space of the heap.
@@ -204,7 +227,9 @@ fn added(rows: &[FreeSpaceModel], heaps: bool) -> Vec<FreeSpaceModel> {
 /// Never fails today; the signature leaves room.
 pub fn fragmentation(heap: &Heap, query: &FragmentationQuery) -> Result<Answer<FragmentationReport>, Error> {
     let (notes, namer) = (heap.begin(), heap.namer());
-    let (pins, pinned_handles) = notes.take(pins(heap.gc()));
+    let pins = pins(heap.gc());
+    let pins_whole = pins.complete();
+    let (pins, pinned_handles) = notes.take(pins);
     let walked = heap.walker().walk_once(heap.progress(), || Finder {
         pins: Pins::new(&pins),
         top: query.top,
@@ -237,17 +262,21 @@ pub fn fragmentation(heap: &Heap, query: &FragmentationQuery) -> Result<Answer<F
     if query.top > 0 {
         largest.truncate(query.top);
     }
-    let contexts: FxHashMap<SegmentIndex, u64> = walked.segments.iter().map(|(i, w)| (*i, w.context_bytes)).collect();
-    let rows: Vec<FreeSpaceModel> = heap
+    let walks: FxHashMap<SegmentIndex, &WalkModel> = walked.segments.iter().map(|(i, w)| (*i, w)).collect();
+    let rows: Vec<(Place, Counted)> = heap
         .walker()
         .segments_enumerated()
         .flat_map(|(i, s)| {
             let free = |generation| free.get(&(i, generation)).copied().unwrap_or_default();
-            rows_of(s, contexts.get(&i).copied().unwrap_or(0), free)
+            rows_of(s, walks.get(&i).copied(), free)
         })
         .collect();
-    let sum = |part: fn(&FreeSpaceModel) -> u64| total(rows.iter().map(part));
-    let (allocated_bytes, free_bytes) = (sum(|r| r.allocated_bytes), sum(|r| r.free_bytes));
+    let mut all = Counted::default();
+    rows.iter().for_each(|(_, counted)| all.merge(counted));
+    // A list of segments that breaks off loses nobody knows how much.
+    let listed = heap.segments_whole();
+    let told = |n: Option<u64>| n.and_then(|n| found(n, listed));
+    let pinned_objects = total(pinned.values().map(|p| p.objects.count));
     let report = FragmentationReport {
         generations: added(&rows, query.heaps),
         sizes: sizes
@@ -256,17 +285,17 @@ pub fn fragmentation(heap: &Heap, query: &FragmentationQuery) -> Result<Answer<F
             .collect(),
         largest: largest.iter().map(|b| block_model(heap, &namer, b)).collect(),
         totals: FragmentationTotals {
-            allocated_bytes,
-            free_count: sum(|r| r.free_count),
-            free_bytes,
-            share: free_share(free_bytes, allocated_bytes),
-            unused_committed_bytes: sum(|r| r.unused_committed_bytes),
-            context_bytes: sum(|r| r.context_bytes),
-            pinned_handles,
-            pinned_objects: total(pinned.values().map(|p| p.objects.count)),
+            allocated_bytes: found(all.allocated, listed),
+            free_count: told(all.told(all.free.count)),
+            free_bytes: told(all.told(all.free.bytes)),
+            share: all.share().filter(|share| listed || *share > 0.0),
+            unused_committed_bytes: found(all.unused, listed),
+            context_bytes: told(all.told(all.context)),
+            pinned_handles: found(pinned_handles, pins_whole),
+            pinned_objects: found(pinned_objects, pins_whole && listed && (all.lost == 0 || pinned_handles == 0)),
         },
         pinned: pinned_models(&namer, &pinned),
-        segments: query.segments.then_some(rows),
+        segments: query.segments.then(|| rows.iter().map(|(place, counted)| counted.model(*place)).collect()),
         coverage: coverage(heap.walker(), &walked.segments),
     };
     namer.note(&notes);

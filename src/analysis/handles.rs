@@ -9,7 +9,7 @@ use crate::clr::header::Headers;
 use crate::clr::wrappers::Wrappers;
 use crate::gc::HandleFilter;
 use crate::model::{HandleBy, HandleGroup, HandleKind, HandleModel, HandleSort, HandleStat, HandlesReport, Sum};
-use crate::session::{Error, Runtime, TypePattern};
+use crate::session::{Error, Heap, Runtime, TypePattern};
 
 /// Arguments of `handles`.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +24,7 @@ pub struct HandlesQuery {
     pub by: Option<HandleBy>,
     /// Order of the handles, groups or counts; `None` for handles as found, and most first.
     pub sort: Option<HandleSort>,
-    /// Maximum handles to list, 0 for all; counts always cover everything.
+    /// Maximum handles or groups to list, 0 for all; counts always cover everything.
     pub top: usize,
 }
 
@@ -56,6 +56,9 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
             None
         }
     };
+    if let Some(note) = heap.as_ref().and_then(Heap::no_heap) {
+        notes.add(note.kind, note.address, note.message.clone());
+    }
     if query.by == Some(HandleBy::Generation) {
         heap.iter().for_each(|heap| heap.note(&notes));
     }
@@ -134,6 +137,8 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
             sort::sort(&mut counts, |c| if by == HandleSort::Count { Key::most(c.count) } else { Key::text(c.kind.name()) });
         }
     }
+    let group_count = query.by.map(|_| len64(groups.len()));
+    let shown = cut(&mut handles, query.top).or_else(|| more.then(|| len64(handles.len()))).or_else(|| cut(&mut groups, query.top));
     let (supported, supported_by) = notes.take(gc.supported_handles());
     namer.note(&notes);
     Ok(notes.finish(HandlesReport {
@@ -143,9 +148,10 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
         supported_by,
         ref_counts_unknown: list.then_some(ref_counts_unknown),
         tables,
-        shown: cut(&mut handles, query.top).or_else(|| more.then(|| len64(handles.len()))),
+        shown,
         handles: list.then_some(handles),
         by: query.by,
+        group_count,
         groups: query.by.map(|_| groups),
     }))
 }

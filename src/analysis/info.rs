@@ -2,20 +2,15 @@
 
 use super::analyze::command_line;
 use super::answers::answers;
-use crate::base::{Answer, Collector, NoteKind, len64, thousands, total};
+use crate::base::{Answer, Collector, NoteKind, len64};
 use crate::contract::Description;
-use crate::dump::Trimmed;
 use crate::gc::Gc;
-use crate::memory::{diag_page, hex, is_diag_page};
+use crate::memory::hex;
 use crate::model::{
-    AnswerKind, AnswerModel, DumpKind, DumpModel, DumpWriter, GcKind, GcLayout, GcModel, InfoReport, ModuleFileModel, NamedCount,
-    RuntimeBrief, RuntimeKind, RuntimeModel, SegmentModel,
+    AnswerKind, AnswerModel, DumpModel, GcKind, GcLayout, GcModel, InfoReport, ModuleFileModel, NamedCount, RuntimeBrief, RuntimeKind,
+    RuntimeModel, SegmentModel,
 };
-use crate::session::{Dump, Runtime};
-
-/// Flags of a minidump (`MINIDUMP_TYPE`, minidumpapiset.h) that determine its kind.
-const WITH_PRIVATE_READ_WRITE: u64 = 0x200;
-const FILTER_TRIAGE: u64 = 0x10_0000;
+use crate::session::{Dump, Found, Runtime, kind};
 
 /// Summary of the dump and the runtime: the header of every JSON answer.
 pub fn head_parts(dump: &Dump, runtime: Option<&Runtime>) -> (DumpModel, Option<RuntimeModel>) {
@@ -78,7 +73,8 @@ pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
     if !lacking.is_empty() {
         notes.add(NoteKind::Missing, None, format!("not answered in full: {}", lacking.join(", ")));
     }
-    let (kind, kind_evidence, writer) = kind(dump, runtime.as_ref().ok(), &probe);
+    let found = Found { gc: probe.gc.is_some(), segments: &probe.segments, whole: probe.segments_whole };
+    let (kind, kind_evidence, writer) = kind(dump.file(), dump.memory(), runtime.as_ref().ok().map(Runtime::description), &found);
     let descriptions: Vec<&Description> = dump.runtimes().unwrap_or_default().iter().map(Runtime::description).collect();
     let crash = dump.file().crash.as_ref();
     let report = InfoReport {
@@ -176,67 +172,6 @@ fn gc_model(gc: &Gc, global_mechanisms: Option<Vec<NamedCount>>) -> GcModel {
         collections: None,
         global_mechanisms,
     }
-}
-
-/// Kind of dump, its evidence, and the program that wrote it.
-fn kind(dump: &Dump, runtime: Option<&Runtime>, probe: &Probe) -> (DumpKind, String, Option<DumpWriter>) {
-    let facts = &dump.file().facts;
-    let allocated = total(probe.segments.iter().map(|s| s.allocated_bytes));
-    let captured = total(probe.segments.iter().map(|s| s.captured_bytes));
-    let heap_there = captured > 0 && captured.saturating_mul(10) >= allocated.saturating_mul(9);
-    let trimmed = match facts.trimmed {
-        None => "",
-        Some(Trimmed { redacted: false }) => "; trimmed by gcdump",
-        Some(Trimmed { redacted: true }) => "; trimmed by gcdump, strings and arrays overwritten",
-    };
-    let cut = facts.truncated_bytes > 0;
-    let cut_off = if cut { "; cut off" } else { "" };
-    let say = |kind, why: &str, writer| (kind, format!("{why}{trimmed}{cut_off}"), writer);
-    if let Some(snapshot) = &dump.file().snapshot {
-        let tool = snapshot.tool.as_deref().map_or_else(String::new, |tool| format!(" by {tool}"));
-        return (DumpKind::Snapshot, format!("heap snapshot (.gcdump){tool}, {} nodes", thousands(u64::from(snapshot.nodes))), None);
-    }
-    if let Some(flags) = facts.minidump_flags {
-        let has = |flag: u64| flags & flag != 0;
-        let why = format!("minidump flags {flags:#x}");
-        let kind = if facts.states_all_memory() {
-            DumpKind::Full
-        } else if has(FILTER_TRIAGE) {
-            DumpKind::Triage
-        } else if has(WITH_PRIVATE_READ_WRITE) || heap_there {
-            DumpKind::Heap
-        } else {
-            DumpKind::Mini
-        };
-        return say(kind, &why, Some(DumpWriter::Windows).filter(|_| facts.os == crate::base::Os::Windows));
-    }
-    // createdump writes its page last: a dump that is cut off announces it only.
-    let announced = || dump.file().regions.iter().any(|r| is_diag_page(dump.memory(), r.range.start));
-    if diag_page(dump.memory()).is_some() || announced() {
-        // createdump does not record the requested type.
-        let image = runtime.and_then(|r| r.description().site.image.as_ref());
-        let code_there = image.is_some_and(|i| dump.memory().captured(i.range).saturating_mul(10) >= i.range.len().saturating_mul(9));
-        let from_file = runtime.is_some_and(|r| r.description().site.filled.bytes > 0);
-        return match (heap_there, code_there && !from_file) {
-            (true, true) => say(DumpKind::Full, "createdump; GC heap and code of the runtime captured", Some(DumpWriter::Createdump)),
-            (true, false) => say(DumpKind::Heap, "createdump; GC heap captured, code of the runtime not", Some(DumpWriter::Createdump)),
-            (false, _) if runtime.is_none() || probe.gc.is_none() || cut => {
-                say(DumpKind::Unknown, "createdump; no GC heap was found", Some(DumpWriter::Createdump))
-            }
-            (false, _) if probe.segments_whole => {
-                say(DumpKind::Mini, "createdump; segment list captured, objects not", Some(DumpWriter::Createdump))
-            }
-            (false, _) => say(DumpKind::Triage, "createdump; neither objects nor the segment list captured", Some(DumpWriter::Createdump)),
-        };
-    }
-    if facts.uncaptured_mappings > 0 {
-        let why = format!("{} mappings without any captured byte, as kernels write them", facts.uncaptured_mappings);
-        return say(DumpKind::KernelCore, &why, Some(DumpWriter::Kernel));
-    }
-    if cut {
-        return say(DumpKind::Unknown, "ELF core without createdump's page: what tells its writer may be in the missing part", None);
-    }
-    say(DumpKind::Gcore, "ELF core without createdump's page, all mappings captured", Some(DumpWriter::Gdb))
 }
 
 /// The findings, if the dump tells anything.

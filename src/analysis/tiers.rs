@@ -2,7 +2,7 @@
 
 use crate::base::hash::Map;
 use crate::base::missed::watched;
-use crate::base::{Addr, Collector, Count, NoteKind};
+use crate::base::{Addr, Collector, Count, NoteKind, be, plural};
 use crate::clr::code_versions::CodeVersions;
 use crate::clr::methods::Methods;
 use crate::model::CodeTier;
@@ -49,11 +49,11 @@ impl<'r> Tiers<'r> {
     /// Notes what is missing from the tiers told.
     pub(super) fn note(&self, notes: &Collector) {
         if let Some((at, len)) = self.why.filter(|_| self.lost > 0) {
-            let (lost, methods) = (self.lost, if self.lost == 1 { "method" } else { "methods" });
+            let methods = plural(self.lost, "method");
             notes.add(
                 NoteKind::Missing,
                 at,
-                format!("the tier of {lost} {methods} cannot be told: {len} bytes at {at} are not in the dump"),
+                format!("the tier of {methods} cannot be told: {} at {at} {} not in the dump", plural(len, "byte"), be(len)),
             );
         }
     }

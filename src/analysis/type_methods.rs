@@ -2,7 +2,7 @@
 
 use super::tiers::Tiers;
 use crate::base::missed::watched;
-use crate::base::{Addr, AddrRange, Collector, Count, NoteKind};
+use crate::base::{Addr, AddrRange, Collector, Count, NoteKind, be, plural};
 use crate::clr::fields::Types;
 use crate::clr::method_list::{Listed, MethodLists};
 use crate::clr::methods::Methods;
@@ -71,7 +71,8 @@ pub(super) fn type_methods(runtime: &Runtime, namer: &Namer, types: &Types, mt: 
             Some(Ok(Told { entered, .. })) if entered || !memory.has_lost(&missed) => (Some(MethodCode::None), None),
             Some(found) => {
                 unknown.bump();
-                let missing = || missed.first().map(|(at, bytes, _)| format!("{bytes} bytes at {at} are not in the dump"));
+                let missing =
+                    || missed.first().map(|(at, bytes, _)| format!("{} at {at} {} not in the dump", plural(bytes, "byte"), be(bytes)));
                 why = why.take().or_else(|| found.err().map(|e| e.to_string()).or_else(missing));
                 (None, None)
             }

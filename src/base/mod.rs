@@ -52,4 +52,5 @@ pub use progress::{Progress, Silent};
 pub(crate) use sample::at_even_distances;
 pub use shape::{Arch, Endian, Os, PtrSize, Shape};
 pub(crate) use share::share;
-pub(crate) use thousands::thousands;
+pub use thousands::plural;
+pub(crate) use thousands::{be, thousands};

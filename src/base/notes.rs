@@ -7,7 +7,7 @@ use rustc_hash::FxBuildHasher;
 use serde::{Deserialize, Serialize};
 
 use super::missed::{Missed, Scope};
-use super::{Addr, Answer, named_enum};
+use super::{Addr, Answer, be, named_enum, plural};
 
 named_enum! {
     /// The kind of a [`Note`].
@@ -26,6 +26,8 @@ named_enum! {
         Descriptor = "descriptor",
         /// Types have no names because their modules' metadata is neither in the dump nor in a module file.
         NoMetadata = "no-metadata",
+        /// The dump was taken without the heap: mini and triage dumps.
+        NoHeap = "no-heap",
         /// A garbage collection was moving objects when the dump was taken.
         GcInProgress = "gc-in-progress",
         /// A name or pattern of the query matches nothing.
@@ -141,8 +143,16 @@ impl Notes {
             );
         }
         let Some((address, len, times)) = missed.first().filter(|_| self.complete()) else { return };
-        let more = if times > 1 { format!(", nor is memory at {} other addresses", times.saturating_sub(1)) } else { String::new() };
-        self.add(NoteKind::Missing, address, format!("{len} bytes at {address}, which the answer needs, are not in the dump{more}"));
+        let more = match times {
+            0 | 1 => String::new(),
+            2 => ", nor is memory at another address".into(),
+            n => format!(", nor is memory at {} other addresses", n.saturating_sub(1)),
+        };
+        self.add(
+            NoteKind::Missing,
+            address,
+            format!("{} at {address}, which the answer needs, {} not in the dump{more}", plural(len, "byte"), be(len)),
+        );
     }
 
     /// The first name or pattern that matches nothing.

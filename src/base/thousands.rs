@@ -1,4 +1,4 @@
-//! Decimal numbers with thousands separators.
+//! Decimal numbers with thousands separators, and counts with their nouns.
 
 /// `n` in decimal, with a comma every three digits.
 pub(crate) fn thousands(n: u64) -> String {
@@ -11,4 +11,25 @@ pub(crate) fn thousands(n: u64) -> String {
         out.push(c);
     }
     out
+}
+
+/// A count with its noun: `1 object`, `2 objects`.
+pub fn plural(n: u64, what: &str) -> String {
+    format!("{} {what}{}", thousands(n), if n == 1 { "" } else { "s" })
+}
+
+/// The verb behind such a count.
+pub(crate) fn be(n: u64) -> &'static str {
+    if n == 1 { "is" } else { "are" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_no_plural() {
+        assert_eq!([plural(1, "byte"), plural(0, "byte"), plural(1000, "byte")], ["1 byte", "0 bytes", "1,000 bytes"]);
+        assert_eq!([be(1), be(0), be(2)], ["is", "are", "are"]);
+    }
 }

@@ -13,7 +13,7 @@ use super::exit::{Exit, UsageError};
 use super::open::Opening;
 use super::{Streams, conclude};
 use crate::analysis::{self, head_parts};
-use crate::base::Answer;
+use crate::base::{Answer, NoteKind};
 use crate::model::{Envelope, Head};
 use crate::output::{self, Format, Report, SCHEMA};
 use crate::session::{Dump, Error, GraphSource, Heap, IndexUse, Runtime, beside};
@@ -138,7 +138,9 @@ pub(super) trait Command: Args {
         output::emit(&at.head()?, &answer, at.format(), streams.target())?;
         let exit = self.exit(&answer, conclude(at, &answer.notes, streams)?);
         self.remarks(&answer).iter().try_for_each(|line| streams.say(line))?;
-        let next = self.next(&answer, at);
+        // What comes next is about objects.
+        let has_heap = !answer.notes.iter().any(|n| n.kind == NoteKind::NoHeap);
+        let next = self.next(&answer, at).filter(|_| has_heap);
         if let (Some(words), Some(to)) = (next, streams.next) {
             let _ = to.set(words);
         }
@@ -146,7 +148,7 @@ pub(super) trait Command: Args {
             let path = at.opening.path.display().to_string();
             let options = at.config.repeated();
             let words = words.split(' ').chain(options.iter().map(String::as_str));
-            streams.say(&format!("Next: {}", analysis::command_line(words, &path)))?;
+            streams.show_command(&format!("Next: {}", analysis::command_line(words, &path)))?;
         }
         Ok(exit)
     }

@@ -4,23 +4,24 @@ use std::fmt::Write as _;
 
 use super::registry;
 use super::sos;
+use crate::output::fold;
 
-/// A topic: its name, and its text.
-type Topic = (&'static str, fn() -> String);
+/// A topic: its name, and its text for so many columns.
+type Topic = (&'static str, fn(usize) -> String);
 
 /// The topics.
 pub(super) const TOPICS: &[Topic] = &[
     ("options", registry::options),
-    ("patterns", || PATTERNS.into()),
-    ("conditions", || CONDITIONS.into()),
-    ("formats", || FORMATS.into()),
-    ("exit-codes", || EXIT_CODES.into()),
+    ("patterns", |width| fold(PATTERNS, width)),
+    ("conditions", |width| fold(CONDITIONS, width)),
+    ("formats", |width| fold(FORMATS, width)),
+    ("exit-codes", |width| fold(EXIT_CODES, width)),
     ("sos", sos_commands),
 ];
 
 const PATTERNS: &str = "\
-Addresses are hexadecimal: 7f31535a25f8, 0x7f31535a25f8 or 00007f31`535a25f8. Where an object is expected, any address within it
-will do.
+Addresses are hexadecimal: 7f31535a25f8, 0x7f31535a25f8 or 00007f31`535a25f8. Where an object is expected, any address within \
+it will do.
 
 TYPE in --type TYPE, and in gcdump type TYPE, is, in this order:
   System.String      the full name, as printed
@@ -29,13 +30,13 @@ TYPE in --type TYPE, and in gcdump type TYPE, is, in this order:
   List`1             Dictionary every instance of the generic type
   ntr                any part of the name, in any case
   0x7f31535a25f8     a method table; so is a word of eight or more hexadecimal digits
-A word without * and ? means the first of these that some type fits. What fits none is told, with the nearest names, and the exit
-code is 1.
+A word without * and ? means the first of these that some type fits. What fits none is told, with the nearest \
+names, and the exit code is 1.
 
 Sizes take the suffixes K, M, G and T, of 1024: --min-size 85K. Times take ms, s, m and h.
 
-DUMP may stand before the command, before or after the address, and defaults to $GCDUMP_DUMP, then to the only dump in the current
-folder.
+DUMP may stand before the command, before or after the address, and defaults to $GCDUMP_DUMP, then to the only dump in the \
+current folder.
 ";
 
 const CONDITIONS: &str = "\
@@ -44,13 +45,13 @@ const CONDITIONS: &str = "\
   size, length, address, heap       numbers: bytes, elements or characters, index of the GC heap; 4096, 4K, 1.5M, 0x1000
   type, module                      texts: full name of the type, file name of its module
   generation (gen)                  gen0, gen1, gen2, loh, poh, frozen
-  field(\"_owner._name\")            a field, by its path through references and structures: a number, a text, true, false, null, the
-                                    name or number of an enum; a reference is the address of the object
+  field(\"_owner._name\")            a field, by its path through references and structures: a number, a text, true, false, \
+null, the name or number of an enum; a reference is the address of the object
   = != < <= > >=                    compare numbers, texts and times; ~ compares with a pattern: type ~ \"Lab.*\"
   and, or, not, ( )                 in this order: not, and, or; &&, || and ! mean the same
 
-Texts stand in quotes of either kind; a single word behind a comparison needs none. A comparison with a field that the object does not
-have, or that is not in the dump, is neither true nor false: such objects are not selected, not by its negation either.
+Texts stand in quotes of either kind; a single word behind a comparison needs none. A comparison with a field that the \
+object does not have, or that is not in the dump, is neither true nor false: such objects are not selected, not by its negation either.
 ";
 
 const FORMATS: &str = "\
@@ -63,8 +64,8 @@ const FORMATS: &str = "\
   folded    stacks, for flame graphs
   html      one web page, which needs no network
 
-Answers go to standard output, warnings and progress to standard error; JSON and NDJSON contain the warnings as well. All formats
-but table list all rows unless --top limits them. -o FILE writes a file, which is complete or not there.
+Answers go to standard output, warnings and progress to standard error; JSON and NDJSON contain the warnings as well. All \
+formats but table list all rows unless --top limits them. -o FILE writes a file, which is complete or not there.
 ";
 
 const EXIT_CODES: &str = "  0   complete answer
@@ -78,7 +79,7 @@ const EXIT_CODES: &str = "  0   complete answer
 ";
 
 /// The commands of SOS with what they are here.
-fn sos_commands() -> String {
+fn sos_commands(columns: usize) -> String {
     let mut out = String::from("Commands of SOS are understood in any case, with or without '!', with their flags.\n\n");
     let width = sos::COMMANDS.iter().map(|c| c.names.join(", ").len()).max().unwrap_or(0).min(34);
     for command in sos::COMMANDS {
@@ -93,10 +94,11 @@ fn sos_commands() -> String {
             let _ = writeln!(out, "  {names:<width$}  {here}");
         }
     }
-    out
+    fold(&out, columns)
 }
 
-/// The text of a topic.
-pub(super) fn text(topic: &str) -> String {
-    TOPICS.iter().find(|(name, ..)| *name == topic).map(|(_, text)| text()).unwrap_or_default()
+/// The text of a topic, for a screen of this width.
+pub(super) fn text(topic: &str, width: Option<usize>) -> String {
+    let width = width.map_or(registry::WIDTH, |columns| columns.min(registry::WIDTH));
+    TOPICS.iter().find(|(name, ..)| *name == topic).map(|(_, text)| text(width)).unwrap_or_default()
 }

@@ -10,6 +10,7 @@ mod help;
 mod job;
 mod lake;
 mod mcp;
+mod notes;
 mod open;
 mod pager;
 mod pick;
@@ -46,10 +47,10 @@ pub use write::remove_unfinished;
 
 pub use crate::output::{Screen, Seen};
 
-use crate::base::{NoteKind, Notes, len64};
+use crate::base::{NoteKind, Notes};
 use crate::contract::{ContractError, RuntimeError};
 use crate::dump::DumpError;
-use crate::output::{Target, plural};
+use crate::output::Target;
 use crate::session::{Dump, Error};
 use exit::UsageError;
 use words::Ordered;
@@ -100,16 +101,28 @@ impl Streams<'_> {
         Target { out: &mut *self.out, screen: self.screen, seen: self.seen }
     }
 
-    /// Writes a line of diagnostics, without control characters if a terminal shows it.
+    /// Writes a line of diagnostics, without control characters if a terminal shows it, and wrapped to its width.
     fn say(&mut self, line: &str) -> io::Result<()> {
-        let line = if self.err_screen.interprets() { crate::output::sanitize(line) } else { line.into() };
-        writeln!(self.err, "{line}")
+        self.err_screen.lines(line).iter().try_for_each(|line| writeln!(self.err, "{line}"))
+    }
+
+    /// Writes a command line, which is pasted as it stands.
+    fn show_command(&mut self, line: &str) -> io::Result<()> {
+        writeln!(self.err, "{}", self.err_screen.wide().lines(line).concat())
     }
 
     /// Writes a line of diagnostics behind a coloured `word`.
     fn warn(&mut self, word: &str, message: &str) -> io::Result<()> {
-        let message = if self.err_screen.interprets() { crate::output::sanitize(message) } else { message.into() };
-        writeln!(self.err, "{} {message}", self.err_screen.warning(&format!("{word}:")))
+        let word = format!("{word}:");
+        let text = format!("{word} {message}");
+        let lines = self.err_screen.lines(&text);
+        for (i, line) in lines.iter().enumerate() {
+            match line.strip_prefix(&word).filter(|_| i == 0) {
+                Some(rest) => writeln!(self.err, "{}{rest}", self.err_screen.warning(&word))?,
+                None => writeln!(self.err, "{line}")?,
+            }
+        }
+        Ok(())
     }
 
     /// Table rows that fit the screen with the surrounding text; a default if there is no screen.
@@ -197,13 +210,13 @@ pub fn parse(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>
     let args = match WORDS.with(|root| words::ordered(args, root)) {
         Ok(Ordered::Line(args)) => args,
         Ok(Ordered::Help(topic)) => {
-            let _ = streams.out.write_all(help::text(topic).as_bytes()).and_then(|()| streams.out.flush());
+            let _ = streams.out.write_all(help::text(topic, streams.screen.width).as_bytes()).and_then(|()| streams.out.flush());
             return Err(Exit::Ok);
         }
         Err(e) => return Err(fail(&e.into(), streams)),
     };
     let plain = args.iter().all(|arg| arg.to_str().is_some_and(|text| matches!(crate::output::sanitize(text), Cow::Borrowed(_))));
-    Cli::of(&args).map_err(|e| usage(&e, plain, streams))
+    Cli::of(&args).map_err(|e| usage(&fitted(e, &args, streams), plain, streams))
 }
 
 /// Runs a parsed command line, like [`run`].
@@ -261,6 +274,16 @@ fn conclusion(result: anyhow::Result<Exit>, streams: &mut Streams<'_>) -> Exit {
             Err(e) => fail(&anyhow::Error::new(e).context("writing the answer"), streams),
         },
         Err(e) => fail(&e, streams),
+    }
+}
+
+/// Help that fits the screen which it is shown on; any other error as it is.
+fn fitted(e: clap::Error, args: &[OsString], streams: &Streams<'_>) -> clap::Error {
+    use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand};
+    let screen = if e.use_stderr() { streams.err_screen } else { streams.screen };
+    match screen.width.filter(|_| matches!(e.kind(), DisplayHelp | DisplayHelpOnMissingArgumentOrSubcommand)) {
+        Some(width) => registry::command_line_within(width).try_get_matches_from(args).err().unwrap_or(e),
+        None => e,
     }
 }
 
@@ -388,7 +411,7 @@ fn exit_of(e: &anyhow::Error) -> Exit {
 fn conclude(at: &At<'_>, notes: &Notes, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     if !at.format().writer().carries_notes() {
         streams.out.flush()?;
-        show_notes(notes, streams)?;
+        notes::show(notes, streams)?;
     }
     if let Some(remark) = at.remark() {
         streams.say(&format!("gcdump: {remark}"))?;
@@ -396,22 +419,4 @@ fn conclude(at: &At<'_>, notes: &Notes, streams: &mut Streams<'_>) -> anyhow::Re
     // A bundled overlay that passed its checks is the regular way to read .NET 8 to 10.
     let strict = at.config.strict && notes.iter().any(|n| n.kind != NoteKind::OverlayUsed);
     Ok(if !notes.complete() || strict { Exit::Partial } else { Exit::Ok })
-}
-
-/// Prints the notes to `err`. JSON and NDJSON include them as `warnings`.
-fn show_notes(notes: &Notes, streams: &mut Streams<'_>) -> io::Result<()> {
-    const SHOWN: usize = 12;
-    for note in notes.iter().take(SHOWN) {
-        let word = match note.kind {
-            NoteKind::GcInProgress => "WARNING",
-            k if k.makes_partial() => "missing",
-            _ => "warning",
-        };
-        streams.warn(word, &note.message)?;
-    }
-    let more = notes.iter().len().saturating_sub(SHOWN);
-    if more > 0 {
-        writeln!(streams.err, "… {} (--json lists all)", plural(len64(more), "more warning"))?;
-    }
-    Ok(())
 }

@@ -13,6 +13,7 @@ use super::generate::{COMPLETIONS, MAN};
 use super::help::TOPICS;
 use super::mcp::MCP;
 use super::shell::SHELL;
+use crate::output::fold;
 
 /// The commands, in help order.
 pub const COMMANDS: &[Entry] = &[
@@ -75,10 +76,10 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 }
 
 /// Options that all commands share, in one line.
-const SHARED: &str = "Options of every command: --json, --format FORMAT, -o FILE, --modules DIR, ... (gcdump help options)";
+const SHARED: &str = "Options of every command: --json, --format FORMAT, -o FILE, --force, --modules DIR, ... (gcdump help options)";
 
-/// Width of the help in columns.
-const WIDTH: usize = 100;
+/// Most columns of the help.
+pub(super) const WIDTH: usize = 100;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -92,23 +93,34 @@ DUMP may stand before the command as well. It defaults to $GCDUMP_DUMP, or the o
 Exit codes: 0 complete answer, 1 negative answer, 5 partial answer; gcdump help exit-codes lists all.";
 
 /// The options of every command, as `gcdump help options` lists them.
-pub(super) fn options() -> String {
-    let list = Config::augment_args(Clap::new("gcdump")).disable_help_flag(true).max_term_width(WIDTH).help_template("{options}");
-    format!("Options of every command:\n{}\n{LISTS}", list.clone().render_long_help())
+pub(super) fn options(width: usize) -> String {
+    let list = Config::augment_args(Clap::new("gcdump")).disable_help_flag(true).term_width(width).help_template("{options}");
+    format!("Options of every command:\n{}\n{}", list.clone().render_long_help(), fold(LISTS, width))
 }
 
 /// Options with one meaning in every command that has them.
 const LISTS: &str = "
 Where a command lists things:
   --top N            so many rows, 0 for all; totals always cover everything
-  --sort COLUMN      the order of the rows, before --top cuts them: amounts descending, all else (names, addresses, ids, times)
-                     ascending, what is unknown last, equal rows as without it. Every format has this order. A column that the
-                     list lacks is refused with those it has
+  --sort COLUMN      the order of the rows, before --top cuts them: amounts descending, all else (names, addresses, ids, times) \
+ascending, what is unknown last, equal rows as without it. Every format has this order. A column that the list lacks is refused \
+with those it has
   --type TYPE        only what has such a type (gcdump help patterns)
 ";
 
 /// The whole command line.
 pub fn command_line() -> Clap {
+    with_help(WIDTH).max_term_width(WIDTH)
+}
+
+/// The same, with help for so many columns.
+pub(super) fn command_line_within(columns: usize) -> Clap {
+    let width = columns.min(WIDTH);
+    with_help(width).term_width(width)
+}
+
+/// Without the width that clap wraps at.
+fn with_help(width: usize) -> Clap {
     // Options first, or their doc comment would become the program's description.
     let root = Config::augment_args(Clap::new("gcdump"))
         .mut_args(|arg| arg.hide(true))
@@ -120,12 +132,11 @@ pub fn command_line() -> Clap {
              (createdump, kernel, gcore) of .NET 8 and later, optionally compressed (.zst, .gz), on any machine; needs no .NET, \
              debugger or DAC.",
         )
-        .max_term_width(WIDTH)
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .after_help(AFTER_HELP);
-    let root = all().fold(root, |root, c| root.subcommand(subcommand(c)));
-    let template = format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{{after-help}}", groups(&root));
+        .after_help(fold(AFTER_HELP, width));
+    let root = all().fold(root, |root, c| root.subcommand(subcommand(c, width)));
+    let template = format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{{after-help}}", groups(&root, width));
     root.help_template(template)
 }
 
@@ -136,48 +147,31 @@ pub(super) fn examples(c: &Entry) -> String {
     format!("Examples:{}", c.examples.iter().map(line).collect::<String>())
 }
 
-fn subcommand(c: &Entry) -> Clap {
-    let examples = examples(c);
+fn subcommand(c: &Entry, width: usize) -> Clap {
+    let examples = fold(&examples(c), width);
     let names = c.sos();
-    let sos = if names.is_empty() { String::new() } else { format!("\n\nIn SOS: {}", names.join(", ")) };
-    let template = format!("{{about-with-newline}}\n{examples}\n\n{{usage-heading}} {{usage}}\n\n{{all-args}}\n\n{SHARED}{sos}");
+    let sos = if names.is_empty() { String::new() } else { format!("\nIn SOS: {}", names.join(", ")) };
+    let after = fold(&format!("{SHARED}\n{sos}"), width);
+    let template = format!("{{about-with-newline}}\n{examples}\n{{usage-heading}} {{usage}}\n\n{{all-args}}\n\n{}", after.trim_end());
     (c.arguments)(Clap::new(c.name)).help_template(template)
 }
 
 /// The commands by group, with the first sentence of their help.
-fn groups(root: &Clap) -> String {
+fn groups(root: &Clap, columns: usize) -> String {
     let width = all().map(|c| c.name.len()).max().unwrap_or(0);
     let mut out = String::new();
     for group in Group::ALL.into_iter().filter(|group| all().any(|c| c.group == *group)) {
         out.push_str(&format!("{}:\n", group.title()));
         for c in all().filter(|c| c.group == group) {
             let about = root.find_subcommand(c.name).and_then(Clap::get_about).map(ToString::to_string).unwrap_or_default();
-            let mut lines = wrapped(&about, WIDTH.saturating_sub(width).saturating_sub(4)).into_iter();
-            out.push_str(&format!("  {:<width$}  {}\n", c.name, lines.next().unwrap_or_default()));
-            lines.for_each(|line| out.push_str(&format!("  {:<width$}  {line}\n", "")));
+            out.push_str(&format!("  {:<width$}  {about}\n", c.name));
         }
         out.push('\n');
     }
     let topics: Vec<&str> = TOPICS.iter().map(|(name, ..)| *name).collect();
     out.push_str(&format!("Help: gcdump help COMMAND, and gcdump help TOPIC on {}.\n", topics.join(", ")));
     out.push_str(SHARED);
-    out
-}
-
-/// Wraps `text` to lines of at most `width` characters.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let full = |line: &String| line.chars().count().saturating_add(word.chars().count()) >= width;
-        if lines.last().is_some_and(|line| !line.is_empty() && full(line)) {
-            lines.push(String::new());
-        }
-        if let Some(line) = lines.last_mut() {
-            line.push_str(if line.is_empty() { "" } else { " " });
-            line.push_str(word);
-        }
-    }
-    lines
+    fold(&out, columns)
 }
 
 #[cfg(test)]

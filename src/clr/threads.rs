@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use std::collections::HashSet;
 
-use crate::base::{Addr, Answer, Collector, Limits, NoteKind, Notes, flag_names};
+use crate::base::{Addr, Answer, Collector, Limits, NoteKind, Notes, flag_names, len64, plural};
 use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::memory::Memory;
@@ -347,7 +347,7 @@ impl Threads {
             link = match self.memory.ptr(next) {
                 Ok(next) => next,
                 Err(e) => {
-                    notes.add(NoteKind::Missing, link, format!("the thread list stops after {} threads: {e}", out.len()));
+                    notes.add(NoteKind::Missing, link, format!("the thread list stops after {}: {e}", plural(len64(out.len()), "thread")));
                     // The thread at the broken link cannot be read either.
                     out.pop();
                     return out;

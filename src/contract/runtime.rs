@@ -16,7 +16,7 @@ use super::native_aot::{self, DebugHeader};
 use super::overlay::{self, Overlay};
 use super::synthesis;
 use crate::base::missed::{Missed, watched};
-use crate::base::{Addr, Collector, Limits, NoteKind};
+use crate::base::{Addr, Collector, Limits, NoteKind, be, plural};
 use crate::dump::DumpFile;
 use crate::memory::{FileSearch, Image, Memory, hex};
 use crate::model::{CrashReport, LayoutSource, OriginKind, VersionSource};
@@ -74,7 +74,7 @@ pub enum RuntimeError {
     Snapshot,
     /// The process contains no .NET runtime.
     #[error(
-        "no .NET runtime found in this process: none of its {modules} modules is a CoreCLR runtime or exports a data contract \
+        "no .NET runtime found in this process: none of its modules ({modules}) is a CoreCLR runtime or exports a data contract \
          descriptor, and its captured memory contains no descriptor"
     )]
     NoRuntime {
@@ -91,8 +91,11 @@ pub enum RuntimeError {
     },
     /// What leads to the runtime cannot be read, and the dump lacks a part of what it announces.
     #[error(
-        "no .NET runtime can be read because the dump is cut off: {missing} bytes of the memory that it announces are missing; copy \
-         it again, or write a new one"
+        "no .NET runtime can be read because the dump is cut off: {} of the memory that it announces {} missing{}; copy it again, \
+         or write a new one",
+        plural(*missing, "byte"),
+        be(*missing),
+        why.lost()
     )]
     Cut {
         /// Bytes that are missing.
@@ -142,6 +145,18 @@ pub enum RuntimeError {
         /// Build id, table size, and why each overlay was rejected.
         details: String,
     },
+}
+
+impl RuntimeError {
+    /// What a cut dump lacks, if that is known.
+    fn lost(&self) -> String {
+        match self {
+            RuntimeError::Headless { path } | RuntimeError::Unsupported { path, .. } | RuntimeError::NativeAot { path, .. } => {
+                format!(", and among them the variables of the runtime ({path}), without which nothing tells where the heap is")
+            }
+            _ => String::new(),
+        }
+    }
 }
 
 /// Opens every runtime in the process.

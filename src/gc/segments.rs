@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use super::{Gc, HeapId, Reading, names};
-use crate::base::{Addr, AddrRange, Count, NoteKind, Notes, PAGE};
+use crate::base::{Addr, AddrRange, Count, NoteKind, Notes, PAGE, len64, plural};
 use crate::memory::ReadError;
 use crate::model::{Generation, SegmentModel, SegmentPart};
 
@@ -198,7 +198,7 @@ impl Reading<'_> {
             let raw = match self.raw_segment(address) {
                 Ok(raw) => raw,
                 Err(e) => {
-                    let what = format!("{name} ends at {address} after {} segments: {e}", count - 1);
+                    let what = format!("{name} ends at {address} after {}: {e}", plural(len64(count - 1), "segment"));
                     self.notes.add(NoteKind::Missing, address, what);
                     return;
                 }

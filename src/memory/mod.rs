@@ -42,12 +42,12 @@ use std::sync::Arc;
 
 use crate::base::cancel::tick;
 use crate::base::missed::{Missed, may_be_mapped, missed, stray};
-use crate::base::{Addr, AddrRange, Budget, Endian, PAGE, Shape, len64};
+use crate::base::{Addr, AddrRange, Budget, Endian, PAGE, Shape, be, len64, plural};
 use crate::dump::{Bytes, DumpFile};
 
 /// A read of memory that was not captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{len} bytes at {address} are not in the dump")]
+#[error("{} at {address} {} not in the dump", plural(*len, "byte"), be(*len))]
 pub struct ReadError {
     /// First address of the read.
     pub address: Addr,

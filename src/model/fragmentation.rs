@@ -36,17 +36,17 @@ pub struct FreeSpaceModel {
     pub segment: Option<Addr>,
     /// Allocated bytes: objects, free blocks, allocation contexts.
     pub allocated_bytes: u64,
-    /// Number of free blocks.
-    pub free_count: u64,
-    /// Their bytes.
-    pub free_bytes: u64,
-    /// Their share of the allocated bytes, 0 to 1.
-    pub share: f64,
+    /// Number of free blocks; `null` if the dump lacks objects, and has none of these.
+    pub free_count: Option<u64>,
+    /// Their bytes; `null` as for `free_count`.
+    pub free_bytes: Option<u64>,
+    /// Their share of the allocated bytes that were walked, 0 to 1; `null` as for `free_count`.
+    pub share: Option<f64>,
     /// Committed but unused bytes after the last object. In an ephemeral segment they count for the youngest generation.
     pub unused_committed_bytes: u64,
     /// Unused bytes of allocation contexts: neither free nor objects. In an ephemeral segment they count for the youngest
-    /// generation.
-    pub context_bytes: u64,
+    /// generation. `null` if the dump lacks objects, and none were met.
+    pub context_bytes: Option<u64>,
 }
 
 /// Free blocks of one size range.
@@ -109,24 +109,24 @@ pub struct PinnedTypeModel {
     pub free_bytes_before: u64,
 }
 
-/// Totals of `fragmentation`.
+/// Totals of `fragmentation`. `null` where the dump lacks what would tell, and has none of it.
 #[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FragmentationTotals {
     /// Allocated bytes.
-    pub allocated_bytes: u64,
+    pub allocated_bytes: Option<u64>,
     /// Number of free blocks.
-    pub free_count: u64,
+    pub free_count: Option<u64>,
     /// Their bytes.
-    pub free_bytes: u64,
-    /// Their share of the allocated bytes, 0 to 1.
-    pub share: f64,
+    pub free_bytes: Option<u64>,
+    /// Their share of the allocated bytes that were walked, 0 to 1.
+    pub share: Option<f64>,
     /// Committed but unused bytes after the last object of each segment.
-    pub unused_committed_bytes: u64,
+    pub unused_committed_bytes: Option<u64>,
     /// Unused bytes of allocation contexts.
-    pub context_bytes: u64,
+    pub context_bytes: Option<u64>,
     /// Number of pinned and async-pinned handles in use.
-    pub pinned_handles: u64,
+    pub pinned_handles: Option<u64>,
     /// Number of heap objects pinned by them.
-    pub pinned_objects: u64,
+    pub pinned_objects: Option<u64>,
 }

@@ -142,10 +142,12 @@ pub struct HandlesReport {
     pub tables: u64,
     /// The handles, in table order; `null` with `--stat` and `--by`.
     pub handles: Option<Vec<HandleModel>>,
-    /// Number of handles listed with `--top`, if there are more.
+    /// Number of handles or groups listed with `--top`, if there are more.
     pub shown: Option<u64>,
     /// With `--by`: the grouping key.
     pub by: Option<HandleBy>,
+    /// With `--by`: the number of groups, listed or not.
+    pub group_count: Option<u64>,
     /// With `--by`: the groups, largest first.
     pub groups: Option<Vec<HandleGroup>>,
 }

@@ -1,15 +1,11 @@
 //! Human-readable numbers.
 
+pub use crate::base::plural;
 use crate::base::thousands;
 
 /// `n` with thousands separators.
 pub fn count(n: u64) -> String {
     thousands(n)
-}
-
-/// A count with its noun: `1 object`, `2 objects`.
-pub fn plural(n: u64, what: &str) -> String {
-    format!("{} {what}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
 /// A byte count in the largest binary unit, and exactly.

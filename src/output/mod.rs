@@ -31,6 +31,7 @@ pub use sanitize::sanitize;
 pub use screen::Screen;
 pub use seen::{Link, Seen};
 pub use stream::{Batches, List, stream};
+pub(crate) use width::fold;
 
 use crate::base::{Answer, Notes};
 use crate::model::{Data, Envelope, Head};

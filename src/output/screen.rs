@@ -1,11 +1,17 @@
 //! What an answer is shown on: a terminal with its width, height and colours, or a pipe or file with none of them.
 
+use std::borrow::Cow;
 use std::fmt::{self, Display};
 
 use anstyle::{AnsiColor, Style};
 
+use super::sanitize;
+use super::width::wrap;
+
 /// Columns that an answer needs at least: a narrower terminal wraps its lines itself.
 const MIN_WIDTH: usize = 40;
+/// Columns by which the further lines of a text are indented.
+const HANGING: usize = 2;
 /// Columns of a terminal that does not tell.
 const USUAL_WIDTH: usize = 80;
 
@@ -54,6 +60,16 @@ impl Screen {
     /// Whether text from a dump must be made harmless: a terminal shows it, now or, as colours say, later.
     pub fn interprets(&self) -> bool {
         self.terminal || self.colour
+    }
+
+    /// `text` as it is shown beside an answer: harmless, and wrapped with a hanging indent.
+    pub fn lines<'t>(&self, text: &'t str) -> Vec<Cow<'t, str>> {
+        let text = if self.interprets() { sanitize(text) } else { text.into() };
+        let Some(width) = self.width else { return vec![text] };
+        match text {
+            Cow::Borrowed(text) => wrap(text, width, HANGING, usize::MAX),
+            Cow::Owned(text) => wrap(&text, width, HANGING, usize::MAX).into_iter().map(|line| line.into_owned().into()).collect(),
+        }
     }
 
     /// `text` as a warning, if the screen has colours.

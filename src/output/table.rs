@@ -179,8 +179,8 @@ impl<'r, T> Columns<'r, T> {
     }
 
     /// Adds a column of fractions, 0 to 1.
-    pub fn share(self, name: &'static str, value: impl Fn(&T) -> f64 + Send + Sync + 'r) -> Columns<'r, T> {
-        self.number(name, Cell::Share, move |row| Some(value(row))).last(|c| c.bar = Bar::USUAL)
+    pub fn share<V: Into<Option<f64>>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
+        self.number(name, Cell::Share, move |row| value(row).into()).last(|c| c.bar = Bar::USUAL)
     }
 
     /// Adds a column of changes.

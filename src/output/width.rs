@@ -134,6 +134,26 @@ pub(super) fn wrap(text: &str, columns: usize, indent: usize, most: usize) -> Ve
     lines
 }
 
+/// Each line of `text` in lines of at most `columns`: its further ones begin where its last column does, or, if that leaves it no room, all
+/// of that column stands below.
+pub(crate) fn fold(text: &str, columns: usize) -> String {
+    let mut out = String::with_capacity(text.len());
+    for line in text.lines() {
+        let lead = line.len().saturating_sub(line.trim_start_matches(' ').len());
+        let last = line.trim_end().rmatch_indices("  ").map(|(at, gap)| at.saturating_add(gap.len())).find(|at| *at > lead);
+        let below = last.filter(|at| width(line) > columns && *at > columns / 2).and_then(|at| line.split_at_checked(at));
+        let (line, rest) = below.map_or((line, None), |(line, rest)| (line.trim_end(), Some(rest)));
+        let indent = lead.saturating_add(4);
+        let rest = rest.map(|rest| format!("{}{rest}", " ".repeat(indent)));
+        let lines = wrap(line, columns, if rest.is_some() { indent } else { last.unwrap_or(lead) }, usize::MAX);
+        for line in lines.into_iter().chain(rest.iter().flat_map(|rest| wrap(rest, columns, indent, usize::MAX))) {
+            out.push_str(&line);
+            out.push('\n');
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,6 +177,16 @@ mod tests {
                 assert!(wrap(text, columns, 2, 99).iter().all(|l| width(l) <= columns.max(3)), "{text} {columns}");
             }
         }
+    }
+
+    #[test]
+    fn lists_keep_their_columns() {
+        assert_eq!(
+            fold("Lists:\n  a    one two three\n       four five six\n", 14),
+            "Lists:\n  a    one two\n       three\n       four\n       five\n       six\n"
+        );
+        assert_eq!(fold("one two three", 9), "one two\nthree\n");
+        assert_eq!(fold("  a long command  what it does", 20), "  a long command\n      what it does\n");
     }
 
     #[test]

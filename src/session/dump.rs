@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Error, HeapSnapshot, IndexUse, Runtime};
 use crate::base::missed::tried;
-use crate::base::{Budget, Collector, Limits, NoteKind, Notes, Progress, Shape, Silent};
+use crate::base::{Budget, Collector, Limits, NoteKind, Notes, Progress, Shape, Silent, be, plural};
 use crate::contract::{Options, Overlay, RuntimeError, open_runtimes};
 use crate::dump::{self, Cache, DumpError, DumpFile};
 use crate::memory::{FileSearch, Memory};
@@ -128,8 +128,9 @@ impl Dump {
     #[doc(hidden)]
     pub fn of(mut file: DumpFile, options: &OpenOptions) -> Dump {
         let notes = Collector::new();
-        if file.facts.truncated_bytes > 0 {
-            let what = format!("the dump is cut off: {} bytes of memory listed in its header are missing", file.facts.truncated_bytes);
+        let lost = file.facts.truncated_bytes;
+        if lost > 0 {
+            let what = format!("the dump is cut off: {} of memory listed in its header {} missing", plural(lost, "byte"), be(lost));
             notes.add(NoteKind::TruncatedDump, None, what);
         }
         for oddity in &file.facts.oddities {

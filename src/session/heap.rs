@@ -7,8 +7,9 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
 use super::index::{self, HeapIndex, IndexError, IndexUse};
+use super::kind::{Found, no_heap};
 use super::{DominatorTree, Error, HeapGraph, Namer, ObjectSet, Runtime, TypeFilter, TypePattern, note_walks};
-use crate::base::{Addr, Answer, Collector, IndexVec, Limits, Progress};
+use crate::base::{Addr, Answer, Collector, IndexVec, Limits, Note, NoteKind, Progress};
 use crate::contract::ContractError;
 use crate::dump;
 use crate::gc::{Gc, Object, ObjectStarts, ObjectType, Piece, SegmentIndex, TypeIndex, Visitor, Walker};
@@ -36,7 +37,11 @@ impl Parts {
         let notes = Collector::new();
         let walker = notes.take(Walker::new(&gc, runtime.threads_if_any(&notes))?);
         notes.extend(&runtime.context_losses());
-        let walker = notes.finish(walker);
+        let Answer { data: walker, notes: rest } = notes.finish(walker);
+        let found = Found { gc: true, segments: walker.segments(), whole: rest.complete() };
+        let mut notes = no_heap(runtime.file(), runtime.memory(), runtime.description(), &found);
+        notes.extend(&rest);
+        let walker = Answer::new(walker, notes);
         let (starts, sums, graph, graph_with_weak) = Default::default();
         let index = OnceLock::new();
         Ok(Parts { gc, walker, index, starts, sums, graph, graph_with_weak, dominators: Default::default() })
@@ -202,6 +207,16 @@ impl Heap {
     pub(crate) fn note(&self, notes: &Collector) {
         notes.extend(&self.inner.parts.gc.notes);
         notes.extend(&self.inner.parts.walker.notes);
+    }
+
+    /// Whether [`Heap::segments`] are all that the process had.
+    pub(crate) fn segments_whole(&self) -> bool {
+        self.inner.parts.walker.notes.complete()
+    }
+
+    /// The note that the dump was taken without the heap, if it was.
+    pub(crate) fn no_heap(&self) -> Option<&Note> {
+        self.inner.parts.walker.notes.iter().find(|n| n.kind == NoteKind::NoHeap)
     }
 
     /// Names of the types that walks have met so far, sorted, at most `most` types.

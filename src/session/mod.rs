@@ -27,6 +27,7 @@ mod graph;
 mod heap;
 mod holders;
 mod index;
+mod kind;
 pub(crate) mod library;
 mod lines;
 mod names;
@@ -69,6 +70,7 @@ pub(crate) use heap::{Sums, add_sums};
 #[cfg(feature = "internals")]
 pub use index::checksum as index_checksum;
 pub use index::{IndexError, IndexUse, beside};
+pub(crate) use kind::{Found, kind};
 pub(crate) use lines::SourceLines;
 pub use names::Namer;
 pub use object::{Object, Reference};

@@ -12,7 +12,7 @@ use super::graph::{Extra, MemoryLimit};
 use super::{Error, Heap, note_unknown, note_walks};
 use crate::base::cancel::check;
 use crate::base::missed::Carried;
-use crate::base::{Addr, Answer, Collector, Index, IndexVec, NoteKind, Notes, len64};
+use crate::base::{Addr, Answer, Collector, Index, IndexVec, NoteKind, Notes, be, len64, plural};
 use crate::gc::{Object, ObjectId, ObjectStarts, ObjectType, Piece, SegmentIndex, StartsVisitor, TypeIndex, Visitor, Walked};
 use crate::graph::{Csr, CsrBuilder, GraphError, Lengths, check_edges};
 
@@ -138,7 +138,7 @@ impl Gathered {
         let (numbers, dangling) = numbered(&visitors, &parts, index)?;
         visitors.iter_mut().for_each(|visitor| visitor.targets = Vec::new());
         if dangling > 0 {
-            notes.add(NoteKind::Invalid, None, format!("{dangling} references do not point to an object and are ignored"));
+            notes.add(NoteKind::Invalid, None, format!("{} to what is no object {} ignored", plural(dangling, "reference"), be(dangling)));
         }
         let of_parts = || parts.iter().filter_map(|part| Some((visitors.get(part.visitor)?, part.objects.clone())));
         let lengths = || of_parts().flat_map(|(visitor, objects)| visitor.lengths.part(objects));

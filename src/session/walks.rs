@@ -1,6 +1,6 @@
 //! Notes and coverage of heap walks.
 
-use crate::base::{Collector, Count, NoteKind, share};
+use crate::base::{Collector, Count, NoteKind, plural, share};
 use crate::gc::{SegmentIndex, Walker};
 use crate::model::{CoverageModel, GapKind, WalkModel};
 
@@ -10,7 +10,7 @@ pub(crate) fn note_walks(heap: &Walker, walks: &[(SegmentIndex, WalkModel)], not
         let Some(segment) = heap.segment(*i) else { continue };
         let name = format!("{} segment {} of heap {}", segment.generation, segment.address, segment.heap);
         if let (Some(at), Some(why)) = (walk.stopped_at, &walk.stopped_because) {
-            notes.add(NoteKind::Missing, at, format!("{name}: the walk stops at {at}: {why}; {} bytes", walk.absent_bytes));
+            notes.add(NoteKind::Missing, at, format!("{name}: the walk stops at {at}: {why}; {}", plural(walk.absent_bytes, "byte")));
         }
         for gap in &walk.gaps {
             let (kind, what) = match gap.kind {
@@ -18,7 +18,7 @@ pub(crate) fn note_walks(heap: &Walker, walks: &[(SegmentIndex, WalkModel)], not
                 GapKind::Corrupt => (NoteKind::Invalid, "hold no object and were skipped"),
                 GapKind::Absent => continue,
             };
-            notes.add(kind, gap.range.start, format!("{name}: {} bytes at {} {what}", gap.bytes, gap.range.start));
+            notes.add(kind, gap.range.start, format!("{name}: {} at {} {what}", plural(gap.bytes, "byte"), gap.range.start));
         }
     }
 }
@@ -26,7 +26,7 @@ pub(crate) fn note_walks(heap: &Walker, walks: &[(SegmentIndex, WalkModel)], not
 /// Notes that the references of some objects are not known, for the GCDesc of their types is not. Where memory lacks, failed reads tell it.
 pub(crate) fn note_unknown(heap: &Walker, objects: u64, notes: &Collector) {
     if objects > 0 {
-        let what = format!("the references of {objects} objects are not known: the GCDesc of their types is damaged");
+        let what = format!("the references of {} are not known: a GCDesc is damaged", plural(objects, "object"));
         notes.add(NoteKind::Invalid, None, what);
         heap.types().note(notes);
     }

@@ -16,24 +16,22 @@ const PINNED: f64 = 0.1;
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let report = answers.fragmentation()?;
     let (totals, least) = (&report.totals, answers.thresholds());
-    if totals.free_bytes < least.bytes || totals.share < least.free {
-        return Ok(Vec::new());
-    }
+    let known = totals.free_bytes.zip(totals.share).filter(|(free, share)| *free >= least.bytes && *share >= least.free);
+    let Some((free, part)) = known else { return Ok(Vec::new()) };
     let most = report.generations.iter().max_by_key(|g| g.free_bytes);
-    let within = most.map(|g| format!(", most in {} ({})", g.generation, percent(g.share))).unwrap_or_default();
-    let of_pins = |p: &PinnedTypeModel| share(p.free_bytes_before, totals.free_bytes).unwrap_or(0.0);
+    let within = most.map(|g| format!(", most in {} ({})", g.generation, percent(g.share.unwrap_or(0.0)))).unwrap_or_default();
+    let of_pins = |p: &PinnedTypeModel| share(p.free_bytes_before, free).unwrap_or(0.0);
     let pinned = report.pinned.first().filter(|p| of_pins(p) >= PINNED);
     let why = match pinned {
         Some(p) => format!("{} in front of {} pinned {}", percent(of_pins(p)), thousands(p.count), p.type_name),
         None if most.is_some_and(|g| g.generation == Generation::Loh) => "large objects are not moved unless asked for".into(),
         None => "little of it in front of pinned objects".into(),
     };
-    let title =
-        format!("{} bytes, {} of the heap, are free between objects{within}; {why}", thousands(totals.free_bytes), percent(totals.share));
+    let title = format!("{} bytes, {} of the heap, are free between objects{within}; {why}", thousands(free), percent(part));
     Ok(vec![Problem {
-        count: Some(totals.pinned_objects),
-        bytes: Some(totals.free_bytes),
-        share: Some(totals.share),
+        count: totals.pinned_objects,
+        bytes: Some(free),
+        share: Some(part),
         type_name: pinned.map(|p| p.type_name.clone()),
         ..answers.finding(ProblemId::Fragmentation, ProblemSeverity::Warning, title, &["fragmentation"])
     }])

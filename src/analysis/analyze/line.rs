@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::answers::Answers;
-use crate::base::thousands;
+pub(super) use crate::base::plural as counted;
 use crate::model::{Problem, ProblemId, ProblemSeverity};
 
 /// Most characters of a message in a title.
@@ -62,11 +62,6 @@ pub(super) fn one_line(text: &str) -> String {
         words.push('…');
     }
     words
-}
-
-/// `n` and what it counts: `1 thread`, `2 threads`.
-pub(super) fn counted(n: u64, what: &str) -> String {
-    format!("{} {what}{}", thousands(n), if n == 1 { "" } else { "s" })
 }
 
 /// A share in percent.

@@ -10,6 +10,7 @@ use super::line::{counted, listed, one_line};
 use crate::analysis::answers::answers as ask;
 use crate::base::{NoteKind, len64};
 use crate::model::{AnswerKind, AnswerModel, Problem, ProblemId, ProblemSeverity};
+use crate::session::Heap;
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let (told, _) = ask(answers.runtime);
@@ -27,6 +28,9 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     }
     if parts.is_empty() {
         return Ok(Vec::new());
+    }
+    if let Some(note) = answers.runtime.heap().ok().as_ref().and_then(Heap::no_heap) {
+        parts.insert(0, note.message.clone());
     }
     let severity = if lacking.iter().any(|a| a.command == "objects") { ProblemSeverity::Warning } else { ProblemSeverity::Info };
     let title = format!("Parts of the process are not in the dump: {}", parts.join("; "));

@@ -18,8 +18,8 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     if let Ok(heap) = answers.generations() {
         title.push_str(&format!("; heap: {} bytes committed", thousands(heap.totals.committed)));
     }
-    if let Ok(free) = answers.fragmentation() {
-        title.push_str(&format!(", {} free ({})", thousands(free.totals.free_bytes), percent(free.totals.share)));
+    if let Some((free, part)) = answers.fragmentation().ok().and_then(|f| f.totals.free_bytes.zip(f.totals.share)) {
+        title.push_str(&format!(", {} free ({})", thousands(free), percent(part)));
     }
     if answers.query.graph
         && let Ok(retained) = answers.retained()

@@ -154,11 +154,11 @@ fn free(free: u64, allocated: u64, before_pins: u64, skipped: u64) -> Fragmentat
             heap: None,
             segment: None,
             allocated_bytes: allocated,
-            free_count: 1,
-            free_bytes: free,
-            share,
+            free_count: Some(1),
+            free_bytes: Some(free),
+            share: Some(share),
             unused_committed_bytes: 0,
-            context_bytes: 0,
+            context_bytes: Some(0),
         }],
         segments: None,
         sizes: Vec::new(),
@@ -170,7 +170,13 @@ fn free(free: u64, allocated: u64, before_pins: u64, skipped: u64) -> Fragmentat
             bytes: 300,
             free_bytes_before: before_pins,
         }],
-        totals: FragmentationTotals { allocated_bytes: allocated, free_bytes: free, share, pinned_objects: 3, ..Default::default() },
+        totals: FragmentationTotals {
+            allocated_bytes: Some(allocated),
+            free_bytes: Some(free),
+            share: Some(share),
+            pinned_objects: Some(3),
+            ..Default::default()
+        },
         coverage: CoverageModel { skipped_bytes: skipped, ..Default::default() },
     }
 }
@@ -201,6 +207,7 @@ fn handles_and_timers_are_many_from_a_number_on() {
             tables: 1,
             handles: None,
             by: None,
+            group_count: None,
             groups: None,
             shown: None,
         };

@@ -3,7 +3,7 @@
 use super::queues::queued;
 use crate::analysis::walk::objects_of;
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Collector, Count, NoteKind, len64};
+use crate::base::{Addr, Collector, Count, NoteKind, len64, plural};
 use crate::model::{AsyncTotals, TaskStatus};
 use crate::session::Heap;
 use crate::session::tasks::{AsyncType, Outside, Plan, Tasks, Waiter, flags, status};
@@ -209,7 +209,7 @@ impl Builder<'_> {
             }
         }
         if unread.0 > 0 {
-            notes.add(NoteKind::Missing, unread.1, format!("the state of {} tasks cannot be read", unread.0));
+            notes.add(NoteKind::Missing, unread.1, format!("the state of {} cannot be read", plural(unread.0, "task")));
         }
         listed
     }
@@ -351,7 +351,7 @@ impl Builder<'_> {
             }
         }
         if unread.0 > 0 {
-            let what = format!("what {} asynchronous methods wait for: their state machines cannot be read", unread.0);
+            let what = format!("what {} waited for: no state machine can be read", plural(unread.0, "asynchronous method"));
             notes.add(NoteKind::Missing, unread.1, what);
         }
     }

@@ -4,7 +4,7 @@ use super::objects::{Found, LockType};
 use super::primitives::{Primitives, Whole};
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Collector, NoteKind};
+use crate::base::{Addr, AddrRange, Collector, NoteKind, len64, plural};
 use crate::clr::blocking::{Blocking, BlockingItem};
 use crate::clr::methods::Methods;
 use crate::clr::threads::Thread;
@@ -88,7 +88,11 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
     if let Some(first) = lost.first() {
         let module = runtime.module_of_gap(first, namer);
         let reason = first.lack.reason(module.as_deref());
-        notes.add(NoteKind::Missing, first.from, format!("frames of {} blocked threads are not told: {reason}", lost.len()));
+        notes.add(
+            NoteKind::Missing,
+            first.from,
+            format!("frames of {} are not told: {reason}", plural(len64(lost.len()), "blocked thread")),
+        );
     }
     let mut frames: Map<usize, (Vec<String>, Vec<Addr>)> = Map::default();
     let mut names: Map<Addr, Option<String>> = Map::default();
@@ -291,7 +295,7 @@ impl Waits<'_> {
 pub(super) fn note_stacks(threads: &[(usize, Blocked<'_>)], notes: &Collector) {
     let lost = threads.iter().filter(|(_, t)| t.thread.waits() && t.stack.is_none()).count();
     if lost > 0 {
-        notes.add(NoteKind::Missing, None, format!("what {lost} threads wait for: their stacks are not in the dump"));
+        notes.add(NoteKind::Missing, None, format!("what {} waited for: no stack in the dump", plural(len64(lost), "thread")));
     }
 }
 

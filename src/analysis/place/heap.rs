@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use super::super::objects::brief;
 use super::{Finder, arrow};
-use crate::base::{Addr, AddrRange, Collector, NoteKind, Silent};
+use crate::base::{Addr, AddrRange, Collector, NoteKind, Silent, plural};
 use crate::clr::method_table::Category;
 use crate::model::{FieldValue, ObjectBrief, PlaceKind, SegmentModel, SegmentPlace, StaticModel, WhereReport};
 use crate::session::{Heap, Namer, StaticsQuery, StaticsReader, note_walks};
@@ -70,7 +70,7 @@ impl Finder<'_> {
             let inside = offset.filter(|n| *n > 0).map_or_else(String::new, |n| format!("{n:#x} bytes into "));
             let free = object.free;
             let what = if free { "free space" } else { &object.type_name };
-            let text = format!("{inside}{what} at {} ({} bytes), {home}", object.address, object.size);
+            let text = format!("{inside}{what} at {} ({}), {home}", object.address, plural(object.size, "byte"));
             if offset.is_some_and(|n| n > 0)
                 && self.may_hold_statics(&object)
                 && let Some(field) = self.static_field(blank)

@@ -9,7 +9,7 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::select::{Picker, Selection};
 use crate::base::hash::{folded, secret};
-use crate::base::{Answer, Collector, Count, NoteKind, glob, len64};
+use crate::base::{Answer, Collector, Count, NoteKind, glob, len64, plural};
 use crate::clr::strings::Strings;
 use crate::gc::{Object, ObjectType, Piece, SegmentIndex, Visitor, Walked, min_object_size};
 use crate::model::{StringModel, StringSort, StringTotals, StringsReport, WalkModel};
@@ -255,7 +255,7 @@ pub(super) fn grouped(
         notes.add(NoteKind::Missing, None, what);
     }
     if totals.unreadable > 0 {
-        notes.add(NoteKind::Missing, None, format!("the content of {} strings is not wholly in the dump", totals.unreadable));
+        notes.add(NoteKind::Missing, None, format!("the content of {} is not wholly in the dump", plural(totals.unreadable, "string")));
     }
     let listed = len64(best.len());
     Ok(StringsReport {

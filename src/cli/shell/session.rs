@@ -14,7 +14,7 @@ use super::super::job::{self, Ended};
 use super::super::open::Opening;
 use super::super::registry::command_line;
 use super::super::words::{Ordered, is_path, ordered, takes_next};
-use super::super::{Cli, Streams, fail, help, in_one_line, out_of_memory, out_of_time, sos, usage};
+use super::super::{Cli, Streams, fail, fitted, help, in_one_line, out_of_memory, out_of_time, sos, to_file, usage};
 use super::commands::{self, OPEN};
 use super::complete::{Known, PATIENCE, Proposed, TYPES};
 use super::interrupt::Interruptible;
@@ -172,14 +172,15 @@ impl<'c> Session<'c> {
             _ => match self.typed(words)? {
                 Ordered::Line(args) => Words { args, skipped: 0, continues: false },
                 Ordered::Help(topic) => {
-                    streams.out.write_all(help::text(topic).as_bytes())?;
+                    streams.out.write_all(help::text(topic, streams.screen.width).as_bytes())?;
                     return Ok(Exit::Ok);
                 }
             },
         };
+        let args = words.args.clone();
         match self.parsed(words) {
             Ok((job, dumps)) => self.run(job, dumps, streams),
-            Err(Refused::ByClap(e)) if !e.use_stderr() => Ok(usage(&e, false, streams)),
+            Err(Refused::ByClap(e)) if !e.use_stderr() => Ok(usage(&fitted(e, &args, streams), false, streams)),
             Err(Refused::ByClap(e)) => Err(UsageError(in_one_line(&e)).into()),
             Err(Refused::Here(e)) => Err(e),
         }

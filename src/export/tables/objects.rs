@@ -7,7 +7,7 @@ use super::fields::Fields;
 use super::write::{Context, Feed};
 use crate::base::cancel::check_at;
 use crate::base::hash::Map;
-use crate::base::{Count, Index, IndexVec, Name, NoteKind, thousands};
+use crate::base::{Count, Index, IndexVec, Name, NoteKind, be, plural};
 use crate::clr::header::Headers;
 use crate::gc::{ObjectId, TypeIndex};
 use crate::model::{Generation, SegmentModel};
@@ -157,10 +157,14 @@ pub(super) fn stream(
     note_walks(heap.walker(), &walks, context.notes);
     note_unknown(heap.walker(), unknown, context.notes);
     if dangling > 0 {
-        let what = format!("{} references do not point to an object and are left out", thousands(dangling));
+        let what = format!("{} to what is no object {} left out", plural(dangling, "reference"), be(dangling));
         context.notes.add(NoteKind::Invalid, None, what);
     }
     if unnumbered > 0 {
-        context.notes.add(NoteKind::LimitHit, None, format!("{} objects have no number and are left out", thousands(unnumbered)));
+        context.notes.add(
+            NoteKind::LimitHit,
+            None,
+            format!("{} without a number {} left out", plural(unnumbered, "object"), be(unnumbered)),
+        );
     }
 }

@@ -1,9 +1,9 @@
 use super::number;
 use super::retained::root_coverage;
 use crate::model::{BridgeClass, BridgeObject, BridgeReport, BridgeScc, BridgeXref};
-use crate::output::count;
 use crate::output::report::{Cluster, Graph, Report, Sections};
 use crate::output::table::{Columns, Table, columns};
+use crate::output::{count, plural};
 
 type Row<'r> = (&'r BridgeScc, &'r BridgeObject);
 
@@ -52,12 +52,12 @@ impl Report for BridgeReport {
         to.table(Table::records("class", &self.classes, class_columns()).shown(!self.classes.is_empty()));
         to.gap_if(!self.classes.is_empty());
         to.line(format!(
-            "{} bridged objects, {} dead{}; {} components, {} cross references",
-            count(self.bridged),
+            "{}, {} dead{}; {}, {}",
+            plural(self.bridged, "bridged object"),
             count(self.dead),
             if self.all { "" } else { " (--all includes live ones)" },
-            count(number(&self.sccs)),
-            count(number(&self.xrefs))
+            plural(number(&self.sccs), "component"),
+            plural(number(&self.xrefs), "cross reference")
         ));
         to.gap();
         root_coverage(to, &self.coverage);

@@ -1,6 +1,6 @@
 use super::name_of;
 use crate::model::{ContractModel, ContractsReport, FieldModel, GlobalModel, SupportKind, TypeModel};
-use crate::output::count;
+use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 
@@ -83,7 +83,7 @@ fn item_columns<'r>() -> Columns<'r, Item<'r>> {
 }
 
 fn type_line(t: &TypeModel) -> String {
-    let size = t.size.map(|n| format!(", {} bytes", count(n))).unwrap_or_default();
+    let size = t.size.map(|n| format!(", {}", plural(n, "byte"))).unwrap_or_default();
     let fields: Vec<String> = t.fields.iter().map(|f| format!("{}={}", f.name, f.offset)).collect();
     let colon = if fields.is_empty() { "" } else { ": " };
     format!("  {}{size}{colon}{}", t.name, fields.join(" "))

@@ -1,7 +1,7 @@
 use crate::model::{ExportReport, Sum, TableFile};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
-use crate::output::{bytes, count};
+use crate::output::{bytes, count, plural};
 
 fn file_columns<'r>() -> Columns<'r, ExportReport> {
     columns::<ExportReport>()
@@ -27,11 +27,11 @@ fn table_columns<'r>() -> Columns<'r, TableFile> {
 impl Report for ExportReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         to.table(Table::records("export", [self], file_columns()).csv(true).shown(false));
-        let sum = |sum: Sum| format!("{} objects, {}", count(sum.count), bytes(sum.bytes));
+        let sum = |sum: Sum| format!("{}, {}", plural(sum.count, "object"), bytes(sum.bytes));
         let mut facts = vec![("written", self.output.clone()), ("size", bytes(self.file_bytes))];
-        let references = self.references.map_or_else(String::new, |n| format!(", {} references", count(n)));
+        let references = self.references.map_or_else(String::new, |n| format!(", {}", plural(n, "reference")));
         facts.push(("objects", format!("{}{references}", sum(self.objects))));
-        facts.extend(self.nodes.zip(self.edges).map(|(nodes, edges)| ("nodes", format!("{}, {} edges", count(nodes), count(edges)))));
+        facts.extend(self.nodes.zip(self.edges).map(|(nodes, edges)| ("nodes", format!("{}, {}", count(nodes), plural(edges, "edge")))));
         facts.extend(self.dump_id.as_ref().map(|id| ("partition", format!("dump={id}"))));
         facts.extend(self.left_out.map(|s| ("left out", format!("{} (summed up in nodes)", sum(s)))));
         facts.extend(self.unreachable.filter(|s| s.count > 0).map(|s| ("unreachable", format!("{} (--unreachable adds them)", sum(s)))));

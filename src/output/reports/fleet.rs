@@ -1,7 +1,7 @@
 use crate::model::{FleetDump, FleetReport};
-use crate::output::count;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
+use crate::output::{count, plural};
 
 fn dump_columns<'r>() -> Columns<'r, FleetDump> {
     columns::<FleetDump>()
@@ -22,6 +22,6 @@ impl Report for FleetReport {
         let t = &self.totals;
         let parts = [("written", t.written), ("known already", t.known), ("failed", t.failed)];
         let parts: Vec<String> = parts.iter().filter(|(_, n)| *n > 0).map(|(what, n)| format!("{} {what}", count(*n))).collect();
-        to.line(format!("{} dumps in {}: {}", count(t.dumps), self.lake, parts.join(", ")));
+        to.line(format!("{} in {}: {}", plural(t.dumps, "dump"), self.lake, parts.join(", ")));
     }
 }

@@ -2,7 +2,7 @@ use super::stat::covered;
 use crate::model::{FragmentationReport, FreeBlockModel, FreeSizeModel, FreeSpaceModel, NeighbourModel, PinnedTypeModel};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
-use crate::output::{bytes, bytes_exactly, count, plural};
+use crate::output::{bytes, bytes_exactly, plural};
 
 fn free_columns<'r>() -> Columns<'r, FreeSpaceModel> {
     columns::<FreeSpaceModel>()
@@ -62,19 +62,25 @@ fn pinned_columns<'r>() -> Columns<'r, PinnedTypeModel> {
 impl Report for FragmentationReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let by_segment = self.segments.is_some();
-        to.table(Table::records("generation", &self.generations, free_columns()).csv(!by_segment));
+        let some = !self.generations.is_empty();
+        to.table(Table::records("generation", &self.generations, free_columns()).csv(!by_segment).shown(some));
         to.titled("Segments", by_segment, Table::records("segment", self.segments.iter().flatten(), free_columns()).csv(by_segment));
         to.titled("Free blocks by size", !self.sizes.is_empty(), Table::records("size", &self.sizes, size_columns()));
         to.titled("Largest free blocks", !self.largest.is_empty(), Table::records("free-block", &self.largest, block_columns()));
         to.titled("Pinned objects", !self.pinned.is_empty(), Table::records("pinned-type", &self.pinned, pinned_columns()));
-        to.gap();
+        to.gap_if(some || by_segment);
         let t = &self.totals;
-        let percent = (t.share * 1000.0).round() / 10.0;
+        let or_unknown = |text: Option<String>| text.unwrap_or_else(|| "not known".into());
+        let free = t.free_count.zip(t.free_bytes).zip(t.share).map(|((blocks, free), share)| {
+            format!("{}, {}, {:.1} %", plural(blocks, "block"), bytes_exactly(free), (share * 1000.0).round() / 10.0)
+        });
+        let pinned = [(t.pinned_objects, "object"), (t.pinned_handles, "handle")];
+        let pinned = pinned.map(|(n, what)| n.map_or_else(|| format!("{what}s not known"), |n| plural(n, what)));
         to.facts([
-            ("free space", format!("{}, {}, {percent:.1} %", plural(t.free_count, "block"), bytes_exactly(t.free_bytes))),
-            ("allocation contexts", format!("{} reserved by threads, not counted as free", bytes(t.context_bytes))),
-            ("committed but unused", bytes(t.unused_committed_bytes)),
-            ("pinned", format!("{} objects, {} handles", count(t.pinned_objects), count(t.pinned_handles))),
+            ("free space", or_unknown(free)),
+            ("allocation contexts", or_unknown(t.context_bytes.map(|n| format!("{} reserved by threads, not counted as free", bytes(n))))),
+            ("committed but unused", or_unknown(t.unused_committed_bytes.map(bytes))),
+            ("pinned", pinned.join(", ")),
             ("walked", covered(&self.coverage)),
         ]);
         to.record("totals", &self.totals);

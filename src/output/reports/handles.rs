@@ -1,7 +1,7 @@
 use crate::model::{HandleBy, HandleGroup, HandleModel, HandleStat, HandlesReport};
+use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
-use crate::output::{count, plural};
 
 /// Tables omit the columns that would be empty.
 fn handle_columns<'r>(with_secondary_type: bool, with_ref_count: bool) -> Columns<'r, HandleModel> {
@@ -52,6 +52,7 @@ impl Report for HandlesReport {
             to.gap_if(!handles.is_empty());
         } else if let Some(groups) = &self.groups {
             to.table(Table::records("group", groups, group_columns(self.by)).csv(true).shown(!groups.is_empty()));
+            to.more(self.shown, self.group_count.unwrap_or(0), "groups");
             to.gap_if(!groups.is_empty());
         }
         let grouped = self.groups.as_ref().is_some_and(|g| !g.is_empty());
@@ -59,9 +60,7 @@ impl Report for HandlesReport {
         let counts = if only { Table::records("count", &self.counts, count_columns()) } else { Table::new(&self.counts, count_columns()) };
         to.table(counts.csv(only).shown(shown));
         to.gap_if(shown);
-        let tables = if self.tables == 1 { "1 handle table".into() } else { format!("{} handle tables", self.tables) };
-        let handles = if self.total == 1 { "1 handle".into() } else { format!("{} handles", count(self.total)) };
-        to.line(format!("{handles} in {tables}"));
+        to.line(format!("{} in {}", plural(self.total, "handle"), plural(self.tables, "handle table")));
         if let Some(n) = self.ref_counts_unknown.filter(|n| *n > 0) {
             to.line(format!(
                 "{} without a readable reference count: may or may not keep their objects alive",

@@ -1,7 +1,7 @@
 use crate::model::IndexReport;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
-use crate::output::{bytes, count};
+use crate::output::{bytes, plural};
 
 fn file_columns<'r>() -> Columns<'r, IndexReport> {
     columns::<IndexReport>()
@@ -20,7 +20,7 @@ impl Report for IndexReport {
         let mut facts = vec![(if self.written { "written" } else { "index" }, self.path.clone()), ("size", size)];
         match &self.problem {
             Some(problem) => facts.push(("not used", problem.clone())),
-            None => facts.push(("holds", format!("{} objects, {} references", count(self.objects), count(self.references)))),
+            None => facts.push(("holds", format!("{}, {}", plural(self.objects, "object"), plural(self.references, "reference")))),
         }
         to.facts(facts);
     }

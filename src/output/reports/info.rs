@@ -2,7 +2,7 @@ use super::collections::{counts_line, last_line, recorded_line};
 use crate::model::{AnswerBasis, AnswerKind, CrashReport, DumpKind, GcKind, GcLayout, GcModel, InfoReport, LayoutSource, RuntimeKind};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Table, columns};
-use crate::output::{bytes, count};
+use crate::output::{bytes, count, plural};
 
 /// `System.ApplicationException: out of luck, in Lab.Program.Crash(), thread 27678`.
 fn crash_line(report: &CrashReport) -> String {
@@ -29,7 +29,7 @@ fn gc_line(gc: &GcModel) -> String {
     }));
     parts.extend(gc.background.then(|| "background".to_string()));
     parts.extend((gc.datas == Some(true)).then(|| "DATAS".to_string()));
-    parts.extend(gc.heap_count.map(|n| if n == 1 { "1 heap".to_string() } else { format!("{n} heaps") }));
+    parts.extend(gc.heap_count.map(|n| plural(n, "heap")));
     parts.join(", ")
 }
 

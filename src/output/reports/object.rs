@@ -118,7 +118,10 @@ fn header(h: &HeaderModel) -> Option<String> {
     Some(match h.state {
         HeaderState::None => return None,
         HeaderState::ThinLock => {
-            let again = h.recursion.filter(|n| *n > 0).map_or_else(String::new, |n| format!(", entered {} times", n.saturating_add(1)));
+            let again = h
+                .recursion
+                .filter(|n| *n > 0)
+                .map_or_else(String::new, |n| format!(", entered {}", plural(u64::from(n).saturating_add(1), "time")));
             format!("thin lock held by {}{again}", thread(h.owner_managed_id))
         }
         HeaderState::Hash => format!("hash code {}", h.hash_code.unwrap_or(0)),
@@ -217,7 +220,7 @@ impl Report for ObjectReport {
             ("Address", self.address.to_string()),
             ("Type", self.type_name.clone().unwrap_or_else(|| "?".into())),
             ("Method table", self.method_table.to_string()),
-            ("Size", format!("{} bytes", count(self.size))),
+            ("Size", plural(self.size, "byte")),
         ];
         facts.extend(self.interior.map(|a| ("Queried address", format!("{a} (offset {:#x})", a.since(self.address).unwrap_or(0)))));
         facts.extend(self.segment.as_ref().map(|s| ("Location", format!("{} of heap {}, segment {}", s.generation, s.heap, s.address))));

@@ -39,15 +39,8 @@ fn type_columns<'r>() -> Columns<'r, PageType> {
 fn types<'r>(to: &mut Sections<'r>, types: &'r PageTypes) {
     let t = &types.totals;
     let blank = || Cell::Text("".into());
-    let totals = vec![
-        Cell::Count(t.count),
-        Cell::Bytes(t.bytes),
-        blank(),
-        blank(),
-        blank(),
-        Cell::Text(format!("{} types", t.types).into()),
-        blank(),
-    ];
+    let totals =
+        vec![Cell::Count(t.count), Cell::Bytes(t.bytes), blank(), blank(), blank(), Cell::Text(plural(t.types, "type").into()), blank()];
     to.table(Table::new(&types.rows, type_columns()).totals(totals));
     if types.rest.types > 0 {
         to.line(format!(

@@ -121,12 +121,8 @@ pub(super) fn root_coverage<'r>(to: &mut Sections<'r>, coverage: &'r [RootCovera
 /// One object with its dominators and the objects it dominates.
 fn detail<'r>(to: &mut Sections<'r>, o: &'r RetainedDetail) {
     let object = &o.object;
-    let retains = format!("{} bytes ({:.1} %) in {} objects", count(object.retained), object.share * 100.0, count(object.dominated));
-    to.facts([
-        ("Object", format!("{} {}", object.address, object.type_name)),
-        ("Size", format!("{} bytes", count(object.size))),
-        ("Retains", retains),
-    ]);
+    let retains = format!("{} ({:.1} %) in {}", plural(object.retained, "byte"), object.share * 100.0, plural(object.dominated, "object"));
+    to.facts([("Object", format!("{} {}", object.address, object.type_name)), ("Size", plural(object.size, "byte")), ("Retains", retains)]);
     if !o.reachable {
         to.line("Not reachable from any root: garbage.");
     }
@@ -162,8 +158,8 @@ impl Report for RetainedReport {
         }
         let t = &self.totals;
         to.line(format!(
-            "{} objects, {}; {} reachable, {}; {} ({}) garbage",
-            count(t.objects),
+            "{}, {}; {} reachable, {}; {} ({}) garbage",
+            plural(t.objects, "object"),
             bytes(t.bytes),
             count(t.reachable_objects),
             bytes(t.reachable_bytes),
@@ -196,10 +192,10 @@ impl Report for ObjSizeReport {
         to.table(Table::new([self], size_columns()).csv(true).shown(false));
         to.facts([
             ("Object", format!("{} {}", o.address, o.type_name)),
-            ("Size", format!("{} bytes", count(o.size))),
-            ("Closure", format!("{} objects, {} bytes (as SOS objsize)", count(self.closure_objects), count(self.closure_bytes))),
-            ("Retained", format!("{} bytes, freed if it were", count(o.retained))),
-            ("Shared", format!("{} bytes also held by others", count(self.shared_bytes))),
+            ("Size", plural(o.size, "byte")),
+            ("Closure", format!("{}, {} (as SOS objsize)", plural(self.closure_objects, "object"), plural(self.closure_bytes, "byte"))),
+            ("Retained", format!("{}, freed if it were", plural(o.retained, "byte"))),
+            ("Shared", format!("{} also held by others", plural(self.shared_bytes, "byte"))),
         ]);
         if !self.reachable {
             to.line("Not reachable from any root: garbage, retains nothing.");
@@ -222,7 +218,7 @@ fn step_line(s: &PathStep, depth: usize) -> String {
         (None, Some(field)) => format!(".{field} "),
         (None, None) => String::new(),
     };
-    format!("{}-> {field}{} {} ({} bytes)", " ".repeat(depth.min(40)), s.address, s.type_name, count(s.size))
+    format!("{}-> {field}{} {} ({})", " ".repeat(depth.min(40)), s.address, s.type_name, plural(s.size, "byte"))
 }
 
 fn node_line(n: &PathNode) -> String {

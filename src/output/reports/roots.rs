@@ -1,6 +1,6 @@
 use super::number;
 use crate::model::{RootCoverageModel, RootModel, RootType, RootsReport};
-use crate::output::count;
+use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 
@@ -74,10 +74,8 @@ impl Report for RootsReport {
         to.gap();
         let dependents = match self.dependents.as_deref().map_or(0, number) {
             0 => String::new(),
-            1 => ", and 1 dependent handle".into(),
-            n => format!(", and {} dependent handles", count(n)),
+            n => format!(", and {}", plural(n, "dependent handle")),
         };
-        let roots = if self.total == 1 { "1 root".into() } else { format!("{} roots", count(self.total)) };
-        to.line(format!("{roots}{dependents}"));
+        to.line(format!("{}{dependents}", plural(self.total, "root")));
     }
 }

@@ -57,9 +57,13 @@ impl Report for StatReport {
         to.more(self.shown.filter(|_| by_type), t.types, "types");
         to.gap();
         let (objects, used) = (t.count.saturating_sub(t.free_count), t.bytes.saturating_sub(t.free_bytes));
+        let free = match t.free_count {
+            0 if self.coverage.absent_bytes > 0 => "none in what the dump has".into(),
+            n => format!("{}, {}", plural(n, "free block"), bytes_exactly(t.free_bytes)),
+        };
         to.facts([
             ("objects", format!("{} of {}, {}", count(objects), plural(t.types, "type"), bytes_exactly(used))),
-            ("free space", format!("{}, {}", plural(t.free_count, "free block"), bytes_exactly(t.free_bytes))),
+            ("free space", free),
             ("walked", covered(&self.coverage)),
         ]);
     }

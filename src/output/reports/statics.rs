@@ -1,4 +1,5 @@
 use crate::model::{StaticModel, StaticsReport};
+use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 
@@ -34,9 +35,9 @@ impl Report for StaticsReport {
         to.more(self.shown, self.initialised, "static fields");
         to.gap_if(!self.statics.is_empty());
         to.line(format!(
-            "{} initialized static fields in {} types, {} uninitialized{}",
-            self.initialised,
-            self.types,
+            "{} in {}, {} uninitialized{}",
+            plural(self.initialised, "initialized static field"),
+            plural(self.types, "type"),
             self.not_initialised,
             if self.unknown > 0 { format!(", {} not in the dump", self.unknown) } else { String::new() }
         ));

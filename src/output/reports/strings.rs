@@ -2,7 +2,7 @@ use super::stat::covered;
 use crate::model::{StringModel, StringsReport};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
-use crate::output::{bytes_exactly, count};
+use crate::output::{bytes_exactly, count, plural};
 
 fn string_columns<'r>() -> Columns<'r, StringModel> {
     columns::<StringModel>()
@@ -51,7 +51,7 @@ impl Report for StringsReport {
             ("duplicates", format!("{} wasted", bytes_exactly(t.wasted_bytes))),
         ];
         if t.unreadable > 0 {
-            facts.push(("unreadable", format!("{} strings only partly in the dump", count(t.unreadable))));
+            facts.push(("unreadable", format!("{} only partly in the dump", plural(t.unreadable, "string"))));
         }
         facts.push(("walked", covered(&self.coverage)));
         to.facts(facts);

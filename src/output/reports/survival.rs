@@ -10,7 +10,7 @@ use crate::output::table::{Columns, Readers, Table, columns};
 use crate::output::{bytes, count, plural};
 
 fn objects(n: u64, b: u64) -> String {
-    let (human, exact) = (bytes(b), format!("{} bytes", count(b)));
+    let (human, exact) = (bytes(b), plural(b, "byte"));
     if human == exact { format!("{}, {exact}", plural(n, "object")) } else { format!("{}, {human} ({exact})", plural(n, "object")) }
 }
 

@@ -1,5 +1,7 @@
 use super::exceptions::trace;
+use super::number;
 use crate::model::{ThreadModel, ThreadWait, ThreadsReport};
+use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 
@@ -59,7 +61,7 @@ impl Report for ThreadsReport {
         let waits = self.threads.iter().any(|t| t.locks_held.is_some() || t.waits_for.is_some());
         to.table(Table::records("thread", &self.threads, thread_columns(waits)).csv(true).shown(!self.threads.is_empty()));
         to.gap_if(!self.threads.is_empty());
-        to.line(format!("{} managed threads, {} OS threads", self.threads.len(), self.os_threads));
+        to.line(format!("{}, {}", plural(number(&self.threads), "managed thread"), plural(self.os_threads, "OS thread")));
         for t in self.threads.iter().filter(|t| t.crashed) {
             let id = t.managed_id.map_or_else(|| "?".into(), |n| n.to_string());
             let os = t.os_id.map_or_else(|| "?".into(), |n| n.to_string());

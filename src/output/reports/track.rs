@@ -1,7 +1,7 @@
 use crate::model::{CertaintySum, GenerationFlow, MovedRange, Sum, SurvivingRange, TrackMatch, TrackReport, TrackSums, TrackType};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
-use crate::output::{bytes, count};
+use crate::output::{bytes, count, plural};
 
 fn type_columns<'r>() -> Columns<'r, TrackType> {
     columns::<TrackType>()
@@ -76,7 +76,7 @@ fn surety(certain: bool) -> &'static str {
 }
 
 fn objects(sum: Sum) -> String {
-    format!("{} objects, {}", count(sum.count), bytes(sum.bytes))
+    format!("{}, {}", plural(sum.count, "object"), bytes(sum.bytes))
 }
 
 fn totals<'r>(to: &mut Sections<'r>, t: &TrackSums, certainty: &[CertaintySum]) {

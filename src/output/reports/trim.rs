@@ -1,7 +1,7 @@
 use crate::model::{TrimPart, TrimReport};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
-use crate::output::{Cell, bytes, count};
+use crate::output::{Cell, bytes, plural};
 
 fn part_columns<'r>() -> Columns<'r, TrimPart> {
     columns::<TrimPart>().text("kind", 10, |p| p.kind.name()).whole().bytes("bytes", |p| p.bytes).bytes("kept_bytes", |p| p.kept_bytes)
@@ -16,11 +16,11 @@ impl Report for TrimReport {
         let stored = if self.file_bytes == self.kept_bytes { String::new() } else { format!(", {} compressed", bytes(self.file_bytes)) };
         let mut facts = vec![
             ("written", self.output.clone()),
-            ("size", format!("{} of {}{stored}, {} memory ranges", bytes(self.kept_bytes), bytes(self.bytes), count(self.ranges))),
+            ("size", format!("{} of {}{stored}, {}", bytes(self.kept_bytes), bytes(self.bytes), plural(self.ranges, "memory range"))),
         ];
         if let Some(r) = &self.redacted {
-            let strings = format!("{} strings ({})", count(r.strings), bytes(r.string_bytes));
-            let arrays = format!("{} arrays ({})", count(r.arrays), bytes(r.array_bytes));
+            let strings = format!("{} ({})", plural(r.strings, "string"), bytes(r.string_bytes));
+            let arrays = format!("{} ({})", plural(r.arrays, "array"), bytes(r.array_bytes));
             facts.push(("overwritten", format!("{strings}, {arrays}, {} between objects", bytes(r.free_bytes))));
             facts.push(("not redacted", "type, field and module names; numeric field values; addresses; module paths".into()));
         }

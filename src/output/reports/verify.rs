@@ -1,9 +1,9 @@
 use super::number;
 use super::stat::covered;
 use crate::model::{FindingCount, FindingModel, VerifyReport};
-use crate::output::count;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
+use crate::output::{count, plural};
 
 fn finding_columns<'r>() -> Columns<'r, FindingModel> {
     columns::<FindingModel>()
@@ -71,10 +71,10 @@ impl Report for VerifyReport {
         to.gap();
         let mut facts = vec![("checked", checked(self))];
         if t.dead_objects > 0 {
-            facts.push(("dead", format!("{} objects not yet swept by the background collection", count(t.dead_objects))));
+            facts.push(("dead", format!("{} not yet swept by the background collection", plural(t.dead_objects, "object"))));
         }
         if t.unknown_references > 0 {
-            facts.push(("unknown", format!("{} references to memory that could not be read", count(t.unknown_references))));
+            facts.push(("unknown", format!("{} to memory that could not be read", plural(t.unknown_references, "reference"))));
         }
         facts.extend(self.unavailable.iter().map(|u| ("not checked", format!("{}: {}", u.check, u.reason))));
         facts.push(("walked", covered(&self.coverage)));

@@ -2,7 +2,7 @@
 
 use super::{Origin, Root, RootFlags, RootOptions, Roots, enumerated};
 use crate::base::missed::tried;
-use crate::base::{Addr, Collector, NoteKind};
+use crate::base::{Addr, Collector, NoteKind, be, len64, plural};
 use crate::clr::aot::Program;
 use crate::clr::threads::Thread;
 use crate::model::{CoverageKind, FieldValue, RootKind, ValueKind};
@@ -64,8 +64,8 @@ pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptio
         }
         let lack = match () {
             () if types.lacks().is_some() => types.lacks().map(String::from),
-            () if absent > 0 => Some(format!("the values of {absent} fields are not in the dump")),
-            () if report.unknown > 0 => Some(format!("the place of {} fields cannot be told", report.unknown)),
+            () if absent > 0 => Some(format!("the values of {} are not in the dump", plural(len64(absent), "field"))),
+            () if report.unknown > 0 => Some(format!("the place of {} cannot be told", plural(report.unknown, "field"))),
             () => None,
         };
         let coverage = if lack.is_some() { CoverageKind::Partial } else { CoverageKind::Complete };
@@ -122,7 +122,11 @@ fn compiled_statics(
     for kind in [RootKind::Static, RootKind::ThreadStatic].into_iter().filter(|k| options.wants(*k)) {
         match cut.first() {
             None if kind == RootKind::Static && absent > 0 => {
-                let what = format!("{absent} places that lead to static fields are not in the dump; a strong handle holds them too");
+                let what = format!(
+                    "{} of what leads to static fields {} not in the dump; a strong handle holds them too",
+                    plural(len64(absent), "place"),
+                    be(len64(absent))
+                );
                 roots.cover(kind, CoverageKind::Partial, Some(what));
             }
             Some(what) => roots.cover(kind, CoverageKind::Partial, Some(format!("a part of the module's {what} cannot be read"))),

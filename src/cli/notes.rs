@@ -1,0 +1,84 @@
+//! Notes beside an answer, for people. JSON and NDJSON list them all as `warnings`.
+
+use std::io;
+
+use indexmap::IndexMap;
+
+use super::Streams;
+use crate::base::{Note, NoteKind, Notes, len64};
+use crate::model::Generation;
+use crate::output::plural;
+
+/// Most notes that are shown.
+const SHOWN: usize = 12;
+
+/// Prints the notes to `err`. Those that differ in numbers and addresses only are told once.
+pub(super) fn show(notes: &Notes, streams: &mut Streams<'_>) -> io::Result<()> {
+    // What was never in the dump explains all that is missing from it.
+    let (first, rest): (Vec<&Note>, Vec<&Note>) = notes.iter().partition(|n| n.kind == NoteKind::NoHeap);
+    let mut told: IndexMap<(NoteKind, String), Vec<&Note>> = IndexMap::new();
+    for note in first.into_iter().chain(rest) {
+        told.entry((note.kind, form(note))).or_default().push(note);
+    }
+    for ((kind, _), alike) in told.iter().take(SHOWN) {
+        let word = match kind {
+            NoteKind::GcInProgress => "WARNING",
+            k if k.makes_partial() => "missing",
+            _ => "warning",
+        };
+        let Some((note, more)) = alike.split_first() else { continue };
+        let more = match len64(more.len()) {
+            0 => String::new(),
+            n if note.address.is_some() => format!(" … and {n} more at other addresses"),
+            n => format!(" … and {n} more of the kind"),
+        };
+        streams.warn(word, &format!("{}{more}", note.message))?;
+    }
+    let more = told.len().saturating_sub(SHOWN);
+    if more > 0 {
+        streams.say(&format!("… {} (--json lists all)", plural(len64(more), "more warning")))?;
+    }
+    Ok(())
+}
+
+/// What a note says, but for numbers, addresses and generations. Of the modules without metadata each part of an answer names others.
+fn form(note: &Note) -> String {
+    if note.kind == NoteKind::NoMetadata {
+        return String::new();
+    }
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    let is_place = |word: &str| word.starts_with(|c: char| c.is_ascii_digit()) || Generation::NAMES.contains(&word);
+    let mut out = String::with_capacity(note.message.len());
+    for piece in note.message.split_inclusive(|c| !part(c)) {
+        let word = piece.trim_end_matches(|c| !part(c));
+        out.push_str(if is_place(word) { "#" } else { word });
+        out.push_str(piece.get(word.len()..).unwrap_or_default());
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Addr;
+
+    #[test]
+    fn what_differs_in_places_only_is_told_once() {
+        let mut notes = Notes::new();
+        for (i, generation) in (0u64..).zip(["gen0", "loh", "frozen"]) {
+            let at = Addr(0x1000 * i);
+            notes.add(NoteKind::Missing, at, format!("{generation} segment {at} of heap {i}: the walk stops at {at}; {i} bytes"));
+        }
+        notes.add(NoteKind::Missing, None, "System.Loh1 is not in the dump");
+        notes.add(NoteKind::NoMetadata, None, "types of a have no names");
+        notes.add(NoteKind::NoMetadata, None, "types of a, b have no names");
+        notes.add(NoteKind::NoHeap, None, "this is a mini dump");
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        show(&notes, &mut Streams::piped(&mut out, &mut err)).unwrap();
+        let lines = "warning: this is a mini dump\n\
+                     missing: gen0 segment 0x0 of heap 0: the walk stops at 0x0; 0 bytes … and 2 more at other addresses\n\
+                     missing: System.Loh1 is not in the dump\n\
+                     warning: types of a have no names … and 1 more of the kind\n";
+        assert_eq!(String::from_utf8(err).unwrap(), lines);
+    }
+}

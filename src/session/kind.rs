@@ -1,0 +1,112 @@
+//! The kind of a dump, and whether it was taken without the heap.
+
+use crate::base::missed::tried;
+use crate::base::{NoteKind, Notes, Os, thousands, total};
+use crate::contract::Description;
+use crate::dump::{DumpFile, Trimmed};
+use crate::memory::{Memory, diag_page, is_diag_page};
+use crate::model::{DumpKind, DumpWriter, SegmentModel};
+
+/// Flags of a minidump (`MINIDUMP_TYPE`, minidumpapiset.h) that determine its kind.
+const WITH_PRIVATE_READ_WRITE: u64 = 0x200;
+const FILTER_TRIAGE: u64 = 0x10_0000;
+
+/// What was found of the heap.
+pub(crate) struct Found<'s> {
+    /// Whether the GC could be read.
+    pub(crate) gc: bool,
+    pub(crate) segments: &'s [SegmentModel],
+    /// Whether these are all segments.
+    pub(crate) whole: bool,
+}
+
+impl Found<'_> {
+    /// Bytes of objects in the dump, and in the process.
+    fn bytes(&self) -> (u64, u64) {
+        let sum = |of: fn(&SegmentModel) -> u64| total(self.segments.iter().map(of));
+        (sum(|s| s.captured_bytes), sum(|s| s.allocated_bytes))
+    }
+
+    /// Whether next to nothing of the heap is in the dump.
+    fn is_absent(&self) -> bool {
+        let (captured, allocated) = self.bytes();
+        captured.saturating_mul(10) <= allocated && !(self.whole && allocated == 0)
+    }
+}
+
+/// A note if the dump was taken without the heap. It comes first in every answer about the heap: what that lacks is then no accident.
+pub(super) fn no_heap(file: &DumpFile, memory: &Memory, runtime: &Description, found: &Found<'_>) -> Notes {
+    let mut notes = Notes::new();
+    if found.is_absent()
+        && let (kind @ (DumpKind::Mini | DumpKind::Triage), ..) = tried(|| kind(file, memory, Some(runtime), found))
+    {
+        let what = format!("this is a {kind} dump, which has no heap: take a heap or full dump to see objects (docs/getting-dumps.md)");
+        notes.add(NoteKind::NoHeap, None, what);
+    }
+    notes
+}
+
+/// Kind of dump, its evidence, and the program that wrote it.
+pub(crate) fn kind(
+    file: &DumpFile,
+    memory: &Memory,
+    runtime: Option<&Description>,
+    found: &Found<'_>,
+) -> (DumpKind, String, Option<DumpWriter>) {
+    let facts = &file.facts;
+    let (captured, allocated) = found.bytes();
+    let heap_there = captured > 0 && captured.saturating_mul(10) >= allocated.saturating_mul(9);
+    let trimmed = match facts.trimmed {
+        None => "",
+        Some(Trimmed { redacted: false }) => "; trimmed by gcdump",
+        Some(Trimmed { redacted: true }) => "; trimmed by gcdump, strings and arrays overwritten",
+    };
+    let cut = facts.truncated_bytes > 0;
+    let cut_off = if cut { "; cut off" } else { "" };
+    let say = |kind, why: &str, writer| (kind, format!("{why}{trimmed}{cut_off}"), writer);
+    if let Some(snapshot) = &file.snapshot {
+        let tool = snapshot.tool.as_deref().map_or_else(String::new, |tool| format!(" by {tool}"));
+        return (DumpKind::Snapshot, format!("heap snapshot (.gcdump){tool}, {} nodes", thousands(u64::from(snapshot.nodes))), None);
+    }
+    if let Some(flags) = facts.minidump_flags {
+        let has = |flag: u64| flags & flag != 0;
+        let why = format!("minidump flags {flags:#x}");
+        let kind = if facts.states_all_memory() {
+            DumpKind::Full
+        } else if has(FILTER_TRIAGE) {
+            DumpKind::Triage
+        } else if has(WITH_PRIVATE_READ_WRITE) || heap_there {
+            DumpKind::Heap
+        } else {
+            DumpKind::Mini
+        };
+        return say(kind, &why, Some(DumpWriter::Windows).filter(|_| facts.os == Os::Windows));
+    }
+    // createdump writes its page last: a dump that is cut off announces it only.
+    let announced = || file.regions.iter().any(|r| is_diag_page(memory, r.range.start));
+    if diag_page(memory).is_some() || announced() {
+        // createdump does not record the requested type.
+        let image = runtime.and_then(|r| r.site.image.as_ref());
+        let code_there = image.is_some_and(|i| memory.captured(i.range).saturating_mul(10) >= i.range.len().saturating_mul(9));
+        let from_file = runtime.is_some_and(|r| r.site.filled.bytes > 0);
+        return match (heap_there, code_there && !from_file) {
+            (true, true) => say(DumpKind::Full, "createdump; GC heap and code of the runtime captured", Some(DumpWriter::Createdump)),
+            (true, false) => say(DumpKind::Heap, "createdump; GC heap captured, code of the runtime not", Some(DumpWriter::Createdump)),
+            (false, _) if runtime.is_none() || !found.gc || cut => {
+                say(DumpKind::Unknown, "createdump; no GC heap was found", Some(DumpWriter::Createdump))
+            }
+            (false, _) if found.whole => {
+                say(DumpKind::Mini, "createdump; segment list captured, objects not", Some(DumpWriter::Createdump))
+            }
+            (false, _) => say(DumpKind::Triage, "createdump; neither objects nor the segment list captured", Some(DumpWriter::Createdump)),
+        };
+    }
+    if facts.uncaptured_mappings > 0 {
+        let why = format!("{} mappings without any captured byte, as kernels write them", facts.uncaptured_mappings);
+        return say(DumpKind::KernelCore, &why, Some(DumpWriter::Kernel));
+    }
+    if cut {
+        return say(DumpKind::Unknown, "ELF core without createdump's page: what tells its writer may be in the missing part", None);
+    }
+    say(DumpKind::Gcore, "ELF core without createdump's page, all mappings captured", Some(DumpWriter::Gdb))
+}
