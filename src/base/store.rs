@@ -15,7 +15,7 @@ use bytemuck::Pod;
 use super::array::Array;
 
 /// Bytes of an array that stays in memory, whatever the store says. Arrays of unit tests are small.
-const SMALL: usize = if cfg!(test) { 0 } else { 8 << 10 };
+const SMALL: usize = if cfg!(test) { 1 } else { 8 << 10 };
 
 /// A temporary file cannot take what memory is not to hold.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -91,7 +91,7 @@ fn allocate(file: &mut File, from: u64, to: u64) -> io::Result<()> {
 
 /// What allocates blocks everywhere.
 fn write_zeros(file: &mut File, from: u64, to: u64) -> io::Result<()> {
-    const ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+    static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
     file.seek(SeekFrom::Start(from))?;
     let mut left = to.saturating_sub(from);
     while left > 0 {
