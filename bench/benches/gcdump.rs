@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use gcdump::cli::{self, Exit, Streams};
+use gcdump::internals::base::Store;
 use gcdump::internals::graph::{Csr, CsrBuilder, Dominators};
 use gcdump::{Dump, Heap, analysis};
 
@@ -69,7 +70,7 @@ fn edges() -> Csr {
             lists[below(NODES) as usize].push(node);
         }
     }
-    let mut rows = CsrBuilder::with_capacity(lists.len(), lists.len());
+    let mut rows = CsrBuilder::with_capacity(&Store::default(), lists.len(), lists.len());
     for list in lists {
         list.into_iter().for_each(|target| rows.push_edge(target));
         rows.end_node().expect("32 bits suffice");

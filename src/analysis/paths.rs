@@ -2,6 +2,7 @@
 
 use super::on_graph::OnGraph;
 use super::path_tree::PathTree;
+use crate::base::store::caught;
 use crate::base::{Addr, Answer, Collector, len64};
 use crate::clr::values::{ValueLimits, Values};
 use crate::gc::ObjectId;
@@ -42,9 +43,13 @@ impl PathsQuery {
 /// Finds what keeps objects alive.
 ///
 /// # Errors
-/// [`Error::NoObject`] or [`Error::Nothing`] if there is no target, [`Error::Graph`] or [`Error::Memory`] if the graph cannot
+/// [`Error::NoObject`] or [`Error::Nothing`] if there is no target, [`Error::Graph`], [`Error::Memory`] or [`Error::Room`] if the graph cannot
 /// be built.
 pub fn paths(heap: &dyn GraphSource, query: &PathsQuery) -> Result<Answer<PathsReport>, Error> {
+    caught(|| paths_of(heap, query))?
+}
+
+fn paths_of(heap: &dyn GraphSource, query: &PathsQuery) -> Result<Answer<PathsReport>, Error> {
     let on = OnGraph::open(heap, query.weak, query.stacks)?;
     let (targets, merged) = match query.object {
         Some(at) => (vec![on.object(at)?], false),

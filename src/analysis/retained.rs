@@ -5,6 +5,7 @@ mod icicle;
 use rustc_hash::FxHashMap;
 
 use super::on_graph::OnGraph;
+use crate::base::store::caught;
 use crate::base::{Addr, Answer, Collector, Count, IndexVec, len64, share, thousands, top_or_all};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::model::{
@@ -70,8 +71,12 @@ impl Default for RetainedQuery {
 /// Computes retained sizes.
 ///
 /// # Errors
-/// [`Error::NoObject`], [`Error::Graph`], [`Error::Memory`].
+/// [`Error::NoObject`], [`Error::Graph`], [`Error::Memory`], [`Error::Room`].
 pub fn retained(heap: &dyn GraphSource, query: &RetainedQuery) -> Result<Answer<RetainedReport>, Error> {
+    caught(|| retained_of(heap, query))?
+}
+
+fn retained_of(heap: &dyn GraphSource, query: &RetainedQuery) -> Result<Answer<RetainedReport>, Error> {
     let on = OnGraph::open(heap, false, query.stacks)?;
     let object = if let RetainedView::Object(at) = query.view { Some(on.object(at)?) } else { None };
     let tree = Retained::compute(heap, on.graph, query.stacks)?;

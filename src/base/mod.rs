@@ -24,6 +24,7 @@ pub(crate) mod rank;
 mod sample;
 mod shape;
 mod share;
+pub(crate) mod store;
 mod thousands;
 
 pub(crate) use addr::PAGE;
@@ -52,5 +53,6 @@ pub use progress::{Progress, Silent};
 pub(crate) use sample::at_even_distances;
 pub use shape::{Arch, Endian, Os, PtrSize, Shape};
 pub(crate) use share::share;
+pub use store::{Buffer, Files, NoRoom, Region, Store};
 pub use thousands::plural;
 pub(crate) use thousands::{be, thousands};

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use super::array::Array;
+use super::store::{Buffer, Store};
 
 /// Numbers in a block, which are looked through for those of it that are kept apart.
 const BLOCK: usize = 64;
@@ -104,14 +105,22 @@ impl<S: Small> fmt::Debug for Packed<S> {
 /// Numbers to be packed: added in order, or written in any order, each at most once.
 #[derive(Debug)]
 pub(crate) struct Packing<S: Small> {
-    small: Vec<S>,
-    large: Vec<(u32, u64)>,
+    small: Buffer<S>,
+    large: Buffer<Large>,
+}
+
+/// A number that is kept apart: its index, the number's lower and its upper half.
+type Large = [u32; 3];
+
+fn large(index: u32, value: u64) -> Large {
+    let half = |half: u64| u32::try_from(half).unwrap_or(0);
+    [index, half(value & u64::from(u32::MAX)), half(value >> 32)]
 }
 
 impl<S: Small> Packing<S> {
     /// `len` zeros.
-    pub(crate) fn zeroed(len: usize) -> Packing<S> {
-        Packing { small: vec![S::zeroed(); len], large: Vec::new() }
+    pub(crate) fn zeroed(store: &Store, len: usize) -> Packing<S> {
+        Packing { small: Buffer::zeroed(store, len), large: Buffer::new(store) }
     }
 
     /// Makes room for `more`.
@@ -131,7 +140,7 @@ impl<S: Small> Packing<S> {
 
     #[cold]
     fn push_large(&mut self, value: u64) {
-        self.large.push((u32::try_from(self.small.len()).unwrap_or(u32::MAX), value));
+        self.large.push(large(u32::try_from(self.small.len()).unwrap_or(u32::MAX), value));
     }
 
     /// Adds all of `more` behind the others.
@@ -142,34 +151,33 @@ impl<S: Small> Packing<S> {
     /// Adds those of `more` in `range` behind the others. `more` was [added](Packing::push) in order: one may be taken apart in many
     /// ranges, each of which costs no more than itself.
     pub(crate) fn append_part(&mut self, more: &Packing<S>, range: Range<usize>) {
-        let before = |end: usize| more.large.partition_point(|(index, _)| (*index as usize) < end);
+        let before = |end: usize| more.large.partition_point(|[index, ..]| (*index as usize) < end);
         let large = more.large.get(before(range.start)..before(range.end)).unwrap_or_default();
         let first = u32::try_from(range.start).unwrap_or(u32::MAX);
         self.append_with(more.small.get(range).unwrap_or_default(), large, first);
     }
 
     /// Adds numbers of which `first` was the index of the first.
-    fn append_with(&mut self, small: &[S], large: &[(u32, u64)], first: u32) {
+    fn append_with(&mut self, small: &[S], large: &[Large], first: u32) {
         let to = u32::try_from(self.small.len()).unwrap_or(u32::MAX);
-        self.large.extend(large.iter().map(|(index, value)| (index.saturating_sub(first).saturating_add(to), *value)));
+        self.large.extend(large.iter().map(|[index, low, high]| [index.saturating_sub(first).saturating_add(to), *low, *high]));
         self.small.extend_from_slice(small);
     }
 
-    /// Writes at `index`; beyond the end, nothing.
-    #[inline(always)]
+    /// To write many.
+    pub(crate) fn slots(&mut self) -> Slots<'_, S> {
+        Slots { small: &mut self.small, large: &mut self.large }
+    }
+
+    /// [Writes](Slots::put) one.
     pub(crate) fn put(&mut self, index: u32, value: u64) {
-        if let Some(slot) = self.small.get_mut(index as usize) {
-            *slot = S::of(value);
-            if *slot == S::APART {
-                self.large.push((index, value));
-            }
-        }
+        self.slots().put(index, value);
     }
 
     /// The numbers written.
     pub(crate) fn finish(mut self) -> Packed<S> {
-        if !self.large.is_sorted_by_key(|(index, _)| *index) {
-            self.large.sort_unstable_by_key(|(index, _)| *index);
+        if !self.large.is_sorted_by_key(|[index, ..]| *index) {
+            self.large.sort_unstable_by_key(|[index, ..]| *index);
         }
         let mut count = 0u32;
         let blocks = self.small.chunks(BLOCK).map(|block| {
@@ -179,25 +187,50 @@ impl<S: Small> Packing<S> {
             before
         });
         let before = blocks.collect();
-        Packed { small: self.small.into(), before, large: self.large.iter().map(|(_, value)| *value).collect() }
+        let values = self.large.iter().map(|[_, low, high]| u64::from(*low) | u64::from(*high) << 32);
+        Packed { before, large: self.large.store().array(values), small: self.small.freeze() }
+    }
+}
+
+/// A [`Packing`] to write to, which has looked up where it is.
+pub(crate) struct Slots<'p, S: Small> {
+    small: &'p mut [S],
+    large: &'p mut Buffer<Large>,
+}
+
+impl<S: Small> Slots<'_, S> {
+    /// Writes at `index`; beyond the end, nothing.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, index: u32, value: u64) {
+        if let Some(slot) = self.small.get_mut(index as usize) {
+            *slot = S::of(value);
+            if *slot == S::APART {
+                self.large.push(large(index, value));
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::store::tests::stand_in;
     use super::*;
 
     fn expect<S: Small>(values: &[u64]) {
+        [Store::default(), stand_in()].iter().for_each(|store| expect_in::<S>(store, values));
+    }
+
+    fn expect_in<S: Small>(store: &Store, values: &[u64]) {
         let (first, second) = values.split_at(values.len() / 3);
-        let mut forward: Packing<S> = Packing::zeroed(0);
+        let mut forward: Packing<S> = Packing::zeroed(store, 0);
         first.iter().for_each(|value| forward.push(*value));
-        let mut rest: Packing<S> = Packing::zeroed(0);
+        let mut rest: Packing<S> = Packing::zeroed(store, 0);
         second.iter().for_each(|value| rest.push(*value));
         forward.append_part(&rest, 0..1.min(second.len()));
         forward.append_part(&rest, 1.min(second.len())..second.len());
-        let mut backward: Packing<S> = Packing::zeroed(values.len());
+        let mut backward: Packing<S> = Packing::zeroed(store, values.len());
         values.iter().enumerate().rev().for_each(|(i, v)| backward.put(u32::try_from(i).unwrap(), *v));
-        let mut joined: Packing<S> = Packing::zeroed(0);
+        let mut joined: Packing<S> = Packing::zeroed(store, 0);
         joined.append(&backward);
         for packed in [forward.finish(), backward.finish(), joined.finish()] {
             assert_eq!(packed.iter().collect::<Vec<_>>(), values);

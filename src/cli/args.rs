@@ -72,7 +72,8 @@ pub struct Config {
     #[arg(long, value_name = "N", default_value_t = 0, global = true)]
     pub runtime: usize,
 
-    /// Memory limit, beside the dump itself and 16 MiB of the program's own (suffixes K, M, G). Exit code 2 beyond it.
+    /// Memory limit, beside the dump itself and 16 MiB of the program's own (suffixes K, M, G). Graphs of heaps that may exceed it
+    /// go to temporary files (`TMPDIR`), which is slower. Exit code 2 beyond it.
     #[arg(long, value_name = "BYTES", value_parser = size, global = true)]
     pub max_memory: Option<u64>,
 

@@ -75,7 +75,7 @@ const EXIT_CODES: &str = "  0   complete answer
   4   no supported .NET runtime in it
   5   partial answer: the dump lacks something, or holds impossible values; warnings say what (with --strict: any warning)
   6   timed out (--timeout)
-  7   the answer could not be written
+  7   the answer, or a temporary file (--max-memory), could not be written
 ";
 
 /// The commands of SOS with what they are here.

@@ -47,6 +47,7 @@ pub use write::remove_unfinished;
 
 pub use crate::output::{Screen, Seen};
 
+use crate::base::store::caught;
 use crate::base::{NoteKind, Notes};
 use crate::contract::{ContractError, RuntimeError};
 use crate::dump::DumpError;
@@ -186,7 +187,7 @@ impl Cli {
     /// `--output` says. `trim` opens its dump anew, to see what is read.
     pub fn run_on(&self, dumps: &[Dump], mut streams: Streams<'_>) -> Exit {
         streams.dress(&self.config);
-        let result = (self.command.run)(&self.matches, &self.config, dumps, &mut streams);
+        let result = self.run_command(dumps, &mut streams);
         conclusion(result, &mut streams)
     }
 
@@ -197,7 +198,12 @@ impl Cli {
             let threads = usize::from(threads).min(processors.saturating_mul(THREADS_PER_PROCESSOR));
             let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
         }
-        (self.command.run)(&self.matches, &self.config, &[], streams)
+        self.run_command(&[], streams)
+    }
+
+    fn run_command(&self, dumps: &[Dump], streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+        // Analyses return that error. Exports make arrays as well.
+        caught(|| (self.command.run)(&self.matches, &self.config, dumps, streams)).map_err(Error::from)?
     }
 }
 
@@ -370,7 +376,7 @@ const OWN_MEMORY: u64 = 16 << 20;
 /// have to do.
 pub fn takes_too_much(config: &Config) -> bool {
     let Some(allowed) = config.max_memory else { return false };
-    // Without the pages of mapped files, which can be taken back at any time.
+    // Without the pages of mapped files, the dump's and those of graphs beyond the limit: they can be taken back at any time.
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
     let kib: Option<u64> = line.and_then(|l| l.trim().strip_suffix("kB")?.trim().parse().ok());
@@ -397,6 +403,7 @@ fn exit_of(e: &anyhow::Error) -> Exit {
     }
     match e.downcast_ref::<Error>() {
         Some(Error::Query(_) | Error::Memory(_)) => Exit::Usage,
+        Some(Error::Room(_)) => Exit::NotWritten,
         Some(Error::NoObject(_) | Error::Nothing(_)) => Exit::Negative,
         Some(Error::Unknown(..)) => Exit::Partial,
         Some(Error::Runtime(_) | Error::Contract(_)) => Exit::NoRuntime,

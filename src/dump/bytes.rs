@@ -6,7 +6,7 @@ use std::io;
 use std::ops::Deref;
 use std::path::Path;
 
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapMut};
 
 /// The largest base page size of any host.
 #[cfg(unix)]
@@ -79,6 +79,17 @@ impl Bytes {
         #[cfg(not(unix))]
         let _ = (offset, len);
     }
+}
+
+/// Maps a file to be read and written. Nothing else may have it: it was made by this process, and has no name. Its blocks must be
+/// allocated: where a disk is full, writing to the mapping ends the process.
+///
+/// # Errors
+/// Fails if the file cannot be mapped.
+#[allow(unsafe_code)]
+pub(super) fn map_own(file: &File) -> io::Result<MmapMut> {
+    // SAFETY: only the region that owns `file` knows it (see above): no other mapping, and nobody who truncates or writes it.
+    unsafe { MmapMut::map_mut(file) }
 }
 
 impl Deref for Bytes {

@@ -11,6 +11,7 @@
 //! | `snapshot` | `.gcdump` files: heap snapshots |
 //! | `stacks` | where the threads' stacks are |
 //! | `write` | lays out trimmed dumps |
+//! | `temp` | writes large arrays to temporary files |
 //!
 //! What each writer puts into its dumps: `docs/internals/containers.md`.
 
@@ -36,6 +37,7 @@ mod registers;
 pub(crate) mod snapshot;
 mod sniff;
 mod stacks;
+mod temp;
 mod write;
 
 use std::path::PathBuf;
@@ -50,6 +52,7 @@ pub use snapshot::Snapshot;
 pub use sniff::FileKind;
 pub(crate) use sniff::sniff;
 pub(crate) use stacks::ThreadStacks;
+pub use temp::TempFiles;
 pub use write::{Layout, Ranges, RedactRegisters, WriteError, lay_out};
 
 use crate::base::{Addr, AddrRange, Arch, Os, Shape, file_name};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::walk::{Object, ObjectType, Piece, SegmentIndex, Visitor, Walker, min_object_size};
 use crate::base::rank::{BLOCK_WORDS, Counted, before_word, count};
-use crate::base::{Addr, AddrRange, Answer, Array, Index, IndexVec, Indices, NoteKind, Notes, Progress, index_type};
+use crate::base::{Addr, AddrRange, Answer, Array, Index, IndexVec, Indices, NoteKind, Notes, Progress, index_type, len64, total};
 use crate::model::WalkModel;
 
 index_type! {
@@ -340,6 +340,15 @@ impl ObjectStarts {
         let count = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
         let part = Part { start, end, first: 0, count, starts: Starts::List(addresses.into()) };
         ObjectStarts::of_parts(8, IndexVec::from(vec![part]))
+    }
+
+    /// Memory that the starts take, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        let bytes = |part: &Part| match &part.starts {
+            Starts::Bits { words, blocks } => size_of_val::<[u64]>(words).saturating_add(size_of_val::<[Counted]>(blocks)),
+            Starts::List(list) => size_of_val::<[u64]>(list),
+        };
+        total(self.parts.iter().map(|part| len64(bytes(part))))
     }
 
     /// Number of objects, free space excluded.

@@ -1,6 +1,7 @@
 //! Strongly connected components: the cycles of a graph, and the order of what is left.
 
 use super::{Csr, CsrBuilder, GraphError, NONE, ROOT, Rows, at, len32, put};
+use crate::base::Buffer;
 use crate::base::cancel::check_at;
 
 /// The strongly connected components of a graph, or of the part of it that a filter lets through.
@@ -8,10 +9,10 @@ use crate::base::cancel::check_at;
 /// Components are indexed in reverse topological order: a component comes after every other one it can reach. So an
 /// edge between different components always goes from a larger index to a smaller one, component 0 has no edge to
 /// another component, and walking the indices upward meets targets before sources.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Components {
     /// Node to component; [`NONE`] for nodes that the filter left out.
-    of: Vec<u32>,
+    of: Buffer<u32>,
     count: u32,
 }
 
@@ -40,23 +41,24 @@ impl Components {
         let rows = graph.rows();
         // 0: not seen. Small: index of discovery, or the smallest one reached. Large: `ROOT` minus the component;
         // larger than any index of discovery in use, as these are given back when a component is complete.
-        let mut mark = vec![0u32; graph.nodes() as usize];
+        let mut marks = Buffer::<u32>::zeroed(graph.store(), graph.nodes() as usize);
+        let mark: &mut [u32] = &mut marks;
         let (mut frames, mut unfinished): (Vec<Frame>, Vec<u32>) = (Vec::new(), Vec::new());
         let (mut count, mut last) = (0u32, 0u32);
         for start in 0..graph.nodes() {
-            let mut enter = (at(&mark, start) == 0 && include(start)).then_some(start);
+            let mut enter = (at(mark, start) == 0 && include(start)).then_some(start);
             loop {
                 if let Some(node) = enter.take() {
                     last += 1;
                     check_at(node);
-                    put(&mut mark, node, last);
+                    put(mark, node, last);
                     let (edge, end) = rows.span(node);
                     frames.push(Frame { node, index: last, low: last, edge, end });
                 }
                 let Some(frame) = frames.last_mut() else { break };
                 if frame.edge < frame.end {
                     let target = rows.item(frame.edge);
-                    match at(&mark, target) {
+                    match at(mark, target) {
                         // Comes back to the same edge once the target is done.
                         0 if include(target) => enter = Some(target),
                         0 => frame.edge += 1,
@@ -69,21 +71,21 @@ impl Components {
                 }
                 let Some(Frame { node, index, low, .. }) = frames.pop() else { break };
                 if low < index {
-                    put(&mut mark, node, low);
+                    put(mark, node, low);
                     unfinished.push(node);
                     continue;
                 }
-                put(&mut mark, node, ROOT - count);
+                put(mark, node, ROOT - count);
                 last -= 1;
-                while let Some(member) = unfinished.pop_if(|member| at(&mark, *member) >= index) {
-                    put(&mut mark, member, ROOT - count);
+                while let Some(member) = unfinished.pop_if(|member| at(mark, *member) >= index) {
+                    put(mark, member, ROOT - count);
                     last -= 1;
                 }
                 count += 1;
             }
         }
         mark.iter_mut().for_each(|mark| *mark = if *mark == 0 { NONE } else { ROOT - *mark });
-        Self { of: mark, count }
+        Self { of: marks, count }
     }
 
     /// The component of a node; `None` when the filter left it out.
@@ -99,7 +101,7 @@ impl Components {
     /// The number of nodes in each component.
     pub fn sizes(&self) -> Vec<u32> {
         let mut sizes = vec![0u32; self.count as usize];
-        for component in &self.of {
+        for component in self.of.iter() {
             if let Some(size) = sizes.get_mut(*component as usize) {
                 *size += 1;
             }
@@ -110,14 +112,14 @@ impl Components {
     /// The nodes of each component, in increasing order. 4 bytes per component and 4 per node.
     pub fn members(&self) -> Rows {
         // Nodes left out have a row beyond the last, where the sort drops them.
-        Rows::sorted(self.count, self.of.iter().copied().zip(0..len32(self.of.len())))
+        Rows::sorted(self.of.store(), self.count, self.of.iter().copied().zip(0..len32(self.of.len())))
     }
 
     /// The graph of components: an edge where some node of one has an edge to some node of another.
     /// No self loops, no parallel edges, targets in increasing order.
     pub fn condensation(&self, graph: &Csr) -> Result<Csr, GraphError> {
         let members = self.members();
-        let mut builder = CsrBuilder::with_capacity(self.count as usize, 0);
+        let mut builder = CsrBuilder::with_capacity(self.of.store(), self.count as usize, 0);
         let mut targets = Vec::new();
         for component in 0..self.count {
             let nodes = members.row(component).iter();

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::offsets::{Offsets, OffsetsBuilder};
 use super::{at, len32};
-use crate::base::Array;
 use crate::base::cancel::check_at;
+use crate::base::{Array, Buffer, Store};
 
 /// The most nodes a graph may have: two indices stay free for "none" and "the virtual root", and one for the
 /// count of nodes with the virtual root among them.
@@ -50,28 +50,30 @@ pub struct Rows {
 impl Rows {
     /// Counting sort of `(row, item)` pairs, stable. There must be at most `u32::MAX` pairs, and the iterator
     /// must give the same ones each time. Pairs of rows beyond the last are dropped. Four bytes per row beside the result.
-    pub fn sorted(rows: u32, pairs: impl DoubleEndedIterator<Item = (u32, u32)> + Clone) -> Self {
-        let mut counts = vec![0u32; rows as usize];
+    pub fn sorted(store: &Store, rows: u32, pairs: impl DoubleEndedIterator<Item = (u32, u32)> + Clone) -> Self {
+        let mut counts = Buffer::<u32>::zeroed(store, rows as usize);
+        let counts: &mut [u32] = &mut counts;
         pairs.clone().for_each(|(row, _)| {
             if let Some(count) = counts.get_mut(row as usize) {
                 *count += 1;
             }
         });
-        let mut offsets = OffsetsBuilder::with_capacity(rows);
+        let mut offsets = OffsetsBuilder::with_capacity(store, rows);
         // First the end of each row; filling from the last pair down to the first then leaves the start.
         let total = counts.iter_mut().fold(0u32, |sum, count| {
             offsets.push(*count);
             *count += sum;
             *count
         });
-        let mut items = vec![0u32; total as usize];
+        let mut items = Buffer::zeroed(store, total as usize);
+        let to: &mut [u32] = &mut items;
         pairs.rev().for_each(|(row, item)| {
             if let Some(place) = counts.get_mut(row as usize) {
                 *place = place.saturating_sub(1);
-                super::put(&mut items, *place, item);
+                super::put(to, *place, item);
             }
         });
-        Self { offsets: offsets.finish(), items: items.into() }
+        Self { offsets: offsets.finish(), items: items.freeze() }
     }
 
     /// The parts that they were taken [apart](Rows::parts) into.
@@ -112,10 +114,20 @@ impl Rows {
 }
 
 /// A directed graph over the nodes `0..nodes()`. Self loops and parallel edges are allowed; every target is a node.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Csr {
     rows: Rows,
+    /// Where arrays are made for what is asked of it.
+    store: Store,
 }
+
+impl PartialEq for Csr {
+    fn eq(&self, other: &Csr) -> bool {
+        self.rows == other.rows
+    }
+}
+
+impl Eq for Csr {}
 
 impl Csr {
     /// A graph from edges `(source, target)` in any order; edges of one source keep their order.
@@ -125,7 +137,7 @@ impl Csr {
         check_edges(edges.len())?;
         match edges.iter().map(|(source, target)| (*source).max(*target)).find(|node| *node >= nodes) {
             Some(node) => Err(GraphError::NoSuchNode { node, nodes }),
-            None => Ok(Self { rows: Rows::sorted(nodes, edges.iter().copied()) }),
+            None => Ok(Self::of_rows(Rows::sorted(&Store::default(), nodes, edges.iter().copied()))),
         }
     }
 
@@ -133,13 +145,14 @@ impl Csr {
     ///
     /// # Errors
     /// [`GraphError`]: there are too many, or a target is no node.
-    pub fn of_lengths(nodes: usize, lengths: impl Iterator<Item = u32>, targets: Vec<u32>) -> Result<Self, GraphError> {
+    pub fn of_lengths(nodes: usize, lengths: impl Iterator<Item = u32>, targets: Buffer<u32>) -> Result<Self, GraphError> {
         let nodes = check_nodes(nodes)?;
         check_edges(targets.len())?;
-        let offsets = Offsets::of(nodes, lengths);
+        let store = targets.store().clone();
+        let offsets = Offsets::of(&store, nodes, lengths);
         match targets.iter().copied().max().filter(|node| *node >= nodes) {
             Some(node) => Err(GraphError::NoSuchNode { node, nodes }),
-            None => Ok(Self { rows: Rows { offsets, items: targets.into() } }),
+            None => Ok(Self { rows: Rows { offsets, items: targets.freeze() }, store }),
         }
     }
 
@@ -152,7 +165,7 @@ impl Csr {
         if let Some((node, _)) = more.last().filter(|(source, _)| *source >= nodes) {
             return Err(GraphError::NoSuchNode { node: *node, nodes });
         }
-        let mut targets = Vec::with_capacity(self.rows.items.len().saturating_add(more.len()));
+        let mut targets = Buffer::with_capacity(&self.store, self.rows.items.len().saturating_add(more.len()));
         let mut copied = 0;
         for of_source in more.chunk_by(|a, b| a.0 == b.0) {
             let end = of_source.first().map_or(0, |(source, _)| self.rows.span(*source).1 as usize);
@@ -179,12 +192,22 @@ impl Csr {
             check_at(source);
             self.successors(source).iter().map(move |target| (*target, source))
         });
-        Self { rows: Rows::sorted(self.nodes(), edges) }
+        Self { rows: Rows::sorted(&self.store, self.nodes(), edges), store: self.store.clone() }
     }
 
     /// The graph whose rows are these: a node's row holds the targets of its edges.
     pub(crate) fn of_rows(rows: Rows) -> Self {
-        Self { rows }
+        Self { rows, store: Store::default() }
+    }
+
+    /// The same graph, for which arrays are made in this store.
+    pub(crate) fn with_store(self, store: &Store) -> Self {
+        Self { store: store.clone(), ..self }
+    }
+
+    /// Where arrays are made for what is asked of it.
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
     }
 
     /// The targets of a node's edges; empty for a node that does not exist.
@@ -211,24 +234,29 @@ impl Csr {
 }
 
 /// The number of edges of each node: a byte each, for most.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Lengths {
     /// Or [`MANY`].
-    short: Vec<u8>,
+    short: Buffer<u8>,
     /// Nodes with many edges: which one, and how many.
-    many: Vec<(u32, u32)>,
+    many: Buffer<[u32; 2]>,
 }
 
 /// Stands for a number of edges that is kept apart.
 const MANY: u8 = u8::MAX;
 
 impl Lengths {
+    /// Of no nodes yet.
+    pub fn new(store: &Store) -> Lengths {
+        Lengths { short: Buffer::new(store), many: Buffer::new(store) }
+    }
+
     /// Adds a node with this many edges. Beyond 32 bits, the sum of all tells that there are too many.
     #[inline]
     pub fn push(&mut self, edges: usize) {
         let short = u8::try_from(edges).unwrap_or(MANY);
         if short == MANY {
-            self.many.push((len32(self.short.len()), len32(edges)));
+            self.many.push([len32(self.short.len()), len32(edges)]);
         }
         self.short.push(short);
     }
@@ -245,27 +273,27 @@ impl Lengths {
 
     /// The number of edges of each of some nodes.
     pub fn part(&self, nodes: Range<usize>) -> impl Iterator<Item = u32> {
-        let first = self.many.partition_point(|(node, _)| (*node as usize) < nodes.start);
+        let first = self.many.partition_point(|[node, _]| (*node as usize) < nodes.start);
         let mut many = self.many.iter().skip(first);
         let short = self.short.get(nodes).unwrap_or_default();
-        short.iter().map(move |short| if *short == MANY { many.next().map_or(0, |(_, n)| *n) } else { (*short).into() })
+        short.iter().map(move |short| if *short == MANY { many.next().map_or(0, |[_, n]| *n) } else { (*short).into() })
     }
 }
 
 /// Builds a [`Csr`] from edges that come grouped by source, sources in increasing order.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct CsrBuilder {
     lengths: Lengths,
-    items: Vec<u32>,
+    items: Buffer<u32>,
     /// Where the edges of the current node begin.
     start: usize,
 }
 
 impl CsrBuilder {
     /// A builder with room for this many nodes and edges; more may come.
-    pub fn with_capacity(nodes: usize, edges: usize) -> Self {
-        let lengths = Lengths { short: Vec::with_capacity(nodes), many: Vec::new() };
-        Self { lengths, items: Vec::with_capacity(edges), start: 0 }
+    pub fn with_capacity(store: &Store, nodes: usize, edges: usize) -> Self {
+        let lengths = Lengths { short: Buffer::with_capacity(store, nodes), many: Buffer::new(store) };
+        Self { lengths, items: Buffer::with_capacity(store, edges), start: 0 }
     }
 
     /// Adds an edge from the current node. The target may be a node that is still to come.

@@ -1,6 +1,6 @@
 //! Where the rows of a compressed sparse matrix begin, in one and a half bytes a row.
 
-use crate::base::Array;
+use crate::base::{Array, Buffer, Store};
 
 /// Rows in a block.
 const ROWS: u32 = 8;
@@ -60,8 +60,8 @@ impl Offsets {
     }
 
     /// Of at most `rows` rows with these lengths.
-    pub(super) fn of(rows: u32, lengths: impl Iterator<Item = u32>) -> Offsets {
-        let mut builder = OffsetsBuilder::with_capacity(rows);
+    pub(super) fn of(store: &Store, rows: u32, lengths: impl Iterator<Item = u32>) -> Offsets {
+        let mut builder = OffsetsBuilder::with_capacity(store, rows);
         lengths.take(rows as usize).for_each(|length| builder.push(length));
         builder.finish()
     }
@@ -106,40 +106,46 @@ impl Offsets {
 /// [`Offsets`] while rows are added.
 #[derive(Debug)]
 pub(super) struct OffsetsBuilder {
-    blocks: Vec<Block>,
-    long: Vec<[u32; 2]>,
+    /// Those that are whole.
+    blocks: Buffer<Block>,
+    block: Block,
+    long: Buffer<[u32; 2]>,
     rows: u32,
     end: u32,
 }
 
 impl OffsetsBuilder {
-    /// For at most `rows` rows.
-    pub(super) fn with_capacity(rows: u32) -> OffsetsBuilder {
-        OffsetsBuilder { blocks: vec![[0; 3]; rows.div_ceil(ROWS) as usize], long: Vec::new(), rows: 0, end: 0 }
+    /// With room for `rows` rows.
+    pub(super) fn with_capacity(store: &Store, rows: u32) -> OffsetsBuilder {
+        let blocks = Buffer::with_capacity(store, rows.div_ceil(ROWS) as usize);
+        OffsetsBuilder { blocks, block: [0; 3], long: Buffer::new(store), rows: 0, end: 0 }
     }
 
     /// Adds a row of this length.
     #[inline(always)]
     pub(super) fn push(&mut self, length: u32) {
         let n = self.rows % ROWS;
-        if let Some(block) = self.blocks.get_mut((self.rows / ROWS) as usize) {
-            if n == 0 {
-                block[0] = self.end;
-            }
-            let short = length.min(low(LONG));
-            let [_, first, second] = block;
-            *(if n < 4 { first } else { second }) |= short << (n % 4 * 8);
-            if short == low(LONG) {
-                self.long.push([self.rows, length]);
-            }
+        if n == 0 {
+            self.block = [self.end, 0, 0];
+        }
+        let short = length.min(low(LONG));
+        let [_, first, second] = &mut self.block;
+        *(if n < 4 { first } else { second }) |= short << (n % 4 * 8);
+        if short == low(LONG) {
+            self.long.push([self.rows, length]);
         }
         self.rows += 1;
         self.end = self.end.wrapping_add(length);
+        if n == ROWS - 1 {
+            self.blocks.push(self.block);
+        }
     }
 
     pub(super) fn finish(mut self) -> Offsets {
-        self.blocks.truncate(self.rows.div_ceil(ROWS) as usize);
-        Offsets { blocks: self.blocks.into(), long: self.long.into(), rows: self.rows }
+        if !self.rows.is_multiple_of(ROWS) {
+            self.blocks.push(self.block);
+        }
+        Offsets { blocks: self.blocks.freeze(), long: self.long.freeze(), rows: self.rows }
     }
 }
 
@@ -155,7 +161,7 @@ mod tests {
 
         #[test]
         fn rows_follow_each_other(lengths in prop::collection::vec(prop_oneof![0u32..4, 250u32..260, Just(70_000u32)], 0..100)) {
-            let offsets = Offsets::of(len32(lengths.len()), lengths.iter().copied());
+            let offsets = Offsets::of(&Store::default(), len32(lengths.len()), lengths.iter().copied());
             let mut at = 0;
             for (row, length) in (0u32..).zip(&lengths) {
                 prop_assert_eq!(offsets.span(row), (at, at + length));

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::{BitSet, Csr, NONE, ROOT, at, put};
+use super::{BitSet, Csr, NONE, ROOT};
+use crate::base::Buffer;
 use crate::base::cancel::{check, check_at};
 
 /// A breadth-first search from several sources: for each node reached, the node before it on a shortest path.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Bfs {
     /// The complement of the node before; of [`ROOT`] for a source. 0, the complement of [`NONE`], is "not reached",
     /// so that the pages of a large array that a short search leaves alone are never touched.
-    before: Vec<u32>,
+    before: Buffer<u32>,
 }
 
 impl Bfs {
@@ -19,7 +20,7 @@ impl Bfs {
     /// that node's path. The path to a node is a shortest one from the first group that reaches it; of equally long ones, it
     /// is the path from the earliest source of the group.
     pub fn in_turn(graph: &Csr, groups: &[impl AsRef<[u32]>], mut meet: impl FnMut(&Self, u32) -> bool) -> Self {
-        let mut search = Self { before: vec![0; graph.nodes() as usize] };
+        let mut search = Self { before: Buffer::zeroed(graph.store(), graph.nodes() as usize) };
         let (mut level, mut next) = (Vec::new(), Vec::new());
         for sources in groups {
             for source in sources.as_ref().iter().copied() {
@@ -45,7 +46,7 @@ impl Bfs {
 
     /// Searches level by level, until `meet` says false: it sees all nodes of one distance at once.
     fn by_level(graph: &Csr, sources: &[u32], mut meet: impl FnMut(&[u32]) -> bool) -> Self {
-        let mut search = Self { before: vec![0; graph.nodes() as usize] };
+        let mut search = Self { before: Buffer::zeroed(graph.store(), graph.nodes() as usize) };
         let (mut level, mut next) = (Vec::new(), Vec::new());
         for source in sources.iter().copied() {
             search.reach(source, ROOT, &mut level);
@@ -65,13 +66,14 @@ impl Bfs {
 
     /// Marks a node as reached; true when it exists and is new.
     fn reach(&mut self, node: u32, before: u32, next: &mut Vec<u32>) -> bool {
-        // Beyond the last node, `at` gives NONE, which is not 0.
-        let new = at(&self.before, node) == 0;
-        if new {
-            put(&mut self.before, node, !before);
-            next.push(node);
+        match self.before.get_mut(node as usize) {
+            Some(stored) if *stored == 0 => {
+                *stored = !before;
+                next.push(node);
+                true
+            }
+            _ => false,
         }
-        new
     }
 
     fn before(&self, node: u32) -> u32 {

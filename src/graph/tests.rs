@@ -8,6 +8,8 @@ use proptest::prelude::*;
 
 use super::csr::{check_edges, check_nodes};
 use super::*;
+use crate::base::Store;
+use crate::base::store::tests::stand_in;
 
 /// A graph as edges, roots, and a group for each node.
 #[derive(Debug, Clone)]
@@ -19,8 +21,10 @@ struct Sample {
 }
 
 impl Sample {
+    /// Half of them make their arrays elsewhere than in memory.
     fn graph(&self) -> Csr {
-        Csr::from_edges(self.nodes, &self.edges).unwrap()
+        let store = if self.edges.len().is_multiple_of(2) { Store::default() } else { stand_in() };
+        Csr::from_edges(self.nodes, &self.edges).unwrap().with_store(&store)
     }
 
     fn size(node: u32) -> u64 {
@@ -222,7 +226,7 @@ proptest! {
         let graph = s.graph();
         let mut builder = CsrBuilder::default();
         // Every third edge comes later, behind the others of its source.
-        let (mut first, mut later, mut all) = (CsrBuilder::default(), Vec::new(), CsrBuilder::with_capacity(4, 4));
+        let (mut first, mut later, mut all) = (CsrBuilder::default(), Vec::new(), CsrBuilder::with_capacity(&Store::default(), 4, 4));
         for node in 0..s.nodes {
             let expected: Vec<u32> = s.edges.iter().filter(|e| e.0 == node).map(|e| e.1).collect();
             prop_assert_eq!(graph.successors(node), &expected[..]);
@@ -312,7 +316,7 @@ fn dominators_agree_with_petgraph() {
 fn long_lists_do_not_overflow_the_stack() {
     const NODES: u32 = 1_000_000;
     for back in [false, true] {
-        let mut builder = CsrBuilder::with_capacity(NODES as usize, 2 * NODES as usize);
+        let mut builder = CsrBuilder::with_capacity(&Store::default(), NODES as usize, 2 * NODES as usize);
         for node in 1..=NODES {
             builder.push_edge(node % NODES);
             if back {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::base::{Array, Count, Index, Packed, Packing, total};
+use crate::base::{Array, Buffer, Count, Index, Packed, Packing, Store, total};
 use crate::gc::{ObjectId, TypeIndex};
 
 /// Types as indices, which 16 bits hold in all but the largest programs.
@@ -40,8 +40,8 @@ impl Described {
 
 #[derive(Debug)]
 enum TypesOf {
-    Narrow(Vec<u16>),
-    Wide(Vec<u32>),
+    Narrow(Buffer<u16>),
+    Wide(Buffer<u32>),
 }
 
 impl TypesOf {
@@ -60,7 +60,7 @@ impl TypesOf {
     #[cold]
     fn widen(&mut self) {
         if let TypesOf::Narrow(types) = self {
-            *self = TypesOf::Wide(types.iter().copied().map(u32::from).collect());
+            *self = TypesOf::Wide(Buffer::collected(types.store(), types.iter().copied().map(u32::from)));
         }
     }
 
@@ -87,13 +87,12 @@ pub(super) struct Describing {
     bytes: u64,
 }
 
-impl Default for Describing {
-    fn default() -> Describing {
-        Describing { types: TypesOf::Narrow(Vec::new()), sizes: Packing::zeroed(0), bytes: 0 }
-    }
-}
-
 impl Describing {
+    /// Of no objects yet.
+    pub(super) fn new(store: &Store) -> Describing {
+        Describing { types: TypesOf::Narrow(Buffer::new(store)), sizes: Packing::zeroed(store, 0), bytes: 0 }
+    }
+
     /// Adds an object.
     #[inline]
     pub(super) fn push(&mut self, ty: TypeIndex, size: u64) {
@@ -103,8 +102,8 @@ impl Describing {
     }
 
     /// Some objects of each of these, in order.
-    pub(super) fn joined<'d>(parts: impl Iterator<Item = (&'d Describing, Range<usize>)> + Clone) -> Described {
-        let mut all = Describing::default();
+    pub(super) fn joined<'d>(store: &Store, parts: impl Iterator<Item = (&'d Describing, Range<usize>)> + Clone) -> Described {
+        let mut all = Describing::new(store);
         all.reserve(parts.clone().map(|(_, objects)| objects.len()).sum());
         for (part, objects) in parts {
             all.types.append(&part.types, objects.clone());
@@ -124,8 +123,8 @@ impl Describing {
 
     pub(super) fn finish(self) -> Described {
         let types = match self.types {
-            TypesOf::Narrow(types) => TypeOf::Narrow(types.into()),
-            TypesOf::Wide(types) => TypeOf::Wide(types.into()),
+            TypesOf::Narrow(types) => TypeOf::Narrow(types.freeze()),
+            TypesOf::Wide(types) => TypeOf::Wide(types.freeze()),
         };
         Described { types, sizes: self.sizes.finish(), bytes: self.bytes }
     }

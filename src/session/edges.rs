@@ -7,7 +7,7 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use super::retention::Sums;
 use crate::base::cancel::{check, check_at};
 use crate::base::missed::Carried;
-use crate::base::{Index, Packed};
+use crate::base::{Index, Packed, Store};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::graph::{Bfs, BitSet, Closure, Components, Csr, Dominators, GroupSum, Idom, Rank, Rows, closure, paths_to_roots, reach};
 
@@ -80,12 +80,12 @@ pub(super) struct ByType(Rows);
 
 impl ByType {
     /// Sorts the objects; those of a type beyond `types` are in none.
-    pub(super) fn of(objects: u32, types: usize, type_of: impl Fn(ObjectId) -> Option<TypeIndex>) -> ByType {
+    pub(super) fn of(store: &Store, objects: u32, types: usize, type_of: impl Fn(ObjectId) -> Option<TypeIndex>) -> ByType {
         let placed = |node: u32| {
             check_at(node);
             (type_of(ObjectId::from_u32(node)).map_or(u32::MAX, Index::as_u32), node)
         };
-        ByType(Rows::sorted(u32::try_from(types).unwrap_or(0), (0..objects).map(placed)))
+        ByType(Rows::sorted(store, u32::try_from(types).unwrap_or(0), (0..objects).map(placed)))
     }
 
     /// The objects whose rows are these.
@@ -112,6 +112,14 @@ impl Edges {
     pub(super) fn with_reversed(csr: Csr, reversed: Csr) -> Edges {
         let edges = Edges::from(csr);
         let _ = edges.reversed.set(Box::new(reversed.into()));
+        edges
+    }
+
+    /// The same graphs, for which arrays are made in this store.
+    pub(super) fn with_store(self, store: &Store) -> Edges {
+        let reversed = self.reversed.into_inner().map(|reversed| Box::new(reversed.with_store(store)));
+        let edges = Edges::from(self.csr.with_store(store));
+        reversed.into_iter().for_each(|reversed| drop(edges.reversed.set(reversed)));
         edges
     }
 

@@ -1,7 +1,7 @@
 //! Errors of the session and the analyses.
 
 use super::{MemoryLimit, ValueError};
-use crate::base::{Addr, Notes};
+use crate::base::{Addr, NoRoom, Notes};
 use crate::contract::{ContractError, RuntimeError};
 use crate::dump::DumpError;
 use crate::graph::GraphError;
@@ -25,6 +25,9 @@ pub enum Error {
     /// The answer would exceed [`Limits::max_memory`](crate::base::Limits::max_memory).
     #[error(transparent)]
     Memory(#[from] MemoryLimit),
+    /// The graph does not fit that, and its temporary file not the folder for such files.
+    #[error(transparent)]
+    Room(#[from] NoRoom),
     /// There is no object at or around the address.
     #[error("there is no object at {0}; `gcdump where {0}` says what is there")]
     NoObject(Addr),

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::described::Described;
 use super::edges::{ByType, Edges};
-use super::references::Gathered;
+use super::references::{Gathered, References, store_of};
 use super::roots::{Root, RootFlags, RootOptions, Roots};
 use super::{Error, Heap, Namer, TypeFilter, TypePattern};
 use crate::base::hash::Map;
@@ -24,7 +24,7 @@ use crate::model::Generation;
 pub struct MemoryLimit {
     /// Number of objects.
     pub objects: u32,
-    /// Estimated memory of the graph and derived data, in bytes.
+    /// Estimated memory in bytes: of the graph and derived data, or of what no temporary file takes of them.
     pub needed: u64,
     /// The limit in bytes.
     pub allowed: u64,
@@ -140,7 +140,7 @@ impl HeapGraph {
         let kept = heap.index().and_then(|of_file| of_file.graph(&extra));
         let is_of_index = kept.is_some();
         let walked = match kept {
-            Some(kept) => kept,
+            Some(kept) => References { edges: kept.edges.with_store(&store_of(heap)), ..kept },
             None => gathered.map_or_else(|| Gathered::walk(heap), Ok)?.resolved(heap, index, &extra)?,
         };
         notes.extend(&walked.notes);
@@ -248,7 +248,7 @@ impl HeapGraph {
 
     /// Four bytes for each object; the estimate of the graph's memory has room for them.
     fn by_type(&self) -> &ByType {
-        self.by_type.get_or_init(|| ByType::of(self.len(), self.types.len(), |id| self.type_index(id)))
+        self.by_type.get_or_init(|| ByType::of(self.edges.csr().store(), self.len(), self.types.len(), |id| self.type_index(id)))
     }
 
     /// The types that objects have: others may have been met elsewhere.

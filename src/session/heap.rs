@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use super::index::{self, HeapIndex, IndexError, IndexUse};
 use super::kind::{Found, no_heap};
 use super::{DominatorTree, Error, HeapGraph, Namer, ObjectSet, Runtime, TypeFilter, TypePattern, note_walks};
+use crate::base::store::caught;
 use crate::base::{Addr, Answer, Collector, IndexVec, Limits, Note, NoteKind, Progress};
 use crate::contract::ContractError;
 use crate::dump;
@@ -358,13 +359,13 @@ impl Heap {
     /// The heap as a graph, with or without weak handles among its roots. Built once.
     ///
     /// # Errors
-    /// [`Error::Graph`] or [`Error::Memory`].
+    /// [`Error::Graph`], [`Error::Memory`] or [`Error::Room`].
     pub(crate) fn graph(&self, weak: bool) -> Result<&Answer<HeapGraph>, Error> {
         let cell = if weak { &self.inner.parts.graph_with_weak } else { &self.inner.parts.graph };
         if let Some(graph) = cell.get() {
             return Ok(graph);
         }
-        let graph = HeapGraph::build(self, weak)?;
+        let graph = caught(|| HeapGraph::build(self, weak))??;
         Ok(cell.get_or_init(|| graph))
     }
 
@@ -412,10 +413,10 @@ impl Heap {
     /// Writes an index of the heap to `file`, for later commands on the same dump. Returns its length in bytes.
     ///
     /// # Errors
-    /// [`Error::Graph`] or [`Error::Memory`] if there is no graph; [`io::Error`] where the file cannot be written.
+    /// [`Error::Graph`], [`Error::Memory`] or [`Error::Room`] if there is no graph; [`io::Error`] where the file cannot be written.
     #[doc(hidden)]
     pub fn write_index(&self, file: &File) -> Result<io::Result<u64>, Error> {
-        index::write(self, file)
+        caught(|| index::write(self, file))?
     }
 
     /// Reads all of the index in use, to see whether it was changed since it was made; `None` if there is none.
@@ -435,14 +436,12 @@ pub(super) fn dominators_of<'c>(
 ) -> Result<&'c DominatorTree, Error> {
     let place = Stacks::ALL.iter().zip(cells).find(|(s, _)| **s == stacks);
     let (_, cell) = place.ok_or_else(|| Error::Query("no such treatment of stacks".into()))?;
-    Ok(cell.get_or_init(|| {
-        if let Some(tree) = kept() {
-            return tree;
-        }
+    let made = || {
         progress.start("finding who holds what", None);
         let [lasting, on_stacks] = graph.start_groups(stacks);
         let tree = graph.edges.dominators([&lasting, &on_stacks], |id| graph.size(id));
         progress.finish();
         tree
-    }))
+    };
+    Ok(caught(|| cell.get_or_init(|| kept().unwrap_or_else(made)))?)
 }

@@ -3,12 +3,12 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use super::{Dump, HeapGraph, OpenOptions};
+use super::{Dump, Error, Heap, HeapGraph, OpenOptions};
 use crate::base::missed::watched;
-use crate::base::{Addr, AddrRange, Answer, Silent};
+use crate::base::{Addr, AddrRange, Answer, Limits, Silent};
 use crate::dump::real_tests::folder;
 use crate::gc::{Object, ObjectStarts, Piece, SegmentIndex, Visitor, Walked, Walker};
-use crate::model::{Generation, WalkModel};
+use crate::model::{Generation, Stacks, WalkModel};
 
 type Row = (SegmentIndex, Addr, u64, Addr, Generation);
 
@@ -169,5 +169,38 @@ fn graphs_of_pieces_are_the_graph() {
             assert_eq!(object(one), object(three), "{name}");
         }
         assert!(one.len() > 1000, "{name}");
+    }
+}
+
+#[test]
+fn graphs_in_files_are_the_graph() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps");
+    for name in ["net10-wks-basics-heap", "corpus/net8-seg-basics-heap", "corpus/win-net10-svr-basics-full"] {
+        let of = |max_memory: Option<u64>| {
+            let options = OpenOptions { limits: Limits { max_memory, ..Limits::default() }, ..OpenOptions::default() };
+            Dump::open(folder.join(format!("{name}.dmp.zst")), &options).unwrap().runtime().unwrap().heap().unwrap()
+        };
+        let memory = of(None);
+        let objects = u64::from(memory.graph(false).unwrap().len());
+        let files = of(Some(objects * 64 - 1));
+        let (one, other) = (memory.graph(false).unwrap(), files.graph(false).unwrap());
+        assert!(!one.edges.csr().store().is_in_files() && other.edges.csr().store().is_in_files());
+        assert!(one.edges.csr() == other.edges.csr() && one.edges.reversed().csr() == other.edges.reversed().csr(), "{name}");
+        // Types have numbers in the order in which threads meet them.
+        let object = |graph: &HeapGraph, id| (graph.size(id), graph.kind(id).map(|kind| kind.method_table));
+        assert!(one.ids().all(|id| object(one, id) == object(other, id)), "{name}");
+        let parts = |heap: &Heap| {
+            let (tree, retained) = heap.dominators(Stacks::default()).unwrap().parts();
+            let (position, order, below, up) = tree.parts();
+            (
+                position.clone(),
+                order.clone(),
+                [below, up].map(|packed| packed.iter().collect::<Vec<_>>()),
+                retained.iter().collect::<Vec<_>>(),
+            )
+        };
+        assert!(parts(&memory) == parts(&files), "{name}");
+        let refused = of(Some(objects)).graph(false).unwrap_err();
+        assert!(matches!(refused, Error::Memory(limit) if limit.needed > objects && limit.needed < objects * 64), "{refused}");
     }
 }

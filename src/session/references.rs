@@ -12,13 +12,17 @@ use super::graph::{Extra, MemoryLimit};
 use super::{Error, Heap, note_unknown, note_walks};
 use crate::base::cancel::check;
 use crate::base::missed::Carried;
-use crate::base::{Addr, Answer, Collector, Index, IndexVec, NoteKind, Notes, be, len64, plural};
+use crate::base::{Addr, Answer, Buffer, Collector, Index, IndexVec, NoteKind, Notes, Store, be, len64, plural};
+use crate::dump::TempFiles;
 use crate::gc::{Object, ObjectId, ObjectStarts, ObjectType, Piece, SegmentIndex, StartsVisitor, TypeIndex, Visitor, Walked};
 use crate::graph::{Csr, CsrBuilder, GraphError, Lengths, check_edges};
 
 /// Estimated bytes per object, including dominator tree and retained sizes: 50 measured on a heap with 1.1 references per
 /// object; sized for three references.
 const BYTES_PER_OBJECT: u64 = 64;
+
+/// Bytes per object that stay in memory where the arrays are in files, beside the object starts: some sets of objects with a bit each.
+const BYTES_IN_MEMORY: u64 = 1;
 
 /// Stands for an address at which no object starts.
 const DANGLING: u32 = u32::MAX;
@@ -41,7 +45,8 @@ struct Gather {
     described: Describing,
     /// The number of references of each object.
     lengths: Lengths,
-    targets: Vec<Addr>,
+    /// Addresses.
+    targets: Buffer<u64>,
     pieces: Vec<Begin>,
 }
 
@@ -65,7 +70,7 @@ impl Visitor for Gather {
             return;
         }
         let before = self.targets.len();
-        object.references(|_, target| self.targets.push(target));
+        object.references(|_, target| self.targets.push(target.0));
         self.lengths.push(self.targets.len().saturating_sub(before));
         self.described.push(object.ty.index, object.size);
         if let Some(starts) = &mut self.starts {
@@ -82,8 +87,15 @@ struct Part {
     targets: Range<usize>,
 }
 
+/// Where the graph of `heap` is made: in files where it may take more memory than is allowed. For that, objects are counted.
+pub(super) fn store_of(heap: &Heap) -> Store {
+    let needed = |allowed: &u64| u64::from(heap.starts().len()).saturating_mul(BYTES_PER_OBJECT) > *allowed;
+    if heap.limits().max_memory.as_ref().is_some_and(needed) { Store::in_files(Arc::new(TempFiles::new())) } else { Store::default() }
+}
+
 /// What a walk found.
 pub(super) struct Gathered {
+    store: Store,
     visitors: Vec<Gather>,
     /// In heap order.
     parts: Vec<Part>,
@@ -95,13 +107,14 @@ impl Gathered {
     /// that is less.
     ///
     /// # Errors
-    /// [`Error::Memory`]: where memory is limited, objects are counted first.
+    /// [`Error::Memory`] where not even what stays in memory is allowed.
     pub(super) fn walk(heap: &Heap) -> Result<Gathered, Error> {
-        if let Some(allowed) = heap.limits().max_memory {
-            let objects = heap.starts().len();
-            let needed = u64::from(objects).saturating_mul(BYTES_PER_OBJECT);
+        let store = store_of(heap);
+        if let Some(allowed) = heap.limits().max_memory.filter(|_| store.is_in_files()) {
+            let starts = heap.starts();
+            let needed = starts.bytes().saturating_add(u64::from(starts.len()).saturating_mul(BYTES_IN_MEMORY));
             if needed > allowed {
-                return Err(MemoryLimit { objects, needed, allowed }.into());
+                return Err(MemoryLimit { objects: starts.len(), needed, allowed }.into());
             }
         }
         let notes = Collector::new();
@@ -109,9 +122,9 @@ impl Gathered {
         let find_starts = !heap.knows_starts();
         let visitor = || Gather {
             starts: find_starts.then(|| StartsVisitor::new(walker)),
-            described: Describing::default(),
-            lengths: Lengths::default(),
-            targets: Vec::new(),
+            described: Describing::new(&store),
+            lengths: Lengths::new(&store),
+            targets: Buffer::new(&store),
             pieces: Vec::new(),
         };
         let Walked { mut visitors, segments } = walker.walk_once(heap.progress(), visitor);
@@ -126,7 +139,7 @@ impl Gathered {
         }
         let mut parts: Vec<Part> = visitors.iter().enumerate().flat_map(|(n, visitor)| visitor.parts(n)).collect();
         parts.sort_by_key(|part| part.place);
-        Ok(Gathered { visitors, parts, notes })
+        Ok(Gathered { store, visitors, parts, notes })
     }
 
     /// The references between the objects that `index` numbers, and the edges of `extra`.
@@ -134,17 +147,17 @@ impl Gathered {
     /// # Errors
     /// [`Error::Graph`].
     pub(super) fn resolved(self, heap: &Heap, index: &ObjectStarts, extra: &Extra) -> Result<References, Error> {
-        let Gathered { mut visitors, parts, mut notes } = self;
-        let (numbers, dangling) = numbered(&visitors, &parts, index)?;
-        visitors.iter_mut().for_each(|visitor| visitor.targets = Vec::new());
+        let Gathered { store, mut visitors, parts, mut notes } = self;
+        let (numbers, dangling) = numbered(&store, &visitors, &parts, index)?;
+        visitors.iter_mut().for_each(|visitor| visitor.targets = Buffer::default());
         if dangling > 0 {
             notes.add(NoteKind::Invalid, None, format!("{} to what is no object {} ignored", plural(dangling, "reference"), be(dangling)));
         }
         let of_parts = || parts.iter().filter_map(|part| Some((visitors.get(part.visitor)?, part.objects.clone())));
         let lengths = || of_parts().flat_map(|(visitor, objects)| visitor.lengths.part(objects));
         let objects = of_parts().map(|(_, objects)| objects.len()).sum();
-        let csr = || if dangling == 0 { Csr::of_lengths(objects, lengths(), numbers) } else { without_dangling(lengths(), numbers) };
-        let describe = || Describing::joined(of_parts().map(|(visitor, objects)| (&visitor.described, objects)));
+        let csr = || if dangling == 0 { Csr::of_lengths(objects, lengths(), numbers) } else { without_dangling(lengths(), &numbers) };
+        let describe = || Describing::joined(&store, of_parts().map(|(visitor, objects)| (&visitor.described, objects)));
         let (csr, described) = rayon::join(csr, describe);
         let types = heap.walker().types().list();
         notes.extend(&unknown(heap, index, &described, &types));
@@ -178,11 +191,11 @@ fn unknown(heap: &Heap, index: &ObjectStarts, described: &Described, types: &Ind
 }
 
 /// The numbers of the objects that references lead to, in heap order, [`DANGLING`] among them; and how many those are.
-fn numbered(visitors: &[Gather], parts: &[Part], index: &ObjectStarts) -> Result<(Vec<u32>, u64), GraphError> {
+fn numbered(store: &Store, visitors: &[Gather], parts: &[Part], index: &ObjectStarts) -> Result<(Buffer<u32>, u64), GraphError> {
     let edges = parts.iter().map(|part| part.targets.len()).sum();
     check_edges(edges)?;
-    let mut numbers = vec![0u32; edges];
-    let mut rest = numbers.as_mut_slice();
+    let mut numbers = Buffer::zeroed(store, edges);
+    let mut rest: &mut [u32] = &mut numbers;
     let mut tasks = Vec::with_capacity(parts.len());
     for part in parts {
         let targets = visitors.get(part.visitor).and_then(|visitor| visitor.targets.get(part.targets.clone())).unwrap_or_default();
@@ -191,12 +204,12 @@ fn numbered(visitors: &[Gather], parts: &[Part], index: &ObjectStarts) -> Result
         tasks.push((targets, own));
     }
     let carried = Carried::here();
-    let number = |(targets, own): (&[Addr], &mut [u32])| {
+    let number = |(targets, own): (&[u64], &mut [u32])| {
         carried.run(|| {
             check();
             let (mut dangling, mut hint) = (0u64, SegmentIndex::default());
             for (number, target) in own.iter_mut().zip(targets) {
-                let id = index.id_near(*target, &mut hint);
+                let id = index.id_near(Addr(*target), &mut hint);
                 dangling = dangling.wrapping_add(id.is_none().into());
                 *number = id.map_or(DANGLING, Index::as_u32);
             }
@@ -207,9 +220,9 @@ fn numbered(visitors: &[Gather], parts: &[Part], index: &ObjectStarts) -> Result
     Ok((numbers, dangling))
 }
 
-fn without_dangling(lengths: impl Iterator<Item = u32>, numbers: Vec<u32>) -> Result<Csr, GraphError> {
-    let mut rows = CsrBuilder::with_capacity(0, numbers.len());
-    let mut numbers = numbers.into_iter();
+fn without_dangling(lengths: impl Iterator<Item = u32>, numbers: &Buffer<u32>) -> Result<Csr, GraphError> {
+    let mut rows = CsrBuilder::with_capacity(numbers.store(), 0, numbers.len());
+    let mut numbers = numbers.iter().copied();
     for length in lengths {
         numbers.by_ref().take(length as usize).filter(|number| *number != DANGLING).for_each(|number| rows.push_edge(number));
         rows.end_node()?;

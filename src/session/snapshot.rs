@@ -10,7 +10,7 @@ use super::roots::{Origin, Root, RootFlags, Roots, StaticIndex};
 use super::{DominatorTree, Error, GraphSource, HeapGraph, Namer};
 use crate::base::cancel::{check_at, tick};
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Answer, Collector, Index, IndexVec, Limits, NoteKind, total};
+use crate::base::{Addr, Answer, Collector, Index, IndexVec, Limits, NoteKind, Store, total};
 use crate::dump::{DumpFacts, Snapshot};
 use crate::gc::{ObjectId, ObjectStarts, ObjectType, TypeIndex};
 use crate::graph::CsrBuilder;
@@ -219,8 +219,8 @@ impl<'s> Reader<'s> {
         let addresses = self.place(notes);
         within(limits, self.file, self.needed())?;
         let objects = addresses.len();
-        let mut rows = CsrBuilder::with_capacity(objects, objects);
-        let mut described = Describing::default();
+        let mut rows = CsrBuilder::with_capacity(&Store::default(), objects, objects);
+        let mut described = Describing::new(&Store::default());
         let mut cut = 0u64;
         let mut room = Room { left: self.file.most_references(), met: false };
         for node in self.nodes.iter().copied() {

@@ -23,7 +23,7 @@ pub trait GraphSource: std::fmt::Debug + Sync {
     /// The graph, with or without weak handles among its roots.
     ///
     /// # Errors
-    /// [`Error::Graph`] or [`Error::Memory`].
+    /// [`Error::Graph`], [`Error::Memory`] or [`Error::Room`].
     #[doc(hidden)]
     fn graph(&self, weak: bool) -> Result<&HeapGraph, Error>;
 

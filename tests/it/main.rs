@@ -64,6 +64,7 @@ mod lines;
 mod locks;
 mod loops;
 mod manifest;
+mod max_memory;
 mod mcp;
 mod memory_map;
 mod methods;

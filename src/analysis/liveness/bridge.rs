@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::{OnGraph, condense};
+use crate::base::store::caught;
 use crate::base::{Addr, Answer, Count, Index, IndexVec, NoteKind, len64};
 use crate::gc::{HandleFilter, ObjectId, ObjectType, TypeIndex};
 use crate::model::{BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeXref, HandleKind, HandleModel, Stacks, Sum};
@@ -29,8 +30,12 @@ pub struct BridgeQuery {
 /// Computes the data passed to a bridge to another collector.
 ///
 /// # Errors
-/// [`Error::Graph`] or [`Error::Memory`] if the graph cannot be built.
+/// [`Error::Graph`], [`Error::Memory`] or [`Error::Room`] if the graph cannot be built.
 pub fn bridge(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, Error> {
+    caught(|| bridge_of(heap, query))?
+}
+
+fn bridge_of(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, Error> {
     let on = OnGraph::open(heap, true, query.stacks)?;
     let (graph, namer) = (on.graph, &on.namer);
     let mut handles: FxHashMap<ObjectId, (Addr, Option<Addr>)> = FxHashMap::default();

@@ -94,7 +94,7 @@ pub fn condense(edges: &Csr, marked: &[u32], inside: impl Fn(u32) -> bool, opaqu
 fn part(edges: &Csr, reached: &BitSet, opaque: impl Fn(u32) -> bool) -> Result<(Csr, Vec<u32>), GraphError> {
     let ids: Vec<u32> = reached.iter().collect();
     let number = |id: &u32| ids.binary_search(id).ok().and_then(|i| u32::try_from(i).ok());
-    let mut rows = CsrBuilder::with_capacity(ids.len(), ids.len());
+    let mut rows = CsrBuilder::with_capacity(edges.store(), ids.len(), ids.len());
     for id in &ids {
         if !opaque(*id) {
             edges.successors(*id).iter().filter_map(number).for_each(|target| rows.push_edge(target));

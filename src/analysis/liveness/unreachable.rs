@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{ByType, Generations, OnGraph, collected_by, registered};
+use crate::base::store::caught;
 use crate::base::{Addr, Answer, len64, top_or_all};
 use crate::gc::ObjectId;
 use crate::model::{GarbageClass, GarbageObject, GarbageTotal, GarbageType, Stacks, Sum, UnreachableReport};
@@ -64,8 +65,12 @@ impl<'g> Garbage<'g> {
 /// Lists uncollected garbage.
 ///
 /// # Errors
-/// [`Error::Graph`] or [`Error::Memory`] if the graph cannot be built.
+/// [`Error::Graph`], [`Error::Memory`] or [`Error::Room`] if the graph cannot be built.
 pub fn unreachable(heap: &Heap, query: &UnreachableQuery) -> Result<Answer<UnreachableReport>, Error> {
+    caught(|| unreachable_of(heap, query))?
+}
+
+fn unreachable_of(heap: &Heap, query: &UnreachableQuery) -> Result<Answer<UnreachableReport>, Error> {
     let on = OnGraph::open(heap, true, query.stacks)?;
     let (graph, namer) = (on.graph, &on.namer);
     let live = heap.live(graph, query.stacks);

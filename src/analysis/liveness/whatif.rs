@@ -3,6 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{OnGraph, by_type, registered};
+use crate::base::store::caught;
 use crate::base::{Addr, Answer, Count, Index, len64, top_or_all};
 use crate::gc::{HandleFilter, ObjectId};
 use crate::model::{HandleKind, HandleModel, RootKind, Stacks, Sum, WhatifComponent, WhatifReport, WhatifWeak};
@@ -27,9 +28,13 @@ pub struct WhatifQuery {
 /// Computes what would survive or be freed with the roots changed by `query`.
 ///
 /// # Errors
-/// [`Error::Nothing`] if an address is not an object or root; [`Error::Graph`] or [`Error::Memory`] if the graph cannot be
+/// [`Error::Nothing`] if an address is not an object or root; [`Error::Graph`], [`Error::Memory`] or [`Error::Room`] if the graph cannot be
 /// built.
 pub fn whatif(heap: &Heap, query: &WhatifQuery) -> Result<Answer<WhatifReport>, Error> {
+    caught(|| whatif_of(heap, query))?
+}
+
+fn whatif_of(heap: &Heap, query: &WhatifQuery) -> Result<Answer<WhatifReport>, Error> {
     let on = OnGraph::open(heap, true, query.stacks)?;
     let (graph, namer) = (on.graph, &on.namer);
     let no_object = |a: &Addr| on.none(Error::Nothing(format!("no object of the heap is at {a}")));

@@ -14,7 +14,7 @@ use super::super::job::{self, Ended};
 use super::super::open::Opening;
 use super::super::registry::command_line;
 use super::super::words::{Ordered, is_path, ordered, takes_next};
-use super::super::{Cli, Streams, fail, fitted, help, in_one_line, out_of_memory, out_of_time, sos, to_file, usage};
+use super::super::{Cli, Streams, fail, fitted, help, in_one_line, out_of_memory, out_of_time, sos, usage};
 use super::commands::{self, OPEN};
 use super::complete::{Known, PATIENCE, Proposed, TYPES};
 use super::interrupt::Interruptible;

@@ -12,7 +12,7 @@ pub use sums::GroupSum;
 
 use super::{Csr, ROOT, at, len32, put};
 use crate::base::cancel::check_at;
-use crate::base::{Array, Packed, Packing};
+use crate::base::{Array, Buffer, Packed, Packing, Store};
 
 /// Fewer numbers are not worth a thread. Graphs of tests are small.
 const LEAST: u32 = if cfg!(test) { 3 } else { 1 << 16 };
@@ -51,6 +51,8 @@ pub struct Dominators {
     below: Packed<u8>,
     /// Position to how far before it that of the immediate dominator is.
     up: Packed<u8>,
+    /// Where arrays are made for what is asked of it.
+    store: Store,
 }
 
 impl Dominators {
@@ -71,42 +73,44 @@ impl Dominators {
 
     /// Renumbers from preorder of the spanning tree to preorder of the dominator tree. A dominator has a smaller number than what it
     /// dominates in both.
-    fn in_tree_order(number: Vec<u32>, mut idom: Vec<u32>) -> Self {
-        let total = len32(idom.len());
-        let (mut below, mut up) = (Packing::zeroed(idom.len()), Packing::zeroed(idom.len()));
+    fn in_tree_order(mut number: Buffer<u32>, mut idoms: Buffer<u32>) -> Self {
+        let (total, store) = (len32(idoms.len()), number.store().clone());
+        let (mut all_below, mut all_up) = (Packing::zeroed(&store, idoms.len()), Packing::zeroed(&store, idoms.len()));
+        let (mut below, mut up) = (all_below.slots(), all_up.slots());
         // Of each subtree, without its top.
-        let mut sizes = vec![0u32; idom.len()];
+        let mut all_sizes = Buffer::<u32>::zeroed(&store, idoms.len());
+        let (idom, sizes): (&mut [u32], &mut [u32]) = (&mut idoms, &mut all_sizes);
         for node in (1..total).rev() {
             check_at(node);
-            let more = at(&sizes, node) + 1;
-            if let Some(above) = sizes.get_mut(at(&idom, node) as usize) {
+            let more = at(sizes, node) + 1;
+            if let Some(above) = sizes.get_mut(at(idom, node) as usize) {
                 *above += more;
             }
         }
         // A node that has been placed no longer needs its size: that becomes the place of its next child; and what dominates it becomes
         // its own place.
-        below.put(0, at(&sizes, 0).into());
-        put(&mut sizes, 0, 1);
-        put(&mut idom, 0, 0);
+        below.put(0, at(sizes, 0).into());
+        put(sizes, 0, 1);
+        put(idom, 0, 0);
         for node in 1..total {
             check_at(node);
-            let (above, own) = (at(&idom, node), at(&sizes, node));
-            let place = at(&sizes, above);
-            put(&mut sizes, above, place + own + 1);
-            put(&mut sizes, node, place + 1);
+            let (above, own) = (at(idom, node), at(sizes, node));
+            let place = at(sizes, above);
+            put(sizes, above, place + own + 1);
+            put(sizes, node, place + 1);
             below.put(place, own.into());
-            up.put(place, (place - at(&idom, above)).into());
-            put(&mut idom, node, place);
+            up.put(place, (place - at(idom, above)).into());
+            put(idom, node, place);
         }
-        drop(sizes);
-        let mut position = number;
-        position.par_iter_mut().for_each(|node| *node = at(&idom, *node));
-        let mut order = idom;
-        put(&mut order, 0, ROOT);
-        for (node, place) in (0u32..).zip(&position).filter(|(_, place)| **place != 0) {
-            put(&mut order, *place, node);
+        drop(all_sizes);
+        let position: &mut [u32] = &mut number;
+        position.par_iter_mut().for_each(|node| *node = at(idom, *node));
+        let order = idom;
+        put(order, 0, ROOT);
+        for (node, place) in (0u32..).zip(&*position).filter(|(_, place)| **place != 0) {
+            put(order, *place, node);
         }
-        Self { position: position.into(), order: order.into(), below: below.finish(), up: up.finish() }
+        Self { position: number.freeze(), order: idoms.freeze(), below: all_below.finish(), up: all_up.finish(), store }
     }
 
     /// What it consists of: positions, order, numbers below, ways up.
@@ -116,7 +120,7 @@ impl Dominators {
 
     /// The parts that it was taken [apart](Dominators::parts) into.
     pub(crate) fn of_parts(position: Array<u32>, order: Array<u32>, below: Packed<u8>, up: Packed<u8>) -> Self {
-        Self { position, order, below, up }
+        Self { position, order, below, up, store: Store::default() }
     }
 
     /// The position after the subtree of the one at `position`.

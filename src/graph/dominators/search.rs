@@ -1,16 +1,17 @@
 //! The depth-first search.
 
-use super::super::{Csr, NONE, at, len32, put};
+use super::super::{Csr, NONE, at, put};
+use crate::base::Buffer;
 use crate::base::cancel::check_at;
 
 /// What the depth-first search leaves behind. Numbers are those of preorder, 0 the virtual root.
 pub(super) struct Searched {
     /// Node to number; 0 for nodes not reached.
-    pub(super) number: Vec<u32>,
+    pub(super) number: Buffer<u32>,
     /// Parent in the spanning tree, by number.
-    pub(super) parent: Vec<u32>,
+    pub(super) parent: Buffer<u32>,
     /// Edges to nodes that were found before, but the one from the parent: source and target.
-    pub(super) others: Vec<Edge>,
+    pub(super) others: Buffer<Edge>,
 }
 
 /// An edge, as the number of its source above that of its target: they sort by source.
@@ -28,35 +29,37 @@ pub(super) fn ends(edge: Edge) -> (u32, u32) {
 impl Searched {
     /// Searches from the roots of each group in turn. Of a later group, those count that no earlier group reaches.
     pub(super) fn run(graph: &Csr, groups: &[&[u32]]) -> Self {
-        let nodes = graph.nodes();
+        let (nodes, store) = (graph.nodes() as usize, graph.store());
         let rows = graph.rows();
-        let mut number = vec![0u32; nodes as usize];
-        let mut parent = Vec::with_capacity(nodes as usize + 1);
-        parent.push(0);
-        let mut others: Vec<Edge> = Vec::new();
+        let (mut numbers, mut parents) = (Buffer::<u32>::zeroed(store, nodes), Buffer::<u32>::zeroed(store, nodes + 1));
+        let (number, parent): (&mut [u32], &mut [u32]) = (&mut numbers, &mut parents);
+        // The virtual root has number 0.
+        let mut found = 1;
+        let mut others: Buffer<Edge> = Buffer::new(store);
         // Only nodes that still have edges to follow wait here.
         let mut waiting: Vec<(u32, u32, u32)> = Vec::new();
         for group in groups {
-            let new: Vec<u32> = group.iter().copied().filter(|root| at(&number, *root) == 0).collect();
+            let new: Vec<u32> = group.iter().copied().filter(|root| at(number, *root) == 0).collect();
             for root in new {
                 // The virtual root's edge to `root`, as a row of its own.
                 let (mut source, mut target, mut next, mut end) = (0, root, 0, 0);
                 loop {
-                    let known = at(&number, target);
+                    let known = at(number, target);
                     if known == 0 {
                         if next < end {
                             // A read whose result is not used yet: memory fetches the next target while this one is followed.
                             let soon = rows.item(next);
-                            std::hint::black_box((at(&number, soon), rows.span(soon).0));
+                            std::hint::black_box((at(number, soon), rows.span(soon).0));
                             waiting.push((source, next, end));
                         }
-                        let new = len32(parent.len());
+                        let new = found;
+                        found += 1;
                         check_at(new);
-                        put(&mut number, target, new);
-                        parent.push(source);
+                        put(number, target, new);
+                        put(parent, new, source);
                         source = new;
                         (next, end) = rows.span(target);
-                    } else if source != known && at(&parent, known) != source {
+                    } else if source != known && at(parent, known) != source {
                         others.push(edge(source, known));
                     }
                     if next >= end {
@@ -70,6 +73,7 @@ impl Searched {
                 }
             }
         }
-        Self { number, parent, others }
+        parents.truncate(found as usize);
+        Self { number: numbers, parent: parents, others }
     }
 }

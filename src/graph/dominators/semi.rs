@@ -12,52 +12,78 @@ use super::pieces;
 use super::search::{Edge, edge, ends};
 use crate::base::cancel::check_at;
 use crate::base::missed::Carried;
+use crate::base::{Buffer, Store};
 
 /// The nodes that more than one edge leads to, numbered in preorder: only these can have a dominator other than their parent.
 struct Joins {
     /// Preorder numbers, ascending.
-    nodes: Vec<u32>,
+    nodes: Buffer<u32>,
     /// The smallest number from which a path leads to the node on which all others, but its ends, have larger ones: its semidominator.
-    semi: Vec<u32>,
+    semi: Buffer<u32>,
     /// Paths that lead to the node from others of these: the node, and where the path leaves the spanning tree.
-    paths: Vec<Edge>,
+    paths: Buffer<Edge>,
     /// The nearest of these among the node's ancestors; [`NONE`] if there is none.
-    above: Vec<u32>,
+    above: Buffer<u32>,
 }
 
 /// What a piece of the preorder says of joins.
 struct Piece {
     /// For each join in it.
-    above: Vec<u32>,
-    paths: Vec<Edge>,
+    above: Buffer<u32>,
+    paths: Buffer<Edge>,
 }
 
 impl Joins {
-    fn of(parent: &[u32], mut others: Vec<Edge>) -> Joins {
+    fn of(parent: &[u32], mut others: Buffer<Edge>) -> Joins {
+        let store = others.store().clone();
         others.par_sort_unstable();
         let mut is_join = BitSet::new(len32(parent.len()));
         others.iter().for_each(|edge| {
             is_join.set(ends(*edge).1);
         });
-        let nodes: Vec<u32> = is_join.iter().collect();
+        let nodes = Buffer::collected(&store, is_join.iter());
         let joins = Ranks::of(&is_join);
-        let semi: Vec<AtomicU32> = nodes.iter().map(|node| at(parent, *node).into()).collect();
+        let parents = nodes.iter().map(|node| at(parent, *node));
         let carried = Carried::here();
-        let piece = |numbers| carried.run(|| Joins::piece(numbers, parent, &others, (&joins, &nodes), &semi));
-        let found: Vec<Piece> = pieces(len32(parent.len())).into_par_iter().map(piece).collect();
-        let (mut above, mut paths) = (Vec::with_capacity(nodes.len()), Vec::new());
+        let (found, semi) = if store.is_in_files() {
+            // What is mapped cannot be shared among threads that write: one piece.
+            let mut semi = Buffer::collected(&store, parents);
+            let of: &mut [u32] = &mut semi;
+            let offer = |join: u32, least: u32| put(of, join, at(of, join).min(least));
+            let whole = Joins::piece(&store, 0..len32(parent.len()), parent, &others, (&joins, &nodes), offer);
+            (vec![whole], semi)
+        } else {
+            let semi: Vec<AtomicU32> = parents.map(AtomicU32::new).collect();
+            let offer = |join: u32, least: u32| {
+                if let Some(semi) = semi.get(join as usize) {
+                    semi.fetch_min(least, Ordering::Relaxed);
+                }
+            };
+            let piece = |numbers| carried.run(|| Joins::piece(&store, numbers, parent, &others, (&joins, &nodes), offer));
+            let found: Vec<Piece> = pieces(len32(parent.len())).into_par_iter().map(piece).collect();
+            let semi: Vec<u32> = semi.into_iter().map(AtomicU32::into_inner).collect();
+            (found, semi.into())
+        };
+        let (mut above, mut paths) = (Buffer::with_capacity(&store, nodes.len()), Buffer::new(&store));
         for piece in found {
-            above.extend(piece.above);
-            paths.extend(piece.paths);
+            above.extend_from_slice(&piece.above);
+            paths.extend_from_slice(&piece.paths);
         }
         paths.par_sort_unstable();
-        Joins { nodes, semi: semi.into_iter().map(AtomicU32::into_inner).collect(), paths, above }
+        Joins { nodes, semi, paths, above }
     }
 
     /// A pass in preorder that knows the path from the virtual root to each node. Numbers rise on that path, and a node with a number
     /// between two neighbours of it hangs below the upper one. So the nearest common ancestor of an edge's ends is the last node on the
-    /// path to its source that has a number not above the target's.
-    fn piece(numbers: Range<u32>, parent: &[u32], others: &[Edge], (joins, nodes): (&Ranks<'_>, &[u32]), semi: &[AtomicU32]) -> Piece {
+    /// path to its source that has a number not above the target's: `offer` is told the join and that number.
+    fn piece(
+        store: &Store,
+        numbers: Range<u32>,
+        parent: &[u32],
+        others: &[Edge],
+        (joins, nodes): (&Ranks<'_>, &[u32]),
+        mut offer: impl FnMut(u32, u32),
+    ) -> Piece {
         let up = |node: &u32| Some(at(parent, *node)).filter(|up| up < node);
         // The way down to the first one; the virtual root has none.
         let mut path: Vec<u32> = std::iter::successors(up(&numbers.start), up).collect();
@@ -65,7 +91,7 @@ impl Joins {
         let mut joins_on_path: Vec<u32> = path.iter().filter(|node| joins.has(**node)).map(|node| joins.before(*node)).collect();
         let mut next_join = joins.before(numbers.start);
         let last_join = joins.before(numbers.end);
-        let (mut above, mut paths) = (Vec::new(), Vec::new());
+        let (mut above, mut paths) = (Buffer::new(store), Buffer::new(store));
         let first = others.partition_point(|other| ends(*other).0 < numbers.start);
         let end = others.partition_point(|other| ends(*other).0 < numbers.end);
         let mut rest = others.get(first..end).unwrap_or_default().iter().copied().peekable();
@@ -90,10 +116,8 @@ impl Joins {
                 let target = ends(other).1;
                 let join = joins.before(target);
                 let common = path.partition_point(|on| *on <= target).checked_sub(1).and_then(|i| path.get(i)).copied().unwrap_or(0);
-                if let Some(semi) = semi.get(join as usize) {
-                    // Of an edge down from an ancestor, that is the ancestor itself.
-                    semi.fetch_min(common.min(node), Ordering::Relaxed);
-                }
+                // Of an edge down from an ancestor, that is the ancestor itself.
+                offer(join, common.min(node));
                 // Others that lead into the path between them may offer a better one.
                 if let Some(last) = joins_on_path.last().filter(|last| at(nodes, **last) > target) {
                     paths.push(edge(join, *last));
@@ -105,64 +129,63 @@ impl Joins {
 
     /// Completes the semidominators, from the last node to the first.
     fn settle(&mut self) {
-        let mut links: Vec<Link> = self.above.iter().map(|above| Link { ancestor: *above, label: NONE }).collect();
+        let mut all_links = Buffer::collected(self.above.store(), self.above.iter().map(|above| [*above, NONE]));
+        let links: &mut [Link] = &mut all_links;
+        let semi: &mut [u32] = &mut self.semi;
         let mut path = Vec::new();
         let mut rest = self.paths.iter().rev().copied().peekable();
         for join in (0..len32(self.nodes.len())).rev() {
             check_at(join);
-            let mut best = at(&self.semi, join);
+            let mut best = at(semi, join);
             while let Some(edge) = rest.next_if(|edge| ends(*edge).0 == join) {
-                best = best.min(eval(&mut links, &mut path, ends(edge).1, join));
+                best = best.min(eval(links, &mut path, ends(edge).1, join));
             }
-            put(&mut self.semi, join, best);
-            if let Some(link) = links.get_mut(join as usize) {
-                link.label = best;
+            put(semi, join, best);
+            if let Some([_, label]) = links.get_mut(join as usize) {
+                *label = best;
             }
         }
     }
 }
 
 /// A node of the link-eval forest: the nearest linked ancestor known, and the smallest semidominator on the way to it.
-#[derive(Clone, Copy)]
-struct Link {
-    ancestor: u32,
-    label: u32,
-}
+type Link = [u32; 2];
 
 /// The smallest semidominator on the path of joins from `join` up to, not including, the first one not above `limit`.
 /// Compresses the path; `path` is scratch.
 fn eval(links: &mut [Link], path: &mut Vec<u32>, join: u32, limit: u32) -> u32 {
-    let link = |links: &[Link], n: u32| links.get(n as usize).copied().unwrap_or(Link { ancestor: NONE, label: NONE });
+    let link = |links: &[Link], n: u32| links.get(n as usize).copied().unwrap_or([NONE, NONE]);
     let more = |ancestor: u32| ancestor != NONE && ancestor > limit;
     let mut top = join;
-    let mut above = link(links, top);
-    while more(above.ancestor) {
+    let [mut ancestor, mut best] = link(links, top);
+    while more(ancestor) {
         path.push(top);
-        top = above.ancestor;
-        above = link(links, top);
+        top = ancestor;
+        [ancestor, best] = link(links, top);
     }
-    let mut best = above.label;
     while let Some(below) = path.pop() {
         if let Some(slot) = links.get_mut(below as usize) {
-            best = best.min(slot.label);
-            *slot = Link { ancestor: above.ancestor, label: best };
+            let [_, label] = *slot;
+            best = best.min(label);
+            *slot = [ancestor, best];
         }
     }
     best
 }
 
 /// The immediate dominator of each node, by preorder numbers, in place of its parent.
-pub(super) fn immediate(mut parent: Vec<u32>, others: Vec<Edge>) -> Vec<u32> {
-    let mut joins = Joins::of(&parent, others);
+pub(super) fn immediate(mut parents: Buffer<u32>, others: Buffer<Edge>) -> Buffer<u32> {
+    let parent: &mut [u32] = &mut parents;
+    let mut joins = Joins::of(parent, others);
     joins.settle();
     // The dominator is the nearest common ancestor, in the tree made so far, of the parent and the semidominator.
-    for (node, semi) in joins.nodes.iter().zip(&joins.semi) {
+    for (node, semi) in joins.nodes.iter().zip(joins.semi.iter()) {
         check_at(*node);
-        let mut dominator = at(&parent, *node);
+        let mut dominator = at(parent, *node);
         while dominator > *semi {
-            dominator = at(&parent, dominator);
+            dominator = at(parent, dominator);
         }
-        put(&mut parent, *node, dominator);
+        put(parent, *node, dominator);
     }
-    parent
+    parents
 }

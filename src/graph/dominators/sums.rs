@@ -44,8 +44,11 @@ impl Dominators {
     pub(crate) fn retained(&self, size: impl Fn(u32) -> u64 + Sync) -> Packed<u16> {
         let carried = Carried::here();
         let piece = |positions| carried.run(|| self.retained_in(positions, &size));
-        let found: Vec<(Packing<u16>, Parts)> = self.pieces().into_par_iter().map(piece).collect();
-        let mut sums = Packing::zeroed(1);
+        // Each has a file where arrays are in files.
+        let whole = || std::iter::once(1..len32(self.reached().len()) + 1).collect();
+        let pieces = if self.store.is_in_files() { whole() } else { self.pieces() };
+        let found: Vec<(Packing<u16>, Parts)> = pieces.into_par_iter().map(piece).collect();
+        let mut sums = Packing::zeroed(&self.store, 1);
         sums.reserve(self.reached().len());
         let mut parts: BTreeMap<u32, u128> = BTreeMap::new();
         for (within, across) in found {
@@ -59,7 +62,8 @@ impl Dominators {
     /// The sums of the subtrees that lie in a piece, and parts of others.
     fn retained_in(&self, positions: Range<u32>, size: impl Fn(u32) -> u64) -> (Packing<u16>, Parts) {
         let start = positions.start;
-        let mut sums = Packing::zeroed(positions.len());
+        let mut all = Packing::zeroed(&self.store, positions.len());
+        let mut sums = all.slots();
         let mut across = Parts::new();
         let mut sum = 0u128;
         // Subtrees that are not over: position, where it ends, the sum before it.
@@ -81,7 +85,7 @@ impl Dominators {
             sum += u128::from(size);
         }
         across.extend(open.into_iter().map(|(top, _, before)| (top, sum - before)));
-        (sums, across)
+        (all, across)
     }
 
     /// For every group what its members sum up to, where the nodes have `size` and retain `retained`. Nodes in group `groups` or above

@@ -124,7 +124,7 @@ fn write_sections(
     out.put_rows("references", graph.edges.csr().rows())?;
     out.put_rows("reversed", graph.edges.reversed().csr().rows())?;
     let rows = u32::try_from(types.types.len()).unwrap_or(0);
-    let by_type = Rows::sorted(rows, (0..graph.len()).map(|node| (type_of(ObjectId::from_u32(node)), node)));
+    let by_type = Rows::sorted(graph.edges.csr().store(), rows, (0..graph.len()).map(|node| (type_of(ObjectId::from_u32(node)), node)));
     out.put_rows("by_type", &by_type)?;
     let (dominators, retained) = tree.parts();
     let (position, order, below, up) = dominators.parts();

@@ -1,0 +1,374 @@
+//! Where large arrays live: in memory, or in temporary files that are mapped where memory is not to hold them.
+//!
+//! Most of what is made of a heap's graph has no error to return, and a disk is full at any time. So what finds no room there unwinds, as
+//! cancelled work [does](super::cancel), up to where an answer is asked for: [`caught`].
+
+use std::fmt;
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytemuck::Pod;
+
+use super::array::Array;
+
+/// Bytes of an array that stays in memory, whatever the store says. Arrays of unit tests are small.
+const SMALL: usize = if cfg!(test) { 1 } else { 8 << 10 };
+
+/// A temporary file cannot take what memory is not to hold.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("the graph does not fit --max-memory, and its temporary file of {bytes} bytes not into {} (TMPDIR)", folder.display())]
+pub struct NoRoom {
+    /// The folder.
+    pub folder: PathBuf,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// What the system said.
+    pub source: Arc<io::Error>,
+}
+
+impl NoRoom {
+    /// Ends the work of this thread.
+    fn raise(self) -> ! {
+        resume_unwind(Box::new(self))
+    }
+}
+
+/// What `work` returns, unless it [found no room](NoRoom).
+///
+/// # Errors
+/// [`NoRoom`].
+pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, NoRoom> {
+    // What was being made is not kept.
+    catch_unwind(AssertUnwindSafe(work)).map_err(|thrown| match thrown.downcast::<NoRoom>() {
+        Ok(full) => *full,
+        Err(other) => resume_unwind(other),
+    })
+}
+
+/// Bytes in a temporary file of their own, mapped at an address that is a multiple of a page.
+pub trait Region: fmt::Debug + Send + Sync {
+    /// The bytes.
+    fn bytes(&self) -> &[u8];
+
+    /// The bytes, to be written.
+    fn bytes_mut(&mut self) -> &mut [u8];
+
+    /// Makes it this long; what is new is zero. Writing to it later must not fail.
+    ///
+    /// # Errors
+    /// [`NoRoom`]; what it had may be lost.
+    fn grow(&mut self, bytes: usize) -> Result<(), NoRoom>;
+}
+
+/// Makes temporary files.
+pub trait Files: fmt::Debug + Send + Sync {
+    /// An empty one, which is gone with the region.
+    ///
+    /// # Errors
+    /// [`NoRoom`].
+    fn region(&self) -> Result<Box<dyn Region>, NoRoom>;
+}
+
+/// Where large arrays are made: by default, in memory.
+#[derive(Clone, Debug, Default)]
+pub struct Store(Option<Arc<dyn Files>>);
+
+impl Store {
+    /// In temporary files.
+    pub fn in_files(files: Arc<dyn Files>) -> Store {
+        Store(Some(files))
+    }
+
+    /// Whether arrays are made in files.
+    pub fn is_in_files(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The items that come, in an array of this store.
+    pub(crate) fn array<T: Pod + Send + Sync>(&self, items: impl Iterator<Item = T>) -> Array<T> {
+        let mut buffer = Buffer::with_capacity(self, items.size_hint().0);
+        buffer.extend(items);
+        buffer.freeze()
+    }
+}
+
+enum At<T> {
+    Memory(Vec<T>),
+    /// As many items at the beginning of a region.
+    File(Box<dyn Region>, usize),
+}
+
+/// Numbers that are being made: as a vector, which goes to a file where the [`Store`] says so and there are many of them.
+pub struct Buffer<T> {
+    at: At<T>,
+    store: Store,
+}
+
+impl<T: Pod> Buffer<T> {
+    /// None yet.
+    pub fn new(store: &Store) -> Buffer<T> {
+        Buffer { at: At::Memory(Vec::new()), store: store.clone() }
+    }
+
+    /// None yet, with room for `items`.
+    pub fn with_capacity(store: &Store, items: usize) -> Buffer<T> {
+        let mut buffer = Buffer::new(store);
+        buffer.reserve_exact(items);
+        buffer
+    }
+
+    /// `len` zeros.
+    pub fn zeroed(store: &Store, len: usize) -> Buffer<T> {
+        if !store.is_in_files() || Buffer::<T>::bytes(len) <= SMALL {
+            return Buffer { at: At::Memory(vec![T::zeroed(); len]), store: store.clone() };
+        }
+        let mut buffer = Buffer::new(store);
+        buffer.move_to_file(len);
+        if let At::File(_, items) = &mut buffer.at {
+            *items = len;
+        }
+        buffer
+    }
+
+    /// The items that come.
+    pub fn collected(store: &Store, items: impl Iterator<Item = T>) -> Buffer<T> {
+        let mut buffer = Buffer::with_capacity(store, items.size_hint().0);
+        buffer.extend(items);
+        buffer
+    }
+
+    /// Where it is made.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Adds one behind the others.
+    #[inline(always)]
+    pub fn push(&mut self, item: T) {
+        match &mut self.at {
+            At::Memory(items) if items.len() < items.capacity() => items.push(item),
+            _ => self.push_elsewhere(item),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push_elsewhere(&mut self, item: T) {
+        self.reserve(1);
+        match &mut self.at {
+            At::Memory(items) => items.push(item),
+            At::File(region, len) => {
+                write_at(region.as_mut(), *len, &[item]);
+                *len = len.saturating_add(1);
+            }
+        }
+    }
+
+    /// Adds all of `more` behind the others.
+    pub fn extend_from_slice(&mut self, more: &[T]) {
+        self.reserve(more.len());
+        match &mut self.at {
+            At::Memory(items) => items.extend_from_slice(more),
+            At::File(region, len) => {
+                write_at(region.as_mut(), *len, more);
+                *len = len.saturating_add(more.len());
+            }
+        }
+    }
+
+    /// Leaves out what is behind the first `len`.
+    pub fn truncate(&mut self, len: usize) {
+        match &mut self.at {
+            At::Memory(items) => items.truncate(len),
+            At::File(_, items) => *items = len.min(*items),
+        }
+    }
+
+    /// Makes room for `more`, and for no others.
+    pub fn reserve_exact(&mut self, more: usize) {
+        self.make_room(more, 0);
+    }
+
+    fn reserve(&mut self, more: usize) {
+        self.make_room(more, self.len() / 2);
+    }
+
+    /// Makes room for `more`, and for as many as this beyond them: each time costs something.
+    fn make_room(&mut self, more: usize, beyond: usize) {
+        let needed = self.len().saturating_add(more);
+        let room = needed.saturating_add(beyond);
+        match &mut self.at {
+            At::Memory(items) if items.capacity() >= needed => {}
+            At::Memory(_) if self.store.is_in_files() && Buffer::<T>::bytes(needed) > SMALL => self.move_to_file(room),
+            At::Memory(items) if beyond > 0 => items.reserve(more),
+            At::Memory(items) => items.reserve_exact(more),
+            At::File(region, _) => {
+                if region.bytes().len() < Buffer::<T>::bytes(needed) {
+                    region.grow(Buffer::<T>::bytes(room)).unwrap_or_else(|full| full.raise());
+                }
+            }
+        }
+    }
+
+    fn move_to_file(&mut self, room: usize) {
+        let (At::Memory(items), Some(files)) = (&self.at, &self.store.0) else { return };
+        let mut region = files.region().unwrap_or_else(|full| full.raise());
+        region.grow(Buffer::<T>::bytes(room)).unwrap_or_else(|full| full.raise());
+        write_at(region.as_mut(), 0, items);
+        self.at = At::File(region, items.len());
+    }
+
+    const fn bytes(items: usize) -> usize {
+        items.saturating_mul(size_of::<T>())
+    }
+}
+
+/// Writes items at an index. There is room for them.
+fn write_at<T: Pod>(region: &mut dyn Region, index: usize, items: &[T]) {
+    let bytes: &[u8] = bytemuck::cast_slice(items);
+    let from = index.saturating_mul(size_of::<T>());
+    if let Some(to) = region.bytes_mut().get_mut(from..from.saturating_add(bytes.len())) {
+        to.copy_from_slice(bytes);
+    }
+}
+
+impl<T: Pod + Send + Sync> Buffer<T> {
+    /// The items, which are only read from now on.
+    pub(crate) fn freeze(self) -> Array<T> {
+        match self.at {
+            At::Memory(items) => items.into(),
+            At::File(region, len) => Array::of_bytes(Arc::new(Frozen(region)), 0..Buffer::<T>::bytes(len)).unwrap_or_default(),
+        }
+    }
+}
+
+struct Frozen(Box<dyn Region>);
+
+impl Deref for Frozen {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.0.bytes()
+    }
+}
+
+impl<T: Pod> Deref for Buffer<T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        match &self.at {
+            At::Memory(items) => items,
+            At::File(region, len) => region.bytes().get(..Buffer::<T>::bytes(*len)).map_or(&[], bytemuck::cast_slice),
+        }
+    }
+}
+
+impl<T: Pod> DerefMut for Buffer<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        match &mut self.at {
+            At::Memory(items) => items,
+            At::File(region, len) => region.bytes_mut().get_mut(..Buffer::<T>::bytes(*len)).map_or(&mut [], bytemuck::cast_slice_mut),
+        }
+    }
+}
+
+impl<T: Pod> Extend<T> for Buffer<T> {
+    fn extend<S: IntoIterator<Item = T>>(&mut self, items: S) {
+        items.into_iter().for_each(|item| self.push(item));
+    }
+}
+
+impl<T: Pod> Default for Buffer<T> {
+    fn default() -> Buffer<T> {
+        Buffer::new(&Store::default())
+    }
+}
+
+impl<T: Pod> From<Vec<T>> for Buffer<T> {
+    fn from(items: Vec<T>) -> Buffer<T> {
+        Buffer { at: At::Memory(items), store: Store::default() }
+    }
+}
+
+impl<T: Pod> fmt::Debug for Buffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Buffer({} items)", self.len())
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// What a file has, in memory.
+    #[derive(Debug)]
+    struct Words(Vec<u64>);
+
+    impl Region for Words {
+        fn bytes(&self) -> &[u8] {
+            bytemuck::cast_slice(&self.0)
+        }
+
+        fn bytes_mut(&mut self) -> &mut [u8] {
+            bytemuck::cast_slice_mut(&mut self.0)
+        }
+
+        fn grow(&mut self, bytes: usize) -> Result<(), NoRoom> {
+            self.0.resize(bytes.div_ceil(8), 0);
+            Ok(())
+        }
+    }
+
+    /// Whether there is room.
+    #[derive(Debug)]
+    struct Disk(bool);
+
+    impl Files for Disk {
+        fn region(&self) -> Result<Box<dyn Region>, NoRoom> {
+            let full = || NoRoom { folder: "here".into(), bytes: 0, source: Arc::new(io::ErrorKind::StorageFull.into()) };
+            if self.0 { Ok(Box::new(Words(Vec::new()))) } else { Err(full()) }
+        }
+    }
+
+    /// Arrays in files that are none.
+    pub(crate) fn stand_in() -> Store {
+        Store::in_files(Arc::new(Disk(true)))
+    }
+
+    #[test]
+    fn items_stay_when_they_go_to_a_file_and_when_it_grows() {
+        let mut buffer = Buffer::<u16>::new(&stand_in());
+        for n in 0..1000 {
+            buffer.push(n);
+            assert!(matches!(buffer.at, At::File(..)) && buffer.iter().copied().eq(0..=n));
+        }
+        buffer.extend_from_slice(&[5; 3]);
+        buffer.reserve_exact(10_000);
+        buffer.extend([6]);
+        assert!(buffer.iter().copied().eq((0..1000).chain([5, 5, 5, 6])));
+        buffer.truncate(2);
+        buffer.push(9);
+        assert_eq!(*buffer.freeze(), [0, 1, 9]);
+        assert_eq!(*Buffer::<[u32; 3]>::zeroed(&stand_in(), 2), [[0; 3]; 2]);
+        assert!(matches!(Buffer::collected(&Store::default(), 0..9u8).at, At::Memory(_)));
+    }
+
+    #[test]
+    fn where_there_is_no_room_work_ends() {
+        let store = Store::in_files(Arc::new(Disk(false)));
+        let full = caught(|| Buffer::collected(&store, 0..9u32).len()).unwrap_err();
+        assert!(full.to_string().contains("here (TMPDIR)"), "{full}");
+        assert_eq!(caught(|| 7).ok(), Some(7));
+    }
+
+    #[test]
+    #[should_panic(expected = "another reason")]
+    fn a_panic_is_no_lack_of_room() {
+        let _ = caught(|| panic!("another reason"));
+    }
+}

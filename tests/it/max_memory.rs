@@ -1,0 +1,87 @@
+//! `--max-memory`: what does not fit goes to temporary files, and answers are the same.
+
+use std::path::Path;
+use std::process::Command;
+
+use gcdump::cli::Exit;
+use serde_json::Value;
+
+use super::common::{self, own_unpacked, run};
+
+/// The least memory that the graph of a dump takes, as a refusal tells it.
+fn least(dump: &Path) -> String {
+    let refused = run(&["retained", "--max-memory", "1K", dump.to_str().unwrap()]);
+    assert_eq!(refused.exit, Exit::Usage, "{}", refused.err);
+    let words: Vec<&str> = refused.err.split(' ').collect();
+    let at = words.iter().position(|word| *word == "about").unwrap_or_else(|| panic!("{}", refused.err));
+    words[at + 1].to_string()
+}
+
+/// What a command answers, in as little memory and in as much as it likes.
+fn both(dump: &Path, least: &str, command: &[&str]) -> [(Exit, Value); 2] {
+    let more: [&[&str]; 2] = [&["--max-memory", least], &[]];
+    more.map(|more| common::ask(dump, &[command, more].concat()))
+}
+
+/// Returns whether the graph went to files.
+fn expect_same(dump: &Path) -> bool {
+    let least = least(dump);
+    let same = |command: &[&str]| {
+        let [files, memory] = both(dump, &least, command);
+        assert!(files.1["data"].is_object() && files == memory, "{command:?} of {}", dump.display());
+        files.1
+    };
+    let retained = same(&["retained", "--top", "30"]);
+    let object = retained["data"]["objects"][0]["address"].as_str().unwrap();
+    for command in [
+        &["retained", "--suspects"][..],
+        &["retained", "--tree"],
+        &["retained", "--object", object],
+        &["retained", "--type", "System.String"],
+        &["path", object],
+        &["path", "--type", "System.String"],
+        &["objsize", object],
+        &["unreachable"],
+        &["simulate"],
+        &["bridge"],
+        &["diff", dump.to_str().unwrap(), "--holders"],
+        &["analyze"],
+    ] {
+        same(command);
+    }
+    least.parse::<u64>().unwrap() < retained["data"]["totals"]["objects"].as_u64().unwrap() * 64
+}
+
+#[test]
+fn answers_from_files_are_those_from_memory() {
+    assert!(expect_same(&own_unpacked()));
+    let wanted = |row: &Value| matches!(row["kind"].as_str(), Some("heap" | "full"));
+    let (known, _) = common::known_dumps(wanted);
+    // One of each runtime and GC will do.
+    let mut seen = std::collections::BTreeSet::new();
+    let first = known.iter().filter(|dump| seen.insert((dump.runtime.clone(), dump.gc.clone())));
+    let some: Vec<_> = first.take(common::cases(3, usize::MAX)).collect();
+    let in_files = common::each(&some, |dump| expect_same(&dump.path));
+    assert!(in_files.is_empty() || in_files.contains(&true));
+}
+
+/// The program with a file size limit, which is a full disk as far as the program can see; and without a folder for temporary files.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_is_an_error() {
+    let dump = own_unpacked();
+    let least = least(&dump);
+    // The system ends a process that goes beyond the limit, unless that signal is ignored.
+    let line = r#"trap '' XFSZ; ulimit -f 16; exec "$0" "$@""#;
+    let gcdump = env!("CARGO_BIN_EXE_gcdump");
+    let mut limited = Command::new("sh");
+    limited.args(["-c", line, gcdump]);
+    let mut homeless = Command::new(gcdump);
+    homeless.env("TMPDIR", "/nowhere/at/all");
+    for mut command in [limited, homeless] {
+        let ran = command.args(["retained", "--max-memory", &least]).arg(&dump).output().unwrap();
+        let err = String::from_utf8(ran.stderr).unwrap();
+        assert_eq!(ran.status.code(), Some(i32::from(Exit::NotWritten.code())), "{err}");
+        assert!(err.contains("(TMPDIR)") && ran.stdout.is_empty(), "{err}");
+    }
+}
