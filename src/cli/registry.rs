@@ -76,7 +76,7 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 }
 
 /// Options that all commands share, in one line.
-const SHARED: &str = "Options of every command: --json, --format FORMAT, -o FILE, --force, --modules DIR, ... (gcdump help options)";
+const SHARED: &str = "Options of every command: --json, --format FORMAT, -o FILE, --modules DIR, ... (gcdump help options)";
 
 /// Most columns of the help.
 pub(super) const WIDTH: usize = 100;
