@@ -101,10 +101,12 @@ fn watched(cli: Cli) -> Exit {
             Ok(exit) => return exit,
             Err(RecvTimeoutError::Timeout) if left.is_some_and(|left| left <= wait) => {
                 clear_line();
+                cli::remove_unfinished();
                 return cli::out_of_time(&cli.config, &mut io::stderr());
             }
             Err(RecvTimeoutError::Timeout) if cli::takes_too_much(&cli.config) => {
                 clear_line();
+                cli::remove_unfinished();
                 return cli::out_of_memory(&cli.config, &mut io::stderr());
             }
             Err(RecvTimeoutError::Timeout) => {}

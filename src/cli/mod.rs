@@ -364,7 +364,6 @@ pub fn interrupt(interrupted: bool) -> bool {
 /// Reports on `err` that `--timeout` expired.
 pub fn out_of_time(config: &Config, err: &mut dyn Write) -> Exit {
     let after = config.timeout.unwrap_or_default();
-    remove_unfinished();
     let _ = writeln!(err, "gcdump: timed out after {after:?} (--timeout)");
     Exit::Timeout
 }
@@ -386,7 +385,6 @@ pub fn takes_too_much(config: &Config) -> bool {
 /// Reports on `err` that `--max-memory` is exceeded.
 pub fn out_of_memory(config: &Config, err: &mut dyn Write) -> Exit {
     let allowed = config.max_memory.unwrap_or_default();
-    remove_unfinished();
     let _ = writeln!(err, "gcdump: more than {allowed} bytes of memory are needed (--max-memory)");
     Exit::Usage
 }

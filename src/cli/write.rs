@@ -14,11 +14,13 @@ use super::exit::UsageError;
 /// Unfinished output files and folders, removed if the process exits early.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Removes unfinished output files; call before exiting the process early.
+/// Removes unfinished output files; call before exiting the process while work goes on. Who would make another one then waits for the
+/// exit.
 pub fn remove_unfinished() {
     /// Another thread may still be adding files to a folder that is being removed.
     const TRIES: u32 = 20;
-    for path in unfinished().drain(..) {
+    let mut all = unfinished();
+    for path in all.drain(..) {
         // There is nowhere left to report a failure.
         if !path.is_dir() {
             let _ = fs::remove_file(path);
@@ -31,6 +33,7 @@ pub fn remove_unfinished() {
             std::thread::sleep(Duration::from_millis(2));
         }
     }
+    std::mem::forget(all);
 }
 
 fn unfinished() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
