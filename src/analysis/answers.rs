@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{HandlesQuery, HeapQuery, SegmentsQuery, StacksQuery, StatQuery, StringsQuery, ThreadsQuery};
-use crate::base::{Answer, NoteKind, Notes, be, len64, plural, thousands, total};
-use crate::clr::modules::MetadataOrigin;
+use super::{HandlesQuery, HeapQuery, SegmentsQuery, StacksQuery, StatQuery, ThreadsQuery};
+use crate::base::{Answer, NoteKind, Notes, total};
 use crate::contract::ContractError;
 use crate::model::{AnswerBasis, AnswerKind, AnswerModel, SegmentModel};
-use crate::session::{Error, Runtime, StaticsQuery};
+use crate::session::{Error, Runtime};
 
 /// Bytes of objects up to which they are walked. `info` must take no longer on a large heap than on a small one; beyond this,
 /// it checks what the walk needs and that the objects are in the dump, and says so.
@@ -61,9 +60,6 @@ pub(super) fn answers(runtime: &Runtime) -> (Vec<AnswerModel>, Option<Answer<Vec
         ("segments", segments.map(|a| Asked::of(a, |s| !s.segments.is_empty()))),
         ("objects", objects(runtime)),
         ("handles", super::handles(runtime, &HandlesQuery::default()).map(|a| Asked::of(a, |h| h.total > 0))),
-        ("strings", strings(runtime)),
-        ("statics", statics(runtime)),
-        ("type", names(runtime)),
         ("oom", super::oom(runtime).map(|a| Asked::of(a, |o| !o.heaps.is_empty()))),
         ("stacks", stacks(runtime)),
         ("threads", super::threads(runtime, &ThreadsQuery::default()).map(|a| Asked::of(a, |t| !t.threads.is_empty()))),
@@ -85,50 +81,11 @@ fn stacks(runtime: &Runtime) -> Result<Asked, Error> {
     let modules: BTreeSet<&str> = gaps.iter().filter_map(|g| g.module.as_deref()).collect();
     let reason = (!modules.is_empty()).then(|| {
         let names: Vec<&str> = modules.into_iter().collect();
-        let of = format!("{} of {} {} not known precisely", lacking.len(), plural(answer.total, "stack"), be(len64(lacking.len())));
+        let of = format!("{} of {} stacks are not known precisely", lacking.len(), answer.total);
         format!("{of}: the files of {} would tell (--modules)", names.join(", "))
     });
     let found = answer.threads.iter().flatten().any(|t| !t.frames.is_empty()) || answer.total == 0;
     Ok(Asked { reason, ..Asked::of(answer, |_| found) })
-}
-
-/// Whether static fields have their values: they are the roots that name what they hold.
-fn statics(runtime: &Runtime) -> Result<Asked, Error> {
-    match super::statics(runtime, &StaticsQuery::default()) {
-        Err(Error::Contract(e @ ContractError::NotAdvertised { .. })) => Ok(Asked::undescribed(e.to_string())),
-        answer => Ok(Asked::of(answer?, |s| !s.statics.is_empty())),
-    }
-}
-
-/// Whether types and fields have their names, which every command shows: some modules may have their metadata in the dump, or none.
-fn names(runtime: &Runtime) -> Result<Asked, Error> {
-    let (notes, namer) = (runtime.begin(), runtime.namer());
-    let types = match namer.types() {
-        Err(e @ ContractError::NotAdvertised { .. }) => return Ok(Asked::undescribed(e.to_string())),
-        types => types?,
-    };
-    let all = types.loader().modules();
-    let named = all.iter().filter(|at| !matches!(types.names().modules().get(**at).origin, MetadataOrigin::None)).count();
-    namer.note(&notes);
-    if let Some(why) = types.lacks() {
-        notes.add(NoteKind::Missing, None, format!("{why}: types of most modules are missing"));
-    }
-    let mut notes = notes.into_notes();
-    // A warning elsewhere, since the rest of the answer is whole. Names are all that is asked for here.
-    let nameless = notes.iter().find(|n| n.kind == NoteKind::NoMetadata).map(|n| n.message.clone());
-    if let Some(why) = nameless {
-        notes.add(NoteKind::Missing, None, why);
-    }
-    Ok(Asked { found: named > 0, notes, reason: None, basis: AnswerBasis::Answered, undescribed: None })
-}
-
-/// Whether the texts of strings can be read: asked where there are few objects, else what `objects` tells.
-fn strings(runtime: &Runtime) -> Result<Asked, Error> {
-    let heap = runtime.heap()?;
-    if total(heap.segments().iter().map(|s| s.allocated_bytes)) > MAX_WALK {
-        return objects(runtime);
-    }
-    Ok(Asked::of(super::strings(&heap, &StringsQuery::default())?, |s| s.totals.strings > 0))
 }
 
 /// Whether the objects can be walked: `stat` where there are few, else what every walk begins with.
@@ -137,8 +94,7 @@ fn objects(runtime: &Runtime) -> Result<Asked, Error> {
     let sum = |f: fn(&SegmentModel) -> u64| total(heap.segments().iter().map(f));
     let (allocated, captured) = (sum(|s| s.allocated_bytes), sum(|s| s.captured_bytes));
     let mut notes = heap.begin().into_notes();
-    let lacking =
-        (captured < allocated).then(|| format!("{} of {} object bytes are in the dump", thousands(captured), thousands(allocated)));
+    let lacking = (captured < allocated).then(|| format!("{captured} of {allocated} object bytes are in the dump"));
     // A list of segments that breaks off explains more than the bytes that were found on it.
     let reason = if notes.complete() { lacking.clone() } else { None };
     if allocated <= MAX_WALK {

@@ -217,7 +217,7 @@ pub struct ModuleFileModel {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct AnswerModel {
-    /// The command. `type` stands for the names of types and fields, which other commands do without: their exit code is 0 all the same.
+    /// The command.
     pub command: String,
     /// Whether it can be answered.
     pub answer: AnswerKind,

@@ -10,7 +10,7 @@ use super::index::{self, HeapIndex, IndexError, IndexUse};
 use super::kind::{Found, no_heap};
 use super::{DominatorTree, Error, HeapGraph, Namer, ObjectSet, Runtime, TypeFilter, TypePattern, note_walks};
 use crate::base::store::caught;
-use crate::base::{Addr, Answer, Collector, IndexVec, Limits, Note, NoteKind, Progress};
+use crate::base::{Addr, Answer, Collector, IndexVec, Limits, Note, NoteKind, Notes, Progress};
 use crate::contract::ContractError;
 use crate::dump;
 use crate::gc::{Gc, Object, ObjectStarts, ObjectType, Piece, SegmentIndex, TypeIndex, Visitor, Walker};
@@ -40,7 +40,9 @@ impl Parts {
         notes.extend(&runtime.context_losses());
         let Answer { data: walker, notes: rest } = notes.finish(walker);
         let found = Found { gc: true, segments: walker.segments(), whole: rest.complete() };
-        let mut notes = no_heap(runtime.file(), runtime.memory(), runtime.description(), &found);
+        // Segments that the runtime does not describe may be there all the same.
+        let lost = !found.segments.is_empty() || rest.iter().any(|n| n.kind == NoteKind::Missing && n.address.is_some());
+        let mut notes = if lost { no_heap(runtime.file(), runtime.memory(), runtime.description(), &found) } else { Notes::new() };
         notes.extend(&rest);
         let walker = Answer::new(walker, notes);
         let (starts, sums, graph, graph_with_weak) = Default::default();

@@ -88,7 +88,7 @@ fn every_shared_dump_is_exact() {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-const COMMANDS: [&str; 10] = ["heap", "segments", "objects", "handles", "strings", "statics", "type", "oom", "stacks", "threads"];
+const COMMANDS: [&str; 7] = ["heap", "segments", "objects", "handles", "oom", "stacks", "threads"];
 
 /// Fails if the generated part of `docs/coverage.md` is outdated; `GCDUMP_BLESS=1` rewrites it.
 fn coverage_document(dumps: &[Known], matrix: &[String]) {

@@ -224,8 +224,7 @@ fn answers_go_to_files_and_programs() {
     let heap = shell("heap", &dump).out;
     let ran = shell(&format!("heap > '{path}'; heap >> '{path}'; stat --nope > '{path}'"), &dump);
     assert_eq!((ran.out.as_str(), fs::read_to_string(&file).unwrap()), ("", heap.repeat(2)));
-    assert_eq!(shell(&format!("heap -o '{path}'"), &dump).exit, Exit::Usage);
-    let ran = shell(&format!("heap --force -o '{path}'"), &dump);
+    let ran = shell(&format!("heap -o '{path}'"), &dump);
     assert_eq!((ran.out.as_str(), fs::read_to_string(&file).unwrap()), ("", heap.clone()));
     // Never over a dump.
     let copy = folder.path().join("copy.dmp");
