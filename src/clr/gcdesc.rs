@@ -78,7 +78,7 @@ impl GcDesc {
         let most = bytes.checked_div(word).and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
         match self {
             // Series do not overlap.
-            GcDesc::Series(list) => GcDesc::Series(list.iter().filter(|series| series.start < bytes).take(most).copied().collect()),
+            GcDesc::Series(list) => GcDesc::Series(list.iter().take_while(|series| series.start < bytes).take(most).copied().collect()),
             // Each but the first has a reference.
             GcDesc::ValueSeries { start, items } => {
                 GcDesc::ValueSeries { start: *start, items: items.iter().take(most.saturating_add(1)).copied().collect() }
@@ -134,15 +134,18 @@ impl GcDesc {
             GcDesc::Series(list) => {
                 // The last one that begins before may reach into the part.
                 let first = if from == 0 { 0 } else { list.partition_point(|series| series.start <= from).saturating_sub(1) };
+                // Series of an array grow with it: a damaged list may have thousands that then overlap.
+                let mut next = from;
                 for series in list.iter().skip(first).take_while(|series| series.start < to) {
                     // Both bounded by the object: a series beyond it is damage.
                     let end = series.end(size).min(size).min(to);
-                    let skipped = from.saturating_sub(series.start).checked_next_multiple_of(word).unwrap_or(u64::MAX);
+                    let skipped = next.saturating_sub(series.start).checked_next_multiple_of(word).unwrap_or(u64::MAX);
                     let mut at = series.start.saturating_add(skipped);
                     while at < end {
                         visit(at);
                         at = at.saturating_add(word);
                     }
+                    next = next.max(at);
                 }
             }
             GcDesc::ValueSeries { start, items } => {
@@ -313,6 +316,12 @@ mod tests {
 
     #[test]
     fn damage_costs_no_more_than_the_object() {
+        let same = GcDesc::Series(vec![Series { start: 8, size: -16 }; 60_000]);
+        assert!(places(&same, 1 << 20, (0, 1 << 20)).len() <= (1 << 17) + 1);
+        // Apart in the smallest array, all over each other in a larger one.
+        let least = 8 + 8 * 60_000i64;
+        let grown = GcDesc::Series((1..60_000u64).map(|i| Series { start: 8 * i, size: 8 - least }).collect());
+        assert!(places(&grown, 1 << 20, (0, 1 << 20)).len() <= (1 << 17) + 1);
         // Terabytes that were never captured are stepped over.
         let huge = GcDesc::Series(vec![Series { start: 16, size: -24 }]);
         assert_eq!(places(&huge, 1 << 44, ((1 << 44) - 24, 1 << 44)), [(1 << 44) - 24, (1 << 44) - 16]);

@@ -105,6 +105,7 @@ pub const ALL: &[Attack] = &[
     attack("21-elements", OF_HEAP, End::Bounded, series::of_elements),
     attack("21-objects", OF_HEAP, End::Damaged, series::of_objects),
     attack("21-arrays", OF_HEAP, End::Damaged, series::of_arrays),
+    attack("21-long-array", OF_HEAP, End::Damaged, series::of_a_long_array),
     attack("21-no-objects", STAT, End::Damaged, series::of_no_objects),
     attack("21-index", &["stat", "DUMP", "--json"], End::Whole, series::of_index),
     attack("21-names-of-another", OBJECT, End::Whole, programs::names_of_another),

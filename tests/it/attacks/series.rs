@@ -11,6 +11,14 @@ const SERIES: u64 = 1 << 16;
 const CONTAINS_POINTERS: u64 = 0x0100_0000;
 const HAS_COMPONENT_SIZE: u64 = 0x8000_0000;
 
+/// Bytes of an object with a word for each of the most series.
+const BASE_SIZE: u64 = 8 * (SERIES + 2);
+
+/// These series.
+fn one_word_each() -> impl Iterator<Item = (i64, u64)> {
+    (0..SERIES).rev().map(|i| (8 - BASE_SIZE as i64, 8 + 8 * i))
+}
+
 impl Real {
     /// A method table with these flags and this base size. As an instance of a generic type it has no class of its own.
     fn with_references(&self, flags: u64, base_size: u64) -> Vec<u8> {
@@ -34,12 +42,12 @@ impl Real {
         (at + before.len() as u64 + 32, one.len() as u64)
     }
 
-    /// A type with these series, each of which is its size and its start.
-    fn with_series(&mut self, base_size: u64, series: impl Iterator<Item = (i64, u64)>) -> u64 {
+    /// A type with these flags and series, each of which is its size and its start.
+    fn with_series(&mut self, flags: u64, base_size: u64, series: impl Iterator<Item = (i64, u64)>) -> u64 {
         let series: Vec<_> = series.collect();
         let words = series.iter().rev().flat_map(|(size, start)| [size.to_le_bytes(), start.to_le_bytes()].concat());
         let desc: Vec<u8> = words.chain((series.len() as i64).to_le_bytes()).collect();
-        let table = self.with_references(0, base_size);
+        let table = self.with_references(flags, base_size);
         self.add(&[&desc[..], &table].concat()) + desc.len() as u64
     }
 }
@@ -69,7 +77,7 @@ pub fn of_elements(_: &Path, part: u64) -> Vec<u8> {
 /// Small objects with many series.
 pub fn of_objects(_: &Path, part: u64) -> Vec<u8> {
     let mut real = Real::new();
-    let mt = real.with_series(24, (0..SERIES).map(|_| (-24, 8)));
+    let mt = real.with_series(0, 24, (0..SERIES).map(|_| (-24, 8)));
     with_objects(real, 250_000 / part, 3, |_| mt)
 }
 
@@ -81,11 +89,19 @@ pub fn of_arrays(_: &Path, part: u64) -> Vec<u8> {
     with_objects(real, 250_000 / part, 3, |_| mt)
 }
 
+/// An array whose series lie apart in an empty one, and all over each other in it.
+pub fn of_a_long_array(_: &Path, part: u64) -> Vec<u8> {
+    let (mut real, more) = (Real::new(), (4 << 20) / part);
+    // Elements of a byte.
+    let mt = real.with_series(HAS_COMPONENT_SIZE | 1, BASE_SIZE, one_word_each());
+    real.objects((BASE_SIZE + more) / 8, |i| [mt, more].get(i as usize).copied().unwrap_or(0));
+    real.finish()
+}
+
 /// Words that seem to be large objects with many series, and are none.
 pub fn of_no_objects(_: &Path, part: u64) -> Vec<u8> {
     let mut real = Real::new();
-    let base_size = 8 * (SERIES + 2);
-    let mt = real.with_series(base_size, (0..SERIES).rev().map(|i| (8 - base_size as i64, 8 + 8 * i)));
+    let mt = real.with_series(0, BASE_SIZE, one_word_each());
     // What they refer to has no type.
     with_objects(real, 400_000 / part, 2, |i| if i == 0 { 0x1234_5678 } else { mt })
 }
