@@ -46,12 +46,17 @@ impl Cancel {
     /// # Errors
     /// [`Cancelled`] if it was.
     pub fn run<T>(&self, work: impl FnOnce() -> T) -> Result<T, Cancelled> {
-        // Values that unwinding would leave half made are made aside and kept when they are done.
-        catch_unwind(AssertUnwindSafe(|| within(Some(self.clone()), work))).map_err(|thrown| match thrown.downcast::<Cancelled>() {
-            Ok(cancelled) => *cancelled,
-            Err(panic) => resume_unwind(panic),
-        })
+        caught(|| within(Some(self.clone()), work))
     }
+}
+
+/// What `work` returns, unless it unwinds with a reason of this type. Panics go on.
+pub(super) fn caught<T, R: 'static>(work: impl FnOnce() -> T) -> Result<T, R> {
+    // Values that unwinding would leave half made are made aside and kept when they are done.
+    catch_unwind(AssertUnwindSafe(work)).map_err(|thrown| match thrown.downcast::<R>() {
+        Ok(reason) => *reason,
+        Err(panic) => resume_unwind(panic),
+    })
 }
 
 /// The handle that the work of this thread belongs to.

@@ -188,7 +188,7 @@ impl<S: Small> Packing<S> {
         });
         let before = blocks.collect();
         let values = self.large.iter().map(|[_, low, high]| u64::from(*low) | u64::from(*high) << 32);
-        Packed { before, large: self.large.store().array(values), small: self.small.freeze() }
+        Packed { before, large: Buffer::collected(self.large.store(), values).freeze(), small: self.small.freeze() }
     }
 }
 

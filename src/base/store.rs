@@ -6,13 +6,14 @@
 use std::fmt;
 use std::io;
 use std::ops::{Deref, DerefMut};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytemuck::Pod;
 
 use super::array::Array;
+use super::cancel;
 
 /// Bytes of an array that stays in memory, whatever the store says. Arrays of unit tests are small.
 const SMALL: usize = if cfg!(test) { 1 } else { 8 << 10 };
@@ -41,11 +42,7 @@ impl NoRoom {
 /// # Errors
 /// [`NoRoom`].
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, NoRoom> {
-    // What was being made is not kept.
-    catch_unwind(AssertUnwindSafe(work)).map_err(|thrown| match thrown.downcast::<NoRoom>() {
-        Ok(full) => *full,
-        Err(other) => resume_unwind(other),
-    })
+    cancel::caught(work)
 }
 
 /// Bytes in a temporary file of their own, mapped at an address that is a multiple of a page.
@@ -85,13 +82,6 @@ impl Store {
     /// Whether arrays are made in files.
     pub fn is_in_files(&self) -> bool {
         self.0.is_some()
-    }
-
-    /// The items that come, in an array of this store.
-    pub(crate) fn array<T: Pod + Send + Sync>(&self, items: impl Iterator<Item = T>) -> Array<T> {
-        let mut buffer = Buffer::with_capacity(self, items.size_hint().0);
-        buffer.extend(items);
-        buffer.freeze()
     }
 }
 

@@ -414,10 +414,10 @@ impl Loader {
                 out.extend(entries.filter(|entry| *entry != 0).map(Addr).filter(|mt| keep(*mt)));
             }
             before = before.saturating_add(count);
-            map = match self.memory.ptr(map.plus(l.next)).ok()? {
-                Addr::NULL => return Some(before),
-                _ => self.pointer(map.plus(l.next))?,
-            };
+            map = self.memory.link_or_null(map.plus(l.next))?;
+            if map.is_null() {
+                return Some(before);
+            }
         }
         self.cycle(map, A_MAP);
         None

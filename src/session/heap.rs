@@ -7,10 +7,10 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
 use super::index::{self, HeapIndex, IndexError, IndexUse};
-use super::kind::{Found, no_heap};
+use super::kind::no_heap;
 use super::{DominatorTree, Error, HeapGraph, Namer, ObjectSet, Runtime, TypeFilter, TypePattern, note_walks};
 use crate::base::store::caught;
-use crate::base::{Addr, Answer, Collector, IndexVec, Limits, Note, NoteKind, Notes, Progress};
+use crate::base::{Addr, Answer, Collector, IndexVec, Limits, Note, NoteKind, Progress};
 use crate::contract::ContractError;
 use crate::dump;
 use crate::gc::{Gc, Object, ObjectStarts, ObjectType, Piece, SegmentIndex, TypeIndex, Visitor, Walker};
@@ -39,10 +39,7 @@ impl Parts {
         let walker = notes.take(Walker::new(&gc, runtime.threads_if_any(&notes))?);
         notes.extend(&runtime.context_losses());
         let Answer { data: walker, notes: rest } = notes.finish(walker);
-        let found = Found { gc: true, segments: walker.segments(), whole: rest.complete() };
-        // Segments that the runtime does not describe may be there all the same.
-        let lost = !found.segments.is_empty() || rest.iter().any(|n| n.kind == NoteKind::Missing && n.address.is_some());
-        let mut notes = if lost { no_heap(runtime.file(), runtime.memory(), runtime.description(), &found) } else { Notes::new() };
+        let mut notes = no_heap(runtime, walker.segments(), &rest);
         notes.extend(&rest);
         let walker = Answer::new(walker, notes);
         let (starts, sums, graph, graph_with_weak) = Default::default();

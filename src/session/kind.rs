@@ -1,5 +1,6 @@
 //! The kind of a dump, and whether it was taken without the heap.
 
+use super::Runtime;
 use crate::base::missed::tried;
 use crate::base::{NoteKind, Notes, Os, thousands, total};
 use crate::contract::Description;
@@ -26,19 +27,21 @@ impl Found<'_> {
         let sum = |of: fn(&SegmentModel) -> u64| total(self.segments.iter().map(of));
         (sum(|s| s.captured_bytes), sum(|s| s.allocated_bytes))
     }
-
-    /// Whether next to nothing of the heap is in the dump.
-    fn is_absent(&self) -> bool {
-        let (captured, allocated) = self.bytes();
-        captured.saturating_mul(10) <= allocated && !(self.whole && allocated == 0)
-    }
 }
 
-/// A note if the dump was taken without the heap. It comes first in every answer about the heap: what that lacks is then no accident.
-pub(super) fn no_heap(file: &DumpFile, memory: &Memory, runtime: &Description, found: &Found<'_>) -> Notes {
+/// A note if the dump was taken without the heap, of which `segments` and `rest` were found. It comes first in every answer about the
+/// heap: what that lacks is then no accident.
+pub(super) fn no_heap(runtime: &Runtime, segments: &[SegmentModel], rest: &Notes) -> Notes {
+    let found = Found { gc: true, segments, whole: rest.complete() };
+    let (captured, allocated) = found.bytes();
+    // Segments that the runtime does not describe may be there all the same.
+    let lost = || rest.iter().any(|n| n.kind == NoteKind::Missing && n.address.is_some());
+    let known = if segments.is_empty() { lost() } else { allocated > 0 || !found.whole };
     let mut notes = Notes::new();
-    if found.is_absent()
-        && let (kind @ (DumpKind::Mini | DumpKind::Triage), ..) = tried(|| kind(file, memory, Some(runtime), found))
+    if known
+        && captured.saturating_mul(10) <= allocated
+        && let (kind @ (DumpKind::Mini | DumpKind::Triage), ..) =
+            tried(|| kind(runtime.file(), runtime.memory(), Some(runtime.description()), &found))
     {
         let what = format!("this is a {kind} dump, which has no heap: take a heap or full dump to see objects (docs/getting-dumps.md)");
         notes.add(NoteKind::NoHeap, None, what);
