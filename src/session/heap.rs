@@ -409,6 +409,15 @@ impl Heap {
         self.opened_index().as_ref().err()
     }
 
+    /// The number of objects whose graph the next opening of this dump would have to build again, though it looks for an index; `None` if
+    /// there is no graph yet, or there is an index that it came from or that is of something else.
+    #[doc(hidden)]
+    pub fn index_spares(&self) -> Option<u32> {
+        let graph = self.inner.parts.graph.get()?;
+        let none_there = *self.runtime().index_use() == IndexUse::Auto && matches!(self.opened_index(), Ok(None));
+        none_there.then_some(graph.data.len())
+    }
+
     /// Writes an index of the heap to `file`, for later commands on the same dump. Returns its length in bytes.
     ///
     /// # Errors

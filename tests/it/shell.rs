@@ -492,4 +492,54 @@ mod terminal {
         s.send_control('d').unwrap();
         s.exp_eof().unwrap();
     }
+
+    /// A heap with two million small objects more.
+    fn large() -> Vec<u8> {
+        crate::attacks::Heap::of("net10-wks-basics-heap").with(|heap, _| {
+            let (_, table) = heap.object("System.Object");
+            [table, 0, 0].map(u64::to_le_bytes).concat().repeat(2_000_000)
+        })
+    }
+
+    #[test]
+    fn a_large_graph_is_left_as_an_index() {
+        use std::os::unix::fs::PermissionsExt;
+        const SAID: &str = "with which the next commands";
+        let home = tempfile::tempdir().unwrap();
+        let dump = home.path().join("large.dmp");
+        fs::write(&dump, large()).unwrap();
+        let index = home.path().join("large.dmp.gcindex");
+        let ends = |lines: &[&str], more: &[&str]| {
+            let home = home.path().join("state");
+            let mut command = Command::new(GCDUMP);
+            command.arg("shell").args(more).arg(&dump).env("TERM", "xterm").env("XDG_STATE_HOME", &home);
+            let options = Options::new().timeout_ms(Some(120_000)).strip_ansi_escape_codes(true);
+            let mut s = spawn_with_options(command, options).unwrap();
+            s.exp_string(PROMPT).unwrap();
+            let answers: Vec<String> = lines.iter().map(|line| answer(&mut s, line)).collect();
+            s.send_control('d').unwrap();
+            (answers, s.exp_eof().unwrap())
+        };
+        // Not for what needs no graph, where it is unwanted, or for a folder that others write to.
+        for (lines, more) in
+            [(["stat --top 1"], &[][..]), (["retained --top 1"], &["--index", "none"]), (["retained --top 1"], &["--no-local-files"])]
+        {
+            let (_, end) = ends(&lines, more);
+            assert!(!end.contains(SAID) && !index.exists(), "{lines:?} {more:?}: {end}");
+        }
+        let (first, end) = ends(&["retained --top 1"], &[]);
+        assert!(end.contains(SAID), "{end}");
+        let meta = index.metadata().unwrap();
+        assert_eq!(meta.permissions().mode() & 0o777, 0o600);
+        let (second, end) = ends(&["retained --top 1"], &[]);
+        assert!(first == second && !end.contains(SAID), "{end}");
+        assert_eq!(index.metadata().unwrap().modified().unwrap(), meta.modified().unwrap());
+        // One of something else is not replaced.
+        fs::write(&index, "no index").unwrap();
+        let (_, end) = ends(&["retained --top 1"], &[]);
+        assert!(!end.contains(SAID) && fs::read_to_string(&index).unwrap() == "no index", "{end}");
+        fs::remove_file(&index).unwrap();
+        let scripted = run(&["shell", "-c", "retained --top 1", dump.to_str().unwrap()]);
+        assert!(scripted.out.contains("RETAINED") && !index.exists(), "a script leaves nothing");
+    }
 }

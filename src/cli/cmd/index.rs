@@ -16,7 +16,8 @@ use crate::session::{Heap, IndexUse, beside};
 ///
 /// It holds object starts, types, sizes, references, the dominator tree and sums, in a file of about two thirds of a heap's size. With it,
 /// stat, retained, path, objsize, diff and the like take milliseconds on a dump of gigabytes. It belongs to one dump: commands check that
-/// before they use it, and walk the heap as ever where it does not fit. Remove it when it is in the way.
+/// before they use it, and walk the heap as ever where it does not fit. Remove it when it is in the way. A shell that somebody typed in
+/// leaves one when it ends, if it built a large graph.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Index {
     /// Read an index instead, all of it, and tell whether it fits the dump. Exit code 1 if not.

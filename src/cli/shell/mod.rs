@@ -114,13 +114,15 @@ fn typed(session: &mut Session<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
             Line::Text(line) => {
                 lines.keep(&line, streams)?;
                 if session.line(&line, streams, |_| false)? == Flow::Quit {
-                    return Ok(Exit::Ok);
+                    break;
                 }
             }
             Line::None => {}
-            Line::End => return Ok(Exit::Ok),
+            Line::End => break,
         }
     }
+    session.leave_index(streams)?;
+    Ok(Exit::Ok)
 }
 
 /// Commands that nobody types.

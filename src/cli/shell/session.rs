@@ -14,6 +14,7 @@ use super::super::job::{self, Ended};
 use super::super::open::Opening;
 use super::super::registry::command_line;
 use super::super::words::{Ordered, is_path, ordered, takes_next};
+use super::super::write::whole_file;
 use super::super::{Cli, Streams, fail, fitted, help, in_one_line, out_of_memory, out_of_time, sos, usage};
 use super::commands::{self, OPEN};
 use super::complete::{Known, PATIENCE, Proposed, TYPES};
@@ -23,10 +24,13 @@ use super::variables::Variables;
 use super::words::{Statement, Tail, To, Word, split};
 use crate::base::Cancel;
 use crate::output::{Format, Seen, bytes};
-use crate::session::Dump;
+use crate::session::{Dump, beside};
 
 /// Other dumps that stay open.
 const OTHERS: usize = 2;
+
+/// Objects from which on an index pays: 0.15 s and more for the next graph, a multiple of that where the file is not in memory.
+const INDEX_PAYS: u32 = 2_000_000;
 
 /// Whether the shell goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,6 +119,24 @@ impl<'c> Session<'c> {
             progress.finish();
         }
         heap.type_names(TYPES)
+    }
+
+    /// Leaves an index of the dump beside it for the next shell, where there is none and the graph is large. Only says on `streams` that
+    /// it cannot: nobody asked for one.
+    ///
+    /// # Errors
+    /// What writing to `streams` failed with.
+    pub(super) fn leave_index(&mut self, streams: &mut Streams<'_>) -> Result<()> {
+        let heap = || self.dump.as_ref()?.runtime_at(self.config.runtime).ok()?.heap().ok();
+        let Some(heap) = heap().filter(|heap| heap.index_spares().is_some_and(|objects| objects >= INDEX_PAYS)) else { return Ok(()) };
+        let path = beside(&self.opening.path);
+        streams.say(&format!("gcdump: writing {}, with which the next commands need no walk (Ctrl-C: no index)", path.display()))?;
+        let ended = run(self.config, streams, |mut streams| match whole_file(&path, false, |file| Ok(heap.write_index(file)??)) {
+            Ok(_) => Exit::Ok,
+            Err(e) => fail(&e.context("no index"), &mut streams),
+        })?;
+        self.stopped(self.config, ended, streams)?;
+        Ok(())
     }
 
     /// Runs the commands of a line, until `ended` says of an exit code that it ends the shell.

@@ -17,6 +17,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use cases::{ALL, Attack, End};
+pub use objects::Heap;
 use serde_json::Value;
 
 use crate::common::{self, Ran};
