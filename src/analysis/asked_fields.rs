@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::base::{Collector, IndexVec, NoteKind, did_you_mean};
 use crate::gc::{Object, TypeIndex};
-use crate::session::{Error, Heap, ValueError};
+use crate::session::{Error, Heap, Namer, ValueError};
 
 /// The first fields of the paths that are asked for, and which types were looked at.
 pub(super) struct AskedFields {
@@ -21,17 +21,19 @@ impl AskedFields {
     }
 
     /// Looks at the type of an object that is listed, the first time.
-    pub(super) fn meet(&mut self, heap: &Heap, object: &Object<'_>) {
+    pub(super) fn meet(&mut self, heap: &Heap, namer: &Namer, object: &Object<'_>) {
         if self.unknown.is_empty() {
             return;
         }
         let Some(met) = self.met.slot(object.ty.index).filter(|met| !**met) else { return };
         *met = true;
         let Some(ty) = heap.walker().type_at(object.ty.method_table) else { return };
+        let table = ty.method_table;
         let object = heap.known_object(object.address, object.size, ty);
         let have = &mut self.have;
         self.unknown.retain(|name| match object.field(name) {
             Err(Error::Value(ValueError::NoField { have: others, .. })) => {
+                namer.depends_on(table);
                 have.extend(others);
                 true
             }

@@ -77,7 +77,7 @@ pub fn finalizers(runtime: &Runtime, query: &FinalizersQuery) -> Result<Answer<F
     } else {
         queues.iter().flat_map(|q| &q.entries).filter_map(|e| objects.method_table(e.object)).collect()
     };
-    let types = TypeFilter::of(types, || tables.iter().map(|mt| objects.name(*mt)).collect(), &notes);
+    let types = TypeFilter::of(types, || tables.iter().map(|mt| namer.label(*mt)).collect(), &notes);
     for queue in queues {
         let mut own = States::default();
         let mut generations: BTreeMap<Generation, u64> = BTreeMap::new();

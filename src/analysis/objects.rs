@@ -81,7 +81,7 @@ pub fn objects<'h>(
                 return ControlFlow::Break(());
             }
             listed.add(object.size);
-            asked.meet(heap, object);
+            asked.meet(heap, namer, object);
             batch.add(object, &mut names);
             if batch.objects.len() >= size {
                 size = size.saturating_mul(2).min(FULL_BATCH);

@@ -49,7 +49,8 @@ pub(super) fn find(types: &Types, wanted: &TypePattern, notes: &Collector) -> Ve
     }
     let name = |mt: &Addr| types.names().name(*mt).name.clone();
     let all = loaded_types(types);
-    let filter = TypeFilter::of(std::slice::from_ref(wanted), || all.iter().map(name).collect(), notes);
+    let labels = || all.iter().map(|mt| types.names().label(*mt)).collect();
+    let filter = TypeFilter::of(std::slice::from_ref(wanted), labels, notes);
     let mut out: Vec<TypeBrief> = all.iter().filter(|mt| filter.matches(**mt, || name(mt))).map(|mt| layout::brief(types, *mt)).collect();
     out.sort_by(|a, b| (&a.name, a.method_table).cmp(&(&b.name, b.method_table)));
     out.dedup_by_key(|t| t.method_table);

@@ -52,6 +52,15 @@ impl TypeName {
     }
 }
 
+/// What a type is called where names choose types.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Label {
+    /// Its name, or what stands for it.
+    pub text: String,
+    /// Whether the name, or a part of it, is not in the dump: with the files of the process, it would be called otherwise.
+    pub is_lost: bool,
+}
+
 /// Names types and caches the names. Shared between threads.
 #[derive(Debug)]
 pub struct TypeNames {
@@ -175,6 +184,18 @@ impl TypeNames {
     /// Whether something was refused: then nothing more is read.
     pub(super) fn spent(&self) -> bool {
         self.budget.met()
+    }
+
+    /// What the type with the method table at `mt` is called where names choose types.
+    pub(crate) fn label(&self, mt: Addr) -> Label {
+        let name = self.name(mt);
+        let is_lost = match name.quality {
+            NameQuality::Exact => false,
+            NameQuality::ModuleToken => true,
+            // A NativeAOT program has no names for some types.
+            NameQuality::Unknown => self.native_aot.as_ref().is_none_or(|program| program.lacks_names()),
+        };
+        Label { text: name.name.clone(), is_lost }
     }
 
     /// Adds notes about names and fields, or modules, that would have taken too much.

@@ -259,9 +259,9 @@ impl HeapGraph {
 
     /// Which types match `patterns`.
     pub(crate) fn wanted_types(&self, namer: &Namer, patterns: &[TypePattern], notes: &Collector) -> IndexVec<TypeIndex, bool> {
-        let name = |t: &Arc<ObjectType>| namer.name_or_address(t.method_table);
-        let filter = TypeFilter::of(patterns, || self.types_met().filter(|t| !t.is_free).map(name).collect(), notes);
-        let wanted = |t: &Arc<ObjectType>| filter.matches(t.method_table, || name(t));
+        let labels = || self.types_met().filter(|t| !t.is_free).map(|t| namer.label(t.method_table)).collect();
+        let filter = TypeFilter::of(patterns, labels, notes);
+        let wanted = |t: &Arc<ObjectType>| filter.takes(t, namer);
         self.types.iter().map(|t| !t.is_free && wanted(t)).collect()
     }
 

@@ -235,15 +235,15 @@ impl Heap {
         self.inner.runtime.namer()
     }
 
-    /// What type patterns mean among the types on the heap. Patterns without wildcards take a walk of their own, the first time.
+    /// What type patterns mean among the types on the heap. Names take a walk of their own, the first time.
     pub(crate) fn filter(&self, patterns: &[TypePattern], namer: &Namer, notes: &Collector) -> TypeFilter {
-        let names = || {
+        let labels = || {
             let TypeSums { sums, .. } = notes.with(self.type_sums());
             let types = self.walker().types().list();
             let met = types.iter().zip(sums).filter(|(_, sum)| sum.count > 0);
-            met.map(|(kind, _)| namer.name_or_address(kind.method_table)).collect()
+            met.map(|(kind, _)| namer.label(kind.method_table)).collect()
         };
-        TypeFilter::of(patterns, names, notes)
+        TypeFilter::of(patterns, labels, notes)
     }
 
     /// The objects by type, counted by one walk and kept.

@@ -10,7 +10,7 @@ use crate::base::{Addr, Answer, Collector, Index, IndexVec, NoteKind, Notes};
 use crate::clr::fields::{Fields, Storage, Types};
 use crate::clr::method_table::Category;
 use crate::clr::modules::{MetadataOrigin, Module};
-use crate::clr::type_names::{NameQuality, TypeNames};
+use crate::clr::type_names::{Label, NameQuality, TypeNames};
 use crate::contract::ContractError;
 use crate::dump::OsThread;
 use crate::gc::TypeIndex;
@@ -62,6 +62,8 @@ pub struct Namer {
     memory: Arc<Memory>,
     /// Whether the dump is cut off.
     cut: bool,
+    /// Whether a question was put to a type whose name the dump lacks.
+    doubted: AtomicBool,
     /// Modules used to build the graph, for answers about it.
     more: Mutex<Vec<Arc<Module>>>,
 }
@@ -84,6 +86,7 @@ impl Namer {
             paths: Mutex::default(),
             memory: Arc::clone(memory),
             cut: runtime.file().facts.truncated_bytes > 0,
+            doubted: AtomicBool::new(false),
             more: Mutex::default(),
         }
     }
@@ -102,6 +105,7 @@ impl Namer {
             paths: Mutex::default(),
             memory: Arc::clone(memory),
             cut: false,
+            doubted: AtomicBool::new(false),
             more: Mutex::default(),
         }
     }
@@ -156,6 +160,22 @@ impl Namer {
     /// The name of the type, or its method table address if unknown.
     pub fn name_or_address(&self, method_table: Addr) -> String {
         self.name(method_table).unwrap_or_else(|| method_table.to_string())
+    }
+
+    /// What the type is called where names choose types.
+    pub(crate) fn label(&self, method_table: Addr) -> Label {
+        let is_lost = match &self.names {
+            Some(names) => names.label(method_table).is_lost,
+            None => self.table.is_none(),
+        };
+        Label { text: self.name_or_address(method_table), is_lost }
+    }
+
+    /// Remembers that it depends on the name or the fields of this type which objects an answer is about.
+    pub(crate) fn depends_on(&self, method_table: Addr) {
+        if self.label(method_table).is_lost {
+            self.doubted.store(true, Ordering::Relaxed);
+        }
     }
 
     /// File name of the module that defines the type; for arrays, the element type.
@@ -233,6 +253,13 @@ impl Namer {
         notes.extend(&self.name_losses);
         if let Some(why) = &self.nameless {
             notes.add(NoteKind::NoMetadata, None, format!("types have no names: {why}"));
+        }
+        if self.doubted.load(Ordering::Relaxed) {
+            notes.add(
+                NoteKind::Missing,
+                None,
+                "some objects are of types whose names and fields are not in the dump: whether they are asked for is not known",
+            );
         }
         if self.types_used.load(Ordering::Relaxed) {
             notes.extend(&self.type_losses);

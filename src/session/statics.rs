@@ -88,7 +88,8 @@ impl<'t> StaticsReader<'t> {
         let declaring = |mt: &Addr| Some((*mt, self.fields(*mt).filter(|fields| fields.iter().any(|f| wanted(&f)))?));
         let declaring: Vec<_> = list.iter().chain(more).filter(|mt| seen.insert(**mt)).filter_map(declaring).collect();
         let name = |mt: Addr| self.types().names().name(mt).name.clone();
-        let filter = TypeFilter::of(&options.types, || declaring.iter().map(|(mt, _)| name(*mt)).collect(), notes);
+        let labels = || declaring.iter().map(|(mt, _)| self.types().names().label(*mt)).collect();
+        let filter = TypeFilter::of(&options.types, labels, notes);
         for (mt, fields) in &declaring {
             if !filter.is_empty() && !filter.matches(*mt, || name(*mt)) {
                 continue;

@@ -3,8 +3,9 @@
 use std::fmt;
 
 use super::Namer;
-use crate::base::{Addr, Collector, NoteKind, glob};
+use crate::base::{Addr, Collector, NoteKind, glob, len64, plural};
 use crate::clr::fields::Types;
+use crate::clr::type_names::Label;
 use crate::gc::ObjectType;
 
 /// A type, as named by users.
@@ -82,23 +83,23 @@ pub(crate) struct TypeFilter {
 }
 
 impl TypeFilter {
-    /// Chooses the closest matches among the types with these `names`, which are asked for if a pattern needs them. Patterns without
-    /// wildcards that match none are told in `notes`.
-    pub(crate) fn of(patterns: &[TypePattern], names: impl FnOnce() -> Vec<String>, notes: &Collector) -> TypeFilter {
-        let plain = |p: &TypePattern| matches!(p, TypePattern::Name(text) if !text.contains(['*', '?']));
-        let names = if patterns.iter().any(plain) { names() } else { Vec::new() };
+    /// Chooses the closest matches among the types that are called so, which are asked for if there is a name among the patterns.
+    /// Patterns without wildcards that match none are told in `notes`, and those that may mean a type without a name.
+    pub(crate) fn of(patterns: &[TypePattern], labels: impl FnOnce() -> Vec<Label>, notes: &Collector) -> TypeFilter {
+        let is_name = |p: &TypePattern| matches!(p, TypePattern::Name(_));
+        let labels = if patterns.iter().any(is_name) { labels() } else { Vec::new() };
         let chosen = |pattern: &TypePattern| {
-            let closest = match pattern {
-                TypePattern::Name(text) if plain(pattern) => {
-                    let closest = names.iter().filter_map(|n| closeness(text, n)).max();
-                    if closest.is_none() {
-                        notes.add(NoteKind::NoMatch, None, no_match(text, &names));
-                    }
-                    closest
-                }
-                _ => Some(Closeness::Full),
-            };
-            (pattern.clone(), closest)
+            let TypePattern::Name(text) = pattern else { return (pattern.clone(), Some(Closeness::Full)) };
+            let wild = text.contains(['*', '?']);
+            let closest = labels.iter().filter_map(|l| closeness(text, &l.text)).max();
+            if closest.is_none() && !wild {
+                notes.add(NoteKind::NoMatch, None, no_match(text, &labels));
+            }
+            // What stands for a name has a '!', which no name has; and a full name is that of one type.
+            if !text.contains('!') && (wild || closest != Some(Closeness::Full)) {
+                note_lost(text, &labels, notes);
+            }
+            (pattern.clone(), if wild { Some(Closeness::Full) } else { closest })
         };
         TypeFilter { patterns: patterns.iter().map(chosen).collect() }
     }
@@ -133,12 +134,23 @@ impl TypeFilter {
 /// Names that are told of a pattern that matches none.
 const NEAREST: usize = 3;
 
-fn no_match(pattern: &str, names: &[String]) -> String {
+/// Tells of types that `pattern` would mean if they had names.
+fn note_lost(pattern: &str, labels: &[Label], notes: &Collector) {
+    let lost = labels.iter().filter(|l| l.is_lost && closeness(pattern, &l.text).is_none());
+    let lost = len64(lost.count());
+    if lost > 0 {
+        let types = plural(lost, "type");
+        notes.add(NoteKind::Missing, None, format!("'{pattern}' may mean some of {types} whose names are not in the dump"));
+    }
+}
+
+fn no_match(pattern: &str, labels: &[Label]) -> String {
     let mut text = format!("no type matches '{pattern}'");
     let wanted = last_part(pattern);
     let most = wanted.chars().count().div_euclid(3).max(1);
-    let distance = |name: &String| strsim::osa_distance(&wanted, &last_part(name));
-    let mut nearest: Vec<(usize, &String)> = names.iter().map(|n| (distance(n), n)).filter(|(distance, _)| *distance <= most).collect();
+    let distance = |name: &str| strsim::osa_distance(&wanted, &last_part(name));
+    let names = labels.iter().map(|l| l.text.as_str());
+    let mut nearest: Vec<(usize, &str)> = names.map(|n| (distance(n), n)).filter(|(distance, _)| *distance <= most).collect();
     nearest.sort();
     nearest.dedup();
     nearest.truncate(NEAREST);
@@ -186,8 +198,8 @@ mod tests {
 
     fn meant(pattern: &str) -> (Vec<&'static str>, Vec<String>) {
         let notes = Collector::new();
-        let names = || NAMES.iter().map(ToString::to_string).collect();
-        let filter = TypeFilter::of(&[TypePattern::Name(pattern.into())], names, &notes);
+        let labels = || NAMES.iter().map(|name| Label { text: name.to_string(), is_lost: false }).collect();
+        let filter = TypeFilter::of(&[TypePattern::Name(pattern.into())], labels, &notes);
         let found = NAMES.into_iter().filter(|name| filter.matches(Addr(0), || name.to_string()));
         (found.collect(), notes.into_notes().iter().map(|n| n.message.clone()).collect())
     }

@@ -63,6 +63,7 @@ mod library;
 mod lines;
 mod locks;
 mod loops;
+mod lost_names;
 mod manifest;
 mod max_memory;
 mod mcp;

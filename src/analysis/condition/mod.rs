@@ -423,6 +423,7 @@ impl Walked<'_, '_, '_> {
             if ty.is_free {
                 return ("Free".into(), None);
             }
+            namer.depends_on(ty.method_table);
             (namer.name_or_address(ty.method_table).into(), namer.module(ty.method_table).map(Name::from))
         })
     }
@@ -449,7 +450,14 @@ impl Subject for Walked<'_, '_, '_> {
         }
         // The condition outlives the evaluator: a path is where it lies.
         let key = (path.as_ptr().addr(), ty.index);
-        let bound = self.of.fields.entry(key).or_insert_with(|| BoundField::bind(heap, ty.method_table, path).map(Arc::new));
+        let namer = self.of.namer;
+        let bound = self.of.fields.entry(key).or_insert_with(|| {
+            let bound = BoundField::bind(heap, ty.method_table, path);
+            if bound.is_none() {
+                namer.depends_on(ty.method_table);
+            }
+            bound.map(Arc::new)
+        });
         let bound = bound.as_ref().map(Arc::clone)?;
         term(&bound.read(heap, self.object.address)?)
     }

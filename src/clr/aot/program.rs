@@ -84,6 +84,11 @@ impl Program {
         self.type_of(symbols.statics_at(slot, StaticKind::Gc)?)
     }
 
+    /// Whether names that the program has are not in the dump.
+    pub(in crate::clr) fn lacks_names(&self) -> bool {
+        self.blobs.as_ref().is_none_or(|blobs| !blobs.incomplete().is_empty())
+    }
+
     /// The method that `code` lies in: `Lab.Program.Main`, or its mangled name where only a symbol tells.
     pub(crate) fn method_at(&self, code: Addr) -> Option<String> {
         let named = self.blobs.as_ref().and_then(|blobs| blobs.method_at(code));
