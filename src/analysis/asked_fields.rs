@@ -1,39 +1,54 @@
-//! Fields that a list is to show: whether objects have them.
+//! Fields that a list is to show.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::base::{Collector, IndexVec, NoteKind, did_you_mean};
 use crate::gc::{Object, TypeIndex};
-use crate::session::{Error, Heap, Namer, ValueError};
+use crate::session::{BoundField, Error, Heap, ValueError};
 
-/// The first fields of the paths that are asked for, and which types were looked at.
+/// The fields at the paths that are asked for, each if the type has it.
+pub(super) type BoundFields = Arc<[Option<BoundField>]>;
+
+/// The paths that are asked for, bound to the types that were met.
 pub(super) struct AskedFields {
+    paths: Vec<Vec<String>>,
+    bound: IndexVec<TypeIndex, Option<BoundFields>>,
+    /// The first fields of the paths that no type has so far, and the fields of types without them.
     unknown: BTreeSet<String>,
-    met: IndexVec<TypeIndex, bool>,
-    /// Fields of types that lack one of them.
     have: BTreeSet<String>,
 }
 
 impl AskedFields {
     pub(super) fn of(paths: &[String]) -> AskedFields {
-        let first = |path: &String| path.split('.').next().unwrap_or_default().to_string();
-        AskedFields { unknown: paths.iter().map(first).collect(), met: IndexVec::new(), have: BTreeSet::new() }
+        let paths: Vec<Vec<String>> = paths.iter().map(|path| path.split('.').map(str::to_string).collect()).collect();
+        let unknown = paths.iter().filter_map(|path| path.first().cloned()).collect();
+        AskedFields { paths, bound: IndexVec::new(), unknown, have: BTreeSet::new() }
     }
 
-    /// Looks at the type of an object that is listed, the first time.
-    pub(super) fn meet(&mut self, heap: &Heap, namer: &Namer, object: &Object<'_>) {
-        if self.unknown.is_empty() {
-            return;
+    /// The fields of an object that is listed.
+    pub(super) fn meet(&mut self, heap: &Heap, object: &Object<'_>) -> BoundFields {
+        if self.paths.is_empty() {
+            return BoundFields::default();
         }
-        let Some(met) = self.met.slot(object.ty.index).filter(|met| !**met) else { return };
-        *met = true;
-        let Some(ty) = heap.walker().type_at(object.ty.method_table) else { return };
-        let table = ty.method_table;
+        if let Some(known) = self.bound.get(object.ty.index).and_then(Option::as_ref) {
+            return Arc::clone(known);
+        }
+        let bind = |path: &Vec<String>| BoundField::bind(heap, object.ty.method_table, path);
+        let bound: BoundFields = if object.ty.is_free { BoundFields::default() } else { self.paths.iter().map(bind).collect() };
+        self.look_for_unknown(heap, object);
+        if let Some(slot) = self.bound.slot(object.ty.index) {
+            *slot = Some(Arc::clone(&bound));
+        }
+        bound
+    }
+
+    fn look_for_unknown(&mut self, heap: &Heap, object: &Object<'_>) {
+        let Some(ty) = heap.walker().type_at(object.ty.method_table).filter(|_| !self.unknown.is_empty()) else { return };
         let object = heap.known_object(object.address, object.size, ty);
         let have = &mut self.have;
         self.unknown.retain(|name| match object.field(name) {
             Err(Error::Value(ValueError::NoField { have: others, .. })) => {
-                namer.depends_on(table);
                 have.extend(others);
                 true
             }

@@ -5,7 +5,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::asked_fields::AskedFields;
+use super::asked_fields::{AskedFields, BoundFields};
 use super::select::{Picker, Selection};
 use crate::base::{Addr, Answer, Count, IndexVec, Name, index_type};
 use crate::gc::{Object, ObjectType, TypeIndex};
@@ -81,8 +81,7 @@ pub fn objects<'h>(
                 return ControlFlow::Break(());
             }
             listed.add(object.size);
-            asked.meet(heap, namer, object);
-            batch.add(object, &mut names);
+            batch.add(object, &mut names, &mut asked);
             if batch.objects.len() >= size {
                 size = size.saturating_mul(2).min(FULL_BATCH);
                 result = sink(std::mem::replace(&mut batch, new()));
@@ -125,7 +124,7 @@ pub struct ObjectBatch<'h> {
     refs: bool,
     fields: &'h [String],
     /// Types of its objects. The batch owns the names: threads would contend for the counter of shared ones.
-    types: IndexVec<BatchType, (Arc<ObjectType>, Name)>,
+    types: IndexVec<BatchType, (Arc<ObjectType>, Name, BoundFields)>,
     /// Index in the batch of each heap type.
     slots: IndexVec<TypeIndex, Option<BatchType>>,
     segment: Option<&'h SegmentModel>,
@@ -139,8 +138,8 @@ impl std::fmt::Debug for ObjectBatch<'_> {
 }
 
 impl ObjectBatch<'_> {
-    fn add(&mut self, object: &Object<'_>, names: &mut TypeNames) {
-        let Some(ty) = self.type_of(object, names) else { return };
+    fn add(&mut self, object: &Object<'_>, names: &mut TypeNames, asked: &mut AskedFields) {
+        let Some(ty) = self.type_of(object, names, asked) else { return };
         // Objects arrive by segment.
         if self.segment.is_none_or(|s| object.address < s.start || object.address >= s.allocated) {
             self.segment = self.heap.walker().segment_of(object.address).map(|(_, s)| s);
@@ -156,24 +155,19 @@ impl ObjectBatch<'_> {
         });
     }
 
-    fn type_of(&mut self, object: &Object<'_>, names: &mut TypeNames) -> Option<BatchType> {
+    fn type_of(&mut self, object: &Object<'_>, names: &mut TypeNames, asked: &mut AskedFields) -> Option<BatchType> {
         let slot = self.slots.slot(object.ty.index)?;
         if slot.is_none() {
             let name = Name::from(&*names.get(self.namer, object.ty));
-            *slot = self.types.push((Arc::new(object.ty.clone()), name));
+            *slot = self.types.push((Arc::new(object.ty.clone()), name, asked.meet(self.heap, object)));
         }
         *slot
     }
 
     /// The values that the query asks for, by path.
-    fn values(&self, met: &Met, kind: &Arc<ObjectType>) -> BTreeMap<String, Option<FieldValue>> {
-        let value = |path: &String| {
-            let mut names = path.split('.');
-            let object = self.heap.known_object(met.address, met.size, Arc::clone(kind));
-            let first = object.field(names.next()?).ok()?;
-            names.try_fold(first, |value, name| value.field(name).ok())?.to_model().ok()
-        };
-        self.fields.iter().map(|path| (path.clone(), value(path))).collect()
+    fn values(&self, met: &Met, bound: &BoundFields) -> BTreeMap<String, Option<FieldValue>> {
+        let read = |i: usize| bound.get(i)?.as_ref()?.read(self.heap, met.address);
+        self.fields.iter().enumerate().map(|(i, path)| (path.clone(), read(i))).collect()
     }
 
     /// Number of objects.
@@ -194,7 +188,7 @@ impl ObjectBatch<'_> {
         let mut fields = FieldNames::new(self.namer, self.heap.memory().ptr_bytes());
         let mut refs = self.refs.then(Vec::new);
         for met in &self.objects {
-            let Some((kind, name)) = self.types.get(met.ty) else { continue };
+            let Some((kind, name, bound)) = self.types.get(met.ty) else { continue };
             if let Some(list) = &mut refs {
                 list.clear();
                 let object = self.heap.walker().again(met.address, kind, met.size, met.generation);
@@ -211,7 +205,7 @@ impl ObjectBatch<'_> {
                 heap: met.heap,
                 length: met.length.map(u64::from),
                 refs,
-                fields: (!self.fields.is_empty()).then(|| self.values(met, kind)),
+                fields: (!self.fields.is_empty()).then(|| self.values(met, bound)),
             };
             row(&brief)?;
             refs = brief.refs;

@@ -5,7 +5,8 @@
 //! [`Scope`] of its thread. Each [`Collector`](super::Collector) holds one, and an answer with failed reads that nobody explained
 //! gets a note. What is [kept](Kept) for later answers keeps its own failed reads, and tells them to each answer that uses it.
 //! Where a word may be no address at all, reading it is [a try](tried). So a failed read where no process has memory counts for
-//! nothing, and who follows a pointer of the runtime, which is an address or null, reports one that is neither as [`stray`].
+//! nothing, and who follows a pointer of the runtime, which is an address or null, reports one that is neither as [`stray`]. Who asks a
+//! type for what it is called, and the dump has no names for it, reports it as [`unnamed`].
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,6 +35,8 @@ pub(crate) struct Missed {
     reads: BTreeMap<Addr, u64>,
     /// Pointers that are no addresses, by the place where they are stored.
     strays: BTreeMap<Addr, Addr>,
+    /// Types, by method table, that were asked for a name or a field which the dump lacks.
+    unnamed: BTreeSet<Addr>,
     /// Tells apart those of different values; 0 if there are none.
     id: u64,
 }
@@ -52,6 +55,7 @@ impl Told {
         if self.of.insert(other.id) {
             other.reads.iter().for_each(|(at, len)| self.missed.add(*at, *len));
             other.strays.iter().for_each(|(at, to)| self.missed.add_stray(*at, *to));
+            other.unnamed.iter().for_each(|mt| self.missed.add_unnamed(*mt));
         }
     }
 }
@@ -72,13 +76,25 @@ impl Missed {
         }
     }
 
+    fn add_unnamed(&mut self, method_table: Addr) {
+        self.unnamed.insert(method_table);
+        if self.unnamed.len() > MOST {
+            self.unnamed.pop_last();
+        }
+    }
+
     fn is_empty(&self) -> bool {
-        self.reads.is_empty() && self.strays.is_empty()
+        self.reads.is_empty() && self.strays.is_empty() && self.unnamed.is_empty()
     }
 
     /// The pointer at the lowest address that is no address: where it is stored, and its value.
     pub(crate) fn first_stray(&self) -> Option<(Addr, Addr)> {
         self.strays.first_key_value().map(|(at, to)| (*at, *to))
+    }
+
+    /// The type without names at the lowest address, and how many there are.
+    pub(crate) fn first_unnamed(&self) -> Option<(Addr, usize)> {
+        self.unnamed.first().map(|mt| (*mt, self.unnamed.len()))
     }
 
     /// The failed read at the lowest address, and how many there are.
@@ -123,6 +139,12 @@ pub(crate) fn may_be_mapped(address: Addr) -> bool {
 #[cold]
 pub(crate) fn stray(at: Addr, to: Addr) {
     innermost(|scope| scope.missed.add_stray(at, to));
+}
+
+/// Reports that what the type at `method_table` or its fields are called, which the answer depends on, is not in the dump.
+#[cold]
+pub(crate) fn unnamed(method_table: Addr) {
+    innermost(|scope| scope.missed.add_unnamed(method_table));
 }
 
 /// A scope of this thread: from its opening until it is closed or dropped, failed reads are reported to it.
@@ -285,6 +307,17 @@ mod tests {
         assert_eq!(scope.missed().first_stray(), None);
         kept.get();
         assert_eq!((scope.missed().first_stray(), scope.missed().first()), (Some((Addr(0x10_0000), Addr(u64::MAX))), None));
+    }
+
+    #[test]
+    fn types_without_names_are_told_once() {
+        let kept = Kept::of(|| (1..=3).for_each(|i| unnamed(Addr(0x10_0000 * i))));
+        let scope = Scope::open();
+        tried(|| kept.get());
+        assert_eq!(scope.missed().first_unnamed(), None);
+        kept.get();
+        unnamed(Addr(0x20_0000));
+        assert_eq!(scope.missed().first_unnamed(), Some((Addr(0x10_0000), 3)));
     }
 
     #[test]

@@ -133,8 +133,16 @@ impl Notes {
         !self.iter().any(|n| n.kind.makes_partial())
     }
 
-    /// Adds a note on failed reads, or on a pointer that leads nowhere, unless another one tells what the answer lacks.
+    /// Adds a note on names that the answer depends on, and one on failed reads, or on a pointer that leads nowhere, unless another one
+    /// tells what the answer lacks.
     pub(crate) fn tell(&mut self, missed: &Missed) {
+        if let Some((first, types)) = missed.first_unnamed() {
+            let of = match types {
+                1 => format!("the type with the method table {first}"),
+                n => format!("{n} types (the first has the method table {first})"),
+            };
+            self.add(NoteKind::Missing, first, format!("the answer depends on names, or fields, of {of}, which are not in the dump"));
+        }
         if let Some((at, to)) = missed.first_stray().filter(|_| self.complete()) {
             self.add(
                 NoteKind::Invalid,

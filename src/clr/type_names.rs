@@ -188,14 +188,17 @@ impl TypeNames {
 
     /// What the type with the method table at `mt` is called where names choose types.
     pub(crate) fn label(&self, mt: Addr) -> Label {
-        let name = self.name(mt);
-        let is_lost = match name.quality {
+        Label { text: self.name(mt).name.clone(), is_lost: self.is_lost(mt) }
+    }
+
+    /// Whether the dump lacks what the type with the method table at `mt` is called, or a part of it.
+    pub(crate) fn is_lost(&self, mt: Addr) -> bool {
+        match self.name(mt).quality {
             NameQuality::Exact => false,
             NameQuality::ModuleToken => true,
             // A NativeAOT program has no names for some types.
             NameQuality::Unknown => self.native_aot.as_ref().is_none_or(|program| program.lacks_names()),
-        };
-        Label { text: name.name.clone(), is_lost }
+        }
     }
 
     /// Adds notes about names and fields, or modules, that would have taken too much.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::value::{What, instance_fields, position};
+use super::value::{What, instance_fields, instance_position};
 use super::{Heap, Value};
 use crate::base::Addr;
 use crate::clr::fields::{Field, VALUE_TYPE};
@@ -23,7 +23,7 @@ impl BoundField {
     pub(crate) fn bind(heap: &Heap, method_table: Addr, path: &[String]) -> Option<BoundField> {
         let (first, rest) = path.split_first()?;
         let list = instance_fields(heap, method_table).ok()?;
-        let index = position(&list, first)?;
+        let index = instance_position(heap, method_table, &list, first)?;
         Some(BoundField { method_table, list, index, rest: rest.to_vec() })
     }
 
@@ -31,8 +31,9 @@ impl BoundField {
     pub(crate) fn declared(&self, heap: &Heap) -> Option<String> {
         let mut field = self.list.get(self.index)?.clone();
         for name in &self.rest {
-            let list = instance_fields(heap, field.method_table.filter(|_| field.element == VALUE_TYPE)?).ok()?;
-            field = list.get(position(&list, name)?)?.clone();
+            let mt = field.method_table.filter(|_| field.element == VALUE_TYPE)?;
+            let list = instance_fields(heap, mt).ok()?;
+            field = list.get(instance_position(heap, mt, &list, name)?)?.clone();
         }
         Some(field.type_name)
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Runtime;
 use crate::base::hash::Map;
-use crate::base::missed::{Kept, tried};
+use crate::base::missed::{Kept, tried, unnamed};
 use crate::base::{Addr, Answer, Collector, Index, IndexVec, NoteKind, Notes};
 use crate::clr::fields::{Fields, Storage, Types};
 use crate::clr::method_table::Category;
@@ -62,8 +62,6 @@ pub struct Namer {
     memory: Arc<Memory>,
     /// Whether the dump is cut off.
     cut: bool,
-    /// Whether a question was put to a type whose name the dump lacks.
-    doubted: AtomicBool,
     /// Modules used to build the graph, for answers about it.
     more: Mutex<Vec<Arc<Module>>>,
 }
@@ -86,7 +84,6 @@ impl Namer {
             paths: Mutex::default(),
             memory: Arc::clone(memory),
             cut: runtime.file().facts.truncated_bytes > 0,
-            doubted: AtomicBool::new(false),
             more: Mutex::default(),
         }
     }
@@ -105,7 +102,6 @@ impl Namer {
             paths: Mutex::default(),
             memory: Arc::clone(memory),
             cut: false,
-            doubted: AtomicBool::new(false),
             more: Mutex::default(),
         }
     }
@@ -164,17 +160,18 @@ impl Namer {
 
     /// What the type is called where names choose types.
     pub(crate) fn label(&self, method_table: Addr) -> Label {
-        let is_lost = match &self.names {
-            Some(names) => names.label(method_table).is_lost,
-            None => self.table.is_none(),
-        };
-        Label { text: self.name_or_address(method_table), is_lost }
+        Label { text: self.name_or_address(method_table), is_lost: self.is_lost(method_table) }
     }
 
-    /// Remembers that it depends on the name or the fields of this type which objects an answer is about.
+    /// Whether the dump lacks what the type is called.
+    fn is_lost(&self, method_table: Addr) -> bool {
+        self.names.as_ref().map_or(self.table.is_none(), |names| names.is_lost(method_table))
+    }
+
+    /// Tells the answer that it depends on what this type is called.
     pub(crate) fn depends_on(&self, method_table: Addr) {
-        if self.label(method_table).is_lost {
-            self.doubted.store(true, Ordering::Relaxed);
+        if self.is_lost(method_table) {
+            unnamed(method_table);
         }
     }
 
@@ -253,13 +250,6 @@ impl Namer {
         notes.extend(&self.name_losses);
         if let Some(why) = &self.nameless {
             notes.add(NoteKind::NoMetadata, None, format!("types have no names: {why}"));
-        }
-        if self.doubted.load(Ordering::Relaxed) {
-            notes.add(
-                NoteKind::Missing,
-                None,
-                "some objects are of types whose names and fields are not in the dump: whether they are asked for is not known",
-            );
         }
         if self.types_used.load(Ordering::Relaxed) {
             notes.extend(&self.type_losses);

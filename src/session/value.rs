@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{Error, FromValue, Heap, Object, ValueError};
 use crate::base::Addr;
+use crate::base::missed::unnamed;
 use crate::clr::fields::{Field, VALUE_TYPE, is_reference};
 use crate::clr::metadata::signature::Primitive;
 use crate::clr::values::{ArrayShape, Place, Values};
@@ -63,6 +64,15 @@ pub(super) fn position(list: &[Field], name: &str) -> Option<usize> {
     list.iter().rposition(|f| f.name == name).or_else(|| list.iter().rposition(|f| made_for(&f.name)))
 }
 
+/// The same among the instance fields of the type at `mt`. The answer is told if the type lacks the field as far as the dump has names.
+pub(super) fn instance_position(heap: &Heap, mt: Addr, list: &[Field], name: &str) -> Option<usize> {
+    let found = position(list, name);
+    if found.is_none() && heap.runtime().readers().is_ok_and(|readers| readers.types().lacks_fields(mt)) {
+        unnamed(mt);
+    }
+    found
+}
+
 impl Value {
     pub(super) fn new(heap: &Heap, place: Place, what: What) -> Value {
         Value { heap: heap.clone(), place, what }
@@ -72,7 +82,7 @@ impl Value {
     /// pointer.
     pub(super) fn field_of(heap: &Heap, mt: Addr, start: Addr, name: &str) -> Result<Value, Error> {
         let list = instance_fields(heap, mt)?;
-        let found = position(&list, name).and_then(|i| Some((i, list.get(i)?)));
+        let found = instance_position(heap, mt, &list, name).and_then(|i| Some((i, list.get(i)?)));
         let Some((index, field)) = found else {
             let have = list.iter().map(|f| f.name.clone()).collect();
             return Err(ValueError::NoField { type_name: heap.type_name(mt), name: name.into(), have }.into());
@@ -287,6 +297,9 @@ impl Value {
 
 pub(super) fn instance_fields(heap: &Heap, mt: Addr) -> Result<Arc<Vec<Field>>, Error> {
     let list = heap.runtime().readers()?.types().instance_fields(mt);
+    if list.is_none() {
+        unnamed(mt);
+    }
     Ok(list.ok_or_else(|| ValueError::NoLayout { type_name: heap.type_name(mt), part: "fields" })?)
 }
 

@@ -44,6 +44,11 @@ pub fn dumps() -> Vec<PathBuf> {
     found
 }
 
+/// The first dump of the repository with a name that begins so.
+pub fn dump(name: &str) -> PathBuf {
+    dumps().into_iter().find(|path| path.file_name().unwrap().to_str().unwrap().starts_with(name)).unwrap()
+}
+
 /// Maps `work` over `items` on all processors; results in order.
 fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);

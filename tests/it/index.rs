@@ -125,7 +125,7 @@ fn the_index_beside_a_dump_is_found_checked_and_kept() {
     assert!(again.exit == Exit::Usage && again.err.contains("--force"), "{}", again.err);
     assert_eq!(run(&["index", &text(&dump), "--force"]).exit, Exit::Ok);
     // Another dump with that name.
-    let other = corpus::dumps().into_iter().find(|d| d.to_str().unwrap().contains("net8-wks-basics-heap")).unwrap();
+    let other = corpus::dump("net8-wks-basics-heap");
     let plain = run(&["retained", &text(&dump)]);
     fs::copy(other, &dump).unwrap();
     let told = run(&["retained", &text(&dump)]);

@@ -5,11 +5,11 @@ use std::path::Path;
 use gcdump::cli::Exit;
 use serde_json::Value;
 
-use crate::common::{own_unpacked, run};
+use crate::common::{self, own_unpacked, run};
 use crate::corpus;
 
 /// Questions that choose objects, roots or types by name.
-const QUESTIONS: [&[&str]; 11] = [
+const QUESTIONS: [&[&str]; 12] = [
     &["stat", "--type", "Lab.Nothing"],
     &["stat", "--type", "Lab.Noth*"],
     &["objects", "--type", "Lab.Noth*"],
@@ -17,6 +17,7 @@ const QUESTIONS: [&[&str]; 11] = [
     &["objects", "--where", "type ~ \"Noth\" and size > 16"],
     &["objects", "--where", "field(\"nothing\") = 3"],
     &["objects", "--top", "5", "--fields", "nothing"],
+    &["export", "csv", "--tables", "objects", "--fields", "nothing"],
     &["retained", "--type", "Lab.Nothing"],
     &["roots", "--type", "Lab.Nothing"],
     &["statics", "--type", "Lab.Nothing"],
@@ -25,15 +26,17 @@ const QUESTIONS: [&[&str]; 11] = [
 
 /// Without the program's file, which `common::ask` has for dumps of NativeAOT.
 fn ask(dump: &Path, question: &[&str]) -> (Exit, Value) {
-    let ran = run(&[question, &["--json", "--no-local-files", dump.to_str().unwrap()]].concat());
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("tables");
+    let files: &[&str] = if question[0] == "export" { &["-o", to.to_str().unwrap()] } else { &[] };
+    let ran = run(&[question, files, &["--json", "--no-local-files", dump.to_str().unwrap()]].concat());
     (ran.exit, ran.json())
 }
 
 #[test]
 fn what_is_chosen_by_a_name_that_is_lost_is_not_certain() {
-    let dump = |name: &str| corpus::dumps().into_iter().find(|p| p.file_name().unwrap().to_str().unwrap().starts_with(name)).unwrap();
     for name in ["net10-wks-wait-kernel", "aot9-wks-crash-kernel"] {
-        let path = dump(name);
+        let path = corpus::dump(name);
         for question in QUESTIONS {
             let (exit, answer) = ask(&path, question);
             assert_eq!((exit, &answer["data"]["complete"]), (Exit::Partial, &false.into()), "{name} {question:?}: {answer}");
@@ -44,8 +47,36 @@ fn what_is_chosen_by_a_name_that_is_lost_is_not_certain() {
             assert!(matches!(exit, Exit::Ok | Exit::Negative) && answer["data"]["complete"] == true, "{name} {question:?}: {answer}");
         }
     }
-    let (exit, answer) = ask(&dump("net10-wks-wait-kernel"), &["stat", "--type", "System.String"]);
+    let (exit, answer) = ask(&corpus::dump("net10-wks-wait-kernel"), &["stat", "--type", "System.String"]);
     assert!(exit == Exit::Ok && answer["data"]["totals"]["count"].as_u64().unwrap() > 100, "{answer}");
+}
+
+/// A NativeAOT program has the names of its types, but those of their fields only in its debug information.
+#[test]
+fn fields_that_only_symbols_name_are_not_certain() {
+    let path = common::unpacked().join("aot9-wks-async-full.dmp");
+    if !path.is_file() {
+        return println!("skipped: no shared dumps (GCDUMP_TEST_DUMPS)");
+    }
+    for question in QUESTIONS {
+        let (exit, _) = ask(&path, question);
+        let asks_for_a_field = question.iter().any(|word| word.contains("nothing"));
+        assert_eq!(exit == Exit::Partial, asks_for_a_field, "{question:?}");
+    }
+}
+
+#[test]
+fn a_type_with_the_field_does_not_speak_for_others() {
+    let Some(lab) = common::lab() else { return println!("skipped: no lab (GCDUMP_TEST_LAB)") };
+    let library = tempfile::tempdir().unwrap();
+    std::fs::copy(lab.join("net10/System.Private.CoreLib.dll"), library.path().join("System.Private.CoreLib.dll")).unwrap();
+    let path = corpus::dump("net10-wks-wait-kernel");
+    let question = ["objects", "--count", "1000", "--fields", "_stringLength", "--modules", library.path().to_str().unwrap()];
+    let (exit, of_all) = ask(&path, &question);
+    let known = of_all["data"]["objects"].as_array().unwrap().iter().filter(|o| o["fields"]["_stringLength"]["kind"] == "int");
+    assert!(exit == Exit::Partial && known.count() > 10, "{exit:?} {}", of_all["warnings"]);
+    let (exit, of_strings) = ask(&path, &[&question[..], &["--type", "System.String"]].concat());
+    assert_eq!((exit, of_strings["data"]["complete"] == true), (Exit::Ok, true), "{}", of_strings["warnings"]);
 }
 
 #[test]

@@ -450,14 +450,7 @@ impl Subject for Walked<'_, '_, '_> {
         }
         // The condition outlives the evaluator: a path is where it lies.
         let key = (path.as_ptr().addr(), ty.index);
-        let namer = self.of.namer;
-        let bound = self.of.fields.entry(key).or_insert_with(|| {
-            let bound = BoundField::bind(heap, ty.method_table, path);
-            if bound.is_none() {
-                namer.depends_on(ty.method_table);
-            }
-            bound.map(Arc::new)
-        });
+        let bound = self.of.fields.entry(key).or_insert_with(|| BoundField::bind(heap, ty.method_table, path).map(Arc::new));
         let bound = bound.as_ref().map(Arc::clone)?;
         term(&bound.read(heap, self.object.address)?)
     }

@@ -10,6 +10,8 @@ pub struct Field {
     pub declaring: Addr,
     /// Its name; `field_0x04000012`, by token, if the metadata cannot be read.
     pub name: String,
+    /// Whether that is the name that it has in its program, not what stands for a lost one.
+    pub(crate) is_named: bool,
     /// Its token in the declaring module.
     pub token: u32,
     /// Kind of storage.

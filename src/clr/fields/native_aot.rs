@@ -71,6 +71,14 @@ impl Types {
         fields
     }
 
+    /// Whether a type may have instance fields that only debug information, which is not at hand, would name. Arrays and strings have
+    /// none.
+    pub(super) fn lacks_compiled_fields(&self, program: &Program, mt: Addr) -> bool {
+        let info = self.names().method_tables().read(mt);
+        info.is_ok_and(|info| !info.is_array && !info.is_string && !info.is_free)
+            && program.debugging().fields_of(mt, self.pointer_bytes()).is_none()
+    }
+
     /// The static fields of a type, with their addresses for offsets.
     pub(super) fn compiled_statics(&self, program: &Program, info: &MethodTableInfo) -> Option<Vec<Field>> {
         let debugging = program.debugging();
@@ -86,6 +94,7 @@ impl Types {
             Some(Field {
                 declaring: info.address,
                 name: field.name,
+                is_named: true,
                 token: 0,
                 storage: Storage::Static,
                 offset: at.0,
@@ -102,6 +111,7 @@ impl Types {
         Field {
             declaring: self.declaring(info, offset),
             name: format!("+{offset:#x}"),
+            is_named: false,
             token: 0,
             storage: Storage::Instance,
             offset,
@@ -117,6 +127,7 @@ impl Types {
         Field {
             declaring: program.type_of(&field.declared_by).unwrap_or(info.address),
             name: field.name,
+            is_named: true,
             token: 0,
             storage: Storage::Instance,
             offset: field.offset,
@@ -182,6 +193,7 @@ impl Types {
         Field {
             declaring: self.declaring(info, field.offset),
             name: field.name.into(),
+            is_named: true,
             token: 0,
             storage: Storage::Instance,
             offset: field.offset,

@@ -260,6 +260,15 @@ impl Types {
         self.cached(&self.instance, mt, || self.read_instance_fields(mt))
     }
 
+    /// Whether the type at `mt` may have instance fields, or names of them, that the dump lacks.
+    pub(crate) fn lacks_fields(&self, mt: Addr) -> bool {
+        let Some(list) = self.instance_fields(mt) else { return true };
+        match self.names.native_aot() {
+            Some(program) => self.lacks_compiled_fields(program, mt),
+            None => list.iter().any(|field| !field.is_named),
+        }
+    }
+
     /// The static fields declared by the type at `mt`, of all kinds of storage. Constants have no storage and are omitted.
     pub fn static_fields(&self, mt: Addr) -> Option<Arc<Vec<Field>>> {
         self.cached(&self.statics, mt, || {
@@ -354,6 +363,7 @@ impl Types {
             Field {
                 declaring: info.address,
                 name: row.as_ref().map_or_else(|| format!("field_{token:#010x}"), |r| r.name.clone()),
+                is_named: row.is_some(),
                 token,
                 storage: d.storage,
                 offset: if d.storage == Storage::Instance { d.offset.saturating_add(pointer) } else { d.offset },

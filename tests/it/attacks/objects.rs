@@ -24,8 +24,7 @@ fn address(value: &Value) -> u64 {
 
 impl Heap {
     pub fn of(name: &str) -> Heap {
-        let path = corpus::dumps().into_iter().find(|p| p.file_name().unwrap().to_str().unwrap().starts_with(name)).unwrap();
-        let bytes = zstd::decode_all(std::fs::File::open(path).unwrap()).unwrap();
+        let bytes = zstd::decode_all(std::fs::File::open(corpus::dump(name)).unwrap()).unwrap();
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&bytes).unwrap();
         let dump = open_bytes(Bytes::Owned(bytes.clone()), file.path(), &OpenOptions::default()).unwrap();

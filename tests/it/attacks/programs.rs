@@ -88,7 +88,7 @@ impl File {
         ]));
         self.bytes[..64].copy_from_slice(&head);
         std::fs::write(dir.join("lab"), self.bytes).unwrap();
-        let dump = corpus::dumps().into_iter().find(|p| p.ends_with("aot9-wks-crash-kernel.dmp.zst")).unwrap();
+        let dump = corpus::dump("aot9-wks-crash-kernel");
         zstd::decode_all(std::fs::File::open(dump).unwrap()).unwrap()
     }
 }
