@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::offsets::{Offsets, OffsetsBuilder};
+use super::reverse::reversed;
 use super::{at, len32};
 use crate::base::cancel::check_at;
 use crate::base::{Array, Buffer, Store};
@@ -106,6 +107,12 @@ impl Rows {
         (start, end.min(len32(self.items.len())))
     }
 
+    /// The items of some rows in turn.
+    pub(super) fn items_of(&self, rows: Range<u32>) -> &[u32] {
+        let (start, end) = (self.span(rows.start).0, rows.end.checked_sub(1).map_or(0, |last| self.span(last).1));
+        self.items.get(start as usize..end as usize).unwrap_or_default()
+    }
+
     /// The item at a place in the common array.
     #[inline(always)]
     pub(super) fn item(&self, place: u32) -> u32 {
@@ -192,7 +199,10 @@ impl Csr {
             check_at(source);
             self.successors(source).iter().map(move |target| (*target, source))
         });
-        Self { rows: Rows::sorted(&self.store, self.nodes(), edges), store: self.store.clone() }
+        // One thread is faster without buckets.
+        let by_bucket = if rayon::current_num_threads() > 1 { reversed(self) } else { None };
+        let rows = by_bucket.unwrap_or_else(|| Rows::sorted(&self.store, self.nodes(), edges));
+        Self { rows, store: self.store.clone() }
     }
 
     /// The graph whose rows are these: a node's row holds the targets of its edges.

@@ -10,6 +10,7 @@ mod components;
 mod csr;
 mod dominators;
 mod offsets;
+mod reverse;
 mod search;
 #[cfg(test)]
 mod tests;

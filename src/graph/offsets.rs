@@ -1,5 +1,7 @@
 //! Where the rows of a compressed sparse matrix begin, in one and a half bytes a row.
 
+use std::ops::Range;
+
 use crate::base::{Array, Buffer, Store};
 
 /// Rows in a block.
@@ -64,6 +66,19 @@ impl Offsets {
         let mut builder = OffsetsBuilder::with_capacity(store, rows);
         lengths.take(rows as usize).for_each(|length| builder.push(length));
         builder.finish()
+    }
+
+    /// All rows of the parts in turn. Each but the last has a multiple of eight rows, and begins where the one before ends.
+    pub(super) fn joined(store: &Store, parts: Vec<OffsetsBuilder>) -> Offsets {
+        let blocks = parts.iter().map(|part| part.blocks.len().saturating_add(1)).sum();
+        let mut all = OffsetsBuilder { blocks: Buffer::with_capacity(store, blocks), ..OffsetsBuilder::part(0..0, 0) };
+        for mut part in parts {
+            part.end_block();
+            all.blocks.extend_from_slice(&part.blocks);
+            all.long.extend_from_slice(&part.long);
+            all.rows = part.rows;
+        }
+        Offsets { blocks: all.blocks.freeze(), long: all.long.freeze(), rows: all.rows }
     }
 
     /// The number of rows.
@@ -141,10 +156,20 @@ impl OffsetsBuilder {
         }
     }
 
-    pub(super) fn finish(mut self) -> Offsets {
+    /// Of these rows, the first of which begins at `end`: see [`Offsets::joined`].
+    pub(super) fn part(rows: Range<u32>, end: u32) -> OffsetsBuilder {
+        let builder = OffsetsBuilder::with_capacity(&Store::default(), rows.end.saturating_sub(rows.start));
+        OffsetsBuilder { rows: rows.start, end, ..builder }
+    }
+
+    fn end_block(&mut self) {
         if !self.rows.is_multiple_of(ROWS) {
             self.blocks.push(self.block);
         }
+    }
+
+    pub(super) fn finish(mut self) -> Offsets {
+        self.end_block();
         Offsets { blocks: self.blocks.freeze(), long: self.long.freeze(), rows: self.rows }
     }
 }

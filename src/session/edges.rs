@@ -174,7 +174,12 @@ impl Edges {
 
     /// The reversed references, made once.
     pub fn reversed(&self) -> &Edges {
-        self.reversed.get_or_init(|| Box::new(self.csr.reversed().into()))
+        if let Some(reversed) = self.reversed.get() {
+            return reversed;
+        }
+        // Threads of a pool that wait for each other take other work meanwhile, which may ask for the same.
+        let reversed = Box::new(self.csr.reversed().into());
+        self.reversed.get_or_init(|| reversed)
     }
 
     /// Of references backwards: shortest paths from roots to `target`, each from another root, in the order of

@@ -1,0 +1,166 @@
+//! The edges of a large graph turned round, on all threads.
+//!
+//! To place each edge at its target is a write to anywhere in the array of all edges, which no cache holds. So edges go to buckets of
+//! neighbouring targets first, each thread its own share of the sources, and each bucket is sorted where a cache holds it.
+
+use std::iter::Zip;
+use std::ops::Range;
+use std::slice::IterMut;
+
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+
+use super::csr::{Csr, Rows};
+use super::offsets::{Offsets, OffsetsBuilder};
+use crate::base::Buffer;
+use crate::base::cancel::{check, check_at};
+use crate::base::missed::Carried;
+
+/// Buckets that are enough: as many places in memory are written to in turn.
+const BUCKETS: u32 = 512;
+/// Targets of a bucket, as a power of two: what 16 bits tell apart, at most.
+const SMALLEST: u32 = if cfg!(test) { 3 } else { 12 };
+const LARGEST: u32 = u16::BITS;
+/// Edges that are worth it. Graphs of tests are small.
+const LEAST: u32 = if cfg!(test) { 8 } else { 1 << 20 };
+
+/// Where the edges of a share of the sources go in a bucket: sources, and targets within the bucket.
+type Places<'p> = Zip<IterMut<'p, u32>, IterMut<'p, u16>>;
+
+/// The rows of `graph` reversed, sources ascending in each; `None` where another way is better: the graph is small, or its arrays are in
+/// files. Two bytes for each edge beside the result.
+pub(super) fn reversed(graph: &Csr) -> Option<Rows> {
+    let (nodes, edges) = (graph.nodes(), graph.edges());
+    if edges < LEAST || graph.store().is_in_files() {
+        return None;
+    }
+    let shift = (u32::BITS - nodes.leading_zeros()).saturating_sub(BUCKETS.ilog2()).clamp(SMALLEST, LARGEST);
+    let buckets = (nodes.saturating_sub(1) >> shift) + 1;
+    let bucket_of = |target: u32| (target >> shift) as usize;
+    let in_bucket = |target: u32| u16::try_from(target & ((1 << shift) - 1)).unwrap_or_default();
+    let carried = Carried::here();
+
+    let shares = shares(nodes);
+    let count = |sources: Range<u32>| {
+        carried.run(|| {
+            check();
+            let mut counts = vec![0u32; buckets as usize];
+            for target in graph.rows().items_of(sources) {
+                if let Some(count) = counts.get_mut(bucket_of(*target)) {
+                    *count += 1;
+                }
+            }
+            counts
+        })
+    };
+    let counts: Vec<Vec<u32>> = shares.clone().into_par_iter().map(count).collect();
+    let of_bucket = |bucket: usize| counts.iter().filter_map(move |of_share| of_share.get(bucket).copied());
+    let totals: Vec<u32> = (0..buckets as usize).map(|bucket| of_bucket(bucket).fold(0, u32::saturating_add)).collect();
+
+    // By bucket, and in each by share: sources ascend.
+    let (mut items, mut targets) = (Buffer::zeroed(graph.store(), edges as usize), vec![0u16; edges as usize]);
+    let mut places: Vec<Vec<Places<'_>>> = shares.iter().map(|_| Vec::with_capacity(buckets as usize)).collect();
+    let (mut rest, mut rest_of_targets): (&mut [u32], &mut [u16]) = (&mut items, &mut targets);
+    for bucket in 0..buckets as usize {
+        for (count, places) in of_bucket(bucket).zip(&mut places) {
+            let sources = rest.split_off_mut(..count as usize).unwrap_or_default();
+            places.push(sources.iter_mut().zip(rest_of_targets.split_off_mut(..count as usize).unwrap_or_default()));
+        }
+    }
+    let share = |(sources, mut places): (Range<u32>, Vec<Places<'_>>)| {
+        carried.run(|| {
+            for from in sources {
+                check_at(from);
+                for to in graph.successors(from) {
+                    if let Some((source, target)) = places.get_mut(bucket_of(*to)).and_then(Iterator::next) {
+                        (*source, *target) = (from, in_bucket(*to));
+                    }
+                }
+            }
+        });
+    };
+    shares.into_iter().zip(places).collect::<Vec<_>>().into_par_iter().for_each(share);
+
+    let (mut rest, mut rest_of_targets): (&mut [u32], &[u16]) = (&mut items, &targets);
+    let (mut start, mut tasks) = (0u32, Vec::with_capacity(totals.len()));
+    for (bucket, total) in (0u32..).zip(totals) {
+        let sources = rest.split_off_mut(..total as usize).unwrap_or_default();
+        let targets = rest_of_targets.split_off(..total as usize).unwrap_or_default();
+        let first = bucket << shift;
+        tasks.push((first..nodes.min(first.saturating_add(1 << shift)), start, sources, targets));
+        start = start.saturating_add(total);
+    }
+    let sort = |scratch: &mut Scratch, (rows, start, sources, targets)| {
+        carried.run(|| {
+            check();
+            scratch.sort(rows, start, sources, targets)
+        })
+    };
+    let parts: Vec<OffsetsBuilder> = tasks.into_par_iter().map_init(Scratch::default, sort).collect();
+    Some(Rows::of_parts(Offsets::joined(graph.store(), parts), items.freeze()))
+}
+
+/// All nodes in ranges, some for each thread.
+fn shares(nodes: u32) -> Vec<Range<u32>> {
+    let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1);
+    let size = (nodes / threads.saturating_mul(4).max(1)).max(1);
+    (0..nodes).step_by(size as usize).map(|start| start..nodes.min(start.saturating_add(size))).collect()
+}
+
+/// What a thread needs to sort a bucket.
+#[derive(Default)]
+struct Scratch {
+    /// By row, the number of edges, then the place of the next one.
+    places: Vec<u32>,
+    sources: Vec<u32>,
+}
+
+impl Scratch {
+    /// Sorts the edges of a bucket, which has these rows and begins at place `start` of all items, by target.
+    fn sort(&mut self, rows: Range<u32>, start: u32, sources: &mut [u32], targets: &[u16]) -> OffsetsBuilder {
+        let Scratch { places, sources: unsorted } = self;
+        places.clear();
+        places.resize(rows.len(), 0);
+        for target in targets {
+            if let Some(count) = places.get_mut(usize::from(*target)) {
+                *count += 1;
+            }
+        }
+        let mut offsets = OffsetsBuilder::part(rows, start);
+        let mut end = 0;
+        for place in &mut *places {
+            let length = std::mem::replace(place, end);
+            offsets.push(length);
+            end = end.saturating_add(length);
+        }
+        unsorted.clear();
+        unsorted.extend_from_slice(sources);
+        for (target, source) in targets.iter().zip(unsorted) {
+            if let Some(place) = places.get_mut(usize::from(*target)) {
+                super::put(sources, *place, *source);
+                *place = place.saturating_add(1);
+            }
+        }
+        offsets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::base::Store;
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn is_what_sorting_all_edges_gives(edges in prop::collection::vec((0u32..9000, 0u32..9000), 8..400), last in 0u32..400) {
+            // Many to one: more than a byte counts.
+            let edges: Vec<(u32, u32)> = edges.into_iter().chain((0..last).map(|i| (i, last))).collect();
+            let graph = Csr::from_edges(9000, &edges).unwrap();
+            let turned = (0..9000).flat_map(|source| graph.successors(source).iter().map(move |target| (*target, source)));
+            prop_assert_eq!(reversed(&graph).unwrap(), Rows::sorted(&Store::default(), 9000, turned));
+        }
+    }
+}
