@@ -199,9 +199,7 @@ impl Csr {
             check_at(source);
             self.successors(source).iter().map(move |target| (*target, source))
         });
-        // One thread is faster without buckets.
-        let by_bucket = if rayon::current_num_threads() > 1 { reversed(self) } else { None };
-        let rows = by_bucket.unwrap_or_else(|| Rows::sorted(&self.store, self.nodes(), edges));
+        let rows = reversed(self).unwrap_or_else(|| Rows::sorted(&self.store, self.nodes(), edges));
         Self { rows, store: self.store.clone() }
     }
 

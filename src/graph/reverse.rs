@@ -10,6 +10,7 @@ use std::slice::IterMut;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::csr::{Csr, Rows};
+use super::dominators::pieces;
 use super::offsets::{Offsets, OffsetsBuilder};
 use crate::base::Buffer;
 use crate::base::cancel::{check, check_at};
@@ -26,11 +27,11 @@ const LEAST: u32 = if cfg!(test) { 8 } else { 1 << 20 };
 /// Where the edges of a share of the sources go in a bucket: sources, and targets within the bucket.
 type Places<'p> = Zip<IterMut<'p, u32>, IterMut<'p, u16>>;
 
-/// The rows of `graph` reversed, sources ascending in each; `None` where another way is better: the graph is small, or its arrays are in
-/// files. Two bytes for each edge beside the result.
+/// The rows of `graph` reversed, sources ascending in each; `None` where another way is better: there is one thread, the graph is small, or
+/// its arrays are in files. Two bytes for each edge beside the result.
 pub(super) fn reversed(graph: &Csr) -> Option<Rows> {
     let (nodes, edges) = (graph.nodes(), graph.edges());
-    if edges < LEAST || graph.store().is_in_files() {
+    if rayon::current_num_threads() == 1 || edges < LEAST || graph.store().is_in_files() {
         return None;
     }
     let shift = (u32::BITS - nodes.leading_zeros()).saturating_sub(BUCKETS.ilog2()).clamp(SMALLEST, LARGEST);
@@ -39,7 +40,7 @@ pub(super) fn reversed(graph: &Csr) -> Option<Rows> {
     let in_bucket = |target: u32| u16::try_from(target & ((1 << shift) - 1)).unwrap_or_default();
     let carried = Carried::here();
 
-    let shares = shares(nodes);
+    let shares = pieces(nodes);
     let count = |sources: Range<u32>| {
         carried.run(|| {
             check();
@@ -99,13 +100,6 @@ pub(super) fn reversed(graph: &Csr) -> Option<Rows> {
     Some(Rows::of_parts(Offsets::joined(graph.store(), parts), items.freeze()))
 }
 
-/// All nodes in ranges, some for each thread.
-fn shares(nodes: u32) -> Vec<Range<u32>> {
-    let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1);
-    let size = (nodes / threads.saturating_mul(4).max(1)).max(1);
-    (0..nodes).step_by(size as usize).map(|start| start..nodes.min(start.saturating_add(size))).collect()
-}
-
 /// What a thread needs to sort a bucket.
 #[derive(Default)]
 struct Scratch {
@@ -160,7 +154,8 @@ mod tests {
             let edges: Vec<(u32, u32)> = edges.into_iter().chain((0..last).map(|i| (i, last))).collect();
             let graph = Csr::from_edges(9000, &edges).unwrap();
             let turned = (0..9000).flat_map(|source| graph.successors(source).iter().map(move |target| (*target, source)));
-            prop_assert_eq!(reversed(&graph).unwrap(), Rows::sorted(&Store::default(), 9000, turned));
+            let two = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+            prop_assert_eq!(two.install(|| reversed(&graph)).unwrap(), Rows::sorted(&Store::default(), 9000, turned));
         }
     }
 }
