@@ -63,6 +63,8 @@ fn fields_that_only_symbols_name_are_not_certain() {
         let asks_for_a_field = question.iter().any(|word| word.contains("nothing"));
         assert_eq!(exit == Exit::Partial, asks_for_a_field, "{question:?}");
     }
+    let strings = ["objects", "--type", "System.String", "--count", "3", "--fields", "_stringLength"];
+    assert_eq!(ask(&path, &strings).0, Exit::Partial);
 }
 
 #[test]

@@ -71,12 +71,10 @@ impl Types {
         fields
     }
 
-    /// Whether a type may have instance fields that only debug information, which is not at hand, would name. Arrays and strings have
-    /// none.
+    /// Whether a type may have instance fields that only debug information, which is not at hand, would name. Arrays have none.
     pub(super) fn lacks_compiled_fields(&self, program: &Program, mt: Addr) -> bool {
         let info = self.names().method_tables().read(mt);
-        info.is_ok_and(|info| !info.is_array && !info.is_string && !info.is_free)
-            && program.debugging().fields_of(mt, self.pointer_bytes()).is_none()
+        info.is_ok_and(|info| !info.is_array && !info.is_free) && program.debugging().fields_of(mt, self.pointer_bytes()).is_none()
     }
 
     /// The static fields of a type, with their addresses for offsets.
