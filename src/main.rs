@@ -6,7 +6,10 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gcdump::cli::{self, Cli, Exit, Streams};
+use gcdump::cli::{self, Cli, Exit, HugePages, Streams};
+
+#[global_allocator]
+static MEMORY: HugePages = HugePages;
 
 /// As much as the main thread of a Linux process has.
 const STACK: usize = 8 << 20;

@@ -45,6 +45,7 @@ pub use shell::SHELL;
 pub use sos::{COMMANDS as SOS, Flag, FlagTo, Form, Sos, To};
 pub use write::remove_unfinished;
 
+pub use crate::dump::HugePages;
 pub use crate::output::{Screen, Seen};
 
 use crate::base::store::caught;

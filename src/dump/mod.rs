@@ -15,7 +15,6 @@
 //!
 //! What each writer puts into its dumps: `docs/internals/containers.md`.
 
-mod bytes;
 mod compressed;
 mod elf_core;
 mod elf_modules;
@@ -24,6 +23,7 @@ mod error;
 mod fields;
 #[cfg(test)]
 mod hostile_tests;
+mod mapping;
 #[cfg(feature = "minidump")]
 mod minidump;
 #[cfg(feature = "minidump")]
@@ -43,10 +43,10 @@ mod write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use bytes::Bytes;
-pub(crate) use bytes::regular;
 pub use compressed::{Cache, Draft as CacheDraft, Found};
 pub use error::DumpError;
+pub(crate) use mapping::regular;
+pub use mapping::{Bytes, HugePages};
 pub use open::{OpenOptions, open, open_bytes};
 pub use snapshot::Snapshot;
 pub use sniff::FileKind;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use memmap2::MmapMut;
 
-use super::bytes::map_own;
+use super::mapping::map_own;
 use crate::base::cancel::check;
 use crate::base::{Files, NoRoom, Region};
 
