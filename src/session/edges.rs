@@ -1,5 +1,6 @@
 //! References between objects: graph algorithms in terms of object ids. Only this file converts object ids to graph nodes.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
@@ -300,7 +301,18 @@ impl DominatorTree {
 
     /// The reachable objects with their retained sizes, what dominates before what it dominates.
     pub(super) fn reached(&self) -> impl Iterator<Item = (ObjectId, u64)> {
-        self.tree.reached().iter().copied().map(ObjectId::from_u32).zip(self.retained.iter().skip(1))
+        self.reached_at(1..self.tree.reached().len().saturating_add(1))
+    }
+
+    /// Those of them at these positions.
+    pub(super) fn reached_at(&self, positions: Range<usize>) -> impl Iterator<Item = (ObjectId, u64)> {
+        let nodes = positions.clone().filter_map(|position| self.tree.node_at(position));
+        nodes.map(ObjectId::from_u32).zip(self.retained.iter_from(positions.start))
+    }
+
+    /// The positions of all of them, in pieces for threads.
+    pub(super) fn pieces(&self) -> Vec<Range<usize>> {
+        self.tree.pieces().into_iter().map(|piece| piece.start as usize..piece.end as usize).collect()
     }
 
     /// Whether the object is reachable from a root.

@@ -6,9 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{DominatorTree, HeapGraph};
 use crate::base::cancel::check_at;
+use crate::base::missed::Carried;
 use crate::base::{Index, IndexVec};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::model::{ReachTotals, Sum};
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 /// Objects with the largest retained sizes that are kept.
 const LARGEST: usize = 10_000;
@@ -71,12 +73,22 @@ impl DominatorTree {
 
     /// The reachable objects with the largest retained sizes, the largest first: as many as are kept.
     pub(super) fn most(&self) -> &[ObjectId] {
-        self.sums().largest.get_or_init(|| select(self.reached(), LARGEST))
+        self.sums().largest.get_or_init(|| {
+            let carried = Carried::here();
+            let piece = |positions| carried.run(|| best(self.reached_at(positions), LARGEST));
+            let found: Vec<Vec<(ObjectId, u64)>> = self.pieces().into_par_iter().map(piece).collect();
+            select(found.into_iter().flatten(), LARGEST)
+        })
     }
 }
 
 /// At most `most` of the objects that come with their retained sizes, the largest first.
 fn select(objects: impl Iterator<Item = (ObjectId, u64)>, most: usize) -> Vec<ObjectId> {
+    best(objects, most).into_iter().map(|(id, _)| id).collect()
+}
+
+/// The same, with the retained sizes.
+fn best(objects: impl Iterator<Item = (ObjectId, u64)>, most: usize) -> Vec<(ObjectId, u64)> {
     let key = |(id, retained): &(ObjectId, u64)| (std::cmp::Reverse(*retained), *id);
     let mut best: Vec<(ObjectId, u64)> = Vec::new();
     // What is smaller is not among them.
@@ -95,5 +107,5 @@ fn select(objects: impl Iterator<Item = (ObjectId, u64)>, most: usize) -> Vec<Ob
     }
     best.sort_unstable_by_key(key);
     best.truncate(most);
-    best.into_iter().map(|(id, _)| id).collect()
+    best
 }

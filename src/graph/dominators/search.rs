@@ -1,8 +1,12 @@
 //! The depth-first search.
 
+use std::ops::Range;
+
+use rayon::slice::ParallelSliceMut;
+
 use super::super::{Csr, NONE, at, put};
-use crate::base::Buffer;
 use crate::base::cancel::check_at;
+use crate::base::{Buffer, Store};
 
 /// What the depth-first search leaves behind. Numbers are those of preorder, 0 the virtual root.
 pub(super) struct Searched {
@@ -10,8 +14,62 @@ pub(super) struct Searched {
     pub(super) number: Buffer<u32>,
     /// Parent in the spanning tree, by number.
     pub(super) parent: Buffer<u32>,
-    /// Edges to nodes that were found before, but the one from the parent: source and target.
-    pub(super) others: Buffer<Edge>,
+    /// All other edges.
+    pub(super) others: Others,
+}
+
+/// The edges that are not in the spanning tree, by source, in no order of targets.
+pub(super) struct Others {
+    /// To nodes that were found before the source: they come in order.
+    earlier: Buffer<Edge>,
+    /// To nodes that were found below it, which few are: sorted afterwards.
+    later: Buffer<Edge>,
+}
+
+impl Others {
+    pub(super) fn store(&self) -> &Store {
+        self.earlier.store()
+    }
+
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Edge> {
+        self.earlier.iter().chain(self.later.iter()).copied()
+    }
+
+    /// Those of these sources.
+    pub(super) fn of(&self, sources: &Range<u32>) -> OthersOf<'_> {
+        let part = |edges: &'_ [Edge]| -> Range<usize> {
+            let before = |source: u32| edges.partition_point(|other| ends(*other).0 < source);
+            before(sources.start)..before(sources.end)
+        };
+        let [earlier, later] = [&*self.earlier, &*self.later].map(|edges| edges.get(part(edges)).unwrap_or_default());
+        OthersOf { earlier, later }
+    }
+}
+
+/// Edges of some sources, which are asked for in turn.
+pub(super) struct OthersOf<'o> {
+    earlier: &'o [Edge],
+    later: &'o [Edge],
+}
+
+impl OthersOf<'_> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.earlier.is_empty() && self.later.is_empty()
+    }
+
+    /// The target of the next edge of this source.
+    #[inline(always)]
+    pub(super) fn next_of(&mut self, source: u32) -> Option<u32> {
+        [&mut self.earlier, &mut self.later].into_iter().find_map(|edges| {
+            let (edge, rest) = edges.split_first()?;
+            let (from, target) = ends(*edge);
+            (from == source).then(|| {
+                *edges = rest;
+                target
+            })
+        })
+    }
 }
 
 /// An edge, as the number of its source above that of its target: they sort by source.
@@ -35,7 +93,7 @@ impl Searched {
         let (number, parent): (&mut [u32], &mut [u32]) = (&mut numbers, &mut parents);
         // The virtual root has number 0.
         let mut found = 1;
-        let mut others: Buffer<Edge> = Buffer::new(store);
+        let (mut earlier, mut later): (Buffer<Edge>, Buffer<Edge>) = (Buffer::new(store), Buffer::new(store));
         // Only nodes that still have edges to follow wait here.
         let mut waiting: Vec<(u32, u32, u32)> = Vec::new();
         for group in groups {
@@ -59,8 +117,16 @@ impl Searched {
                         put(parent, new, source);
                         source = new;
                         (next, end) = rows.span(target);
-                    } else if source != known && at(parent, known) != source {
-                        others.push(edge(source, known));
+                        // All at once: memory is asked for many numbers at a time, and sources come in order.
+                        for place in next..end {
+                            check_at(place);
+                            let known = at(number, rows.item(place));
+                            if known != 0 && known != source {
+                                earlier.push(edge(source, known));
+                            }
+                        }
+                    } else if known > source && at(parent, known) != source {
+                        later.push(edge(source, known));
                     }
                     if next >= end {
                         match waiting.pop() {
@@ -74,6 +140,7 @@ impl Searched {
             }
         }
         parents.truncate(found as usize);
-        Self { number: numbers, parent: parents, others }
+        later.par_sort_unstable();
+        Self { number: numbers, parent: parents, others: Others { earlier, later } }
     }
 }

@@ -9,7 +9,7 @@ use rayon::slice::ParallelSliceMut;
 use super::super::bits::{BitSet, Ranks};
 use super::super::{NONE, at, len32, put};
 use super::pieces;
-use super::search::{Edge, edge, ends};
+use super::search::{Edge, Others, edge, ends};
 use crate::base::cancel::check_at;
 use crate::base::missed::Carried;
 use crate::base::{Buffer, Store};
@@ -34,12 +34,11 @@ struct Piece {
 }
 
 impl Joins {
-    fn of(parent: &[u32], mut others: Buffer<Edge>) -> Joins {
+    fn of(parent: &[u32], others: Others) -> Joins {
         let store = others.store().clone();
-        others.par_sort_unstable();
         let mut is_join = BitSet::new(len32(parent.len()));
         others.iter().for_each(|edge| {
-            is_join.set(ends(*edge).1);
+            is_join.set(ends(edge).1);
         });
         let nodes = Buffer::collected(&store, is_join.iter());
         let joins = Ranks::of(&is_join);
@@ -80,7 +79,7 @@ impl Joins {
         store: &Store,
         numbers: Range<u32>,
         parent: &[u32],
-        others: &[Edge],
+        others: &Others,
         (joins, nodes): (&Ranks<'_>, &[u32]),
         mut offer: impl FnMut(u32, u32),
     ) -> Piece {
@@ -92,12 +91,10 @@ impl Joins {
         let mut next_join = joins.before(numbers.start);
         let last_join = joins.before(numbers.end);
         let (mut above, mut paths) = (Buffer::new(store), Buffer::new(store));
-        let first = others.partition_point(|other| ends(*other).0 < numbers.start);
-        let end = others.partition_point(|other| ends(*other).0 < numbers.end);
-        let mut rest = others.get(first..end).unwrap_or_default().iter().copied().peekable();
+        let mut rest = others.of(&numbers);
         let parents = parent.get(numbers.start as usize..).unwrap_or_default();
         for (node, up) in numbers.zip(parents) {
-            if rest.peek().is_none() && next_join == last_join {
+            if rest.is_empty() && next_join == last_join {
                 break;
             }
             check_at(node);
@@ -112,8 +109,7 @@ impl Joins {
                 joins_on_path.push(next_join);
                 next_join += 1;
             }
-            while let Some(other) = rest.next_if(|other| ends(*other).0 == node) {
-                let target = ends(other).1;
+            while let Some(target) = rest.next_of(node) {
                 let join = joins.before(target);
                 let common = path.partition_point(|on| *on <= target).checked_sub(1).and_then(|i| path.get(i)).copied().unwrap_or(0);
                 // Of an edge down from an ancestor, that is the ancestor itself.
@@ -174,7 +170,7 @@ fn eval(links: &mut [Link], path: &mut Vec<u32>, join: u32, limit: u32) -> u32 {
 }
 
 /// The immediate dominator of each node, by preorder numbers, in place of its parent.
-pub(super) fn immediate(mut parents: Buffer<u32>, others: Buffer<Edge>) -> Buffer<u32> {
+pub(super) fn immediate(mut parents: Buffer<u32>, others: Others) -> Buffer<u32> {
     let parent: &mut [u32] = &mut parents;
     let mut joins = Joins::of(parent, others);
     joins.settle();
