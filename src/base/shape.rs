@@ -54,6 +54,13 @@ impl Shape {
 
     /// Decodes `bytes`, at most 8, as an unsigned integer.
     pub fn number(self, bytes: &[u8]) -> u64 {
+        // By far the most are whole words.
+        if let Ok(word) = bytes.try_into() {
+            return match self.endian {
+                Endian::Little => u64::from_le_bytes(word),
+                Endian::Big => u64::from_be_bytes(word),
+            };
+        }
         let push = |n: u64, b: &u8| (n << 8) | u64::from(*b);
         match self.endian {
             Endian::Little => bytes.iter().rev().fold(0, push),

@@ -116,7 +116,7 @@ fn dumps() -> Vec<PathBuf> {
     };
     // Trimmed dumps hold every object as well; the shared ones have what free blocks were.
     let shared = list(&folder());
-    list(&corpus).into_iter().step_by(7).chain(shared.into_iter().step_by(30)).collect()
+    list(&corpus).into_iter().step_by(9).chain(shared.into_iter().step_by(45)).collect()
 }
 
 #[test]

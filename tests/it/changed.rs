@@ -303,7 +303,9 @@ fn a_sync_table_with_a_wrong_end_is_told() {
         let at = cache + whole.offset("SyncBlockCache", "FirstFreeIndex");
         let (end, capacity) = (whole.u32(at), whole.u32(cache + whole.offset("SyncBlockCache", "Capacity")));
         assert!(0 < end && end <= capacity, "{name}: {end} of {capacity}");
-        for value in (0..end).chain([capacity + 1, u32::MAX.into()]) {
+        // Each end has its own first lock that is missed, but a few will do.
+        let ends = (0..end).step_by((end as usize).div_ceil(common::cases(4, 10)));
+        for value in ends.chain([capacity + 1, u32::MAX.into()]) {
             partial += whole.check(&format!("end {value} of {end}"), &[(at, value, 4)], "", &["locks --all", "threads --waits"]);
         }
         for value in [0, capacity + 1] {

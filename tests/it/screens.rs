@@ -193,7 +193,7 @@ fn lines_fit_and_keep_numbers_whole() {
         ["net10-wks-threads-heap", "net10-wks-deadlock-heap", "net10-wks-colls-heap", "net10-svr-handles-heap", "net8-wks-crash-mini"];
     let more =
         ["net10-wks-async-heap", "net10-wks-http-heap", "net10-wks-suspects-heap", "net10-wks-inspect-heap", "net10-seg-fragmented-heap"];
-    let names: Vec<&str> = names.iter().chain(&more).copied().filter(|n| Path::new(&corpus(n)).exists()).take(cases(4, 6)).collect();
+    let names: Vec<&str> = names.iter().chain(&more).copied().filter(|n| Path::new(&corpus(n)).exists()).take(cases(3, 5)).collect();
     let folder = tempfile::tempdir().unwrap();
     let hidden = common::each(&names, |name| {
         let subject = Subject::of(name, folder.path());
