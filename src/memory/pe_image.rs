@@ -5,7 +5,7 @@ use super::image::{CodeView, Export, Image, ImageFormat};
 use super::pe::{DEBUG, Directory, EXCEPTIONS, PeHeaders};
 use super::symbols::{Nearest, Section};
 use super::{Memory, ReadError};
-use crate::base::{Addr, AddrRange, file_name, len64};
+use crate::base::{Addr, AddrRange, Shape, file_name, len64};
 
 /// Bytes of an entry of the debug directory, most entries, and the type of the one that names the PDB.
 const DEBUG_ENTRY: u64 = 28;
@@ -23,13 +23,11 @@ const MAX_NAME: u64 = 512;
 const BYTES_OF_A_STEP: u64 = 4;
 
 fn le16(memory: &Memory, at: Addr) -> Result<u64, ReadError> {
-    let b = memory.bytes(at, 2)?;
-    Ok(b.iter().rev().fold(0, |n, b| (n << 8) | u64::from(*b)))
+    Ok(Shape::LE64.number(&memory.bytes(at, 2)?))
 }
 
 fn le32(memory: &Memory, at: Addr) -> Result<u64, ReadError> {
-    let b = memory.bytes(at, 4)?;
-    Ok(b.iter().rev().fold(0, |n, b| (n << 8) | u64::from(*b)))
+    Ok(Shape::LE64.number(&memory.bytes(at, 4)?))
 }
 
 fn headers(memory: &Memory, base: Addr) -> Option<PeHeaders> {

@@ -278,41 +278,44 @@ impl DominatorTree {
         visitor: impl Fn() -> V + Sync,
         visit: impl Fn(&mut V, ObjectId, u64) + Sync,
     ) -> Vec<V> {
+        let below = self.tree.positions_below(id.as_u32());
+        self.by_piece(below.start.saturating_add(1)..below.end, |positions| {
+            let mut own = visitor();
+            self.reached_at(positions).for_each(|(id, retained)| visit(&mut own, id, retained));
+            own
+        })
+    }
+
+    /// What `piece` makes of each piece of `positions`, in their order, on all threads.
+    pub(super) fn by_piece<V: Send>(&self, positions: Range<usize>, piece: impl Fn(Range<usize>) -> V + Sync) -> Vec<V> {
         /// Objects of a piece: some milliseconds.
         const PIECE: usize = 1 << 18;
-        let all = self.tree.positions_below(id.as_u32());
-        let pieces: Vec<usize> = (all.start.saturating_add(1)..all.end).step_by(PIECE).collect();
+        let starts: Vec<usize> = positions.clone().step_by(PIECE).collect();
         let carried = Carried::here();
         let piece = |start: usize| {
             carried.run(|| {
-                let mut own = visitor();
-                let positions = start..all.end.min(start.saturating_add(PIECE));
-                for (position, retained) in positions.zip(self.retained.iter_from(start)) {
-                    if let Some(node) = self.tree.node_at(position) {
-                        visit(&mut own, ObjectId::from_u32(node), retained);
-                    }
-                }
+                let own = piece(start..positions.end.min(start.saturating_add(PIECE)));
                 check();
                 own
             })
         };
-        pieces.into_par_iter().map(piece).collect()
+        starts.into_par_iter().map(piece).collect()
     }
 
     /// The reachable objects with their retained sizes, what dominates before what it dominates.
     pub(super) fn reached(&self) -> impl Iterator<Item = (ObjectId, u64)> {
-        self.reached_at(1..self.tree.reached().len().saturating_add(1))
+        self.reached_at(self.positions())
     }
 
-    /// Those of them at these positions.
+    /// The positions of all reachable objects: the virtual root has the first.
+    pub(super) fn positions(&self) -> Range<usize> {
+        1..self.tree.reached().len().saturating_add(1)
+    }
+
+    /// Those of [`reached`](Self::reached) at these positions.
     pub(super) fn reached_at(&self, positions: Range<usize>) -> impl Iterator<Item = (ObjectId, u64)> {
-        let nodes = positions.clone().filter_map(|position| self.tree.node_at(position));
-        nodes.map(ObjectId::from_u32).zip(self.retained.iter_from(positions.start))
-    }
-
-    /// The positions of all of them, in pieces for threads.
-    pub(super) fn pieces(&self) -> Vec<Range<usize>> {
-        self.tree.pieces().into_iter().map(|piece| piece.start as usize..piece.end as usize).collect()
+        let retained = self.retained.iter_from(positions.start);
+        positions.zip(retained).filter_map(|(position, retained)| Some((ObjectId::from_u32(self.tree.node_at(position)?), retained)))
     }
 
     /// Whether the object is reachable from a root.

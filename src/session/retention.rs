@@ -6,11 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{DominatorTree, HeapGraph};
 use crate::base::cancel::check_at;
-use crate::base::missed::Carried;
 use crate::base::{Index, IndexVec};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::model::{ReachTotals, Sum};
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 /// Objects with the largest retained sizes that are kept.
 const LARGEST: usize = 10_000;
@@ -74,9 +72,7 @@ impl DominatorTree {
     /// The reachable objects with the largest retained sizes, the largest first: as many as are kept.
     pub(super) fn most(&self) -> &[ObjectId] {
         self.sums().largest.get_or_init(|| {
-            let carried = Carried::here();
-            let piece = |positions| carried.run(|| best(self.reached_at(positions), LARGEST));
-            let found: Vec<Vec<(ObjectId, u64)>> = self.pieces().into_par_iter().map(piece).collect();
+            let found = self.by_piece(self.positions(), |positions| best(self.reached_at(positions), LARGEST));
             select(found.into_iter().flatten(), LARGEST)
         })
     }

@@ -7,7 +7,7 @@ mod elf;
 mod minidump;
 
 use super::{CapturedRange, Container, DumpError, DumpFile};
-use crate::base::{AddrRange, Endian, PtrSize};
+use crate::base::{AddrRange, Endian, PtrSize, Shape};
 
 /// Whether a register value is an address and may stay in a redacted dump. Other values may be parts of strings.
 pub type RedactRegisters<'a> = &'a dyn Fn(u64) -> bool;
@@ -154,8 +154,7 @@ fn place(ranges: &[AddrRange], offset: u64) -> (Vec<CapturedRange>, u64) {
 /// Zeroes the words of `bytes` that are not addresses, except those at offsets in `keep`.
 fn redact_words(bytes: &mut [u8], size: usize, endian: Endian, keep: std::ops::Range<usize>, address: RedactRegisters<'_>) {
     for (word, at) in bytes.chunks_mut(size.max(1)).zip((0usize..).step_by(size.max(1))) {
-        let push = |n: u64, b: &u8| (n << 8) | u64::from(*b);
-        let value = if endian == Endian::Little { word.iter().rev().fold(0, push) } else { word.iter().fold(0, push) };
+        let value = Shape { endian, ..Shape::LE64 }.number(word);
         if !keep.contains(&at) && !address(value) {
             word.fill(0);
         }

@@ -35,7 +35,7 @@ impl Dominators {
     }
 
     /// The pieces of the tree, without the virtual root.
-    pub(crate) fn pieces(&self) -> Vec<Range<u32>> {
+    fn pieces(&self) -> Vec<Range<u32>> {
         pieces(len32(self.reached().len())).into_iter().map(|piece| piece.start + 1..piece.end + 1).collect()
     }
 
