@@ -57,7 +57,7 @@ fn answers_from_files_are_those_from_memory() {
     assert!(expect_same(&own_unpacked()));
     let wanted = |row: &Value| matches!(row["kind"].as_str(), Some("heap" | "full"));
     let (known, _) = common::known_dumps(wanted);
-    // One of each runtime and GC will do, of some of them.
+    // One dump of each pair of a runtime and a GC will do, and a few of the pairs.
     let mut seen = std::collections::BTreeSet::new();
     let first = known.iter().filter(|dump| seen.insert((dump.runtime.clone(), dump.gc.clone())));
     let some: Vec<_> = first.take(common::cases(3, 6)).collect();
