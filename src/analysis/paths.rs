@@ -130,7 +130,7 @@ impl Paths<'_> {
         let edges = &self.graph.edges;
         if let ([target], true) = (targets, most > 1 && !merged) {
             // Backwards from one object, few others are met, and it is reachable if a root is among them.
-            let found = edges.reversed().paths_to_roots(*target, |id| holders.rank(id), most);
+            let found = edges.paths_to_roots(*target, |id| holders.rank(id), most);
             report.reachable = u64::from(!found.is_empty());
             report.paths = found.iter().map(|p| self.model(p)).collect();
             return report;
@@ -152,7 +152,7 @@ impl Paths<'_> {
             report.paths = shown.map(|t| self.model(&search.path_to(*t))).collect();
         } else {
             for target in shown {
-                let found = edges.reversed().paths_to_roots(*target, |id| holders.rank(id), most);
+                let found = edges.paths_to_roots(*target, |id| holders.rank(id), most);
                 report.paths.extend(found.iter().map(|p| self.model(p)));
             }
         }

@@ -62,6 +62,10 @@ impl Told {
 
 impl Missed {
     fn add(&mut self, address: Addr, len: u64) {
+        // A damaged list may have millions of them.
+        if self.reads.len() >= MOST && self.reads.last_key_value().is_some_and(|(last, _)| *last < address) {
+            return;
+        }
         let longest = self.reads.entry(address).or_default();
         *longest = len.max(*longest);
         if self.reads.len() > MOST {

@@ -113,6 +113,21 @@ impl Rows {
         self.items.get(start as usize..end as usize).unwrap_or_default()
     }
 
+    /// The items of all rows in turn: the common array.
+    pub(super) fn items(&self) -> &[u32] {
+        &self.items
+    }
+
+    /// The row that a place in the common array belongs to.
+    pub(super) fn row_of(&self, place: u32) -> u32 {
+        let (mut first, mut end) = (0, self.len());
+        while first < end {
+            let middle = first + (end - first) / 2;
+            if self.span(middle).1 <= place { first = middle + 1 } else { end = middle }
+        }
+        first
+    }
+
     /// The item at a place in the common array.
     #[inline(always)]
     pub(super) fn item(&self, place: u32) -> u32 {

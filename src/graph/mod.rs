@@ -14,6 +14,7 @@ mod reverse;
 mod search;
 #[cfg(test)]
 mod tests;
+mod two_way;
 
 pub use bits::{BitIter, BitSet};
 pub use components::Components;
@@ -22,6 +23,7 @@ pub use csr::{Csr, CsrBuilder, GraphError, Lengths, MAX_NODES, Rows};
 pub use dominators::{Chain, Children, Dominators, GroupSum, Idom};
 pub(crate) use offsets::Offsets;
 pub use search::{Bfs, Closure, Rank, closure, paths_to_roots, reach, reachable};
+pub use two_way::TwoWay;
 
 /// "No such index" in an array of indices; never a node, see [`MAX_NODES`].
 const NONE: u32 = u32::MAX;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{BitSet, Csr, NONE, ROOT};
+use super::{BitSet, Csr, NONE, ROOT, TwoWay};
 use crate::base::Buffer;
 use crate::base::cancel::{check, check_at};
 
@@ -44,8 +44,9 @@ impl Bfs {
         search
     }
 
-    /// Searches level by level, until `meet` says false: it sees all nodes of one distance at once.
-    fn by_level(graph: &Csr, sources: &[u32], mut meet: impl FnMut(&[u32]) -> bool) -> Self {
+    /// Searches backwards, level by level, until `meet` says false: it sees all nodes of one distance at once.
+    fn backwards(edges: &TwoWay, sources: &[u32], mut meet: impl FnMut(&[u32]) -> bool) -> Self {
+        let graph = edges.graph();
         let mut search = Self { before: Buffer::zeroed(graph.store(), graph.nodes() as usize) };
         let (mut level, mut next) = (Vec::new(), Vec::new());
         for source in sources.iter().copied() {
@@ -53,12 +54,10 @@ impl Bfs {
         }
         while !level.is_empty() && meet(&level) {
             check();
-            for node in level.drain(..) {
-                check_at(node);
-                for target in graph.successors(node).iter().copied() {
-                    search.reach(target, node, &mut next);
-                }
-            }
+            edges.edges_to(&level, |source, target| {
+                search.reach(source, target, &mut next);
+            });
+            level.clear();
             std::mem::swap(&mut level, &mut next);
         }
         search
@@ -110,15 +109,14 @@ pub type Rank = (u8, u8);
 /// Shortest paths from roots to `target`, each from another root, at most `limit`: the better class first, in a class the
 /// nearest root, at one distance in the order of ranks, then of nodes.
 ///
-/// Searches backwards, in the `reversed` graph, and goes on through roots, so a path may begin at one root and pass
-/// another. Each node is visited once, so a path may join the ones before it. A path is written from the root to the target.
-pub fn paths_to_roots(reversed: &Csr, target: u32, rank: impl Fn(u32) -> Option<Rank>, limit: usize) -> Vec<Vec<u32>> {
+/// Searches backwards, and goes on through roots, so a path may begin at one root and pass another. Each node is visited once, so a path may join the ones before it. A path is written from the root to the target.
+pub fn paths_to_roots(edges: &TwoWay, target: u32, rank: impl Fn(u32) -> Option<Rank>, limit: usize) -> Vec<Vec<u32>> {
     if limit == 0 {
         return Vec::new();
     }
     // By class: nearest first.
     let mut met: BTreeMap<u8, Vec<u32>> = BTreeMap::new();
-    let search = Bfs::by_level(reversed, &[target], |level| {
+    let search = Bfs::backwards(edges, &[target], |level| {
         let mut here: Vec<(Rank, u32)> = level.iter().filter_map(|node| Some((rank(*node)?, *node))).collect();
         here.sort_unstable();
         for ((class, _), node) in here {

@@ -162,7 +162,7 @@ fn distances(nodes: u32, edges: &[(u32, u32)], sources: &[u32]) -> Vec<Option<u3
 }
 
 fn expect_searches(s: &Sample) {
-    let (graph, reversed) = (s.graph(), s.graph().reversed());
+    let (graph, both) = (s.graph(), TwoWay::from(s.graph()));
     let is_edge = |w: &[u32]| s.edges.contains(&(w[0], w[1]));
     let is_root = |n: u32| s.roots.contains(&n);
     let search = Bfs::in_turn(&graph, &[&s.roots], |_, _| true);
@@ -182,7 +182,7 @@ fn expect_searches(s: &Sample) {
             s.roots.iter().copied().collect::<BTreeSet<_>>().iter().filter_map(|r| from_target[*r as usize]).collect();
         expected.sort_unstable();
         for limit in 0..4 {
-            let paths = paths_to_roots(&reversed, node, |n| is_root(n).then_some((0, 0)), limit);
+            let paths = paths_to_roots(&both, node, |n| is_root(n).then_some((0, 0)), limit);
             let lengths: Vec<u32> = paths.iter().map(|p| p.len() as u32 - 1).collect();
             assert_eq!(lengths, expected[..limit.min(expected.len())]);
             assert_eq!(paths.iter().map(|p| p[0]).collect::<BTreeSet<_>>().len(), paths.len(), "roots differ");

@@ -1,7 +1,6 @@
 //! References between objects: graph algorithms in terms of object ids. Only this file converts object ids to graph nodes.
 
 use std::ops::Range;
-use std::sync::OnceLock;
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
@@ -10,7 +9,7 @@ use crate::base::cancel::{check, check_at};
 use crate::base::missed::Carried;
 use crate::base::{Index, Packed, Store};
 use crate::gc::{ObjectId, TypeIndex};
-use crate::graph::{Bfs, BitSet, Closure, Components, Csr, Dominators, GroupSum, Idom, Rank, Rows, closure, paths_to_roots, reach};
+use crate::graph::{Bfs, BitSet, Closure, Components, Csr, Dominators, GroupSum, Idom, Rank, Rows, TwoWay, closure, paths_to_roots, reach};
 
 /// A set of objects, one bit each.
 #[derive(Clone, Debug)]
@@ -65,14 +64,11 @@ impl Extend<ObjectId> for ObjectSet {
 
 /// References between the objects of a heap.
 #[derive(Debug)]
-pub struct Edges {
-    csr: Csr,
-    reversed: OnceLock<Box<Edges>>,
-}
+pub struct Edges(TwoWay);
 
 impl From<Csr> for Edges {
     fn from(csr: Csr) -> Edges {
-        Edges { csr, reversed: OnceLock::new() }
+        Edges(csr.into())
     }
 }
 
@@ -111,37 +107,37 @@ fn ids(nodes: impl IntoIterator<Item = u32>) -> Vec<ObjectId> {
 impl Edges {
     /// A graph, and the same one reversed.
     pub(super) fn with_reversed(csr: Csr, reversed: Csr) -> Edges {
-        let edges = Edges::from(csr);
-        let _ = edges.reversed.set(Box::new(reversed.into()));
-        edges
+        Edges(TwoWay::with_reversed(csr, reversed))
     }
 
     /// The same graphs, for which arrays are made in this store.
     pub(super) fn with_store(self, store: &Store) -> Edges {
-        let reversed = self.reversed.into_inner().map(|reversed| Box::new(reversed.with_store(store)));
-        let edges = Edges::from(self.csr.with_store(store));
-        reversed.into_iter().for_each(|reversed| drop(edges.reversed.set(reversed)));
-        edges
+        Edges(self.0.with_store(store))
     }
 
     /// The graph: an object's id is its node.
     pub fn csr(&self) -> &Csr {
-        &self.csr
+        self.0.graph()
+    }
+
+    /// The reversed graph, made once.
+    pub fn reversed(&self) -> &Csr {
+        self.0.reversed()
     }
 
     /// Number of objects.
     pub fn objects(&self) -> u32 {
-        self.csr.nodes()
+        self.csr().nodes()
     }
 
     /// Number of references.
     pub fn references(&self) -> u32 {
-        self.csr.edges()
+        self.csr().edges()
     }
 
     /// The objects an object refers to, once per reference.
     pub fn successors(&self, id: ObjectId) -> impl Iterator<Item = ObjectId> {
-        self.csr.successors(id.as_u32()).iter().copied().map(ObjectId::from_u32)
+        self.csr().successors(id.as_u32()).iter().copied().map(ObjectId::from_u32)
     }
 
     /// An empty set of objects.
@@ -157,12 +153,12 @@ impl Edges {
     /// All objects reachable from `starts` along references accepted by `open`, including themselves.
     pub fn reach(&self, starts: impl IntoIterator<Item = ObjectId>, open: impl Fn(ObjectId, ObjectId) -> bool) -> ObjectSet {
         let starts = starts.into_iter().map(Index::as_u32);
-        ObjectSet(reach(&self.csr, starts, |from, to| open(ObjectId::from_u32(from), ObjectId::from_u32(to))))
+        ObjectSet(reach(self.csr(), starts, |from, to| open(ObjectId::from_u32(from), ObjectId::from_u32(to))))
     }
 
     /// The closure of an object, including itself: count and bytes.
     pub fn closure(&self, id: ObjectId, size: impl Fn(ObjectId) -> u64) -> Closure {
-        closure(&self.csr, &[id.as_u32()], |node| size(ObjectId::from_u32(node)))
+        closure(self.csr(), &[id.as_u32()], |node| size(ObjectId::from_u32(node)))
     }
 
     /// A breadth-first search of all that the first group of `starts` reaches, then of what only the second reaches, and so
@@ -170,35 +166,24 @@ impl Edges {
     /// that reaches an object; of equally long ones, from its earliest start.
     pub fn search_in_turn(&self, starts: &[Vec<ObjectId>], mut meet: impl FnMut(ObjectId) -> bool) -> Search {
         let groups: Vec<Vec<u32>> = starts.iter().map(|ids| nodes(ids)).collect();
-        Search(Bfs::in_turn(&self.csr, &groups, |_, node| meet(ObjectId::from_u32(node))))
+        Search(Bfs::in_turn(self.csr(), &groups, |_, node| meet(ObjectId::from_u32(node))))
     }
 
-    /// The reversed references, made once.
-    pub fn reversed(&self) -> &Edges {
-        if let Some(reversed) = self.reversed.get() {
-            return reversed;
-        }
-        // Threads of a pool that wait for each other take other work meanwhile, which may ask for the same.
-        let reversed = Box::new(self.csr.reversed().into());
-        self.reversed.get_or_init(|| reversed)
-    }
-
-    /// Of references backwards: shortest paths from roots to `target`, each from another root, in the order of
-    /// [`paths_to_roots`], at most `limit`.
+    /// Shortest paths from roots to `target`, each from another root, in the order of [`paths_to_roots`], at most `limit`.
     pub fn paths_to_roots(&self, target: ObjectId, rank: impl Fn(ObjectId) -> Option<Rank>, limit: usize) -> Vec<Vec<ObjectId>> {
-        let paths = paths_to_roots(&self.csr, target.as_u32(), |node| rank(ObjectId::from_u32(node)), limit);
+        let paths = paths_to_roots(&self.0, target.as_u32(), |node| rank(ObjectId::from_u32(node)), limit);
         paths.into_iter().map(ids).collect()
     }
 
     /// Strongly connected components of the objects accepted by `include`.
     pub fn components(&self, include: impl Fn(ObjectId) -> bool) -> Components {
-        Components::compute_where(&self.csr, |node| include(ObjectId::from_u32(node)))
+        Components::compute_where(self.csr(), |node| include(ObjectId::from_u32(node)))
     }
 
     /// The dominator tree below roots in groups, with retained sizes. Of a later group, those count that no earlier one reaches.
     pub fn dominators(&self, groups: [&[ObjectId]; 2], size: impl Fn(ObjectId) -> u64 + Sync) -> DominatorTree {
         let [first, second] = groups.map(nodes);
-        let tree = Dominators::compute(&self.csr, &[&first, &second]);
+        let tree = Dominators::compute(self.csr(), &[&first, &second]);
         let retained = tree.retained(|node| size(ObjectId::from_u32(node)));
         DominatorTree { tree, retained, sums: Sums::default() }
     }

@@ -185,7 +185,7 @@ fn graphs_in_files_are_the_graph() {
         let files = of(Some(objects * 64 - 1));
         let (one, other) = (memory.graph(false).unwrap(), files.graph(false).unwrap());
         assert!(!one.edges.csr().store().is_in_files() && other.edges.csr().store().is_in_files());
-        assert!(one.edges.csr() == other.edges.csr() && one.edges.reversed().csr() == other.edges.reversed().csr(), "{name}");
+        assert!(one.edges.csr() == other.edges.csr() && one.edges.reversed() == other.edges.reversed(), "{name}");
         // Types have numbers in the order in which threads meet them.
         let object = |graph: &HeapGraph, id| (graph.size(id), graph.kind(id).map(|kind| kind.method_table));
         assert!(one.ids().all(|id| object(one, id) == object(other, id)), "{name}");

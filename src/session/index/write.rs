@@ -122,7 +122,7 @@ fn write_sections(
     }
     out.put_packed("sizes", &graph.described().sizes)?;
     out.put_rows("references", graph.edges.csr().rows())?;
-    out.put_rows("reversed", graph.edges.reversed().csr().rows())?;
+    out.put_rows("reversed", graph.edges.reversed().rows())?;
     let rows = u32::try_from(types.types.len()).unwrap_or(0);
     let by_type = Rows::sorted(graph.edges.csr().store(), rows, (0..graph.len()).map(|node| (type_of(ObjectId::from_u32(node)), node)));
     out.put_rows("by_type", &by_type)?;
