@@ -109,7 +109,8 @@ pub type Rank = (u8, u8);
 /// Shortest paths from roots to `target`, each from another root, at most `limit`: the better class first, in a class the
 /// nearest root, at one distance in the order of ranks, then of nodes.
 ///
-/// Searches backwards, and goes on through roots, so a path may begin at one root and pass another. Each node is visited once, so a path may join the ones before it. A path is written from the root to the target.
+/// Searches backwards, and goes on through roots, so a path may begin at one root and pass another. Each node is visited
+/// once, so a path may join the ones before it. A path is written from the root to the target.
 pub fn paths_to_roots(edges: &TwoWay, target: u32, rank: impl Fn(u32) -> Option<Rank>, limit: usize) -> Vec<Vec<u32>> {
     if limit == 0 {
         return Vec::new();
