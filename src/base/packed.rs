@@ -123,11 +123,6 @@ impl<S: Small> Packing<S> {
         Packing { small: Buffer::zeroed(store, len), large: Buffer::new(store) }
     }
 
-    /// The same, with its memory [touched](Buffer::touched).
-    pub(crate) fn touched(self) -> Packing<S> {
-        Packing { small: self.small.touched(), ..self }
-    }
-
     /// Makes room for `more`.
     pub(crate) fn reserve(&mut self, more: usize) {
         self.small.reserve_exact(more);

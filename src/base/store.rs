@@ -4,7 +4,6 @@
 //! cancelled work [does](super::cancel), up to where an answer is asked for: [`caught`].
 
 use std::fmt;
-use std::hint::black_box;
 use std::io;
 use std::ops::{Deref, DerefMut};
 use std::panic::resume_unwind;
@@ -12,21 +11,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytemuck::Pod;
-use rayon::iter::ParallelIterator;
-use rayon::slice::ParallelSliceMut;
 
 use super::array::Array;
 use super::cancel;
 
 /// Bytes of an array that stays in memory, whatever the store says. Arrays of unit tests are small.
 const SMALL: usize = if cfg!(test) { 1 } else { 8 << 10 };
-
-/// Bytes that the system clears at a time, at least.
-const PAGE: usize = 4 << 10;
-/// Pages that a thread touches at a time: some milliseconds.
-const PIECE: usize = 512;
-/// Bytes of an array that more threads than one are to touch.
-const WORTH_TOUCHING: usize = if cfg!(test) { 1 } else { 8 << 20 };
 
 /// A temporary file cannot take what memory is not to hold.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -131,23 +121,6 @@ impl<T: Pod> Buffer<T> {
             *items = len;
         }
         buffer
-    }
-
-    /// The same, and each page of memory has been written to, by all threads: the system clears a page when it is written to first, which
-    /// takes a thread alone 1 ms for each MB. For what will be filled.
-    pub fn touched(mut self) -> Buffer<T>
-    where
-        T: Send,
-    {
-        if let At::Memory(items) = &mut self.at
-            && Buffer::<T>::bytes(items.len()) >= WORTH_TOUCHING
-        {
-            let page = (PAGE / size_of::<T>().max(1)).max(1);
-            items.par_chunks_mut(page.saturating_mul(PIECE)).for_each(|piece| {
-                piece.iter_mut().step_by(page).for_each(|item| *item = black_box(*item));
-            });
-        }
-        self
     }
 
     /// The items that come.

@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
-
 use super::offsets::{Offsets, OffsetsBuilder};
 use super::reverse::reversed;
 use super::{at, len32};
@@ -170,25 +168,11 @@ impl Csr {
     /// # Errors
     /// [`GraphError`]: there are too many, or a target is no node.
     pub fn of_lengths(nodes: usize, lengths: impl Iterator<Item = u32>, targets: Buffer<u32>) -> Result<Self, GraphError> {
-        Self::of_offsets(Self::offsets(targets.store(), nodes, lengths)?, targets)
-    }
-
-    /// Where the targets of `nodes` nodes begin that have these numbers of edges.
-    ///
-    /// # Errors
-    /// [`GraphError`]: there are too many nodes.
-    pub(crate) fn offsets(store: &Store, nodes: usize, lengths: impl Iterator<Item = u32>) -> Result<Offsets, GraphError> {
-        Ok(Offsets::of(store, check_nodes(nodes)?, lengths))
-    }
-
-    /// The graph whose nodes have their [offsets](Csr::offsets) among these targets.
-    ///
-    /// # Errors
-    /// [`GraphError`] as [`Csr::of_lengths`].
-    pub(crate) fn of_offsets(offsets: Offsets, targets: Buffer<u32>) -> Result<Self, GraphError> {
+        let nodes = check_nodes(nodes)?;
         check_edges(targets.len())?;
-        let (nodes, store) = (offsets.rows(), targets.store().clone());
-        match targets.par_iter().copied().max().filter(|node| *node >= nodes) {
+        let store = targets.store().clone();
+        let offsets = Offsets::of(&store, nodes, lengths);
+        match targets.iter().copied().max().filter(|node| *node >= nodes) {
             Some(node) => Err(GraphError::NoSuchNode { node, nodes }),
             None => Ok(Self { rows: Rows { offsets, items: targets.freeze() }, store }),
         }

@@ -148,17 +148,16 @@ impl Gathered {
     /// [`Error::Graph`].
     pub(super) fn resolved(self, heap: &Heap, index: &ObjectStarts, extra: &Extra) -> Result<References, Error> {
         let Gathered { store, mut visitors, parts, mut notes } = self;
-        // Offsets take one thread; the others have numbers to find, which it then helps with.
-        let objects = of_parts(&visitors, &parts).map(|(_, objects)| objects.len()).sum();
-        let offsets = || Csr::offsets(&store, objects, lengths(&visitors, &parts));
-        let (offsets, numbers) = rayon::join(offsets, || numbered(&store, &visitors, &parts, index));
-        let (offsets, (numbers, dangling)) = (offsets?, numbers?);
+        let (numbers, dangling) = numbered(&store, &visitors, &parts, index)?;
         visitors.iter_mut().for_each(|visitor| visitor.targets = Buffer::default());
         if dangling > 0 {
             notes.add(NoteKind::Invalid, None, format!("{} to what is no object {} ignored", plural(dangling, "reference"), be(dangling)));
         }
-        let csr = || if dangling == 0 { Csr::of_offsets(offsets, numbers) } else { without_dangling(lengths(&visitors, &parts), &numbers) };
-        let describe = || Describing::joined(&store, of_parts(&visitors, &parts).map(|(visitor, objects)| (&visitor.described, objects)));
+        let of_parts = || parts.iter().filter_map(|part| Some((visitors.get(part.visitor)?, part.objects.clone())));
+        let lengths = || of_parts().flat_map(|(visitor, objects)| visitor.lengths.part(objects));
+        let objects = of_parts().map(|(_, objects)| objects.len()).sum();
+        let csr = || if dangling == 0 { Csr::of_lengths(objects, lengths(), numbers) } else { without_dangling(lengths(), &numbers) };
+        let describe = || Describing::joined(&store, of_parts().map(|(visitor, objects)| (&visitor.described, objects)));
         let (csr, described) = rayon::join(csr, describe);
         let types = heap.walker().types().list();
         notes.extend(&unknown(heap, index, &described, &types));
@@ -178,16 +177,6 @@ impl Gather {
             targets: begin.target..target,
         })
     }
-}
-
-/// The objects of each part in turn: the visitor that saw them, and their places in its arrays.
-fn of_parts<'v>(visitors: &'v [Gather], parts: &'v [Part]) -> impl Iterator<Item = (&'v Gather, Range<usize>)> + Clone {
-    parts.iter().filter_map(|part| Some((visitors.get(part.visitor)?, part.objects.clone())))
-}
-
-/// The number of references of each object in turn.
-fn lengths<'v>(visitors: &'v [Gather], parts: &'v [Part]) -> impl Iterator<Item = u32> {
-    of_parts(visitors, parts).flat_map(|(visitor, objects)| visitor.lengths.part(objects))
 }
 
 /// Notes the objects whose references are not known.

@@ -6,21 +6,16 @@ mod sums;
 
 use std::ops::Range;
 
-use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
-use rayon::slice::ParallelSliceMut;
+use rayon::iter::{IntoParallelRefMutIterator, ParallelIterator};
 use search::Searched;
 pub use sums::GroupSum;
 
 use super::{Csr, ROOT, at, len32, put};
-use crate::base::cancel::{check, check_at};
-use crate::base::missed::Carried;
+use crate::base::cancel::check_at;
 use crate::base::{Array, Buffer, Packed, Packing, Store};
 
 /// Fewer numbers are not worth a thread. Graphs of tests are small.
 const LEAST: u32 = if cfg!(test) { 3 } else { 1 << 16 };
-
-/// Parts of the order of positions that are written at a time: each takes a pass over all nodes.
-const PARTS: usize = 8;
 
 /// `0..total` in pieces for threads, some for each: they take unequal time. What a piece needs to know of those before it, it sees from
 /// the way up from its first number.
@@ -80,11 +75,10 @@ impl Dominators {
     /// dominates in both.
     fn in_tree_order(mut number: Buffer<u32>, mut idoms: Buffer<u32>) -> Self {
         let (total, store) = (len32(idoms.len()), number.store().clone());
-        let zeroed = || Packing::zeroed(&store, idoms.len()).touched();
-        let (mut all_below, mut all_up) = (zeroed(), zeroed());
+        let (mut all_below, mut all_up) = (Packing::zeroed(&store, idoms.len()), Packing::zeroed(&store, idoms.len()));
         let (mut below, mut up) = (all_below.slots(), all_up.slots());
         // Of each subtree, without its top.
-        let mut all_sizes = Buffer::<u32>::zeroed(&store, idoms.len()).touched();
+        let mut all_sizes = Buffer::<u32>::zeroed(&store, idoms.len());
         let (idom, sizes): (&mut [u32], &mut [u32]) = (&mut idoms, &mut all_sizes);
         for node in (1..total).rev() {
             check_at(node);
@@ -112,20 +106,10 @@ impl Dominators {
         let position: &mut [u32] = &mut number;
         position.par_iter_mut().for_each(|node| *node = at(idom, *node));
         let order = idom;
-        // Each thread goes over all nodes, and writes to its own part of the order.
-        let size = order.len().div_ceil(rayon::current_num_threads().clamp(1, PARTS)).max(LEAST as usize);
-        let carried = Carried::here();
-        order.par_chunks_mut(size).zip((0..total).into_par_iter().step_by(size)).for_each(|(part, first)| {
-            carried.run(|| {
-                check();
-                for (node, place) in (0u32..).zip(&*position) {
-                    if let Some(slot) = part.get_mut(place.wrapping_sub(first) as usize) {
-                        *slot = node;
-                    }
-                }
-            });
-        });
         put(order, 0, ROOT);
+        for (node, place) in (0u32..).zip(&*position).filter(|(_, place)| **place != 0) {
+            put(order, *place, node);
+        }
         Self { position: number.freeze(), order: idoms.freeze(), below: all_below.finish(), up: all_up.finish(), store }
     }
 

@@ -89,7 +89,7 @@ impl Searched {
     pub(super) fn run(graph: &Csr, groups: &[&[u32]]) -> Self {
         let (nodes, store) = (graph.nodes() as usize, graph.store());
         let rows = graph.rows();
-        let (mut numbers, mut parents) = (Buffer::<u32>::zeroed(store, nodes).touched(), Buffer::<u32>::zeroed(store, nodes + 1).touched());
+        let (mut numbers, mut parents) = (Buffer::<u32>::zeroed(store, nodes), Buffer::<u32>::zeroed(store, nodes + 1));
         let (number, parent): (&mut [u32], &mut [u32]) = (&mut numbers, &mut parents);
         // The virtual root has number 0.
         let mut found = 1;
