@@ -48,7 +48,7 @@ pub use error::DumpError;
 pub(crate) use mapping::regular;
 pub use mapping::{Bytes, HugePages};
 pub use open::{OpenOptions, open, open_bytes};
-pub use snapshot::Snapshot;
+pub use snapshot::{Snapshot, SnapshotNode};
 pub use sniff::FileKind;
 pub(crate) use sniff::sniff;
 pub(crate) use stacks::ThreadStacks;

@@ -334,11 +334,11 @@ impl ObjectStarts {
     }
 
     /// Objects at these addresses, which must rise.
-    pub fn listed(addresses: Vec<u64>) -> ObjectStarts {
+    pub(crate) fn listed(addresses: Array<u64>) -> ObjectStarts {
         // Where the last object ends is its size's business.
         let (start, end) = (addresses.first().copied().unwrap_or(0), u64::MAX);
         let count = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
-        let part = Part { start, end, first: 0, count, starts: Starts::List(addresses.into()) };
+        let part = Part { start, end, first: 0, count, starts: Starts::List(addresses) };
         ObjectStarts::of_parts(8, IndexVec::from(vec![part]))
     }
 

@@ -22,7 +22,7 @@ use crate::graph::{Csr, CsrBuilder, GraphError, Lengths, check_edges};
 const BYTES_PER_OBJECT: u64 = 64;
 
 /// Bytes per object that stay in memory where the arrays are in files, beside the object starts: some sets of objects with a bit each.
-const BYTES_IN_MEMORY: u64 = 1;
+pub(super) const BYTES_IN_MEMORY: u64 = 1;
 
 /// Stands for an address at which no object starts.
 const DANGLING: u32 = u32::MAX;

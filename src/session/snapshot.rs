@@ -6,14 +6,16 @@ use super::described::Describing;
 use super::dump::Process;
 use super::graph::MemoryLimit;
 use super::names::NameTable;
+use super::references::BYTES_IN_MEMORY;
 use super::roots::{Origin, Root, RootFlags, Roots, StaticIndex};
 use super::{DominatorTree, Error, GraphSource, HeapGraph, Namer};
 use crate::base::cancel::{check_at, tick};
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Answer, Collector, Index, IndexVec, Limits, NoteKind, Store, total};
-use crate::dump::{DumpFacts, Snapshot};
+use crate::base::store::caught;
+use crate::base::{Addr, Answer, Buffer, Collector, Index, Limits, NoteKind, Store, len64, total};
+use crate::dump::{DumpFacts, Snapshot, SnapshotNode, TempFiles};
 use crate::gc::{ObjectId, ObjectStarts, ObjectType, TypeIndex};
-use crate::graph::CsrBuilder;
+use crate::graph::{BitSet, CsrBuilder};
 use crate::memory::Memory;
 use crate::model::{RootKind, Stacks};
 
@@ -45,20 +47,15 @@ const SIZE_CLASS: &str = " (Bytes > ";
 /// The group of objects that are never freed.
 const FROZEN: &str = "[frozen objects]";
 
-/// A node's place in the graph.
-#[derive(Clone, Copy)]
-enum Place {
-    /// A group of roots: invented by the writer.
-    Group,
-    /// An object.
-    Object(ObjectId),
-}
+/// Stands for a node that is no object.
+const NO_OBJECT: u32 = u32::MAX;
 
 struct Reader<'s> {
     file: &'s Snapshot,
-    places: Vec<Place>,
+    /// By node: the object that it is, or [`NO_OBJECT`].
+    objects: Buffer<u32>,
     /// By object: its node.
-    nodes: IndexVec<ObjectId, u32>,
+    nodes: Buffer<u32>,
     names: NameTable,
     /// By type of the file.
     types: Vec<TypeIndex>,
@@ -81,9 +78,33 @@ impl Room {
     }
 }
 
-/// The name that the groups of roots have.
-fn is_group(name: &str) -> bool {
-    name.starts_with('[') && name.ends_with(']')
+/// Whether a node is a group of roots, which the writer invented.
+fn is_group(file: &Snapshot, index: u32, node: &SnapshotNode<'_>) -> bool {
+    let is_named_so = || file.types.get(node.ty).is_some_and(|ty| ty.name.starts_with('[') && ty.name.ends_with(']'));
+    file.address(index) == 0 && (index == file.root || node.size == 0 && is_named_so())
+}
+
+/// Where the graph of `file` is made: in temporary files where it may take more memory than is allowed.
+///
+/// # Errors
+/// [`Error::Memory`] where not even what stays in memory is allowed.
+fn store_of(limits: &Limits, file: &Snapshot) -> Result<Store, Error> {
+    let Some(allowed) = limits.max_memory else { return Ok(Store::default()) };
+    let nodes = u64::from(file.nodes);
+    // As if all that groups have were different objects.
+    let children = total((0..file.nodes).inspect(|index| check_at(*index)).filter_map(|index| {
+        let node = file.node(index).filter(|node| is_group(file, index, node))?;
+        Some(node.child_count().into())
+    }));
+    let roots = children.min(file.most_references()).saturating_mul(len64(size_of::<Root>()));
+    if nodes.saturating_mul(BYTES_PER_NODE).saturating_add(roots) <= allowed {
+        return Ok(Store::default());
+    }
+    let needed = nodes.saturating_mul(BYTES_IN_MEMORY).saturating_add(roots);
+    if needed > allowed {
+        return Err(MemoryLimit { objects: file.nodes, needed, allowed }.into());
+    }
+    Ok(Store::in_files(Arc::new(TempFiles::new())))
 }
 
 impl<'s> Reader<'s> {
@@ -99,75 +120,57 @@ impl<'s> Reader<'s> {
             let index = *known.entry((name.clone(), module.clone())).or_insert_with(|| names.add(name, module));
             types.push(index);
         }
-        Reader { file, places: Vec::new(), nodes: IndexVec::new(), names, types, damaged: 0 }
+        Reader { file, objects: Buffer::default(), nodes: Buffer::default(), names, types, damaged: 0 }
     }
 
-    /// Numbers the objects by address, as those of a dump are.
-    fn place(&mut self, notes: &Collector) -> Vec<u64> {
-        let mut objects: Vec<(u64, u32)> = Vec::new();
-        let mut nameless: Vec<u32> = Vec::new();
-        for node in 0..self.file.nodes {
-            check_at(node);
-            match (self.file.address(node), self.file.node(node)) {
+    /// Numbers the objects by address, as those of a dump are. Returns their addresses.
+    fn number(&mut self, store: &Store, notes: &Collector) -> Buffer<u64> {
+        // Address and node of each object, and the nodes without an address of their own.
+        let (mut found, mut without) = (Buffer::<[u64; 2]>::new(store), Buffer::<u32>::new(store));
+        for index in 0..self.file.nodes {
+            check_at(index);
+            match (self.file.address(index), self.file.node(index)) {
                 (_, None) => self.damaged = self.damaged.saturating_add(1),
-                (0, Some(n)) if n.size == 0 && self.file.types.get(n.ty).is_some_and(|t| is_group(&t.name)) || node == self.file.root => {}
-                (0, Some(_)) => nameless.push(node),
-                (at, Some(_)) => objects.push((at, node)),
+                (_, Some(node)) if is_group(self.file, index, &node) => {}
+                (0, Some(_)) => without.push(index),
+                (at, Some(_)) => found.push([at, index.into()]),
             }
         }
-        objects.sort_unstable();
-        let mut last = 0;
-        let mut twice = Vec::new();
-        objects.retain(|(at, node)| {
-            let new = *at != std::mem::replace(&mut last, *at);
-            if !new {
-                twice.push(*node);
-            }
-            new
-        });
+        found.sort_unstable();
+        let node_of = |[_, node]: &[u64; 2]| u32::try_from(*node).unwrap_or(NO_OBJECT);
+        let same = |one: &[u64; 2], other: &[u64; 2]| one.first() == other.first();
+        found.chunk_by(same).flat_map(|nodes| nodes.iter().skip(1)).for_each(|twice| without.push(node_of(twice)));
+        let found_first = || found.chunk_by(same).filter_map(<[_]>::first);
         // Below all objects is room for numbers that stand for addresses.
-        let without = nameless.into_iter().chain(twice);
-        let mut numbered: Vec<(u64, u32)> = (1u64..).zip(without).map(|(n, node)| (n.saturating_mul(8), node)).collect();
-        if let (Some((_, _)), Some((lowest, _))) = (numbered.first(), objects.first()) {
+        if let Some([lowest, _]) = found.first() {
             let most = usize::try_from(lowest / 8).unwrap_or(usize::MAX).saturating_sub(1);
-            let lost = numbered.len().saturating_sub(most);
-            numbered.truncate(most);
+            let lost = without.len().saturating_sub(most);
+            without.truncate(most);
             if lost > 0 {
                 notes.add(NoteKind::Invalid, None, format!("{lost} nodes have no address and are left out"));
             }
         }
-        if !numbered.is_empty() {
-            let what =
-                format!("{} nodes of the file have no address of their own; they are shown at addresses from 0x8 on", numbered.len());
+        if !without.is_empty() {
+            let what = format!("{} nodes of the file have no address of their own; they are shown at addresses from 0x8 on", without.len());
             notes.add(NoteKind::Descriptor, None, what);
         }
-        numbered.extend(objects);
-        self.places = vec![Place::Group; usize::try_from(self.file.nodes).unwrap_or(0)];
-        for (id, (_, node)) in numbered.iter().enumerate() {
-            let (Some(id), Some(place)) = (ObjectId::new(id), usize::try_from(*node).ok().and_then(|n| self.places.get_mut(n))) else {
-                break;
-            };
-            *place = Place::Object(id);
+        let all = || {
+            let numbered = (1u64..).zip(without.iter()).map(|(n, node)| (n.saturating_mul(8), *node));
+            numbered.chain(found_first().map(|object @ [at, _]| (*at, node_of(object))))
+        };
+        self.objects = Buffer::zeroed(store, self.file.nodes as usize);
+        self.objects.fill(NO_OBJECT);
+        for (id, (_, node)) in (0u32..).zip(all()) {
+            if let Some(object) = self.objects.get_mut(node as usize) {
+                *object = id;
+            }
         }
-        self.nodes = numbered.iter().map(|(_, node)| *node).collect();
-        numbered.into_iter().map(|(at, _)| at).collect()
+        self.nodes = Buffer::collected(store, all().map(|(_, node)| node));
+        Buffer::collected(store, all().map(|(at, _)| at))
     }
 
     fn object(&self, node: u32) -> Option<ObjectId> {
-        match self.places.get(usize::try_from(node).ok()?)? {
-            Place::Object(id) => Some(*id),
-            Place::Group => None,
-        }
-    }
-
-    /// Bytes of the graph, if all that groups have are different objects.
-    fn needed(&self) -> u64 {
-        let groups = (0..self.file.nodes).zip(&self.places).filter(|(_, place)| matches!(place, Place::Group));
-        let groups = groups.inspect(|(group, _)| check_at(*group));
-        let children = total(groups.filter_map(|(group, _)| self.file.node(group)).map(|group| group.child_count().into()));
-        let root = u64::try_from(size_of::<Root>()).unwrap_or(u64::MAX);
-        let roots = children.min(self.file.most_references()).saturating_mul(root);
-        u64::from(self.file.nodes).saturating_mul(BYTES_PER_NODE).saturating_add(roots)
+        self.objects.get(node as usize).copied().filter(|id| *id != NO_OBJECT).map(ObjectId::from_u32)
     }
 
     /// The roots: what hangs below the root by way of groups; and what is never freed.
@@ -175,16 +178,12 @@ impl<'s> Reader<'s> {
         let (mut roots, mut frozen) = (Roots::default(), Vec::new());
         // By type: many groups may have the same long name.
         let mut groups: Map<usize, (RootKind, Option<StaticIndex>)> = Map::default();
-        let mut seen = vec![false; self.places.len()];
+        let mut seen = BitSet::new(self.file.nodes);
         // A group may name the same object a million times.
         let mut rooted: Set<(StaticIndex, ObjectId)> = Set::default();
         let mut waiting = vec![self.file.root];
         while let Some(group) = waiting.pop() {
-            match usize::try_from(group).ok().and_then(|g| seen.get_mut(g)) {
-                Some(seen) if !*seen => *seen = true,
-                _ => continue,
-            }
-            let Some(node) = self.file.node(group) else { continue };
+            let Some(node) = self.file.node(group).filter(|_| seen.set(group)) else { continue };
             let name = self.file.types.get(node.ty).map_or("", |t| t.name.as_str());
             let is_frozen = name.eq_ignore_ascii_case(FROZEN);
             let (kind, label) = *groups.entry(node.ty).or_insert_with(|| {
@@ -215,12 +214,11 @@ impl<'s> Reader<'s> {
         (roots, frozen)
     }
 
-    fn graph(mut self, limits: &Limits, notes: &Collector) -> Result<(HeapGraph, NameTable), Error> {
-        let addresses = self.place(notes);
-        within(limits, self.file, self.needed())?;
+    fn graph(mut self, store: &Store, notes: &Collector) -> Result<(HeapGraph, NameTable), Error> {
+        let addresses = self.number(store, notes);
         let objects = addresses.len();
-        let mut rows = CsrBuilder::with_capacity(&Store::default(), objects, objects);
-        let mut described = Describing::new(&Store::default());
+        let mut rows = CsrBuilder::with_capacity(store, objects, objects);
+        let mut described = Describing::new(store);
         let mut cut = 0u64;
         let mut room = Room { left: self.file.most_references(), met: false };
         for node in self.nodes.iter().copied() {
@@ -250,15 +248,9 @@ impl<'s> Reader<'s> {
             notes.add(NoteKind::Invalid, None, what);
         }
         let types = self.names.types().map(|(index, mt)| Arc::new(ObjectType::named(index, mt))).collect();
-        let starts = Arc::new(ObjectStarts::listed(addresses));
+        let starts = Arc::new(ObjectStarts::listed(addresses.freeze()));
         Ok((HeapGraph::of_file(starts, rows.finish()?.into(), types, roots, frozen, described.finish()), self.names))
     }
-}
-
-/// Whether the graph of a file may take what it needs.
-fn within(limits: &Limits, file: &Snapshot, needed: u64) -> Result<(), Error> {
-    let exceeded = limits.max_memory.filter(|allowed| needed > *allowed);
-    exceeded.map_or(Ok(()), |allowed| Err(MemoryLimit { objects: file.nodes, needed, allowed }.into()))
 }
 
 /// Kind and label of the roots in a group with this name, one of PerfView's.
@@ -290,8 +282,6 @@ impl HeapSnapshot {
             return Ok(built);
         }
         let file = inner.process.file.snapshot.as_ref().ok_or_else(|| Error::Query("the file holds no snapshot".into()))?;
-        // Before nodes have places: roots are not known yet.
-        within(&inner.process.limits, file, u64::from(file.nodes).saturating_mul(BYTES_PER_NODE))?;
         let notes = Collector::new();
         if file.sampling != 1.0 {
             let what = format!("the file has a sample of the heap: each object stands for {:.1}", file.sampling);
@@ -300,7 +290,8 @@ impl HeapSnapshot {
         if let Some(loss) = &file.loss {
             notes.add(NoteKind::Missing, None, format!("the file was made from a dump that lacks something: {loss}"));
         }
-        let (graph, names) = Reader::new(file).graph(&inner.process.limits, &notes)?;
+        let store = store_of(&inner.process.limits, file)?;
+        let (graph, names) = caught(|| Reader::new(file).graph(&store, &notes))??;
         let built = notes.finish((graph, Arc::new(names)));
         Ok(inner.graph.get_or_init(|| built))
     }

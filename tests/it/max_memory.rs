@@ -23,8 +23,8 @@ fn both(dump: &Path, least: &str, command: &[&str]) -> [(Exit, Value); 2] {
     more.map(|more| common::ask(dump, &[command, more].concat()))
 }
 
-/// Returns whether the graph went to files.
-fn expect_same(dump: &Path) -> bool {
+/// Asks `more` as well. Returns whether the graph went to files.
+fn expect_same(dump: &Path, more: &[&[&str]]) -> bool {
     let least = least(dump);
     let same = |command: &[&str]| {
         let [files, memory] = both(dump, &least, command);
@@ -33,7 +33,7 @@ fn expect_same(dump: &Path) -> bool {
     };
     let retained = same(&["retained", "--top", "30"]);
     let object = retained["data"]["objects"][0]["address"].as_str().unwrap();
-    for command in [
+    let of_graphs = [
         &["retained", "--suspects"][..],
         &["retained", "--tree"],
         &["retained", "--object", object],
@@ -41,28 +41,37 @@ fn expect_same(dump: &Path) -> bool {
         &["path", object],
         &["path", "--type", "System.String"],
         &["objsize", object],
-        &["unreachable"],
-        &["simulate"],
-        &["bridge"],
         &["diff", dump.to_str().unwrap(), "--holders"],
-        &["analyze"],
-    ] {
+    ];
+    of_graphs.iter().chain(more).for_each(|command| {
         same(command);
-    }
+    });
     least.parse::<u64>().unwrap() < retained["data"]["totals"]["objects"].as_u64().unwrap() * 64
 }
 
+/// What a `.gcdump` file cannot answer.
+const OF_DUMPS: [&[&str]; 4] = [&["unreachable"], &["simulate"], &["bridge"], &["analyze"]];
+
 #[test]
 fn answers_from_files_are_those_from_memory() {
-    assert!(expect_same(&own_unpacked()));
+    assert!(expect_same(&own_unpacked(), &OF_DUMPS));
     let wanted = |row: &Value| matches!(row["kind"].as_str(), Some("heap" | "full"));
     let (known, _) = common::known_dumps(wanted);
     // One dump of each pair of a runtime and a GC will do, and a few of the pairs.
     let mut seen = std::collections::BTreeSet::new();
     let first = known.iter().filter(|dump| seen.insert((dump.runtime.clone(), dump.gc.clone())));
     let some: Vec<_> = first.take(common::cases(3, 6)).collect();
-    let in_files = common::each(&some, |dump| expect_same(&dump.path));
+    let in_files = common::each(&some, |dump| expect_same(&dump.path, &OF_DUMPS));
     assert!(in_files.is_empty() || in_files.contains(&true));
+}
+
+#[test]
+fn a_gcdump_file_is_no_exception() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("heap.gcdump");
+    let written = run(&["export", "gcdump", "--unreachable", own_unpacked().to_str().unwrap(), "-o", file.to_str().unwrap()]);
+    assert_eq!(written.exit, Exit::Ok, "{}", written.err);
+    assert!(expect_same(&file, &[]));
 }
 
 /// The program with a file size limit, which is a full disk as far as the program can see; and without a folder for temporary files.
