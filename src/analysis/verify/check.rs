@@ -127,7 +127,7 @@ impl Folded {
     }
 }
 
-/// The visitor of one thread.
+/// A visitor of the walk.
 pub(super) struct Checker<'h> {
     tools: &'h Tools<'h>,
     segment: Option<&'h SegmentModel>,
@@ -202,7 +202,7 @@ impl<'h> Checker<'h> {
         }
     }
 
-    /// Ends the last segment.
+    /// Ends the last piece.
     pub(super) fn close(&mut self) {
         self.pass_gaps(None);
     }
@@ -342,8 +342,6 @@ fn rounded(size: u64, tools: &Tools<'_>) -> Option<u64> {
 }
 
 impl Visitor for Checker<'_> {
-    const WHOLE: bool = true;
-
     fn piece(&mut self, piece: &Piece<'_>) -> bool {
         let index = piece.index;
         self.close();
@@ -352,7 +350,9 @@ impl Visitor for Checker<'_> {
         self.segment = self.tools.map.heap.segment(index);
         let walk = self.tools.map.walk(index);
         self.certain = walk.map_or(Addr::NULL, certain);
-        self.gaps = walk.into_iter().flat_map(|w| &w.gaps).filter(|g| g.range.start < self.certain).map(|g| g.range).collect();
+        // Those before a piece of the segment are other objects' business; one behind it may follow its last object.
+        let gaps = walk.into_iter().flat_map(|w| &w.gaps).map(|g| g.range);
+        self.gaps = gaps.filter(|gap| gap.start >= piece.starts.start && gap.start < self.certain).collect();
         true
     }
 

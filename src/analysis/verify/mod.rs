@@ -6,6 +6,8 @@ mod entries;
 mod gaps;
 mod heap_map;
 mod messages;
+#[cfg(test)]
+mod piece_tests;
 mod sink;
 mod structure;
 
@@ -198,7 +200,7 @@ fn objects(runtime: &Runtime, tools: &Tools<'_>, found: &mut Findings<'_>) -> Re
     let empty = sink.clone();
     let walked = tools.map.heap.walk_once(runtime.progress(), || Checker::new(tools, empty.clone()));
     let mut folded = Folded::default();
-    // Each segment is checked by one thread, so there are no duplicates.
+    // An object is seen once, and a gap has one object before it: there are no duplicates.
     let (mut before, mut doubtful) = (Map::default(), BTreeMap::new());
     let mut absent = Absent::default();
     let mut types = BTreeMap::new();

@@ -29,7 +29,7 @@ pub(super) struct Cutting {
 
 impl Cutting {
     #[cfg(not(test))]
-    pub(super) const USUAL: Cutting = Cutting { least: 16 << 20, per_thread: 4, worth: 256 << 10 };
+    pub(super) const USUAL: Cutting = Cutting { least: 16 << 20, per_thread: 16, worth: 256 << 10 };
     /// Heaps of tests are small.
     #[cfg(test)]
     pub(super) const USUAL: Cutting = Cutting { least: 16 << 10, per_thread: u64::MAX, worth: 1 };

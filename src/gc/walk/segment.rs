@@ -26,6 +26,8 @@ const STEP: u64 = 8 << 20;
 const CHAIN: u32 = 4;
 /// The same to begin a piece at: free blocks are full of dead objects, in chains of some length.
 const LONG_CHAIN: u32 = 32;
+/// Bytes through which such a chain is followed: dead objects at the end of a free block lead to the object behind it, a true start.
+const FOLLOWED: u64 = 16 << 10;
 /// Bytes that are searched for the start of an object to begin a piece at.
 pub(super) const LOOKED_THROUGH: u64 = 256 << 10;
 
@@ -192,7 +194,11 @@ impl Walker {
         let rules = self.rules(segment);
         let from = Addr(near.0.checked_next_multiple_of(rules.align)?);
         let to = from.plus(LOOKED_THROUGH).min(rules.end);
-        tried(|| self.scan(AddrRange::new(from, to), rules, LONG_CHAIN).filter(|at| self.memory.word(*at).is_ok()))
+        tried(|| {
+            let seems = self.scan(AddrRange::new(from, to), rules, LONG_CHAIN)?;
+            let start = self.objects_reach(segment, seems, seems.plus(FOLLOWED), u32::MAX).unwrap_or(seems);
+            (start < rules.end && self.memory.word(start).is_ok()).then_some(start)
+        })
     }
 
     /// What allocation contexts have taken of a segment and not filled, by address; nothing of a segment that is not walked.
