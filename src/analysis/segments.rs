@@ -1,11 +1,10 @@
 //! Segments or regions of the heap.
 
 use super::sort::{self, Key};
-use super::walk::Nothing;
 use crate::base::{Addr, AddrRange, Answer, IndexVec, PAGE};
 use crate::gc::SegmentIndex;
 use crate::model::{Generation, RegionModel, SegmentModel, SegmentSort, SegmentsReport};
-use crate::session::{Error, Heap, Runtime, note_walks};
+use crate::session::{Error, Heap, Runtime};
 
 /// Arguments of `segments`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -89,11 +88,9 @@ fn region_key(r: &RegionModel, by: SegmentSort) -> Option<Key<'_>> {
 fn walked(heap: &Heap) -> Answer<Vec<SegmentModel>> {
     let notes = heap.begin();
     let mut segments: IndexVec<SegmentIndex, SegmentModel> = heap.segments().to_vec().into();
-    let walked = heap.walker().walk_once(heap.progress(), || Nothing);
-    note_walks(heap.walker(), &walked.segments, &notes);
-    for (i, walk) in walked.segments {
-        if let Some(segment) = segments.get_mut(i) {
-            segment.walk = Some(walk);
+    for (i, walk) in &notes.with(heap.type_sums()).walks {
+        if let Some(segment) = segments.get_mut(*i) {
+            segment.walk = Some(walk.clone());
         }
     }
     notes.finish(segments.into_iter().collect())

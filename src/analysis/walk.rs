@@ -4,13 +4,6 @@ use crate::base::{Addr, Answer, Collector, IndexVec};
 use crate::gc::{Object, Piece, SegmentIndex, TypeIndex, Visitor};
 use crate::session::Heap;
 
-/// Visits nothing: for walks that only need the totals per segment.
-pub(super) struct Nothing;
-
-impl Visitor for Nothing {
-    fn object(&mut self, _object: &Object<'_>) {}
-}
-
 struct OfTypes<'w> {
     wanted: &'w IndexVec<TypeIndex, bool>,
     segment: SegmentIndex,

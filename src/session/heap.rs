@@ -13,7 +13,7 @@ use crate::base::store::caught;
 use crate::base::{Addr, Answer, Collector, IndexVec, Limits, Note, NoteKind, Progress};
 use crate::contract::ContractError;
 use crate::dump;
-use crate::gc::{Gc, Object, ObjectStarts, ObjectType, Piece, SegmentIndex, TypeIndex, Visitor, Walker};
+use crate::gc::{Gc, Object, ObjectStarts, ObjectType, Piece, SegmentIndex, StartsVisitor, TypeIndex, Visitor, Walked, Walker};
 use crate::memory::Memory;
 use crate::model::{Generation, SegmentModel, Stacks, Sum, WalkModel};
 
@@ -252,18 +252,37 @@ impl Heap {
             if let Some(index) = self.index() {
                 return index.sums(self.walker());
             }
-            let notes = Collector::new();
             let walked = self.walker().walk_once(self.progress(), Counter::default);
-            note_walks(self.walker(), &walked.segments, &notes);
-            let (mut sums, mut places) = (Sums::new(), Vec::new());
-            for visitor in walked.visitors {
-                add_sums(&mut sums, visitor.types.iter().map(|(sum, _)| *sum).collect());
-                places.extend(visitor.places);
-            }
-            places.sort_unstable();
-            places.dedup();
-            notes.finish(TypeSums { sums, places, walks: walked.segments })
+            self.counted(walked.segments, walked.visitors)
         })
+    }
+
+    fn counted(&self, walks: Vec<(SegmentIndex, WalkModel)>, counters: impl IntoIterator<Item = Counter>) -> Answer<TypeSums> {
+        let notes = Collector::new();
+        note_walks(self.walker(), &walks, &notes);
+        let (mut sums, mut places) = (Sums::new(), Vec::new());
+        for counter in counters {
+            add_sums(&mut sums, counter.types.iter().map(|(sum, _)| *sum).collect());
+            places.extend(counter.places);
+        }
+        places.sort_unstable();
+        places.dedup();
+        notes.finish(TypeSums { sums, places, walks })
+    }
+
+    /// Counts the objects by type and finds where they start in one walk, for who will ask for both.
+    pub(crate) fn survey(&self) {
+        if self.knows_starts() || self.inner.parts.sums.get().is_some() {
+            return;
+        }
+        let visitor = || (StartsVisitor::new(self.walker()), Counter::default());
+        let Walked { segments, visitors } = self.walker().walk_once(self.progress(), visitor);
+        let (starts, counters): (Vec<_>, Vec<_>) = visitors.into_iter().unzip();
+        let notes = Collector::new();
+        let starts = notes.take(ObjectStarts::new(self.walker(), starts));
+        note_walks(self.walker(), &segments, &notes);
+        self.keep_starts(notes.finish(Arc::new(starts)));
+        let _ = self.inner.parts.sums.set(self.counted(segments, counters));
     }
 
     /// Which types that have objects `wanted` picks. Objects are [counted](Heap::type_sums) for it.

@@ -20,6 +20,7 @@ const ON_GRAPH: &[&[&str]] = &[
     &["diff", "--holders", "DUMP", "DUMP"],
     &["heap", "--map", "--garbage"],
     &["stat", "--by", "generation"],
+    &["segments", "--walk"],
 ];
 
 fn text(path: &Path) -> String {
@@ -145,8 +146,9 @@ fn a_damaged_index_is_told_and_does_no_harm() {
     let folder = tempfile::tempdir().unwrap();
     let (dump, index) = beside(folder.path());
     let whole = fs::read(&index).unwrap();
-    let lines: [&[&str]; 7] = [
+    let lines: [&[&str]; 8] = [
         &["stat"],
+        &["segments", "--walk"],
         &["retained", "--tree"],
         &["retained", "--suspects"],
         &["path", "--type", "System.String"],

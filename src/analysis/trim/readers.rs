@@ -49,6 +49,7 @@ pub(super) fn read_everything(dump: &Dump) {
 
 /// Ignores the answers: what cannot be read now cannot be read from the copy either, and the commands will report it.
 fn read_runtime(runtime: &Runtime) {
+    let _ = runtime.heap().map(|heap| heap.survey());
     let _ = contracts(runtime, &ContractsQuery::default());
     let _ = threads(runtime, &ThreadsQuery::default());
     let _ = app(runtime, &runtime.namer());

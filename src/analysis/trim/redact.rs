@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::sink::Sink;
 use super::{Addresses, Reads};
-use crate::analysis::walk::{Nothing, objects_of};
+use crate::analysis::walk::objects_of;
 use crate::base::hash::Set;
 use crate::base::ranges::{subtract, union};
 use crate::base::{Addr, AddrRange, Count, Endian, Silent};
@@ -154,7 +154,7 @@ impl RedactedHeap {
             strays: Vec::new(),
             walks: FxHashMap::default(),
         };
-        out.walks = out.heap.walker().walk(&Silent, || Nothing).segments.into_iter().collect();
+        out.walks = out.heap.type_sums().data.walks.iter().cloned().collect();
         if out.walks.values().any(|w| !w.complete || w.skipped_bytes > 0) {
             out.strays = out.strays();
         }

@@ -47,6 +47,8 @@ impl Command for Segments {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<SegmentsReport>> {
-        Ok(segments(&at.runtime()?, &SegmentsQuery { free: self.free, walk: self.walk, at: self.at, sort: self.sort.given() })?)
+        // An index may stand for the walk.
+        let runtime = if self.walk { at.heap()?.runtime().clone() } else { at.runtime()? };
+        Ok(segments(&runtime, &SegmentsQuery { free: self.free, walk: self.walk, at: self.at, sort: self.sort.given() })?)
     }
 }

@@ -124,6 +124,22 @@ pub trait Visitor: Send {
     fn object(&mut self, object: &Object<'_>);
 }
 
+/// Both see what either wants to see of a segment.
+impl<A: Visitor, B: Visitor> Visitor for (A, B) {
+    const WHOLE: bool = A::WHOLE || B::WHOLE;
+
+    fn piece(&mut self, piece: &Piece<'_>) -> bool {
+        let (a, b) = (self.0.piece(piece), self.1.piece(piece));
+        a || b
+    }
+
+    #[inline]
+    fn object(&mut self, object: &Object<'_>) {
+        self.0.object(object);
+        self.1.object(object);
+    }
+}
+
 /// Walks the heap of one runtime.
 pub struct Walker {
     memory: Arc<Memory>,
