@@ -96,7 +96,9 @@ pub use threads::{ThreadsQuery, threads};
 #[cfg(feature = "cli")]
 pub(crate) use track::survivors;
 pub use track::{TrackQuery, TrackView, track};
-pub(crate) use trim::{Reads, Trim};
+#[doc(hidden)]
+pub use trim::Reads;
+pub(crate) use trim::Trim;
 pub use types::types;
 pub use verify::{VerifyQuery, verify};
 

@@ -23,7 +23,7 @@ named_enum! {
 }
 
 /// A segment or region of the heap.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct SegmentModel {
     /// Address of its `heap_segment` structure.
@@ -67,7 +67,7 @@ pub struct SegmentModel {
 }
 
 /// A generation inside the ephemeral segment.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct SegmentPart {
     /// `gen0`, `gen1` or `gen2`.

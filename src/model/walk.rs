@@ -15,7 +15,7 @@ named_enum! {
 }
 
 /// Result of walking one segment.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct WalkModel {
     /// Address of the segment.
@@ -47,7 +47,7 @@ pub struct WalkModel {
 }
 
 /// A range of a segment without objects.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct WalkGap {
     /// Its address.

@@ -75,6 +75,16 @@ impl TypeSums {
         TypeSums { sums, places, walks }
     }
 
+    /// The same with other indices: those of `types`, by the indices here.
+    fn with_types(&self, types: &IndexVec<TypeIndex, TypeIndex>) -> Option<TypeSums> {
+        let mut sums = Sums::new();
+        for (index, sum) in types.iter().zip(self.sums.iter()) {
+            *sums.slot(*index)? = *sum;
+        }
+        let places: Option<_> = self.places.iter().map(|(at, then)| Some((*at, *types.get(*then)?))).collect();
+        Some(TypeSums::of(sums, places?, self.walks.clone()))
+    }
+
     /// Which segments hold objects of which types.
     pub(super) fn places(&self) -> impl Iterator<Item = (SegmentIndex, TypeIndex)> {
         self.places.iter().copied()
@@ -283,6 +293,25 @@ impl Heap {
         note_walks(self.walker(), &segments, &notes);
         self.keep_starts(notes.finish(Arc::new(starts)));
         let _ = self.inner.parts.sums.set(self.counted(segments, counters));
+    }
+
+    /// [Surveys](Heap::survey) the heap by what another opening of the dump found, whatever files that had: where its walk missed
+    /// nothing, this one would meet the same. The heap is walked otherwise.
+    pub(crate) fn survey_like(&self, other: &Heap) {
+        let found = &other.inner.parts;
+        let found = found.starts.get().zip(found.sums.get()).filter(|(starts, sums)| starts.notes.complete() && sums.notes.complete());
+        let known = found.filter(|_| self.segments() == other.segments()).and_then(|(starts, sums)| {
+            let types = other.walker().types().list();
+            let types: Option<IndexVec<_, _>> = types.iter().map(|ty| Some(self.walker().type_at(ty.method_table)?.index)).collect();
+            Some((starts, Answer::new(sums.data.with_types(&types?)?, sums.notes.clone())))
+        });
+        match known {
+            Some((starts, sums)) => {
+                self.keep_starts(starts.clone());
+                let _ = self.inner.parts.sums.set(sums);
+            }
+            None => self.survey(),
+        }
     }
 
     /// Which types that have objects `wanted` picks. Objects are [counted](Heap::type_sums) for it.

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use crate::common::{each, known_dumps, own_unpacked, run, shared, unpacked, walker};
+use crate::common::{each, every_dump, known_dumps, lab, own_unpacked, run, shared, unpacked, walker};
 use crate::support::{Shape, Spec};
 use gcdump::Dump;
+use gcdump::analysis::Reads;
 use gcdump::cli::Exit;
 use gcdump::internals::base::{Addr, AddrRange, Silent};
 use gcdump::internals::dump::{Bytes, OpenOptions, lay_out, open_bytes};
@@ -45,6 +46,11 @@ const ASKED: &[(&[&str], bool)] = &[
     (&["async", "--tasks"], false),
     (&["statics", "--all"], false),
     (&["statics", "--thread-statics"], false),
+    (&["stacks", "--arguments"], false),
+    (&["locks", "--all"], false),
+    (&["pool"], false),
+    (&["timers"], false),
+    (&["requests"], false),
 ];
 
 /// The answer without fields that describe the file.
@@ -186,6 +192,26 @@ fn copies_of_synthetic_processes_give_the_same_answers() {
             trim(&dump, &redacted, &["--redact"]);
             answers_are_the_same(&format!("{shape:?} {kind} redacted"), &dump, &redacted, true);
         }
+    }
+}
+
+#[test]
+fn what_is_read_with_module_files_needs_no_walk_of_its_own() {
+    let mut dumps = vec![("own".to_string(), own_unpacked(), None)];
+    if let Some((_, lab)) = shared().zip(lab()) {
+        const NAMES: [&str; 4] = ["net10-wks-basics-heap", "net10-wks-basics-mini", "net8-wks-basics-heap", "aot9-wks-wait-heap"];
+        let (known, _) = every_dump(|row| NAMES.contains(&row["name"].as_str().unwrap()));
+        dumps.extend(known.into_iter().map(|dump| (dump.name, dump.path, Some(lab.join(dump.runtime)))));
+    }
+    for (name, path, modules) in dumps {
+        let open = |files: Option<&PathBuf>| {
+            let options = gcdump::OpenOptions { record: true, ..gcdump::OpenOptions::new() };
+            Dump::open(&path, &files.into_iter().fold(options, |options, folder| options.modules(folder))).unwrap()
+        };
+        let before = open(None);
+        let reads = Reads::of(&before, None);
+        let walked = reads.clone().and(Reads::of(&open(modules.as_ref()), None));
+        assert!(walked == reads.and(Reads::of(&open(modules.as_ref()), Some(&before))), "{name}");
     }
 }
 

@@ -41,11 +41,30 @@ pub fn locks(heap: &Heap, query: &LocksQuery) -> Result<Answer<LocksReport>, Err
     let notes = heap.begin();
     let namer = heap.namer();
     let threads = threads(heap, &notes)?;
-    let state = State::read(heap, &namer, threads, &notes)?;
-    let runs = runs::runs(heap, &namer, &state.stacks, &state.waits, &notes)?;
-    let report = state.reporter(heap, &namer, threads, &notes).report(&state.locks, &state.waits, &runs, query)?;
+    let report = report(heap, &namer, threads, Thin::Listed, query, &notes)?;
     namer.note(&notes);
     Ok(notes.finish(report))
+}
+
+/// Reads what [`locks`] reads beside object headers, without a walk of the whole heap: for recording.
+pub(super) fn touch(heap: &Heap) {
+    let notes = Collector::new();
+    let Ok(threads) = threads(heap, &notes) else { return };
+    let _ = report(heap, &heap.namer(), threads, Thin::LeftOut, &LocksQuery { all: true }, &notes);
+}
+
+/// Makes the report.
+fn report(heap: &Heap, namer: &Namer, threads: &[Thread], thin: Thin, query: &LocksQuery, notes: &Collector) -> Result<LocksReport, Error> {
+    let state = State::read(heap, namer, threads, thin, notes)?;
+    let runs = runs::runs(heap, namer, &state.stacks, &state.waits, notes)?;
+    state.reporter(heap, namer, threads, notes).report(&state.locks, &state.waits, &runs, query)
+}
+
+/// What is done with thin locks, which any object may have in its header.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Thin {
+    Listed,
+    LeftOut,
 }
 
 /// What threads wait for and hold, by their places in the runtime's list.
@@ -65,7 +84,7 @@ pub(super) fn thread_locks(runtime: &Runtime, namer: &Namer, notes: &Collector) 
     let heap = &runtime.heap()?;
     notes.extend(&heap.begin().into_notes());
     let threads = threads(heap, notes)?;
-    let state = State::read(heap, namer, threads, notes)?;
+    let state = State::read(heap, namer, threads, Thin::Listed, notes)?;
     let reporter = state.reporter(heap, namer, threads, notes);
     let waits = state.waits.iter().map(|wait| (wait.thread, reporter.brief(wait, &state.locks))).collect();
     let held = state.monitors.then(|| {
@@ -95,7 +114,7 @@ struct State<'h> {
 }
 
 impl<'h> State<'h> {
-    fn read(heap: &'h Heap, namer: &Namer, threads: &'h [Thread], notes: &Collector) -> Result<State<'h>, Error> {
+    fn read(heap: &'h Heap, namer: &Namer, threads: &'h [Thread], thin: Thin, notes: &Collector) -> Result<State<'h>, Error> {
         let runtime = heap.runtime();
         let library = Library::bind(runtime, namer, notes)?;
         let types = Classifier::<LockType>::bind(library.types());
@@ -111,7 +130,7 @@ impl<'h> State<'h> {
         }
         let monitors = headers.is_some() && (blocks.is_some() || runtime.descriptor().is_native_aot());
         let blocks = blocks.unwrap_or_default();
-        let found = objects::find(heap, &types, headers.as_ref(), notes);
+        let found = objects::find(heap, &types, headers.as_ref().filter(|_| thin == Thin::Listed), notes);
         let primitives = Primitives::read(&library, &types, &found, notes);
         let stacks = blocked(heap, namer, threads, notes);
         note_stacks(&stacks, notes);

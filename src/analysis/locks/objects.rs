@@ -5,7 +5,7 @@ use crate::base::{Addr, Collector, IndexVec, NoteKind};
 use crate::clr::header::{HeaderUse, Headers};
 use crate::clr::library::{Classifier, Kinds, library_types};
 use crate::clr::type_names::TypeNames;
-use crate::gc::{Object, Piece, SegmentIndex, TypeIndex, Visitor};
+use crate::gc::{Object, ObjectType, Piece, SegmentIndex, TypeIndex, Visitor};
 use crate::memory::Window;
 use crate::session::{Heap, note_walks};
 
@@ -75,6 +75,18 @@ struct Use {
     elements: Option<LockType>,
 }
 
+impl Use {
+    fn of(classifier: &Classifier<LockType>, ty: &ObjectType) -> Use {
+        let kinds = classifier.of(ty.method_table);
+        let listed = kinds.iter().any(|kind| !LockType::UNLISTED.contains(&kind));
+        Use { kinds: listed.then_some(kinds), elements: if ty.is_array { elements(classifier, ty.method_table) } else { None } }
+    }
+
+    fn is_any(&self) -> bool {
+        self.kinds.is_some() || self.elements.is_some()
+    }
+}
+
 struct Finder<'h> {
     classifier: &'h Classifier<LockType>,
     known: IndexVec<TypeIndex, Option<Use>>,
@@ -111,13 +123,9 @@ impl Visitor for Finder<'_> {
                 _ => {}
             }
         }
-        let (classifier, mt) = (self.classifier, object.ty.method_table);
+        let classifier = self.classifier;
         let Some(slot) = self.known.slot(object.ty.index) else { return };
-        let used = *slot.get_or_insert_with(|| {
-            let kinds = classifier.of(mt);
-            let listed = kinds.iter().any(|kind| !LockType::UNLISTED.contains(&kind));
-            Use { kinds: listed.then_some(kinds), elements: if object.ty.is_array { elements(classifier, mt) } else { None } }
-        });
+        let used = *slot.get_or_insert_with(|| Use::of(classifier, object.ty));
         if let Some(kinds) = used.kinds {
             self.found.push((self.segment, object.address, kinds));
         }
@@ -141,7 +149,7 @@ fn elements(classifier: &Classifier<LockType>, array: Addr) -> Option<LockType> 
     [LockType::SafeWaitHandle, LockType::SyncEntry].into_iter().find(|kind| kinds.is(*kind))
 }
 
-/// Walks the heap.
+/// Walks the heap; without `headers`, only the segments that hold objects of these types.
 pub(super) fn find(heap: &Heap, classifier: &Classifier<LockType>, headers: Option<&Headers>, notes: &Collector) -> Found {
     let sync_end = headers.and_then(Headers::sync_end);
     let visitor = || Finder {
@@ -155,10 +163,16 @@ pub(super) fn find(heap: &Heap, classifier: &Classifier<LockType>, headers: Opti
         past: None,
         arrays: Vec::new(),
     };
-    let walked = heap.walker().walk_once(heap.progress(), visitor);
-    note_walks(heap.walker(), &walked.segments, notes);
+    let visitors = if headers.is_some() {
+        let walked = heap.walker().walk_once(heap.progress(), visitor);
+        note_walks(heap.walker(), &walked.segments, notes);
+        walked.visitors
+    } else {
+        let wanted = heap.types_where(notes, |ty| !ty.is_free && Use::of(classifier, ty).is_any());
+        heap.walk_where(&wanted, visitor)
+    };
     let (mut out, mut found, mut past) = (Found::default(), Vec::new(), None);
-    for visitor in walked.visitors {
+    for visitor in visitors {
         found.extend(visitor.found);
         out.thin.extend(visitor.thin);
         past = earlier(past, visitor.past);

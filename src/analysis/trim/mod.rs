@@ -19,7 +19,7 @@ use redact::Redaction;
 use sink::Sink;
 
 /// Memory read by the commands.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reads {
     /// Ranges read individually.
     read: Vec<AddrRange>,
@@ -33,8 +33,9 @@ pub struct Reads {
 
 impl Reads {
     /// Runs every reader on `dump`, which must have been opened with [`Options::record`](crate::session::OpenOptions::record).
-    pub fn of(dump: &Dump) -> Reads {
-        readers::read_everything(dump);
+    /// `before`: the same dump, whose reads were recorded already, with other module files at hand.
+    pub fn of(dump: &Dump, before: Option<&Dump>) -> Reads {
+        readers::read_everything(dump, before);
         let Some(recorder) = dump.memory().recorder() else { return Reads::default() };
         Reads { read: recorder.read(), scanned: union(recorder.scanned(), 0), texts: recorder.texts(), overflowed: recorder.overflowed() }
     }

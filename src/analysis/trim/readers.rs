@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use crate::analysis::layout::layout;
 use crate::analysis::{
-    AsyncQuery, ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, InfoQuery, InspectQuery, LocksQuery,
-    MemoryQuery, ObjectQuery, RootsQuery, SegmentsQuery, StacksQuery, ThreadsQuery, app, chains, contracts, exceptions, finalizers,
-    handles, heap, info, inspect, locks, memory_map, object, oom, pool, requests, roots, segments, stacks, statics, threads, timers,
-    verify,
+    AsyncQuery, ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, InfoQuery, InspectQuery, MemoryQuery,
+    ObjectQuery, RootsQuery, SegmentsQuery, StacksQuery, ThreadsQuery, app, chains, contracts, exceptions, finalizers, handles, heap, info,
+    inspect, locks, memory_map, object, oom, pool, requests, roots, segments, stacks, statics, threads, timers, verify,
 };
 use crate::base::hash::Set;
 use crate::base::{Addr, Collector, IndexVec};
@@ -37,19 +36,27 @@ const CONTENTS: [InspectionId; 8] = [
     InspectionId::OversizedCollections,
 ];
 
-/// Reads everything that any command would read from `dump`.
-pub(super) fn read_everything(dump: &Dump) {
+/// Reads everything that any command would read from `dump`. `before`: the same dump, which was read already with other files at hand.
+pub(super) fn read_everything(dump: &Dump, before: Option<&Dump>) {
     let runtimes = dump.runtimes().unwrap_or_default();
     for index in 0..runtimes.len().max(1) {
         let _ = info(dump, &InfoQuery { runtime: index, ..InfoQuery::default() });
         let _ = memory_map(dump, &MemoryQuery { ranges: false, top: 1, runtime: index });
     }
-    runtimes.iter().for_each(read_runtime);
+    for (index, runtime) in runtimes.iter().enumerate() {
+        read_runtime(runtime, before.and_then(|dump| dump.runtime_at(index).ok()?.heap().ok()).as_ref());
+    }
 }
 
-/// Ignores the answers: what cannot be read now cannot be read from the copy either, and the commands will report it.
-fn read_runtime(runtime: &Runtime) {
-    let _ = runtime.heap().map(|heap| heap.survey());
+/// Ignores the answers: what cannot be read now cannot be read from the copy either, and the commands will report it. `before`: the
+/// heap, if it was read already.
+fn read_runtime(runtime: &Runtime, before: Option<&Heap>) {
+    if let Ok(heap) = runtime.heap() {
+        match before {
+            Some(before) => heap.survey_like(before),
+            None => heap.survey(),
+        }
+    }
     let _ = contracts(runtime, &ContractsQuery::default());
     let _ = threads(runtime, &ThreadsQuery::default());
     let _ = app(runtime, &runtime.namer());
@@ -84,7 +91,7 @@ fn read_runtime(runtime: &Runtime) {
     if let Ok(answer) = exceptions(&heap, &ExceptionsQuery::default()) {
         read_lines(runtime, answer.data.exceptions.iter().flatten().flat_map(|e| &e.stack).map(|f| f.ip));
     }
-    let _ = locks(&heap, &LocksQuery { all: true });
+    locks::touch(&heap);
     let only = InspectionId::ALL.into_iter().filter(|id| !CONTENTS.contains(id)).collect();
     let _ = inspect(&heap, &InspectQuery { only, ..InspectQuery::default() });
     let _ = (pool(&heap), timers(&heap, None), requests(&heap));

@@ -55,10 +55,11 @@ impl Command for Trim {
         // First without module files: what the dump answers on its own. Then with them, because they cause other reads.
         let dump = Dump::open(path, &OpenOptions { search: FileSearch::default(), record: true, ..options.clone() })?;
         dump.runtime_at(at.config.runtime)?;
-        let mut reads = Reads::of(&dump);
+        let mut reads = Reads::of(&dump, None);
         let file = dump.file();
         if file.modules.iter().any(|m| !options.search.candidates(&m.path, file.facts.os).is_empty()) {
-            reads = reads.and(Reads::of(&Dump::of(file.clone(), &OpenOptions { record: true, ..options.clone() })));
+            let with_files = Dump::of(file.clone(), &OpenOptions { record: true, ..options.clone() });
+            reads = reads.and(Reads::of(&with_files, Some(&dump)));
         }
         let copying = Copying::new(&dump, reads, self.redact)?;
         let written = write(&copying, &self.out, self.force)?;
