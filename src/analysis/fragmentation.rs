@@ -57,6 +57,14 @@ struct Finder<'p> {
     pins: Pins<'p>,
     top: usize,
     segment: SegmentIndex,
+    /// The first object of the piece.
+    first: Option<Neighbour>,
+    /// It, where it is free and the object behind it is known: what is before it may not be.
+    leading: Option<Block>,
+    /// Whether all objects of the piece so far are free blocks that touch.
+    all_free: bool,
+    /// Type of the pinned object that touches them, or is the first.
+    led: Option<Addr>,
     /// The preceding object.
     last: Option<Neighbour>,
     /// Bytes of the contiguous free blocks before it.
@@ -76,9 +84,30 @@ fn touches(end: Addr, at: Addr) -> bool {
 }
 
 impl Finder<'_> {
-    /// Closes the pending free block: its following object is final.
+    /// Ends the piece: free blocks have the neighbours that they have.
     fn close(&mut self) {
-        let Some(block) = self.open.take() else { return };
+        let blocks = [self.leading.take(), self.open.take()];
+        blocks.into_iter().flatten().for_each(|block| self.keep(block));
+    }
+
+    /// The object behind a free block is known.
+    fn closed(&mut self, block: Block) {
+        match self.first {
+            Some(first) if first.address == block.address.0 => self.leading = Some(block),
+            _ => self.keep(block),
+        }
+    }
+
+    /// Takes an object at the start of the piece: the first, or one behind free blocks alone, which `touches` the last of them.
+    fn lead(&mut self, here: Neighbour, touches: bool) {
+        let joins = touches || self.first.is_none();
+        self.first.get_or_insert(here);
+        self.all_free = joins && here.free;
+        self.led = here.handle.filter(|_| joins && !here.free).map(|_| here.method_table);
+    }
+
+    /// Keeps a free block if it is one of the largest.
+    fn keep(&mut self, block: Block) {
         if self.top > 0 && self.largest.len() >= self.top {
             match self.largest.peek() {
                 Some(Reverse(smallest)) if *smallest < block => drop(self.largest.pop()),
@@ -90,13 +119,12 @@ impl Finder<'_> {
 }
 
 impl Visitor for Finder<'_> {
-    const WHOLE: bool = true;
-
     fn piece(&mut self, piece: &Piece<'_>) -> bool {
         self.close();
         self.segment = piece.index;
         self.pins.seek(piece.starts.start);
-        (self.last, self.run) = (None, 0);
+        (self.first, self.last, self.led) = (None, None, None);
+        (self.run, self.all_free) = (0, true);
         true
     }
 
@@ -111,9 +139,11 @@ impl Visitor for Finder<'_> {
             handle,
         };
         let before = self.last.replace(here).filter(|last| touches(last.end, here.address));
-        if let Some(open) = &mut self.open {
-            open.after = before.map(|_| here);
-            self.close();
+        if let Some(block) = self.open.take() {
+            self.closed(Block { after: before.map(|_| here), ..block });
+        }
+        if self.all_free {
+            self.lead(here, before.is_some());
         }
         if before.is_none_or(|b| !b.free) {
             self.run = 0;
@@ -128,6 +158,27 @@ impl Visitor for Finder<'_> {
             let pinned = self.pinned.entry(object.ty.method_table).or_default();
             pinned.objects.add(object.size);
             pinned.free_before.grow(self.run);
+        }
+    }
+
+    fn follow(&mut self, before: &mut Self) {
+        let (Some(first), Some(last)) = (self.first, before.last) else { return };
+        if !touches(last.end, first.address) {
+            return;
+        }
+        if let Some(block) = &mut before.open {
+            block.after = Some(first);
+        }
+        // A block alone in its piece is still open.
+        if let Some(block) = self.leading.as_mut().or(self.open.as_mut()).filter(|block| block.address.0 == first.address) {
+            block.before = Some(last);
+        }
+        let run = if last.free { before.run } else { 0 };
+        if self.all_free {
+            self.run.grow(run);
+        }
+        if let Some(pinned) = self.led.and_then(|mt| self.pinned.get_mut(&mt)) {
+            pinned.free_before.grow(run);
         }
     }
 }
@@ -234,6 +285,10 @@ pub fn fragmentation(heap: &Heap, query: &FragmentationQuery) -> Result<Answer<F
         pins: Pins::new(&pins),
         top: query.top,
         segment: SegmentIndex::default(),
+        first: None,
+        leading: None,
+        all_free: true,
+        led: None,
         last: None,
         run: 0,
         open: None,

@@ -39,6 +39,7 @@ pub(super) fn map(heap: &Heap, query: &MapQuery, wanted: impl Fn(u64) -> bool) -
         live: live.as_ref().map(|(graph, live)| (*graph, live)),
         cells: vec![Amounts::default(); plan.cells],
         place: None,
+        start: Addr::NULL,
         at: Addr::NULL,
     });
     note_walks(heap.walker(), &walked.segments, &notes);
@@ -240,6 +241,8 @@ struct Painter<'p> {
     live: Option<(&'p HeapGraph, &'p ObjectSet)>,
     cells: Vec<Amounts>,
     place: Option<&'p Place>,
+    /// Where its piece begins.
+    start: Addr,
     /// End of the preceding object.
     at: Addr,
 }
@@ -279,22 +282,25 @@ impl Painter<'_> {
 
     /// Ends the segment: what follows the last object.
     fn close(&mut self) {
-        if let Some(place) = self.place
-            && self.at < place.allocated
-        {
-            self.gap(AddrRange::new(self.at, place.allocated));
+        if let Some(place) = self.place {
+            self.close_at(place.allocated);
+        }
+    }
+
+    /// Ends the piece.
+    fn close_at(&mut self, end: Addr) {
+        if self.at < end {
+            self.gap(AddrRange::new(self.at, end));
         }
         self.place = None;
     }
 }
 
 impl Visitor for Painter<'_> {
-    const WHOLE: bool = true;
-
     fn piece(&mut self, piece: &Piece<'_>) -> bool {
         self.close();
         self.place = self.plan.places.get(piece.index).and_then(Option::as_ref);
-        self.at = piece.starts.start;
+        (self.start, self.at) = (piece.starts.start, piece.starts.start);
         self.pins.seek(piece.starts.start);
         self.place.is_some()
     }
@@ -319,6 +325,10 @@ impl Visitor for Painter<'_> {
         } else {
             self.add(range, |a| &mut a.objects);
         }
+    }
+
+    fn follow(&mut self, before: &mut Self) {
+        before.close_at(self.start);
     }
 }
 

@@ -31,6 +31,8 @@ mod oom;
 mod page;
 mod path_tree;
 mod paths;
+#[cfg(test)]
+mod piece_tests;
 mod pins;
 mod place;
 mod pool;

@@ -131,8 +131,6 @@ struct Within<'w, V> {
 }
 
 impl<V: Visitor> Visitor for Within<'_, V> {
-    const WHOLE: bool = V::WHOLE;
-
     fn piece(&mut self, piece: &Piece<'_>) -> bool {
         self.segments.contains(&piece.index) && self.visitor.piece(piece)
     }
@@ -140,6 +138,10 @@ impl<V: Visitor> Visitor for Within<'_, V> {
     #[inline]
     fn object(&mut self, object: &Object<'_>) {
         self.visitor.object(object);
+    }
+
+    fn follow(&mut self, before: &mut Self) {
+        self.visitor.follow(&mut before.visitor);
     }
 }
 

@@ -37,20 +37,31 @@ impl Visitor for Rows {
     }
 }
 
-/// Sees whole segments only.
+/// Neighbours, also of different pieces.
 #[derive(Default)]
-struct Whole(Rows);
+struct Pairs {
+    first: Option<Addr>,
+    last: Option<Addr>,
+    pairs: Vec<(Option<Addr>, Addr)>,
+}
 
-impl Visitor for Whole {
-    const WHOLE: bool = true;
-
-    fn piece(&mut self, piece: &Piece<'_>) -> bool {
-        assert_eq!(piece.starts.start, piece.segment.start);
-        self.0.piece(piece)
+impl Visitor for Pairs {
+    fn piece(&mut self, _piece: &Piece<'_>) -> bool {
+        (self.first, self.last) = (None, None);
+        true
     }
 
     fn object(&mut self, object: &Object<'_>) {
-        self.0.object(object);
+        self.first.get_or_insert(object.address);
+        self.pairs.push((self.last.replace(object.address), object.address));
+    }
+
+    fn follow(&mut self, before: &mut Self) {
+        let pair = self.pairs.iter_mut().find(|pair| Some(pair.1) == self.first);
+        match pair {
+            Some(pair) => pair.0 = before.last,
+            None => self.last = before.last,
+        }
     }
 }
 
@@ -101,8 +112,13 @@ fn check(what: &str, dump: &Dump, least: u64) -> Option<(usize, usize)> {
     let free = walker.tables().free;
     let expected: Vec<Addr> = one.rows.iter().filter(|r| Some(r.3) != free).map(|r| r.1).collect();
     assert!(objects == expected, "{what}: {} starts, not {}", objects.len(), expected.len());
-    let whole = pool.install(|| walker.walk(&Silent, Whole::default));
-    assert!(sorted(whole.visitors.into_iter().map(|w| w.0)).1 == one.rows, "{what}: whole segments");
+    let mut pairs: Vec<_> = pool.install(|| walker.walk(&Silent, Pairs::default)).visitors.into_iter().flat_map(|v| v.pairs).collect();
+    pairs.sort_unstable_by_key(|(_, at)| *at);
+    let mut before = None;
+    let expected = one.rows.iter().map(|row| (before.replace((row.0, row.1)).filter(|(segment, _)| *segment == row.0).map(|b| b.1), row.1));
+    let mut expected: Vec<_> = expected.collect();
+    expected.sort_unstable_by_key(|(_, at)| *at);
+    assert!(pairs == expected, "{what}: neighbours");
     Some((pieces, walker.segments().len()))
 }
 

@@ -111,9 +111,6 @@ impl<'o> Object<'o> {
 
 /// Receives the objects of a walk. Several share the heap, and none sees a piece of it twice.
 pub trait Visitor: Send {
-    /// Whether it must see all objects of a segment in one go, since it compares neighbours.
-    const WHOLE: bool = false;
-
     /// Called at the start of a piece: a segment, or a part of a large one. Returns whether to walk it, which must depend on the
     /// segment alone.
     fn piece(&mut self, _piece: &Piece<'_>) -> bool {
@@ -122,12 +119,14 @@ pub trait Visitor: Send {
 
     /// Called for each object, including free space.
     fn object(&mut self, object: &Object<'_>);
+
+    /// Called once both are walked, where the piece that this one has seen begins where that of `before` ends: for those that compare
+    /// neighbours. Pieces of a segment come in order.
+    fn follow(&mut self, _before: &mut Self) {}
 }
 
 /// Both see what either wants to see of a segment.
 impl<A: Visitor, B: Visitor> Visitor for (A, B) {
-    const WHOLE: bool = A::WHOLE || B::WHOLE;
-
     fn piece(&mut self, piece: &Piece<'_>) -> bool {
         let (a, b) = (self.0.piece(piece), self.1.piece(piece));
         a || b
@@ -137,6 +136,11 @@ impl<A: Visitor, B: Visitor> Visitor for (A, B) {
     fn object(&mut self, object: &Object<'_>) {
         self.0.object(object);
         self.1.object(object);
+    }
+
+    fn follow(&mut self, before: &mut Self) {
+        self.0.follow(&mut before.0);
+        self.1.follow(&mut before.1);
     }
 }
 

@@ -67,7 +67,7 @@ impl Walker {
     pub(super) fn walk_pieces<V: Visitor>(&self, progress: &dyn Progress, once: bool, visitor: impl Fn() -> V + Sync) -> Walked<V> {
         let bytes = total(self.segments.iter().map(|s| s.allocated_bytes));
         progress.start("walking the heap", Some(bytes));
-        let pieces: Vec<Piece<'_>> = self.segments.iter_enumerated().flat_map(|(i, s)| self.cut(i, s, bytes, V::WHOLE)).collect();
+        let pieces: Vec<Piece<'_>> = self.segments.iter_enumerated().flat_map(|(i, s)| self.cut(i, s, bytes)).collect();
         let next = AtomicUsize::new(0);
         let (whole, visitors, cuts) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()), Mutex::new(Done::new()));
         let meter = Meter::new(progress, once);
@@ -112,13 +112,13 @@ impl Walker {
     }
 
     /// The pieces of a segment. `all` is the size of the heap in bytes.
-    fn cut<'s>(&self, index: SegmentIndex, segment: &'s SegmentModel, all: u64, whole: bool) -> Vec<Piece<'s>> {
+    fn cut<'s>(&self, index: SegmentIndex, segment: &'s SegmentModel, all: u64) -> Vec<Piece<'s>> {
         let bytes = segment.allocated_bytes.min(segment.captured_bytes);
         let small = bytes / 2 < self.cutting.least;
         // The first question makes them.
         let threads = if small { 1 } else { u64::try_from(rayon::current_num_threads()).unwrap_or(u64::MAX) };
         let size = all.checked_div(threads.saturating_mul(self.cutting.per_thread)).unwrap_or(0).max(self.cutting.least);
-        let pieces = if whole || threads < 2 || self.refused.contains_key(&index) { 1 } else { bytes.checked_div(size).unwrap_or(1) };
+        let pieces = if threads < 2 || self.refused.contains_key(&index) { 1 } else { bytes.checked_div(size).unwrap_or(1) };
         let (mut starts, mut searched) = (vec![segment.start], segment.start);
         for n in 1..pieces {
             // Within a large object there is none.
@@ -163,8 +163,11 @@ impl Walker {
                 let end = cuts.peek().filter(|(i, ..)| *i == index).map_or(segment.allocated, |(_, next, _)| *next);
                 let Some(here) = at.filter(|here| *here < end) else { continue };
                 let again = || self.walk_cut(&Piece { index, segment, starts: AddrRange::new(here, end) }, meter, visitor);
-                let Some(cut) = (if here == start { cut } else { again() }) else { continue };
+                let Some(mut cut) = (if here == start { cut } else { again() }) else { continue };
                 cut.missed.tell();
+                if let Some(before) = walked.visitors.last_mut().filter(|_| model.is_some()) {
+                    cut.visitor.follow(before);
+                }
                 at = cut.walk.next;
                 match &mut model {
                     None => model = Some(cut.walk.model),
