@@ -194,10 +194,9 @@ impl Paths<'_> {
     fn slot(&self, from: ObjectId, to: ObjectId) -> Option<(Addr, Addr, u64)> {
         let kind = self.graph.kind(from)?;
         let (address, target) = (self.graph.address(from), self.graph.address(to));
-        let memory = self.heap.memory();
         let mut found = None;
-        kind.gc_desc.captured(memory, address, self.graph.size(from), |offset| {
-            if found.is_none() && memory.ptr(address.plus(offset)).ok() == Some(target) {
+        kind.gc_desc.references(self.heap.memory(), address, self.graph.size(from), |offset, to| {
+            if found.is_none() && to == target {
                 found = Some(offset);
             }
         });

@@ -114,6 +114,28 @@ impl GcDesc {
     /// Like [`GcDesc::places`], but of an object at `address` and only where it was captured: a damaged length claims
     /// terabytes, and the work is that of what is there. What lacks counts as a failed read.
     pub fn captured(&self, memory: &Memory, address: Addr, size: u64, mut visit: impl FnMut(u64)) {
+        self.parts(memory, address, size, |part, _| self.places_in(size, memory.ptr_bytes(), part, &mut visit));
+    }
+
+    /// Calls `visit` with the offset and target of every reference but null that an object of `size` bytes at `address` holds in what was
+    /// [captured](GcDesc::captured) of it.
+    pub fn references(&self, memory: &Memory, address: Addr, size: u64, mut visit: impl FnMut(u64, Addr)) {
+        let (word, shape) = (memory.ptr_bytes(), memory.shape());
+        self.parts(memory, address, size, |part, bytes| {
+            self.places_in(size, word, part, |offset| {
+                let here =
+                    offset.checked_sub(part.0).and_then(|at| bytes.get(usize::try_from(at).ok()?..)?.get(..usize::try_from(word).ok()?));
+                // Its bytes may lie in two parts.
+                let target = here.map(|bytes| shape.number(bytes)).or_else(|| memory.word(address.plus(offset)).ok());
+                if let Some(target) = target.filter(|target| *target != 0) {
+                    visit(offset, Addr(target));
+                }
+            });
+        });
+    }
+
+    /// The captured parts of an object, by offsets, with their bytes.
+    fn parts(&self, memory: &Memory, address: Addr, size: u64, mut visit: impl FnMut((u64, u64), &[u8])) {
         let object = AddrRange::new(address, address.plus(size));
         if !self.is_empty() {
             memory.need(object);
@@ -122,7 +144,7 @@ impl GcDesc {
             tick();
             let from = start.since(address).unwrap_or(0);
             let to = from.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-            self.places_in(size, memory.ptr_bytes(), (from, to), &mut visit);
+            visit((from, to), bytes);
         }
     }
 
@@ -312,6 +334,26 @@ mod tests {
         array.captured(&memory, Addr(0x1000), 1 << 44, |at| found.push(at));
         let far = (1u64 << 40) - 0x1000;
         assert_eq!(found, [16, 24, far, far + 8, far + 16, far + 24]);
+    }
+
+    #[test]
+    fn references_lie_in_what_was_captured() {
+        for shape in [crate::base::Shape::LE64, crate::base::Shape { ptr: crate::base::PtrSize::Four, endian: crate::base::Endian::Big }] {
+            let word = shape.ptr.bytes();
+            let bytes: Vec<u8> = (0..64).map(|n| if n / 8 == 3 { 0 } else { n }).collect();
+            // The second part begins within a word; some of the object was not captured.
+            let parts = [(0x1000, 18, 0), (0x1012, 24, 20), (0x1030, 16, 44)];
+            let memory = crate::memory::tests::memory_of(bytes, &parts, shape);
+            let array = GcDesc::Series(vec![Series { start: 8, size: -8 - i64::try_from(word).unwrap() }]);
+            let (mut found, mut expected) = (Vec::new(), Vec::new());
+            array.references(&memory, Addr(0x1000), 72, |at, to| found.push((at, to)));
+            array.captured(&memory, Addr(0x1000), 72, |at| {
+                let target = memory.ptr(Addr(0x1000 + at)).ok().filter(|to| !to.is_null());
+                expected.extend(target.map(|to| (at, to)));
+            });
+            assert_eq!(found, expected);
+            assert!(found.iter().any(|(at, _)| *at == 16) && found.len() > 3, "{found:?}");
+        }
     }
 
     #[test]

@@ -129,11 +129,9 @@ impl<'h> Side<'h> {
     /// The references of an object: offset and target.
     fn slots(&self, id: ObjectId) -> Vec<(u64, ObjectId)> {
         let Some(kind) = self.graph.kind(id) else { return Vec::new() };
-        let (address, memory) = (self.graph.address(id), self.heap.memory());
         let mut out = Vec::new();
-        kind.gc_desc.captured(memory, address, self.graph.size(id), |offset| {
-            let target = memory.ptr(address.plus(offset)).ok().and_then(|at| self.graph.index.id_of(at));
-            out.extend(target.map(|target| (offset, target)));
+        kind.gc_desc.references(self.heap.memory(), self.graph.address(id), self.graph.size(id), |offset, at| {
+            out.extend(self.graph.index.id_of(at).map(|target| (offset, target)));
         });
         out
     }

@@ -63,16 +63,14 @@ impl std::fmt::Debug for Object<'_> {
 impl<'o> Object<'o> {
     /// Calls `visit` with the offset and target of every non-null reference of the object.
     pub fn references(&self, mut visit: impl FnMut(u64, Addr)) {
-        let word = self.memory.ptr_bytes();
-        let place = |offset: u64| {
+        if u64::try_from(self.bytes.len()).is_ok_and(|have| have < self.size) {
+            return self.ty.gc_desc.references(self.memory, self.address, self.size, visit);
+        }
+        self.ty.gc_desc.places(self.size, self.memory.ptr_bytes(), |offset| {
             if let Some(target) = self.word(offset).filter(|t| *t != 0) {
                 visit(offset, Addr(target));
             }
-        };
-        if u64::try_from(self.bytes.len()).is_ok_and(|have| have >= self.size) {
-            return self.ty.gc_desc.places(self.size, word, place);
-        }
-        self.ty.gc_desc.captured(self.memory, self.address, self.size, place);
+        });
     }
 
     /// The word at `offset`; `None` if it is not in the dump.
