@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::analysis::strings::{Texts, Values, hashes, totals};
+use crate::analysis::strings::{Texts, Values, hashes};
 use crate::base::hash::Map;
 use crate::base::{Addr, Collector, Count, IndexVec};
 use crate::clr::library::{Classifier, Kinds, library_types};
@@ -377,7 +377,7 @@ pub(super) fn sweep(heap: &Heap, library: &Library, collections: &Collections<'_
         objects.extend(sweeper.objects);
         texts.extend(sweeper.texts);
     }
-    let sums = totals(texts);
+    let sums = values.settle(texts);
     out.texts = needs.texts.then_some((values, sums));
     objects.sort_unstable_by_key(|(segment, object, _)| (*segment, *object));
     out.collections.sort_unstable_by_key(|c| c.object);

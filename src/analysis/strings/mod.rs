@@ -5,8 +5,6 @@ mod values;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
-
 use super::select::{Picker, Selection};
 use crate::base::hash::{folded, secret};
 use crate::base::{Answer, Collector, Count, NoteKind, glob, len64, plural};
@@ -164,21 +162,10 @@ pub fn strings(heap: &Heap, query: &StringsQuery) -> Result<Answer<StringsReport
         texts: Texts::new(&values, first_char),
     });
     note_walks(heap.walker(), &segments, &notes);
-    let totals = totals(visitors.into_iter().map(|visitor| visitor.texts).collect());
+    let totals = values.settle(visitors.into_iter().map(|visitor| visitor.texts).collect());
     let report = grouped(heap, &namer, query, (values, totals), &segments, &notes)?;
     namer.note(&notes);
     Ok(notes.finish(report))
-}
-
-/// The sums of the visitors of a walk, whose strings are all counted then.
-pub(super) fn totals(texts: Vec<Texts<'_>>) -> StringTotals {
-    let add = |mut a: StringTotals, b: StringTotals| {
-        a.strings.grow(b.strings);
-        a.bytes.grow(b.bytes);
-        a.unreadable.grow(b.unreadable);
-        a
-    };
-    texts.into_par_iter().map(Texts::finish).reduce(StringTotals::default, add)
 }
 
 /// The report about the strings of a walk.

@@ -3,7 +3,7 @@
 use std::hash::{Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use rustc_hash::FxHashMap;
 
 use super::hashes;
@@ -39,17 +39,12 @@ pub(super) struct Group {
 /// The values whose hashes begin with the same bits.
 type Table = FxHashMap<Key, Group>;
 
-/// Strings of one value, to be counted.
-#[derive(Clone, Copy, Debug, Default)]
-struct Met {
-    key: Key,
-    count: u32,
-    first: Addr,
-}
+/// A string to be counted: its value and address.
+type Met = (Key, Addr);
 
-/// A table that fits into a core's cache takes several groups at once: a look-up in a large one at each string took twice as long.
+/// A table that fits into a core's cache takes several strings at once: a look-up in a large one at each string took twice as long.
 const PART_BITS: u32 = 8;
-/// Groups that wait for each table on each thread, at most: 1 MB on all of them.
+/// Strings that wait for each table on each thread, at most: 1 MB on all of them.
 const MAX_WAITING: usize = 128;
 
 /// The values of a heap.
@@ -74,11 +69,15 @@ fn add(table: &mut Table, key: Key, more: Group) {
     group.first = group.first.min(more.first);
 }
 
+fn add_met(table: &mut Table, (key, first): Met) {
+    add(table, key, Group { count: 1, first });
+}
+
 impl Values {
     fn count(&self, part: usize, waiting: &mut Vec<Met>) {
         if let Some(part) = self.parts.get(part) {
             let mut table = locked(part);
-            waiting.drain(..).for_each(|met| add(&mut table, met.key, Group { count: met.count.into(), first: met.first }));
+            waiting.drain(..).for_each(|met| add_met(&mut table, met));
         }
     }
 
@@ -87,6 +86,31 @@ impl Values {
     pub(super) fn each<T: Send>(self, f: impl Fn(&mut dyn Iterator<Item = (u32, Group)>) -> T + Sync) -> Vec<T> {
         let tables = self.parts.into_par_iter().map(|part| part.into_inner().unwrap_or_else(PoisonError::into_inner));
         tables.map(|table| f(&mut table.iter().map(|(key, group)| (key.length, *group)))).collect()
+    }
+
+    /// Counts what is left at the visitors of a walk, which has accepted what they saw: table by table, each in a core's cache.
+    pub(in crate::analysis) fn settle(&self, texts: Vec<Texts<'_>>) -> StringTotals {
+        self.parts.par_iter().enumerate().for_each(|(part, into)| {
+            let mut into = locked(into);
+            for texts in &texts {
+                let own = texts.own.as_ref().and_then(|own| own.parts.get(part));
+                let own = own.map(|own| std::mem::take(&mut *locked(own))).unwrap_or_default();
+                if into.is_empty() {
+                    *into = own;
+                } else {
+                    own.into_iter().for_each(|(key, group)| add(&mut into, key, group));
+                }
+                let waiting = texts.waiting.get(part).into_iter().flatten();
+                waiting.for_each(|met| add_met(&mut into, *met));
+            }
+        });
+        let mut totals = StringTotals::default();
+        for texts in texts {
+            totals.strings.grow(texts.totals.strings);
+            totals.bytes.grow(texts.totals.bytes);
+            totals.unreadable.grow(texts.totals.unreadable);
+        }
+        totals
     }
 
     /// Drops the groups that `keep` rejects.
@@ -105,7 +129,7 @@ pub(in crate::analysis) struct Texts<'v> {
     first_char: u64,
     /// By part.
     waiting: Vec<Vec<Met>>,
-    pub(super) totals: StringTotals,
+    totals: StringTotals,
 }
 
 impl<'v> Texts<'v> {
@@ -136,31 +160,17 @@ impl<'v> Texts<'v> {
         };
         let (a, b) = hashes(&content);
         let key = Key { a, b: u32::try_from(b >> 32).unwrap_or(0), length };
-        self.wait(Met { key, count: 1, first: object.address });
+        self.wait((key, object.address));
     }
 
-    /// Keeps a group until there are some for its table.
+    /// Keeps a string until there are some for its table.
     fn wait(&mut self, met: Met) {
-        let part = usize::try_from(met.key.a >> (64 - PART_BITS)).unwrap_or(0);
+        let part = usize::try_from(met.0.a >> (64 - PART_BITS)).unwrap_or(0);
         let Some(waiting) = self.waiting.get_mut(part) else { return };
         waiting.push(met);
         if waiting.len() >= MAX_WAITING {
             self.own.as_ref().unwrap_or(self.values).count(part, waiting);
         }
-    }
-
-    /// Counts those that wait. Called once the walk has accepted what this saw.
-    pub(in crate::analysis) fn finish(mut self) -> StringTotals {
-        for (part, waiting) in self.waiting.iter_mut().enumerate() {
-            self.values.count(part, waiting);
-        }
-        let own = self.own.into_iter().flat_map(|own| own.parts);
-        for (from, into) in own.zip(&self.values.parts) {
-            let mut into = locked(into);
-            let from = from.into_inner().unwrap_or_else(PoisonError::into_inner);
-            from.into_iter().for_each(|(key, group)| add(&mut into, key, group));
-        }
-        self.totals
     }
 }
 
@@ -184,15 +194,9 @@ mod tests {
         let (n, times) = (30_000u64, 13u64);
         for i in 0..n * times {
             let value = (i * 7919 + i / n) % n;
-            if i % 3 == 0 { &mut own } else { &mut shared }.wait(Met {
-                key: key(value),
-                count: 1,
-                first: Addr(0x1000 + value * 100 + i % 100),
-            });
+            if i % 3 == 0 { &mut own } else { &mut shared }.wait((key(value), Addr(0x1000 + value * 100 + i % 100)));
         }
-        for texts in [shared, own] {
-            texts.finish();
-        }
+        values.settle(vec![shared, own]);
         let groups: Vec<Vec<Group>> = values.each(|groups| groups.map(|(_, group)| group).collect());
         let groups: Vec<Group> = groups.concat();
         assert_eq!(groups.len() as u64, n);
