@@ -123,6 +123,8 @@ impl GcDesc {
         let (word, shape) = (memory.ptr_bytes(), memory.shape());
         self.parts(memory, address, size, |part, bytes| {
             self.places_in(size, word, part, |offset| {
+                // An array may be all of a dump.
+                tick();
                 let here =
                     offset.checked_sub(part.0).and_then(|at| bytes.get(usize::try_from(at).ok()?..)?.get(..usize::try_from(word).ok()?));
                 // Its bytes may lie in two parts.

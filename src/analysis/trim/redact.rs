@@ -190,9 +190,7 @@ impl RedactedHeap {
             {
                 self.traces.extend(reader.trace_bytes(names, object));
             }
-            kind.gc_desc.captured(memory, object, size, |offset| {
-                queue.extend(memory.ptr(object.plus(offset)).ok().filter(|a| !a.is_null()));
-            });
+            kind.gc_desc.references(memory, object, size, |_, to| queue.push(to));
         }
         let mut strays: Vec<Addr> = seen.into_iter().collect();
         strays.sort_unstable();
