@@ -29,7 +29,7 @@ named_enum! {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Head {
-    /// Format version: `gcdump/1`.
+    /// Format version: `gcdump/2`.
     pub schema: String,
     /// Command.
     pub command: String,

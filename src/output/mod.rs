@@ -39,7 +39,7 @@ use formats::{Out, Whole};
 use report::{Graph, Sections};
 
 /// Identifier and version of the JSON format.
-pub const SCHEMA: &str = "gcdump/1";
+pub const SCHEMA: &str = "gcdump/2";
 
 /// Where an answer is printed.
 pub struct Target<'w> {
