@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::common::known_dumps;
+use crate::harness::Tested;
 use gcdump::Dump;
 use gcdump::internals::base::AddrRange;
 use gcdump::internals::contract::RuntimeError;
@@ -46,9 +47,9 @@ fn answers(process: &Dump) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn the_gc_is_read_without_the_runtimes_read_only_pages() {
+fn the_gc_is_read_without_the_runtimes_read_only_pages() -> Tested {
     let names = ["win-net10-wks-basics-full", "win-net9-wks-basics-full", "win-net8-wks-basics-full", "win-net10-svr-basics-full"];
-    let (dumps, lacking) = known_dumps(|r| names.iter().any(|n| r["name"] == *n));
+    let (dumps, lacking) = known_dumps(|r| names.iter().any(|n| r["name"] == *n))?;
     for known in &dumps {
         let whole = Dump::of(open(&known.path), &gcdump::OpenOptions::default());
         let expected = answers(&whole);
@@ -62,13 +63,14 @@ fn the_gc_is_read_without_the_runtimes_read_only_pages() {
         assert_eq!(answers(&process), expected, "{}", known.name);
     }
     println!("absent pages: {} dumps checked, {} skipped", dumps.len(), lacking.len());
+    Ok(())
 }
 
 #[test]
-fn a_linux_heap_dump_needs_no_export_tables() {
+fn a_linux_heap_dump_needs_no_export_tables() -> Tested {
     let names =
         ["net10-wks-basics-heap", "net9-svr-handles-heap", "net8-wks-handles-heap", "net8-segsvr-basics-heap", "net10-seg-basics-heap"];
-    let (dumps, lacking) = known_dumps(|r| names.iter().any(|n| r["name"] == *n));
+    let (dumps, lacking) = known_dumps(|r| names.iter().any(|n| r["name"] == *n))?;
     for known in &dumps {
         let whole = Dump::of(open(&known.path), &gcdump::OpenOptions::default());
         let expected = answers(&whole);
@@ -87,12 +89,13 @@ fn a_linux_heap_dump_needs_no_export_tables() {
         assert_eq!(answers(&process), expected, "{}", known.name);
     }
     println!("without exports: {} dumps checked, {} skipped", dumps.len(), lacking.len());
+    Ok(())
 }
 
 #[test]
-fn a_runtime_without_its_first_page_is_named() {
-    let (dumps, _) = known_dumps(|r| r["name"] == "net10-wks-basics-heap");
-    let Some(known) = dumps.first() else { return println!("skipped: net10-wks-basics-heap is not unpacked") };
+fn a_runtime_without_its_first_page_is_named() -> Tested {
+    let (dumps, _) = known_dumps(|r| r["name"] == "net10-wks-basics-heap")?;
+    let known = &dumps[0];
     let mut dump = open(&known.path);
     let module = dump.modules.iter().find(|m| m.file_name() == "libcoreclr.so").unwrap().clone();
     without(&mut dump, &[AddrRange::new(module.base, module.base.plus(4096))]);
@@ -101,25 +104,27 @@ fn a_runtime_without_its_first_page_is_named() {
         Err(RuntimeError::Headless { path }) => assert!(path.ends_with("libcoreclr.so")),
         other => panic!("{other:?}"),
     }
+    Ok(())
 }
 
 #[test]
-fn the_extent_of_the_image_is_read_from_its_headers() {
-    let (dumps, _) = known_dumps(|r| r["name"] == "net10-wks-basics-heap");
-    let Some(known) = dumps.first() else { return println!("skipped: net10-wks-basics-heap is not unpacked") };
+fn the_extent_of_the_image_is_read_from_its_headers() -> Tested {
+    let (dumps, _) = known_dumps(|r| r["name"] == "net10-wks-basics-heap")?;
+    let known = &dumps[0];
     let process = Dump::of(open(&known.path), &gcdump::OpenOptions::default());
     let image = Image::at(process.memory(), process.runtime().unwrap().description().base().unwrap()).unwrap();
     // GcDacVars is in `.bss`, beyond what NT_FILE lists.
     let vars = process.runtime().unwrap().description().gc_dac_vars.unwrap().address;
     let module = process.runtime().unwrap().description().site.module.clone().unwrap();
     assert!(image.range.contains(vars) && vars > module.base.plus(module.size));
+    Ok(())
 }
 
 /// A runtime that no overlay fits, or older than all of them, is refused with what was found.
 #[test]
-fn an_unsupported_runtime_is_refused_with_what_was_found() {
-    let (dumps, _) = known_dumps(|r| r["name"] == "net8-wks-basics-heap");
-    let Some(known) = dumps.first() else { return println!("skipped: net8-wks-basics-heap is not unpacked") };
+fn an_unsupported_runtime_is_refused_with_what_was_found() -> Tested {
+    let (dumps, _) = known_dumps(|r| r["name"] == "net8-wks-basics-heap")?;
+    let known = &dumps[0];
     let mut dump = open(&known.path);
     let whole = Dump::of(open(&known.path), &gcdump::OpenOptions::default());
     let runtime = whole.runtime().unwrap();
@@ -148,4 +153,5 @@ fn an_unsupported_runtime_is_refused_with_what_was_found() {
     let process = Dump::of(dump, &gcdump::OpenOptions::default());
     let Err(RuntimeError::Unsupported { details, .. }) = process.runtime() else { panic!("{:?}", process.runtime()) };
     assert!(details.contains("7.0.20"), "{details}");
+    Ok(())
 }

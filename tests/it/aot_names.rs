@@ -1,7 +1,7 @@
 //! What the compiler left in a NativeAOT module, on the real dumps of one, against the symbols of its file and the program's own records.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use gcdump::internals::base::{Addr, AddrRange, Arch, Limits, Shape};
@@ -10,7 +10,8 @@ use gcdump::internals::dump::{self, DumpFile};
 use gcdump::internals::memory::{FileSearch, Image, Memory, file_image, fill_module};
 use goblin::elf::Elf;
 
-use crate::common::{self, Known};
+use crate::common::{self, Known, native_aot_program, needs_native_aot_program};
+use crate::harness::{Ignored, Tested};
 
 /// A dump of the lab's program with its module.
 struct Opened {
@@ -20,13 +21,8 @@ struct Opened {
     debugging: Debugging,
 }
 
-/// The folder of the lab's program; `None` if it is not on this machine.
-fn lab() -> Option<PathBuf> {
-    Some(common::lab()?.join("aot9")).filter(|folder| folder.join("lab").is_file())
-}
-
-fn dumps() -> Vec<Known> {
-    common::every_dump(|row| row["runtime"] == "aot9").0
+fn dumps() -> Result<Vec<Known>, Ignored> {
+    Ok(common::every_dump(|row| row["runtime"] == "aot9")?.0)
 }
 
 fn open(path: &Path, folder: &Path) -> Opened {
@@ -51,7 +47,7 @@ fn open(path: &Path, folder: &Path) -> Opened {
 fn symbols() -> &'static BTreeMap<u64, Vec<String>> {
     static SYMBOLS: OnceLock<BTreeMap<u64, Vec<String>>> = OnceLock::new();
     SYMBOLS.get_or_init(|| {
-        let bytes = std::fs::read(lab().unwrap().join("lab")).unwrap();
+        let bytes = std::fs::read(native_aot_program().unwrap().join("lab")).unwrap();
         let elf = Elf::parse(&bytes).unwrap();
         let mut out: BTreeMap<u64, Vec<String>> = BTreeMap::new();
         for symbol in elf.syms.iter().filter(|s| s.st_shndx != 0) {
@@ -86,9 +82,9 @@ fn mangle(name: &str) -> String {
 }
 
 #[test]
-fn every_type_of_the_map_is_named_as_its_symbol() {
-    let Some(folder) = lab() else { return println!("skipped: no NativeAOT program of the lab") };
-    for known in dumps() {
+fn every_type_of_the_map_is_named_as_its_symbol() -> Tested {
+    let folder = needs_native_aot_program()?;
+    for known in dumps()? {
         let opened = open(&known.path, &folder);
         let mut spelled = Vec::new();
         for (table, definition) in opened.blobs.definitions() {
@@ -108,6 +104,7 @@ fn every_type_of_the_map_is_named_as_its_symbol() {
         assert_eq!(opened.blobs.method_table_of("lab", dictionary), None);
         assert!(opened.blobs.method_table_of("lab", "Lab.Program+Entry").is_some());
     }
+    Ok(())
 }
 
 /// Static fields with owners: references, others, thread statics.
@@ -120,9 +117,9 @@ const KEYWORDS: [&str; 16] = [
 ];
 
 #[test]
-fn every_block_of_static_fields_is_found_and_those_of_generics_have_their_owner() {
-    let Some(folder) = lab() else { return println!("skipped: no NativeAOT program of the lab") };
-    for known in dumps() {
+fn every_block_of_static_fields_is_found_and_those_of_generics_have_their_owner() -> Tested {
+    let folder = needs_native_aot_program()?;
+    for known in dumps()? {
         let opened = open(&known.path, &folder);
         let statics = opened.blobs.gc_statics();
         let symbol = |at: Addr, prefix: &str| opened.symbols(at).iter().find_map(|s| s.strip_prefix(prefix));
@@ -169,12 +166,13 @@ fn every_block_of_static_fields_is_found_and_those_of_generics_have_their_owner(
         assert!(opened.blobs.frozen_objects().is_some_and(|range| range.len() == 149_184), "{}", known.name);
         assert_eq!(opened.blobs.incomplete(), [""; 0], "{}", known.name);
     }
+    Ok(())
 }
 
 #[test]
-fn every_method_of_the_map_is_named_as_its_symbol() {
-    let Some(folder) = lab() else { return println!("skipped: no NativeAOT program of the lab") };
-    for known in dumps() {
+fn every_method_of_the_map_is_named_as_its_symbol() -> Tested {
+    let folder = needs_native_aot_program()?;
+    for known in dumps()? {
         let opened = open(&known.path, &folder);
         let (mut nameless, mut other) = (0, Vec::new());
         for start in opened.blobs.method_starts() {
@@ -197,12 +195,13 @@ fn every_method_of_the_map_is_named_as_its_symbol() {
         assert_eq!(opened.blobs.method_count(), 7846, "{}", known.name);
         assert_eq!(opened.blobs.incomplete(), [""; 0], "{}", known.name);
     }
+    Ok(())
 }
 
 #[test]
-fn code_anywhere_in_a_method_or_its_handlers_is_the_methods() {
-    let Some(folder) = lab() else { return println!("skipped: no NativeAOT program of the lab") };
-    let Some(known) = dumps().into_iter().next() else { return println!("skipped: no NativeAOT dump") };
+fn code_anywhere_in_a_method_or_its_handlers_is_the_methods() -> Tested {
+    let folder = needs_native_aot_program()?;
+    let known = dumps()?.swap_remove(0);
     let opened = open(&known.path, &folder);
     let bytes = std::fs::read(folder.join("lab")).unwrap();
     let elf = Elf::parse(&bytes).unwrap();
@@ -218,12 +217,13 @@ fn code_anywhere_in_a_method_or_its_handlers_is_the_methods() {
     }
     // Some methods have a second symbol.
     assert!(methods >= 7844 && others > 3000, "{methods} {others}");
+    Ok(())
 }
 
 #[test]
-fn symbols_and_debug_information_tell_fields_and_owners() {
-    let Some(folder) = lab() else { return println!("skipped: no NativeAOT program of the lab") };
-    for known in dumps() {
+fn symbols_and_debug_information_tell_fields_and_owners() -> Tested {
+    let folder = needs_native_aot_program()?;
+    for known in dumps()? {
         let opened = open(&known.path, &folder);
         let (symbols, types) = (opened.debugging.symbols.as_ref().unwrap(), opened.debugging.types.as_ref().unwrap());
         assert!(types.is_whole(), "{}", known.name);
@@ -273,6 +273,7 @@ fn symbols_and_debug_information_tell_fields_and_owners() {
         let name = mangle(&opened.blobs.method_at(method).unwrap().name);
         assert!(symbols.function_at(method.plus(1)).is_some_and(|(symbol, start)| start == method && symbol.contains(&name)));
     }
+    Ok(())
 }
 
 // `CorElementType`s.

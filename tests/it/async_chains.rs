@@ -1,5 +1,6 @@
 //! Chains of asynchronous methods: what the programs `asyncmix`, `async`, `starve` and `http` know of their tasks, and damaged lists.
 
+use crate::harness::Tested;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -180,8 +181,8 @@ fn asyncmix(dump: &Known) -> Compared {
 }
 
 #[test]
-fn every_suspended_method_hangs_on_what_its_program_says() {
-    let (dumps, _) = known_dumps(|row| row["scenario"].as_str().is_some_and(|s| s.starts_with("asyncmix")));
+fn every_suspended_method_hangs_on_what_its_program_says() -> Tested {
+    let (dumps, _) = known_dumps(|row| row["scenario"].as_str().is_some_and(|s| s.starts_with("asyncmix")))?;
     if dumps.is_empty() {
         println!("skipped: no dumps of the program are at hand");
     }
@@ -195,11 +196,12 @@ fn every_suspended_method_hangs_on_what_its_program_says() {
     }
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
     assert_eq!(statuses, 11 * dumps.len());
+    Ok(())
 }
 
 #[test]
-fn starved_methods_lie_in_a_queue_and_block_the_workers() {
-    let (dumps, _) = known_dumps(|row| row["scenario"] == "starve");
+fn starved_methods_lie_in_a_queue_and_block_the_workers() -> Tested {
+    let (dumps, _) = known_dumps(|row| row["scenario"] == "starve")?;
     for dump in &dumps {
         let truth = dump.truth.as_ref().unwrap();
         let of = Chains::of(whole(&dump.path, &["async", "--tasks"]));
@@ -218,11 +220,12 @@ fn starved_methods_lie_in_a_queue_and_block_the_workers() {
         assert_eq!(running, truth["outer_states"].as_str().unwrap().split(',').count(), "{}", dump.name);
         println!("{}: 4 of 4 queued, 4 of 4 workers, 1 of 1 knots", dump.name);
     }
+    Ok(())
 }
 
 #[test]
-fn requests_in_flight_hang_on_their_sockets() {
-    let (dumps, _) = known_dumps(|row| row["scenario"] == "http");
+fn requests_in_flight_hang_on_their_sockets() -> Tested {
+    let (dumps, _) = known_dumps(|row| row["scenario"] == "http")?;
     for dump in &dumps {
         let truth = dump.truth.as_ref().unwrap();
         let of = Chains::of(whole(&dump.path, &["async"]));
@@ -238,11 +241,12 @@ fn requests_in_flight_hang_on_their_sockets() {
         assert_eq!((&totals["suspended"], &totals["contradicted"]), (&totals["confirmed"], &0.into()), "{}", dump.name);
         println!("{}: {} chains, {} of {} confirmed", dump.name, chains.len(), totals["confirmed"], totals["suspended"]);
     }
+    Ok(())
 }
 
 #[test]
-fn forty_chains_hang_on_one_promise() {
-    let (dumps, _) = known_dumps(|row| row["scenario"] == "async");
+fn forty_chains_hang_on_one_promise() -> Tested {
+    let (dumps, _) = known_dumps(|row| row["scenario"] == "async")?;
     for dump in &dumps {
         let truth = dump.truth.as_ref().unwrap();
         let never = number(&truth["never"]);
@@ -258,6 +262,7 @@ fn forty_chains_hang_on_one_promise() {
         let merged = whole(&dump.path, &["async", "--merge", "--root", "promise"]);
         assert_eq!(list(&merged["chains"]).iter().map(|c| c["count"].as_u64().unwrap()).max(), Some(found), "{}", dump.name);
     }
+    Ok(())
 }
 
 /// A copy of a dump of the repository, with references changed.

@@ -1,18 +1,15 @@
 //! `bridge`, `whatif`, `unreachable` and `simulate` on real dumps, compared with the programs' own records.
 
+use crate::harness::{Ignored, Tested};
 use std::collections::BTreeSet;
 
-use crate::common::{Known, ask, known_dumps, own_unpacked, run, shared};
+use crate::common::{Known, ask, known_dumps, own_unpacked, run};
 use gcdump::cli::Exit;
 use serde_json::{Value, json};
 
-fn dump(name: &str) -> Option<Known> {
-    shared()?;
-    let (mut dumps, _) = known_dumps(|row| row["name"] == name);
-    if dumps.is_empty() {
-        println!("skipped: {name} is not unpacked");
-    }
-    dumps.pop()
+fn dump(name: &str) -> Result<Known, Ignored> {
+    let (mut dumps, _) = known_dumps(|row| row["name"] == name)?;
+    dumps.pop().ok_or_else(|| Ignored(format!("the manifest has no {name}")))
 }
 
 fn n(v: &Value) -> u64 {
@@ -32,8 +29,8 @@ fn addresses(v: &Value) -> BTreeSet<&str> {
 }
 
 #[test]
-fn components_of_peers_are_the_cycles_made_by_the_program() {
-    let Some(dump) = dump("net10-wks-bridge-heap") else { return };
+fn components_of_peers_are_the_cycles_made_by_the_program() -> Tested {
+    let dump = dump("net10-wks-bridge-heap")?;
     let truth = dump.truth.as_ref().unwrap();
     let (exit, answer) = ask(&dump.path, &["bridge", "--bridged", "Lab.Peer", "--all"]);
     let data = &answer["data"];
@@ -65,11 +62,12 @@ fn components_of_peers_are_the_cycles_made_by_the_program() {
     assert!(ran.out.starts_with("digraph bridge {") && ran.out.contains("s0 -> s1;") && ran.out.contains("s1 -> s2;"), "{}", ran.out);
     assert!(!ran.out.contains("s0 -> s2;"));
     assert_eq!(run(&["bridge", "--dot", "--json", path]).exit, Exit::Usage);
+    Ok(())
 }
 
 #[test]
-fn without_its_roots_an_object_is_freed_and_its_weak_handle_cleared() {
-    let Some(dump) = dump("net10-wks-roots-heap") else { return };
+fn without_its_roots_an_object_is_freed_and_its_weak_handle_cleared() -> Tested {
+    let dump = dump("net10-wks-roots-heap")?;
     let truth = dump.truth.as_ref().unwrap();
     // A temporary slot of the unoptimised frame still holds the dog that should only be held weakly: it survived the
     // program's own collections. Without all of its roots it is freed, and its weak handle cleared.
@@ -111,13 +109,15 @@ fn without_its_roots_an_object_is_freed_and_its_weak_handle_cleared() {
     for key in ["static_deep", "stack", "via_stack", "via_handle", "dependent", "thread_static"] {
         assert!(!garbage.contains(truth[key].as_str().unwrap()), "{key}");
     }
+    Ok(())
 }
 
 #[test]
 fn totals_of_garbage_and_of_collections_add_up() {
     let (dumps, _) = known_dumps(|row| {
         matches!(row["kind"].as_str(), Some("heap")) && row["name"].as_str().is_some_and(|n| n.contains("seg") || n.contains("wks"))
-    });
+    })
+    .unwrap_or_default();
     let mut paths: Vec<std::path::PathBuf> = dumps.into_iter().map(|d| d.path).collect();
     paths.push(own_unpacked());
     let mut checked = 0;

@@ -1,6 +1,7 @@
 //! The command line: output streams, messages and exit codes.
 
 use crate::common;
+use crate::harness::Tested;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -136,17 +137,18 @@ fn wrong_usage_is_exit_code_2() {
 }
 
 #[test]
-fn a_handle_type_unknown_to_the_runtime_is_a_usage_error() {
-    let (dumps, _) = common::known_dumps(|r| r["name"] == "net9-wks-basics-heap");
-    let Some(dump) = dumps.first() else { return println!("skipped: net9-wks-basics-heap is not unpacked") };
+fn a_handle_type_unknown_to_the_runtime_is_a_usage_error() -> Tested {
+    let (dumps, _) = common::known_dumps(|r| r["name"] == "net9-wks-basics-heap")?;
+    let dump = &dumps[0];
     let ran = run(&["handles", "--type", "cross-reference", dump.path.to_str().unwrap()]);
     assert_eq!(ran.exit, Exit::Usage);
     assert!(ran.err.contains("weak-interior-pointer"), "{}", ran.err);
+    Ok(())
 }
 
 #[test]
-fn a_mini_dump_gives_a_partial_answer_that_names_what_is_missing() {
-    let (dumps, _) = common::known_dumps(|r| r["kind"] == "mini" || r["kind"] == "triage");
+fn a_mini_dump_gives_a_partial_answer_that_names_what_is_missing() -> Tested {
+    let (dumps, _) = common::known_dumps(|r| r["kind"] == "mini" || r["kind"] == "triage")?;
     for dump in &dumps {
         for command in ["info", "handles"] {
             let ran = run(&[command, "--no-local-files", dump.path.to_str().unwrap()]);
@@ -158,11 +160,12 @@ fn a_mini_dump_gives_a_partial_answer_that_names_what_is_missing() {
         assert!(ran["warnings"].as_array().unwrap().iter().any(|w| w["kind"] == "missing"));
     }
     println!("mini dumps: {} checked", dumps.len());
+    Ok(())
 }
 
 #[test]
-fn strict_makes_any_warning_count() {
-    let (dumps, _) = common::known_dumps(|r| r["name"] == "net10-wks-wait-gcore");
+fn strict_makes_any_warning_count() -> Tested {
+    let (dumps, _) = common::known_dumps(|r| r["name"] == "net10-wks-wait-gcore")?;
     let folder = tempfile::tempdir().unwrap();
     let whole = zstd::decode_all(fs::File::open(own_dump()).unwrap()).unwrap();
     let cut = folder.path().join("cut.dmp");
@@ -174,6 +177,7 @@ fn strict_makes_any_warning_count() {
     let strict = run(&["oom", "--strict", "--no-local-files", cut.to_str().unwrap()]);
     assert_eq!(strict.exit, Exit::Partial);
     drop(dumps);
+    Ok(())
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Delegates: the method and the target of each, as the programs that were dumped wrote them down.
 
+use crate::harness::Tested;
 use gcdump::analysis::{ObjectQuery, object};
 use gcdump::cli::Exit;
 use gcdump::{Addr, Object};
@@ -34,8 +35,8 @@ fn own_names() {
 }
 
 #[test]
-fn methods_and_targets_are_those_of_the_program() {
-    let (dumps, _) = known_dumps(|row| row["scenario"] == "colls" && row["truth"].is_string());
+fn methods_and_targets_are_those_of_the_program() -> Tested {
+    let (dumps, _) = known_dumps(|row| row["scenario"] == "colls" && row["truth"].is_string())?;
     let (mut right, mut all) = (0, 0);
     for dump in &dumps {
         for told in dump.truth.as_ref().unwrap()["delegates"].as_array().unwrap() {
@@ -60,6 +61,7 @@ fn methods_and_targets_are_those_of_the_program() {
     }
     println!("{right} of {all} delegates of the programs");
     assert!(right == all && (dumps.is_empty() || all >= 13));
+    Ok(())
 }
 
 /// The heap's delegates, and those whose method is not found.
@@ -81,20 +83,21 @@ fn resolved(dump: &Known) -> (usize, Vec<String>) {
 }
 
 #[test]
-fn every_delegate_of_a_heap_leads_to_a_method() {
+fn every_delegate_of_a_heap_leads_to_a_method() -> Tested {
     let heap = |row: &Value| ["heap", "full"].iter().any(|kind| row["kind"] == *kind);
-    let (dumps, _) = known_dumps(|row| heap(row) && !text(row, "runtime").starts_with("net11"));
+    let (dumps, _) = known_dumps(|row| heap(row) && !text(row, "runtime").starts_with("net11"))?;
     let found = each(&dumps, resolved);
     let (all, lost) = found.iter().fold((0, 0), |(all, lost), (n, bad)| (all + n, lost + bad.len()));
     println!("{} of {all} delegates resolved in {} dumps", all - lost, dumps.len());
     let lost: Vec<&String> = found.iter().flat_map(|f| &f.1).take(20).collect();
     assert!(lost.is_empty(), "{lost:#?}");
     assert!(dumps.is_empty() || all >= dumps.len(), "there are too few");
+    Ok(())
 }
 
 #[test]
-fn tables_show_parts_and_fields_show_methods() {
-    let (dumps, _) = known_dumps(|row| row["name"] == "net10-wks-colls-heap");
+fn tables_show_parts_and_fields_show_methods() -> Tested {
+    let (dumps, _) = known_dumps(|row| row["name"] == "net10-wks-colls-heap")?;
     for dump in &dumps {
         let told = dump.truth.as_ref().unwrap()["delegates"].as_array().unwrap();
         let multicast = told.iter().find(|d| d["name"] == "multicast 3").unwrap();
@@ -110,4 +113,5 @@ fn tables_show_parts_and_fields_show_methods() {
         let has = |part: &str| text(event, "text").contains(part);
         assert!(has("→ StateLab.Screen.On on 0x") && has("and 24 more"), "{event}");
     }
+    Ok(())
 }

@@ -3,6 +3,7 @@
 //! `GCDUMP_TEST_EXTRA` may name a folder with additional dumps: `NAME.dmp`, `NAME.clrmd.json`, `NAME.truth.json`.
 
 use crate::common;
+use crate::harness::Tested;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -129,9 +130,9 @@ fn as_far_as(mut own: Value, theirs: &Value) -> Value {
 }
 
 #[test]
-fn exceptions_of_threads_are_those_of_clrmd() {
+fn exceptions_of_threads_are_those_of_clrmd() -> Tested {
     let (mut exceptions, mut frames) = (0, 0);
-    for Answered { name, path, clrmd, .. } in answered() {
+    for Answered { name, path, clrmd, .. } in answered()? {
         let list = clrmd["threads"]["threads"].as_array().into_iter().flatten();
         let wanted: Vec<Value> = list.map(|t| theirs(&t["exception"])).filter(|e| !e.is_null()).collect();
         if wanted.is_empty() {
@@ -160,12 +161,13 @@ fn exceptions_of_threads_are_those_of_clrmd() {
         }
     }
     println!("{exceptions} exceptions, {frames} frames equal");
+    Ok(())
 }
 
 /// Frames whose place in the code of their method is that of the same address on a stack, and in `where`.
 #[test]
-fn frames_tell_their_place_in_the_code() {
-    let (dumps, _) = common::known_dumps(|row| row["scenario"].as_str().is_some_and(|s| ["crash", "stacks", "probe"].contains(&s)));
+fn frames_tell_their_place_in_the_code() -> Tested {
+    let (dumps, _) = common::known_dumps(|row| row["scenario"].as_str().is_some_and(|s| ["crash", "stacks", "probe"].contains(&s)))?;
     let (mut frames, mut placed) = (0, 0);
     for dump in &dumps {
         let (exit, answer) = ask(&dump.path, &["exceptions"]);
@@ -184,14 +186,16 @@ fn frames_tell_their_place_in_the_code() {
     }
     println!("{placed} of {frames} frames have a place");
     assert!(dumps.is_empty() || placed > 0);
+    Ok(())
 }
 
 /// Every method named by ClrMD on any stack.
 #[test]
-fn names_of_methods_are_those_of_clrmd() {
+fn names_of_methods_are_those_of_clrmd() -> Tested {
     let mut distinct = BTreeSet::new();
     let (mut equal, mut bad) = (0, Vec::new());
-    for Answered { name, path, clrmd, .. } in answered().into_iter().filter(|a| !a.name.ends_with("kernel") && !a.name.ends_with("gcore")) {
+    for Answered { name, path, clrmd, .. } in answered()?.into_iter().filter(|a| !a.name.ends_with("kernel") && !a.name.ends_with("gcore"))
+    {
         let mut wanted = BTreeMap::new();
         for t in clrmd["threads"]["threads"].as_array().into_iter().flatten() {
             for f in t["frames"].as_array().into_iter().flatten().chain(t["exception"]["stack"].as_array().into_iter().flatten()) {
@@ -226,6 +230,7 @@ fn names_of_methods_are_those_of_clrmd() {
     println!("{equal} methods equal, {} distinct names; {} different", distinct.len(), bad.len());
     bad.iter().for_each(|b| println!("    {b}"));
     assert!(bad.is_empty());
+    Ok(())
 }
 
 /// A dump with methods on its stacks.
@@ -241,8 +246,8 @@ struct WithMethods<'d> {
 }
 
 /// Calls `check` for every dump in which ClrMD finds methods on stacks.
-fn for_each_with_methods(mut check: impl FnMut(WithMethods<'_>)) {
-    for Answered { name, path, clrmd, .. } in answered().into_iter().filter(|a| a.name.ends_with("heap") || a.name.starts_with("win")) {
+fn for_each_with_methods(mut check: impl FnMut(WithMethods<'_>)) -> Tested {
+    for Answered { name, path, clrmd, .. } in answered()?.into_iter().filter(|a| a.name.ends_with("heap") || a.name.starts_with("win")) {
         let frames =
             clrmd["threads"]["threads"].as_array().into_iter().flatten().flat_map(|t| t["frames"].as_array().into_iter().flatten());
         let known: Vec<Addr> = frames.filter(|f| f["method"].is_string()).map(|f| address(&f["md"])).filter(|a| !a.is_null()).collect();
@@ -257,11 +262,12 @@ fn for_each_with_methods(mut check: impl FnMut(WithMethods<'_>)) {
         let header = d.size_of("MethodDescChunk").unwrap();
         check(WithMethods { name: &name, memory, names: &names, methods: &methods, header, known });
     }
+    Ok(())
 }
 
 /// Instances of generic methods have chunks of their own, one each; dynamic methods share some.
 #[test]
-fn generic_and_dynamic_methods_have_names() {
+fn generic_and_dynamic_methods_have_names() -> Tested {
     let mut samples: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for_each_with_methods(|WithMethods { name, memory, names, methods, header, known }| {
         let (mut generic, mut weak, mut dynamic) = (0, Vec::new(), 0);
@@ -309,7 +315,7 @@ fn generic_and_dynamic_methods_have_names() {
         // `new DynamicMethod("dyn", typeof(int), new[] { typeof(int) })`
         assert!(!name.contains("dynamic") || samples.values().flatten().any(|n| n == "DynamicClass.dyn(Int32)"), "{name}");
         println!("{name}: {generic} generic, {} weak {:?}, {dynamic} dynamic", weak.len(), weak.first());
-    });
+    })?;
     let all: BTreeSet<&String> = samples.values().flatten().collect();
     println!("{} names", all.len());
     if !samples.is_empty() {
@@ -320,11 +326,12 @@ fn generic_and_dynamic_methods_have_names() {
             assert!(all.iter().any(|n| *n == wanted), "{wanted}");
         }
     }
+    Ok(())
 }
 
 /// The token of every MethodDesc in the chunks near those of stacks must belong to its type.
 #[test]
-fn every_method_belongs_to_its_type() {
+fn every_method_belongs_to_its_type() -> Tested {
     for_each_with_methods(|WithMethods { name, memory, names, methods, header, known }| {
         let (mut chunks, mut right, mut wrong, mut seen) = (0, 0, Vec::new(), BTreeSet::new());
         for near in known {
@@ -371,13 +378,14 @@ fn every_method_belongs_to_its_type() {
         wrong.iter().take(3).for_each(|w| println!("    {w}"));
         // Some apparent chunks are not.
         assert!(right > 20 && wrong.len() * 100 <= right, "{name}");
-    });
+    })?;
+    Ok(())
 }
 
 #[test]
-fn the_exceptions_of_the_heap_are_those_that_clrmd_counts() {
+fn the_exceptions_of_the_heap_are_those_that_clrmd_counts() -> Tested {
     let mut total = 0;
-    for Answered { name, path, clrmd, .. } in answered() {
+    for Answered { name, path, clrmd, .. } in answered()? {
         let heap = ["heap", "full", "after", "before"].iter().any(|k| name.ends_with(k));
         let types = clrmd["stat"]["types_table"].as_array().into_iter().flatten();
         let wanted: BTreeMap<String, u64> = types
@@ -405,14 +413,16 @@ fn the_exceptions_of_the_heap_are_those_that_clrmd_counts() {
         total += list.len();
     }
     println!("{total} exception objects");
+    Ok(())
 }
 
 #[test]
-fn damaged_exceptions_never_panic_or_hang() {
+fn damaged_exceptions_never_panic_or_hang() -> Tested {
     for name in ["net8-wks-crash-mini", "net9-wks-crash-mini"] {
-        let Some(Answered { path, clrmd, .. }) = answered().into_iter().find(|c| c.name == name) else { continue };
+        let Some(Answered { path, clrmd, .. }) = answered()?.into_iter().find(|c| c.name == name) else { continue };
         damage(&path, &clrmd);
     }
+    Ok(())
 }
 
 fn damage(path: &Path, clrmd: &Value) {
@@ -467,8 +477,8 @@ fn damage(path: &Path, clrmd: &Value) {
 }
 
 #[test]
-fn a_cycle_of_inner_exceptions_ends() {
-    let Some(Answered { path, clrmd, .. }) = answered().into_iter().find(|c| c.name == "net9-wks-crash-mini") else { return };
+fn a_cycle_of_inner_exceptions_ends() -> Tested {
+    let Some(Answered { path, clrmd, .. }) = answered()?.into_iter().find(|c| c.name == "net9-wks-crash-mini") else { return Ok(()) };
     let mut bytes = std::fs::read(&path).unwrap();
     let dump = open(&path, &OpenOptions::default()).unwrap();
     let thrown = clrmd["threads"]["threads"].as_array().unwrap().iter().find(|t| !t["exception"].is_null()).unwrap()["exception"].clone();
@@ -484,4 +494,5 @@ fn a_cycle_of_inner_exceptions_ends() {
     let model = threads.into_iter().filter_map(|t| t.exception).find(|e| e.address == outer).unwrap();
     let again = model.inner.unwrap().inner.unwrap();
     assert_eq!((again.address, again.message.as_deref(), again.inner), (outer, None, None));
+    Ok(())
 }

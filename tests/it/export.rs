@@ -8,7 +8,8 @@ use petgraph::algo::dominators::simple_fast;
 use petgraph::graph::{DiGraph, NodeIndex};
 use serde_json::Value;
 
-use crate::common::{ask, own_unpacked, run, shared, unpacked};
+use crate::common::{ask, needs_shared, own_unpacked, run, shared, unpacked};
+use crate::harness::{Tested, ignored};
 
 /// The number of fields of a node in the file.
 const FIELDS: usize = 6;
@@ -132,7 +133,7 @@ pub fn dumps() -> Vec<PathBuf> {
     let whole = |path: &PathBuf| {
         ["-heap", "-full", "-gcore", "-kernel"].iter().any(|kind| path.file_name().unwrap().to_str().unwrap().contains(kind))
     };
-    let (known, _) = crate::common::every_dump(|_| true);
+    let (known, _) = crate::common::every_dump(|_| true).unwrap_or_default();
     let known = known.into_iter().map(|d| d.path).filter(whole).step_by(4);
     list.into_iter().chain(crate::corpus::dumps().into_iter().filter(whole)).chain(known).collect()
 }
@@ -357,9 +358,10 @@ fn ids_tell_what_became_of_objects() {
 /// DevTools' own code, where node and its packages are at hand: `GCDUMP_TEST_DEVTOOLS` names the folder (`.ci/exports`). With
 /// `GCDUMP_TEST_EXPORTS` it reads every whole heap of the corpus, and a quarter of the shared ones.
 #[test]
-fn devtools_reads_the_files() {
-    let (Some(shared), Some(modules)) = (shared(), std::env::var_os("GCDUMP_TEST_DEVTOOLS")) else {
-        return println!("skipped: DevTools (.ci/exports)");
+fn devtools_reads_the_files() -> Tested {
+    let shared = needs_shared()?;
+    let Some(modules) = std::env::var_os("GCDUMP_TEST_DEVTOOLS") else {
+        return ignored("DevTools is not on this machine: .ci/exports fetches it with npm");
     };
     let check = shared.join("../tools/heapsnapshot/check.mjs");
     let folder = tempfile::tempdir().unwrap();
@@ -379,6 +381,7 @@ fn devtools_reads_the_files() {
         let text = String::from_utf8_lossy(&ran.stdout);
         assert!(ran.status.success() && text.contains(", 0 failed"), "{}: {text}{}", dump.display(), String::from_utf8_lossy(&ran.stderr));
     }
+    Ok(())
 }
 
 /// A number of bytes as DevTools prints it: with a decimal below 100 kB, and what a rounded one may be off.
@@ -395,9 +398,9 @@ fn shown_bytes(text: &str) -> (f64, f64) {
 
 /// A real browser shows in each row what `retained` says of the type, where there is one: `.ci/snapshot`.
 #[test]
-fn a_browser_shows_the_types() {
+fn a_browser_shows_the_types() -> Tested {
     if std::env::var_os("GCDUMP_TEST_CHROMIUM").is_none() {
-        return println!("skipped: GCDUMP_TEST_CHROMIUM is not set");
+        return ignored("no Chromium (GCDUMP_TEST_CHROMIUM is not set)");
     }
     let folder = tempfile::tempdir().unwrap();
     let (out, picture) = (folder.path().join("x.heapsnapshot"), folder.path().join("x.png"));
@@ -409,7 +412,7 @@ fn a_browser_shows_the_types() {
         let ran = std::process::Command::new(script).args([&out, &picture]).output().unwrap();
         let (text, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
         if ran.status.code() == Some(3) {
-            return println!("skipped: {err}");
+            return ignored(format!("{err}"));
         }
         assert!(ran.status.success(), "{text}{err}");
         // Count, bytes and retained bytes of each class; types of one name are one.
@@ -444,6 +447,7 @@ fn a_browser_shows_the_types() {
         assert!(png.starts_with(b"\x89PNG") && png[16..24] == [0, 0, 5, 220, 0, 0, 3, 82] && png.len() > 30_000, "{}", png.len());
     }
     println!("{checked} rows");
+    Ok(())
 }
 
 /// The bytes are those that other tools were seen to read (`docs/internals/exports.md`): a change of them must be meant. A reader that

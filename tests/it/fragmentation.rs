@@ -1,6 +1,7 @@
 //! `fragmentation`, compared with ClrMD, the programs' own records and other commands, on every shared dump.
 
-use crate::common::{ask, known_dumps, own_unpacked, shared};
+use crate::common::{ask, known_dumps, own_unpacked};
+use crate::harness::Tested;
 use serde_json::Value;
 
 fn n(v: &Value, key: &str) -> u64 {
@@ -12,9 +13,8 @@ fn rows<'v>(data: &'v Value, key: &str) -> &'v Vec<Value> {
 }
 
 #[test]
-fn free_space_is_that_of_clrmd() {
-    let Some(_) = shared() else { return println!("skipped: no shared dumps") };
-    let (dumps, missing) = known_dumps(|_| true);
+fn free_space_is_that_of_clrmd() -> Tested {
+    let (dumps, missing) = known_dumps(|_| true)?;
     assert!(!dumps.is_empty(), "no dump is unpacked, {missing:?} are missing");
     let (mut exact, mut added) = (0, 0);
     for dump in &dumps {
@@ -33,6 +33,7 @@ fn free_space_is_that_of_clrmd() {
     }
     println!("{exact} dumps with ClrMD's free space, {added} add up");
     assert!(exact > 0);
+    Ok(())
 }
 
 /// Every grouping of the free space gives the same totals.
@@ -59,9 +60,8 @@ fn sums_add_up(name: &str, data: &Value) {
 }
 
 #[test]
-fn pinned_objects_are_those_pinned_by_the_program() {
-    let Some(_) = shared() else { return println!("skipped: no shared dumps") };
-    let (dumps, _) = known_dumps(|row| row["scenario"] == "fragmented");
+fn pinned_objects_are_those_pinned_by_the_program() -> Tested {
+    let (dumps, _) = known_dumps(|row| row["scenario"] == "fragmented")?;
     for dump in &dumps {
         let (_, answer) = ask(&dump.path, &["fragmentation", "--top", "50"]);
         let data = &answer["data"];
@@ -79,6 +79,7 @@ fn pinned_objects_are_those_pinned_by_the_program() {
         }
     }
     println!("{} dumps", dumps.len());
+    Ok(())
 }
 
 #[test]

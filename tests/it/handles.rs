@@ -1,5 +1,6 @@
 //! Handle types, reference counts, and the list of GC heaps that handles are read through.
 
+use crate::harness::Tested;
 use std::io::Write;
 
 use crate::common::{ask, known_dumps, own_dump, run};
@@ -84,8 +85,8 @@ fn a_number_of_handle_types_that_no_runtime_has_is_not_believed() {
 }
 
 #[test]
-fn reference_counts_are_read_where_they_are_described_and_absent_elsewhere() {
-    let (dumps, _) = known_dumps(|row| row["scenario"] == "handles");
+fn reference_counts_are_read_where_they_are_described_and_absent_elsewhere() -> Tested {
+    let (dumps, _) = known_dumps(|row| row["scenario"] == "handles")?;
     for dump in dumps {
         let (_, answer) = ask(&dump.path, &["handles"]);
         let data = &answer["data"];
@@ -104,6 +105,7 @@ fn reference_counts_are_read_where_they_are_described_and_absent_elsewhere() {
             assert_eq!((&handle["strong"], &handle["ref_count"]), (&json!(holds), &Value::Null), "{}: {handle}", dump.name);
         }
     }
+    Ok(())
 }
 
 /// A server process with `count` as its number of heaps.

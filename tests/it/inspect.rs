@@ -1,6 +1,7 @@
 //! `inspect` against what the programs know of their heaps.
 
 use crate::common::{ask, known_dumps};
+use crate::harness::{Ignored, Tested};
 use serde_json::Value;
 
 fn text<'v>(value: &'v Value, name: &str) -> &'v str {
@@ -19,19 +20,19 @@ fn count(answer: &Value, id: &str, wanted: impl Fn(&Value) -> bool) -> u64 {
 }
 
 /// The answer for each dump of a scenario, with the truth.
-fn answers(scenario: &str) -> Vec<(String, Value, Value)> {
-    let (dumps, _) = known_dumps(|row| row["truth"].is_string() && text(row, "scenario") == scenario);
+fn answers(scenario: &str) -> Result<Vec<(String, Value, Value)>, Ignored> {
+    let (dumps, _) = known_dumps(|row| row["truth"].is_string() && text(row, "scenario") == scenario)?;
     let answer = |d: crate::common::Known| {
         let (exit, answer) = ask(&d.path, &["inspect", "--top", "0"]);
         assert_eq!(exit.code(), 0, "{}: {}", d.name, answer["warnings"]);
         (d.name, answer, d.truth.unwrap())
     };
-    dumps.into_iter().map(answer).collect()
+    Ok(dumps.into_iter().map(answer).collect())
 }
 
 #[test]
-fn waste_is_what_the_program_made() {
-    for (name, answer, truth) in answers("inspect") {
+fn waste_is_what_the_program_made() -> Tested {
+    for (name, answer, truth) in answers("inspect")? {
         let of_type = |part: &'static str| move |r: &Value| text(r, "type").starts_with(part);
         let is = |object: &Value| {
             let object = object.clone();
@@ -59,11 +60,12 @@ fn waste_is_what_the_program_made() {
         assert!(text(event, "detail").contains("150 of 150 targets"), "{name}: {event}");
         println!("{name}: {texts} equal strings, {boxed} boxed integers, {event}");
     }
+    Ok(())
 }
 
 #[test]
-fn what_is_held_is_what_the_program_holds() {
-    for (name, answer, truth) in answers("colls") {
+fn what_is_held_is_what_the_program_holds() -> Tested {
+    for (name, answer, truth) in answers("colls")? {
         let n = |key: &str| truth[key].as_u64().unwrap();
         assert_eq!(count(&answer, "equal-strings", |r| text(r, "detail") == "d".repeat(30)), n("dup_strings"), "{name}");
         let arrays = rows(&answer, "equal-arrays").iter().find(|r| text(r, "type") == "System.Byte[]" && r["count"] == truth["dup_arrays"]);
@@ -95,11 +97,12 @@ fn what_is_held_is_what_the_program_holds() {
         let detail = format!("\"{}\" is held by 1 objects of its types: StateLab.Screen at 0x", text(held[0], "name"));
         assert!(text(&contexts[0], "detail").starts_with(&detail), "{name}: {}", contexts[0]);
     }
+    Ok(())
 }
 
 #[test]
-fn exceptions_of_tasks_that_nobody_saw_are_told() {
-    let (dumps, _) = known_dumps(|row| row["truth"].is_string() && text(row, "scenario") == "asyncmix");
+fn exceptions_of_tasks_that_nobody_saw_are_told() -> Tested {
+    let (dumps, _) = known_dumps(|row| row["truth"].is_string() && text(row, "scenario") == "asyncmix")?;
     for d in dumps {
         let (_, answer) = ask(&d.path, &["inspect", "--only", "unobserved-exceptions", "--top", "0"]);
         let found: Vec<&str> = rows(&answer, "unobserved-exceptions").iter().map(|r| text(r, "object")).collect();
@@ -110,4 +113,5 @@ fn exceptions_of_tasks_that_nobody_saw_are_told() {
         };
         assert!(expected.iter().all(|o| found.contains(o)), "{}: {found:?}, not {expected:?}", d.name);
     }
+    Ok(())
 }

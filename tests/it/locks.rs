@@ -1,5 +1,6 @@
 //! `locks` against what the programs know of their threads, and against ClrMD's sync blocks.
 
+use crate::harness::Tested;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -31,8 +32,8 @@ fn holds(answer: &Value) -> BTreeMap<u64, BTreeSet<String>> {
 }
 
 #[test]
-fn waits_holds_and_deadlocks_are_those_of_the_program() {
-    let (dumps, _) = known_dumps(|row| row["truth"].is_string() && text(row, "scenario") == "deadlock");
+fn waits_holds_and_deadlocks_are_those_of_the_program() -> Tested {
+    let (dumps, _) = known_dumps(|row| row["truth"].is_string() && text(row, "scenario") == "deadlock")?;
     for dump in &dumps {
         let truth = dump.truth.as_ref().unwrap();
         let (exit, answer) = ask(&dump.path, &["locks"]);
@@ -98,11 +99,12 @@ fn waits_holds_and_deadlocks_are_those_of_the_program() {
         assert_eq!(count(&truth["rw"], "waiting"), of_writers);
         assert_eq!(count(&truth["rw"], "readers").as_array().unwrap().len() as u64, truth["rw_state"]["readers"].as_u64().unwrap());
     }
+    Ok(())
 }
 
 #[test]
-fn threads_that_wait_for_tasks_name_them() {
-    let (dumps, _) = known_dumps(|row| row["truth"].is_string() && ["asyncmix", "starve"].contains(&text(row, "scenario")));
+fn threads_that_wait_for_tasks_name_them() -> Tested {
+    let (dumps, _) = known_dumps(|row| row["truth"].is_string() && ["asyncmix", "starve"].contains(&text(row, "scenario")))?;
     for dump in &dumps {
         let truth = dump.truth.as_ref().unwrap();
         let (_, answer) = ask(&dump.path, &["locks"]);
@@ -126,6 +128,7 @@ fn threads_that_wait_for_tasks_name_them() {
             assert_eq!(awaited(&thread["managed"]), expected, "{}: {}", dump.name, thread["name"]);
         }
     }
+    Ok(())
 }
 
 /// What a dump's answer says that ClrMD's does not: nothing.
@@ -161,8 +164,8 @@ fn compare(dump: &Known) -> (usize, Vec<String>) {
 }
 
 #[test]
-fn sync_blocks_are_those_of_clrmd_and_no_other_dump_has_a_deadlock() {
-    let (dumps, _) = known_dumps(|_| true);
+fn sync_blocks_are_those_of_clrmd_and_no_other_dump_has_a_deadlock() -> Tested {
+    let (dumps, _) = known_dumps(|_| true)?;
     let (mut blocks, mut wrong) = (0, Vec::new());
     for (n, list) in each(&dumps, compare) {
         blocks += n;
@@ -170,6 +173,7 @@ fn sync_blocks_are_those_of_clrmd_and_no_other_dump_has_a_deadlock() {
     }
     println!("{blocks} sync blocks in {} dumps", dumps.len());
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    Ok(())
 }
 
 #[test]
@@ -203,12 +207,13 @@ fn who_runs_an_awaited_task_is_waited_for() {
 
 /// Where code is optimized, `Thread.Join` is inlined: nothing but its native part is on the stack.
 #[test]
-fn joins_are_told_from_optimized_code_as_well() {
+fn joins_are_told_from_optimized_code_as_well() -> Tested {
     let scenarios = ["stacks", "stacksopt", "spin", "spinopt", "spingc"];
-    let (dumps, _) = known_dumps(|row| scenarios.contains(&text(row, "scenario")) && text(row, "kind") == "heap");
+    let (dumps, _) = known_dumps(|row| scenarios.contains(&text(row, "scenario")) && text(row, "kind") == "heap")?;
     for dump in &dumps {
         let (_, answer) = ask(&dump.path, &["locks"]);
         let joiner = list(&answer["data"], "waits").iter().find(|w| w["name"] == "join").unwrap();
         assert_eq!((text(joiner, "kind"), text(joiner, "type")), ("join", "System.Threading.Thread"), "{}: {joiner}", dump.name);
     }
+    Ok(())
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::common::{self, own_unpacked, run};
 use crate::corpus;
+use crate::harness::Tested;
 
 /// Questions that choose objects, roots or types by name.
 const QUESTIONS: [&[&str]; 12] = [
@@ -53,11 +54,8 @@ fn what_is_chosen_by_a_name_that_is_lost_is_not_certain() {
 
 /// A NativeAOT program has the names of its types, but those of their fields only in its debug information.
 #[test]
-fn fields_that_only_symbols_name_are_not_certain() {
-    let path = common::unpacked().join("aot9-wks-async-full.dmp");
-    if !path.is_file() {
-        return println!("skipped: no shared dumps (GCDUMP_TEST_DUMPS)");
-    }
+fn fields_that_only_symbols_name_are_not_certain() -> Tested {
+    let path = common::every_dump(|row| row["name"] == "aot9-wks-async-full")?.0.swap_remove(0).path;
     for question in QUESTIONS {
         let (exit, _) = ask(&path, question);
         let asks_for_a_field = question.iter().any(|word| word.contains("nothing"));
@@ -65,11 +63,12 @@ fn fields_that_only_symbols_name_are_not_certain() {
     }
     let strings = ["objects", "--type", "System.String", "--count", "3", "--fields", "_stringLength"];
     assert_eq!(ask(&path, &strings).0, Exit::Partial);
+    Ok(())
 }
 
 #[test]
-fn a_type_with_the_field_does_not_speak_for_others() {
-    let Some(lab) = common::lab() else { return println!("skipped: no lab (GCDUMP_TEST_LAB)") };
+fn a_type_with_the_field_does_not_speak_for_others() -> Tested {
+    let lab = common::needs_lab()?;
     let library = tempfile::tempdir().unwrap();
     std::fs::copy(lab.join("net10/System.Private.CoreLib.dll"), library.path().join("System.Private.CoreLib.dll")).unwrap();
     let path = corpus::dump("net10-wks-wait-kernel");
@@ -81,6 +80,7 @@ fn a_type_with_the_field_does_not_speak_for_others() {
     assert!(exit == Exit::Partial && known.count() > 10, "{exit:?} {}", of_all["warnings"]);
     let (exit, of_strings) = ask(&path, &[&question[..], &["--type", "System.String"]].concat());
     assert_eq!((exit, of_strings["data"]["complete"] == true), (Exit::Ok, true), "{}", of_strings["warnings"]);
+    Ok(())
 }
 
 #[test]

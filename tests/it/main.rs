@@ -16,6 +16,13 @@
     unsafe_code
 )]
 
+// `#[test]` is the attribute of `tests/attribute`, in every module.
+#[macro_use]
+extern crate gcdump_test_attribute;
+
+#[macro_use]
+mod harness;
+
 mod common;
 mod support;
 
@@ -100,3 +107,7 @@ mod verify;
 /// Counts allocations per thread, for `mutation`.
 #[global_allocator]
 static ALLOCATOR: mutation::Counting = mutation::Counting;
+
+fn main() -> std::process::ExitCode {
+    harness::main()
+}

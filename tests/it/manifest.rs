@@ -4,6 +4,7 @@
 mod truth;
 
 use crate::common;
+use crate::harness::Tested;
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
@@ -68,8 +69,8 @@ fn by_address(rows: &[Value], keys: &[&str]) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn every_shared_dump_is_exact() {
-    let (dumps, lacking) = every_dump(|_| true);
+fn every_shared_dump_is_exact() -> Tested {
+    let (dumps, lacking) = every_dump(|_| true)?;
     let mut wrong = Vec::new();
     let mut rows = Vec::new();
     for (dump, found) in dumps.iter().zip(each(&dumps, check)) {
@@ -86,6 +87,7 @@ fn every_shared_dump_is_exact() {
     }
     println!("shared dumps: {} checked, {} skipped", dumps.len(), lacking.len());
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    Ok(())
 }
 
 const COMMANDS: [&str; 7] = ["heap", "segments", "objects", "handles", "oom", "stacks", "threads"];

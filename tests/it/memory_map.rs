@@ -1,5 +1,6 @@
 //! `memory`: each byte of the address space counts once, and what others say of it is what is told.
 
+use crate::harness::Tested;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -42,7 +43,7 @@ fn some() -> Vec<PathBuf> {
 
 /// The unpacked dumps as well, where they are at hand.
 fn every() -> Vec<PathBuf> {
-    some().into_iter().chain(every_dump(|_| true).0.into_iter().map(|d| d.path)).collect()
+    some().into_iter().chain(every_dump(|_| true).unwrap_or_default().0.into_iter().map(|d| d.path)).collect()
 }
 
 fn bytes(row: &Value, key: &str) -> u64 {
@@ -138,9 +139,9 @@ fn the_heap_is_what_the_gc_says() {
 
 /// Types live in loader heaps: where `stat` finds their method tables shares nothing with the lists of blocks.
 #[test]
-fn method_tables_are_in_loader_heaps() {
+fn method_tables_are_in_loader_heaps() -> Tested {
     let whole = |d: &Known| ["heap", "full", "gcore", "kernel"].contains(&d.kind.as_str());
-    let (known, _) = known_dumps(|_| true);
+    let (known, _) = known_dumps(|_| true)?;
     let dumps: Vec<PathBuf> = known.into_iter().filter(whole).map(|d| d.path).collect();
     let found = each(&dumps, |path| {
         let name = path.display();
@@ -164,15 +165,16 @@ fn method_tables_are_in_loader_heaps() {
         found.iter().map(|f| f.0).min().zip(found.iter().map(|f| f.0).max())
     );
     assert!(found.is_empty() || found.len() > 50);
+    Ok(())
 }
 
 /// .NET 8 has no descriptor of its own: an overlay with wrong places of heaps or blocks is refuted by the process, and nothing is claimed.
 #[test]
-fn a_wrong_layout_of_loader_heaps_is_refuted() {
+fn a_wrong_layout_of_loader_heaps_is_refuted() -> Tested {
     let right = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/contract/overlay/data/net8.0-linux-x64.json");
     let (text, folder) = (std::fs::read_to_string(right).unwrap(), tempfile::tempdir().unwrap());
     let path = folder.path().join("overlay.json");
-    let (dumps, _) = every_dump(|row| row["name"] == "net8-wks-basics-heap");
+    let (dumps, _) = every_dump(|row| row["name"] == "net8-wks-basics-heap")?;
     for dump in dumps {
         let ask = |text: &str| {
             std::fs::write(&path, text).unwrap();
@@ -196,6 +198,7 @@ fn a_wrong_layout_of_loader_heaps_is_refuted() {
             assert_eq!(ask(&text.replace(good, bad)), (0, true), "{bad}");
         }
     }
+    Ok(())
 }
 
 /// What `heap` answers; `None` where it is refused.
@@ -206,9 +209,9 @@ fn ask_heap(path: &Path) -> Option<Value> {
 
 /// What the program asked its own GC right before the dump, frozen segments excluded.
 #[test]
-fn the_heap_is_what_the_program_was_told() {
+fn the_heap_is_what_the_program_was_told() -> Tested {
     let (dumps, _) =
-        every_dump(|row| row["scenario"] == "basics" && row["gc"] == "wks" && row["kind"] != "mini" && row["kind"] != "triage");
+        every_dump(|row| row["scenario"] == "basics" && row["gc"] == "wks" && row["kind"] != "mini" && row["kind"] != "triage")?;
     let committed = |d: &Known| d.truth.as_ref().and_then(|t| t["gc"]["committed"].as_u64());
     for (dump, committed) in dumps.iter().filter_map(|d| Some((d, committed(d)?))) {
         let (_, answer) = ask(&dump.path, &["memory"]);
@@ -223,6 +226,7 @@ fn the_heap_is_what_the_program_was_told() {
             assert!(known.sum::<u64>() >= 1 << 17, "{}: {code}", dump.name);
         }
     }
+    Ok(())
 }
 
 #[test]
@@ -246,7 +250,7 @@ fn each_kind_of_dump_says_how_much_it_lists() {
     ] {
         check(&corpus(name), listing);
     }
-    for dump in every_dump(|_| true).0 {
+    for dump in every_dump(|_| true).unwrap_or_default().0 {
         let windows = dump.name.starts_with("win-");
         let listing = match dump.kind.as_str() {
             "kernel" => "all",
@@ -339,10 +343,10 @@ fn places_agree() {
 
 /// A copy by `trim` says the same of what is not its own: it has less of the memory.
 #[test]
-fn a_trimmed_copy_says_the_same() {
+fn a_trimmed_copy_says_the_same() -> Tested {
     let folder = tempfile::tempdir().unwrap();
     let (dumps, _) =
-        every_dump(|row| ["net10-wks-basics-full", "net10-wks-wait-kernel", "net8-wks-basics-heap"].iter().any(|n| row["name"] == *n));
+        every_dump(|row| ["net10-wks-basics-full", "net10-wks-wait-kernel", "net8-wks-basics-heap"].iter().any(|n| row["name"] == *n))?;
     for dump in dumps {
         let copy = folder.path().join("copy.dmp");
         let ran = run(&["trim", "--force", dump.path.to_str().unwrap(), copy.to_str().unwrap()]);
@@ -356,4 +360,5 @@ fn a_trimmed_copy_says_the_same() {
         });
         assert_eq!(whole, copy, "{}", dump.name);
     }
+    Ok(())
 }

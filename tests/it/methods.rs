@@ -1,5 +1,6 @@
 //! `type --methods` against the methods on stacks, which have code, and against the metadata.
 
+use crate::harness::Tested;
 use std::collections::{BTreeMap, BTreeSet};
 
 use gcdump::cli::Exit;
@@ -10,8 +11,8 @@ use crate::common::{ask, known_dumps};
 const SCENARIOS: [&str; 3] = ["basics", "stacks", "crash"];
 
 #[test]
-fn methods_on_stacks_are_listed_with_their_code() {
-    let (dumps, _) = known_dumps(|row| row["scenario"].as_str().is_some_and(|s| SCENARIOS.contains(&s)));
+fn methods_on_stacks_are_listed_with_their_code() -> Tested {
+    let (dumps, _) = known_dumps(|row| row["scenario"].as_str().is_some_and(|s| SCENARIOS.contains(&s)))?;
     let mut total = 0;
     for dump in &dumps {
         let (_, answer) = ask(&dump.path, &["stacks"]);
@@ -49,12 +50,13 @@ fn methods_on_stacks_are_listed_with_their_code() {
         total += found;
     }
     assert!(dumps.is_empty() || total > 20, "{total}");
+    Ok(())
 }
 
 /// Words of a MethodDesc that are no addresses, such as the flags of generic methods, are no loss.
 #[test]
-fn full_dumps_tell_of_each_method_whether_it_has_code() {
-    let (dumps, _) = known_dumps(|row| row["scenario"] == "basics" && row["kind"] == "full");
+fn full_dumps_tell_of_each_method_whether_it_has_code() -> Tested {
+    let (dumps, _) = known_dumps(|row| row["scenario"] == "basics" && row["kind"] == "full")?;
     for dump in dumps.iter().filter(|d| !d.name.starts_with("aot")) {
         for name in ["System.String", "System.Object", "System.Threading.Thread"] {
             let (exit, types) = ask(&dump.path, &["type", name, "--methods"]);
@@ -64,11 +66,12 @@ fn full_dumps_tell_of_each_method_whether_it_has_code() {
             assert!(list.iter().any(|m| m["code"] == "none") && list.iter().any(|m| m["code"] != "none"), "{}: {name}", dump.name);
         }
     }
+    Ok(())
 }
 
 #[test]
-fn each_row_of_the_metadata_is_a_method() {
-    let (dumps, _) = known_dumps(|row| row["scenario"] == "basics" && row["kind"] == "heap");
+fn each_row_of_the_metadata_is_a_method() -> Tested {
+    let (dumps, _) = known_dumps(|row| row["scenario"] == "basics" && row["kind"] == "heap")?;
     for dump in &dumps {
         for name in ["System.String", "System.Object", "Lab.Program"] {
             let (exit, types) = ask(&dump.path, &["type", name, "--methods"]);
@@ -83,4 +86,5 @@ fn each_row_of_the_metadata_is_a_method() {
             assert!(list.iter().all(|m| m["name"].as_str().unwrap().starts_with(name)), "{}: {name}", dump.name);
         }
     }
+    Ok(())
 }

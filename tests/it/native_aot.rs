@@ -1,5 +1,6 @@
 //! NativeAOT programs: real dumps of one against what it wrote down of itself, and each kind of dump against the others.
 
+use crate::harness::{Ignored, Tested};
 use std::collections::BTreeMap;
 
 use gcdump::cli::Exit;
@@ -8,12 +9,9 @@ use serde_json::Value;
 use crate::common::{self, Known, ask, every_dump, number};
 
 /// The dumps of a scenario whose answers can be checked: with the program at hand.
-fn dumps(scenario: &str) -> Vec<Known> {
-    if common::native_aot_program().is_none() {
-        println!("skipped: no NativeAOT program of the lab");
-        return Vec::new();
-    }
-    every_dump(|row| row["runtime"] == "aot9" && (scenario.is_empty() || row["scenario"] == scenario)).0
+fn dumps(scenario: &str) -> Result<Vec<Known>, Ignored> {
+    common::needs_native_aot_program()?;
+    Ok(every_dump(|row| row["runtime"] == "aot9" && (scenario.is_empty() || row["scenario"] == scenario))?.0)
 }
 
 fn list<'v>(v: &'v Value, key: &str) -> &'v [Value] {
@@ -40,9 +38,9 @@ fn data(dump: &Known, command: &[&str]) -> Value {
 }
 
 #[test]
-fn the_walk_is_whole_and_counts_are_those_of_the_program() {
+fn the_walk_is_whole_and_counts_are_those_of_the_program() -> Tested {
     let (mut objects, mut counted) = (0, 0);
-    for dump in dumps("") {
+    for dump in dumps("")? {
         let stat = data(&dump, &["stat", "--top", "0"]);
         assert_eq!(stat["coverage"]["corrupt_bytes"].as_u64().unwrap_or(0), 0, "{}: {}", dump.name, stat["coverage"]);
         let counts: BTreeMap<&str, u64> = list(&stat, "types").iter().map(|t| (text(t, "type"), t["count"].as_u64().unwrap())).collect();
@@ -57,12 +55,13 @@ fn the_walk_is_whole_and_counts_are_those_of_the_program() {
         objects += stat["totals"]["count"].as_u64().unwrap();
     }
     println!("{objects} objects, {counted} counts");
+    Ok(())
 }
 
 #[test]
-fn sample_objects_have_their_types_generations_and_sizes() {
+fn sample_objects_have_their_types_generations_and_sizes() -> Tested {
     let types = [("node_head", "Lab.Node"), ("dog0", "Lab.Dog"), ("bigstring", "System.String"), ("literal", "System.String")];
-    for dump in dumps("wait").iter().chain(&dumps("crash")) {
+    for dump in dumps("wait")?.iter().chain(&dumps("crash")?) {
         let truth = dump.truth.as_ref().unwrap();
         let object = |address: &Value| data(dump, &["object", address.as_str().unwrap()]);
         for (name, type_name) in types {
@@ -87,11 +86,12 @@ fn sample_objects_have_their_types_generations_and_sizes() {
             assert!(expected.contains(&found), "{} {name}: {found}", dump.name);
         }
     }
+    Ok(())
 }
 
 #[test]
-fn every_handle_of_the_program_is_found() {
-    for dump in dumps("handles") {
+fn every_handle_of_the_program_is_found() -> Tested {
+    for dump in dumps("handles")? {
         let truth = dump.truth.as_ref().unwrap();
         let found = data(&dump, &["handles"]);
         let rows: BTreeMap<u64, &Value> = list(&found, "handles").iter().map(|h| (number(&h["address"]), h)).collect();
@@ -109,11 +109,12 @@ fn every_handle_of_the_program_is_found() {
         }
         println!("{}: {} handles", dump.name, list(truth, "handles").len());
     }
+    Ok(())
 }
 
 #[test]
-fn the_crash_tells_its_exception() {
-    for dump in dumps("crash") {
+fn the_crash_tells_its_exception() -> Tested {
+    for dump in dumps("crash")? {
         let info = data(&dump, &["info"]);
         let report = &info["crash_report"];
         assert_eq!(report["reason"], "unhandled exception", "{report}");
@@ -132,6 +133,7 @@ fn the_crash_tells_its_exception() {
         let methods: Vec<&str> = list(exception, "stack").iter().map(|f| text(f, "method")).collect();
         assert_eq!(methods.first(), Some(&"Lab.Program.Crash"), "{methods:?}");
     }
+    Ok(())
 }
 
 /// Answers that do not depend on the kind of dump, where the program is at hand.
@@ -146,8 +148,8 @@ const SAME: [&[&str]; 7] = [
 ];
 
 #[test]
-fn every_kind_of_dump_of_a_process_gives_the_same_answers() {
-    let all = dumps("");
+fn every_kind_of_dump_of_a_process_gives_the_same_answers() -> Tested {
+    let all = dumps("")?;
     let mut compared = 0;
     for full in all.iter().filter(|d| d.name.ends_with("-full")) {
         let stem = full.name.trim_end_matches("full");
@@ -159,11 +161,12 @@ fn every_kind_of_dump_of_a_process_gives_the_same_answers() {
         }
     }
     assert!(all.is_empty() || compared >= 5 * SAME.len(), "{compared}");
+    Ok(())
 }
 
 #[test]
-fn without_the_program_a_dump_says_what_it_lacks() {
-    for dump in every_dump(|row| row["runtime"] == "aot9").0 {
+fn without_the_program_a_dump_says_what_it_lacks() -> Tested {
+    for dump in every_dump(|row| row["runtime"] == "aot9")?.0 {
         let path = dump.path.to_str().unwrap();
         let ran = common::run(&["stat", "--json", "--no-local-files", path]);
         let named = ran.exit == Exit::Ok && list(&ran.json()["data"], "types").iter().any(|t| text(t, "type") == "System.String");
@@ -174,11 +177,12 @@ fn without_the_program_a_dump_says_what_it_lacks() {
             _ => assert!(named || ran.exit == Exit::Partial || ran.err.contains("--modules"), "{}: {:?} {}", dump.name, ran.exit, ran.err),
         }
     }
+    Ok(())
 }
 
 #[test]
-fn locks_and_waits_are_those_of_the_program() {
-    for dump in dumps("locks") {
+fn locks_and_waits_are_those_of_the_program() -> Tested {
+    for dump in dumps("locks")? {
         let truth = dump.truth.as_ref().unwrap();
         let found = data(&dump, &["locks"]);
         let lock =
@@ -197,11 +201,12 @@ fn locks_and_waits_are_those_of_the_program() {
         let names: Vec<&str> = list(&threads, "threads").iter().filter_map(|t| t["name"].as_str()).collect();
         assert_eq!(names, ["waiter2", "waiter1", "waiter0", "owner"], "{}", dump.name);
     }
+    Ok(())
 }
 
 #[test]
-fn asynchronous_chains_and_timers_are_those_of_the_program() {
-    for dump in dumps("async") {
+fn asynchronous_chains_and_timers_are_those_of_the_program() -> Tested {
+    for dump in dumps("async")? {
         let truth = dump.truth.as_ref().unwrap();
         let found = data(&dump, &["async"]);
         let chains: Vec<&Value> = list(&found, "chains").iter().filter(|c| c["root"]["object"] == truth["never"]).collect();
@@ -213,11 +218,12 @@ fn asynchronous_chains_and_timers_are_those_of_the_program() {
         let timers = data(&dump, &["timers"]);
         assert_eq!(list(&timers, "timers").len() as u64, truth["timers"].as_u64().unwrap(), "{}", dump.name);
     }
+    Ok(())
 }
 
 #[test]
-fn fields_and_static_fields_have_names_and_values() {
-    for dump in dumps("wait") {
+fn fields_and_static_fields_have_names_and_values() -> Tested {
+    for dump in dumps("wait")? {
         let truth = dump.truth.as_ref().unwrap();
         let node = data(&dump, &["object", truth["samples"]["node_head"].as_str().unwrap()]);
         let names: Vec<&str> = list(&node, "fields").iter().map(|f| text(f, "name")).collect();
@@ -231,11 +237,12 @@ fn fields_and_static_fields_have_names_and_values() {
         let keep = list(&statics, "statics").iter().find(|s| s["name"] == "Keep").unwrap_or_else(|| panic!("{statics}"));
         assert_eq!(keep["object_type"], "System.Collections.Generic.List<System.Object>", "{}: {keep}", dump.name);
     }
+    Ok(())
 }
 
 #[test]
-fn every_block_of_static_fields_is_a_root() {
-    for dump in dumps("") {
+fn every_block_of_static_fields_is_a_root() -> Tested {
+    for dump in dumps("")? {
         let roots = data(&dump, &["roots", "--top", "0"]);
         let of = |what: &str, kind: &str| list(&roots, what).iter().find(|k| k["kind"] == kind).unwrap_or_else(|| panic!("{kind}")).clone();
         assert_eq!(of("counts", "static")["count"], 438, "{}", dump.name);
@@ -243,4 +250,5 @@ fn every_block_of_static_fields_is_a_root() {
             assert_eq!(of("coverage", kind)["coverage"], "complete", "{}", dump.name);
         }
     }
+    Ok(())
 }

@@ -45,7 +45,7 @@ fn the_overlay_of_another_release_is_rejected_without_effect() {
 /// missing memory, which the check reports; with the full dump it fails.
 #[test]
 fn a_damaged_overlay_is_detected() {
-    let (full, _) = known_dumps(|row| row["name"] == "net10-wks-basics-heap");
+    let (full, _) = known_dumps(|row| row["name"] == "net10-wks-basics-heap").unwrap_or_default();
     for (dump, trimmed) in full.iter().map(|d| (d.path.clone(), false)).chain([(own_unpacked(), true)]) {
         damaged_overlays_are_detected(&dump, trimmed);
     }

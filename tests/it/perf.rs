@@ -2,6 +2,7 @@
 //! `cargo test --release --test it perf:: -- --ignored --nocapture` (makes a dump of 0.9 GB in the lab's folder, 20 s).
 
 use crate::common;
+use crate::harness::{Tested, ignored};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,10 +15,10 @@ use gcdump::internals::gc::{Object, Visitor};
 const BAR: Duration = Duration::from_millis(50);
 
 #[test]
-fn info_and_heap_take_no_longer_on_a_large_dump() {
-    let (dumps, _) = common::known_dumps(|row| row["bytes"].as_u64() > Some(500 << 20));
+fn info_and_heap_take_no_longer_on_a_large_dump() -> Tested {
+    let (dumps, _) = common::known_dumps(|row| row["bytes"].as_u64() > Some(500 << 20))?;
     if dumps.is_empty() {
-        return println!("skipped: no dump over 500 MB is unpacked");
+        return ignored("no dump over 500 MB is unpacked");
     }
     for dump in dumps {
         for command in ["info", "heap"] {
@@ -33,6 +34,7 @@ fn info_and_heap_take_no_longer_on_a_large_dump() {
             assert!(best < BAR, "{command} on {} took {best:?}, the bar is {BAR:?}", dump.name);
         }
     }
+    Ok(())
 }
 
 fn timed(command: &[&str], dump: &Path) -> Duration {
@@ -83,8 +85,8 @@ fn own_memory() -> u64 {
 
 #[test]
 #[ignore = "makes a large dump; run it alone on a quiet machine"]
-fn the_walk_against_clrmd() {
-    let Some(lab) = common::lab() else { return println!("skipped: no lab (GCDUMP_TEST_LAB)") };
+fn the_walk_against_clrmd() -> Tested {
+    let lab = common::needs_lab()?;
     let dump = big(&lab);
     // The whole process and ClrMD's walk alternate on the same machine.
     let oracle = || {
@@ -102,7 +104,7 @@ fn the_walk_against_clrmd() {
     let mut rounds = Vec::new();
     for _ in 0..5 {
         let ours = (0..3).map(|_| timed(&["stat"], &dump)).min().unwrap();
-        let Some(theirs) = oracle() else { return println!("skipped: the oracle does not answer") };
+        let Some(theirs) = oracle() else { return ignored("the oracle does not answer") };
         println!(
             "stat, whole process: {ours:?}; ClrMD's walk alone: {theirs:?}; ratio 1 : {:.1}",
             theirs.as_secs_f64() / ours.as_secs_f64()
@@ -129,6 +131,7 @@ fn the_walk_against_clrmd() {
     println!("median ratio to ClrMD 1 : {:.1}", rounds[rounds.len() / 2]);
     assert!(times[0].0 * 1e9 / times[0].1 as f64 <= 20.0, "more than 20 ns per object on one thread");
     assert!(own_memory() < 100);
+    Ok(())
 }
 
 /// 100,000 frames, as 1,000 threads with 100 frames each: the stacks of real dumps, again and again.

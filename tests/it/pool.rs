@@ -1,5 +1,6 @@
 //! The thread pool, timers and requests, as the programs that were dumped wrote them down.
 
+use crate::harness::{Ignored, Tested};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -16,8 +17,8 @@ fn list<'v>(v: &'v Value, key: &str) -> &'v [Value] {
     v[key].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-fn dumps(scenario: &str) -> Vec<Known> {
-    known_dumps(|row| row["scenario"] == scenario && row["truth"].is_string()).0
+fn dumps(scenario: &str) -> Result<Vec<Known>, Ignored> {
+    Ok(known_dumps(|row| row["scenario"] == scenario && row["truth"].is_string())?.0)
 }
 
 fn corpus(name: &str) -> PathBuf {
@@ -38,8 +39,8 @@ fn ids(of: &[Value]) -> Vec<u64> {
 }
 
 #[test]
-fn queues_counters_and_workers_are_those_of_the_program() {
-    let dumps = dumps("pool");
+fn queues_counters_and_workers_are_those_of_the_program() -> Tested {
+    let dumps = dumps("pool")?;
     let (mut right, mut items) = (0, 0);
     for dump in &dumps {
         let (truth, found) = (dump.truth.as_ref().unwrap(), answer(dump, "pool"));
@@ -74,11 +75,12 @@ fn queues_counters_and_workers_are_those_of_the_program() {
     }
     println!("{right} checks right; {items} items of the queues in {} dumps", dumps.len());
     assert!(dumps.is_empty() || right >= 14);
+    Ok(())
 }
 
 #[test]
-fn timers_and_waits_are_those_of_the_program() {
-    for dump in &dumps("pool") {
+fn timers_and_waits_are_those_of_the_program() -> Tested {
+    for dump in &dumps("pool")? {
         let (truth, found) = (dump.truth.as_ref().unwrap(), answer(dump, "timers"));
         let timers = list(&found, "timers");
         assert_eq!(found["active"], truth["timer_active"], "{}", dump.name);
@@ -110,6 +112,7 @@ fn timers_and_waits_are_those_of_the_program() {
         assert!(list(&found, "cancellations").iter().any(|c| c["count"] == 2), "{}", dump.name);
         println!("{}: {} timers, {} waits", dump.name, timers.len(), waits.len());
     }
+    Ok(())
 }
 
 /// Milliseconds of a time like `2026-11-24T05:38:30.385345Z` since the year 0.
@@ -139,8 +142,8 @@ fn utc_is_that_of_the_static_field(dump: &Known, found: &Value) {
 }
 
 #[test]
-fn starvation_names_what_blocks_each_thread() {
-    for dump in &dumps("starve") {
+fn starvation_names_what_blocks_each_thread() -> Tested {
+    for dump in &dumps("starve")? {
         let (truth, found) = (dump.truth.as_ref().unwrap(), answer(dump, "pool"));
         assert_eq!(found["starved"], true, "{}", dump.name);
         assert_eq!(ids(list(&found, "workers")), ids(list(truth, "workers")), "{}", dump.name);
@@ -151,11 +154,12 @@ fn starvation_names_what_blocks_each_thread() {
         let shown = run(&["threadpool", "--no-local-files", dump.path.to_str().unwrap()]);
         assert!(shown.out.contains("STARVED: 4 items in the queues; 4 of at most 4 threads exist"), "{}", shown.out);
     }
+    Ok(())
 }
 
 #[test]
-fn requests_in_flight_are_those_of_the_program() {
-    for dump in &dumps("http") {
+fn requests_in_flight_are_those_of_the_program() -> Tested {
+    for dump in &dumps("http")? {
         let (truth, found) = (dump.truth.as_ref().unwrap(), answer(dump, "requests"));
         let port = truth["port"].as_u64().unwrap();
         let gets = (0..truth["gets"].as_u64().unwrap()).map(|n| ("GET".to_string(), format!("http://127.0.0.1:{port}/path/{n}?q=1")));
@@ -186,6 +190,7 @@ fn requests_in_flight_are_those_of_the_program() {
         let at_client = sockets.iter().filter(|s| s["connected"] == true && text(s, "remote").ends_with(&format!("127.0.0.1]:{port}")));
         assert_eq!((listening, at_server.count(), at_client.count()), (1, expected.len(), expected.len()), "{sockets:?}");
     }
+    Ok(())
 }
 
 #[test]

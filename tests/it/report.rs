@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::{Ran, each, every_dump, known_dumps, own_unpacked, run, run_on};
+use crate::harness::{Tested, ignored};
 use crate::trim::strings_of;
 use gcdump::Dump;
 use gcdump::analysis::ObjectQuery;
@@ -76,7 +77,7 @@ fn is_sound(name: &str, page: &str) {
 
 #[test]
 fn every_dump_has_a_small_page_with_the_answers_in_it() {
-    let (dumps, _) = every_dump(|row| row["kind"] != "triage");
+    let (dumps, _) = every_dump(|row| row["kind"] != "triage").unwrap_or_default();
     let mut cases: Vec<(String, std::path::PathBuf)> =
         dumps.into_iter().step_by(crate::common::cases(6, 4)).map(|d| (d.name, d.path)).collect();
     cases.push(("own".into(), own_unpacked()));
@@ -158,12 +159,12 @@ fn parts_are_the_answers_of_the_commands() {
 }
 
 #[test]
-fn a_page_of_two_dumps_tells_what_changed() {
-    let (dumps, lacking) = known_dumps(|row| row["scenario"] == "leak");
+fn a_page_of_two_dumps_tells_what_changed() -> Tested {
+    let (dumps, lacking) = known_dumps(|row| row["scenario"] == "leak")?;
     let find = |end: &str| dumps.iter().find(|d| d.name.starts_with("net10-wks-leak") && d.name.ends_with(end));
     let (Some(before), Some(after)) = (find(".before"), find(".after")) else {
         println!("no pair of dumps: {lacking:?} {:?}", dumps.iter().map(|d| &d.name).collect::<Vec<_>>());
-        return;
+        return Ok(());
     };
     let page = run(&["report", "--no-local-files", before.path.to_str().unwrap(), after.path.to_str().unwrap()]);
     is_sound("leak", &page.out);
@@ -173,6 +174,7 @@ fn a_page_of_two_dumps_tells_what_changed() {
     assert!(page.out.contains("What changed") && page.out.contains(" g2\""), "what grew is coloured");
     let heap = run(&["heap", "--json", "--no-local-files", after.path.to_str().unwrap()]).json();
     assert_eq!(data["heap"]["totals"], heap["data"]["totals"], "the page is about the later dump");
+    Ok(())
 }
 
 #[test]
@@ -185,7 +187,7 @@ fn a_shared_page_has_no_text_of_the_program() {
         "net10-wks-wait-gcore",
         "win-net10-wks-crash-full",
     ];
-    let (dumps, lacking) = known_dumps(|row| NAMES.contains(&row["name"].as_str().unwrap()));
+    let (dumps, lacking) = known_dumps(|row| NAMES.contains(&row["name"].as_str().unwrap())).unwrap_or_default();
     let mut cases: Vec<(String, std::path::PathBuf)> = dumps.into_iter().map(|d| (d.name, d.path)).collect();
     cases.push(("own".into(), own_unpacked()));
     each(&cases, |(name, path)| {
@@ -294,15 +296,16 @@ fn answers_of_other_commands_can_be_pages() {
 
 /// In a real browser, where there is one: `.ci/report`.
 #[test]
-fn pages_work_in_a_browser() {
+fn pages_work_in_a_browser() -> Tested {
     if std::env::var_os("GCDUMP_TEST_CHROMIUM").is_none() {
-        return println!("skipped: GCDUMP_TEST_CHROMIUM is not set");
+        return ignored("no Chromium (GCDUMP_TEST_CHROMIUM is not set)");
     }
     let folder = tempfile::tempdir().unwrap();
     let (dumps, _) = known_dumps(|row| {
         ["net10-wks-inspect-heap", "net10-wks-crash-heap", "net8-wks-crash-mini", "net10-svr-handles-heap"]
             .contains(&row["name"].as_str().unwrap())
-    });
+    })
+    .unwrap_or_default();
     let mut pages = Vec::new();
     for (name, path) in dumps.iter().map(|d| (d.name.clone(), d.path.clone())).chain([("own".to_string(), own_unpacked())]) {
         let page = folder.path().join(format!("{name}.html"));
@@ -314,7 +317,8 @@ fn pages_work_in_a_browser() {
     let said = String::from_utf8_lossy(&ran.stdout);
     println!("{said}{}", String::from_utf8_lossy(&ran.stderr));
     if ran.status.code() == Some(3) {
-        return println!("skipped: no browser here");
+        return ignored("no browser here");
     }
     assert!(ran.status.success() && said.matches(": ok").count() == pages.len());
+    Ok(())
 }

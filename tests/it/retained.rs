@@ -1,17 +1,15 @@
 //! Paths and retained sizes, compared with the programs' own records, on the shared dumps.
 
 use crate::common;
-use crate::common::{Known, ask, known_dumps, shared};
+use crate::common::{Known, ask, known_dumps};
+use crate::harness::{Ignored, Tested};
 use gcdump::cli::Exit;
 use serde_json::Value;
 
-fn scenario(name: &str) -> Vec<Known> {
-    let (dumps, missing) =
-        known_dumps(|row| row["scenario"] == name && matches!(row["kind"].as_str(), Some("heap" | "full")) && row["truth"].is_string());
-    for name in missing {
-        println!("skipped: {name} is not unpacked");
-    }
-    dumps
+fn scenario(name: &str) -> Result<Vec<Known>, Ignored> {
+    let (dumps, _) =
+        known_dumps(|row| row["scenario"] == name && matches!(row["kind"].as_str(), Some("heap" | "full")) && row["truth"].is_string())?;
+    Ok(dumps)
 }
 
 fn truth<'d>(dump: &'d Known, key: &str) -> &'d Value {
@@ -19,11 +17,8 @@ fn truth<'d>(dump: &'d Known, key: &str) -> &'d Value {
 }
 
 #[test]
-fn the_cache_is_the_suspect_without_the_shared_index() {
-    if shared().is_none() {
-        return println!("skipped: no shared dumps");
-    }
-    let dumps = scenario("suspects");
+fn the_cache_is_the_suspect_without_the_shared_index() -> Tested {
+    let dumps = scenario("suspects")?;
     assert!(!dumps.is_empty());
     for dump in dumps {
         let (exit, answer) = ask(&dump.path, &["retained", "--suspects"]);
@@ -52,6 +47,7 @@ fn the_cache_is_the_suspect_without_the_shared_index() {
         assert!(closure > retained + 50_000 + 100 * 1000, "{closure}: with the index and the entries held twice");
         assert_eq!(size["data"]["shared_bytes"].as_u64().unwrap(), closure - retained);
     }
+    Ok(())
 }
 
 /// Root kinds, fields on the path, root labels.
@@ -74,11 +70,8 @@ fn paths(dump: &Known, object: &str, more: &[&str]) -> Vec<Path> {
 }
 
 #[test]
-fn every_kind_of_root_is_found_by_its_path() {
-    if shared().is_none() {
-        return println!("skipped: no shared dumps");
-    }
-    let dumps = scenario("roots");
+fn every_kind_of_root_is_found_by_its_path() -> Tested {
+    let dumps = scenario("roots")?;
     assert!(!dumps.is_empty());
     for dump in &dumps {
         let name = &dump.name;
@@ -103,14 +96,12 @@ fn every_kind_of_root_is_found_by_its_path() {
         let found = of("dependent");
         assert!(found.iter().any(|(_, f, _)| f.last().is_some_and(String::is_empty)), "{name}: {found:?}");
     }
+    Ok(())
 }
 
 #[test]
-fn collectible_types_keep_their_loader_alive() {
-    if shared().is_none() {
-        return println!("skipped: no shared dumps");
-    }
-    for dump in scenario("dynamic") {
+fn collectible_types_keep_their_loader_alive() -> Tested {
+    for dump in scenario("dynamic")? {
         // The loader allocator, which keeps an emitted type alive, is reachable from its objects.
         let widget = truth(&dump, "widget0").as_str().unwrap();
         let (exit, answer) = ask(&dump.path, &["path", "--type", "System.Reflection.LoaderAllocator", "--paths", "50"]);
@@ -119,6 +110,7 @@ fn collectible_types_keep_their_loader_alive() {
         let (_, size) = ask(&dump.path, &["objsize", widget]);
         assert!(size["data"]["closure_objects"].as_u64().unwrap() > 2, "{}: {size}", dump.name);
     }
+    Ok(())
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-use crate::common::{Known, ask, known_dumps, own_unpacked, shared, walker};
+use crate::common::{Known, ask, known_dumps, own_unpacked, walker};
+use crate::harness::{Ignored, Tested};
 use gcdump::Dump;
 use gcdump::internals::base::{Addr, Index, Silent};
 use gcdump::internals::gc::{ObjectId, ObjectStarts};
@@ -18,14 +19,8 @@ fn text<'v>(v: &'v Value, key: &str) -> &'v str {
 }
 
 /// Dumps with ClrMD answers: not kernel cores and 11-shaped dumps.
-fn with_answers() -> Vec<Known> {
-    if shared().is_none() {
-        println!("skipped: no shared dumps");
-        return Vec::new();
-    }
-    let (dumps, missing) = known_dumps(|row| row["clrmd"].is_string());
-    assert!(!dumps.is_empty(), "no dump is unpacked, {missing:?} are missing");
-    dumps
+fn with_answers() -> Result<Vec<Known>, Ignored> {
+    Ok(known_dumps(|row| row["clrmd"].is_string())?.0)
 }
 
 /// Small dumps contain only parts of the heap and of the runtime's structures.
@@ -34,9 +29,9 @@ fn small(dump: &Known) -> bool {
 }
 
 #[test]
-fn finalization_queues_are_those_of_clrmd() {
+fn finalization_queues_are_those_of_clrmd() -> Tested {
     let (mut whole, mut objects, mut due) = (0, 0, 0);
-    for dump in &with_answers() {
+    for dump in &with_answers()? {
         let theirs = &dump.clrmd.as_ref().unwrap()["finalizer"];
         if !theirs["finalizable"].is_array() {
             continue;
@@ -77,6 +72,7 @@ fn finalization_queues_are_those_of_clrmd() {
         due += our_ready.len();
     }
     println!("{whole} dumps with the queue of ClrMD: {objects} objects, {due} of them due");
+    Ok(())
 }
 
 /// Totals agree with the counts of heaps, types and objects.
@@ -92,10 +88,10 @@ fn sums(data: &Value, name: &str) {
 }
 
 #[test]
-fn roots_are_those_of_clrmd() {
+fn roots_are_those_of_clrmd() -> Tested {
     let (mut dumps, mut handles, mut more, mut finalizer, mut precise, mut in_registers) = (0, 0, 0, 0, 0, 0);
     let (mut conservative, mut small_found) = (0, 0);
-    for dump in &with_answers() {
+    for dump in &with_answers()? {
         let theirs = &dump.clrmd.as_ref().unwrap()["roots"];
         if !theirs["roots"].is_array() {
             continue;
@@ -147,14 +143,12 @@ fn roots_are_those_of_clrmd() {
         "{dumps} dumps: {handles} handles equal, {more} that ClrMD misses; {finalizer} in finalization queues equal; {precise} precise \
          stack roots ({in_registers} of them only in registers) are among {conservative} conservative ones; {small_found} found in small dumps"
     );
+    Ok(())
 }
 
 #[test]
-fn recorded_roots_are_found() {
-    if shared().is_none() {
-        return println!("skipped: no shared dumps");
-    }
-    let (dumps, _) = known_dumps(|row| row["scenario"] == "roots");
+fn recorded_roots_are_found() -> Tested {
+    let (dumps, _) = known_dumps(|row| row["scenario"] == "roots")?;
     for dump in &dumps {
         let truth = dump.truth.as_ref().unwrap();
         let noted = |key: &str| text(truth, key).to_string();
@@ -175,14 +169,12 @@ fn recorded_roots_are_found() {
         assert_eq!(row["object"], dependent["primary"]);
     }
     println!("{} dumps", dumps.len());
+    Ok(())
 }
 
 #[test]
-fn recorded_finalizers_are_found() {
-    if shared().is_none() {
-        return println!("skipped: no shared dumps");
-    }
-    let (dumps, _) = known_dumps(|row| row["scenario"] == "finalizers");
+fn recorded_finalizers_are_found() -> Tested {
+    let (dumps, _) = known_dumps(|row| row["scenario"] == "finalizers")?;
     for dump in &dumps {
         let truth = dump.truth.as_ref().unwrap();
         let (_, answer) = ask(&dump.path, &["finalizers", "--type", "Lab.Finalizable"]);
@@ -199,14 +191,12 @@ fn recorded_finalizers_are_found() {
         assert_eq!((&finalizer["managed_id"], &finalizer["os_id"]), (thread, &data["thread"]["os_id"]));
     }
     println!("{} dumps", dumps.len());
+    Ok(())
 }
 
 #[test]
-fn exceptions_in_flight_are_labelled() {
-    if shared().is_none() {
-        return println!("skipped: no shared dumps");
-    }
-    let (dumps, _) = known_dumps(|row| row["scenario"] == "crash");
+fn exceptions_in_flight_are_labelled() -> Tested {
+    let (dumps, _) = known_dumps(|row| row["scenario"] == "crash")?;
     let mut found = 0;
     for dump in &dumps {
         let (_, threads) = ask(&dump.path, &["threads"]);
@@ -224,6 +214,7 @@ fn exceptions_in_flight_are_labelled() {
         }
     }
     println!("{} dumps, {found} exceptions in flight", dumps.len());
+    Ok(())
 }
 
 #[test]
@@ -330,7 +321,7 @@ fn the_index_of_objects_is_exact() {
         "win-net10-wks-basics-heap",
         "net11shape-svr-handles-heap",
     ];
-    for dump in known_dumps(|row| row["name"].as_str().is_some_and(|n| wanted.contains(&n))).0 {
+    for dump in known_dumps(|row| row["name"].as_str().is_some_and(|n| wanted.contains(&n))).unwrap_or_default().0 {
         println!("{}: {} objects", dump.name, index_is_exact(&dump.path));
     }
 }

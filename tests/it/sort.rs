@@ -146,7 +146,8 @@ fn lists_are_sorted_by_each_of_their_columns() {
     let (known, _) = known_dumps(|row| {
         ["net10-wks-pool-heap", "net10-wks-crash-heap", "net10-svr-basics-heap", "net10-wks-http-heap"]
             .contains(&row["name"].as_str().unwrap_or_default())
-    });
+    })
+    .unwrap_or_default();
     let dumps: Vec<_> = known.iter().map(|d| d.path.clone()).chain([own_unpacked()]).collect();
     let null = Value::Null;
     for (command, list, columns) in CASES {

@@ -1,9 +1,10 @@
 //! `stat` and the references of the walk, compared with ClrMD and the programs' own records, on every shared dump.
 
 use crate::common;
+use crate::harness::Tested;
 use std::collections::BTreeMap;
 
-use crate::common::{Known, ask, known_dumps, shared};
+use crate::common::{Known, ask, known_dumps, needs_shared};
 use gcdump::Dump;
 use gcdump::cli::Exit;
 use gcdump::internals::base::Silent;
@@ -27,9 +28,8 @@ fn clrmd_cannot_name(name: &str) -> bool {
 }
 
 #[test]
-fn types_counts_and_bytes_are_those_of_clrmd() {
-    let Some(_) = shared() else { return println!("skipped: no shared dumps") };
-    let (dumps, missing) = known_dumps(|row| row["clrmd"].is_string());
+fn types_counts_and_bytes_are_those_of_clrmd() -> Tested {
+    let (dumps, missing) = known_dumps(|row| row["clrmd"].is_string())?;
     assert!(!dumps.is_empty(), "no dump is unpacked, {missing:?} are missing");
     let (mut exact, mut more) = (0, 0);
     for dump in &dumps {
@@ -56,6 +56,7 @@ fn types_counts_and_bytes_are_those_of_clrmd() {
         truth(dump, &ours);
     }
     println!("{exact} dumps exact, {more} mini dumps with at least what ClrMD finds");
+    Ok(())
 }
 
 /// Types add up to the walked bytes, and these to the allocated ones, for every segment and grouping.
@@ -134,9 +135,8 @@ impl Visitor for Edges {
 }
 
 #[test]
-fn references_are_those_of_clrmd() {
-    let Some(_) = shared() else { return println!("skipped: no shared dumps") };
-    let (dumps, _) = known_dumps(|row| row["clrmd"].is_string() && matches!(row["kind"].as_str(), Some("heap" | "full" | "gcore")));
+fn references_are_those_of_clrmd() -> Tested {
+    let (dumps, _) = known_dumps(|row| row["clrmd"].is_string() && matches!(row["kind"].as_str(), Some("heap" | "full" | "gcore")))?;
     let mut checked = 0;
     for dump in &dumps {
         let Some(walk) = dump.clrmd.as_ref().map(|c| &c["refs"]["walks"][0]).filter(|w| w.is_object()) else { continue };
@@ -159,14 +159,15 @@ fn references_are_those_of_clrmd() {
     }
     println!("{checked} dumps with equal references");
     assert!(checked > 0);
+    Ok(())
 }
 
 /// Kernel cores contain no metadata: the application's folder supplies names and changes nothing else.
 #[test]
-fn modules_name_the_types_of_a_kernel_core_and_change_no_figure() {
-    let Some(shared) = shared() else { return println!("skipped: no shared dumps") };
-    let Some(lab) = common::lab() else { return println!("skipped: no lab") };
-    let (dumps, _) = known_dumps(|row| row["kind"].as_str() == Some("kernel"));
+fn modules_name_the_types_of_a_kernel_core_and_change_no_figure() -> Tested {
+    let shared = needs_shared()?;
+    let lab = common::needs_lab()?;
+    let (dumps, _) = known_dumps(|row| row["kind"].as_str() == Some("kernel"))?;
     for dump in &dumps {
         let folders = [lab.join("net10"), shared.join("modules/net10")].map(|f| f.to_str().unwrap().to_string());
         let (_, without) = ask(&dump.path, &["stat"]);
@@ -186,6 +187,7 @@ fn modules_name_the_types_of_a_kernel_core_and_change_no_figure() {
         assert_eq!(figures(&without), figures(&with), "{}", dump.name);
         println!("{}: {} types named", dump.name, names(&with).len());
     }
+    Ok(())
 }
 
 /// Conditions select what other options do, and what the program itself says of its objects.

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::{self, ask, known_dumps, own_unpacked, shared};
+use crate::common::{self, ask, known_dumps, own_unpacked};
+use crate::harness::Tested;
 use gcdump::cli::Exit;
 use serde_json::Value;
 
@@ -11,9 +12,8 @@ fn n(v: &Value, key: &str) -> u64 {
 }
 
 #[test]
-fn strings_are_those_of_clrmd() {
-    let Some(_) = shared() else { return println!("skipped: no shared dumps") };
-    let (dumps, missing) = known_dumps(|row| row["clrmd"].is_string());
+fn strings_are_those_of_clrmd() -> Tested {
+    let (dumps, missing) = known_dumps(|row| row["clrmd"].is_string())?;
     assert!(!dumps.is_empty(), "no dump is unpacked, {missing:?} are missing");
     let (mut exact, mut more, mut compared) = (0, 0, 0);
     for dump in &dumps {
@@ -47,6 +47,7 @@ fn strings_are_those_of_clrmd() {
         }
     }
     println!("{exact} dumps exact, {compared} contents compared, {more} mini dumps with at least what ClrMD finds");
+    Ok(())
 }
 
 fn rows(data: &Value) -> &Vec<Value> {
@@ -65,9 +66,8 @@ fn sums_add_up(name: &str, data: &Value) {
 }
 
 #[test]
-fn duplicates_are_those_made_by_the_program() {
-    let Some(_) = shared() else { return println!("skipped: no shared dumps") };
-    let (dumps, _) = known_dumps(|row| row["scenario"] == "inspect");
+fn duplicates_are_those_made_by_the_program() -> Tested {
+    let (dumps, _) = known_dumps(|row| row["scenario"] == "inspect")?;
     for dump in &dumps {
         let truth = dump.truth.as_ref().unwrap();
         let text = truth["duplicate_text"].as_str().unwrap();
@@ -78,6 +78,7 @@ fn duplicates_are_those_made_by_the_program() {
         assert_eq!(n(&rows[0], "count"), n(truth, "duplicates") + 1, "{}", dump.name);
     }
     println!("{} dumps", dumps.len());
+    Ok(())
 }
 
 #[test]

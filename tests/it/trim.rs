@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use crate::common::{each, every_dump, known_dumps, lab, own_unpacked, run, shared, unpacked, walker};
+use crate::harness::Tested;
 use crate::support::{Shape, Spec};
 use gcdump::Dump;
 use gcdump::analysis::Reads;
@@ -149,8 +150,7 @@ fn the_copy_of_the_own_dump_is_small_and_gives_the_same_answers() {
 }
 
 #[test]
-fn copies_of_shared_dumps_give_the_same_answers() {
-    let Some(_) = shared() else { return println!("skipped: no shared dumps") };
+fn copies_of_shared_dumps_give_the_same_answers() -> Tested {
     const NAMES: [&str; 10] = [
         "net10-wks-basics-mini",
         "net10-wks-basics-triage",
@@ -163,7 +163,7 @@ fn copies_of_shared_dumps_give_the_same_answers() {
         "win-net10-wks-basics-mini",
         "win-net9-wks-basics-full",
     ];
-    let (dumps, lacking) = known_dumps(|row| NAMES.contains(&row["name"].as_str().unwrap()));
+    let (dumps, lacking) = known_dumps(|row| NAMES.contains(&row["name"].as_str().unwrap()))?;
     assert!(!dumps.is_empty(), "none of {lacking:?} is unpacked in {}", unpacked().display());
     for dump in &dumps {
         let dir = folder();
@@ -175,6 +175,7 @@ fn copies_of_shared_dumps_give_the_same_answers() {
         println!("{}: {} KiB of {} KiB, {answers} answers", dump.name, kept >> 10, report["bytes"].as_u64().unwrap() >> 10);
     }
     println!("not unpacked: {lacking:?}");
+    Ok(())
 }
 
 #[test]
@@ -200,7 +201,7 @@ fn what_is_read_with_module_files_needs_no_walk_of_its_own() {
     let mut dumps = vec![("own".to_string(), own_unpacked(), None)];
     if let Some((_, lab)) = shared().zip(lab()) {
         const NAMES: [&str; 4] = ["net10-wks-basics-heap", "net10-wks-basics-mini", "net8-wks-basics-heap", "aot9-wks-wait-heap"];
-        let (known, _) = every_dump(|row| NAMES.contains(&row["name"].as_str().unwrap()));
+        let (known, _) = every_dump(|row| NAMES.contains(&row["name"].as_str().unwrap())).unwrap_or_default();
         dumps.extend(known.into_iter().map(|dump| (dump.name, dump.path, Some(lab.join(dump.runtime)))));
     }
     for (name, path, modules) in dumps {
@@ -272,7 +273,7 @@ fn no_text_of_the_program_is_left_after_redaction() {
         "win-net10-wks-crash-full",
         "win-net10-wks-threads-full",
     ];
-    let (dumps, lacking) = known_dumps(|row| NAMES.contains(&row["name"].as_str().unwrap()));
+    let (dumps, lacking) = known_dumps(|row| NAMES.contains(&row["name"].as_str().unwrap())).unwrap_or_default();
     cases.extend(dumps.into_iter().map(|d| (d.name, d.path)));
     each(&cases, |(name, path)| {
         let dir = folder();
@@ -309,11 +310,11 @@ fn no_text_of_the_program_is_left_after_redaction() {
 }
 
 #[test]
-fn messages_are_overwritten_and_stack_traces_stay() {
+fn messages_are_overwritten_and_stack_traces_stay() -> Tested {
     let (dumps, lacking) = known_dumps(|row| {
         ["net8-wks-crash-mini", "net9-wks-crash-mini", "net10-wks-crash-heap", "win-net10-wks-crash-full"]
             .contains(&row["name"].as_str().unwrap())
-    });
+    })?;
     for dump in &dumps {
         let dir = folder();
         let copy = dir.path().join("copy.dmp");
@@ -340,6 +341,7 @@ fn messages_are_overwritten_and_stack_traces_stay() {
         assert!(messages > 0 && frames > 0, "{}: {}", dump.name, before["data"]["threads"]);
     }
     println!("not unpacked: {lacking:?}");
+    Ok(())
 }
 
 #[test]

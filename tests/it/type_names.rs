@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::common;
+use crate::common::{self, known_dumps, needs_lab, needs_shared};
+use crate::harness::{Ignored, Tested};
 use gcdump::Dump;
 use gcdump::internals::base::{Addr, AddrRange, Limits, Shape};
 use gcdump::internals::clr::modules::MetadataOrigin;
@@ -12,36 +13,6 @@ use gcdump::internals::clr::type_names::{NameQuality, TypeName, TypeNames};
 use gcdump::internals::dump::{Bytes, DumpFile, OpenOptions, open, open_bytes};
 use gcdump::internals::memory::{FileSearch, Memory};
 use serde_json::Value;
-
-/// Folder in the user's cache, unless `variable` names another.
-fn cached(variable: &str, name: &str) -> PathBuf {
-    let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache").join(name);
-    std::env::var_os(variable).map_or_else(home, PathBuf::from)
-}
-
-/// The unpacked lab (`../shared/lab/unpack`), which contains the framework files.
-fn lab() -> PathBuf {
-    cached("GCDUMP_TEST_LAB", "gcdump-lab")
-}
-
-fn shared() -> PathBuf {
-    std::env::var_os("GCDUMP_TEST_SHARED").map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/dumps"), PathBuf::from)
-}
-
-fn dumps() -> Option<PathBuf> {
-    let dir = cached("GCDUMP_TEST_DUMPS", "gcdump-dumps");
-    if dir.is_dir() && shared().is_dir() {
-        return Some(dir);
-    }
-    println!("skipped: no dumps in {} or no answers in {}", dir.display(), shared().display());
-    None
-}
-
-fn json(path: &Path) -> Value {
-    let bytes = std::fs::read(path).unwrap();
-    let bytes = if path.extension().is_some_and(|e| e == "zst") { zstd::decode_all(bytes.as_slice()).unwrap() } else { bytes };
-    serde_json::from_slice(&bytes).unwrap()
-}
 
 /// One type in ClrMD's answer.
 #[derive(Clone, Debug, Default)]
@@ -115,17 +86,11 @@ fn needs_no_metadata(name: &str) -> bool {
     element.strip_prefix("System.").is_some_and(|e| known.contains(&e))
 }
 
-/// The available dumps of the manifest.
-fn cases() -> Vec<(String, PathBuf, Value)> {
-    let Some(dir) = dumps() else { return Vec::new() };
+/// The unpacked dumps of the manifest: name, path and ClrMD's answer.
+fn cases() -> Result<Vec<(String, PathBuf, Option<Value>)>, Ignored> {
     let only = std::env::var("GCDUMP_TEST_ONLY").unwrap_or_default();
-    let manifest = json(&shared().join("manifest.json"));
-    let supported = |e: &&Value| !e["runtime"].as_str().unwrap().starts_with("aot");
-    let entries = manifest["dumps"].as_array().unwrap().iter().filter(supported).map(|e| {
-        let name = e["name"].as_str().unwrap().to_string();
-        (name.clone(), dir.join(format!("{name}.dmp")), e.clone())
-    });
-    entries.filter(|(name, path, _)| path.is_file() && name.contains(&only)).collect()
+    let (dumps, _) = known_dumps(|row| row["name"].as_str().unwrap().contains(&only))?;
+    Ok(dumps.into_iter().map(|d| (d.name, d.path, d.clrmd)).collect())
 }
 
 /// Opens a dump and passes its names to `f`.
@@ -146,11 +111,11 @@ fn lacks_metadata(name: &str) -> bool {
 }
 
 #[test]
-fn names_and_method_tables_are_those_of_clrmd() {
+fn names_and_method_tables_are_those_of_clrmd() -> Tested {
     let mut failures = Vec::new();
-    for (name, path, entry) in cases() {
-        let Some(answer) = entry["clrmd"].as_str() else { continue };
-        let wanted = wanted(&json(&shared().join(answer)));
+    for (name, path, answer) in cases()? {
+        let Some(answer) = answer else { continue };
+        let wanted = wanted(&answer);
         with_names(&path, None, |_, names| {
             let (mut equal, mut faults, mut bad, mut unnamed) = (0, 0, Vec::new(), 0);
             for (mt, theirs) in &wanted {
@@ -184,14 +149,15 @@ fn names_and_method_tables_are_those_of_clrmd() {
         });
     }
     assert!(failures.is_empty(), "{} differences", failures.len());
+    Ok(())
 }
 
 /// Names of .NET 10 types by module file and token, as given by ClrMD for other dumps, without generic types and arrays.
-fn names_by_token() -> BTreeMap<(String, u64), String> {
+fn names_by_token() -> Result<BTreeMap<(String, u64), String>, Ignored> {
     let mut out = BTreeMap::new();
-    for (name, _, entry) in cases() {
-        let Some(answer) = entry["clrmd"].as_str().filter(|_| name.starts_with("net10") && !name.contains("probe")) else { continue };
-        for w in wanted(&json(&shared().join(answer))).into_values() {
+    for (name, _, answer) in cases()? {
+        let Some(answer) = answer.filter(|_| name.starts_with("net10") && !name.contains("probe")) else { continue };
+        for w in wanted(&answer).into_values() {
             if let (Some(name), Some((Some(module), token, ..))) = (w.name, w.facts)
                 && name != "Free"
                 && !name.contains(['<', '[', '`'])
@@ -200,20 +166,21 @@ fn names_by_token() -> BTreeMap<(String, u64), String> {
             }
         }
     }
-    out
+    Ok(out)
 }
 
-fn lab_files() -> Option<FileSearch> {
-    let folders = [shared().join("modules/net10"), lab().join("net10")];
-    folders.iter().all(|f| f.is_dir()).then(|| FileSearch { modules: folders.to_vec(), ..FileSearch::default() })
+/// The files of the modules of .NET 10.
+fn lab_files() -> Result<FileSearch, Ignored> {
+    let folders = [needs_shared()?.join("modules/net10"), needs_lab()?.join("net10")];
+    Ok(FileSearch { modules: folders.to_vec(), ..FileSearch::default() })
 }
 
 #[test]
-fn module_files_supply_names_missing_from_the_dump() {
-    let Some(search) = lab_files() else { return println!("skipped: no module files") };
-    let known = names_by_token();
-    for (name, path, entry) in cases().into_iter().filter(|c| lacks_metadata(&c.0)) {
-        let wanted = wanted(&json(&shared().join(entry["clrmd"].as_str().unwrap())));
+fn module_files_supply_names_missing_from_the_dump() -> Tested {
+    let search = lab_files()?;
+    let known = names_by_token()?;
+    for (name, path, answer) in cases()?.into_iter().filter(|c| lacks_metadata(&c.0)) {
+        let wanted = wanted(&answer.unwrap());
         // The lab's own folder first: its lab.dll is a later build and must be rejected.
         let reversed = FileSearch { modules: search.modules.iter().rev().cloned().collect(), ..search.clone() };
         with_names(&path, Some(reversed), |_, names| {
@@ -245,16 +212,13 @@ fn module_files_supply_names_missing_from_the_dump() {
             }
         });
     }
+    Ok(())
 }
 
 #[test]
-fn files_of_another_version_are_rejected() {
-    let net8 = lab().join("net8");
-    if !net8.is_dir() {
-        return println!("skipped: {} is not there", net8.display());
-    }
-    let search = FileSearch { modules: vec![net8], ..FileSearch::default() };
-    for (name, path, _) in cases().into_iter().filter(|c| lacks_metadata(&c.0)) {
+fn files_of_another_version_are_rejected() -> Tested {
+    let search = FileSearch { modules: vec![needs_lab()?.join("net8")], ..FileSearch::default() };
+    for (name, path, _) in cases()?.into_iter().filter(|c| lacks_metadata(&c.0)) {
         with_names(&path, Some(search.clone()), |memory, names| {
             let found = scan(memory, names);
             assert!(found.len() > 100, "{name}");
@@ -275,13 +239,14 @@ fn files_of_another_version_are_rejected() {
             assert!(refused > 0 && exact <= 1, "{name}: {exact}");
         });
     }
+    Ok(())
 }
 
 #[test]
-fn a_file_is_proven_by_headers_or_by_the_version_id() {
-    let Some(search) = lab_files() else { return println!("skipped: no module files") };
+fn a_file_is_proven_by_headers_or_by_the_version_id() -> Tested {
+    let search = lab_files()?;
     let reversed = FileSearch { modules: search.modules.iter().rev().cloned().collect(), ..search };
-    for (name, path, _) in cases().into_iter().filter(|c| c.0 == "net10-wks-basics-heap") {
+    for (name, path, _) in cases()?.into_iter().filter(|c| c.0 == "net10-wks-basics-heap") {
         let base = |dump: &DumpFile| {
             dump.files.iter().filter(|m| m.path.ends_with("/lab.dll") && m.file_offset == 0).map(|m| m.range).collect::<Vec<_>>()
         };
@@ -296,16 +261,17 @@ fn a_file_is_proven_by_headers_or_by_the_version_id() {
                 scan(memory, names).into_iter().for_each(|mt| drop(names.name(mt)));
                 let lab = names.modules().seen().into_iter().find(|m| m.name.as_deref() == Some("lab.dll")).expect("no lab.dll");
                 println!("{name}: headers {headers}: {:?}, refused {:?}", lab.origin, lab.rejected);
-                assert!(matches!(&lab.origin, MetadataOrigin::File(f) if f.starts_with(shared())), "{:?}", lab.origin);
+                assert!(matches!(&lab.origin, MetadataOrigin::File(f) if f.starts_with(needs_shared().unwrap())), "{:?}", lab.origin);
                 assert_eq!(lab.rejected.len(), 1);
             });
         }
     }
+    Ok(())
 }
 
 #[test]
-fn corrupt_type_structures_never_panic_or_hang() {
-    let Some((_, path, _)) = cases().into_iter().find(|c| c.0 == "net9-wks-crash-mini") else { return };
+fn corrupt_type_structures_never_panic_or_hang() -> Tested {
+    let Some((_, path, _)) = cases()?.into_iter().find(|c| c.0 == "net9-wks-crash-mini") else { return Ok(()) };
     let plain = std::fs::read(&path).unwrap();
     let dump = open(&path, &OpenOptions::default()).unwrap();
     let found = with_names_of(&dump, None, scan);
@@ -338,6 +304,7 @@ fn corrupt_type_structures_never_panic_or_hang() {
         }
     }
     println!("{qualities:?} in {:?}", started.elapsed());
+    Ok(())
 }
 
 /// Every valid method table near that of `System.String`.
@@ -351,14 +318,14 @@ fn scan(memory: &Memory, names: &TypeNames) -> Vec<Addr> {
 }
 
 #[test]
-fn every_method_table_in_loader_memory_has_a_name() {
+fn every_method_table_in_loader_memory_has_a_name() -> Tested {
     let mut sets: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (name, path, _) in cases() {
+    for (name, path, _) in cases()? {
         let small = name.ends_with("mini") || name.ends_with("triage");
         if !name.contains("basics") && !name.contains("probe") && !lacks_metadata(&name) && !small {
             continue;
         }
-        let search = lab_files().filter(|_| lacks_metadata(&name));
+        let search = lab_files().ok().filter(|_| lacks_metadata(&name));
         if lacks_metadata(&name) && search.is_none() {
             continue;
         }
@@ -385,6 +352,7 @@ fn every_method_table_in_loader_memory_has_a_name() {
             assert_eq!(set, original, "{name}");
         }
     }
+    Ok(())
 }
 
 #[test]

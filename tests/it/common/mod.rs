@@ -17,6 +17,8 @@ use gcdump::internals::dump::DumpFile;
 use gcdump::internals::gc::Walker;
 use serde_json::Value;
 
+use crate::harness::{Ignored, output, with_output};
+
 /// Held while a test rewrites its part of `docs/coverage.md`, which several do.
 pub static COVERAGE: Mutex<()> = Mutex::new(());
 
@@ -145,6 +147,21 @@ pub fn unpacked() -> PathBuf {
     std::env::var_os("GCDUMP_TEST_DUMPS").map(PathBuf::from).or_else(home).unwrap_or_else(|| "dumps".into())
 }
 
+/// The folder of [`shared`], for a test that needs it.
+pub fn needs_shared() -> Result<PathBuf, Ignored> {
+    shared().ok_or_else(|| Ignored("the shared dumps (../shared/dumps) are not on this machine".into()))
+}
+
+/// The folder of [`lab`], for a test that needs it.
+pub fn needs_lab() -> Result<PathBuf, Ignored> {
+    lab().ok_or_else(|| Ignored("the lab's .NET programs (GCDUMP_TEST_LAB) are not on this machine".into()))
+}
+
+/// The folder of [`native_aot_program`], for a test that needs it.
+pub fn needs_native_aot_program() -> Result<PathBuf, Ignored> {
+    native_aot_program().ok_or_else(|| Ignored("the lab's NativeAOT program (GCDUMP_TEST_LAB) is not on this machine".into()))
+}
+
 /// Folder with the lab's programs: `GCDUMP_TEST_LAB`, else `~/.cache/gcdump-lab`.
 pub fn lab() -> Option<PathBuf> {
     let home = || std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache/gcdump-lab"));
@@ -170,15 +187,16 @@ pub fn native_aot_program() -> Option<PathBuf> {
     Some(lab()?.join("aot9")).filter(|folder| folder.join("lab").is_file())
 }
 
-/// The unpacked dumps of CoreCLR in the manifest, and the names of those not unpacked. `native_aot` is about the others.
-pub fn known_dumps(wanted: impl Fn(&Value) -> bool) -> (Vec<Known>, Vec<String>) {
+/// The unpacked dumps of CoreCLR in the manifest, and the names of those not unpacked. `native_aot` is about the others. Fails if
+/// none is unpacked.
+pub fn known_dumps(wanted: impl Fn(&Value) -> bool) -> Result<(Vec<Known>, Vec<String>), Ignored> {
     every_dump(|row| !row["runtime"].as_str().unwrap().starts_with("aot") && wanted(row))
 }
 
 /// Like [`known_dumps`], including those that must be refused.
-pub fn every_dump(wanted: impl Fn(&Value) -> bool) -> (Vec<Known>, Vec<String>) {
+pub fn every_dump(wanted: impl Fn(&Value) -> bool) -> Result<(Vec<Known>, Vec<String>), Ignored> {
     let (mut have, mut lack) = (Vec::new(), Vec::new());
-    let Some(shared) = shared() else { return (have, lack) };
+    let shared = needs_shared()?;
     let manifest: Value = serde_json::from_slice(&std::fs::read(shared.join("manifest.json")).unwrap()).unwrap();
     for row in manifest["dumps"].as_array().unwrap().iter().filter(|r| wanted(r)) {
         let text = |key: &str| row[key].as_str().map(ToString::to_string);
@@ -205,16 +223,22 @@ pub fn every_dump(wanted: impl Fn(&Value) -> bool) -> (Vec<Known>, Vec<String>) 
             kind: text("kind").unwrap(),
         });
     }
-    (have, lack)
+    match lack.first().filter(|_| have.is_empty()) {
+        Some(first) => Err(Ignored(match lack.len() {
+            1 => format!("{first} is not unpacked in {}", unpacked().display()),
+            n => format!("none of {n} dumps ({first}, …) is unpacked in {}", unpacked().display()),
+        })),
+        None => Ok((have, lack)),
+    }
 }
 
 /// Maps `work` over `items`, two at a time; results in order.
 pub fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let (next, work) = (&AtomicUsize::new(0), &work);
+    let (next, work, output) = (&AtomicUsize::new(0), &work, &output());
     let worker = || {
         let mut done = Vec::new();
         while let Some((i, item)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, items.get(i)?))) {
-            done.push((i, work(item)));
+            done.push((i, with_output(output.clone(), || work(item))));
         }
         done
     };
@@ -245,8 +269,8 @@ fn json_file(path: &Path) -> Option<Value> {
 }
 
 /// Every unpacked dump with a ClrMD answer, and those in the folder `GCDUMP_TEST_EXTRA`. `GCDUMP_TEST_ONLY` selects by part of
-/// the name. Prints a remark if there are none.
-pub fn answered() -> Vec<Answered> {
+/// the name. Fails if there is none.
+pub fn answered() -> Result<Vec<Answered>, Ignored> {
     let only = std::env::var("GCDUMP_TEST_ONLY").unwrap_or_default();
     let mut out = Vec::new();
     let mut add = |name: &str, dumps: &Path, answers: &Path| {
@@ -269,10 +293,7 @@ pub fn answered() -> Vec<Answered> {
         names.sort();
         names.iter().for_each(|n| add(n.trim_end_matches(".dmp"), &extra, &extra));
     }
-    if out.is_empty() {
-        println!("skipped: no dumps with answers available");
-    }
-    out
+    if out.is_empty() { Err(Ignored("no dump with an answer of ClrMD is unpacked".into())) } else { Ok(out) }
 }
 
 /// The walk of the runtime's heap.

@@ -3,6 +3,7 @@
 //! Whatever differs must be a fault of ClrMD, recognised by what the dump holds there; each kind is counted. Without files, a frame
 //! whose GC info is not in the dump is a gap: then what ClrMD reports there must be among the roots of the conservative scan.
 
+use crate::harness::Tested;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -462,12 +463,12 @@ fn compare(dump: &Known) -> [Tally; 2] {
 }
 
 #[test]
-fn frames_and_roots_are_those_of_clrmd() {
-    let (dumps, lacking) = every_dump(|row| row["clrmd"].is_string());
+fn frames_and_roots_are_those_of_clrmd() -> Tested {
+    let (dumps, lacking) = every_dump(|row| row["clrmd"].is_string())?;
     let dumps: Vec<Known> = dumps.into_iter().filter(|d| !list(&d.clrmd.as_ref().unwrap()["threads"]["threads"]).is_empty()).collect();
     if dumps.is_empty() {
         println!("skipped: no dumps with frames are at hand");
-        return;
+        return Ok(());
     }
     let mut rows: BTreeMap<(String, String), [Tally; 2]> = BTreeMap::new();
     let mut wrong = Vec::new();
@@ -488,6 +489,7 @@ fn frames_and_roots_are_those_of_clrmd() {
     } else {
         println!("docs/coverage.md is not compared: {} dumps are not unpacked, files of modules: {files}", lacking.len());
     }
+    Ok(())
 }
 
 fn tables(rows: &BTreeMap<(String, String), [Tally; 2]>) -> String {

@@ -1,5 +1,6 @@
 //! What a dump lacks: said, and replaced by the scan of the words there; with the files of its modules, complete again.
 
+use crate::harness::Tested;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -41,8 +42,8 @@ fn alone(dump: &Known) -> (Exit, Value) {
 }
 
 #[test]
-fn cores_without_images_name_the_files_that_complete_them() {
-    let (dumps, _) = known_dumps(|row| row["kind"] == "gcore" || row["kind"] == "kernel");
+fn cores_without_images_name_the_files_that_complete_them() -> Tested {
+    let (dumps, _) = known_dumps(|row| row["kind"] == "gcore" || row["kind"] == "kernel")?;
     let mut completed = 0;
     for dump in &dumps {
         let (exit, bare) = alone(dump);
@@ -72,12 +73,13 @@ fn cores_without_images_name_the_files_that_complete_them() {
         completed += 1;
     }
     assert!(dumps.is_empty() || folders("net10").is_empty() || completed > 2);
+    Ok(())
 }
 
 /// Every object of the conservative scan within a gap is a root of the precise answer: nothing there is lost.
 #[test]
-fn gaps_are_scanned_and_said() {
-    let (dumps, _) = known_dumps(|row| row["kind"] == "heap");
+fn gaps_are_scanned_and_said() -> Tested {
+    let (dumps, _) = known_dumps(|row| row["kind"] == "heap")?;
     let (mut scanned, mut with_gaps) = (0, 0);
     for dump in &dumps {
         let (_, answer) = alone(dump);
@@ -102,18 +104,20 @@ fn gaps_are_scanned_and_said() {
     }
     println!("{with_gaps} heap dumps with gaps; {scanned} words there are roots");
     assert!(dumps.is_empty() || with_gaps > 5 && scanned > 50);
+    Ok(())
 }
 
 /// A Windows heap dump lacks all images: the first precompiled frame ends the walk.
 #[test]
-fn windows_heap_dumps_need_the_images() {
-    let (dumps, _) = known_dumps(|row| text(row, "runtime").starts_with("win") && row["kind"] == "heap");
+fn windows_heap_dumps_need_the_images() -> Tested {
+    let (dumps, _) = known_dumps(|row| text(row, "runtime").starts_with("win") && row["kind"] == "heap")?;
     for dump in &dumps {
         let (exit, answer) = alone(dump);
         let gaps: Vec<&Value> = gaps(&answer).collect();
         assert_eq!(exit, Exit::Partial, "{}", dump.name);
         assert!(!gaps.is_empty() && gaps.iter().all(|g| text(g, "module").ends_with(".dll")), "{}: {gaps:?}", dump.name);
     }
+    Ok(())
 }
 
 /// The file of the PE image at `base`, whose memory is in a full dump: sections go back to where the file has them.
@@ -142,8 +146,8 @@ fn open_file(path: &Path) -> dump::DumpFile {
 
 /// With the files of its images, made from a full dump of the same runtime, whose addresses differ or not.
 #[test]
-fn windows_heap_dumps_are_complete_with_the_images() {
-    let (dumps, _) = known_dumps(|row| text(row, "runtime").starts_with("win"));
+fn windows_heap_dumps_are_complete_with_the_images() -> Tested {
+    let (dumps, _) = known_dumps(|row| text(row, "runtime").starts_with("win"))?;
     let (mut completed, mut heaps) = (0, 0);
     for dump in dumps.iter().filter(|d| d.name.ends_with("-heap")) {
         heaps += 1;
@@ -168,6 +172,7 @@ fn windows_heap_dumps_are_complete_with_the_images() {
         completed += 1;
     }
     assert!(heaps == 0 || completed > 0);
+    Ok(())
 }
 
 /// Runs a command on a synthetic process.
@@ -227,8 +232,8 @@ fn stacks_of_a_dump_without_its_code_map_are_scanned() {
 
 /// Folders are tried for all dumps, and files of another build are not used.
 #[test]
-fn files_of_another_build_are_not_used() {
-    let (dumps, _) = known_dumps(|row| row["name"] == "net10-wks-stacks-gcore");
+fn files_of_another_build_are_not_used() -> Tested {
+    let (dumps, _) = known_dumps(|row| row["name"] == "net10-wks-stacks-gcore")?;
     let [other, own]: [Vec<PathBuf>; 2] = [folders("net8"), folders("net10")];
     for dump in dumps.iter().filter(|_| !other.is_empty() && !own.is_empty()) {
         let answer = |folders: &[PathBuf]| ask_with(&dump.path, folders, &["stacks", "--roots"]).1["data"]["threads"].clone();
@@ -237,4 +242,5 @@ fn files_of_another_build_are_not_used() {
         assert_ne!(bare, answer(&own));
         assert_eq!(answer(&own), answer(&[other.clone(), own.clone()].concat()));
     }
+    Ok(())
 }

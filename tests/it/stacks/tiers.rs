@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use super::{list, text};
-use crate::common::{ask, known_dumps, lab};
+use crate::common::{ask, known_dumps, needs_lab};
+use crate::harness::Tested;
 use serde_json::Value;
 
 /// Tiers of the JIT-ed frames of an answer by number, as `-` where there is none. Other code has none.
@@ -23,10 +24,10 @@ fn tiers(answer: &Value, of_module: Option<&str>) -> BTreeMap<String, usize> {
 
 /// `stacksopt` and `spinopt` ran without tiered compilation, the others with it. Methods with the attribute are optimised in all.
 #[test]
-fn tiers_follow_the_settings_of_the_program() {
+fn tiers_follow_the_settings_of_the_program() -> Tested {
     let (dumps, _) = known_dumps(|row| {
         row["kind"] == "heap" && row["scenario"].as_str().is_some_and(|s| s.starts_with("stacks") || s.starts_with("spin"))
-    });
+    })?;
     for dump in &dumps {
         let (_, answer) = ask(&dump.path, &["stacks"]);
         let found = tiers(&answer, None);
@@ -50,12 +51,13 @@ fn tiers_follow_the_settings_of_the_program() {
             assert!(text(&place["data"], "text").contains(&words), "{}: {}", dump.name, place["data"]["text"]);
         }
     }
+    Ok(())
 }
 
 /// The lab's program, which makes a dump of itself under each of these settings.
 #[test]
-fn settings_of_the_runtime_decide_on_the_tiers_of_the_lab() {
-    let Some(lab) = lab() else { return println!("skipped: no lab (GCDUMP_TEST_LAB)") };
+fn settings_of_the_runtime_decide_on_the_tiers_of_the_lab() -> Tested {
+    let lab = needs_lab()?;
     let folder = tempfile::tempdir().unwrap();
     for runtime in ["net8", "net10"].map(|v| lab.join(v)).iter().filter(|r| r.join("lab").is_file()) {
         let settings: [(&str, &str, &str); 4] = [
@@ -74,4 +76,5 @@ fn settings_of_the_runtime_decide_on_the_tiers_of_the_lab() {
             assert_eq!(found.keys().collect::<Vec<_>>(), [tier], "{}: {name}={value}", runtime.display());
         }
     }
+    Ok(())
 }
