@@ -99,7 +99,7 @@ fn objects(runtime: &Runtime) -> Result<Asked, Error> {
     let reason = if notes.complete() { lacking.clone() } else { None };
     if allocated <= MAX_WALK {
         let answer = super::stat(&heap, &StatQuery::default())?;
-        return Ok(Asked { reason, ..Asked::of(answer, |s| s.totals.count > 0) });
+        return Ok(Asked { reason, ..Asked::of(answer, |s| s.totals.count > 0 || s.totals.free_count > 0) });
     }
     if let Some(lacking) = lacking {
         notes.add(NoteKind::Missing, None, lacking);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::asked_fields::{AskedFields, BoundFields};
 use super::select::{Picker, Selection};
-use crate::base::{Addr, Answer, Count, IndexVec, Name, index_type};
+use crate::base::{Addr, Answer, IndexVec, Name, index_type};
 use crate::gc::{Object, ObjectType, TypeIndex};
 use crate::model::{FieldValue, Generation, ObjectBrief, ObjectsTail, ReferenceModel, SegmentModel, Sum};
 use crate::session::{FieldNames, FieldPlace, Heap, Namer, coverage, note_walks};
@@ -49,7 +49,8 @@ pub fn objects<'h>(
     let filter = selection.filter(heap, namer, &notes);
     let mut picker = Picker::new(heap, selection, &filter, namer);
     let mut names = TypeNames::default();
-    let (mut met, mut listed) = (0u64, Sum::default());
+    // Of objects and of free blocks: all that were met.
+    let (mut met, mut free, mut listed) = (Sum::default(), Sum::default(), Sum::default());
     let mut asked = AskedFields::of(fields);
     let mut more = false;
     let mut result = Ok(());
@@ -72,13 +73,13 @@ pub fn objects<'h>(
             if !picker.wants(object) {
                 return ControlFlow::Continue(());
             }
-            met.bump();
-            if met <= *start {
-                return ControlFlow::Continue(());
-            }
-            if listed.count >= most {
+            if met.count.saturating_add(free.count) >= *start && listed.count >= most {
                 more = true;
                 return ControlFlow::Break(());
+            }
+            if object.ty.is_free { &mut free } else { &mut met }.add(object.size);
+            if met.count.saturating_add(free.count) <= *start {
+                return ControlFlow::Continue(());
             }
             listed.add(object.size);
             batch.add(object, &mut names, &mut asked);
@@ -91,15 +92,29 @@ pub fn objects<'h>(
     );
     result?;
     sink(batch)?;
-    // The walk of the last segment ends early on purpose, at the end of the page.
-    let walked = if more { walks.get(..walks.len().saturating_sub(1)).unwrap_or_default() } else { &walks };
     note_walks(heap.walker(), &walks, &notes);
+    let mut walked = coverage(heap.walker(), &walks);
+    if more {
+        // The walk ended early, at the end of the page; the rest is only counted.
+        let (totals, all) = super::stat::totals(heap, selection, &filter, namer, &notes);
+        met = Sum { count: totals.count, bytes: totals.bytes };
+        free = Sum { count: totals.free_count, bytes: totals.free_bytes };
+        walked = all;
+    }
     if listed.count > 0 {
         asked.note(&notes);
     }
     let next_start = more.then(|| start.saturating_add(listed.count));
-    let Sum { count: listed, bytes } = listed;
-    Ok(notes.finish(ObjectsTail { listed, bytes, next_start, coverage: coverage(heap.walker(), walked) }))
+    Ok(notes.finish(ObjectsTail {
+        listed: listed.count,
+        bytes: listed.bytes,
+        total: met.count,
+        total_bytes: met.bytes,
+        free_count: free.count,
+        free_bytes: free.bytes,
+        next_start,
+        coverage: walked,
+    }))
 }
 
 index_type! {

@@ -186,7 +186,7 @@ fn types(heap: &Heap, graph: bool) -> Result<Answer<PageTypes>, Error> {
     let notes = heap.begin();
     let stat = notes.take(stat(heap, &StatQuery { top: TYPES, ..StatQuery::default() })?);
     let retained = if graph { retained_by_type(heap, &notes)? } else { FxHashMap::default() };
-    let of = |stat: TypeStat| PageType { retained: retained.get(&stat.method_table).copied().filter(|_| !stat.free), stat };
+    let of = |stat: TypeStat| PageType { retained: retained.get(&stat.method_table).copied(), stat };
     let rows: Vec<PageType> = stat.types.unwrap_or_default().into_iter().map(of).collect();
     let listed = |of: fn(&TypeStat) -> u64| rows.iter().fold(0u64, |sum, row| sum.saturating_add(of(&row.stat)));
     let rest = TypesRest {

@@ -58,13 +58,15 @@ pub struct RetainedQuery {
     pub types: Vec<TypePattern>,
     /// Which stack values count as roots.
     pub stacks: Stacks,
-    /// Maximum rows per list, 0 for all.
+    /// Maximum types and rows of the tree, 0 for all.
     pub top: usize,
+    /// Maximum objects listed, 0 for all.
+    pub objects: usize,
 }
 
 impl Default for RetainedQuery {
     fn default() -> RetainedQuery {
-        RetainedQuery { view: RetainedView::Top, types: Vec::new(), stacks: Stacks::default(), top: 20 }
+        RetainedQuery { view: RetainedView::Top, types: Vec::new(), stacks: Stacks::default(), top: 20, objects: 20 }
     }
 }
 
@@ -121,11 +123,13 @@ impl<'g> Retained<'g> {
     }
 
     fn report(&self, namer: &Namer, query: &RetainedQuery, object: Option<ObjectId>, notes: &Collector) -> RetainedReport {
-        let RetainedQuery { view, types: patterns, top, .. } = query;
+        let RetainedQuery { view, types: patterns, top, objects, .. } = query;
         let most = top_or_all(*top);
         let mut report = RetainedReport {
             objects: None,
+            object_count: None,
             types: None,
+            type_count: None,
             object: None,
             tree: None,
             suspects: None,
@@ -136,8 +140,12 @@ impl<'g> Retained<'g> {
         match view {
             RetainedView::Top => {
                 let wanted = (!patterns.is_empty()).then(|| self.graph.wanted_types(namer, patterns, notes));
-                report.objects = Some(self.top_objects(namer, wanted.as_ref(), most));
-                report.types = Some(self.top_types(namer, wanted.as_ref(), most));
+                report.objects = Some(self.top_objects(namer, wanted.as_ref(), top_or_all(*objects)));
+                let mut types = self.top_types(namer, wanted.as_ref());
+                report.object_count = Some(types.iter().fold(0, |n, t| n.saturating_add(t.count)));
+                report.type_count = Some(len64(types.len()));
+                types.truncate(most);
+                report.types = Some(types);
             }
             RetainedView::Object(_) => report.object = object.map(|id| self.detail(namer, id)),
             RetainedView::Tree { depth, threshold } => report.tree = Some(self.rows(namer, *depth, *threshold, most)),
@@ -151,7 +159,7 @@ impl<'g> Retained<'g> {
         ids.into_iter().map(|id| self.model(namer, id)).collect()
     }
 
-    fn top_types(&self, namer: &Namer, wanted: Option<&IndexVec<TypeIndex, bool>>, most: usize) -> Vec<RetainedType> {
+    fn top_types(&self, namer: &Namer, wanted: Option<&IndexVec<TypeIndex, bool>>) -> Vec<RetainedType> {
         let rows = self.graph.types.iter_enumerated().zip(self.tree.by_type(self.graph).iter());
         let mut rows: Vec<RetainedType> = rows
             .filter(|((t, _), of)| of.own.count > 0 && wanted.is_none_or(|w| w.get(*t) == Some(&true)))
@@ -165,7 +173,6 @@ impl<'g> Retained<'g> {
             })
             .collect();
         rows.sort_by(|a, b| (b.retained, &a.type_name, a.method_table).cmp(&(a.retained, &b.type_name, b.method_table)));
-        rows.truncate(most);
         rows
     }
 
@@ -304,7 +311,7 @@ impl<'g> Retained<'g> {
         }
         // Types whose objects jointly retain a large share.
         let index = |t: &RetainedType| self.graph.types.iter().find(|k| k.method_table == t.method_table).map(|k| k.index);
-        let large = self.top_types(namer, None, usize::MAX).into_iter().take_while(|t| t.share >= least);
+        let large = self.top_types(namer, None).into_iter().take_while(|t| t.share >= least);
         let indexed = large.map(|t| (index(&t), t)).filter(|(index, t)| t.count >= 2 && !(index.is_some() && reported.contains(index)));
         let candidates: Vec<(Option<TypeIndex>, RetainedType)> = indexed.collect();
         let within = self.within(&out, candidates.iter().filter_map(|(index, _)| *index));

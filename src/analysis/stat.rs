@@ -36,8 +36,14 @@ impl Both {
         if free { &mut self.free } else { &mut self.objects }.merge(sum);
     }
 
-    fn all(self) -> Sum {
-        self.objects.with(self.free)
+    fn totals(self, types: usize) -> StatTotals {
+        StatTotals {
+            count: self.objects.count,
+            bytes: self.objects.bytes,
+            free_count: self.free.count,
+            free_bytes: self.free.bytes,
+            types: len64(types),
+        }
     }
 }
 
@@ -155,20 +161,12 @@ fn sort(report: &mut StatReport, by: StatSort) {
     }
 }
 
-/// Keeps the first `top` types and the free-space row.
+/// Keeps the first `top` types.
 fn cut(report: &mut StatReport, top: usize) {
-    let Some(types) = &mut report.types else { return };
-    let all = types.iter().filter(|t| !t.free).count();
-    if top == 0 || all <= top {
-        return;
+    if let Some(types) = report.types.as_mut().filter(|types| top > 0 && types.len() > top) {
+        types.truncate(top);
+        report.shown = Some(len64(top));
     }
-    let mut left = top;
-    types.retain(|t| {
-        let keep = t.free || left > 0;
-        left = left.saturating_sub(usize::from(!t.free));
-        keep
-    });
-    report.shown = Some(len64(top));
 }
 
 fn count(heap: &Heap, namer: &Namer, query: &StatQuery, notes: &Collector) -> StatReport {
@@ -181,30 +179,24 @@ fn count(heap: &Heap, namer: &Namer, query: &StatQuery, notes: &Collector) -> St
         StatBy::Size => Split::Size,
     };
     let filter = selection.filter(heap, namer, notes);
-    let (parts, coverage) = if split == Split::Nothing && selection.is_of_types() {
-        sums_of_types(heap, &filter, namer, notes)
-    } else {
-        sums_by_part(heap, selection, split, &filter, namer, notes)
-    };
+    let (parts, coverage) = sums(heap, selection, split, &filter, namer, notes);
     let types = heap.walker().types().list();
-    let mut totals = StatTotals::default();
     let mut all = Both::default();
-    let mut by_type: BTreeMap<Addr, (Sum, bool)> = BTreeMap::new();
+    let mut by_type: BTreeMap<Addr, Sum> = BTreeMap::new();
     for sums in parts.values() {
         for (kind, sum) in types.iter().zip(sums).filter(|(_, s)| s.count > 0) {
             all.add(kind.is_free, *sum);
-            by_type.entry(kind.method_table).or_insert((Sum::default(), kind.is_free)).0.merge(*sum);
+            if !kind.is_free {
+                by_type.entry(kind.method_table).or_default().merge(*sum);
+            }
         }
     }
-    let Sum { count, bytes } = all.all();
-    (totals.count, totals.bytes) = (count, bytes);
-    (totals.free_count, totals.free_bytes) = (all.free.count, all.free.bytes);
-    totals.types = len64(by_type.values().filter(|(_, free)| !free).count());
-    let mut report = StatReport { by, types: None, groups: None, totals, coverage, shown: None };
+    let whole = if selection.is_everything() { all.objects.bytes } else { bytes_of_objects(heap, notes) };
+    let mut report = StatReport { by, types: None, groups: None, totals: all.totals(by_type.len()), coverage, shown: None };
     match by {
-        StatBy::Type => report.types = Some(type_rows(namer, &by_type, report.totals.bytes)),
-        StatBy::Assembly => report.groups = Some(named_groups(&by_type, report.totals.bytes, |mt| namer.module(mt))),
-        StatBy::Namespace => report.groups = Some(named_groups(&by_type, report.totals.bytes, |mt| namer.name(mt).map(|n| namespace(&n)))),
+        StatBy::Type => report.types = Some(type_rows(namer, &by_type, whole)),
+        StatBy::Assembly => report.groups = Some(named_groups(&by_type, whole, |mt| namer.module(mt))),
+        StatBy::Namespace => report.groups = Some(named_groups(&by_type, whole, |mt| namer.name(mt).map(|n| namespace(&n)))),
         StatBy::Generation | StatBy::Heap | StatBy::Segment | StatBy::Size => {
             let mut groups: BTreeMap<u64, Both> = BTreeMap::new();
             for (part, sums) in &parts {
@@ -222,11 +214,7 @@ fn count(heap: &Heap, namer: &Namer, query: &StatQuery, notes: &Collector) -> St
             };
             let rows = groups.iter().map(|(key, both)| {
                 let segment = if by == StatBy::Segment { segment_at(heap, part(*key)) } else { None };
-                GroupStat {
-                    generation: segment.map(|s| s.generation),
-                    heap: segment.map(|s| s.heap),
-                    ..group(label(*key), *both, report.totals.bytes)
-                }
+                GroupStat { generation: segment.map(|s| s.generation), heap: segment.map(|s| s.heap), ..group(label(*key), *both, whole) }
             });
             report.groups = Some(rows.collect());
         }
@@ -234,7 +222,47 @@ fn count(heap: &Heap, namer: &Namer, query: &StatQuery, notes: &Collector) -> St
     report
 }
 
-/// Those of the heap, which keeps them by type.
+/// Totals of the objects that `selection` takes, and the coverage of their walk.
+pub(super) fn totals(
+    heap: &Heap,
+    selection: &Selection,
+    filter: &TypeFilter,
+    namer: &Namer,
+    notes: &Collector,
+) -> (StatTotals, CoverageModel) {
+    let (parts, coverage) = sums(heap, selection, Split::Nothing, filter, namer, notes);
+    let types = heap.walker().types().list();
+    let mut all = Both::default();
+    let sums = parts.values().flat_map(|sums| types.iter().zip(sums)).filter(|(_, sum)| sum.count > 0);
+    let types = sums.map(|(kind, sum)| all.add(kind.is_free, *sum)).count();
+    (all.totals(types), coverage)
+}
+
+/// Bytes of all objects of the heap, without free blocks.
+fn bytes_of_objects(heap: &Heap, notes: &Collector) -> u64 {
+    let kept = notes.with(heap.type_sums());
+    let types = heap.walker().types().list();
+    let objects = types.iter().zip(&kept.sums).filter(|(kind, _)| !kind.is_free);
+    objects.fold(0, |bytes, (_, sum)| bytes.saturating_add(sum.bytes))
+}
+
+/// Sums by type of each part, and the coverage of the walk. The heap keeps those of all objects.
+fn sums(
+    heap: &Heap,
+    selection: &Selection,
+    split: Split,
+    filter: &TypeFilter,
+    namer: &Namer,
+    notes: &Collector,
+) -> (BTreeMap<Part, Sums>, CoverageModel) {
+    if split == Split::Nothing && selection.is_of_types() {
+        sums_of_types(heap, filter, namer, notes)
+    } else {
+        sums_by_part(heap, selection, split, filter, namer, notes)
+    }
+}
+
+/// Sums that the heap keeps by type.
 fn sums_of_types(heap: &Heap, filter: &TypeFilter, namer: &Namer, notes: &Collector) -> (BTreeMap<Part, Sums>, CoverageModel) {
     let kept = notes.with(heap.type_sums());
     let types = heap.walker().types().list();
@@ -243,7 +271,7 @@ fn sums_of_types(heap: &Heap, filter: &TypeFilter, namer: &Namer, notes: &Collec
     (BTreeMap::from([(WHOLE, sums.collect())]), coverage(heap.walker(), &kept.walks))
 }
 
-/// Those of a walk.
+/// Sums of a walk.
 fn sums_by_part(
     heap: &Heap,
     selection: &Selection,
@@ -280,9 +308,10 @@ fn count_snapshot(graph: &HeapGraph, namer: &Namer, query: &StatQuery, notes: &C
         return Err(Error::Query("a .gcdump file does not tell generations, heaps, segments and fields: that takes a dump".into()));
     }
     let wanted = (!selection.types.is_empty()).then(|| graph.wanted_types(namer, &selection.types, notes));
-    let mut by_type: BTreeMap<Addr, (Sum, bool)> = BTreeMap::new();
+    let mut by_type: BTreeMap<Addr, Sum> = BTreeMap::new();
     let mut by_size: BTreeMap<u32, Both> = BTreeMap::new();
     let mut all = Sum::default();
+    let whole = graph.ids().fold(0u64, |bytes, id| bytes.saturating_add(graph.size(id)));
     for id in graph.ids().filter(|id| wanted.as_ref().is_none_or(|w| graph.is_of(*id, w))) {
         check_at(id.as_u32());
         let size = graph.size(id);
@@ -293,19 +322,19 @@ fn count_snapshot(graph: &HeapGraph, namer: &Namer, query: &StatQuery, notes: &C
         if *by == StatBy::Size {
             by_size.entry(size.max(1).ilog2()).or_default().objects.add(size);
         }
-        by_type.entry(graph.kind(id).map_or(Addr::NULL, |kind| kind.method_table)).or_default().0.add(size);
+        by_type.entry(graph.kind(id).map_or(Addr::NULL, |kind| kind.method_table)).or_default().add(size);
     }
-    let totals = StatTotals { count: all.count, bytes: all.bytes, types: len64(by_type.len()), ..StatTotals::default() };
+    let totals = Both { objects: all, free: Sum::default() }.totals(by_type.len());
     let coverage = CoverageModel { walked_bytes: all.bytes, complete: true, share: 1.0, ..CoverageModel::default() };
     let mut report = StatReport { by: *by, types: None, groups: None, totals, coverage, shown: None };
     match by {
-        StatBy::Assembly => report.groups = Some(named_groups(&by_type, all.bytes, |mt| namer.module(mt))),
-        StatBy::Namespace => report.groups = Some(named_groups(&by_type, all.bytes, |mt| namer.name(mt).map(|n| namespace(&n)))),
+        StatBy::Assembly => report.groups = Some(named_groups(&by_type, whole, |mt| namer.module(mt))),
+        StatBy::Namespace => report.groups = Some(named_groups(&by_type, whole, |mt| namer.name(mt).map(|n| namespace(&n)))),
         StatBy::Size => {
-            let rows = by_size.into_iter().map(|(log, both)| group(1u64.checked_shl(log).unwrap_or(0).to_string(), both, all.bytes));
+            let rows = by_size.into_iter().map(|(log, both)| group(1u64.checked_shl(log).unwrap_or(0).to_string(), both, whole));
             report.groups = Some(rows.collect());
         }
-        _ => report.types = Some(type_rows(namer, &by_type, all.bytes)),
+        _ => report.types = Some(type_rows(namer, &by_type, whole)),
     }
     Ok(report)
 }
@@ -315,7 +344,7 @@ fn segment_at(heap: &Heap, part: Part) -> Option<&SegmentModel> {
 }
 
 fn group(key: String, both: Both, total: u64) -> GroupStat {
-    let Sum { count, bytes } = both.all();
+    let Sum { count, bytes } = both.objects;
     GroupStat {
         key,
         heap: None,
@@ -329,17 +358,16 @@ fn group(key: String, both: Both, total: u64) -> GroupStat {
 }
 
 /// Rows by type, largest first.
-fn type_rows(namer: &Namer, by_type: &BTreeMap<Addr, (Sum, bool)>, total: u64) -> Vec<TypeStat> {
+fn type_rows(namer: &Namer, by_type: &BTreeMap<Addr, Sum>, total: u64) -> Vec<TypeStat> {
     let mut rows: Vec<TypeStat> = by_type
         .iter()
-        .map(|(mt, (sum, free))| TypeStat {
-            type_name: if *free { "Free".into() } else { namer.name_or_address(*mt) },
+        .map(|(mt, sum)| TypeStat {
+            type_name: namer.name_or_address(*mt),
             method_table: *mt,
             module: namer.module(*mt),
             count: sum.count,
             bytes: sum.bytes,
             share: share(sum.bytes, total).unwrap_or(1.0),
-            free: *free,
         })
         .collect();
     rows.sort_by(|a, b| (b.bytes, b.count, &a.type_name, a.method_table).cmp(&(a.bytes, a.count, &b.type_name, b.method_table)));
@@ -347,11 +375,10 @@ fn type_rows(namer: &Namer, by_type: &BTreeMap<Addr, (Sum, bool)>, total: u64) -
 }
 
 /// Groups by a name derived from the type, largest first.
-fn named_groups(by_type: &BTreeMap<Addr, (Sum, bool)>, total: u64, name: impl Fn(Addr) -> Option<String>) -> Vec<GroupStat> {
+fn named_groups(by_type: &BTreeMap<Addr, Sum>, total: u64, name: impl Fn(Addr) -> Option<String>) -> Vec<GroupStat> {
     let mut groups: BTreeMap<String, Both> = BTreeMap::new();
-    for (mt, (sum, free)) in by_type {
-        let key = if *free { "(free)".to_string() } else { name(*mt).unwrap_or_else(|| "(unknown)".into()) };
-        groups.entry(key).or_default().add(*free, *sum);
+    for (mt, sum) in by_type {
+        groups.entry(name(*mt).unwrap_or_else(|| "(unknown)".into())).or_default().add(false, *sum);
     }
     let mut rows: Vec<GroupStat> = groups.into_iter().map(|(key, both)| group(key, both, total)).collect();
     rows.sort_by(|a, b| (b.bytes, b.count, &a.key).cmp(&(a.bytes, a.count, &b.key)));

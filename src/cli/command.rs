@@ -353,14 +353,14 @@ impl At<'_> {
         self.terminal
     }
 
-    /// Maximum rows: as requested; otherwise a screenful for tables and unlimited (0) for other formats.
+    /// Maximum rows of a list: as requested; otherwise a screenful of a table on a terminal, and no limit (0) anywhere else.
     pub(super) fn rows(&self, top: Option<usize>) -> usize {
-        top.unwrap_or(if self.is_table() { self.screen } else { 0 })
+        self.rows_or(top, self.screen)
     }
 
-    /// The same for lists that pipes get in full.
-    pub(super) fn rows_seen(&self, top: Option<usize>) -> usize {
-        if self.terminal { self.rows(top) } else { top.unwrap_or(0) }
+    /// Maximum rows of a list: as requested; otherwise `few` of a table on a terminal, and no limit (0) anywhere else.
+    pub(super) fn rows_or(&self, top: Option<usize>, few: usize) -> usize {
+        top.unwrap_or(if self.terminal && self.is_table() { few } else { 0 })
     }
 
     /// Table rows that fit the screen.

@@ -56,7 +56,7 @@ object does not have, or that is not in the dump, is neither true nor false: suc
 
 const FORMATS: &str = "\
 --format FORMAT, or --json:
-  table     for people; a screenful of rows, --top 0 for all
+  table     for people; on a terminal as many rows as fit, --top 0 for all
   json      one document, with a schema per command (docs/schema)
   ndjson    one record per line: header, rows, footer
   csv       the rows alone, with one line of names

@@ -37,7 +37,8 @@ impl TypesArg {
 /// Limits rows: the same option of every command whose rows have an order of importance or no end.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(super) struct TopArg {
-    /// Number of rows to list, 0 for all; totals always cover everything [default: a screenful in tables, all in other formats].
+    /// Number of rows to list, 0 for all; totals always cover everything [default: what fits a terminal; all in pipes, files and other
+    /// formats].
     #[arg(long, value_name = "N", value_parser = number, allow_negative_numbers = true)]
     top: Option<usize>,
 }
@@ -48,14 +49,9 @@ impl TopArg {
         at.rows(self.top)
     }
 
-    /// The same for lists that pipes get in full.
-    pub(super) fn rows_seen(self, at: &At<'_>) -> usize {
-        at.rows_seen(self.top)
-    }
-
-    /// As given.
-    pub(super) fn given(self) -> Option<usize> {
-        self.top
+    /// Maximum rows, 0 for all; `few` by default on a terminal.
+    pub(super) fn rows_or(self, at: &At<'_>, few: usize) -> usize {
+        at.rows_or(self.top, few)
     }
 }
 

@@ -311,10 +311,10 @@ fn dominators_agree_with_petgraph() {
     }
 }
 
-/// A list as long as a heap may hold, also with an edge back from each node to the first: nothing may recurse.
+/// A long list, also with an edge back from each node to the first: nothing may recurse.
 #[test]
 fn long_lists_do_not_overflow_the_stack() {
-    const NODES: u32 = 1_000_000;
+    const NODES: u32 = 200_000;
     for back in [false, true] {
         let mut builder = CsrBuilder::with_capacity(&Store::default(), NODES as usize, 2 * NODES as usize);
         for node in 1..=NODES {

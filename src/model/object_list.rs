@@ -53,10 +53,18 @@ pub struct ReferenceModel {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ObjectsTail {
-    /// Number of objects listed.
+    /// Number of rows listed.
     pub listed: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// Number of selected objects, listed or not.
+    pub total: u64,
+    /// Their bytes.
+    pub total_bytes: u64,
+    /// Number of selected free blocks, listed or not. They are rows as well.
+    pub free_count: u64,
+    /// Their bytes.
+    pub free_bytes: u64,
     /// `--start` of the next page; `null` at the end of the list.
     pub next_start: Option<u64>,
     /// Coverage of the heap walk.

@@ -152,8 +152,12 @@ pub struct ReachTotals {
 pub struct RetainedReport {
     /// Objects with the largest retained size; `null` if another view was requested.
     pub objects: Option<Vec<RetainedObject>>,
+    /// Number of reachable objects that `objects` was chosen from; `null` if another view was requested.
+    pub object_count: Option<u64>,
     /// Types with the largest retained size; `null` if another view was requested.
     pub types: Option<Vec<RetainedType>>,
+    /// Number of types that `types` was chosen from; `null` if another view was requested.
+    pub type_count: Option<u64>,
     /// With `--object`.
     pub object: Option<RetainedDetail>,
     /// With `--tree`.

@@ -46,11 +46,11 @@ named_enum! {
 pub struct StatReport {
     /// Grouping key.
     pub by: StatBy,
-    /// By type, largest first; free space has its own row (`free`). `null` if grouped by another key.
+    /// By type, largest first; `null` if grouped by another key. Free space is in `totals`.
     pub types: Option<Vec<TypeStat>>,
     /// By another key; `null` if grouped by type.
     pub groups: Option<Vec<GroupStat>>,
-    /// Totals of all selected objects, listed or not.
+    /// Totals of all selected objects and free blocks, listed or not.
     pub totals: StatTotals,
     /// Coverage of the heap walk.
     pub coverage: CoverageModel,
@@ -73,10 +73,8 @@ pub struct TypeStat {
     pub count: u64,
     /// Their size in bytes as counted by SOS and ClrMD: header included, not rounded up.
     pub bytes: u64,
-    /// Their share of all selected bytes, 0 to 1.
+    /// Their share of the bytes of all objects of the heap, selected or not, 0 to 1.
     pub share: f64,
-    /// Whether this is free space.
-    pub free: bool,
 }
 
 /// Objects of one group.
@@ -89,11 +87,11 @@ pub struct GroupStat {
     pub heap: Option<u64>,
     /// Generation, if grouped by segment.
     pub generation: Option<Generation>,
-    /// Number of objects, free space included.
+    /// Number of objects.
     pub count: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Their share of all selected bytes, 0 to 1.
+    /// Their share of the bytes of all objects of the heap, selected or not, 0 to 1.
     pub share: f64,
     /// Number of free blocks.
     pub free_count: u64,
@@ -105,9 +103,9 @@ pub struct GroupStat {
 #[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct StatTotals {
-    /// Number of objects, free space included.
+    /// Number of objects.
     pub count: u64,
-    /// Their size in bytes as counted by SOS and ClrMD; `coverage.walked_bytes` counts the same objects rounded up.
+    /// Their size in bytes as counted by SOS and ClrMD; `coverage.walked_bytes` counts the same objects and the free blocks, rounded up.
     pub bytes: u64,
     /// Number of free blocks.
     pub free_count: u64,

@@ -53,8 +53,8 @@ impl Whole {
 
     /// Those of the dumps that are here, and the synthetic processes `specs` of every architecture.
     fn all(names: &[&str], spec: impl Fn(Shape) -> Vec<Spec>) -> Vec<Whole> {
-        let mut out: Vec<Whole> = names.iter().filter_map(|name| Whole::named(name)).collect();
-        for shape in Shape::ALL {
+        let mut out: Vec<Whole> = common::sample(names, 3).into_iter().filter_map(|name| Whole::named(name)).collect();
+        for shape in common::sample(Shape::ALL, 2) {
             let specs = spec(shape);
             out.extend(specs.iter().map(|spec| {
                 let name = format!("{shape:?}, server {:?}, regions {}", spec.server, spec.regions);
@@ -259,7 +259,7 @@ fn handle_tables_that_are_gone_are_told() {
 #[test]
 fn a_list_of_timers_that_is_cut_short_is_told() {
     let (mut cut, mut bent) = (0, 0);
-    for name in ["net10-wks-async-heap", "net10-wks-pool-heap", "net10-wks-http-heap", "net8-wks-pool-heap"] {
+    for name in common::sample(["net10-wks-pool-heap", "net10-wks-async-heap", "net10-wks-http-heap", "net8-wks-pool-heap"], 4) {
         let Some(whole) = Whole::named(name) else { continue };
         let (exit, answer, warnings) = ask(&whole.dump, "timers");
         assert_eq!(exit, Exit::Ok, "{name}: {warnings}");
@@ -281,7 +281,7 @@ fn a_list_of_timers_that_is_cut_short_is_told() {
         }
     }
     println!("{cut} lists cut short, {bent} bent");
-    assert!(cut > 3 && bent > 20);
+    assert!(cut > common::cases(0, 3) && bent > common::cases(3, 20));
 }
 
 #[test]
@@ -297,18 +297,19 @@ fn an_array_of_which_not_all_elements_are_read_is_told() {
 #[test]
 fn a_sync_table_with_a_wrong_end_is_told() {
     let mut partial = 0;
-    for name in ["net10-wks-locks-heap", "net10-wks-deadlock-heap", "net10-svr-threads-heap", "net8-wks-threads-heap"] {
+    let names = ["net10-wks-locks-heap", "net10-wks-deadlock-heap", "net10-svr-threads-heap", "net8-wks-threads-heap"];
+    for name in common::sample(names, 4) {
         let Some(whole) = Whole::named(name) else { continue };
         let cache = whole.word(whole.pointer("SyncBlockCache"));
         let at = cache + whole.offset("SyncBlockCache", "FirstFreeIndex");
         let (end, capacity) = (whole.u32(at), whole.u32(cache + whole.offset("SyncBlockCache", "Capacity")));
         assert!(0 < end && end <= capacity, "{name}: {end} of {capacity}");
         // Each end has its own first lock that is missed, but a few will do.
-        let ends = (0..end).step_by((end as usize).div_ceil(common::cases(4, 10)));
-        for value in ends.chain([capacity + 1, u32::MAX.into()]) {
+        let ends = (0..end).step_by((end as usize).div_ceil(common::cases(2, 10)));
+        for value in common::sample(ends.chain([capacity + 1, u32::MAX.into()]), 3) {
             partial += whole.check(&format!("end {value} of {end}"), &[(at, value, 4)], "", &["locks --all", "threads --waits"]);
         }
-        for value in [0, capacity + 1] {
+        for value in common::sample([0, capacity + 1], 2) {
             let told = "the first unused index";
             assert_eq!(whole.check(&format!("end {value} of {end}"), &[(at, value, 4)], told, &["locks", "threads --waits"]), 2);
         }

@@ -7,7 +7,7 @@ use std::path::Path;
 use gcdump::cli::Exit;
 use serde_json::Value;
 
-use crate::common::{Known, ask, known_dumps, run};
+use crate::common::{Known, ask, known_dumps, run, sample};
 
 fn text<'v>(v: &'v Value, key: &str) -> &'v str {
     v[key].as_str().unwrap_or_default()
@@ -180,7 +180,7 @@ fn paths_name_the_keys_of_every_dictionary() {
         let (_, answer) = ask(&dump, &["objects", "--type", "Extra.Marker"]);
         let markers = answer["data"]["objects"].as_array().unwrap();
         assert_eq!(markers.len(), kinds, "{runtime}");
-        for marker in markers {
+        for marker in sample(markers, 3) {
             let (_, answer) = ask(&dump, &["path", text(marker, "address")]);
             let steps = answer["data"]["paths"][0]["steps"].as_array().unwrap();
             assert_eq!(steps.last().unwrap()["key"], "\"k3\"", "{runtime}: {steps:?}");

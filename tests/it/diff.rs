@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::common::{ask, own_unpacked, run};
+use crate::common::{ask, own_unpacked, run, sample};
 use gcdump::cli::Exit;
 use serde_json::{Value, json};
 
@@ -45,13 +45,12 @@ fn stat(dump: &Path, by: &str) -> Groups {
         let sum = groups.entry(key.into()).or_default();
         *sum = (sum.0 + count, sum.1 + bytes);
     };
-    for t in answer["data"]["types"].as_array().into_iter().flatten().filter(|t| t["free"] == false) {
+    for t in answer["data"]["types"].as_array().into_iter().flatten() {
         let nameless = t["type"] == t["method_table"];
         add(if nameless { "(unknown)" } else { t["type"].as_str().unwrap() }, number(&t["count"]), number(&t["bytes"]));
     }
     for g in answer["data"]["groups"].as_array().into_iter().flatten() {
-        let (count, bytes) = (number(&g["count"]) - number(&g["free_count"]), number(&g["bytes"]) - number(&g["free_bytes"]));
-        add(g["key"].as_str().unwrap(), count, bytes);
+        add(g["key"].as_str().unwrap(), number(&g["count"]), number(&g["bytes"]));
     }
     groups.retain(|_, sum| sum.0 > 0);
     groups
@@ -60,7 +59,7 @@ fn stat(dump: &Path, by: &str) -> Groups {
 #[test]
 fn rows_are_the_difference_of_two_stats() {
     for (a, b) in pairs() {
-        for by in ["type", "namespace", "assembly", "generation"] {
+        for by in sample(["type", "namespace", "assembly", "generation"], 4) {
             let (before, after) = (stat(&a, by), stat(&b, by));
             let (_, answer) = compare(&[&a, &b], &["--by", by, "--all"]);
             let (mut told, mut changed) = ((Groups::new(), Groups::new()), 0);

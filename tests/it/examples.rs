@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::common::commands::{examples, filled, is_dump};
-use crate::common::{ask, own_dump, run};
+use crate::common::{ask, cases, own_dump, run, sample};
 use gcdump::cli::{COMMANDS, Exit};
 use serde_json::Value;
 
@@ -54,13 +54,16 @@ fn leak(which: &str) -> String {
 fn every_command_has_examples_that_work() {
     let blanks = Blanks::new();
     let mut seen = BTreeMap::new();
-    for (entry, example) in examples() {
+    for (i, (entry, example)) in examples().enumerate() {
         assert_eq!(example[0], entry.name, "{example:?}");
         assert!(example.iter().any(|w| is_dump(w)), "{example:?} says where the dump stands");
+        *seen.entry(entry.name).or_insert(0) += 1;
+        if i % cases(5, 1) != 0 {
+            continue;
+        }
         let ran = blanks.run(&example, &[]);
         assert!(matches!(ran.exit, Exit::Ok | Exit::Negative | Exit::Partial), "{example:?}: {:?} {}", ran.exit, ran.err);
         assert!(!ran.out.trim().is_empty(), "{example:?}: nothing printed: {}", ran.err);
-        *seen.entry(entry.name).or_insert(0) += 1;
     }
     let lacking: Vec<_> = COMMANDS.iter().map(|c| c.name).filter(|name| !seen.contains_key(name)).collect();
     assert!(lacking.is_empty(), "without an example: {lacking:?}");
@@ -69,7 +72,7 @@ fn every_command_has_examples_that_work() {
 #[test]
 fn every_format_of_an_example_can_be_read() {
     let blanks = Blanks::new();
-    for (_, example) in examples().filter(|(_, e)| !e.iter().any(|w| w == "--dot" || w == "--format")) {
+    for (_, example) in sample(examples().filter(|(_, e)| !e.iter().any(|w| w == "--dot" || w == "--format")), 13) {
         let json = blanks.run(&example, &["--json"]);
         let document = json.json();
         crate::schema::assert_fits(&example[0], &document);

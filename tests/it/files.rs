@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use gcdump::cli::{Exit, Screen};
 
-use crate::common::{own_dump, own_unpacked, run, run_on};
+use crate::common::{cases, full, own_dump, own_unpacked, run, run_on, sample};
 
 fn program() -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_gcdump"));
@@ -187,8 +187,8 @@ fn below(folder: &Path) -> Vec<String> {
 /// As on a full disk, with any part of the file written.
 #[test]
 fn no_writer_leaves_a_part_on_a_full_disk() {
-    for writer in WRITERS {
-        for blocks in [1, 5] {
+    for writer in sample(WRITERS, 3) {
+        for blocks in sample([1, 5], 2) {
             let folder = tempfile::tempdir().unwrap();
             let out = folder.path().join("out");
             let args = line_of(writer, &own_unpacked(), &out);
@@ -205,9 +205,9 @@ fn no_writer_leaves_a_part_on_a_full_disk() {
 #[test]
 fn no_writer_leaves_a_part_when_it_is_interrupted() {
     let mut all = 0;
-    for (i, writer) in WRITERS.into_iter().enumerate() {
+    for (i, writer) in sample(WRITERS.into_iter().enumerate(), 3) {
         let mut interrupted = 0;
-        for attempt in 0..40 {
+        for attempt in 0..cases(2, 40) {
             let folder = tempfile::tempdir().unwrap();
             let out = folder.path().join("out");
             let mut child = program().args(line_of(writer, &own_unpacked(), &out)).spawn().unwrap();
@@ -215,8 +215,8 @@ fn no_writer_leaves_a_part_when_it_is_interrupted() {
             while fs::read_dir(folder.path()).unwrap().next().is_none() && child.try_wait().unwrap().is_none() {
                 std::thread::sleep(Duration::from_micros(200));
             }
-            std::thread::sleep(Duration::from_micros(500 * (attempt % 8)));
-            let signal = ["INT", "TERM", "HUP"][(i + attempt as usize) % 3];
+            std::thread::sleep(Duration::from_micros(500 * (attempt as u64 % 8)));
+            let signal = ["INT", "TERM", "HUP"][(i + attempt) % 3];
             let _ = Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).stderr(Stdio::null()).status();
             let status = child.wait().unwrap();
             match status.code() {
@@ -239,7 +239,7 @@ fn no_writer_leaves_a_part_when_it_is_interrupted() {
         all += interrupted;
     }
     // A busy machine may finish some of them before it sends a signal.
-    assert!(all > WRITERS.len(), "{all}");
+    assert!(!full() || all > WRITERS.len(), "{all}");
 }
 
 /// A cache that cannot hold what it is given keeps no part of it.

@@ -148,11 +148,10 @@ fn run_one(run: fn() -> Tested) -> Result<Completion, Failed> {
     }
 }
 
-/// A panic as rustc's harness shows it, with a backtrace where `RUST_BACKTRACE` asks for one.
+/// A panic as rustc's harness shows it, with a backtrace where `RUST_BACKTRACE` is `full`.
 fn described(panic: &panic::PanicHookInfo<'_>) -> String {
-    let trace = std::backtrace::Backtrace::capture();
-    let traced = trace.status() == std::backtrace::BacktraceStatus::Captured;
-    if traced { format!("{panic}\n{trace}") } else { panic.to_string() }
+    let traced = std::env::var_os("RUST_BACKTRACE").is_some_and(|v| v == "full");
+    if traced { format!("{panic}\n{}", std::backtrace::Backtrace::force_capture()) } else { panic.to_string() }
 }
 
 /// Prints the slowest tests.

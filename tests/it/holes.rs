@@ -123,7 +123,7 @@ impl Subject {
         let mut forms = commands::forms(MORE);
         forms.retain(|f| !f.iter().any(|w| ["OUT", "--dot", "--format", "trim", "completions"].contains(&w.as_str())));
         forms.sort_by_key(|f| (f[0] != "objects" && f[0] != "handles", f.len()));
-        for form in &forms {
+        for form in &common::sample(forms, 6) {
             let path = subject.path.to_str().unwrap().to_string();
             let mut pick = |list: &str| rng.pick(known.get(list)?).cloned();
             let mut unknown = false;
@@ -349,7 +349,7 @@ fn an_answer_that_lacks_memory_says_so() {
     let seed: u64 = std::env::var("GCDUMP_HOLE_SEED").map_or(0, |seed| seed.parse().unwrap());
     campaign(
         "ranges taken out",
-        |i, dump| i % 27 == 0 || i % 6 == 1 && is_known(dump),
+        |i, dump| if common::full() { i % 27 == 0 || i % 6 == 1 && is_known(dump) } else { i == 7 },
         |subject| {
             let mut rng = Rng::new(subject.name.bytes().map(u64::from).sum::<u64>() ^ seed << 32);
             let hidden =
@@ -366,7 +366,7 @@ fn an_answer_of_a_dump_that_is_cut_off_says_so() {
     let all = std::env::var_os("GCDUMP_HOLES").is_some();
     campaign(
         "cuts",
-        |i, _| i % 36 == 5,
+        |i, _| i % 36 == 5 && common::full() || i == 66,
         |subject| {
             // Another one for each dump.
             let one = 1 + subject.name.bytes().map(usize::from).sum::<usize>() % 11;

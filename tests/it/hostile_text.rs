@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::common::{Ran, commands, number, own_dump, run, run_on};
+use crate::common::{Ran, cases, commands, number, own_dump, run, run_on, sample};
 use crate::screens::without_colours;
 use gcdump::Dump;
 use gcdump::cli::Screen;
@@ -102,7 +102,7 @@ fn hostile_text_moves_no_cursor_and_breaks_no_format() {
     let (object, handle) = (first(&["objects", "--type", "*E?y*"], "objects"), first(&["handles"], "handles"));
     let copy = folder.path().join("copy.dmp");
     // Pages are for browsers: see `report`.
-    for form in commands::forms(MORE).into_iter().filter(|form| form[0] != "report") {
+    for form in sample(commands::forms(MORE).into_iter().filter(|form| form[0] != "report"), 9) {
         let args = commands::filled(&form, |word| match word {
             dump if commands::is_dump(dump) => Some(path.into()),
             "ADDR" => Some(object.clone()),
@@ -153,7 +153,8 @@ fn hostile_text_moves_no_cursor_and_breaks_no_format() {
         }
     }
     println!("hostile text: {on_screen} screens, {in_json} JSON answers and {in_csv} CSV rows had some");
-    assert!(on_screen >= 6 && in_json >= 6 && in_csv > 20, "{on_screen} {in_json} {in_csv}");
+    let least = cases(1, 6);
+    assert!(on_screen >= least && in_json >= least && in_csv > 3 * least, "{on_screen} {in_json} {in_csv}");
 }
 
 #[test]

@@ -98,6 +98,7 @@ mod stat;
 mod strings;
 mod synthetic;
 mod tables;
+mod totals;
 mod track;
 mod transcript;
 mod trim;

@@ -70,7 +70,7 @@ impl Kept {
 
 #[test]
 fn of_the_corpus() {
-    let kept = common::each(&corpus::dumps(), |dump| {
+    let kept = common::each(&corpus::one_of_each(), |dump| {
         let mut kept = Kept::default();
         let unpacked = zstd::decode_all(std::fs::File::open(dump).unwrap()).unwrap();
         kept.check_bytes(&unpacked, dump.file_name().unwrap().to_str().unwrap());
@@ -99,7 +99,7 @@ fn whatever_the_gc_part_of_the_descriptor_says() {
     let kept = common::each(&Shape::ALL, |shape| {
         let mut kept = Kept::default();
         for gc in &parts {
-            for (server, regions) in [(None, true), (None, false), (Some(2), true)] {
+            for (server, regions) in common::sample([(None, true), (None, false), (Some(2), true)], 3) {
                 for hostile in hostile {
                     let spec = Spec { gc: gc.clone(), server, regions, hostile, ..Spec::standard(*shape) };
                     kept.check_bytes(&spec.build().to_elf_core(), &format!("{spec:?}"));
@@ -120,7 +120,7 @@ fn of_dumps_without_a_part_of_memory() {
         for (start, len) in target.ranges() {
             let parts = (0..len.div_ceil(0x400)).map(|i| (start + i * 0x400, 0x400));
             for (n, (from, bytes)) in std::iter::once((start, len)).chain(parts).enumerate() {
-                if n % cases(4, 3) == 0 {
+                if n % cases(16, 3) == 0 {
                     let make = if n % 2 == 0 { Target::to_elf_core } else { Target::to_minidump };
                     kept.check_bytes(&make(&target.without(from, bytes)), &format!("{shape:?} without {bytes:#x} bytes at {from:#x}"));
                 }
@@ -164,7 +164,7 @@ fn of_damaged_descriptors() {
         let items = items(&whole);
         assert!(items.len() > 300, "{}", items.len());
         for (n, (at, len)) in items.into_iter().enumerate() {
-            if n % cases(13, 11) != (usize::from(shape.big) + shape.ptr as usize) % cases(13, 11) {
+            if n % cases(53, 11) != (usize::from(shape.big) + shape.ptr as usize) % cases(53, 11) {
                 continue;
             }
             let mut copy = whole.clone();
@@ -194,10 +194,10 @@ fn of_mutations(bases: &[base::Base], count: usize) {
 
 #[test]
 fn of_mutated_synthetic_dumps() {
-    of_mutations(&base::SYNTHETIC, 96);
+    of_mutations(&base::SYNTHETIC, cases(16, 96));
 }
 
 #[test]
 fn of_mutated_real_dumps() {
-    of_mutations(&base::REAL, 12);
+    of_mutations(&base::REAL, cases(1, 12));
 }

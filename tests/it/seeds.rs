@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
 use crate::common::commands::{is_dump, words};
-use crate::common::{COVERAGE, each, number, run};
+use crate::common::{COVERAGE, each, full, number, run, sample};
 use crate::schema::assert_fits;
 use crate::support::{Shape, Spec};
 use table::{Field, Let, Says, Shown, State, Table};
@@ -155,6 +155,11 @@ fn seen(table: &Table, subjects: &[Subject<'_>]) -> (BTreeMap<Place, State>, BTr
 fn every_item_is_answered_or_cannot_be() {
     let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/seeds.txt")).unwrap();
     let table = Table::parse(&text.replace("\r\n", "\n")).unwrap();
+    let mut table = table;
+    if !full() {
+        // A tenth of the rows, for every runtime.
+        table.sections.iter_mut().for_each(|section| section.rows = sample(std::mem::take(&mut section.rows), 10));
+    }
     for (_, field) in table.fields() {
         assert!(COMMANDS.iter().any(|c| c.name == words(&field.command)[0]), "{}: no such command", field.command);
     }
@@ -181,7 +186,9 @@ fn every_item_is_answered_or_cannot_be() {
         }
     }
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.into_iter().collect::<Vec<_>>().join("\n"));
-    document(&table, &states);
+    if full() {
+        document(&table, &states);
+    }
 }
 
 /// Fails if the part of `docs/coverage.md` is outdated. `states` has those of each runtime.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use crate::common::{each, every_dump, known_dumps, lab, own_unpacked, run, shared, unpacked, walker};
+use crate::common::{cases, each, every_dump, full, known_dumps, lab, own_unpacked, run, sample, shared, unpacked, walker};
 use crate::harness::Tested;
 use crate::support::{Shape, Spec};
 use gcdump::Dump;
@@ -118,7 +118,7 @@ fn answers_are_the_same(name: &str, dump: &Path, copy: &Path, redacted: bool) ->
         count += 1;
     };
     ASKED.iter().filter(|(_, plain)| *plain || !redacted).for_each(|(command, _)| compare(command));
-    for object in some_objects(dump) {
+    for object in sample(some_objects(dump), 4) {
         let commands: &[&str] =
             if redacted { &["where", "near", "objsize", "path"] } else { &["object", "where", "near", "objsize", "path"] };
         commands.iter().for_each(|command| compare(&[command, &object]));
@@ -146,7 +146,9 @@ fn the_copy_of_the_own_dump_is_small_and_gives_the_same_answers() {
     assert!(packed.metadata().unwrap().len() < copy.metadata().unwrap().len() / 2);
     trim(&packed, &again, &[]);
     assert_eq!(std::fs::read(&again).unwrap().len(), std::fs::read(&copy).unwrap().len());
-    answers_are_the_same("own, twice", &own_unpacked(), &again, false);
+    if full() {
+        answers_are_the_same("own, twice", &own_unpacked(), &again, false);
+    }
 }
 
 #[test]
@@ -180,9 +182,11 @@ fn copies_of_shared_dumps_give_the_same_answers() -> Tested {
 
 #[test]
 fn copies_of_synthetic_processes_give_the_same_answers() {
-    for shape in Shape::ALL {
+    for (i, shape) in Shape::ALL.into_iter().enumerate() {
         let target = Spec::standard(shape).build();
-        for (kind, bytes) in [("core", target.to_elf_core()), ("minidump", target.to_minidump())] {
+        // The containers take turns, but in a full run.
+        let containers = [("core", target.to_elf_core()), ("minidump", target.to_minidump())];
+        for (kind, bytes) in sample(containers.into_iter().skip(i % cases(2, 1)), 2) {
             let dir = folder();
             let (dump, copy, redacted) = (dir.path().join("dump.dmp"), dir.path().join("copy.dmp"), dir.path().join("redacted.dmp"));
             std::fs::write(&dump, &bytes).unwrap();

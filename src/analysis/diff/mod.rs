@@ -74,14 +74,14 @@ impl<'h> Part<'h> {
     }
 
     fn objects(&self) -> u64 {
-        self.types.totals.count.saturating_sub(self.types.totals.free_count)
+        self.types.totals.count
     }
 
     /// Objects by group.
     fn groups(&self, by: DiffBy) -> Result<BTreeMap<Key, Sum>, Error> {
         let mut groups: BTreeMap<Key, Sum> = BTreeMap::new();
         let mut of_types = |key: fn(&TypeStat) -> Key| {
-            for t in self.live_types() {
+            for t in self.types() {
                 groups.entry(key(t)).or_default().merge(Sum { count: t.count, bytes: t.bytes });
             }
         };
@@ -96,9 +96,8 @@ impl<'h> Part<'h> {
             DiffBy::Generation => {
                 let query = StatQuery { by: StatBy::Generation, ..StatQuery::default() };
                 for g in self.notes.take(stat(self.heap, &query)?).groups.into_iter().flatten() {
-                    let own = Sum { count: g.count.saturating_sub(g.free_count), bytes: g.bytes.saturating_sub(g.free_bytes) };
-                    if own.count > 0 {
-                        groups.entry((g.key, None)).or_default().merge(own);
+                    if g.count > 0 {
+                        groups.entry((g.key, None)).or_default().merge(Sum { count: g.count, bytes: g.bytes });
                     }
                 }
             }
@@ -106,8 +105,8 @@ impl<'h> Part<'h> {
         Ok(groups)
     }
 
-    fn live_types(&self) -> impl Iterator<Item = &TypeStat> {
-        self.types.types.iter().flatten().filter(|t| !t.free)
+    fn types(&self) -> impl Iterator<Item = &TypeStat> {
+        self.types.types.iter().flatten()
     }
 
     /// The number of the objects that a rule is about.
@@ -117,7 +116,7 @@ impl<'h> Part<'h> {
             Subject::Handles(kind) => self.measures.handles(*kind),
             Subject::Types(pattern, Field::Retained) => Some(Side::open(self.heap, &self.notes)?.retained_by(pattern)),
             Subject::Types(pattern, field) => {
-                let wanted = self.live_types().filter(|t| glob(pattern, &t.type_name));
+                let wanted = self.types().filter(|t| glob(pattern, &t.type_name));
                 let sum = Sum::of(wanted.map(|t| Sum { count: t.count, bytes: t.bytes }));
                 let known = self.measures.get("objects").is_some();
                 known.then_some(if *field == Field::Count { sum.count } else { sum.bytes })

@@ -44,7 +44,7 @@ impl Measures {
             return Measures { list: list.to_vec(), handles: None };
         };
         // Nothing walked of what is there is not a heap without objects.
-        let walked = totals.count > 0 || types.coverage.segments > 0 && types.coverage.complete;
+        let walked = totals.count > 0 || totals.free_count > 0 || types.coverage.segments > 0 && types.coverage.complete;
         let of_walk = |n: u64| walked.then_some(n);
         let gc = heap.gc();
 
@@ -77,8 +77,8 @@ impl Measures {
         let segments = heap.segments();
         let committed = (!segments.is_empty()).then(|| total(segments.iter().map(|s| s.committed_bytes)));
         let values = [
-            of_walk(totals.bytes.saturating_sub(totals.free_bytes)),
-            of_walk(totals.count.saturating_sub(totals.free_count)),
+            of_walk(totals.bytes),
+            of_walk(totals.count),
             of_walk(totals.free_bytes),
             committed,
             handles.as_ref().map(|h| total(h.values().copied())),

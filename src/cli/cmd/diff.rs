@@ -80,7 +80,7 @@ impl Command for Diff {
         let rules = self.rules()?;
         let sources = (0..=self.after.len()).map(|i| at.source_at(i)).collect::<Result<Vec<_>>>()?;
         let heaps: Vec<_> = sources.iter().map(AsRef::as_ref).collect();
-        let top = self.top.given().unwrap_or(if at.is_table() { at.screen().saturating_sub(AROUND).max(10) } else { 0 });
+        let top = self.top.rows_or(at, at.screen().saturating_sub(AROUND).max(10));
         let query =
             DiffQuery { by: self.by, sort: self.sort.given().unwrap_or_default(), top, all: self.all, holders: self.holders, rules };
         Ok(diff(&heaps, &query)?)

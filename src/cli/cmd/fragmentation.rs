@@ -9,6 +9,9 @@ use crate::analysis::{FragmentationQuery, fragmentation};
 use crate::base::Answer;
 use crate::model::FragmentationReport;
 
+/// Rows on a terminal without `--top`.
+const FEW: usize = 10;
+
 /// Free space: by generation and segment, by size, the largest blocks, and the pinned objects that block compaction.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Fragmentation {
@@ -20,9 +23,9 @@ pub(in crate::cli) struct Fragmentation {
     #[arg(long)]
     heaps: bool,
 
-    /// Number of free blocks to list, largest first; 0 for all.
-    #[arg(long, value_name = "N", default_value_t = 10)]
-    top: usize,
+    /// Number of free blocks to list, largest first; 0 for all [default: 10 on a terminal; all in pipes, files and other formats].
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -39,7 +42,7 @@ impl Command for Fragmentation {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<FragmentationReport>> {
-        let query = FragmentationQuery { heaps: self.heaps, segments: self.segments, top: self.top };
+        let query = FragmentationQuery { heaps: self.heaps, segments: self.segments, top: at.rows_or(self.top, FEW) };
         Ok(fragmentation(&at.heap()?, &query)?)
     }
 }

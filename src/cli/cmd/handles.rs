@@ -60,7 +60,7 @@ impl Command for Handles {
             stat: self.stat,
             by: self.by,
             sort: self.sort.given(),
-            top: self.top.rows_seen(at),
+            top: self.top.rows(at),
         };
         Ok(handles(&at.runtime()?, &query)?)
     }

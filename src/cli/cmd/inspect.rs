@@ -9,6 +9,9 @@ use crate::analysis::{InspectQuery, inspect};
 use crate::base::Answer;
 use crate::model::{InspectReport, InspectionId};
 
+/// Rows on a terminal without `--top`.
+const FEW: usize = 10;
+
 /// What the heap wastes, and what is held by mistake.
 ///
 /// Equal strings and arrays, zeros, sparse arrays, empty and oversized collections, boxed values, event leaks, undisposed objects, open
@@ -19,9 +22,9 @@ pub(in crate::cli) struct Inspect {
     #[arg(long, value_enum, ignore_case = true, value_name = "ID")]
     only: Vec<InspectionId>,
 
-    /// Number of rows of each inspection, 0 for all.
-    #[arg(long, value_name = "N", default_value_t = 10)]
-    top: usize,
+    /// Number of rows of each inspection, 0 for all [default: 10 on a terminal; all in pipes, files and other formats].
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -41,6 +44,6 @@ impl Command for Inspect {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<InspectReport>> {
-        Ok(inspect(&at.heap()?, &InspectQuery { only: self.only.clone(), top: self.top })?)
+        Ok(inspect(&at.heap()?, &InspectQuery { only: self.only.clone(), top: at.rows_or(self.top, FEW) })?)
     }
 }

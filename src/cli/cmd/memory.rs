@@ -10,6 +10,9 @@ use crate::analysis::{MemoryQuery, memory_map};
 use crate::base::Answer;
 use crate::model::MemoryReport;
 
+/// Rows on a terminal without `--top`.
+const FEW: usize = 10;
+
 /// The memory of the process by what it is for: heap, GC, code, images, stacks, files, and what nothing explains.
 ///
 /// Each byte of the address space counts once. Where several say what it is for, the first of these wins: segments of the GC, its free
@@ -28,9 +31,9 @@ pub(in crate::cli) struct Memory {
     #[arg(long)]
     ranges: bool,
 
-    /// Number of unexplained ranges to list, largest first; 0 for all.
-    #[arg(long, value_name = "N", default_value_t = 10)]
-    top: usize,
+    /// Number of unexplained ranges to list, largest first; 0 for all [default: 10 on a terminal; all in pipes, files and other formats].
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -54,7 +57,7 @@ impl Command for Memory {
             // It has no memory, and says so.
             at.runtime()?;
         }
-        Ok(memory_map(at.dump()?, &MemoryQuery { ranges: self.ranges, top: self.top, runtime: at.config.runtime }))
+        Ok(memory_map(at.dump()?, &MemoryQuery { ranges: self.ranges, top: at.rows_or(self.top, FEW), runtime: at.config.runtime }))
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {

@@ -33,7 +33,7 @@ pub(in crate::cli) struct Objects {
     #[arg(long, value_name = "N", default_value_t = 0)]
     start: u64,
 
-    /// Maximum number of objects to list, 0 for all [default: a screenful in tables, all in other formats].
+    /// Maximum number of objects to list, 0 for all [default: what fits a terminal; all in pipes, files and other formats].
     #[arg(long, visible_alias = "top", value_name = "N")]
     count: Option<u64>,
 

@@ -11,6 +11,9 @@ use crate::analysis::{RetainedQuery, RetainedView, retained};
 use crate::base::{Addr, Answer};
 use crate::model::RetainedReport;
 
+/// Rows without `--top`. A heap has too many objects to list them all in a pipe unasked: they are ranked, and their number is stated.
+const FEW: usize = 20;
+
 /// Exact retained sizes: by object, by type, as dominator tree, and leak suspects.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Retained {
@@ -37,9 +40,9 @@ pub(in crate::cli) struct Retained {
     #[command(flatten)]
     types: TypesArg,
 
-    /// Number of rows to list per table, 0 for all.
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    top: usize,
+    /// Number of rows to list per table, 0 for all [default: 20 objects; types: 20 on a terminal, all in pipes, files and other formats].
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
 
     #[command(flatten)]
     stacks: StacksArg,
@@ -69,7 +72,13 @@ impl Command for Retained {
             (_, _, true) => RetainedView::Suspects(self.threshold.unwrap_or(10.0) / 100.0),
             _ => RetainedView::Top,
         };
-        let query = RetainedQuery { view, types: self.types.patterns(), stacks: self.stacks.stacks, top: self.top };
+        let query = RetainedQuery {
+            view,
+            types: self.types.patterns(),
+            stacks: self.stacks.stacks,
+            top: at.rows_or(self.top, FEW),
+            objects: self.top.unwrap_or(FEW),
+        };
         Ok(retained(&*at.source_at(0)?, &query)?)
     }
 

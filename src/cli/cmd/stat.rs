@@ -58,6 +58,6 @@ impl Command for Stat {
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
-        exit.negative_if(report.totals.count == 0 && !self.select.selection().is_everything())
+        exit.negative_if(report.totals.count == 0 && report.totals.free_count == 0 && !self.select.selection().is_everything())
     }
 }

@@ -56,7 +56,7 @@ impl Command for Statics {
             thread_statics: self.thread_statics,
             everything: self.all,
             sort: self.sort.given(),
-            top: self.top.rows_seen(at),
+            top: self.top.rows(at),
         };
         Ok(statics(&at.runtime()?, &query)?)
     }

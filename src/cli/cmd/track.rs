@@ -26,7 +26,8 @@ pub(in crate::cli) struct Track {
     #[arg(long, requires = "objects")]
     doubtful: bool,
 
-    /// Number of types to list, 0 for all; totals always cover everything [default: a screenful in tables, all in other formats].
+    /// Number of types to list, 0 for all; totals always cover everything [default: what fits a terminal; all in pipes, files and other
+    /// formats].
     #[arg(long, value_name = "N", conflicts_with_all = ["objects", "ranges"])]
     top: Option<usize>,
 

@@ -13,6 +13,9 @@ use crate::base::{Addr, Answer};
 use crate::model::VerifyReport;
 use crate::session::IndexUse;
 
+/// Findings on a terminal without `--top`.
+const FEW: usize = 100;
+
 /// Check the heap for corruption: objects, references, locks, handles, segments. Exit code 1 on errors.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Verify {
@@ -20,9 +23,9 @@ pub(in crate::cli) struct Verify {
     #[arg(long, value_name = "ADDR", value_parser = address)]
     object: Option<Addr>,
 
-    /// Number of findings to list, 0 for all.
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    top: usize,
+    /// Number of findings to list, 0 for all [default: 100 on a terminal; all in pipes, files and other formats].
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -45,7 +48,7 @@ impl Command for Verify {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<VerifyReport>> {
-        Ok(verify(&at.runtime()?, &VerifyQuery { object: self.object, top: self.top })?)
+        Ok(verify(&at.runtime()?, &VerifyQuery { object: self.object, top: at.rows_or(self.top, FEW) })?)
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {

@@ -68,7 +68,7 @@ fn types(context: &Context<'_>, tree: Option<&DominatorTree>, feed: &mut Feed) -
     let known: Map<Addr, _> = kinds.iter().map(|kind| (kind.method_table, kind)).collect();
     for (row, id) in rows.into_iter().zip(0u32..) {
         let kind = known.get(&row.method_table);
-        let retained = kind.filter(|_| !row.free).and_then(|k| retained.get(k.index)).copied();
+        let retained = kind.and_then(|k| retained.get(k.index)).copied();
         let flow = feed.row([
             id.into(),
             row.method_table.into(),
@@ -79,7 +79,6 @@ fn types(context: &Context<'_>, tree: Option<&DominatorTree>, feed: &mut Feed) -
             row.count.into(),
             row.bytes.into(),
             retained.into(),
-            row.free.into(),
             kind.map(|k| k.is_collectible).into(),
         ]);
         if flow.is_break() {

@@ -90,7 +90,6 @@ const TYPES: &[Column] = &[
     int("count"),
     int("bytes"),
     int("retained"),
-    flag("free"),
     flag("collectible"),
 ];
 

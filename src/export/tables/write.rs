@@ -221,8 +221,7 @@ pub fn written(
     }
     namer.note(&notes);
     done.sort_by_key(|(table, _)| ExportTable::ALL.iter().position(|t| t == table));
-    let all = Sum { count: stat.totals.count, bytes: stat.totals.bytes };
-    let objects = all.without(Sum { count: stat.totals.free_count, bytes: stat.totals.free_bytes });
+    let objects = Sum { count: stat.totals.count, bytes: stat.totals.bytes };
     drop(context);
     Ok(notes.finish(Written { tables: done, objects }))
 }

@@ -68,12 +68,15 @@ impl Report for ObjectsReport {
 impl Report for ObjectsTail {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         to.itself("totals", self);
-        match self.next_start {
-            Some(next) => to.line(format!("Showing {} (next: --start {next}; all: --count 0)", plural(self.listed, "object"))),
-            None => {
-                to.gap();
-                to.line(format!("{}, {}", plural(self.listed, "object"), plural(self.bytes, "byte")));
-            }
-        }
+        let free = match self.free_count {
+            0 => String::new(),
+            n => format!(", and {}, {}", plural(n, "free block"), plural(self.free_bytes, "byte")),
+        };
+        let all = format!("{}, {}{free}", plural(self.total, "object"), plural(self.total_bytes, "byte"));
+        to.gap_if(self.next_start.is_none());
+        to.line(match self.next_start {
+            Some(next) => format!("{} of {all} (next: --start {next}; all: --count 0)", plural(self.listed, "row")),
+            None => all,
+        });
     }
 }

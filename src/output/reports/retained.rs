@@ -1,3 +1,4 @@
+use crate::base::len64;
 use crate::model::{
     CoverageKind, ObjSizeReport, PathModel, PathNode, PathStep, PathsReport, RetainedDetail, RetainedObject, RetainedReport, RetainedType,
     RootCoverageModel, RootModel, Suspect, TreeRow,
@@ -137,9 +138,11 @@ impl Report for RetainedReport {
         let some = self.objects.as_ref().is_some_and(|l| !l.is_empty());
         let objects = Table::records("object", self.objects.iter().flatten(), object_columns());
         to.table(objects.csv(!tree && !suspects && !object).shown(some));
+        to.more(self.objects.as_ref().map(|l| len64(l.len())), self.object_count.unwrap_or(0), "objects");
         to.gap_if(some);
         let some = self.types.as_ref().is_some_and(|l| !l.is_empty());
         to.table(Table::records("type", self.types.iter().flatten(), type_columns()).shown(some));
+        to.more(self.types.as_ref().map(|l| len64(l.len())), self.type_count.unwrap_or(0), "types");
         to.gap_if(some);
         if let Some(o) = &self.object {
             to.table(Table::new([&o.object], object_columns()).csv(!tree && !suspects).shown(false));

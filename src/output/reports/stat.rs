@@ -43,26 +43,23 @@ impl Report for StatReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let t = &self.totals;
         let (some, by_type) = (t.count > 0, self.types.is_some());
-        let types = self.types.iter().flatten();
-        to.table(Table::records("type", types.clone(), type_columns()).csv(by_type).shown(false));
-        // In tables, free space is in the summary instead.
-        to.table(Table::new(types.filter(|t| !t.free), type_columns()).shown(some && by_type));
-        to.table(Table::records("group", self.groups.iter().flatten(), group_columns(self.by)).csv(!by_type).shown(some && !by_type));
+        to.table(Table::records("type", self.types.iter().flatten(), type_columns()).csv(by_type).shown(some && by_type));
+        let groups = self.groups.iter().flatten();
+        to.table(Table::records("group", groups, group_columns(self.by)).csv(!by_type).shown(!by_type && (some || t.free_count > 0)));
         to.record("totals", t);
         to.record("coverage", &self.coverage);
-        if !some {
+        if !some && t.free_count == 0 {
             to.none("No matching objects");
             return to.line(covered(&self.coverage));
         }
         to.more(self.shown.filter(|_| by_type), t.types, "types");
         to.gap();
-        let (objects, used) = (t.count.saturating_sub(t.free_count), t.bytes.saturating_sub(t.free_bytes));
         let free = match t.free_count {
             0 if self.coverage.absent_bytes > 0 => "none in what the dump has".into(),
             n => format!("{}, {}", plural(n, "free block"), bytes_exactly(t.free_bytes)),
         };
         to.facts([
-            ("objects", format!("{} of {}, {}", count(objects), plural(t.types, "type"), bytes_exactly(used))),
+            ("objects", format!("{} of {}, {}", count(t.count), plural(t.types, "type"), bytes_exactly(t.bytes))),
             ("free space", free),
             ("walked", covered(&self.coverage)),
         ]);

@@ -131,7 +131,17 @@ pub fn own_unpacked() -> PathBuf {
 
 /// Number of cases: `quick`, or `full` if `GCDUMP_TEST_FULL` is set, as in `.ci/run`.
 pub fn cases(quick: usize, full: usize) -> usize {
-    if std::env::var_os("GCDUMP_TEST_FULL").is_some() { full } else { quick }
+    if self::full() { full } else { quick }
+}
+
+/// Whether long campaigns run in full: `GCDUMP_TEST_FULL` is set, as in `.ci/run`.
+pub fn full() -> bool {
+    std::env::var_os("GCDUMP_TEST_FULL").is_some()
+}
+
+/// Every `n`th of `items`, or all of them in a full run: a fixed sample of a long campaign.
+pub fn sample<T>(items: impl IntoIterator<Item = T>, n: usize) -> Vec<T> {
+    items.into_iter().step_by(cases(n, 1)).collect()
 }
 
 /// Folder with the manifest of the shared dumps, if any: `GCDUMP_TEST_SHARED`, else `../shared/dumps`.

@@ -98,7 +98,7 @@ pub const COMMANDS: &[(&str, Ask)] = &[
     ("pool", |_, r, _| with_heap(r, |h| tried(pool(h)))),
     ("requests", |_, r, _| with_heap(r, |h| tried(requests(h)))),
     ("retained", |_, r, _| {
-        let query = RetainedQuery { view: RetainedView::Top, types: vec![], stacks: Stacks::ALL[0], top: 20 };
+        let query = RetainedQuery { view: RetainedView::Top, types: vec![], stacks: Stacks::ALL[0], top: 20, objects: 20 };
         with_heap(r, |h| tried(retained(h, &query)))
     }),
     // Static fields are read by `statics`, and by all that need the graph.

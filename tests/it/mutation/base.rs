@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use gcdump::internals::dump::{self, OpenOptions};
 use serde_json::Value;
 
-use crate::common::{self, commands};
+use crate::common::{self, commands, full, sample};
 use crate::corpus;
 use crate::support::{Shape, Spec, Target};
 
@@ -249,8 +249,10 @@ pub static SYNTHETIC: LazyLock<Vec<Base>> = LazyLock::new(|| {
     let containers: [Container; 2] = [("core", Target::to_elf_core), ("minidump", Target::to_minidump)];
     let mut out = Vec::new();
     for shape in Shape::ALL {
-        for (i, (name, make)) in containers.iter().enumerate() {
-            for regions in [true, false] {
+        // In a small run, one for each architecture: containers and collectors take turns.
+        let turn = if full() { 0 } else { usize::from(shape.big) };
+        for (i, (name, make)) in sample(containers.iter().enumerate().skip(turn), 2) {
+            for regions in sample([true, false].into_iter().skip(if full() { 0 } else { usize::from(shape.ptr == 4) }), 2) {
                 let server = ((i == usize::from(shape.big)) == regions).then_some(2);
                 let target = Spec { server, cpus: 3, regions, ..Spec::standard(shape) }.build();
                 out.push(Base::new(&format!("{shape:?} {name} regions {regions} server {server:?}"), make(&target), shape));
@@ -263,7 +265,7 @@ pub static SYNTHETIC: LazyLock<Vec<Base>> = LazyLock::new(|| {
 /// Some dumps of the corpus, of both containers, with and without a descriptor, with locks, and of NativeAOT. They are trimmed, so
 /// that what is changed in them is read.
 pub static REAL: LazyLock<Vec<Base>> = LazyLock::new(|| {
-    let wanted = ["net10-wks-basics-heap", "win-net10-wks-basics-mini", "net8-wks-deadlock-heap", "aot9-"];
+    let wanted = sample(["win-net10-wks-basics-mini", "net10-wks-basics-heap", "net8-wks-deadlock-heap", "aot9-"], 3);
     let mut out = Vec::new();
     for path in corpus::dumps() {
         let name = path.file_name().unwrap().to_str().unwrap();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{ask_with, folders, list, plain, text};
-use crate::common::{ask, every_dump, known_dumps};
+use crate::common::{ask, every_dump};
 use serde_json::{Value, json};
 
 /// Managed frames of a dump, with arguments.
@@ -40,29 +40,24 @@ fn of(frames: &[Value], method: &str) -> Vec<Vec<[String; 3]>> {
 #[test]
 fn unoptimised_code_tells_what_it_was_called_with() {
     for runtime in ["net8", "net10"] {
-        let name = format!("{runtime}-wks-stacks-heap");
-        // The copies of the repository lack the rows of parameters.
-        let whole = known_dumps(|row| row["name"] == name.as_str()).unwrap_or_default().0.into_iter().next();
-        let named = |name: &str| if whole.is_some() { name.to_string() } else { String::new() };
-        let copy = || Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("dumps/corpus/{name}.dmp.zst"));
-        let frames = frames(&whole.as_ref().map_or_else(copy, |dump| dump.path.clone()));
+        let frames = frames(&Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("dumps/corpus/{runtime}-wks-stacks-heap.dmp.zst")));
         // Rec(150, …) calls itself until n is 0, with the caller's own object and the address of its parameter.
         let recursion = of(&frames, "Stacks.Program.Rec");
         let n: Vec<String> = recursion.iter().map(|a| a[0][2].clone()).collect();
         assert_eq!(n, (0..=150).map(|n: i32| n.to_string()).collect::<Vec<_>>(), "{runtime}");
         for [number, object, address] in recursion.iter().map(|a| [&a[0], &a[1], &a[2]]) {
-            assert_eq!([&number[0], &object[0], &address[0]], [&named("n"), &named("b"), &named("r")]);
+            assert_eq!([&number[0], &object[0], &address[0]], ["n", "b", "r"]);
             assert_eq!([&number[1], &object[1], &address[1]], ["System.Int32", "Stacks.Box", "Stacks.Box&"]);
             assert!(object[2].ends_with(" Stacks.Box"), "{object:?}");
         }
         let target = of(&frames, "Stacks.Program.Target");
         let [_, i, s] = target[0].as_slice() else { panic!("{target:?}") };
-        assert_eq!([&i[0], &i[1], &i[2], &s[0], &s[1], &s[2]], [&named("i"), "System.Int32", "5", &named("s"), "System.String", "\"s\""]);
+        assert_eq!([&i[0], &i[1], &i[2], &s[0], &s[1], &s[2]], ["i", "System.Int32", "5", "s", "System.String", "\"s\""]);
         let this = of(&frames, "Stacks.Closure.Call").into_iter().chain(of(&frames, "Stacks.Construct.Go")).next().unwrap();
         assert_eq!(this[0][0], "this");
         // Generic code shared by reference types: the frame tells the exact ones.
         let shared = of(&frames, "Stacks.Gen.S");
-        let expected = [named("t"), "System.String".into(), "\"text\"".into()];
+        let expected = ["t", "System.String", "\"text\""].map(String::from);
         assert!(shared.iter().any(|a| a[0] == expected && a[1][1] == "Stacks.Box"), "{runtime}: {shared:?}");
         let places: Vec<&str> = frames.iter().flat_map(|f| list(&f["arguments"])).map(|a| text(a, "location")).collect();
         assert!(places.contains(&"[rbp-0x8]") && places.iter().any(|p| !p.starts_with('[') && !p.is_empty()), "{runtime}");
