@@ -85,6 +85,7 @@ pub use paths::{PathsQuery, paths};
 pub use place::{NearQuery, near, place};
 pub use pool::{pool, timers};
 pub use requests::requests;
+pub(crate) use retained::SUSPECT_SHARE;
 pub use retained::{Retained, RetainedQuery, RetainedView, objsize, retained};
 pub use roots::{RootsQuery, roots};
 pub use segments::{SegmentsQuery, segments};

@@ -18,6 +18,8 @@ use crate::session::{DominatorTree, Error, GraphSource, HeapGraph, Namer, TypePa
 const MAX_CHAIN: usize = 1000;
 /// Maximum groups and children listed below an object.
 const BELOW: usize = 10;
+/// Share (0 to 1) of the reachable bytes from which an object or type is listed as a suspect, unless another is asked for.
+pub(crate) const SUSPECT_SHARE: f64 = 0.1;
 /// A child that retains this share of its dominator's bytes is the accumulation point, not the dominator.
 const PASSES_ON: f64 = 0.8;
 

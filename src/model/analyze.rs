@@ -77,6 +77,9 @@ named_enum! {
 pub struct AnalyzeReport {
     /// The findings.
     pub findings: Vec<Problem>,
+    /// What would be a finding without a threshold, most bytes first: a large share of a small heap, or a suspect that `retained` lists
+    /// although its share is smaller than that of a finding.
+    pub below: Vec<BelowThreshold>,
     /// What was looked for.
     pub inspected: Vec<ProblemId>,
     /// Of these, what was not found, but may be in what the dump lacks.
@@ -112,6 +115,19 @@ pub struct Problem {
     pub threads: Vec<u32>,
     /// Command line that shows more.
     pub command: String,
+}
+
+/// Something that a threshold keeps from being a finding.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct BelowThreshold {
+    /// The finding that it would be.
+    #[serde(flatten)]
+    pub problem: Problem,
+    /// The threshold: fewest bytes; `null` if there are enough.
+    pub least_bytes: Option<u64>,
+    /// The threshold: smallest share, 0 to 1; `null` if it is large enough.
+    pub least_share: Option<f64>,
 }
 
 /// Something that was not looked for.

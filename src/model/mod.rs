@@ -51,7 +51,7 @@ mod types;
 mod verify;
 mod walk;
 
-pub use analyze::{AnalyzeReport, Problem, ProblemId, ProblemSeverity, SkippedProblem};
+pub use analyze::{AnalyzeReport, BelowThreshold, Problem, ProblemId, ProblemSeverity, SkippedProblem};
 pub use bridge::{BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeXref};
 pub use chains::{
     AsyncChain, AsyncFrame, AsyncReport, AsyncRoot, AsyncRootKind, AsyncRow, AsyncTotals, TaskExceptionModel, TaskModel, TaskPart,

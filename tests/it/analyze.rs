@@ -9,6 +9,8 @@ use crate::common::{self, ask, cases, commands, each, every_dump, own_unpacked, 
 use crate::corpus;
 use crate::support::{Shape, Spec};
 use gcdump::cli::Exit;
+use gcdump::internals::base::{Addr, Endian};
+use gcdump::internals::dump;
 use serde_json::{Value, json};
 
 fn text<'v>(value: &'v Value, name: &str) -> &'v str {
@@ -27,7 +29,7 @@ fn ids(answer: &Value) -> Vec<&str> {
 fn trouble(scenario: &str, kind: &str) -> Option<&'static str> {
     Some(match scenario {
         _ if kind == "kernel" => "crash",
-        "crash" => "crash",
+        "crash" | "failfast" => "crash",
         "oom" => "oom",
         "deadlock" => "deadlock",
         "finalizers" => "stuck-finalizer",
@@ -242,7 +244,8 @@ fn thresholds_and_exit_codes_are_as_asked() {
     assert_eq!((exit, ids(&sound)), (Exit::Ok, vec![]));
     assert_eq!((sound["data"]["skipped"].clone(), sound["data"]["inspected"].as_array().unwrap().len()), (json!([]), 24));
     let table = run(&["analyze", path]).out;
-    assert!(table.starts_with("Nothing found. Looked for crash, oom,") && table.lines().count() == 1, "{table}");
+    assert!(table.starts_with("Nothing found. Looked for crash, oom,") && table.lines().count() == 3, "{table}");
+    assert!(table.lines().skip(1).all(|line| line.starts_with("Below the threshold of 1.0 MiB: ")), "{table}");
     let small = ["--min-bytes", "100K"];
     let (exit, held) = ask(&small);
     assert_eq!((exit, ids(&held)), (Exit::Ok, vec!["suspects", "zero-arrays"]));
@@ -306,4 +309,73 @@ fn synthetic_processes_are_analyzed() {
             assert!(why.is_some_and(|why| why.contains("FieldDesc")), "{shape:?}: {skipped:?}");
         }
     }
+}
+
+/// Before: `analyze` said that it had found no suspects where `retained --suspects` named one with half of a small heap.
+#[test]
+fn a_suspect_of_retained_is_a_finding_or_below_a_threshold() {
+    let mut below = 0;
+    for path in sample(corpus::dumps(), 6).into_iter().chain([corpus::dump("net10-wks-leak-heap.after")]) {
+        let (_, retained) = ask(&path, &["retained", "--suspects"]);
+        let (_, answer) = ask(&path, &["analyze", "--only", "suspects"]);
+        let lists = ["findings", "below"].map(|list| answer["data"][list].as_array().into_iter().flatten());
+        let said: Vec<&Value> = lists.into_iter().flatten().collect();
+        for suspect in retained["data"]["suspects"].as_array().into_iter().flatten() {
+            let is = |p: &&&Value| (&p["object"], &p["type"], &p["bytes"]) == (&suspect["address"], &suspect["type"], &suspect["retained"]);
+            assert!(said.iter().any(|p| is(&p)), "{}: {suspect}", path.display());
+        }
+        below += answer["data"]["below"].as_array().into_iter().flatten().count();
+    }
+    assert!(below > 0);
+    let shown = run(&["analyze", "--no-local-files", corpus::dump("net10-wks-leak-heap.after").to_str().unwrap()]).out;
+    let line = "Below the threshold of 1.0 MiB: System.Collections.Generic.List<System.Object> 0x7f7e11c05c70, held by Lab.Program.Keep";
+    assert!(shown.contains(line), "{shown}");
+}
+
+fn crash_of(path: &Path) -> Value {
+    let (_, answer) = ask(path, &["analyze", "--only", "crash"]);
+    findings(&answer).first().cloned().unwrap_or(Value::Null)
+}
+
+/// Before: "no exception in flight" although `threads` shows the one that the runtime keeps for such an end.
+#[test]
+fn a_crash_names_the_exception_that_threads_shows() {
+    let mut named = 0;
+    for path in sample(corpus::dumps(), 6).into_iter().chain([corpus::dump("net10-wks-failfast-heap")]) {
+        let crash = crash_of(&path);
+        let (_, threads) = ask(&path, &["threads"]);
+        let crashed = threads["data"]["threads"].as_array().into_iter().flatten().find(|t| t["crashed"] == true);
+        let exception = crashed.map_or(&Value::Null, |t| &t["exception"]);
+        if !crash.is_null() && exception["type"].is_string() {
+            assert_eq!((&crash["object"], &crash["type"]), (&exception["address"], &exception["type"]), "{}", path.display());
+            assert!(text(&crash, "title").contains(text(exception, "type")), "{}: {crash}", path.display());
+            named += 1;
+        }
+    }
+    assert!(named > 0);
+}
+
+/// The lab's stack overflow is too large for the repository: here, the crashed thread's last exception is replaced by the one that the
+/// runtime keeps for a stack overflow.
+#[test]
+fn a_stack_overflow_is_named() {
+    let path = corpus::dump("net10-wks-failfast-heap");
+    let title = text(&crash_of(&path), "title").to_string();
+    assert!(title.contains("last thrown: System.ExecutionEngineException; inner System.InvalidOperationException"), "{title}");
+    let (_, kept) = ask(&path, &["exceptions", "--type", "System.StackOverflowException"]);
+    let kept = common::number(&kept["data"]["exceptions"][0]["address"]);
+    let (_, threads) = ask(&path, &["threads"]);
+    let thread = threads["data"]["threads"].as_array().unwrap().iter().find(|t| t["crashed"] == true).unwrap();
+
+    let bytes = common::bytes_of("net10-wks-failfast-heap").unwrap();
+    let file = dump::open_bytes(dump::Bytes::Owned(bytes.clone()), Path::new("failfast.dmp"), &dump::OpenOptions::default()).unwrap();
+    let opened = gcdump::Dump::open(&path, &gcdump::OpenOptions::default()).unwrap();
+    let runtime = opened.runtime().unwrap();
+    let at = Addr(common::number(&thread["address"])).plus(runtime.descriptor().offset("Thread", "LastThrownObject").unwrap());
+    let handle = opened.memory().ptr(at).unwrap();
+    let altered = common::with_words(&file, &bytes, Endian::Little, &[(handle, kept, 8)]);
+    let copy = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
+    std::fs::write(copy.path(), altered).unwrap();
+    let crash = crash_of(copy.path());
+    assert!(text(&crash, "title").ends_with(": stack overflow (System.StackOverflowException)"), "{crash}");
 }

@@ -3,6 +3,7 @@
 use std::cell::{Cell, OnceCell};
 
 use super::{AnalyzeQuery, Thresholds};
+use crate::analysis::SUSPECT_SHARE;
 use crate::analysis::pool::pool_with;
 use crate::analysis::{
     DiffQuery, FragmentationQuery, HandlesQuery, HeapQuery, InspectQuery, LocksQuery, RetainedQuery, RetainedView, StacksQuery,
@@ -49,6 +50,7 @@ pub(in crate::analysis) struct Answers<'a> {
     pub(super) oom: Asked<OomReport>,
     pub(super) pool: Asked<PoolReport>,
     pub(super) retained: Asked<RetainedReport>,
+    pub(super) retained_listed: Asked<RetainedReport>,
     pub(super) stacks: Asked<StacksReport>,
     pub(super) threads: Asked<ThreadsReport>,
     pub(super) timers: Asked<TimersReport>,
@@ -78,6 +80,7 @@ impl<'a> Answers<'a> {
             oom: OnceCell::new(),
             pool: OnceCell::new(),
             retained: OnceCell::new(),
+            retained_listed: OnceCell::new(),
             stacks: OnceCell::new(),
             threads: OnceCell::new(),
             timers: OnceCell::new(),
@@ -168,10 +171,19 @@ impl<'a> Answers<'a> {
 
     /// Suspects, and how much is reachable.
     pub(in crate::analysis) fn retained(&self) -> Result<&RetainedReport, Skip> {
+        self.suspects(&self.retained, self.thresholds().share)
+    }
+
+    /// The suspects that `retained` lists by default.
+    pub(super) fn retained_listed(&self) -> Result<&RetainedReport, Skip> {
+        self.suspects(&self.retained_listed, self.thresholds().share.min(SUSPECT_SHARE))
+    }
+
+    fn suspects<'s>(&'s self, cell: &'s Asked<RetainedReport>, share: f64) -> Result<&'s RetainedReport, Skip> {
         self.needs_graph()?;
         let heap = self.heap()?;
-        let view = RetainedView::Suspects(self.thresholds().share);
-        self.asked("suspects are not inspected", &self.retained, || retained(heap, &RetainedQuery { view, ..RetainedQuery::default() }))
+        let query = RetainedQuery { view: RetainedView::Suspects(share), ..RetainedQuery::default() };
+        self.asked("suspects are not inspected", cell, || retained(heap, &query))
     }
 
     pub(super) fn stacks(&self) -> Result<&StacksReport, Skip> {

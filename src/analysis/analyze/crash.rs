@@ -1,10 +1,12 @@
 //! Why the process ended.
 //!
 //! Rule: the container records a signal or an exception, or a NativeAOT program a report of its end. The exception in flight on the
-//! thread that crashed is the cause, with the method that threw it and its inner exceptions. An exception in flight on another thread
-//! is being handled: no finding.
+//! thread that crashed is the cause, with the method that threw it and its inner exceptions. Where none is in flight, the last one that
+//! the thread has thrown is named: the runtime keeps a `StackOverflowException` for a stack overflow, and an
+//! `ExecutionEngineException` for `Environment.FailFast` and its own fatal errors. An exception in flight on another thread is being
+//! handled: no finding.
 //!
-//! Source: `ELF notes` and `exception stream` in `docs/internals/containers.md`; the threads' exceptions.
+//! Source: `ELF notes` and `exception stream` in `docs/internals/containers.md`; the exceptions that `threads` shows.
 
 use super::answers::{Answers, Skip};
 use super::line::one_line;
@@ -43,13 +45,28 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
             type_name: exception.type_name.clone(),
             method: thrower(exception).map(str::to_string),
             threads,
-            ..critical(format!("{reason}{on}: {}", in_flight(exception)), command)
+            ..critical(format!("{reason}{on}: {}", described(exception)), command)
         }]);
     }
     let method = thread.filter(|_| !native_aot).and_then(|t| innermost(answers, t));
     let within = method.as_ref().map(|m| format!(" in {m}")).unwrap_or_default();
-    Ok(vec![Problem { method, threads, ..critical(format!("{reason}{on}{within}, no exception in flight"), command) }])
+    let last = thread.and_then(|t| t.exception.as_ref());
+    let why = match last {
+        Some(last) if last.type_name.as_deref() == Some(STACK_OVERFLOW) => format!(": stack overflow ({STACK_OVERFLOW})"),
+        Some(last) => format!(", no exception in flight; last thrown: {}", described(last)),
+        None => ", no exception in flight".into(),
+    };
+    Ok(vec![Problem {
+        object: last.map(|e| e.address),
+        type_name: last.and_then(|e| e.type_name.clone()),
+        method,
+        threads,
+        ..critical(format!("{reason}{on}{within}{why}"), command)
+    }])
 }
+
+/// Type of the exception that the runtime keeps for a stack overflow, and names as the thread's last one.
+const STACK_OVERFLOW: &str = "System.StackOverflowException";
 
 fn place(thread: Option<&ThreadModel>, os_id: Option<u32>) -> String {
     match (thread.and_then(|t| t.managed_id), os_id) {
@@ -71,7 +88,7 @@ fn thrower(exception: &ExceptionModel) -> Option<&str> {
 }
 
 /// `Lab.Broken: out of luck, thrown by Lab.Program.Main(); inner System.Exception: why`.
-fn in_flight(exception: &ExceptionModel) -> String {
+fn described(exception: &ExceptionModel) -> String {
     let named = |e: &ExceptionModel| said(e.type_name.as_deref(), e.message.as_deref());
     let by = thrower(exception).map(|m| format!(", thrown by {m}")).unwrap_or_default();
     let mut out = format!("{}{by}", named(exception));

@@ -5,6 +5,7 @@
 //!
 //! Source: the free blocks of the heap, and the objects behind them.
 
+use super::Thresholds;
 use super::answers::{Answers, Skip};
 use super::line::percent;
 use crate::base::{share, thousands};
@@ -13,9 +14,9 @@ use crate::model::{Generation, PinnedTypeModel, Problem, ProblemId, ProblemSever
 /// Share of the free bytes in front of pinned objects of one type from which those are named.
 const PINNED: f64 = 0.1;
 
-pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
+pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Problem>, Skip> {
     let report = answers.fragmentation()?;
-    let (totals, least) = (&report.totals, answers.thresholds());
+    let totals = &report.totals;
     let known = totals.free_bytes.zip(totals.share).filter(|(free, share)| *free >= least.bytes && *share >= least.free);
     let Some((free, part)) = known else { return Ok(Vec::new()) };
     let most = report.generations.iter().max_by_key(|g| g.free_bytes);

@@ -28,8 +28,9 @@ mod waste;
 
 use std::cmp::Reverse;
 
+use crate::analysis::SUSPECT_SHARE;
 use crate::base::Answer;
-use crate::model::{AnalyzeReport, Problem, ProblemId, SkippedProblem};
+use crate::model::{AnalyzeReport, BelowThreshold, Problem, ProblemId, SkippedProblem};
 use crate::session::{Error, GraphSource, Runtime};
 pub(super) use answers::{Answers, Skip};
 pub(crate) use line::command_line;
@@ -127,12 +128,14 @@ pub fn analyze(runtime: &Runtime, before: Option<&dyn GraphSource>, query: &Anal
 /// What is wrong by these answers.
 pub(super) fn findings(answers: &Answers<'_>) -> AnalyzeReport {
     let query = answers.query;
-    let mut report = AnalyzeReport { findings: Vec::new(), inspected: Vec::new(), uncertain: Vec::new(), skipped: Vec::new() };
+    let mut report =
+        AnalyzeReport { findings: Vec::new(), below: Vec::new(), inspected: Vec::new(), uncertain: Vec::new(), skipped: Vec::new() };
     let usual = |id: ProblemId| query.only.is_empty() && (id != ProblemId::Growth || answers.before.is_some());
     for id in ProblemId::ALL.into_iter().filter(|id| usual(*id) || query.only.contains(id)) {
         answers.take_loss();
-        match find(id, answers) {
+        match find(id, answers, &query.thresholds) {
             Ok(found) => {
+                report.below.extend(below(id, answers, &found));
                 let lost = answers.take_loss().filter(|_| found.is_empty());
                 report.uncertain.extend(lost.map(|reason| SkippedProblem { id, reason }));
                 report.findings.extend(found);
@@ -141,6 +144,7 @@ pub(super) fn findings(answers: &Answers<'_>) -> AnalyzeReport {
             Err(Skip(reason)) => report.skipped.push(SkippedProblem { id, reason }),
         }
     }
+    report.below.sort_by_key(|b| (Reverse(b.problem.bytes), b.problem.id, b.problem.object));
     report.findings.sort_by_key(|f| {
         // What grew stands as `diff` tells it: what gathers objects of the program's own types first.
         let numbers = (f.id != ProblemId::Growth).then_some((Reverse(f.bytes), f.id, Reverse(f.count), f.object));
@@ -149,7 +153,26 @@ pub(super) fn findings(answers: &Answers<'_>) -> AnalyzeReport {
     report
 }
 
-fn find(id: ProblemId, answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
+/// What the thresholds keep from being a finding besides `found`. Shares of a small heap are large; an absolute number hides them.
+fn below(id: ProblemId, answers: &Answers<'_>, found: &[Problem]) -> Vec<BelowThreshold> {
+    let usual = answers.thresholds();
+    let share = match id {
+        ProblemId::Suspects => usual.share.min(SUSPECT_SHARE),
+        _ if rank(id) == ProblemId::Fragmentation => usual.share,
+        _ => return Vec::new(),
+    };
+    // What else is missing was said of the finding.
+    let all = find(id, answers, &Thresholds { bytes: 1, share, ..*usual }).unwrap_or_default();
+    let is_new = |p: &Problem| !found.iter().any(|f| (f.object, &f.type_name) == (p.object, &p.type_name));
+    let below = all.into_iter().filter(is_new).map(|problem| BelowThreshold {
+        least_bytes: problem.bytes.is_none_or(|n| n < usual.bytes).then_some(usual.bytes),
+        least_share: (id == ProblemId::Suspects && problem.share.is_none_or(|n| n < usual.share)).then_some(usual.share),
+        problem,
+    });
+    below.collect()
+}
+
+fn find(id: ProblemId, answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Problem>, Skip> {
     match id {
         ProblemId::Crash => crash::find(answers),
         ProblemId::Oom => oom::find(answers),
@@ -161,8 +184,8 @@ fn find(id: ProblemId, answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         ProblemId::PoolStarvation => starvation::find(answers),
         ProblemId::LockQueue => lock_queues::find(answers),
         ProblemId::Growth => growth::find(answers),
-        ProblemId::Fragmentation => fragmentation::find(answers),
-        ProblemId::Suspects => suspects::find(answers),
+        ProblemId::Fragmentation => fragmentation::find(answers, least),
+        ProblemId::Suspects => suspects::find(answers, least),
         ProblemId::EventLeaks => events::find(answers),
         ProblemId::Timers => timers::timers(answers),
         ProblemId::Registrations => timers::registrations(answers),
@@ -175,7 +198,7 @@ fn find(id: ProblemId, answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         | ProblemId::EmptyCollections
         | ProblemId::EqualArrays
         | ProblemId::ZeroArrays
-        | ProblemId::ZeroTails => waste::find(answers, id),
+        | ProblemId::ZeroTails => waste::find(answers, least, id),
     }
 }
 

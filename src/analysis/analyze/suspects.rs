@@ -6,14 +6,15 @@
 //!
 //! Source: the dominator tree, as `retained --suspects` reads it.
 
+use super::Thresholds;
 use super::answers::{Answers, Skip};
 use super::line::percent;
 use crate::base::thousands;
 use crate::model::{Problem, ProblemId, ProblemSeverity, Suspect, SuspectKind};
 
-pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
-    let least = answers.thresholds().bytes;
-    let large = answers.retained()?.suspects.iter().flatten().filter(|s| s.retained >= least);
+pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Problem>, Skip> {
+    let report = if least.share < answers.thresholds().share { answers.retained_listed()? } else { answers.retained()? };
+    let large = report.suspects.iter().flatten().filter(|s| s.retained >= least.bytes);
     Ok(large.map(|s| finding(answers, s)).collect())
 }
 

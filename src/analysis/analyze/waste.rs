@@ -5,17 +5,18 @@
 //!
 //! Source: `inspect`, whose rules say what each leaves out.
 
+use super::Thresholds;
 use super::answers::{Answers, INSPECTIONS, Skip};
 use super::line::{counted, one_line, percent};
 use crate::base::{share, thousands};
 use crate::model::{InspectionRow, Problem, ProblemId, ProblemSeverity};
 
-pub(super) fn find(answers: &Answers<'_>, id: ProblemId) -> Result<Vec<Problem>, Skip> {
+pub(super) fn find(answers: &Answers<'_>, least: &Thresholds, id: ProblemId) -> Result<Vec<Problem>, Skip> {
     let inspection = INSPECTIONS.iter().find(|(finding, _)| *finding == id).map(|(_, inspection)| *inspection);
     let inspection = answers.inspection(inspection.ok_or_else(|| Skip("no inspection".into()))?)?;
-    let Some(wasted) = inspection.wasted_bytes.filter(|n| *n >= answers.thresholds().bytes) else { return Ok(Vec::new()) };
+    let Some(wasted) = inspection.wasted_bytes.filter(|n| *n >= least.bytes) else { return Ok(Vec::new()) };
     let part = share(wasted, answers.generations()?.totals.allocated).unwrap_or(0.0);
-    if part < answers.thresholds().waste {
+    if part < least.waste {
         return Ok(Vec::new());
     }
     let (severity, noun, what) = kind(id);

@@ -7,7 +7,7 @@ use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use super::super::select::{TypesArg, address};
-use crate::analysis::{RetainedQuery, RetainedView, retained};
+use crate::analysis::{RetainedQuery, RetainedView, SUSPECT_SHARE, retained};
 use crate::base::{Addr, Answer};
 use crate::model::RetainedReport;
 
@@ -69,7 +69,7 @@ impl Command for Retained {
         let view = match (self.object, self.tree, self.suspects) {
             (Some(at), ..) => RetainedView::Object(at),
             (_, true, _) => RetainedView::Tree { depth: self.depth, threshold: self.threshold.unwrap_or(1.0) / 100.0 },
-            (_, _, true) => RetainedView::Suspects(self.threshold.unwrap_or(10.0) / 100.0),
+            (_, _, true) => RetainedView::Suspects(self.threshold.map_or(SUSPECT_SHARE, |percent| percent / 100.0)),
             _ => RetainedView::Top,
         };
         let query = RetainedQuery {

@@ -6,7 +6,8 @@ use super::block::Value;
 use super::signature;
 use super::write::{Context, Feed};
 use crate::analysis::{
-    HandlesQuery, RetainedQuery, RetainedView, RootsQuery, SegmentsQuery, StringsQuery, handles, retained, roots, segments, strings,
+    HandlesQuery, RetainedQuery, RetainedView, RootsQuery, SUSPECT_SHARE, SegmentsQuery, StringsQuery, handles, retained, roots, segments,
+    strings,
 };
 use crate::base::hash::Map;
 use crate::base::{Addr, IndexVec, Name};
@@ -14,9 +15,6 @@ use crate::gc::TypeIndex;
 use crate::model::ExportTable;
 use crate::session::roots::RootOptions;
 use crate::session::{DominatorTree, Error};
-
-/// Share of the reachable bytes from which something is a suspect: that of `retained --suspects`.
-const SUSPECT: f64 = 0.1;
 
 /// Characters of a string that are looked at: longer ones have neither hash nor text.
 const MAX_CHARS: u32 = 1 << 16;
@@ -154,7 +152,7 @@ fn handles_of(context: &Context<'_>, feed: &mut Feed) -> Result<ControlFlow<()>,
 }
 
 fn suspects(context: &Context<'_>, feed: &mut Feed) -> Result<ControlFlow<()>, Error> {
-    let query = RetainedQuery { view: RetainedView::Suspects(SUSPECT), stacks: context.options.stacks, ..RetainedQuery::default() };
+    let query = RetainedQuery { view: RetainedView::Suspects(SUSPECT_SHARE), stacks: context.options.stacks, ..RetainedQuery::default() };
     let report = context.notes.take(retained(context.heap, &query)?);
     Ok(report.suspects.iter().flatten().try_for_each(|s| {
         let (root, content) = (s.roots.first(), s.below.first());

@@ -2,7 +2,8 @@ use std::collections::BTreeSet;
 
 use indexmap::IndexMap;
 
-use crate::model::{AnalyzeReport, Problem, ProblemId, SkippedProblem};
+use crate::model::{AnalyzeReport, BelowThreshold, Problem, ProblemId, SkippedProblem};
+use crate::output::bytes;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 
@@ -23,6 +24,7 @@ fn finding_columns<'r>() -> Columns<'r, Problem> {
 impl Report for AnalyzeReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         to.table(Table::records("finding", &self.findings, finding_columns()).csv(true).shown(false));
+        to.records("below", &self.below);
         to.records("uncertain", &self.uncertain);
         to.records("skipped", &self.skipped);
         for f in &self.findings {
@@ -36,9 +38,22 @@ impl Report for AnalyzeReport {
             let begin = if self.findings.is_empty() { "Nothing found. Looked for" } else { "Nothing else found. Looked for" };
             to.line(format!("{begin} {}.", sound.join(", ")));
         }
+        to.lines(self.below.iter().take(FEW_BELOW).map(|b| format!("Below the threshold of {}: {}", threshold(b), b.problem.title)));
+        if let Some(more) = self.below.len().checked_sub(FEW_BELOW).filter(|n| *n > 0) {
+            to.line(format!("… {more} more below a threshold (--json lists them)"));
+        }
         to.lines(by_reason(&self.uncertain).map(|(reason, ids)| format!("Looked for only in what the dump has: {ids}: {reason}")));
         to.lines(by_reason(&self.skipped).map(|(reason, ids)| format!("Not inspected: {ids}: {reason}")));
     }
+}
+
+/// Rows of those below a threshold that are shown.
+const FEW_BELOW: usize = 3;
+
+/// The threshold that keeps something from being a finding.
+fn threshold(b: &BelowThreshold) -> String {
+    let share = b.least_share.map(|share| format!("{:.0} %", share * 100.0));
+    b.least_bytes.map(bytes).or(share).unwrap_or_default()
 }
 
 /// Each reason with what it holds for.
