@@ -77,7 +77,7 @@ named_enum! {
 pub struct AnalyzeReport {
     /// The findings.
     pub findings: Vec<Problem>,
-    /// What would be a finding without a threshold, most bytes first: a large share of a small heap, or a suspect that `retained` lists
+    /// Problems that would be findings without a threshold, most bytes first: a large share of a small heap, or a suspect that `retained` lists
     /// although its share is smaller than that of a finding.
     pub below: Vec<BelowThreshold>,
     /// What was looked for.

@@ -153,7 +153,7 @@ pub(super) fn findings(answers: &Answers<'_>) -> AnalyzeReport {
     report
 }
 
-/// What the thresholds keep from being a finding besides `found`. Shares of a small heap are large; an absolute number hides them.
+/// Problems that a threshold keeps from being findings, besides `found`. Shares of a small heap are large; an absolute number hides them.
 fn below(id: ProblemId, answers: &Answers<'_>, found: &[Problem]) -> Vec<BelowThreshold> {
     let usual = answers.thresholds();
     let share = match id {
