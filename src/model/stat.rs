@@ -93,7 +93,7 @@ pub struct GroupStat {
     pub bytes: u64,
     /// Their share of the bytes of all objects of the heap, selected or not, 0 to 1.
     pub share: f64,
-    /// Number of free blocks.
+    /// Number of free blocks; 0 if grouped by assembly or namespace, of which they have none.
     pub free_count: u64,
     /// Their bytes.
     pub free_bytes: u64,

@@ -315,7 +315,7 @@ fn synthetic_processes_are_analyzed() {
 #[test]
 fn a_suspect_of_retained_is_a_finding_or_below_a_threshold() {
     let mut below = 0;
-    for path in sample(corpus::dumps(), 6).into_iter().chain([corpus::dump("net10-wks-leak-heap.after")]) {
+    for path in sample(corpus::dumps(), 20).into_iter().chain([corpus::dump("net10-wks-leak-heap.after")]) {
         let (_, retained) = ask(&path, &["retained", "--suspects"]);
         let (_, answer) = ask(&path, &["analyze", "--only", "suspects"]);
         let lists = ["findings", "below"].map(|list| answer["data"][list].as_array().into_iter().flatten());
@@ -341,7 +341,7 @@ fn crash_of(path: &Path) -> Value {
 #[test]
 fn a_crash_names_the_exception_that_threads_shows() {
     let mut named = 0;
-    for path in sample(corpus::dumps(), 6).into_iter().chain([corpus::dump("net10-wks-failfast-heap")]) {
+    for path in sample(corpus::dumps(), 20).into_iter().chain([corpus::dump("net10-wks-failfast-heap")]) {
         let crash = crash_of(&path);
         let (_, threads) = ask(&path, &["threads"]);
         let crashed = threads["data"]["threads"].as_array().into_iter().flatten().find(|t| t["crashed"] == true);

@@ -306,15 +306,16 @@ fn a_sync_table_with_a_wrong_end_is_told() {
         assert!(0 < end && end <= capacity, "{name}: {end} of {capacity}");
         // Each end has its own first lock that is missed, but a few will do.
         let ends = (0..end).step_by((end as usize).div_ceil(common::cases(2, 10)));
-        for value in common::sample(ends.chain([capacity + 1, u32::MAX.into()]), 3) {
+        for value in common::sample(ends.chain([capacity + 1, u32::MAX.into()]), 4) {
             partial += whole.check(&format!("end {value} of {end}"), &[(at, value, 4)], "", &["locks --all", "threads --waits"]);
         }
         for value in common::sample([0, capacity + 1], 2) {
             let told = "the first unused index";
             assert_eq!(whole.check(&format!("end {value} of {end}"), &[(at, value, 4)], told, &["locks", "threads --waits"]), 2);
         }
-        let told = "are read";
-        whole.check("an end beyond what is read", &[(at, 1 << 25, 4)], told, &["locks"]);
+        if common::full() {
+            whole.check("an end beyond what is read", &[(at, 1 << 25, 4)], "are read", &["locks"]);
+        }
     }
     println!("{partial} partial answers");
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::common::{ask, run};
+use crate::common::{ask, cases, run, sample};
 use gcdump::analysis::{
     BridgeQuery, CollectQuery, PathsQuery, RetainedQuery, RootsQuery, UnreachableQuery, WhatifQuery, bridge, collect, objsize, paths,
     retained, roots, unreachable, whatif,
@@ -46,7 +46,7 @@ fn exact(path: &PathModel) -> bool {
 #[test]
 fn a_stack_word_never_comes_before_an_exact_root() {
     let (mut held, mut only_by_stacks) = (0, 0);
-    for name in DUMPS {
+    for name in sample(DUMPS, 3) {
         let heap = heap(name);
         let on_stacks: BTreeSet<Addr> = all_roots(&heap).iter().filter(|r| r.kind.is_of_stacks()).map(|r| r.object).collect();
         for object in on_stacks.into_iter().take(20) {
@@ -64,12 +64,12 @@ fn a_stack_word_never_comes_before_an_exact_root() {
             if without.is_empty() { only_by_stacks += 1 } else { held += 1 }
         }
     }
-    assert!(held > 40 && only_by_stacks > 10, "{held} held exactly, {only_by_stacks} by stacks only");
+    assert!(held > cases(10, 40) && only_by_stacks > cases(2, 10), "{held} held exactly, {only_by_stacks} by stacks only");
 }
 
 #[test]
 fn stacks_mean_the_same_to_every_command() {
-    for name in DUMPS {
+    for name in sample(DUMPS, 3) {
         let heap = heap(name);
         let mut reached = Vec::new();
         for stacks in Stacks::ALL {
@@ -130,7 +130,7 @@ fn paths_do_not_depend_on_threads() {
 #[test]
 fn without_a_static_field_dies_what_only_it_held() {
     let mut frees = 0;
-    for name in DUMPS {
+    for name in sample(DUMPS, 3) {
         let heap = heap(name);
         let statics = all_roots(&heap).into_iter().filter(|r| matches!(r.kind, RootKind::Static | RootKind::ThreadStatic));
         let mut freed_here = 0;
@@ -158,7 +158,7 @@ fn without_a_static_field_dies_what_only_it_held() {
 
 #[test]
 fn whatif_takes_every_address_that_is_printed_for_a_root() {
-    for name in DUMPS {
+    for name in sample(DUMPS, 3) {
         let heap = heap(name);
         let mut kinds = BTreeSet::new();
         for root in all_roots(&heap).iter().filter(|r| r.address.is_some()) {

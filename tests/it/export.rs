@@ -271,7 +271,7 @@ fn damaged_gcdump_files_are_told() {
     let out = folder.path().join("x.gcdump");
     export("gcdump", &own_unpacked(), &out, &["--unreachable"]);
     let whole = std::fs::read(&out).unwrap();
-    let places = (0..whole.len()).step_by(whole.len() / crate::common::cases(60, 150));
+    let places = (0..whole.len()).step_by(whole.len() / crate::common::cases(15, 150));
     for (i, at) in places.enumerate() {
         let mut bytes = whole.clone();
         match i % 3 {

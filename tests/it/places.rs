@@ -2,9 +2,9 @@
 //! where they are at hand.
 
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::common::{known_dumps, walker};
+use crate::common::{cases, known_dumps, sample, walker};
 use gcdump::analysis::{HandlesQuery, RootsQuery, StatQuery, handles, place, roots, stat, statics};
 use gcdump::internals::base::Silent;
 use gcdump::internals::contract::GlobalValue;
@@ -22,9 +22,13 @@ const DUMPS: [&str; 6] = [
     "win-net10-wks-basics-full",
 ];
 
+fn heap_of(name: &'static str) -> (&'static str, Heap) {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("dumps/corpus/{name}.dmp.zst"));
+    (name, gcdump::open(file).unwrap().runtime().unwrap().heap().unwrap())
+}
+
 fn heaps() -> impl Iterator<Item = (&'static str, Heap)> {
-    let file = |name: &str| -> PathBuf { Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus").join(format!("{name}.dmp.zst")) };
-    DUMPS.into_iter().map(move |name| (name, gcdump::open(file(name)).unwrap().runtime().unwrap().heap().unwrap()))
+    DUMPS.into_iter().map(heap_of)
 }
 
 fn at(heap: &Heap, address: Addr) -> WhereReport {
@@ -58,7 +62,7 @@ fn handles_and_queue_entries() {
 #[test]
 fn static_fields() {
     let (mut references, mut primitives, mut of_threads) = (0, 0, 0);
-    for (name, heap) in heaps() {
+    for (name, heap) in sample(DUMPS, 3).into_iter().map(heap_of) {
         let all = roots(&heap, &RootsQuery::default()).unwrap().data.roots.unwrap();
         for root in all.iter().filter(|r| r.kind == RootKind::Static).step_by(9).take(5) {
             let found = at(&heap, root.address.unwrap());
@@ -88,7 +92,8 @@ fn static_fields() {
             primitives += 1;
         }
     }
-    assert!(references > 20 && primitives > 10 && of_threads > 3, "{references}, {primitives}, {of_threads}");
+    let least = cases(1, 3);
+    assert!(references >= 7 * least && primitives >= 3 * least && of_threads >= least, "{references}, {primitives}, {of_threads}");
 }
 
 #[test]

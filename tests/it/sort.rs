@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use gcdump::cli::Exit;
 use serde_json::Value;
 
-use crate::common::{ask, bytes_of, cases, own_unpacked, run, sample};
+use crate::common::{ask, bytes_of, cases, full, own_unpacked, run, sample};
 
 /// How a column is sorted.
 #[derive(Clone, Copy, PartialEq)]
@@ -175,7 +175,7 @@ fn lists_are_sorted_by_each_of_their_columns() {
                 assert!(*sorted == wanted, "{command:?} --sort {column} of {}", dump.display());
             }
         }
-        assert!(rows > 1 && (changed > 0 || rows < 4), "{command:?}: {rows} rows, {changed} orders that differ");
+        assert!(!full() || rows > 1 && (changed > 0 || rows < 4), "{command:?}: {rows} rows, {changed} orders that differ");
     }
 }
 

@@ -8,7 +8,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use serde_json::{Map, Value, json};
 
-use crate::common::{ask, own_dump, own_unpacked, run};
+use crate::common::{ask, own_dump, own_unpacked, run, sample};
 use crate::export::dumps;
 
 type Row = Map<String, Value>;
@@ -311,7 +311,7 @@ fn fields_are_typed_columns_with_the_values_that_objects_lists() {
     let fields =
         "I64,U64,F64,Bool,Text,Colour,Numbers,When,MaybeUnset,MaybeSet,Inline.At.Y,_size,_stringLength,_items.Length,Next.Id,Size,nothing";
     let folder = tempfile::tempdir().unwrap();
-    for dump in [own_unpacked()].iter().chain(&corpus(&["net8-wks-basics-heap", "net10-svr-handles-heap"])) {
+    for dump in sample([own_unpacked()].iter().chain(&corpus(&["net8-wks-basics-heap", "net10-svr-handles-heap"])), 3) {
         let name = dump.file_name().unwrap().to_string_lossy().into_owned();
         let (out, lines) = (folder.path().join(&name), folder.path().join(format!("{name}-lines")));
         let (exit, _) = export("parquet", dump, &out, &["--tables", "objects", "--fields", fields]);

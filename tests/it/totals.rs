@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use gcdump::cli::{COMMANDS, Screen};
 use serde_json::Value;
 
-use crate::common::{ask, own_unpacked, run, run_on, sample};
+use crate::common::{ask, cases, own_unpacked, run, run_on, sample};
 use crate::corpus::one_of_each;
 
 fn number(v: &Value) -> u64 {
@@ -48,7 +48,7 @@ fn of_text(text: &str) -> [u64; 3] {
 
 #[test]
 fn stat_has_the_same_totals_in_every_format() {
-    for dump in sample(one_of_each(), 4).into_iter().chain([own_unpacked()]) {
+    for dump in sample(one_of_each(), 6).into_iter().chain([own_unpacked()]) {
         for by in ["type", "generation", "namespace"] {
             let Ok(answer) = serde_json::from_str::<Value>(&piped(&["stat", "--by", by, "--json"], &dump)) else { continue };
             let list = &answer["data"][if by == "type" { "types" } else { "groups" }];
@@ -138,7 +138,7 @@ const LISTS: [&[&str]; 21] = [
 fn lists_are_whole_where_no_screen_limits_them() {
     let dumps: [PathBuf; 2] = [own_unpacked(), crate::corpus::dump("net10-wks-asyncmix-heap")];
     let mut cut = BTreeSet::new();
-    for (i, line) in LISTS.into_iter().enumerate() {
+    for (i, line) in sample(LISTS.into_iter().enumerate(), 3) {
         let limit = if line[0] == "objects" { "--count" } else { "--top" };
         let dump = &dumps[usize::from(line[0] == "async")];
         let whole = [line, &[limit, "0"]].concat();
@@ -153,7 +153,7 @@ fn lists_are_whole_where_no_screen_limits_them() {
             cut.insert(line[0]);
         }
     }
-    assert!(cut.len() > 8, "a terminal cuts {cut:?} only");
+    assert!(cut.len() > cases(2, 8), "a terminal cuts {cut:?} only");
     // Commands that take `--top` are in the list, or take more than a dump, or rank.
     let command_line = gcdump::cli::command_line();
     let known: BTreeSet<&str> = LISTS.iter().map(|line| line[0]).chain(["diff", "retained", "track", "whatif"]).collect();

@@ -25,6 +25,8 @@ fn group_columns<'r>(by: StatBy) -> Columns<'r, GroupStat> {
         StatBy::Namespace => "namespace",
         StatBy::Size => "size_from",
     };
+    // Free blocks belong to no assembly or namespace.
+    let of_types = matches!(by, StatBy::Assembly | StatBy::Namespace);
     let key = columns::<GroupStat>().text(name, 40, |g| &g.key).name().keep(9);
     let key = if by == StatBy::Size { key.right() } else { key };
     key.count("heap", |g| g.heap)
@@ -36,7 +38,9 @@ fn group_columns<'r>(by: StatBy) -> Columns<'r, GroupStat> {
         .bytes("bytes", |g| g.bytes)
         .share("share", |g| g.share)
         .count("free_count", |g| g.free_count)
+        .when(!of_types)
         .bytes("free_bytes", |g| g.free_bytes)
+        .when(!of_types)
 }
 
 impl Report for StatReport {

@@ -197,7 +197,7 @@ fn neither_threads_nor_container_change_the_answer() {
 #[test]
 fn frames_lie_in_order_on_their_stacks() {
     let mut frames = 0;
-    for (name, path) in corpus() {
+    for (name, path) in sample(corpus(), 5) {
         let runtime = gcdump::open(path).unwrap().runtime();
         let Ok(runtime) = runtime else { continue };
         let Ok(answer) = stacks(&runtime, &StacksQuery { roots: true, ..StacksQuery::default() }) else { continue };
@@ -211,5 +211,5 @@ fn frames_lie_in_order_on_their_stacks() {
             frames += managed.len();
         }
     }
-    assert!(frames > 500, "{frames} frames");
+    assert!(frames > cases(50, 500), "{frames} frames");
 }
