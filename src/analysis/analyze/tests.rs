@@ -16,7 +16,7 @@ fn found(id: ProblemId, fill: impl Fn(&Answers<'_>)) -> Vec<Problem> {
     let (runtime, query, notes) = (dump.runtime().unwrap(), AnalyzeQuery::default(), Collector::new());
     let answers = Answers::new(&runtime, None, &query, &notes);
     fill(&answers);
-    let found = find(id, &answers).unwrap();
+    let found = find(id, &answers, answers.thresholds()).unwrap();
     drop(answers);
     assert!(notes.into_notes().complete());
     found
