@@ -1,4 +1,4 @@
-//! Floor 0, shared vocabulary: addresses and ranges, machine shape, limits, answers and their notes, named enums.
+//! Shared vocabulary: addresses and ranges, machine shape, limits, answers and their notes, named enums.
 
 mod addr;
 mod answer;

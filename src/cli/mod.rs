@@ -1,4 +1,4 @@
-//! Floor 8: the command line. The only floor that prints, and the only one that uses `anyhow`.
+//! The command line. The only floor that prints, and the only one that uses `anyhow`.
 
 mod args;
 mod cache;

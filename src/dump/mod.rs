@@ -1,11 +1,11 @@
-//! Floor 1: parses a dump file into captured ranges, modules, threads and facts. Knows nothing of .NET.
+//! Parses a dump file into captured ranges, modules, threads and facts. Knows nothing of .NET.
 //!
 //! Every container reduces to one table of *(target address, length, file offset)*: [`DumpFile::ranges`]. Memory that was
 //! mapped but not captured is absent from that table; nothing is ever substituted for it.
 //!
 //! | module | reads |
 //! | --- | --- |
-//! | `open`, `sniff`, `compressed`, `bytes` | any file: format detection, decompression, mapping |
+//! | `open`, `sniff`, `compressed`, `mapping` | any file: format detection, decompression, mapping |
 //! | `elf_core`, `elf_notes`, `elf_modules` | ELF cores by createdump, the kernel and gdb |
 //! | `minidump`, `minidump_info`, `minidump_memory` | Windows minidumps |
 //! | `snapshot` | `.gcdump` files: heap snapshots |

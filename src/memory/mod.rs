@@ -1,4 +1,4 @@
-//! Floor 2: the target's address space. Everything above reads the dumped process through [`Memory`].
+//! The target's address space. Everything above reads the dumped process through [`Memory`].
 //!
 //! Reading memory that was not captured is an error, never zero: zero-filling is how other tools invent objects.
 //!
