@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{Bytes, Container, DumpError, DumpFacts, DumpFile};
 use crate::base::hash::Map;
-use crate::base::{Arch, Os, PtrSize, Shape, len64};
+use crate::base::{Arch, Os, PtrSize, Shape, len64, utf16};
 
 /// Tags of the stream.
 pub(crate) mod tag {
@@ -268,7 +268,7 @@ impl Stream<'_> {
                 _ => (first & 0xf) << 12 | (u16::from(self.byte()?) & 0x3f) << 6 | u16::from(self.byte()?) & 0x3f,
             });
         }
-        Ok(Some(String::from_utf16_lossy(&units)))
+        Ok(Some(utf16(units)))
     }
 
     /// The class of an object that begins here; `None` for null.
