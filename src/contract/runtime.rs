@@ -103,6 +103,14 @@ pub enum RuntimeError {
         /// What could not be read, as it would be for a whole dump.
         why: Box<RuntimeError>,
     },
+    /// What leads to the runtime cannot be read, and the compressed data is damaged.
+    #[error("no .NET runtime can be read because {damage}; copy the dump again, or write a new one")]
+    Damaged {
+        /// The damage.
+        damage: String,
+        /// What could not be read, as it would be for a whole dump.
+        why: Box<RuntimeError>,
+    },
     /// Opening the dump ended at its limits, which a genuine one does not meet, before a runtime was read.
     #[error("no .NET runtime was read before opening the dump reached its limits: {why}")]
     Bounded {

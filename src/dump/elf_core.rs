@@ -76,6 +76,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         captured_bytes,
         mapped_bytes: Some(mapped_bytes),
         truncated_bytes: memory.truncated,
+        damage: None,
         minidump_flags: None,
         uncaptured_mappings: memory.uncaptured,
         trimmed: notes.trimmed.map(|t| Trimmed { redacted: t.redacted }),

@@ -128,6 +128,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         captured_bytes: memory.ranges.iter().fold(0u64, |sum, r| sum.saturating_add(r.len)),
         mapped_bytes,
         truncated_bytes: memory.truncated,
+        damage: None,
         minidump_flags: file.u64(24),
         uncaptured_mappings: 0,
         trimmed,

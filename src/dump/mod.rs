@@ -134,6 +134,8 @@ pub struct DumpFacts {
     pub mapped_bytes: Option<u64>,
     /// Bytes of memory that the dump declares but the truncated file does not hold.
     pub truncated_bytes: u64,
+    /// Damage of the compressed data, after which what was decompressed may be wrong.
+    pub damage: Option<String>,
     /// `MINIDUMP_TYPE` flags of a minidump's header.
     pub minidump_flags: Option<u64>,
     /// Mappings of an ELF core of which nothing was captured. Kernel cores have many, createdump writes none.

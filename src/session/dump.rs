@@ -133,6 +133,9 @@ impl Dump {
             let what = format!("the dump is cut off: {} of memory listed in its header {} missing", plural(lost, "byte"), be(lost));
             notes.add(NoteKind::TruncatedDump, None, what);
         }
+        if let Some(damage) = &file.facts.damage {
+            notes.add(NoteKind::DamagedStream, None, damage.clone());
+        }
         for oddity in &file.facts.oddities {
             notes.add(NoteKind::UnreadableStream, None, oddity.clone());
         }
@@ -171,11 +174,12 @@ impl Dump {
             index: if options.record { IndexUse::None } else { options.index.clone() },
         });
         // Advice on what a whole dump lacks would mislead.
-        let missing = process.file.facts.truncated_bytes;
-        let found = found.map_err(|why| match Box::new(why) {
-            why if missing > 0 => RuntimeError::Cut { missing, why },
-            why if budget.met() => RuntimeError::Bounded { why },
-            why => *why,
+        let (missing, damage) = (process.file.facts.truncated_bytes, process.file.facts.damage.clone());
+        let found = found.map_err(|why| match (Box::new(why), damage) {
+            (why, Some(damage)) if *why != RuntimeError::Snapshot => RuntimeError::Damaged { damage, why },
+            (why, _) if missing > 0 => RuntimeError::Cut { missing, why },
+            (why, _) if budget.met() => RuntimeError::Bounded { why },
+            (why, _) => *why,
         });
         let snapshot = process.file.snapshot.as_ref().map(|_| HeapSnapshot::new(Arc::clone(&process)));
         let runtimes = found.map(|list| list.into_iter().map(|d| Runtime::new(Arc::clone(&process), d)).collect());

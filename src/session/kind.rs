@@ -65,7 +65,11 @@ pub(crate) fn kind(
         Some(Trimmed { redacted: true }) => "; trimmed by gcdump, strings and arrays overwritten",
     };
     let cut = facts.truncated_bytes > 0;
-    let cut_off = if cut { "; cut off" } else { "" };
+    let cut_off = match (&facts.damage, cut) {
+        (Some(_), _) => "; the compressed data is damaged",
+        (None, true) => "; cut off",
+        (None, false) => "",
+    };
     let say = |kind, why: &str, writer| (kind, format!("{why}{trimmed}{cut_off}"), writer);
     if let Some(snapshot) = &file.snapshot {
         let tool = snapshot.tool.as_deref().map_or_else(String::new, |tool| format!(" by {tool}"));
