@@ -10,7 +10,7 @@ use crate::model::{
     AnswerKind, AnswerModel, DumpModel, GcKind, GcLayout, GcModel, InfoReport, ModuleFileModel, NamedCount, RuntimeBrief, RuntimeKind,
     RuntimeModel, SegmentModel,
 };
-use crate::session::{Dump, Found, Runtime, kind};
+use crate::session::{Dump, Found, Images, Runtime, kind};
 
 /// Summary of the dump and the runtime: the header of every JSON answer.
 pub fn head_parts(dump: &Dump, runtime: Option<&Runtime>) -> (DumpModel, Option<RuntimeModel>) {
@@ -91,7 +91,7 @@ pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
         truncated_bytes: f.truncated_bytes,
         process_name: f.process_name.clone(),
         time: f.time,
-        modules: len64(dump.file().modules.len()),
+        modules: len64(Images::of(dump.file(), dump.memory(), runtime.as_ref().ok()).modules.len()),
         os_threads: len64(dump.file().threads.len()),
         crash: crash.map(|c| c.name.clone()),
         crashed_thread: crash.and_then(|c| c.thread),
