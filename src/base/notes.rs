@@ -32,6 +32,8 @@ named_enum! {
         NoHeap = "no-heap",
         /// A garbage collection was moving objects when the dump was taken.
         GcInProgress = "gc-in-progress",
+        /// The process has several runtimes, and the answer is about one of them.
+        OtherRuntimes = "other-runtimes",
         /// A name or pattern of the query matches nothing.
         NoMatch = "no-match",
         /// Of the dumps that are compared, one that comes first was taken last.

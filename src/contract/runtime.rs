@@ -103,12 +103,12 @@ pub enum RuntimeError {
         /// What could not be read, as it would be for a whole dump.
         why: Box<RuntimeError>,
     },
-    /// What leads to the runtime cannot be read, and the compressed data is damaged.
+    /// Structures that lead to the runtime cannot be read, and the compressed data is damaged.
     #[error("no .NET runtime can be read because {damage}; copy the dump again, or write a new one")]
     Damaged {
         /// The damage.
         damage: String,
-        /// What could not be read, as it would be for a whole dump.
+        /// The error that a whole dump would have.
         why: Box<RuntimeError>,
     },
     /// Opening the dump ended at its limits, which a genuine one does not meet, before a runtime was read.
@@ -174,28 +174,33 @@ impl RuntimeError {
 pub fn open_runtimes(dump: &DumpFile, memory: &mut Memory, options: &Options, notes: &Collector) -> Result<Vec<Description>, RuntimeError> {
     let (sites, seen) = locate::find(dump, memory, &options.search, &options.limits, notes);
     let mut runtimes = Vec::new();
-    let mut failure = None;
+    let mut failures = Vec::new();
     for site in sites {
         let opener = Opener { dump, memory, options, notes, site: &site };
         match opener.open() {
             Ok(runtime) => runtimes.push(runtime),
-            Err(e) => failure = failure.or(Some(e)),
+            Err(e) => failures.push(e),
         }
     }
-    if runtimes.is_empty() { Err(failure.unwrap_or_else(|| nothing(dump, seen))) } else { Ok(runtimes) }
+    failures.extend(unread(seen));
+    if runtimes.is_empty() {
+        return Err(failures.into_iter().next().unwrap_or(RuntimeError::NoRuntime { modules: dump.modules.len() }));
+    }
+    for why in failures.iter().take(MAX_UNREAD) {
+        notes.add(NoteKind::OtherRuntimes, None, format!("the process has another runtime, which is not read: {why}"));
+    }
+    Ok(runtimes)
 }
 
-fn nothing(dump: &DumpFile, seen: Seen) -> RuntimeError {
-    if let Some((m, why)) = seen.native_aot.into_iter().next() {
-        return RuntimeError::NativeAot { path: m.path, why: why.to_string() };
-    }
-    if let Some(m) = seen.headless.into_iter().next() {
-        return RuntimeError::Headless { path: m.path };
-    }
-    match seen.foreign.into_iter().next() {
-        Some((m, what)) => RuntimeError::Foreign { what, path: m.path },
-        None => RuntimeError::NoRuntime { modules: dump.modules.len() },
-    }
+/// Most runtimes that are not read and are named beside those that are.
+const MAX_UNREAD: usize = 8;
+
+/// Why runtimes that were seen are not read.
+fn unread(seen: Seen) -> impl Iterator<Item = RuntimeError> {
+    let native_aot = seen.native_aot.into_iter().map(|(m, why)| RuntimeError::NativeAot { path: m.path, why: why.to_string() });
+    let headless = seen.headless.into_iter().map(|m| RuntimeError::Headless { path: m.path });
+    let foreign = seen.foreign.into_iter().map(|(m, what)| RuntimeError::Foreign { what, path: m.path });
+    native_aot.chain(headless).chain(foreign)
 }
 
 struct Opener<'a> {

@@ -63,7 +63,7 @@ const WINDOW_FACTOR: u64 = 16;
 pub(super) struct Decompressed {
     /// The bytes, mapped.
     pub(super) bytes: Bytes,
-    /// What stopped decompression before the end of the file, if anything did.
+    /// Damage that stopped decompression before the end of the file.
     pub(super) damage: Option<Damage>,
 }
 
@@ -77,7 +77,7 @@ pub(super) struct Damage {
     source: io::Error,
 }
 
-/// What is wrong with compressed data.
+/// Kinds of damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DamageKind {
     /// The file ends early. What was decompressed is right.
@@ -106,12 +106,12 @@ impl Damage {
         Damage { kind, text, source }
     }
 
-    /// As an error, where too little was decompressed.
+    /// The damage as an error, where too little was decompressed.
     pub(super) fn into_error(self) -> io::Error {
         io::Error::new(self.source.kind(), self.text)
     }
 
-    /// What it means for a dump of which `bytes` bytes were decompressed.
+    /// Sentence about the damage and the `bytes` bytes that were decompressed.
     pub(super) fn consequence(&self, bytes: u64) -> String {
         let bytes = plural(bytes, "byte");
         match self.kind {

@@ -173,6 +173,8 @@ pub struct InfoReport {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RuntimeBrief {
+    /// Its number, from 0: the value of `--runtime`.
+    pub index: u64,
     /// CoreCLR or NativeAOT.
     pub kind: RuntimeKind,
     /// Version.

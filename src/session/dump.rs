@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Error, HeapSnapshot, IndexUse, Runtime};
 use crate::base::missed::tried;
 use crate::base::{Budget, Collector, Limits, NoteKind, Notes, Progress, Shape, Silent, be, plural};
-use crate::contract::{Options, Overlay, RuntimeError, open_runtimes};
+use crate::contract::{Description, Options, Overlay, RuntimeError, open_runtimes};
 use crate::dump::{self, Cache, DumpError, DumpFile};
 use crate::memory::{FileSearch, Memory};
 
@@ -182,7 +182,11 @@ impl Dump {
             (why, _) => *why,
         });
         let snapshot = process.file.snapshot.as_ref().map(|_| HeapSnapshot::new(Arc::clone(&process)));
-        let runtimes = found.map(|list| list.into_iter().map(|d| Runtime::new(Arc::clone(&process), d)).collect());
+        let runtimes = found.map(|list| {
+            let others: Vec<Option<String>> = (0..list.len()).map(|index| others(index, &list)).collect();
+            let runtimes = list.into_iter().zip(others).enumerate();
+            runtimes.map(|(index, (d, others))| Runtime::new(Arc::clone(&process), d, index, others)).collect()
+        });
         Dump { process, runtimes: Arc::new(runtimes), snapshot }
     }
 
@@ -237,6 +241,25 @@ impl Dump {
     pub fn limits(&self) -> &Limits {
         &self.process.limits
     }
+}
+
+/// Which runtimes the process has beside the one at `index` of `all`, and how to ask for them.
+fn others(index: usize, all: &[Description]) -> Option<String> {
+    let name = |d: &Description| {
+        let kind = if d.descriptor.is_native_aot() { ".NET NativeAOT" } else { ".NET" };
+        let module = || d.site.module.as_ref().map_or("(unknown version)", |m| m.file_name()).to_string();
+        format!("{kind} {}", d.version.clone().unwrap_or_else(module))
+    };
+    let mine = name(all.get(index)?);
+    let others: Vec<(usize, &Description)> = all.iter().enumerate().filter(|(i, _)| *i != index).collect();
+    let numbers = others.iter().map(|(i, _)| i.to_string()).collect::<Vec<_>>().join(" or ");
+    let names = others.iter().map(|(_, d)| name(d)).collect::<Vec<_>>().join(", ");
+    let other = match others.len() {
+        0 => return None,
+        1 => "other",
+        _ => "others",
+    };
+    Some(format!("this is about {mine}, of {} runtimes; --runtime {numbers} for the {other} ({names})", all.len()))
 }
 
 /// Takes out of the container's facts what the user of the process chose: arguments, names of threads.

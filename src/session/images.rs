@@ -12,18 +12,21 @@ use crate::memory::Memory;
 /// Images among the modules of a container: executables, libraries, assemblies.
 ///
 /// An ELF core lists every file that is mapped from its beginning. Such a file is an image if its headers say so, or, where they were not
-/// captured, if a part of it is executable, the runtime lists it, or its name is that of an image: createdump captures no headers of an
-/// assembly that the runtime has mapped but not listed yet. A file that is mapped several times is an image everywhere. Minidumps list only
-/// images.
+/// captured, if a part of it is executable, it is the program or its loader, the runtime lists it, or its name is that of an image:
+/// createdump captures no headers of an assembly that the runtime has mapped but not listed yet. A file that is mapped several times is an
+/// image everywhere. Minidumps list only images.
 #[derive(Debug)]
 pub(crate) struct Images<'f> {
     /// The images, in the order of the container.
     pub(crate) modules: Vec<&'f Module>,
-    /// Those that may be none: the page with their headers is lost.
+    /// Modules among them that may be no images: the page with their headers is lost.
     pub(crate) lost: Vec<&'f Module>,
 }
 
-/// What the first bytes of a mapped file show.
+/// Entries of the auxiliary vector (`elf.h`) that lead to the program, `AT_PHDR` and `AT_ENTRY`, and to its loader, `AT_BASE`.
+const STARTED: [u64; 3] = [3, 7, 9];
+
+/// Content of the first bytes of a mapped file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Headers {
     Image,
@@ -43,6 +46,10 @@ impl<'f> Images<'f> {
         let with_code: Set<&str> = file.files.iter().filter(|f| is_executable(f.range)).map(|f| f.path.as_str()).collect();
         let listed = LazyCell::new(|| runtime.map(listed_by_runtime).unwrap_or_default());
         let is_listed = |module: &Module| listed.0.contains(&module.base) || listed.1.contains(&module.path);
+        let is_started = |module: &Module| {
+            let all = AddrRange::new(module.base, module.base.plus(module.size));
+            file.auxv.iter().any(|(key, value)| STARTED.contains(key) && all.contains(Addr(*value)))
+        };
         let only_images = file.facts.container == Container::Minidump;
         let judged: Vec<(&Module, Headers)> = file.modules.iter().map(|m| (m, headers(memory, m.base))).collect();
         let of_images: Set<&str> = judged
@@ -50,7 +57,9 @@ impl<'f> Images<'f> {
             .filter(|(m, headers)| match headers {
                 Headers::Image => true,
                 Headers::Other => false,
-                Headers::Absent | Headers::Lost => only_images || with_code.contains(m.path.as_str()) || is_named_so(m) || is_listed(m),
+                Headers::Absent | Headers::Lost => {
+                    only_images || with_code.contains(m.path.as_str()) || is_named_so(m) || is_started(m) || is_listed(m)
+                }
             })
             .map(|(m, _)| m.path.as_str())
             .collect();

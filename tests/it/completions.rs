@@ -33,7 +33,7 @@ fn offered_in(folder: &Path, script: &Path, words: &[&str], last: usize) -> Vec<
 #[test]
 fn bash_completes_commands_options_values_and_types() {
     if Command::new("bash").arg("--version").output().is_err() {
-        eprintln!("skipped: there is no bash");
+        eprintln!("skipped: bash is not installed");
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -54,7 +54,7 @@ fn bash_completes_commands_options_values_and_types() {
 #[test]
 fn bash_completes_types_of_the_dump_among_files_of_any_name() {
     if Command::new("bash").arg("--version").output().is_err() {
-        eprintln!("skipped: there is no bash");
+        eprintln!("skipped: bash is not installed");
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -257,7 +257,7 @@ fn hostile_contents_come_through_every_file() {
                 let read = String::from_utf8_lossy(&ran.stdout).replace("\\\\", "\\");
                 assert!(ran.status.success() && read.contains(wanted), "{program}: {}", String::from_utf8_lossy(&ran.stderr));
             }
-            Err(_) => println!("skipped: there is no {program}"),
+            Err(_) => println!("skipped: {program} is not installed"),
         }
     }
 }

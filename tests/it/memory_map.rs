@@ -410,6 +410,6 @@ fn mapped_files_are_no_images_unless_something_shows_it() {
         let mapped = list(&answer["data"], "ranges").iter().find(|r| r["name"].as_str().is_some_and(|n| n.ends_with("/big.bin"))).cloned();
         assert_eq!(mapped.as_ref().map(|r| (r["kind"].as_str(), bytes(r, "bytes"))), Some((Some("file"), 52_428_800)), "{mapped:?}");
     } else {
-        println!("skipped: there are no shared dumps");
+        println!("skipped: the shared dumps are not at hand");
     }
 }

@@ -37,6 +37,7 @@ pub fn memory_map(dump: &Dump, query: &MemoryQuery) -> Answer<MemoryReport> {
     notes.extend(dump.notes());
     let runtime = dump.runtime_at(query.runtime);
     let runtime_error = runtime.as_ref().err().map(ToString::to_string);
+    runtime.iter().for_each(|runtime| runtime.note_others(&notes));
     if let Some(e) = &runtime_error {
         notes.add(NoteKind::Missing, None, format!("memory of the runtime and its GC is not told apart: {e}"));
     }
