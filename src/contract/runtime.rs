@@ -74,8 +74,8 @@ pub enum RuntimeError {
     Snapshot,
     /// The process contains no .NET runtime.
     #[error(
-        "no .NET runtime found in this process: none of its modules ({modules}) is a CoreCLR runtime or exports a data contract \
-         descriptor, and its captured memory contains no descriptor"
+        "no .NET runtime found in this process: {}, and its captured memory contains no descriptor",
+        no_runtime_among(*modules)
     )]
     NoRuntime {
         /// Number of modules examined.
@@ -153,6 +153,15 @@ pub enum RuntimeError {
         /// Build id, table size, and why each overlay was rejected.
         details: String,
     },
+}
+
+fn no_runtime_among(modules: usize) -> String {
+    match modules {
+        0 => {
+            "the dump has no list of modules (NT_FILE of an ELF core, ModuleListStream of a minidump) and no headers of an ELF image".into()
+        }
+        n => format!("none of its modules ({n}) is a CoreCLR runtime or exports a data contract descriptor"),
+    }
 }
 
 impl RuntimeError {

@@ -8,7 +8,7 @@ use goblin::elf::header::Header;
 use goblin::elf::program_header::{PT_LOAD, PT_NOTE};
 use goblin::elf::{Elf, ProgramHeader};
 
-use super::elf_notes::{CoreNotes, read_notes};
+use super::elf_notes::{CoreNotes, note_alignment, read_notes};
 use super::fields::Fields;
 use super::{Bytes, CapturedRange, Container, DumpError, DumpFacts, DumpFile, MappedRegion, Trimmed, elf_modules};
 use crate::base::{Addr, AddrRange, Arch, Endian, Limits, Os, PtrSize, Shape};
@@ -36,14 +36,14 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
     }
     let mut notes = CoreNotes::default();
     for segment in note_segments(&file, &headers, limits) {
-        let NoteSegment { data, have, declared, max } = segment;
+        let NoteSegment { data, align, have, declared, max } = segment;
         if have < declared {
             notes.oddities.push(format!("the notes (threads, modules) are truncated: the file holds {have} of {declared} bytes"));
         }
         if have > data.len() {
             notes.oddities.push(format!("notes beyond {max} bytes are ignored"));
         }
-        read_notes(data, shape, arch, limits, &mut notes);
+        read_notes(data, align, (shape, arch), limits, &mut notes);
     }
     if notes.threads.len() >= limits.threads {
         notes.oddities.push(format!("only the first {} threads are listed", limits.threads));
@@ -101,6 +101,8 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
 pub(super) struct NoteSegment<'a> {
     /// What of it is read.
     pub(super) data: Fields<'a>,
+    /// Alignment of its notes.
+    pub(super) align: u64,
     /// Bytes that the file holds.
     have: u64,
     /// Bytes that its header declares.
@@ -118,7 +120,7 @@ pub(super) fn note_segments<'a>(file: &Fields<'a>, headers: &[ProgramHeader], li
         let whole = Fields::new(file.clamped(segment.p_offset, segment.p_filesz), file.endian);
         let data = Fields::new(whole.clamped(0, room), file.endian);
         room = room.saturating_sub(data.len());
-        NoteSegment { data, have: whole.len(), declared: segment.p_filesz, max }
+        NoteSegment { data, align: note_alignment(&data, segment.p_align), have: whole.len(), declared: segment.p_filesz, max }
     })
 }
 

@@ -8,6 +8,7 @@
 //! | `image`, `elf_image`, `pe_image`, `pe` | executable images and their exports |
 //! | `symbols` | section and nearest export of an address |
 //! | `files`, `copies` | pages supplied by matching module files |
+//! | `unlisted` | modules of a core that lists no mapped files |
 //! | `record` | what was read, for `trim` |
 //! | `diag_page` | createdump's diagnostics page |
 
@@ -21,6 +22,7 @@ mod pe_image;
 mod record;
 mod symbols;
 mod text;
+mod unlisted;
 mod window;
 
 pub(crate) use diag_page::{diag_page, is_diag_page};
@@ -34,6 +36,7 @@ pub(crate) use pe_image::Loaded;
 pub use record::Recorder;
 pub use symbols::{NearestExport, Section};
 pub(crate) use text::utf8;
+pub(crate) use unlisted::unlisted_modules;
 pub(crate) use window::Window;
 
 use std::borrow::Cow;

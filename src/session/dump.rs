@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::{Error, HeapSnapshot, IndexUse, Runtime};
 use crate::base::missed::tried;
-use crate::base::{Budget, Collector, Limits, NoteKind, Notes, Progress, Shape, Silent, be, plural};
+use crate::base::{Budget, Collector, Limits, NoteKind, Notes, Progress, Shape, Silent, be, len64, plural};
 use crate::contract::{Description, Options, Overlay, RuntimeError, open_runtimes};
-use crate::dump::{self, Cache, DumpError, DumpFile};
-use crate::memory::{FileSearch, Memory};
+use crate::dump::{self, Cache, Container, DumpError, DumpFile};
+use crate::memory::{FileSearch, Memory, unlisted_modules};
 
 /// Options for opening a dump.
 #[derive(Clone, Debug, Default)]
@@ -143,7 +143,6 @@ impl Dump {
             notes.add(NoteKind::UnreadableStream, None, "the dump does not name its architecture; assuming 64-bit little endian");
             Shape::LE64
         });
-        note_unused_folders(&options.search, &file, &notes);
         let mut memory = Memory::new(&file, shape);
         if options.record {
             memory.start_recording();
@@ -156,6 +155,13 @@ impl Dump {
         let finding = Options { overlays: options.overlays.clone(), search: options.search.clone(), limits: Arc::clone(&limits) };
         let budget = Arc::new(Budget::new(file.facts.file_bytes, limits.max_memory));
         memory.begin(Arc::clone(&budget));
+        if file.facts.container == Container::ElfCore && file.files.is_empty() {
+            file.modules = tried(|| unlisted_modules(&file, &memory, &limits));
+            let found = plural(len64(file.modules.len()), "ELF image");
+            let what = format!("the core has no list of mapped files (NT_FILE): {found} found by captured headers, without paths");
+            notes.add(NoteKind::UnreadableStream, None, what);
+        }
+        note_unused_folders(&options.search, &file, &notes);
         // What it looks for may be in one of many places.
         let found = match file.snapshot {
             Some(_) => Err(RuntimeError::Snapshot),
