@@ -91,7 +91,7 @@ pub(super) struct RawNote<'a> {
 /// Alignment of the descriptions and ends of notes in a segment: 4 bytes, also in 64-bit cores, or 8 in a segment that is aligned to 8
 /// (gABI, "Note Section"; GNU binutils, `ELF_NOTE_DESC_OFFSET`). There are writers that align the segment but not the notes.
 pub(super) fn note_alignment(data: &Fields<'_>, segment: u64) -> u64 {
-    // The owner of the first note that is padded differently tells; what follows a note that is misread has none.
+    // The owner of a note ends with a NUL. What follows a note that was read with the wrong padding has none.
     let readable = |align: u64| raw_notes(data, align).take_while(|n| n.owner.last() == Some(&0) && n.desc_len <= data.len()).count();
     if segment == 8 && readable(8) >= readable(4) { 8 } else { 4 }
 }
