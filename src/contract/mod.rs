@@ -9,6 +9,7 @@ pub(crate) mod descriptor;
 mod gc_image;
 mod header;
 mod json;
+mod left_out;
 mod locate;
 mod native_aot;
 pub(crate) mod overlay;

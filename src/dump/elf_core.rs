@@ -53,12 +53,16 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         notes.oddities.push(format!("only the first {} modules are listed", limits.modules));
     }
     oddities.append(&mut notes.oddities);
-    let crash = notes.crash();
     // The program headers of a trimmed core cover only what was kept; its note lists all mappings.
     if let Some(own) = &mut notes.trimmed {
         memory.regions = std::mem::take(&mut own.regions);
         memory.uncaptured = own.uncaptured;
     }
+    let header_of_createdump = header.e_ident.get(7) == Some(&ELFOSABI_GNU);
+    // createdump of old releases adds no page, and puts SIGABRT into the first thread whether the process ends or not, without NT_SIGINFO.
+    let has_page = || memory.regions.iter().any(|r| diag_page_places(class).contains(&r.range.start.0));
+    let is_old = header_of_createdump && !notes.has_signal_info() && !has_page();
+    let crash = if is_old { None } else { notes.crash() };
     let captured_bytes = memory.ranges.iter().fold(0u64, |sum, r| sum.saturating_add(r.len));
     let mapped_bytes = memory.regions.iter().fold(0u64, |sum, r| sum.saturating_add(r.range.len()));
     let facts = DumpFacts {
@@ -78,6 +82,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         truncated_bytes: memory.truncated,
         damage: None,
         minidump_flags: None,
+        header_of_createdump,
         uncaptured_mappings: memory.uncaptured,
         trimmed: notes.trimmed.map(|t| Trimmed { redacted: t.redacted }),
         oddities,
@@ -136,6 +141,17 @@ pub(super) fn header(bytes: &[u8], path: &Path) -> Result<Header, DumpError> {
         offset: 0,
     })
 }
+
+/// Fixed addresses, which no process maps, where createdump adds a page. 64-bit: Linux and newer macOS, older macOS.
+pub(crate) fn diag_page_places(ptr: PtrSize) -> &'static [u64] {
+    match ptr {
+        PtrSize::Eight => &[0x0000_7fff_fff1_0000, 0x7fff_ffff_1000_0000],
+        PtrSize::Four => &[0x7fff_1000],
+    }
+}
+
+/// `EI_OSABI` of createdump's cores.
+const ELFOSABI_GNU: u8 = 3;
 
 /// Decodes `EI_OSABI`. The kernel writes 0 and createdump 3; 2, 6, 9 and 12 are NetBSD, Solaris, FreeBSD and OpenBSD.
 fn os(abi: Option<u8>) -> Os {

@@ -276,6 +276,11 @@ fn string(bytes: &[u8], limits: &Limits) -> String {
 }
 
 impl CoreNotes {
+    /// Whether there is an NT_SIGINFO.
+    pub(super) fn has_signal_info(&self) -> bool {
+        !self.signals.is_empty()
+    }
+
     /// The signal that ended the process, if any.
     ///
     /// Measured: createdump records `pr_cursig` and NT_SIGINFO only when it runs because of a signal; in dumps on request

@@ -130,6 +130,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         truncated_bytes: memory.truncated,
         damage: None,
         minidump_flags: file.u64(24),
+        header_of_createdump: false,
         uncaptured_mappings: 0,
         trimmed,
         oddities: reading.oddities,

@@ -165,6 +165,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path) -> Result<DumpFile, DumpError
         truncated_bytes: 0,
         damage: None,
         minidump_flags: None,
+        header_of_createdump: false,
         uncaptured_mappings: 0,
         trimmed: None,
         oddities: Vec::new(),

@@ -118,3 +118,27 @@ fn a_core_without_a_list_of_mapped_files_says_so() {
         assert_eq!(ran.err.contains(reason), is_listed, "{name}: {}", ran.err);
     }
 }
+
+/// createdump of old releases adds no page, and puts SIGABRT into the first thread of a process that lives.
+#[test]
+fn an_old_createdump_is_known_by_its_header() {
+    let core = bytes_of("net8-wks-basics-heap").unwrap();
+    let mut notes = notes(&core);
+    let first = notes.iter_mut().find(|n| n.kind == 1).unwrap();
+    first.desc[12] = 6;
+    // The page at the end of the address space.
+    let (table, count) = (number(&core, 32, 8), number(&core, 56, 2));
+    let page = (0..count).map(|i| table + i * 56).find(|at| number(&core, at + 16, 8) == 0x7fff_fff1_0000).unwrap();
+    let (mut old, elsewhere) = (core.clone(), 0x7fff_0000_0000u64.to_le_bytes());
+    old[page + 16..page + 24].copy_from_slice(&elsewhere);
+    // The note of a trimmed copy lists it as well.
+    let trimmed = notes.iter_mut().find(|n| n.owner == b"gcdump\0").unwrap();
+    let region = memchr::memmem::find(&trimmed.desc, &0x7fff_fff1_0000u64.to_le_bytes()).unwrap();
+    trimmed.desc[region..region + 8].copy_from_slice(&elsewhere);
+    let info = |core: &[u8]| ask(with_notes(core, &notes, 4, 4).path(), &["info"]).1["data"].clone();
+    let data = info(&old);
+    assert_eq!((&data["writer"], &data["kind"], &data["crash"]), (&"createdump".into(), &"heap".into(), &Value::Null));
+    // Other writers have another header, and mean the signal.
+    old[7] = 0;
+    assert_eq!(info(&old)["crash"], "SIGABRT");
+}

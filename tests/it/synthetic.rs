@@ -291,6 +291,32 @@ fn three_ways_to_have_no_gc_contract() {
     }
 }
 
+/// A runtime that is loaded and not started has neither a GC nor threads.
+#[test]
+fn a_runtime_that_is_not_started_says_so() {
+    for shape in Shape::ALL {
+        let mut target = Spec { gc: GcPart::NotYet, ..Spec::standard(shape) }.build();
+        let file = gcdump::internals::dump::open_bytes(
+            gcdump::internals::dump::Bytes::Owned(target.to_elf_core()),
+            "x".as_ref(),
+            &gcdump::internals::dump::OpenOptions::default(),
+        );
+        let dump = gcdump::Dump::of(file.unwrap(), &gcdump::OpenOptions::default());
+        let store = dump.runtime().unwrap().descriptor().pointer("ThreadStore").unwrap();
+        target.memory.p(store.0, 0);
+        for bytes in [target.to_elf_core(), target.to_minidump()] {
+            let file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
+            std::fs::write(file.path(), bytes).unwrap();
+            for command in ["stat", "threads", "stacks"] {
+                let ran = common::run(&[command, "--no-local-files", file.path().to_str().unwrap()]);
+                assert_eq!(ran.exit, Exit::NoRuntime, "{command}: {}", ran.err);
+                let said = "the runtime had not been started yet when the dump was taken: .NET 11.0.0";
+                assert!(ran.err.contains(said), "{command}: {}", ran.err);
+            }
+        }
+    }
+}
+
 #[test]
 fn hostile_descriptors_end_with_a_clear_message() {
     for shape in Shape::ALL {

@@ -72,26 +72,79 @@ pub enum RuntimeError {
         /// Path of its module.
         path: String,
     },
-    /// CoreCLR is loaded, but its image is not in the dump and no matching file was found.
+    /// CoreCLR is loaded, but nothing of its image is in the dump.
     #[error(
-        "{path} was loaded, but the dump lacks its first page and no matching file was found; specify the folder with the \
-         runtime files with --modules"
+        "{path} was loaded, but neither its headers nor its variables are in the dump{}; {TAKE}",
+        left_out.as_ref().map(|why| format!(": {why}")).unwrap_or_default()
     )]
     Headless {
         /// Path of the module.
         path: String,
+        /// Memory that the dump was written without, if that is known.
+        left_out: Option<String>,
     },
-    /// CoreCLR is loaded, but its version is unsupported.
-    #[error(
-        "{path} is a CoreCLR runtime that gcdump cannot read: it has no usable descriptor, and no overlay matches ({details}); \
-         .NET 8, 9, 10 and 11 are supported, --overlay FILE adds others"
-    )]
+    /// The dump has the stacks of the threads and little else.
+    #[error("only stacks were captured ({}, {}): no managed memory; {TAKE}", plural(*bytes, "byte"), plural(*threads, "thread"))]
+    OnlyStacks {
+        /// Bytes of stacks.
+        bytes: u64,
+        /// Number of threads.
+        threads: u64,
+    },
+    /// CoreCLR is loaded and has not been started.
+    #[error("the runtime had not been started yet when the dump was taken: {} ({path}) has no threads and no heap", named(version.as_deref()))]
+    NotStarted {
+        /// Path of the module.
+        path: String,
+        /// Its version, if known.
+        version: Option<String>,
+    },
+    /// The program that loads the runtime is loaded, the runtime is not.
+    #[error("the runtime had not been loaded yet when the dump was taken: {host}, which loads it, is there")]
+    NotLoaded {
+        /// Path of the host.
+        host: String,
+    },
+    /// A release that is not read.
+    #[error("{} is not supported (8 to 11 are): {path}", named(Some(version)))]
+    Old {
+        /// Path of the module.
+        path: String,
+        /// Its version.
+        version: String,
+    },
+    /// CoreCLR is loaded, and neither its description of itself nor an overlay is of use.
+    #[error("{path} is a CoreCLR runtime that gcdump cannot read: {}", unsupported(*undescribed, left_out.as_deref(), details))]
     Unsupported {
         /// Path of the module.
         path: String,
+        /// Whether it has a description of itself, which the dump does not have.
+        undescribed: bool,
+        /// Memory that the dump was written without, if that is known.
+        left_out: Option<String>,
         /// Build id, table size, and why each overlay was rejected.
         details: String,
     },
+}
+
+fn unsupported(undescribed: bool, left_out: Option<&str>, details: &str) -> String {
+    let left_out = left_out.map(|why| format!("; {why}")).unwrap_or_default();
+    if undescribed {
+        let what = "its description of itself is not in the dump, and no overlay matches; specify the folder with its files with --modules";
+        return format!("{what}{left_out} ({details})");
+    }
+    let supported = ".NET 8, 9, 10 and 11 are supported, --overlay FILE adds others";
+    format!("it has no usable descriptor, and no overlay matches ({details}); {supported}{left_out}")
+}
+
+/// Advice about a dump without managed memory.
+const TAKE: &str = "take a heap dump: createdump --withheap PID, or dotnet-dump collect --type Heap -p PID";
+
+/// The name of a release: .NET Core up to 3.1, .NET since 5.
+fn named(version: Option<&str>) -> String {
+    let Some(version) = version else { return ".NET".into() };
+    let major: Option<u32> = version.split('.').next().and_then(|n| n.parse().ok());
+    format!("{} {version}", if major.is_some_and(|n| n < 5) { ".NET Core" } else { ".NET" })
 }
 
 fn no_runtime_among(modules: usize) -> String {
@@ -107,7 +160,7 @@ impl RuntimeError {
     /// What a cut dump lacks, if that is known.
     fn lost(&self) -> String {
         match self {
-            RuntimeError::Headless { path } | RuntimeError::Unsupported { path, .. } | RuntimeError::NativeAot { path, .. } => {
+            RuntimeError::Headless { path, .. } | RuntimeError::Unsupported { path, .. } | RuntimeError::NativeAot { path, .. } => {
                 format!(", and among them the variables of the runtime ({path}), without which nothing tells where the heap is")
             }
             _ => String::new(),
