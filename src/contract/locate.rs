@@ -143,9 +143,12 @@ fn unread_image(dump: &DumpFile, memory: &Memory, module: &Module) -> Option<Ima
     let bss = if format == ImageFormat::Elf { MOST_BSS } else { 0 };
     let end = next.map_or(listed.plus(bss), |start| start.min(listed.plus(bss)));
     let range = AddrRange::new(module.base, end);
-    let written = dump.regions.iter().filter(|r| r.write).map(|r| r.range);
+    // Minidumps without a list of regions do not tell what is writable: of such an image, only that was captured.
+    let captured = || dump.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect();
+    let written: Vec<AddrRange> =
+        if dump.regions.is_empty() { captured() } else { dump.regions.iter().filter(|r| r.write).map(|r| r.range).collect() };
     let part = |r: AddrRange| AddrRange::new(r.start.max(range.start), r.end.min(range.end));
-    let writable: Vec<AddrRange> = written.map(part).filter(|r| memory.captured(*r) > 0).collect();
+    let writable: Vec<AddrRange> = written.into_iter().map(part).filter(|r| memory.captured(*r) > 0).collect();
     (!writable.is_empty()).then(|| Image::bare(format, range, writable))
 }
 

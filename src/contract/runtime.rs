@@ -501,6 +501,12 @@ impl<'a> Opener<'a> {
         if let Some(version) = version.filter(|v| is_old(v)) {
             return RuntimeError::Old { path: self.path(), version };
         }
+        let left_out = LeftOut::of(self.dump, self.memory).sentence();
+        // Of the image, something was captured that leads nowhere.
+        let has_headers = self.site.image.as_ref().is_some_and(|i| Image::at(self.memory, i.base).is_some());
+        if !has_headers && self.site.descriptor.is_none() {
+            return RuntimeError::Headless { path: self.path(), left_out };
+        }
         let mut facts = Vec::new();
         facts.extend(self.site.image.as_ref().and_then(|i| i.build_id.as_deref()).map(|id| format!("build id {}", hex(id))));
         let entries = self.site.dac_table.and_then(|t| t.entries);
@@ -508,7 +514,6 @@ impl<'a> Opener<'a> {
         facts.push(details);
         // Kernels leave out its text. .NET 11 has no overlay.
         let undescribed = self.site.descriptor.is_some_and(|at| self.lacks_text(at));
-        let left_out = LeftOut::of(self.dump, self.memory).sentence();
         RuntimeError::Unsupported { path: self.path(), undescribed, left_out, details: facts.join("; ") }
     }
 }

@@ -134,6 +134,20 @@ fn a_runtime_without_its_headers_is_read_by_its_variables() {
     }
 }
 
+/// Windows dumps of private memory have no pages of images but those that were written to.
+#[test]
+fn a_windows_runtime_without_its_headers_is_read_by_its_variables() {
+    for name in ["win-net10-wks-basics-full", "win-net10-wks-roots-full", "win-net9-wks-basics-full", "win-net8-wks-handles-full"] {
+        let bytes = bytes_of(name).unwrap();
+        let read = || dump::open_bytes(Bytes::Owned(bytes.clone()), name.as_ref(), &OpenOptions::default()).unwrap();
+        let whole = Dump::of(read(), &gcdump::OpenOptions::default());
+        let mut dump = read();
+        without(&mut dump, &read_only_parts(&whole, false));
+        let process = Dump::of(dump, &gcdump::OpenOptions::default());
+        assert_eq!(answers(&process), answers(&whole), "{name}");
+    }
+}
+
 /// A dump of stacks has no managed memory, whatever files are given.
 #[test]
 fn a_dump_of_stacks_says_so() {
