@@ -105,7 +105,8 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
     }
     // The pages that an export is looked up in may be missing.
     if sites.is_empty() && seen.native_aot.is_empty() {
-        for (module, image, found) in native_aot::all_by_content(memory, &dump.modules, limits.runtimes) {
+        let image = |module: &Module| Image::at(memory, module.base).or_else(|| unread_image(dump, memory, module));
+        for (module, image, found) in native_aot::all_by_content(memory, &dump.modules, image, limits.runtimes) {
             program(&mut sites, &mut seen, (dump, memory), (module, image), (search, notes), found);
         }
     }

@@ -254,9 +254,9 @@ fn fill_elf(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: 
     Ok(added)
 }
 
-/// Fewest relocated pointers that have to agree with the dump where no build id does. Those of libcoreclr are 11,000, and move with every
-/// change of its code.
-const AGREEING_POINTERS: u64 = 256;
+/// Fewest relocated pointers that have to agree with the dump where no build id does. They move with every change of code before them.
+/// libcoreclr has 11,000 in RELRO, a small NativeAOT program 254.
+const AGREEING_POINTERS: u64 = 128;
 /// Fewest pages of data that have to agree instead. One page may be in any file.
 const AGREEING_PAGES: u64 = 16;
 /// Pages that agree for one that does not: the runtime writes to a page or two of its constants.

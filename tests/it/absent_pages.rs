@@ -134,6 +134,16 @@ fn a_runtime_without_its_headers_is_read_by_its_variables() {
     }
 }
 
+#[test]
+fn a_native_aot_program_without_its_headers_is_read_by_its_variables() {
+    let bytes = bytes_of("aot9-wks-crash-kernel").unwrap();
+    let mut dump = dump::open_bytes(Bytes::Owned(bytes), "x".as_ref(), &OpenOptions::default()).unwrap();
+    let expected = answers(&Dump::of(dump.clone(), &gcdump::OpenOptions::default()));
+    let headers: Vec<AddrRange> = dump.modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(4096))).collect();
+    without(&mut dump, &headers);
+    assert_eq!(answers(&Dump::of(dump, &gcdump::OpenOptions::default())), expected);
+}
+
 /// Windows dumps of private memory have no pages of images but those that were written to.
 #[test]
 fn a_windows_runtime_without_its_headers_is_read_by_its_variables() {
