@@ -383,7 +383,9 @@ mod tests {
         for tool in TOOLS {
             let arguments = Arguments::of(tool);
             assert_eq!(arguments.schema()["examples"].as_array().map(Vec::len), Some(tool.examples.len()), "{}", tool.name);
-            assert_eq!(arguments.list.len(), tool.arguments.len(), "{}", tool.name);
+            // Every command selects a runtime.
+            let runtime = usize::from(tool.entry().is_some());
+            assert_eq!(arguments.list.len(), tool.arguments.len() + runtime, "{}", tool.name);
             let named = |name: &&str| tool.arguments.contains(name);
             assert!(tool.required.iter().all(named) && tool.rows.iter().all(|r| named(&r.option)), "{}", tool.name);
             assert!(tool.on.is_none_or(|(flag, unless)| named(&flag) && unless.iter().all(named)), "{}", tool.name);
