@@ -70,25 +70,24 @@
 //! [`Notes`] of its [`Answer`], and [`Answer::complete`] says whether anything is missing. An answer dereferences to its data.
 //!
 //! # Floors
-//! Each uses only those above it in this table; a test fails on an import the other way. Public are [`model`], [`analysis`] and the
+//! Each uses only those below it in this table; a test fails on an import the other way. Public are [`model`], [`analysis`] and the
 //! items of this page; `docs/api.txt` lists them all.
 //!
 //! | floor | what it has |
 //! | --- | --- |
-//! | `base` | addresses, ranges, limits, answers and their notes |
-//! | [`model`] | the answers as plain structures, which JSON is made of |
-//! | `dump` | containers: ELF cores and minidumps become ranges, modules, threads |
-//! | `memory` | the address space of the process, topped up from matching module files |
-//! | `contract` | the runtime's description of itself: data contract descriptors, overlays |
-//! | `clr` | threads, types, metadata, fields, values, static fields |
-//! | `gc` | heaps, segments, handles, the walk |
-//! | `stack` | managed stacks: code lookup, unwinding, GC info |
-//! | `graph` | algorithms: reachability, shortest paths, dominators |
-//! | `session` | what one holds: dump, runtime, heap, object, value, type |
-//! | [`analysis`] | questions with all their options, one file each; `heap.stat()` and the like are these with their defaults |
-//! | `export` | files for other tools, from the heap graph |
-//! | `output` | an answer as table, JSON, NDJSON, CSV or DOT |
 //! | `cli` | the commands |
+//! | `output` | an answer as table, JSON, NDJSON, CSV or DOT |
+//! | `export` | files for other tools, from the heap graph |
+//! | [`analysis`] | questions with all their options, one file each; `heap.stat()` and the like are these with their defaults |
+//! | `session` | what one holds: dump, runtime, heap, object, value, type |
+//! | `stack` | managed stacks: code lookup, unwinding, GC info |
+//! | `gc` | heaps, segments, handles, the walk |
+//! | `clr` | threads, types, metadata, fields, values, static fields |
+//! | `contract` | the runtime's description of itself: data contract descriptors, overlays |
+//! | `memory` | the address space of the process, topped up from matching module files |
+//! | `dump` | containers: ELF cores and minidumps become ranges, modules, threads |
+//! | `graph` | algorithms: reachability, shortest paths, dominators |
+//! | `base`, [`model`] | addresses, ranges, limits, answers and their notes; the answers as plain structures, which JSON is made of |
 
 // Without tests, some re-exports have no user.
 #![cfg_attr(not(feature = "internals"), allow(unused_imports))]

@@ -10,10 +10,10 @@ use crate::model::{
     AnswerKind, AnswerModel, DumpModel, GcKind, GcLayout, GcModel, InfoReport, ModuleFileModel, NamedCount, RuntimeBrief, RuntimeKind,
     RuntimeModel, SegmentModel,
 };
-use crate::session::{Dump, Found, Runtime, kind};
+use crate::session::{Dump, Found, Images, Runtime, kind};
 
-/// Summary of the dump and the runtime: the header of every JSON answer.
-pub fn head_parts(dump: &Dump, runtime: Option<&Runtime>) -> (DumpModel, Option<RuntimeModel>) {
+/// Summary of the dump and the runtime, and the number of runtimes: the header of every JSON answer.
+pub fn head_parts(dump: &Dump, runtime: Option<&Runtime>) -> (DumpModel, Option<RuntimeModel>, u64) {
     let f = &dump.file().facts;
     let model = DumpModel {
         path: f.path.display().to_string(),
@@ -26,7 +26,8 @@ pub fn head_parts(dump: &Dump, runtime: Option<&Runtime>) -> (DumpModel, Option<
         pointer_bytes: dump.memory().ptr_bytes(),
         process_id: f.pid,
     };
-    let runtime = runtime.map(Runtime::description).map(|r| RuntimeModel {
+    let runtime = runtime.map(|runtime| (len64(runtime.index()), runtime.description())).map(|(index, r)| RuntimeModel {
+        index,
         version: r.version.clone(),
         module: r.site.module.as_ref().map(|m| m.path.clone()),
         base: r.base(),
@@ -35,7 +36,7 @@ pub fn head_parts(dump: &Dump, runtime: Option<&Runtime>) -> (DumpModel, Option<
         gc: r.gc,
         overlay: r.overlay.clone(),
     });
-    (model, runtime)
+    (model, runtime, dump.runtimes().map_or(0, |all| len64(all.len())))
 }
 
 /// Which commands this dump can answer.
@@ -75,7 +76,9 @@ pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
     }
     let found = Found { gc: probe.gc.is_some(), segments: &probe.segments, whole: probe.segments_whole };
     let (kind, kind_evidence, writer) = kind(dump.file(), dump.memory(), runtime.as_ref().ok().map(Runtime::description), &found);
-    let descriptions: Vec<&Description> = dump.runtimes().unwrap_or_default().iter().map(Runtime::description).collect();
+    let all = dump.runtimes().unwrap_or_default();
+    let descriptions: Vec<&Description> = all.iter().map(Runtime::description).collect();
+    runtime.iter().for_each(|runtime| runtime.note_others(&notes));
     let crash = dump.file().crash.as_ref();
     let report = InfoReport {
         kind,
@@ -91,14 +94,14 @@ pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
         truncated_bytes: f.truncated_bytes,
         process_name: f.process_name.clone(),
         time: f.time,
-        modules: len64(dump.file().modules.len()),
+        modules: len64(Images::of(dump.file(), dump.memory(), runtime.as_ref().ok()).modules.len()),
         os_threads: len64(dump.file().threads.len()),
         crash: crash.map(|c| c.name.clone()),
         crashed_thread: crash.and_then(|c| c.thread),
         crash_report: descriptions.iter().find_map(|r| r.crash_report.clone()),
         gc: probe.gc,
         managed_threads: probe.managed_threads,
-        runtimes: descriptions.iter().map(|r| brief(r)).collect(),
+        runtimes: all.iter().map(brief).collect(),
         runtime_error: runtime.as_ref().err().map(ToString::to_string),
         module_files: descriptions.iter().filter_map(|r| module_file(r)).collect(),
         contracts: runtime
@@ -115,8 +118,10 @@ fn module_file(r: &Description) -> Option<ModuleFileModel> {
     Some(ModuleFileModel { file: file.display().to_string(), bytes: r.site.filled.bytes })
 }
 
-fn brief(r: &Description) -> RuntimeBrief {
+fn brief(runtime: &Runtime) -> RuntimeBrief {
+    let r = runtime.description();
     RuntimeBrief {
+        index: len64(runtime.index()),
         kind: if r.descriptor.is_native_aot() { RuntimeKind::NativeAot } else { RuntimeKind::CoreClr },
         version: r.version.clone(),
         version_source: r.version_source,

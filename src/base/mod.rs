@@ -1,4 +1,4 @@
-//! Floor 0, shared vocabulary: addresses and ranges, machine shape, limits, answers and their notes, named enums.
+//! Shared vocabulary: addresses and ranges, machine shape, limits, answers and their notes, named enums.
 
 mod addr;
 mod answer;
@@ -26,6 +26,7 @@ mod shape;
 mod share;
 pub(crate) mod store;
 mod thousands;
+mod utf16;
 
 pub(crate) use addr::PAGE;
 pub use addr::{Addr, AddrRange, Hex};
@@ -56,3 +57,4 @@ pub(crate) use share::share;
 pub use store::{Buffer, Files, NoRoom, Region, Store};
 pub use thousands::plural;
 pub(crate) use thousands::{be, thousands};
+pub(crate) use utf16::{drop_split_pair, escaped_unit, utf16};

@@ -14,6 +14,8 @@ named_enum! {
     pub enum NoteKind {
         /// The dump file lacks memory that it declares.
         TruncatedDump = "truncated-dump",
+        /// The compressed data is damaged: any part of what was decompressed may be wrong. The answer is partial.
+        DamagedStream = "damaged-stream",
         /// Captured ranges overlap; the first wins.
         OverlappingRanges = "overlapping-ranges",
         /// A part of the container (a stream, a note) could not be read.
@@ -30,6 +32,8 @@ named_enum! {
         NoHeap = "no-heap",
         /// A garbage collection was moving objects when the dump was taken.
         GcInProgress = "gc-in-progress",
+        /// The process has several runtimes, and the answer is about one of them.
+        OtherRuntimes = "other-runtimes",
         /// A name or pattern of the query matches nothing.
         NoMatch = "no-match",
         /// Of the dumps that are compared, one that comes first was taken last.
@@ -48,7 +52,7 @@ named_enum! {
 impl NoteKind {
     /// Whether a note of this kind means that the answer lacks something that the process had.
     pub fn makes_partial(self) -> bool {
-        matches!(self, NoteKind::Missing | NoteKind::Invalid | NoteKind::LimitHit)
+        matches!(self, NoteKind::Missing | NoteKind::Invalid | NoteKind::LimitHit | NoteKind::DamagedStream)
     }
 }
 

@@ -68,7 +68,7 @@ pub struct Config {
     #[arg(long, value_name = "FILE", default_value = "auto", value_parser = index, global = true)]
     pub index: IndexUse,
 
-    /// Index of the runtime to inspect.
+    /// Number of the runtime to inspect, from 0, where the process has several (see `gcdump info`).
     #[arg(long, value_name = "N", default_value_t = 0, global = true)]
     pub runtime: usize,
 

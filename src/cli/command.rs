@@ -335,8 +335,9 @@ impl At<'_> {
     pub(super) fn head(&self) -> Result<Head> {
         let dump = self.dump()?;
         let runtime = dump.runtime_at(self.config.runtime).ok();
-        let (dump, runtime) = head_parts(dump, runtime.as_ref());
-        Ok(Head { schema: SCHEMA.into(), command: self.command.into(), gcdump: env!("CARGO_PKG_VERSION").into(), dump, runtime })
+        let (dump, runtime, runtimes) = head_parts(dump, runtime.as_ref());
+        let (schema, gcdump) = (SCHEMA.into(), env!("CARGO_PKG_VERSION").into());
+        Ok(Head { schema, command: self.command.into(), gcdump, dump, runtime, runtimes })
     }
 
     pub(super) fn format(&self) -> Format {

@@ -15,7 +15,7 @@ use super::command::{Entry, Example, Group, example};
 use super::exit::{Exit, UsageError};
 use super::pick;
 use super::registry::{self, command_line};
-use super::words::is_path;
+use super::words::dump_of;
 use crate::session::{Dump, OpenOptions};
 
 const PROGRAM: &str = "gcdump";
@@ -95,11 +95,22 @@ pub(super) fn types(current: &OsStr) -> Vec<CompletionCandidate> {
     names(typed).unwrap_or_default().into_iter().map(CompletionCandidate::new).collect()
 }
 
+/// The words of the line that a shell completes, which it passes after `--`. The word that is being typed is empty: it is not the dump yet.
+fn line() -> Vec<OsString> {
+    let mut words: Vec<OsString> = std::env::args_os().skip_while(|arg| arg != "--").skip(1).collect();
+    // Shells that do not say where the cursor is pass the words before it.
+    let index = std::env::var("_CLAP_COMPLETE_INDEX").ok().and_then(|index| index.parse().ok());
+    if let Some(typed) = words.len().checked_sub(1).and_then(|last| words.get_mut(index.unwrap_or(last))) {
+        typed.clear();
+    }
+    words
+}
+
 /// Most names that are offered.
 const OFFERED: usize = 200;
 
 fn names(typed: &str) -> Option<Vec<String>> {
-    let given = std::env::args_os().skip(1).find(|arg| Path::new(arg).is_file() && is_path(arg)).map(PathBuf::from);
+    let given = dump_of(&line(), &command_line()).map(PathBuf::from);
     let picked = pick::pick(given.as_deref(), std::env::var_os("GCDUMP_DUMP").map(PathBuf::from), Path::new(".")).ok()?;
     // Unpacking takes longer than anyone waits for a name.
     if pick::is_compressed(&picked.path) {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::registry;
 use super::sos;
-use crate::output::fold;
+use crate::output::{Format, fold};
 
 /// A topic: its name, and its text for so many columns.
 type Topic = (&'static str, fn(usize) -> String);
@@ -14,7 +14,7 @@ pub(super) const TOPICS: &[Topic] = &[
     ("options", registry::options),
     ("patterns", |width| fold(PATTERNS, width)),
     ("conditions", |width| fold(CONDITIONS, width)),
-    ("formats", |width| fold(FORMATS, width)),
+    ("formats", |width| fold(&formats(), width)),
     ("exit-codes", |width| fold(EXIT_CODES, width)),
     ("sos", sos_commands),
 ];
@@ -54,18 +54,9 @@ Texts stand in quotes of either kind; a single word behind a comparison needs no
 object does not have, or that is not in the dump, is neither true nor false: such objects are not selected, not by its negation either.
 ";
 
-const FORMATS: &str = "\
---format FORMAT, or --json:
-  table     for people; on a terminal as many rows as fit, --top 0 for all
-  json      one document, with a schema per command (docs/schema)
-  ndjson    one record per line: header, rows, footer
-  csv       the rows alone, with one line of names
-  dot       graphs, of commands that have one
-  folded    stacks, for flame graphs
-  html      one web page, which needs no network
-
-Answers go to standard output, warnings and progress to standard error; JSON and NDJSON contain the warnings as well. All \
-formats but table list all rows unless --top limits them. -o FILE writes a file, which is complete or not there.
+const FORMATS: &str = "
+Answers go to standard output, warnings and progress to standard error; JSON and NDJSON contain the warnings as well. In a \
+pipe or a file, and in all formats but table, answers list all rows unless --top limits them. -o FILE writes a file, which is complete or not there.
 ";
 
 const EXIT_CODES: &str = "  0   complete answer
@@ -77,6 +68,16 @@ const EXIT_CODES: &str = "  0   complete answer
   6   timed out (--timeout)
   7   the answer, or a temporary file (--max-memory), could not be written
 ";
+
+/// The output formats, and what all of them have in common.
+fn formats() -> String {
+    let mut out = String::from("--format FORMAT, or --json:\n");
+    let width = Format::ALL.iter().map(|f| f.name().len()).max().unwrap_or(0);
+    for format in Format::ALL {
+        let _ = writeln!(out, "  {:<width$}    {}", format.name(), format.help());
+    }
+    out + FORMATS
+}
 
 /// The commands of SOS with what they are here.
 fn sos_commands(columns: usize) -> String {

@@ -1,4 +1,4 @@
-//! Floor 8: the command line. The only floor that prints, and the only one that uses `anyhow`.
+//! The command line. The only floor that prints, and the only one that uses `anyhow`.
 
 mod args;
 mod cache;
@@ -422,7 +422,8 @@ fn conclude(at: &At<'_>, notes: &Notes, streams: &mut Streams<'_>) -> anyhow::Re
     if let Some(remark) = at.remark() {
         streams.say(&format!("gcdump: {remark}"))?;
     }
-    // A bundled overlay that passed its checks is the regular way to read .NET 8 to 10.
-    let strict = at.config.strict && notes.iter().any(|n| n.kind != NoteKind::OverlayUsed);
+    // A bundled overlay that passed its checks is the regular way to read .NET 8 to 10, and nothing is wrong with a second runtime.
+    let regular = [NoteKind::OverlayUsed, NoteKind::OtherRuntimes];
+    let strict = at.config.strict && notes.iter().any(|n| !regular.contains(&n.kind));
     Ok(if !notes.complete() || strict { Exit::Partial } else { Exit::Ok })
 }

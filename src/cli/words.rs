@@ -28,24 +28,9 @@ pub(super) fn ordered(args: Vec<OsString>, root: &Clap) -> Result<Ordered, Usage
     let mut args = args.into_iter();
     let program = args.next().unwrap_or_default();
     let mut rest: Vec<OsString> = args.collect();
-    let mut first = arguments(&rest, root, None).into_iter();
-    let Some(at) = first.next() else { return Ok(Ordered::Line(std::iter::once(program).chain(rest).collect())) };
-    let mut dump = None;
-    let mut name = rest.get(at).cloned().unwrap_or_default();
-    if known(&name, root).is_some() {
-        rest.remove(at);
-    } else if is_path(&name) {
-        // gcdump crash.dmp stat
-        let second = first.next().and_then(|i| rest.get(i).cloned().map(|name| (i, name)));
-        match second {
-            None => name = "info".into(),
-            Some((i, second)) => {
-                rest.remove(i);
-                name = second;
-            }
-        }
-        dump = Some(rest.remove(at));
-    }
+    let Some((name, dump)) = take_command(&mut rest, root) else {
+        return Ok(Ordered::Line(std::iter::once(program).chain(rest).collect()));
+    };
     let Some(command) = known(&name, root) else { return Err(unknown(&name, root)) };
     let (mut command, mut rest) = match command {
         Known::Help => {
@@ -99,6 +84,40 @@ pub(super) fn ordered(args: Vec<OsString>, root: &Clap) -> Result<Ordered, Usage
         None => rest,
     };
     Ok(Ordered::Line([program, command.into()].into_iter().chain(rest).collect()))
+}
+
+/// Takes the name of the command out of `args`, and the dump where it precedes the command. `None` if there are only options.
+fn take_command(args: &mut Vec<OsString>, root: &Clap) -> Option<(OsString, Option<OsString>)> {
+    let mut places = arguments(args, root, None).into_iter();
+    let at = places.next()?;
+    let first = args.get(at).cloned()?;
+    if known(&first, root).is_some() {
+        args.remove(at);
+    } else if is_path(&first) {
+        // gcdump crash.dmp stat
+        let name = places.next().filter(|i| *i < args.len()).map_or_else(|| "info".into(), |i| args.remove(i));
+        return Some((name, Some(args.remove(at))));
+    }
+    Some((first, None))
+}
+
+/// The dump on the command line `args`, which may be unfinished. The first word is the program.
+pub(super) fn dump_of(args: &[OsString], root: &Clap) -> Option<OsString> {
+    let mut rest = args.get(1..)?.to_vec();
+    let (name, dump) = take_command(&mut rest, root)?;
+    if dump.is_some() {
+        return dump;
+    }
+    let sub = match known(&name, root)? {
+        Known::Own(name) => root.find_subcommand(name)?,
+        Known::Sos(_) | Known::Help => return None,
+    };
+    let (place, leads) = place_of_dump(sub)?;
+    let rest = dump_in_place(rest, None, root, sub);
+    let places = arguments(&rest, root, Some(sub));
+    // A dump that other arguments follow has its own place, if all before it are there. Others come last.
+    let at = if leads { places.get(place) } else { places.last() };
+    at.and_then(|i| rest.get(*i)).filter(|word| is_dump_for(sub, word)).cloned()
 }
 
 /// A command that exists.
@@ -189,16 +208,28 @@ fn arguments(args: &[OsString], root: &Clap, sub: Option<&Clap>) -> Vec<usize> {
     found
 }
 
+/// Index of the dump among the positional arguments of a command, and whether others follow it: comparing commands take the earlier dump
+/// first, and commands that write a file take the dump before it.
+fn place_of_dump(sub: &Clap) -> Option<(usize, bool)> {
+    let is_dump = |p: &clap::Arg| p.get_id() == "before" || p.get_id() == "dump";
+    let place = sub.get_positionals().position(is_dump)?;
+    Some((place, place.saturating_add(1) < sub.get_positionals().count()))
+}
+
+/// Whether an argument of the command `sub` is meant as a dump: a path that is not an address, if `sub` takes one.
+fn is_dump_for(sub: &Clap, word: &OsStr) -> bool {
+    let takes_address = sub.get_positionals().next().is_some_and(|p| p.get_id() == "address");
+    is_path(word) && !(takes_address && address(&word.to_string_lossy()).is_ok())
+}
+
 /// Puts the dump where the command expects it: `dump`, which stood before the command, or one that stands before an address.
 fn dump_in_place(mut args: Vec<OsString>, dump: Option<OsString>, root: &Clap, sub: &Clap) -> Vec<OsString> {
-    // Comparing commands take the earlier dump first; commands that write a file take the dump before it.
-    let is_dump = |p: &clap::Arg| p.get_id() == "before" || p.get_id() == "dump";
-    let place = sub.get_positionals().position(is_dump);
-    let leads = place.is_some_and(|p| p.saturating_add(1) < sub.get_positionals().count());
+    let place = place_of_dump(sub);
+    let leads = place.is_some_and(|(_, leads)| leads);
     let places = arguments(&args, root, Some(sub));
     if let Some(dump) = dump {
         let end = args.iter().position(|a| a == "--").unwrap_or(args.len());
-        let after = place.filter(|_| leads).and_then(|p| places.get(p).copied());
+        let after = place.filter(|_| leads).and_then(|(place, _)| places.get(place).copied());
         args.insert(after.unwrap_or(end), dump);
         return args;
     }
@@ -206,10 +237,10 @@ fn dump_in_place(mut args: Vec<OsString>, dump: Option<OsString>, root: &Clap, s
     if leads || args.iter().any(|a| a == "--") {
         return args;
     }
-    let is_path_at = |i: &&usize| args.get(**i).is_some_and(|a| is_path(a));
+    let is_dump_at = |i: &&usize| args.get(**i).is_some_and(|a| is_dump_for(sub, a));
     let Some((last, before)) = places.split_last() else { return args };
-    let mut early = before.iter().filter(is_path_at);
-    if let (false, Some(i), None) = (is_path_at(&last), early.next().copied(), early.next()) {
+    let mut early = before.iter().filter(is_dump_at);
+    if let (false, Some(i), None) = (is_dump_at(&last), early.next().copied(), early.next()) {
         let dump = args.remove(i);
         args.push(dump);
     }
@@ -225,7 +256,7 @@ fn fitting(args: &[OsString], root: &Clap, sub: &Clap) -> Result<(), UsageError>
     let command = sub.get_name();
     match (first.map(clap::Arg::get_id).map(clap::Id::as_str), words.as_slice()) {
         (Some("address"), []) => Err(UsageError(format!("{command}: the address is missing: {command} ADDRESS DUMP"))),
-        (Some("address"), [dump]) if is_path(dump) && address(&dump.to_string_lossy()).is_err() => {
+        (Some("address"), [dump]) if is_dump_for(sub, dump) => {
             let dump = dump.to_string_lossy();
             Err(UsageError(format!("{command}: the address is missing: {command} ADDRESS {dump}")))
         }
@@ -292,6 +323,25 @@ mod tests {
             ("--version", "--version"),
         ] {
             assert_eq!(line(typed).as_deref(), Ok(ordered), "{typed}");
+        }
+    }
+
+    #[test]
+    fn the_dump_of_an_unfinished_line_is_the_argument_in_its_place() {
+        for (typed, dump) in [
+            ("stat x.dmp --type", Some("x.dmp")),
+            ("x.dmp stat --type", Some("x.dmp")),
+            ("stat --modules a/b --type Lab", None),
+            ("stat -o out.zst x.dmp --type Lab", Some("x.dmp")),
+            ("object x.dmp --as Lab", Some("x.dmp")),
+            ("object x.dmp 7f31 --as Lab", Some("x.dmp")),
+            ("diff a.dmp b.dmp --type Lab", Some("a.dmp")),
+            ("trim x.dmp copy.dmp", Some("x.dmp")),
+            ("gcdump stat x.dmp", None),
+            ("--json", None),
+        ] {
+            let line: Vec<OsString> = std::iter::once("gcdump").chain(typed.split_whitespace()).map(OsString::from).collect();
+            assert_eq!(dump_of(&line, &command_line()), dump.map(OsString::from), "{typed}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Floor 4: structures of the runtime: threads, method tables, types, metadata.
+//! Structures of the runtime: threads, method tables, types, metadata.
 
 pub mod aot;
 pub(crate) mod binders;

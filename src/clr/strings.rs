@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::base::{Addr, AddrRange};
+use crate::base::{Addr, AddrRange, drop_split_pair, utf16};
 use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
@@ -45,35 +45,30 @@ impl Strings {
 
     /// The text of the string at `address` up to the first NUL, at most `cap` characters.
     pub fn until_nul(&self, address: Addr, cap: u32) -> Option<String> {
-        let length = self.length(address)?.min(cap);
-        self.holds_text(address, u64::from(length));
+        let length = self.length(address)?;
+        self.holds_text(address, u64::from(length.min(cap)));
         let text = self.memory.utf16(address.plus(self.layout.first), u64::from(length) * 2, u64::from(cap) * 2).ok()?;
         Some(if self.hidden(length) { Memory::HIDDEN.into() } else { text })
     }
 
-    /// The text of the string at `address`, at most `cap` characters, and its full length. Lone surrogates become U+FFFD.
+    /// The text of the string at `address`, at most `cap` code units, and its full length. Lone surrogates are escaped: see [`utf16`].
     pub fn text(&self, address: Addr, cap: u32) -> Option<(String, u32)> {
-        let length = self.length(address)?;
-        let units = self.units(address, cap)?;
-        if self.hidden(length) {
-            return Some((Memory::HIDDEN.into(), length));
-        }
-        let units = match units.split_last() {
-            // A surrogate pair split by the cap.
-            Some((last, rest)) if (0xd800..0xdc00).contains(last) && length > cap => rest,
-            _ => units.as_slice(),
-        };
-        let text = char::decode_utf16(units.iter().copied()).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
-        Some((text, length))
+        self.units(address, cap).map(|(units, length)| (utf16(units), length))
     }
 
-    /// The UTF-16 units of the string at `address`, at most `cap`.
-    fn units(&self, address: Addr, cap: u32) -> Option<Vec<u16>> {
-        let length = u64::from(self.length(address)?.min(cap));
-        self.holds_text(address, length);
-        let bytes = self.memory.bytes(address.plus(self.layout.first), length.checked_mul(2)?).ok()?;
+    /// The UTF-16 units of the string at `address`, at most `cap`, and its full length.
+    pub(super) fn units(&self, address: Addr, cap: u32) -> Option<(Vec<u16>, u32)> {
+        let length = self.length(address)?;
+        let read = u64::from(length.min(cap));
+        self.holds_text(address, read);
+        let bytes = self.memory.bytes(address.plus(self.layout.first), read.checked_mul(2)?).ok()?;
+        if self.hidden(length) {
+            return Some((Memory::HIDDEN.encode_utf16().collect(), length));
+        }
         let shape = self.memory.shape();
-        Some(bytes.as_chunks::<2>().0.iter().filter_map(|c| u16::try_from(shape.number(c)).ok()).collect())
+        let mut units: Vec<u16> = bytes.as_chunks::<2>().0.iter().filter_map(|c| u16::try_from(shape.number(c)).ok()).collect();
+        drop_split_pair(&mut units, length > cap);
+        Some((units, length))
     }
 
     /// Whether a text of this length is not to be shown. That one is empty may be known.

@@ -313,6 +313,14 @@ impl Threads {
         Some(address).filter(|a| !a.is_null())
     }
 
+    /// Whether `threads` are all of the list: the last one links to none, and the runtime counts as many.
+    pub fn are_all(&self, threads: &[Thread]) -> bool {
+        let Some(last) = threads.last() else { return false };
+        let ends = self.memory.ptr(last.address.plus(self.thread.link)).is_ok_and(Addr::is_null);
+        let count = || self.memory.ptr(self.store_at).and_then(|store| self.memory.u32(store.plus(self.store.count.unwrap_or(0)))).ok();
+        ends && (self.store.count.is_none() || count().is_some_and(|n| usize::try_from(n) == Ok(threads.len())))
+    }
+
     /// All threads of the list; if a link is broken, those before it and a note.
     pub fn list(&self) -> Answer<Vec<Thread>> {
         let notes = Collector::new();

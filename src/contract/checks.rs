@@ -146,6 +146,17 @@ fn threads(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Check {
     check("thread-list", result())
 }
 
+/// Whether the runtime has no managed threads: the variable of their list is null, or the list is empty and counts none. Even the thread
+/// that starts the runtime is one of them, so it has not been started.
+pub fn has_no_threads(descriptor: &Descriptor, memory: &Memory) -> bool {
+    let Ok(store) = descriptor.pointer("ThreadStore").map(|variable| memory.ptr(variable)) else { return false };
+    let Ok(store) = store else { return false };
+    let at = |field: &str| descriptor.offset("ThreadStore", field).ok().map(|offset| store.plus(offset));
+    let is_empty = || at("FirstThreadLink").is_some_and(|at| memory.ptr(at).is_ok_and(Addr::is_null));
+    let counts_none = || at("ThreadCount").is_none_or(|at| memory.u32(at) == Ok(0));
+    store.is_null() || is_empty() && counts_none()
+}
+
 fn bounds(descriptor: &Descriptor, memory: &Memory) -> Check {
     let result = || {
         let bound = |name: &str| {

@@ -192,7 +192,7 @@ impl Tree<'_> {
             }
             let child = match memory.ptr(variable) {
                 Ok(a) if a.is_null() => {
-                    note(variable, "not initialized: the runtime was still starting when the dump was taken".into());
+                    note(variable, "not initialized: the runtime was still starting, or its GC does not publish one".into());
                     continue;
                 }
                 Ok(a) => a,

@@ -6,13 +6,16 @@ use super::native_aot::{self, DebugHeader, DebugHeaderError};
 use crate::base::hash::Set;
 use crate::base::missed::watched;
 use crate::base::{Addr, AddrRange, Collector, Limits, NoteKind, len64, ranges};
-use crate::dump::{DumpFile, Module};
-use crate::memory::{FileSearch, Filled, Image, Memory, fill_module};
+use crate::dump::{Container, DumpFile, Module};
+use crate::memory::{FileSearch, Filled, Image, ImageFormat, Memory, Rejected, fill_module};
 
 /// Exported by .NET 9 and later: the descriptor.
 const DESCRIPTOR: &str = "DotNetRuntimeContractDescriptor";
 /// Exported by CoreCLR of every version.
 const DAC_TABLE: &str = "g_dacTable";
+
+/// Most bytes of `.bss`. That of libcoreclr has 70 KB; other memory may follow it.
+const MOST_BSS: u64 = 1 << 20;
 
 /// Names of the runtime module.
 const RUNTIME_NAMES: [&str; 3] = ["libcoreclr.so", "coreclr.dll", "libcoreclr.dylib"];
@@ -71,7 +74,7 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
     let (named, others): (Vec<&Module>, Vec<&Module>) = listed.partition(|m| is_runtime_name(m));
     for module in named {
         let filled = top_up(dump, memory, module, search, notes, false);
-        match Image::at(memory, module.base) {
+        match Image::at(memory, module.base).or_else(|| unread_image(dump, memory, module)) {
             Some(image) if has_room(&sites, limits, notes) => sites.push(site(memory, module, image, filled, limits)),
             Some(_) => break,
             None => seen.headless.push(module.clone()),
@@ -102,7 +105,8 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
     }
     // The pages that an export is looked up in may be missing.
     if sites.is_empty() && seen.native_aot.is_empty() {
-        for (module, image, found) in native_aot::all_by_content(memory, &dump.modules, limits.runtimes) {
+        let image = |module: &Module| Image::at(memory, module.base).or_else(|| unread_image(dump, memory, module));
+        for (module, image, found) in native_aot::all_by_content(memory, &dump.modules, image, limits.runtimes) {
             program(&mut sites, &mut seen, (dump, memory), (module, image), (search, notes), found);
         }
     }
@@ -124,8 +128,29 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
             notes.add(NoteKind::Missing, module.base, format!("the headers of {} are not in the dump", module.path));
         }
     }
+    // A descriptor of one was found elsewhere.
+    seen.headless.retain(|m| !sites.iter().any(|s| s.module.as_ref().is_some_and(|found| found.base == m.base)));
     sites.iter().for_each(|site| note_losses(memory, site, notes));
     (sites, seen)
+}
+
+/// The image of a module whose headers are not in the dump, where the parts that the process has written to are. Kernels leave the headers
+/// out with a `coredump_filter` without bit 4.
+fn unread_image(dump: &DumpFile, memory: &Memory, module: &Module) -> Option<Image> {
+    let format = if dump.facts.container == Container::ElfCore { ImageFormat::Elf } else { ImageFormat::Pe };
+    let listed = module.base.plus(module.size);
+    // In a core, `.bss` follows the last mapping of the file, up to another file at most.
+    let next = dump.files.iter().map(|f| f.range.start).filter(|start| *start >= listed).min();
+    let bss = if format == ImageFormat::Elf { MOST_BSS } else { 0 };
+    let end = next.map_or(listed.plus(bss), |start| start.min(listed.plus(bss)));
+    let range = AddrRange::new(module.base, end);
+    // Minidumps without a list of regions do not tell what is writable: of such an image, only that was captured.
+    let captured = || dump.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect();
+    let written: Vec<AddrRange> =
+        if dump.regions.is_empty() { captured() } else { dump.regions.iter().filter(|r| r.write).map(|r| r.range).collect() };
+    let part = |r: AddrRange| AddrRange::new(r.start.max(range.start), r.end.min(range.end));
+    let writable: Vec<AddrRange> = written.into_iter().map(part).filter(|r| memory.captured(*r) > 0).collect();
+    (!writable.is_empty()).then(|| Image::bare(format, range, writable))
 }
 
 /// Notes that a part of what was looked for in the image of a runtime was lost: its build id, the exports.
@@ -185,15 +210,19 @@ fn top_up(dump: &DumpFile, memory: &mut Memory, module: &Module, search: &FileSe
     // Kernels, and createdump without a DAC (single-file programs), dump only written pages of private mappings. If no
     // writable page of the image was captured, it is a mini dump: the data in the file would be stale.
     image.iter().flat_map(|i| &i.writable).take_while(|_| memory.afford_steps(1)).for_each(|r| memory.scan(*r));
-    let written_pages_saved = image.as_ref().is_some_and(|i| i.writable.iter().any(|r| memory.captured(*r) > 0));
+    let written_pages_saved = match &image {
+        Some(image) => image.writable.iter().any(|r| memory.captured(*r) > 0),
+        None => unread_image(dump, memory, module).is_some(),
+    };
     let clean_pages = written_pages_saved && (single_file || dump.facts.uncaptured_mappings > 0);
     let filled = fill_module(memory, module, image.as_ref(), search, dump.facts.os, clean_pages);
     for (path, reason) in &filled.rejected {
-        notes.add(
-            NoteKind::ModuleMismatch,
-            None,
-            format!("{} is not the {} of this process: {reason}", path.display(), module.file_name()),
-        );
+        let (path, name) = (path.display(), module.file_name());
+        let what = match reason {
+            Rejected::Other(why) => format!("{path} is not the {name} of this process: {why}"),
+            Rejected::Unverified(why) => format!("{path} cannot be verified as the {name} of this process, and is not used: {why}"),
+        };
+        notes.add(NoteKind::ModuleMismatch, None, what);
     }
     filled
 }

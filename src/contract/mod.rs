@@ -1,4 +1,4 @@
-//! Floor 3: locates, parses, merges or synthesizes the data contract descriptor of each runtime in the process.
+//! Locates, parses, merges or synthesizes the data contract descriptor of each runtime in the process.
 //!
 //! .NET 11 has descriptors for VM and GC. .NET 9 and 10 have one for the VM only, which most dumps lack; .NET 8 has none. For
 //! these, a bundled overlay is used, and the GC part is synthesized from `GcDacVars`. Above this floor all runtimes look alike.
@@ -9,6 +9,7 @@ pub(crate) mod descriptor;
 mod gc_image;
 mod header;
 mod json;
+mod left_out;
 mod locate;
 mod native_aot;
 pub(crate) mod overlay;

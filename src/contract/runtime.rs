@@ -1,5 +1,6 @@
 //! Opens the runtimes of a process: descriptor, overlay, synthesis, each with its provenance.
 
+mod error;
 mod version;
 
 use std::collections::BTreeSet;
@@ -11,15 +12,17 @@ use super::descriptor::{Descriptor, GlobalValue, Origin};
 use super::gc_image;
 use super::header::{self, Header, HeaderError, Part};
 use super::json::{DescriptorItem, RawValue};
+use super::left_out::{self, LeftOut};
 use super::locate::{self, Seen, Site};
 use super::native_aot::{self, DebugHeader};
 use super::overlay::{self, Overlay};
 use super::synthesis;
 use crate::base::missed::{Missed, watched};
-use crate::base::{Addr, Collector, Limits, NoteKind, be, plural};
+use crate::base::{Addr, Collector, Limits, NoteKind, len64};
 use crate::dump::DumpFile;
 use crate::memory::{FileSearch, Image, Memory, hex};
 use crate::model::{CrashReport, LayoutSource, OriginKind, VersionSource};
+pub use error::RuntimeError;
 
 /// Options of the caller.
 #[derive(Clone, Debug, Default)]
@@ -63,102 +66,6 @@ pub struct Description {
     pub crash_report: Option<CrashReport>,
 }
 
-/// Why no runtime can be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RuntimeError {
-    /// The file is a heap snapshot (`.gcdump`).
-    #[error(
-        "a .gcdump file holds the types, sizes and references of a heap and nothing else of the process: stat, retained, objsize, path \
-         and diff answer from it, all else needs a dump"
-    )]
-    Snapshot,
-    /// The process contains no .NET runtime.
-    #[error(
-        "no .NET runtime found in this process: none of its modules ({modules}) is a CoreCLR runtime or exports a data contract \
-         descriptor, and its captured memory contains no descriptor"
-    )]
-    NoRuntime {
-        /// Number of modules examined.
-        modules: usize,
-    },
-    /// Runtime index out of range.
-    #[error("runtime index {index} is out of range: {have} found, counted from 0")]
-    NoSuchRuntime {
-        /// Requested index.
-        index: usize,
-        /// Number of readable runtimes.
-        have: usize,
-    },
-    /// What leads to the runtime cannot be read, and the dump lacks a part of what it announces.
-    #[error(
-        "no .NET runtime can be read because the dump is cut off: {} of the memory that it announces {} missing{}; copy it again, \
-         or write a new one",
-        plural(*missing, "byte"),
-        be(*missing),
-        why.lost()
-    )]
-    Cut {
-        /// Bytes that are missing.
-        missing: u64,
-        /// What could not be read, as it would be for a whole dump.
-        why: Box<RuntimeError>,
-    },
-    /// Opening the dump ended at its limits, which a genuine one does not meet, before a runtime was read.
-    #[error("no .NET runtime was read before opening the dump reached its limits: {why}")]
-    Bounded {
-        /// What the search had come to.
-        why: Box<RuntimeError>,
-    },
-    /// A NativeAOT program of .NET 8 to 10 whose debug header is of no use.
-    #[error("{path} is a NativeAOT program that gcdump cannot read: {why}")]
-    NativeAot {
-        /// Path of the program.
-        path: String,
-        /// Why it cannot be read.
-        why: String,
-    },
-    /// .NET Framework or Mono.
-    #[error("the process runs {what} ({path}), which gcdump does not read; it reads .NET (CoreCLR) 8 and later")]
-    Foreign {
-        /// Which runtime.
-        what: &'static str,
-        /// Path of its module.
-        path: String,
-    },
-    /// CoreCLR is loaded, but its image is not in the dump and no matching file was found.
-    #[error(
-        "{path} was loaded, but the dump lacks its first page and no matching file was found; specify the folder with the \
-         runtime files with --modules"
-    )]
-    Headless {
-        /// Path of the module.
-        path: String,
-    },
-    /// CoreCLR is loaded, but its version is unsupported.
-    #[error(
-        "{path} is a CoreCLR runtime that gcdump cannot read: it has no usable descriptor, and no overlay matches ({details}); \
-         .NET 8, 9, 10 and 11 are supported, --overlay FILE adds others"
-    )]
-    Unsupported {
-        /// Path of the module.
-        path: String,
-        /// Build id, table size, and why each overlay was rejected.
-        details: String,
-    },
-}
-
-impl RuntimeError {
-    /// What a cut dump lacks, if that is known.
-    fn lost(&self) -> String {
-        match self {
-            RuntimeError::Headless { path } | RuntimeError::Unsupported { path, .. } | RuntimeError::NativeAot { path, .. } => {
-                format!(", and among them the variables of the runtime ({path}), without which nothing tells where the heap is")
-            }
-            _ => String::new(),
-        }
-    }
-}
-
 /// Opens every runtime in the process.
 ///
 /// # Errors
@@ -166,28 +73,56 @@ impl RuntimeError {
 pub fn open_runtimes(dump: &DumpFile, memory: &mut Memory, options: &Options, notes: &Collector) -> Result<Vec<Description>, RuntimeError> {
     let (sites, seen) = locate::find(dump, memory, &options.search, &options.limits, notes);
     let mut runtimes = Vec::new();
-    let mut failure = None;
+    let mut failures = Vec::new();
     for site in sites {
         let opener = Opener { dump, memory, options, notes, site: &site };
         match opener.open() {
             Ok(runtime) => runtimes.push(runtime),
-            Err(e) => failure = failure.or(Some(e)),
+            Err(e) => failures.push(e),
         }
     }
-    if runtimes.is_empty() { Err(failure.unwrap_or_else(|| nothing(dump, seen))) } else { Ok(runtimes) }
+    let left_out = LeftOut::of(dump, memory);
+    failures.extend(unread(seen, left_out));
+    if runtimes.is_empty() {
+        let why = failures.into_iter().next().unwrap_or_else(|| nothing(dump));
+        let is_there = matches!(why, RuntimeError::Headless { .. } | RuntimeError::Unsupported { .. });
+        return Err(match left_out::only_stacks(dump).filter(|_| is_there) {
+            Some(bytes) => RuntimeError::OnlyStacks { bytes, threads: len64(dump.threads.len()) },
+            None => why,
+        });
+    }
+    if runtimes.iter().all(|r| r.gc == LayoutSource::None)
+        && let Some(bytes) = left_out::only_stacks(dump)
+    {
+        // With its files, a runtime is known of which nothing was captured.
+        return Err(RuntimeError::OnlyStacks { bytes, threads: len64(dump.threads.len()) });
+    }
+    if let Some(sentence) = left_out.sentence() {
+        // Without headers, the layouts are confirmed by the checks; without the method tables, no object is known.
+        notes.add(if left_out.shared { NoteKind::Missing } else { NoteKind::OverlayUsed }, None, sentence);
+    }
+    for why in failures.iter().take(MAX_UNREAD) {
+        notes.add(NoteKind::OtherRuntimes, None, format!("the process has another runtime, which is not read: {why}"));
+    }
+    Ok(runtimes)
 }
 
-fn nothing(dump: &DumpFile, seen: Seen) -> RuntimeError {
-    if let Some((m, why)) = seen.native_aot.into_iter().next() {
-        return RuntimeError::NativeAot { path: m.path, why: why.to_string() };
-    }
-    if let Some(m) = seen.headless.into_iter().next() {
-        return RuntimeError::Headless { path: m.path };
-    }
-    match seen.foreign.into_iter().next() {
-        Some((m, what)) => RuntimeError::Foreign { what, path: m.path },
+/// Most runtimes that are not read and are named beside those that are.
+const MAX_UNREAD: usize = 8;
+
+fn nothing(dump: &DumpFile) -> RuntimeError {
+    match left_out::host(dump) {
+        Some(host) => RuntimeError::NotLoaded { host: host.into() },
         None => RuntimeError::NoRuntime { modules: dump.modules.len() },
     }
+}
+
+/// Why runtimes that were seen are not read.
+fn unread(seen: Seen, left_out: LeftOut) -> impl Iterator<Item = RuntimeError> {
+    let native_aot = seen.native_aot.into_iter().map(|(m, why)| RuntimeError::NativeAot { path: m.path, why: why.to_string() });
+    let headless = seen.headless.into_iter().map(move |m| RuntimeError::Headless { path: m.path, left_out: left_out.sentence() });
+    let foreign = seen.foreign.into_iter().map(|(m, what)| RuntimeError::Foreign { what, path: m.path });
+    native_aot.chain(headless).chain(foreign)
 }
 
 struct Opener<'a> {
@@ -235,6 +170,9 @@ impl<'a> Opener<'a> {
         if gc == LayoutSource::None && self.memory.is_cut() {
             self.notes.add(NoteKind::Missing, None, "the GC's structures were not found in what is left of the dump");
         }
+        if gc == LayoutSource::None && self.is_unstarted(&vm) {
+            return Err(self.not_started(&vm));
+        }
         if gc == LayoutSource::None && vm.source == LayoutSource::None {
             return Err(self.unsupported("neither a descriptor nor GcDacVars found".into()));
         }
@@ -265,6 +203,31 @@ impl<'a> Opener<'a> {
             descriptor_version: version_of_json,
             crash_report,
         })
+    }
+
+    /// Whether the runtime is loaded and has not been started: it has no threads, or its table of variables is still empty.
+    fn is_unstarted(&self, vm: &Vm<'_>) -> bool {
+        let order = vm.overlay.and_then(|o| o.section.dac_table.as_ref());
+        let is_empty = |order: &overlay::DacTableOrder, table: DacTable| {
+            let mut indices = order.index.values();
+            indices.len() > 0 && indices.all(|index| table.read(self.memory, *index) == Ok(None))
+        };
+        checks::has_no_threads(&vm.descriptor, self.memory) || order.zip(vm.table).is_some_and(|(order, table)| is_empty(order, table))
+    }
+
+    /// Whether the text of the descriptor at `address` is not in the dump.
+    fn lacks_text(&self, address: Addr) -> bool {
+        let text = Header::read(self.memory, address, &self.options.limits).map(|header| header.parse(self.memory));
+        matches!(text, Ok(Err(HeaderError::JsonAbsent(_))))
+    }
+
+    fn not_started(&self, vm: &Vm<'_>) -> RuntimeError {
+        RuntimeError::NotStarted { path: self.path(), version: self.version(vm, None).map(|(version, _)| version) }
+    }
+
+    /// Path of the module, for messages.
+    fn path(&self) -> String {
+        self.site.module.as_ref().map_or_else(|| "the process".to_string(), |m| m.path.clone())
     }
 
     /// The runtime's own descriptor: its parts if the JSON can be read, otherwise only the header.
@@ -298,8 +261,7 @@ impl<'a> Opener<'a> {
         let vars = vars.filter(|v| layout.is_some_and(|l| l.matches(self.memory, v.address)));
         if vars.is_none() {
             let why = "the variables of its GC are not in the dump; specify the folder with the program with --modules".into();
-            let path = self.site.module.as_ref().map_or_else(|| "the process".to_string(), |m| m.path.clone());
-            return Err(RuntimeError::NativeAot { path, why });
+            return Err(RuntimeError::NativeAot { path: self.path(), why });
         }
         let checks = checks::run(&descriptor, self.memory, &self.options.limits);
         let vm = Vm { descriptor, source: LayoutSource::DebugHeader, overlay, table: None, checks, refused: Vec::new() };
@@ -359,6 +321,10 @@ impl<'a> Opener<'a> {
                     return Ok(Vm { descriptor, source, overlay: Some(overlay), table, checks, refused });
                 }
                 None => failures.push(format!("{}: the dump contains nothing to check it against", overlay.section.name)),
+                Some(_) if exact(overlay) && vars.is_none() && checks::has_no_threads(&descriptor, self.memory) => {
+                    let source = LayoutSource::Overlay;
+                    return Ok(Vm { descriptor, source, overlay: Some(overlay), table, checks, refused });
+                }
                 Some(c) => {
                     if overlay.given {
                         self.refuse(overlay, &describe(c), &mut refused);
@@ -370,7 +336,7 @@ impl<'a> Opener<'a> {
         }
         // A release without an overlay for this platform may still publish its GC in the known form. Older releases, or ones
         // that match no overlay although all are known, must not be assumed to.
-        let older = self.plain_version().is_some_and(|(v, _)| major(&v).is_some_and(|n| n < OLDEST_MAJOR));
+        let older = self.plain_version().is_some_and(|(v, _)| is_old(&v));
         let none_of_them = SUPPORTED_BY_OVERLAY.iter().all(|r| disproved.contains(*r));
         if vars.is_some() && !older && !none_of_them {
             // The GC alone can still be read. Threads and types cannot.
@@ -531,13 +497,24 @@ impl<'a> Opener<'a> {
     }
 
     fn unsupported(&self, details: String) -> RuntimeError {
-        let path = self.site.module.as_ref().map_or_else(|| "the process".to_string(), |m| m.path.clone());
+        let version = self.plain_version().map(|(v, _)| v).or_else(|| self.version_text());
+        if let Some(version) = version.filter(|v| is_old(v)) {
+            return RuntimeError::Old { path: self.path(), version };
+        }
+        let left_out = LeftOut::of(self.dump, self.memory).sentence();
+        // Of the image, something was captured that leads nowhere.
+        let has_headers = self.site.image.as_ref().is_some_and(|i| Image::at(self.memory, i.base).is_some());
+        if !has_headers && self.site.descriptor.is_none() {
+            return RuntimeError::Headless { path: self.path(), left_out };
+        }
         let mut facts = Vec::new();
         facts.extend(self.site.image.as_ref().and_then(|i| i.build_id.as_deref()).map(|id| format!("build id {}", hex(id))));
         let entries = self.site.dac_table.and_then(|t| t.entries);
         facts.extend(entries.map(|n| format!("g_dacTable with {n} entries")));
         facts.push(details);
-        RuntimeError::Unsupported { path, details: facts.join("; ") }
+        // Kernels leave out its text. .NET 11 has no overlay.
+        let undescribed = self.site.descriptor.is_some_and(|at| self.lacks_text(at));
+        RuntimeError::Unsupported { path: self.path(), undescribed, left_out, details: facts.join("; ") }
     }
 }
 
@@ -591,8 +568,10 @@ const OLDEST_MAJOR: u32 = 8;
 /// Releases that need an overlay; later ones have a full descriptor.
 const SUPPORTED_BY_OVERLAY: [&str; 3] = ["8.0", "9.0", "10.0"];
 
-fn major(version: &str) -> Option<u32> {
-    version.split('.').next()?.parse().ok()
+/// Whether a version is of a release that is not read.
+fn is_old(version: &str) -> bool {
+    let major: Option<u32> = version.split('.').next().and_then(|n| n.parse().ok());
+    major.is_some_and(|n| n < OLDEST_MAJOR)
 }
 
 impl Description {

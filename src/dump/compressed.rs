@@ -1,12 +1,13 @@
 //! Compressed dumps: decompressed into an unlinked temporary file, or into one that a cache keeps, which is then mapped.
 
+use std::cell::Cell;
 use std::fmt::Debug;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, Write};
+use std::io::{self, BufRead, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use super::{Bytes, Compression, DumpError, OpenOptions};
-use crate::base::{Progress, cancel};
+use crate::base::{Progress, cancel, len64, plural, thousands};
 
 /// Keeps what compressed dumps were decompressed to, for those who open them again.
 pub trait Cache: Debug + Send + Sync {
@@ -43,8 +44,10 @@ pub trait Draft: Debug {
     fn keep(self: Box<Self>);
 }
 
-/// I/O buffer size in bytes.
-const BUFFER: usize = 1 << 20;
+/// Size of the buffer for decompressed data, in bytes. What a decoder has written to it before it meets damage is lost.
+const BUFFER: usize = 128 << 10;
+/// Bytes of compressed data that a decoder is given at once: places of damage are that exact.
+const INPUT: usize = 64 << 10;
 
 /// The largest window that libzstd accepts: 2 GiB on 64-bit hosts, as `zstd --long=31` writes.
 const WINDOW_LOG_MAX: u32 = if usize::BITS == 64 { 31 } else { 30 };
@@ -60,8 +63,63 @@ const WINDOW_FACTOR: u64 = 16;
 pub(super) struct Decompressed {
     /// The bytes, mapped.
     pub(super) bytes: Bytes,
-    /// Error that stopped decompression early, if any.
-    pub(super) damage: Option<io::Error>,
+    /// Damage that stopped decompression before the end of the file.
+    pub(super) damage: Option<Damage>,
+}
+
+/// Damage of compressed data, or what follows it.
+#[derive(Debug)]
+pub(super) struct Damage {
+    pub(super) kind: DamageKind,
+    /// A sentence without its end, which names the place.
+    pub(super) text: String,
+    /// The decoder's error.
+    source: io::Error,
+}
+
+/// Kinds of damage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DamageKind {
+    /// The file ends early. What was decompressed is right.
+    Cut,
+    /// Bytes are wrong. What was decompressed may be wrong before the place where that was noticed.
+    Wrong,
+    /// The compressed data has ended, and something else follows.
+    Trailing,
+}
+
+impl Damage {
+    /// Damage that the decoder met at the byte `at` of the file, after it had written `written` bytes.
+    fn new(source: io::Error, format: Compression, at: u64, written: u64) -> Damage {
+        let (name, cause, at_text) = (format.name(), source.to_string(), thousands(at));
+        // The names of these errors are those of zstd and flate2.
+        let no_header = cause == "Unknown frame descriptor" || cause == "invalid gzip header";
+        let (kind, text) = if source.kind() == io::ErrorKind::UnexpectedEof {
+            (DamageKind::Cut, format!("the {name} data ends early, with the file at byte {at_text}"))
+        } else if no_header && written > 0 {
+            (DamageKind::Trailing, format!("what follows the {name} data at byte {at_text} of the file is not {name} data"))
+        } else if cause.contains("checksum") {
+            (DamageKind::Wrong, format!("the {name} data is damaged before byte {at_text} of the file: its checksum does not match"))
+        } else {
+            (DamageKind::Wrong, format!("the {name} data is damaged near byte {at_text} of the file ({cause})"))
+        };
+        Damage { kind, text, source }
+    }
+
+    /// The damage as an error, where too little was decompressed.
+    pub(super) fn into_error(self) -> io::Error {
+        io::Error::new(self.source.kind(), self.text)
+    }
+
+    /// Sentence about the damage and the `bytes` bytes that were decompressed.
+    pub(super) fn consequence(&self, bytes: u64) -> String {
+        let bytes = plural(bytes, "byte");
+        match self.kind {
+            DamageKind::Cut => format!("{}; {bytes} were decompressed", self.text),
+            DamageKind::Wrong => format!("{}; {bytes} were decompressed, and part of them may be wrong", self.text),
+            DamageKind::Trailing => format!("{}, and is ignored; {bytes} were decompressed", self.text),
+        }
+    }
 }
 
 /// Decompresses `compressed`, the contents of `path`, into a temporary file in `TMPDIR`, unless the cache has what it contains.
@@ -101,7 +159,7 @@ fn unpack(
     let window = options.limits.max_memory.map_or(allowed, |most| most.max(SMALL_WINDOW));
     let small = Decoding { compressed, format, path, progress: &progress, limit, draft, window_log: window.checked_ilog2().unwrap_or(0) };
     let first = small.run()?;
-    if !first.damage.as_ref().is_some_and(wants_window) {
+    if !first.damage.as_ref().is_some_and(|damage| wants_window(&damage.source)) {
         return Ok(first);
     }
     drop(first);
@@ -144,7 +202,8 @@ impl Decoding<'_> {
     }
 
     fn run(&self) -> Result<Decompressed, DumpError> {
-        let input = BufReader::with_capacity(BUFFER, Counting { rest: self.compressed, done: 0, progress: self.progress });
+        let done = Cell::new(0);
+        let input = Counting { rest: self.compressed, done: &done, progress: self.progress };
         let broken = |source| DumpError::Decompress { path: self.path.to_owned(), source };
         let mut decoder: Box<dyn Read + '_> = match self.format {
             Compression::Zstd => {
@@ -173,7 +232,7 @@ impl Decoding<'_> {
                 Ok(0) => break None,
                 Ok(got) => got,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                Err(e) => break Some(e),
+                Err(e) => break Some(Damage::new(e, self.format, done.get(), written)),
             };
             let next = written.saturating_add(u64::try_from(got).unwrap_or(u64::MAX));
             if next > self.limit {
@@ -217,21 +276,32 @@ impl Drop for Reporting<'_> {
     }
 }
 
-/// A reader that reports how much compressed input was consumed.
+/// The compressed input. Reports how much of it was consumed.
 struct Counting<'a> {
     rest: &'a [u8],
-    done: u64,
+    done: &'a Cell<u64>,
     progress: &'a Reporting<'a>,
+}
+
+impl BufRead for Counting<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        cancel::check();
+        Ok(self.rest.get(..INPUT).unwrap_or(self.rest))
+    }
+
+    fn consume(&mut self, amount: usize) {
+        self.rest = self.rest.get(amount..).unwrap_or_default();
+        self.done.set(self.done.get().saturating_add(len64(amount)));
+        if let Some(progress) = self.progress.0.filter(|_| amount > 0) {
+            progress.advance(self.done.get());
+        }
+    }
 }
 
 impl Read for Counting<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let got = self.rest.read(buffer)?;
-        self.done = self.done.saturating_add(u64::try_from(got).unwrap_or(u64::MAX));
-        if let Some(progress) = self.progress.0 {
-            progress.advance(self.done);
-        }
-        cancel::check();
+        let got = self.fill_buf()?.read(buffer)?;
+        self.consume(got);
         Ok(got)
     }
 }

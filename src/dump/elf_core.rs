@@ -8,7 +8,7 @@ use goblin::elf::header::Header;
 use goblin::elf::program_header::{PT_LOAD, PT_NOTE};
 use goblin::elf::{Elf, ProgramHeader};
 
-use super::elf_notes::{CoreNotes, read_notes};
+use super::elf_notes::{CoreNotes, note_alignment, read_notes};
 use super::fields::Fields;
 use super::{Bytes, CapturedRange, Container, DumpError, DumpFacts, DumpFile, MappedRegion, Trimmed, elf_modules};
 use crate::base::{Addr, AddrRange, Arch, Endian, Limits, Os, PtrSize, Shape};
@@ -36,14 +36,14 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
     }
     let mut notes = CoreNotes::default();
     for segment in note_segments(&file, &headers, limits) {
-        let NoteSegment { data, have, declared, max } = segment;
+        let NoteSegment { data, align, have, declared, max } = segment;
         if have < declared {
             notes.oddities.push(format!("the notes (threads, modules) are truncated: the file holds {have} of {declared} bytes"));
         }
         if have > data.len() {
             notes.oddities.push(format!("notes beyond {max} bytes are ignored"));
         }
-        read_notes(data, shape, arch, limits, &mut notes);
+        read_notes(data, align, (shape, arch), limits, &mut notes);
     }
     if notes.threads.len() >= limits.threads {
         notes.oddities.push(format!("only the first {} threads are listed", limits.threads));
@@ -53,12 +53,16 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         notes.oddities.push(format!("only the first {} modules are listed", limits.modules));
     }
     oddities.append(&mut notes.oddities);
-    let crash = notes.crash();
     // The program headers of a trimmed core cover only what was kept; its note lists all mappings.
     if let Some(own) = &mut notes.trimmed {
         memory.regions = std::mem::take(&mut own.regions);
         memory.uncaptured = own.uncaptured;
     }
+    let header_of_createdump = header.e_ident.get(7) == Some(&ELFOSABI_GNU);
+    // createdump of old releases adds no page, and puts SIGABRT into the first thread whether the process ends or not, without NT_SIGINFO.
+    let has_page = || memory.regions.iter().any(|r| diag_page_places(class).contains(&r.range.start.0));
+    let is_old = header_of_createdump && !notes.has_signal_info() && !has_page();
+    let crash = if is_old { None } else { notes.crash() };
     let captured_bytes = memory.ranges.iter().fold(0u64, |sum, r| sum.saturating_add(r.len));
     let mapped_bytes = memory.regions.iter().fold(0u64, |sum, r| sum.saturating_add(r.range.len()));
     let facts = DumpFacts {
@@ -76,7 +80,9 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         captured_bytes,
         mapped_bytes: Some(mapped_bytes),
         truncated_bytes: memory.truncated,
+        damage: None,
         minidump_flags: None,
+        header_of_createdump,
         uncaptured_mappings: memory.uncaptured,
         trimmed: notes.trimmed.map(|t| Trimmed { redacted: t.redacted }),
         oddities,
@@ -100,6 +106,8 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
 pub(super) struct NoteSegment<'a> {
     /// What of it is read.
     pub(super) data: Fields<'a>,
+    /// Alignment of its notes.
+    pub(super) align: u64,
     /// Bytes that the file holds.
     have: u64,
     /// Bytes that its header declares.
@@ -117,7 +125,7 @@ pub(super) fn note_segments<'a>(file: &Fields<'a>, headers: &[ProgramHeader], li
         let whole = Fields::new(file.clamped(segment.p_offset, segment.p_filesz), file.endian);
         let data = Fields::new(whole.clamped(0, room), file.endian);
         room = room.saturating_sub(data.len());
-        NoteSegment { data, have: whole.len(), declared: segment.p_filesz, max }
+        NoteSegment { data, align: note_alignment(&data, segment.p_align), have: whole.len(), declared: segment.p_filesz, max }
     })
 }
 
@@ -133,6 +141,17 @@ pub(super) fn header(bytes: &[u8], path: &Path) -> Result<Header, DumpError> {
         offset: 0,
     })
 }
+
+/// Fixed addresses, which no process maps, where createdump adds a page. 64-bit: Linux and newer macOS, older macOS.
+pub(crate) fn diag_page_places(ptr: PtrSize) -> &'static [u64] {
+    match ptr {
+        PtrSize::Eight => &[0x0000_7fff_fff1_0000, 0x7fff_ffff_1000_0000],
+        PtrSize::Four => &[0x7fff_1000],
+    }
+}
+
+/// `EI_OSABI` of createdump's cores.
+const ELFOSABI_GNU: u8 = 3;
 
 /// Decodes `EI_OSABI`. The kernel writes 0 and createdump 3; 2, 6, 9 and 12 are NetBSD, Solaris, FreeBSD and OpenBSD.
 fn os(abi: Option<u8>) -> Os {

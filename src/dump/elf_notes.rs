@@ -88,25 +88,32 @@ pub(super) struct RawNote<'a> {
     pub(super) core: bool,
 }
 
-/// Iterates over the notes of one segment.
-pub(super) fn raw_notes<'a>(data: &Fields<'a>) -> impl Iterator<Item = RawNote<'a>> {
+/// Alignment of the descriptions and ends of notes in a segment: 4 bytes, also in 64-bit cores, or 8 in a segment that is aligned to 8
+/// (gABI, "Note Section"; GNU binutils, `ELF_NOTE_DESC_OFFSET`). There are writers that align the segment but not the notes.
+pub(super) fn note_alignment(data: &Fields<'_>, segment: u64) -> u64 {
+    // The owner of a note ends with a NUL. What follows a note that was read with the wrong padding has none.
+    let readable = |align: u64| raw_notes(data, align).take_while(|n| n.owner.last() == Some(&0) && n.desc_len <= data.len()).count();
+    if segment == 8 && readable(8) >= readable(4) { 8 } else { 4 }
+}
+
+/// Iterates over the notes of one segment, which are aligned to `align` bytes.
+pub(super) fn raw_notes<'a>(data: &Fields<'a>, align: u64) -> impl Iterator<Item = RawNote<'a>> {
     let data = *data;
     let mut at = 0u64;
     std::iter::from_fn(move || {
         let (name_len, desc_len) = (u64::from(data.u32(at)?), u64::from(data.u32(at.saturating_add(4))?));
         let kind = data.u32(at.saturating_add(8))?;
-        // Names and descriptions are padded to 4 bytes, also in 64-bit cores.
         let name_at = at.saturating_add(12);
-        let desc_at = name_at.saturating_add(name_len.next_multiple_of(4));
-        at = desc_at.saturating_add(desc_len.next_multiple_of(4));
+        let desc_at = name_at.saturating_add(name_len).next_multiple_of(align);
+        at = desc_at.saturating_add(desc_len).next_multiple_of(align);
         let core = data.slice(name_at, 4) == Some(b"CORE");
         Some(RawNote { owner: data.clamped(name_at, name_len), kind, desc: data.clamped(desc_at, desc_len), desc_len, core })
     })
 }
 
 /// Reads one segment of notes into `out`. Values from earlier segments take precedence.
-pub(super) fn read_notes(data: Fields<'_>, shape: Shape, arch: Arch, limits: &Limits, out: &mut CoreNotes) {
-    for note in raw_notes(&data) {
+pub(super) fn read_notes(data: Fields<'_>, align: u64, (shape, arch): (Shape, Arch), limits: &Limits, out: &mut CoreNotes) {
+    for note in raw_notes(&data, align) {
         let desc = Fields::new(note.desc, data.endian);
         if note.kind == NT_TRIM && note.owner == TRIM_OWNER && out.trimmed.is_none() {
             out.trimmed = TrimNote::read(desc);
@@ -269,6 +276,11 @@ fn string(bytes: &[u8], limits: &Limits) -> String {
 }
 
 impl CoreNotes {
+    /// Whether there is an NT_SIGINFO.
+    pub(super) fn has_signal_info(&self) -> bool {
+        !self.signals.is_empty()
+    }
+
     /// The signal that ended the process, if any.
     ///
     /// Measured: createdump records `pr_cursig` and NT_SIGINFO only when it runs because of a signal; in dumps on request

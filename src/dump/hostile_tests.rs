@@ -163,10 +163,62 @@ fn damaged_compression_keeps_what_was_decompressed() {
     for packed in [zstd(&plain), gzip(&plain)] {
         let dump = open_vec(packed[..packed.len() / 2].to_vec()).unwrap();
         check(&dump);
-        assert!(dump.facts.oddities.iter().any(|o| o.contains("damaged or truncated")), "{:?}", dump.facts.oddities);
+        assert!(dump.facts.oddities.iter().any(|o| o.contains("data ends early")), "{:?}", dump.facts.oddities);
+        assert_eq!(dump.facts.damage, None);
         assert!(dump.facts.file_bytes > 100_000);
         assert!(matches!(open_vec(packed[..15].to_vec()), Err(DumpError::Decompress { .. })));
     }
+}
+
+/// Wrong bytes are not a cut, and what follows the compressed data is neither.
+#[test]
+fn damage_within_compressed_data_is_told_from_a_cut() {
+    let mut plain = small_core(PtrSize::Eight, LE, 62);
+    let mut state = 1u64;
+    // Text, which deflate and zstd take apart.
+    plain.extend((0..400_000).flat_map(|_| format!("{:x} ", next(&mut state) % 5000).into_bytes()));
+    let checked = |bytes: &[u8]| {
+        let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
+        encoder.include_checksum(true).unwrap();
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let (a, b) = plain.split_at(plain.len() / 2);
+    for (what, packed) in [
+        ("gzip", gzip(&plain)),
+        ("gzip of two members", [gzip(a), gzip(b)].concat()),
+        ("zstd", checked(&plain)),
+        ("zstd of two frames", [checked(a), checked(b)].concat()),
+        ("zstd without a checksum", zstd(&plain)),
+    ] {
+        let name = what.split(" ").next().unwrap();
+        let len = packed.len();
+        for at in [len / 4, len / 2 + 1000, len * 9 / 10] {
+            let mut wrong = packed.clone();
+            // One byte, and a page of zeros.
+            for range in [at..at + 1, at..at + 4096] {
+                wrong[range].iter_mut().for_each(|byte| *byte ^= 0x55);
+                // A byte of zstd without a checksum may go unnoticed.
+                let dump = open_vec(wrong.clone()).unwrap();
+                let Some(damage) = dump.facts.damage.as_ref() else {
+                    assert_eq!(what, "zstd without a checksum", "{at}: {:?}", dump.facts.oddities);
+                    continue;
+                };
+                assert!(damage.starts_with(&format!("the {name} data is damaged ")) && damage.contains("may be wrong"), "{what}: {damage}");
+                let place: u64 = damage.split(" byte ").nth(1).unwrap().split(' ').next().unwrap().replace(',', "").parse().unwrap();
+                assert!(place.saturating_add(64 << 10) >= at as u64 && place <= len as u64, "{what}: {at} of {len}: {damage}");
+                assert!(!dump.facts.oddities.iter().any(|o| o.contains("ends early")), "{what}");
+            }
+        }
+        let dump = open_vec([&packed[..], b"padding of a tape"].concat()).unwrap();
+        assert_eq!(&dump.bytes[..], &plain[..], "{what}");
+        assert!(dump.facts.damage.is_none() && dump.facts.oddities[0].contains(&format!("what follows the {name} data")), "{what}");
+    }
+    let mut early = gzip(&plain);
+    early[40..60].fill(0xff);
+    let error = open_vec(early).unwrap_err();
+    let text = format!("{error}: {}", std::error::Error::source(&error).unwrap());
+    assert!(text.contains("the gzip data is damaged near byte "), "{text}");
 }
 
 #[test]

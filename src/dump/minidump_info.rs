@@ -4,7 +4,7 @@ use super::Module;
 use super::fields::Fields;
 use super::minidump::{Reading, stream};
 use crate::base::hash::Map;
-use crate::base::{Endian, Limits};
+use crate::base::{Endian, Limits, utf16};
 
 /// Total size in bytes of a minidump's strings. A process with a thousand modules has about 100 KB; without a bound on the
 /// total, many entries could share one long string and multiply it.
@@ -23,7 +23,7 @@ impl Strings {
     }
 
     /// The length-prefixed UTF-16 string at `offset` of the file, cut at the end of the file or the budget. Unpaired
-    /// surrogates become U+FFFD.
+    /// surrogates are escaped: see [`utf16`].
     fn read(&mut self, file: Fields<'_>, offset: u64) -> Option<String> {
         let declared = u64::from(file.u32(offset)?);
         let bytes = file.clamped(offset.saturating_add(4), declared.min(self.each).min(self.left));
@@ -32,8 +32,7 @@ impl Strings {
             Endian::Little => u16::from_le_bytes(b),
             Endian::Big => u16::from_be_bytes(b),
         });
-        let text: String = char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).take_while(|c| *c != '\0').collect();
-        Some(text)
+        Some(utf16(units.take_while(|unit| *unit != 0)))
     }
 }
 

@@ -1,11 +1,11 @@
-//! Floor 1: parses a dump file into captured ranges, modules, threads and facts. Knows nothing of .NET.
+//! Parses a dump file into captured ranges, modules, threads and facts. Knows nothing of .NET.
 //!
 //! Every container reduces to one table of *(target address, length, file offset)*: [`DumpFile::ranges`]. Memory that was
 //! mapped but not captured is absent from that table; nothing is ever substituted for it.
 //!
 //! | module | reads |
 //! | --- | --- |
-//! | `open`, `sniff`, `compressed`, `bytes` | any file: format detection, decompression, mapping |
+//! | `open`, `sniff`, `compressed`, `mapping` | any file: format detection, decompression, mapping |
 //! | `elf_core`, `elf_notes`, `elf_modules` | ELF cores by createdump, the kernel and gdb |
 //! | `minidump`, `minidump_info`, `minidump_memory` | Windows minidumps |
 //! | `snapshot` | `.gcdump` files: heap snapshots |
@@ -44,6 +44,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use compressed::{Cache, Draft as CacheDraft, Found};
+pub(crate) use elf_core::diag_page_places;
 pub use error::DumpError;
 pub(crate) use mapping::regular;
 pub use mapping::{Bytes, HugePages};
@@ -84,6 +85,13 @@ pub struct DumpFile {
     pub auxv: Vec<(u64, u64)>,
     /// The objects of a heap snapshot, which has nothing else of the process.
     pub snapshot: Option<Arc<Snapshot>>,
+}
+
+impl DumpFile {
+    /// Mappings of the runtime's executable allocator, which gives this name to the memory that it maps twice (`doublememorymapper.cpp`).
+    pub(crate) fn double_mapped(&self) -> impl Iterator<Item = AddrRange> {
+        self.files.iter().filter(|f| f.path.starts_with("/memfd:doublemapper")).map(|f| f.range)
+    }
 }
 
 #[cfg(any(test, feature = "internals"))]
@@ -134,8 +142,12 @@ pub struct DumpFacts {
     pub mapped_bytes: Option<u64>,
     /// Bytes of memory that the dump declares but the truncated file does not hold.
     pub truncated_bytes: u64,
+    /// Damage of the compressed data, after which what was decompressed may be wrong.
+    pub damage: Option<String>,
     /// `MINIDUMP_TYPE` flags of a minidump's header.
     pub minidump_flags: Option<u64>,
+    /// Whether the header of an ELF core is that of createdump, of any release: `EI_OSABI` is 3 (GNU/Linux). Kernels and gdb write 0.
+    pub header_of_createdump: bool,
     /// Mappings of an ELF core of which nothing was captured. Kernel cores have many, createdump writes none.
     pub uncaptured_mappings: u64,
     /// Set if `gcdump trim` wrote this dump.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::compressed::Cache;
+use super::compressed::{Cache, DamageKind};
 use super::sniff::SNIFF_BYTES;
 use super::{Bytes, Compression, DumpError, DumpFile, FileKind, compressed, elf_core, sniff};
 use crate::base::{Limits, Progress};
@@ -67,18 +67,26 @@ pub fn open_bytes(bytes: Bytes, path: &Path, options: &OpenOptions) -> Result<Du
     };
     match (result, plain.damage) {
         (Ok(mut dump), damage) => {
-            dump.facts.compression = Some(compression);
+            let facts = &mut dump.facts;
+            facts.compression = Some(compression);
             if let Some(damage) = damage {
-                dump.facts.oddities.push(format!(
-                    "the {} data is damaged or truncated ({damage}); read the {} bytes before the damage",
-                    compression.name(),
-                    dump.facts.file_bytes
-                ));
+                // A dump that is whole needs nothing of what follows.
+                let is_wrong = match damage.kind {
+                    DamageKind::Wrong => true,
+                    DamageKind::Trailing => facts.truncated_bytes > 0,
+                    DamageKind::Cut => false,
+                };
+                let what = damage.consequence(facts.file_bytes);
+                if is_wrong {
+                    facts.damage = Some(what);
+                } else {
+                    facts.oddities.push(what);
+                }
             }
             Ok(dump)
         }
         // Too little was decompressed. Report the cause, not the parse error that follows from it.
-        (Err(_), Some(source)) => Err(DumpError::Decompress { path: path.to_owned(), source }),
+        (Err(_), Some(damage)) => Err(DumpError::Decompress { path: path.to_owned(), source: damage.into_error() }),
         (Err(DumpError::NotADump { path, kind }), None) => Err(DumpError::CompressedNotADump { path, kind }),
         (Err(e), None) => Err(e),
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{Bytes, Container, DumpError, DumpFacts, DumpFile};
 use crate::base::hash::Map;
-use crate::base::{Arch, Os, PtrSize, Shape, len64};
+use crate::base::{Arch, Os, PtrSize, Shape, len64, utf16};
 
 /// Tags of the stream.
 pub(crate) mod tag {
@@ -163,7 +163,9 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path) -> Result<DumpFile, DumpError
         captured_bytes: 0,
         mapped_bytes: None,
         truncated_bytes: 0,
+        damage: None,
         minidump_flags: None,
+        header_of_createdump: false,
         uncaptured_mappings: 0,
         trimmed: None,
         oddities: Vec::new(),
@@ -268,7 +270,7 @@ impl Stream<'_> {
                 _ => (first & 0xf) << 12 | (u16::from(self.byte()?) & 0x3f) << 6 | u16::from(self.byte()?) & 0x3f,
             });
         }
-        Ok(Some(String::from_utf16_lossy(&units)))
+        Ok(Some(utf16(units)))
     }
 
     /// The class of an object that begins here; `None` for null.

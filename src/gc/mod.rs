@@ -1,4 +1,4 @@
-//! Floor 5: the GC contract: heaps, generations, segments, handles, OOM history.
+//! The GC contract: heaps, generations, segments, handles, OOM history.
 //!
 //! Source: contract `GC` (`c1`), with the corrections of `docs/internals/gc-structures.md#errata`, marked where they apply.
 //! Names are bound to offsets once, in [`Gc::bind`].

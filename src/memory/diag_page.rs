@@ -4,7 +4,8 @@
 //! (`docs/internals/containers.md#createdump`).
 
 use super::Memory;
-use crate::base::{Addr, PtrSize};
+use crate::base::Addr;
+use crate::dump::diag_page_places;
 
 /// createdump's record for debuggers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,18 +16,10 @@ pub(crate) struct DiagPage {
     pub(crate) runtime_base: Option<Addr>,
 }
 
-/// Fixed addresses that no process maps. 64-bit: Linux and newer macOS, older macOS.
-const WIDE: [u64; 2] = [0x0000_7fff_fff1_0000, 0x7fff_ffff_1000_0000];
-/// The same for 32-bit processes.
-const NARROW: [u64; 1] = [0x7fff_1000];
 const SIGNATURE: &[u8] = b"DIAGINFOHEADER\0\0";
 
 fn places(memory: &Memory) -> impl Iterator<Item = Addr> {
-    let places: &[u64] = match memory.shape().ptr {
-        PtrSize::Eight => &WIDE,
-        PtrSize::Four => &NARROW,
-    };
-    places.iter().copied().map(Addr)
+    diag_page_places(memory.shape().ptr).iter().copied().map(Addr)
 }
 
 /// Whether the page lies at `start`. A dump that announces memory there was written by createdump, even if it is cut off before it.

@@ -32,6 +32,7 @@ const STT_TLS: u8 = 6;
 const NT_GNU_BUILD_ID: u32 = 3;
 const DT_STRTAB: u64 = 5;
 const DT_SYMTAB: u64 = 6;
+const DT_SONAME: u64 = 14;
 const DT_GNU_HASH: u64 = 0x6fff_fef5;
 
 /// A program header of an image in memory.
@@ -172,6 +173,20 @@ pub(super) fn dynamic_entries(image: &Image, memory: &Memory) -> impl Iterator<I
     })
 }
 
+/// Name of a library in its dynamic section (`DT_SONAME`), at most `cap` bytes.
+pub(super) fn own_name(image: &Image, memory: &Memory, cap: u64) -> Option<String> {
+    let entries: Vec<(u64, u64)> = dynamic_entries(image, memory).collect();
+    let value = |tag: u64| entries.iter().find(|e| e.0 == tag).map(|e| e.1);
+    let at = relocated(image, value(DT_STRTAB)?).plus(value(DT_SONAME)?);
+    memory.text(at, cap).ok().filter(|name| !name.is_empty())
+}
+
+/// The address in an entry of the dynamic section. glibc relocates these entries in place; musl leaves them relative to the base, as in
+/// the file.
+fn relocated(image: &Image, value: u64) -> Addr {
+    if value < image.base.0 { Addr(image.bias.wrapping_add(value)) } else { Addr(value) }
+}
+
 pub(super) fn export(image: &Image, memory: &Memory, name: &str) -> Option<Export> {
     let tables = Tables::read(image, memory)?;
     let index = tables.find(memory, name)?;
@@ -196,8 +211,7 @@ impl Tables {
     fn read(image: &Image, memory: &Memory) -> Option<Tables> {
         let (mut hash, mut symbols, mut strings) = (None, None, None);
         for (tag, value) in dynamic_entries(image, memory) {
-            // glibc relocates these entries in place; musl leaves them relative to the base, as in the file.
-            let address = if value < image.base.0 { Addr(image.bias.wrapping_add(value)) } else { Addr(value) };
+            let address = relocated(image, value);
             match tag {
                 DT_STRTAB => strings = Some(address),
                 DT_SYMTAB => symbols = Some(address),

@@ -1,7 +1,7 @@
 //! Module files: they supply read-only pages that the dump lacks.
 //!
 //! A file is used only if it is provably the one that the process had loaded: equal GNU build id (ELF), or equal time stamp
-//! and size (PE). Only pages that the process cannot have modified are filled: read-only segments, and RELRO with its
+//! and size (PE). Where a core has no headers of an ELF image, its contents are compared. Only pages that the process cannot have modified are filled: read-only segments, and RELRO with its
 //! relative relocations applied. Missing writable pages stay missing, because the file's contents would be a guess, unless
 //! the dump is of a kind that holds every modified page.
 
@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use goblin::container::{Container, Ctx, Endian as GoblinEndian};
-use goblin::elf::program_header::{PF_W, PT_GNU_RELRO, PT_LOAD, ProgramHeader};
+use goblin::elf::program_header::{PF_W, PF_X, PT_GNU_RELRO, PT_LOAD, ProgramHeader};
 
 use super::copies::Copies;
 use super::elf_image::{self, MAX_PROGRAM_HEADERS};
 use super::pe::PeHeaders;
 use super::{Image, ImageFormat, Memory};
-use crate::base::{Addr, AddrRange, Endian, Os, PAGE, PtrSize, Shape, file_name};
+use crate::base::{Addr, AddrRange, Endian, Os, PAGE, PtrSize, Shape, file_name, len64};
 use crate::dump::{Bytes, Module};
 
 /// What looking at a file takes of the opening's budget.
@@ -110,8 +110,29 @@ pub struct Filled {
     pub(crate) file: Option<PathBuf>,
     /// Bytes of memory that it supplied.
     pub(crate) bytes: u64,
-    /// Candidates that are not the file that the process had loaded, with the reason.
-    pub(crate) rejected: Vec<(PathBuf, String)>,
+    /// Candidates that are not used.
+    pub(crate) rejected: Vec<(PathBuf, Rejected)>,
+}
+
+/// Why a candidate is not used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Rejected {
+    /// Another file than the one that the process had loaded.
+    Other(String),
+    /// Perhaps that file, but the dump does not have enough to compare.
+    Unverified(String),
+}
+
+impl From<&str> for Rejected {
+    fn from(reason: &str) -> Rejected {
+        Rejected::Other(reason.into())
+    }
+}
+
+impl From<String> for Rejected {
+    fn from(reason: String) -> Rejected {
+        Rejected::Other(reason)
+    }
 }
 
 /// Fills gaps of `memory` from the file of `module`, whose image in memory is `image` (`None` if its first page is absent).
@@ -125,7 +146,8 @@ pub fn fill_module(memory: &mut Memory, module: &Module, image: Option<&Image>, 
         if !memory.afford_steps(STEPS_OF_A_FILE) {
             break;
         }
-        match Bytes::map_path(&path).map_err(|e| e.to_string()).and_then(|b| fill_from(memory, module, image, b, clean_pages)) {
+        let bytes = Bytes::map_path(&path).map_err(|e| Rejected::Unverified(e.to_string()));
+        match bytes.and_then(|b| fill_from(memory, module, image, b, clean_pages)) {
             Ok(bytes) => {
                 filled.bytes = bytes;
                 filled.file = Some(path);
@@ -146,15 +168,17 @@ pub fn fill_module(memory: &mut Memory, module: &Module, image: Option<&Image>, 
 pub fn file_image(module: &Module, image: &Image, path: &Path, shape: Shape) -> Result<Memory, String> {
     let bytes = Bytes::map_path(path).map_err(|e| e.to_string())?;
     let mut memory = Memory::empty(shape);
-    fill_from(&mut memory, module, Some(image), bytes, true)?;
+    let filled = fill_from(&mut memory, module, Some(image), bytes, true);
+    filled.map_err(|rejected| match rejected {
+        Rejected::Other(why) | Rejected::Unverified(why) => why,
+    })?;
     Ok(memory)
 }
 
-fn fill_from(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: Bytes, clean_pages: bool) -> Result<u64, String> {
+fn fill_from(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: Bytes, clean_pages: bool) -> Result<u64, Rejected> {
     let bytes = Arc::new(bytes);
     if bytes.starts_with(b"\x7fELF") {
-        let image = image.ok_or("the dump lacks the module's first page, so its build id cannot be compared")?;
-        fill_elf(memory, image, &bytes, clean_pages)
+        fill_elf(memory, module, image, &bytes, clean_pages)
     } else if bytes.starts_with(b"MZ") {
         fill_pe(memory, module, image, &bytes)
     } else {
@@ -168,6 +192,8 @@ struct LoadedElf {
     memory: Memory,
     image: Image,
     headers: Vec<ProgramHeader>,
+    /// `e_machine`.
+    machine: u16,
 }
 
 fn load_elf(bytes: &Arc<Bytes>, shape: Shape, base: Addr) -> Option<LoadedElf> {
@@ -190,16 +216,22 @@ fn load_elf(bytes: &Arc<Bytes>, shape: Shape, base: Addr) -> Option<LoadedElf> {
         memory.fill_gaps(AddrRange::new(start, start.plus(h.p_filesz)), bytes, h.p_offset);
     }
     let image = Image::at(&memory, base)?;
-    Some(LoadedElf { memory, image, headers })
+    Some(LoadedElf { memory, image, headers, machine: header.e_machine })
 }
 
-fn fill_elf(memory: &mut Memory, image: &Image, bytes: &Arc<Bytes>, clean_pages: bool) -> Result<u64, String> {
-    let wanted = image.build_id.as_ref().ok_or("the dump lacks the module's build id")?;
-    let loaded = load_elf(bytes, memory.shape(), image.base).ok_or("not a readable ELF image of this architecture")?;
-    let found = loaded.image.build_id.as_ref().ok_or("the file has no build id")?;
-    if wanted != found {
-        return Err(format!("its build id is {}, the process had loaded {}", hex(found), hex(wanted)));
+fn fill_elf(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: &Arc<Bytes>, clean_pages: bool) -> Result<u64, Rejected> {
+    let loaded = load_elf(bytes, memory.shape(), module.base).ok_or("not a readable ELF image of this architecture")?;
+    // Minidumps record it beside the module.
+    let wanted = image.and_then(|i| i.build_id.as_ref()).or(module.build_id.as_ref());
+    match (wanted, loaded.image.build_id.as_ref()) {
+        (Some(wanted), Some(found)) if wanted != found => {
+            return Err(format!("its build id is {}, the process had loaded {}", hex(found), hex(wanted)).into());
+        }
+        (Some(_), Some(_)) => {}
+        (Some(_), None) => return Err("it has no build id".into()),
+        (None, _) => compare_contents(memory, &loaded)?,
     }
+    let image = &loaded.image;
     let mut added = 0u64;
     for h in loaded.headers.iter().filter(|h| h.p_type == PT_LOAD && h.p_flags & PF_W == 0) {
         let start = Addr(image.bias.wrapping_add(h.p_vaddr));
@@ -222,16 +254,67 @@ fn fill_elf(memory: &mut Memory, image: &Image, bytes: &Arc<Bytes>, clean_pages:
     Ok(added)
 }
 
+/// Fewest relocated pointers that have to agree with the dump where no build id does. They move with every change of code before them.
+/// libcoreclr has 11,000 in RELRO, a small NativeAOT program 254.
+const AGREEING_POINTERS: u64 = 128;
+/// Fewest pages of data that have to agree instead. One page may be in any file.
+const AGREEING_PAGES: u64 = 16;
+/// Pages that agree for one that does not: the runtime writes to a page or two of its constants.
+const PAGES_FOR_ONE: u64 = 8;
+
+/// Compares the file with what the dump has of the parts that hardly any process changes: pointers in RELRO, relocated, and data that is
+/// not writable. Kernels dump the former also where they leave out headers and code (`coredump_filter` without bit 4), since relocation has
+/// written to it.
+fn compare_contents(memory: &Memory, elf: &LoadedElf) -> Result<(), Rejected> {
+    let range = |h: &ProgramHeader| {
+        let start = Addr(elf.image.bias.wrapping_add(h.p_vaddr));
+        AddrRange::new(start, start.plus(h.p_filesz))
+    };
+    let (mut agree, mut differs) = (0u64, None);
+    let relro: Vec<AddrRange> = elf.headers.iter().filter(|h| h.p_type == PT_GNU_RELRO).map(range).collect();
+    let count = |at: u64, value: u64| {
+        let at = Addr(at);
+        if relro.iter().any(|r| r.contains(at)) && memory.has(at) {
+            match memory.word(at) {
+                Ok(found) if found == value => agree = agree.saturating_add(1),
+                _ => differs = differs.or(Some(at)),
+            }
+        }
+    };
+    each_relative(elf, |n| memory.afford_steps(n), count);
+    if differs.is_none() && agree >= AGREEING_POINTERS {
+        return Ok(());
+    }
+    let (mut same, mut other) = (0u64, 0u64);
+    for segment in elf.headers.iter().filter(|h| h.p_type == PT_LOAD && h.p_flags & (PF_W | PF_X) == 0).map(range) {
+        for (start, captured) in memory.stretches(segment).take_while(|(_, bytes)| memory.afford_bytes(len64(bytes.len()))) {
+            for (i, page) in (0u64..).zip(captured.chunks(usize::try_from(PAGE).unwrap_or(usize::MAX))) {
+                let at = start.element(i, PAGE);
+                match elf.memory.bytes(at, len64(page.len())) {
+                    Ok(own) if *own == *page => same = same.saturating_add(1),
+                    _ => (other, differs) = (other.saturating_add(1), differs.or(Some(at))),
+                }
+            }
+        }
+    }
+    match differs {
+        None if same < AGREEING_PAGES => {
+            Err(Rejected::Unverified("the dump has neither its build id nor enough of its contents to compare".into()))
+        }
+        Some(at) if same < AGREEING_PAGES || same / PAGES_FOR_ONE < other || relro.iter().any(|r| r.contains(at)) => {
+            Err(Rejected::Other(format!("it differs from what the process had loaded, at {at}")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Copies the bytes of the image, with its relative relocations applied. `None` if `afford` refuses the steps that it takes.
 fn relocated(elf: &LoadedElf, mut copies: Copies, afford: impl Fn(u64) -> bool) -> Option<Copies> {
     for (range, bytes) in copies.parts() {
         elf.memory.read(range.start, bytes).ok()?;
     }
     let shape = elf.memory.shape();
-    let word = shape.ptr.bytes();
-    let entries: Vec<(u64, u64)> = elf_image::dynamic_entries(&elf.image, &elf.memory).collect();
-    let value = |tag: u64| entries.iter().find(|e| e.0 == tag).map(|e| e.1);
-    let mut patch = |at: u64, n: u64| {
+    let patch = |at: u64, n: u64| {
         let put = |place: &mut [u8], n: &[u8]| place.copy_from_slice(n);
         let [.., a, b, c, d] = n.to_be_bytes();
         match (shape.ptr, shape.endian) {
@@ -241,6 +324,28 @@ fn relocated(elf: &LoadedElf, mut copies: Copies, afford: impl Fn(u64) -> bool) 
             (PtrSize::Four, Endian::Big) => copies.at::<4>(Addr(at)).map(|p| put(p, &[a, b, c, d])),
         };
     };
+    each_relative(elf, afford, patch)?;
+    Some(copies)
+}
+
+/// Number of the relative relocation of an architecture (`elf.h`). Others without a symbol are of thread-local storage and indirect functions.
+fn relative_kind(machine: u16) -> Option<u64> {
+    Some(match machine {
+        3 | 62 => 8,
+        20 | 21 => 22,
+        22 => 12,
+        40 => 23,
+        183 => 1027,
+        243 | 258 => 3,
+        _ => return None,
+    })
+}
+
+/// Calls `patch` with the address and value of each pointer that a relative relocation makes. `None` if `afford` refuses the steps.
+fn each_relative(elf: &LoadedElf, afford: impl Fn(u64) -> bool, mut patch: impl FnMut(u64, u64)) -> Option<()> {
+    let word = elf.memory.shape().ptr.bytes();
+    let entries: Vec<(u64, u64)> = elf_image::dynamic_entries(&elf.image, &elf.memory).collect();
+    let value = |tag: u64| entries.iter().find(|e| e.0 == tag).map(|e| e.1);
     let bias = elf.image.bias;
     if let (Some(table), Some(size)) = (value(DT_RELA), value(DT_RELA_SIZE)) {
         let stride = word * 3;
@@ -250,9 +355,8 @@ fn relocated(elf: &LoadedElf, mut copies: Copies, afford: impl Fn(u64) -> bool) 
             let Ok(info) = elf.memory.word(at.plus(word)) else { break };
             let Ok(addend) = elf.memory.word(at.plus(word * 2)) else { break };
             afford(1).then_some(())?;
-            // Relative relocations have no symbol. Their type is 8 on x86, 1027 on arm64, 22 or 23 elsewhere.
-            let symbol = if word == 8 { info >> 32 } else { info >> 8 };
-            if symbol == 0 {
+            let kind = if word == 8 { info & 0xffff_ffff } else { info & 0xff };
+            if Some(kind) == relative_kind(elf.machine) {
                 patch(bias.wrapping_add(offset), bias.wrapping_add(addend));
             }
         }
@@ -279,18 +383,19 @@ fn relocated(elf: &LoadedElf, mut copies: Copies, afford: impl Fn(u64) -> bool) 
             }
         }
     }
-    Some(copies)
+    Some(())
 }
 
-fn fill_pe(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: &Arc<Bytes>) -> Result<u64, String> {
+fn fill_pe(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: &Arc<Bytes>) -> Result<u64, Rejected> {
     let file = PeHeaders::parse(bytes).ok_or("not a readable PE image")?;
     let timestamp = module.timestamp.or_else(|| image.filter(|i| i.format == ImageFormat::Pe)?.timestamp);
-    let timestamp = timestamp.ok_or("the dump does not record the module's time stamp")?;
+    let timestamp = timestamp.ok_or_else(|| Rejected::Unverified("the dump does not record the module's time stamp".into()))?;
     if (file.timestamp, u64::from(file.size_of_image)) != (timestamp, module.size) {
         return Err(format!(
             "it has time stamp {:#x} and size {:#x}, the process had loaded {timestamp:#x} and {:#x}",
             file.timestamp, file.size_of_image, module.size
-        ));
+        )
+        .into());
     }
     let loaded = file.loaded(module.base).ok_or("its sections cannot be laid out")?;
     let Some(mut copies) = Copies::reserve(memory, loaded.iter().map(|s| s.range).collect()) else { return Ok(0) };
@@ -352,6 +457,39 @@ mod tests {
         assert!(inside > 8, "{inside}");
     }
 
+    /// Without headers, the relocated pointers that the process has written prove the file, or disprove it.
+    #[test]
+    fn contents_prove_a_file_where_the_headers_are_missing() {
+        let Some((path, memory, image, module)) = library() else { return println!("skipped: no libc with a build id") };
+        let search = FileSearch { modules: vec![path.parent().unwrap().into()], ..FileSearch::default() };
+        let mut whole = Memory::of(memory.shape, memory.sources.clone(), memory.pieces.clone());
+        assert!(fill_module(&mut whole, &module, Some(&image), &search, Os::Linux, true).file.is_some());
+        let relro = image.writable[0];
+        let captured = AddrRange::new(relro.start, relro.start.align_down(PAGE).plus(2 * PAGE));
+        let with = |bytes: Vec<u8>| {
+            let mut memory = Memory::empty(Shape::LE64);
+            memory.fill_gaps(captured, &Arc::new(Bytes::Owned(bytes)), 0);
+            let filled = fill_module(&mut memory, &module, None, &search, Os::Linux, false);
+            let reason = filled.rejected.into_iter().find(|r| r.0 == path).map(|r| r.1);
+            (filled.file.is_some(), reason, Image::at(&memory, module.base).and_then(|i| i.build_id))
+        };
+        let mut bytes = vec![0; usize::try_from(captured.len()).unwrap()];
+        whole.read(captured.start, &mut bytes).unwrap();
+        assert_eq!(with(bytes.clone()), (true, None, image.build_id.clone()));
+        // One pointer of another build, and nothing to compare.
+        let pointer = (0..bytes.len() / 8).find(|i| whole.ptr(captured.start.element(*i as u64, 8)).is_ok_and(|p| image.range.contains(p)));
+        bytes[pointer.unwrap() * 8] ^= 8;
+        assert!(
+            matches!(with(bytes), (false, Some(Rejected::Other(why)), None) if why.contains("it differs from what the process had loaded"))
+        );
+        let mut empty = Memory::empty(Shape::LE64);
+        let filled = fill_module(&mut empty, &module, None, &search, Os::Linux, false);
+        assert!(filled.rejected.iter().any(|r| r.0 == path && matches!(&r.1, Rejected::Unverified(_))), "{filled:?}");
+        // A minidump records the build id beside the module.
+        let recorded = Module { build_id: image.build_id.clone(), ..module };
+        assert!(fill_module(&mut empty, &recorded, None, &search, Os::Linux, false).file.is_some());
+    }
+
     #[test]
     fn a_file_with_another_build_id_is_refused() {
         let Some((path, mut memory, mut image, module)) = library() else { return println!("skipped: no libc with a build id") };
@@ -359,6 +497,7 @@ mod tests {
         let search = FileSearch { sysroot: Some("/".into()), ..FileSearch::default() };
         let filled = fill_module(&mut memory, &module, Some(&image), &search, Os::Linux, true);
         assert_eq!((filled.file, filled.bytes), (None, 0));
-        assert!(filled.rejected.iter().any(|r| r.0 == path && r.1.contains("010203")), "{:?}", filled.rejected);
+        let is_other = |reason: &Rejected| matches!(reason, Rejected::Other(why) if why.contains("010203"));
+        assert!(filled.rejected.iter().any(|r| r.0 == path && is_other(&r.1)), "{:?}", filled.rejected);
     }
 }

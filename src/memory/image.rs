@@ -56,8 +56,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// An image of which nothing is read.
-    #[cfg(test)]
+    /// An image whose headers are not read: its extent and its writable parts are known from elsewhere, and nothing else is.
     pub(crate) fn bare(format: ImageFormat, range: AddrRange, writable: Vec<AddrRange>) -> Image {
         Image { base: range.start, format, range, writable, build_id: None, timestamp: None, bias: range.start.0, exports: None }
     }

@@ -1,4 +1,4 @@
-//! Floor 2: the target's address space. Everything above reads the dumped process through [`Memory`].
+//! The target's address space. Everything above reads the dumped process through [`Memory`].
 //!
 //! Reading memory that was not captured is an error, never zero: zero-filling is how other tools invent objects.
 //!
@@ -8,6 +8,7 @@
 //! | `image`, `elf_image`, `pe_image`, `pe` | executable images and their exports |
 //! | `symbols` | section and nearest export of an address |
 //! | `files`, `copies` | pages supplied by matching module files |
+//! | `unlisted` | modules of a core that lists no mapped files |
 //! | `record` | what was read, for `trim` |
 //! | `diag_page` | createdump's diagnostics page |
 
@@ -21,9 +22,11 @@ mod pe_image;
 mod record;
 mod symbols;
 mod text;
+mod unlisted;
 mod window;
 
 pub(crate) use diag_page::{diag_page, is_diag_page};
+pub(crate) use files::Rejected;
 #[cfg(feature = "internals")]
 pub use files::file_image;
 pub(crate) use files::hex;
@@ -34,6 +37,7 @@ pub(crate) use pe_image::Loaded;
 pub use record::Recorder;
 pub use symbols::{NearestExport, Section};
 pub(crate) use text::utf8;
+pub(crate) use unlisted::unlisted_modules;
 pub(crate) use window::Window;
 
 use std::borrow::Cow;
@@ -42,7 +46,7 @@ use std::sync::Arc;
 
 use crate::base::cancel::tick;
 use crate::base::missed::{Missed, may_be_mapped, missed, stray};
-use crate::base::{Addr, AddrRange, Budget, Endian, PAGE, Shape, be, len64, plural};
+use crate::base::{Addr, AddrRange, Budget, Endian, PAGE, Shape, be, len64, plural, ranges};
 use crate::dump::{Bytes, DumpFile};
 
 /// A read of memory that was not captured.
@@ -80,6 +84,8 @@ pub struct Memory {
     pieces: Vec<Piece>,
     /// Their ends, close together: a dump of a heap has thousands, and each read looks for one.
     ends: Vec<u64>,
+    /// Memory of the runtime that the dump was written without, sorted.
+    left_out: Vec<AddrRange>,
     /// Whether the dump is cut off.
     cut: bool,
     /// Whether it states that it holds all memory.
@@ -113,7 +119,13 @@ impl Memory {
             join(without_overlaps(ordered))
         };
         let (cut, all) = (dump.facts.truncated_bytes > 0, dump.facts.states_all_memory());
-        Memory { cut, all, ..Memory::of(shape, vec![Arc::clone(&dump.bytes)], pieces) }
+        let mut memory = Memory { cut, all, ..Memory::of(shape, vec![Arc::clone(&dump.bytes)], pieces) };
+        // All or nothing: a writer that chooses pages leaves out those without a use.
+        let left_out = ranges::union(dump.double_mapped().collect(), 0);
+        if left_out.iter().all(|r| memory.captured(*r) == 0) {
+            memory.left_out = left_out;
+        }
+        memory
     }
 
     /// Memory of `pieces`, which are sorted and disjoint.
@@ -123,6 +135,7 @@ impl Memory {
             sources,
             pieces,
             ends: Vec::new(),
+            left_out: Vec::new(),
             cut: false,
             all: false,
             recorder: None,
@@ -468,14 +481,15 @@ impl Memory {
         }
     }
 
-    /// Whether `address`, which was not captured, lies close to captured memory, or the dump is cut off: there was memory, but the dump
-    /// lacks it. Farther away is unused address space.
+    /// Whether `address`, which was not captured, lies close to captured memory or in memory of the runtime that was left out, or the dump
+    /// is cut off: there was memory, but it is not in the dump. Farther away is unused address space.
     pub(crate) fn is_beside(&self, address: Addr) -> bool {
         const CLOSE: u64 = 1 << 16;
         let i = self.at_or_behind(address);
         let before = i.checked_sub(1).and_then(|i| self.pieces.get(i)).map(|p| address.0.saturating_sub(p.end));
         let behind = self.pieces.get(i).map(|p| p.start.saturating_sub(address.0));
-        behind != Some(0) && (self.cut || [before, behind].into_iter().flatten().any(|distance| distance < CLOSE))
+        let left_out = || self.left_out.get(self.left_out.partition_point(|r| r.end <= address)).is_some_and(|r| r.contains(address));
+        behind != Some(0) && (self.cut || left_out() || [before, behind].into_iter().flatten().any(|distance| distance < CLOSE))
     }
 
     /// Whether the dump is cut off.

@@ -2,7 +2,7 @@
 
 use super::{Memory, ReadError};
 use crate::base::missed::missed;
-use crate::base::{Addr, Endian, len64};
+use crate::base::{Addr, Endian, drop_split_pair, len64, utf16};
 
 /// UTF-8 text. Invalid sequences become U+FFFD.
 pub(crate) fn utf8(bytes: Vec<u8>) -> String {
@@ -46,7 +46,7 @@ impl Memory {
         (out, false)
     }
 
-    /// The UTF-16 text of `bytes` bytes at `address`, at most `cap` bytes, up to a NUL. Unpaired surrogates become U+FFFD.
+    /// The UTF-16 text of `bytes` bytes at `address`, at most `cap` bytes, up to a NUL. Lone surrogates are escaped: see [`utf16`].
     ///
     /// # Errors
     /// Fails if any of it is absent.
@@ -56,8 +56,9 @@ impl Memory {
             Endian::Little => u16::from_le_bytes(*c),
             Endian::Big => u16::from_be_bytes(*c),
         });
-        let text = char::decode_utf16(units.take_while(|u| *u != 0));
-        Ok(text.map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect())
+        let mut units: Vec<u16> = units.take_while(|u| *u != 0).collect();
+        drop_split_pair(&mut units, bytes > cap);
+        Ok(utf16(units))
     }
 
     /// The NUL-terminated UTF-16 text at `address`, at most `cap` bytes. Text that runs into absent memory is cut there.

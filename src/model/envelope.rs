@@ -39,6 +39,8 @@ pub struct Head {
     pub dump: DumpModel,
     /// The runtime; `null` if none could be read.
     pub runtime: Option<RuntimeModel>,
+    /// Number of runtimes of the process that can be read; `--runtime` selects the one that an answer is about.
+    pub runtimes: u64,
 }
 
 /// A JSON answer.
@@ -94,6 +96,8 @@ pub struct DumpModel {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RuntimeModel {
+    /// Its number, from 0: the value of `--runtime`.
+    pub index: u64,
     /// Version: `10.0.12`, or only `10.0` if the dump does not tell.
     pub version: Option<String>,
     /// Path of the runtime module in the process.

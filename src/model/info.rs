@@ -141,7 +141,7 @@ pub struct InfoReport {
     pub process_name: Option<String>,
     /// When the dump was written, in seconds since 1970.
     pub time: Option<u64>,
-    /// Number of loaded modules.
+    /// Number of loaded images; an image that is mapped twice counts twice.
     pub modules: u64,
     /// Number of OS threads.
     pub os_threads: u64,
@@ -173,6 +173,8 @@ pub struct InfoReport {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RuntimeBrief {
+    /// Its number, from 0: the value of `--runtime`.
+    pub index: u64,
     /// CoreCLR or NativeAOT.
     pub kind: RuntimeKind,
     /// Version.

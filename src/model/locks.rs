@@ -127,10 +127,10 @@ pub struct LockModel {
 pub struct LockOwner {
     /// Managed id.
     pub managed_id: Option<u32>,
-    /// OS id; `null` if no such thread is alive: the lock is orphaned.
+    /// OS id; `null` if no thread that is known has the id.
     pub os_id: Option<u64>,
-    /// Whether no living thread has the id: the lock will not be released.
-    pub orphaned: bool,
+    /// Whether no living thread has the id: the lock will not be released. `null` if no thread was found, but not all of them are known.
+    pub orphaned: Option<bool>,
 }
 
 /// A thread that waits for a lock.

@@ -25,11 +25,12 @@ named_enum! {
         /// Mappings of the runtime's executable allocator (`memfd:doublemapper`) that no list names: the writable views of code. Linux
         /// only.
         DoubleMapped = "double-mapped",
-        /// Images: executables, libraries, assemblies.
+        /// Images: executables, libraries, assemblies. A file is one if its headers say so, a part of it is executable, the runtime lists it,
+        /// or it is named like one.
         Module = "module",
         /// Stacks of threads.
         Stack = "stack",
-        /// Other mapped files.
+        /// Other mapped files: data.
         File = "file",
         /// The page that createdump adds: not memory of the process.
         DumpWriter = "dump-writer",

@@ -12,7 +12,7 @@ named_enum! {
     pub enum ValueKind {
         /// `value` is true or false.
         Bool = "bool",
-        /// `value` is a one-character string; a lone surrogate is written as `\ud800`.
+        /// `value` is a one-character string; a lone surrogate is written as six characters, such as `\ud800`.
         Char = "char",
         /// `value` is an integer.
         Int = "int",

@@ -37,7 +37,7 @@ pub struct StringsReport {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct StringModel {
-    /// The value, possibly truncated. Lone surrogates are replaced by U+FFFD.
+    /// The value, possibly truncated. A lone surrogate is written as six characters, such as `\ud800`.
     pub value: String,
     /// Length of the full value in UTF-16 code units.
     pub length: u64,

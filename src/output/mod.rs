@@ -1,4 +1,4 @@
-//! Floor 7: renders answers. Reads no dump memory.
+//! Renders answers. Reads no dump memory.
 //!
 //! [`report`] defines how an answer describes itself, `reports` holds the descriptions, [`formats`] renders them, and
 //! [`stream`] prints lists as they are produced.

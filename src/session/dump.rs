@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::{Error, HeapSnapshot, IndexUse, Runtime};
 use crate::base::missed::tried;
-use crate::base::{Budget, Collector, Limits, NoteKind, Notes, Progress, Shape, Silent, be, plural};
-use crate::contract::{Options, Overlay, RuntimeError, open_runtimes};
-use crate::dump::{self, Cache, DumpError, DumpFile};
-use crate::memory::{FileSearch, Memory};
+use crate::base::{Budget, Collector, Limits, NoteKind, Notes, Progress, Shape, Silent, be, len64, plural};
+use crate::contract::{Description, Options, Overlay, RuntimeError, open_runtimes};
+use crate::dump::{self, Cache, Container, DumpError, DumpFile};
+use crate::memory::{FileSearch, Memory, unlisted_modules};
 
 /// Options for opening a dump.
 #[derive(Clone, Debug, Default)]
@@ -133,6 +133,9 @@ impl Dump {
             let what = format!("the dump is cut off: {} of memory listed in its header {} missing", plural(lost, "byte"), be(lost));
             notes.add(NoteKind::TruncatedDump, None, what);
         }
+        if let Some(damage) = &file.facts.damage {
+            notes.add(NoteKind::DamagedStream, None, damage.clone());
+        }
         for oddity in &file.facts.oddities {
             notes.add(NoteKind::UnreadableStream, None, oddity.clone());
         }
@@ -140,7 +143,6 @@ impl Dump {
             notes.add(NoteKind::UnreadableStream, None, "the dump does not name its architecture; assuming 64-bit little endian");
             Shape::LE64
         });
-        note_unused_folders(&options.search, &file, &notes);
         let mut memory = Memory::new(&file, shape);
         if options.record {
             memory.start_recording();
@@ -153,6 +155,13 @@ impl Dump {
         let finding = Options { overlays: options.overlays.clone(), search: options.search.clone(), limits: Arc::clone(&limits) };
         let budget = Arc::new(Budget::new(file.facts.file_bytes, limits.max_memory));
         memory.begin(Arc::clone(&budget));
+        if file.facts.container == Container::ElfCore && file.files.is_empty() {
+            file.modules = tried(|| unlisted_modules(&file, &memory, &limits));
+            let found = plural(len64(file.modules.len()), "ELF image");
+            let what = format!("the core has no list of mapped files (NT_FILE): {found} found by captured headers, without paths");
+            notes.add(NoteKind::UnreadableStream, None, what);
+        }
+        note_unused_folders(&options.search, &file, &notes);
         // What it looks for may be in one of many places.
         let found = match file.snapshot {
             Some(_) => Err(RuntimeError::Snapshot),
@@ -171,14 +180,19 @@ impl Dump {
             index: if options.record { IndexUse::None } else { options.index.clone() },
         });
         // Advice on what a whole dump lacks would mislead.
-        let missing = process.file.facts.truncated_bytes;
-        let found = found.map_err(|why| match Box::new(why) {
-            why if missing > 0 => RuntimeError::Cut { missing, why },
-            why if budget.met() => RuntimeError::Bounded { why },
-            why => *why,
+        let (missing, damage) = (process.file.facts.truncated_bytes, process.file.facts.damage.clone());
+        let found = found.map_err(|why| match (Box::new(why), damage) {
+            (why, Some(damage)) if *why != RuntimeError::Snapshot => RuntimeError::Damaged { damage, why },
+            (why, _) if missing > 0 => RuntimeError::Cut { missing, why },
+            (why, _) if budget.met() => RuntimeError::Bounded { why },
+            (why, _) => *why,
         });
         let snapshot = process.file.snapshot.as_ref().map(|_| HeapSnapshot::new(Arc::clone(&process)));
-        let runtimes = found.map(|list| list.into_iter().map(|d| Runtime::new(Arc::clone(&process), d)).collect());
+        let runtimes = found.map(|list| {
+            let others: Vec<Option<String>> = (0..list.len()).map(|index| others(index, &list)).collect();
+            let runtimes = list.into_iter().zip(others).enumerate();
+            runtimes.map(|(index, (d, others))| Runtime::new(Arc::clone(&process), d, index, others)).collect()
+        });
         Dump { process, runtimes: Arc::new(runtimes), snapshot }
     }
 
@@ -233,6 +247,25 @@ impl Dump {
     pub fn limits(&self) -> &Limits {
         &self.process.limits
     }
+}
+
+/// Which runtimes the process has beside the one at `index` of `all`, and how to ask for them.
+fn others(index: usize, all: &[Description]) -> Option<String> {
+    let name = |d: &Description| {
+        let kind = if d.descriptor.is_native_aot() { ".NET NativeAOT" } else { ".NET" };
+        let module = || d.site.module.as_ref().map_or("(unknown version)", |m| m.file_name()).to_string();
+        format!("{kind} {}", d.version.clone().unwrap_or_else(module))
+    };
+    let mine = name(all.get(index)?);
+    let others: Vec<(usize, &Description)> = all.iter().enumerate().filter(|(i, _)| *i != index).collect();
+    let numbers = others.iter().map(|(i, _)| i.to_string()).collect::<Vec<_>>().join(" or ");
+    let names = others.iter().map(|(_, d)| name(d)).collect::<Vec<_>>().join(", ");
+    let other = match others.len() {
+        0 => return None,
+        1 => "other",
+        _ => "others",
+    };
+    Some(format!("this is about {mine}, of {} runtimes; --runtime {numbers} for the {other} ({names})", all.len()))
 }
 
 /// Takes out of the container's facts what the user of the process chose: arguments, names of threads.

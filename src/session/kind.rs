@@ -65,7 +65,11 @@ pub(crate) fn kind(
         Some(Trimmed { redacted: true }) => "; trimmed by gcdump, strings and arrays overwritten",
     };
     let cut = facts.truncated_bytes > 0;
-    let cut_off = if cut { "; cut off" } else { "" };
+    let cut_off = match (&facts.damage, cut) {
+        (Some(_), _) => "; the compressed data is damaged",
+        (None, true) => "; cut off",
+        (None, false) => "",
+    };
     let say = |kind, why: &str, writer| (kind, format!("{why}{trimmed}{cut_off}"), writer);
     if let Some(snapshot) = &file.snapshot {
         let tool = snapshot.tool.as_deref().map_or_else(String::new, |tool| format!(" by {tool}"));
@@ -87,7 +91,7 @@ pub(crate) fn kind(
     }
     // createdump writes its page last: a dump that is cut off announces it only.
     let announced = || file.regions.iter().any(|r| is_diag_page(memory, r.range.start));
-    if diag_page(memory).is_some() || announced() {
+    if facts.header_of_createdump || diag_page(memory).is_some() || announced() {
         // createdump does not record the requested type.
         let image = runtime.and_then(|r| r.site.image.as_ref());
         let code_there = image.is_some_and(|i| memory.captured(i.range).saturating_mul(10) >= i.range.len().saturating_mul(9));

@@ -26,6 +26,7 @@ mod field_names;
 mod graph;
 mod heap;
 mod holders;
+mod images;
 mod index;
 mod kind;
 pub(crate) mod library;
@@ -67,6 +68,7 @@ pub(crate) use graph::Extra;
 pub use graph::{HeapGraph, MemoryLimit};
 pub use heap::Heap;
 pub(crate) use heap::{Sums, add_sums};
+pub(crate) use images::Images;
 #[cfg(feature = "internals")]
 pub use index::checksum as index_checksum;
 pub use index::{IndexError, IndexUse, beside};

@@ -180,7 +180,7 @@ impl Object {
         Ok(Value::new(&self.heap, place, What::Boxed { of: self.ty.method_table }))
     }
 
-    /// The full text of a string. Lone surrogates become U+FFFD.
+    /// The full text of a string. A lone surrogate becomes six characters, such as `\ud800`.
     ///
     /// # Errors
     /// [`ValueError::WrongType`] if it is not a string, [`ValueError::Absent`] if part of the text is not in the dump.

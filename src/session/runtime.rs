@@ -29,6 +29,10 @@ type Walked = (Result<StackWalker, ContractError>, Notes);
 struct Inner {
     process: Arc<Process>,
     description: Description,
+    /// Its place among the runtimes of the process.
+    index: usize,
+    /// Which others there are.
+    others: Option<String>,
     gc: Bound<Arc<Answer<Gc>>>,
     threads: Bound<Answer<Vec<Thread>>>,
     names: OnceLock<Named>,
@@ -44,10 +48,23 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    pub(super) fn new(process: Arc<Process>, description: Description) -> Runtime {
+    /// The runtime at `index` of those of the process, with a sentence about the others.
+    pub(super) fn new(process: Arc<Process>, description: Description, index: usize, others: Option<String>) -> Runtime {
         let (gc, threads, heap) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         let (names, readers, stacks) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Runtime { inner: Arc::new(Inner { process, description, gc, threads, names, heap, readers, stacks }) }
+        Runtime { inner: Arc::new(Inner { process, description, index, others, gc, threads, names, heap, readers, stacks }) }
+    }
+
+    /// Its number among the runtimes of the process, from 0.
+    pub fn index(&self) -> usize {
+        self.inner.index
+    }
+
+    /// Notes that the process has other runtimes, if it has.
+    pub(crate) fn note_others(&self, notes: &Collector) {
+        if let Some(others) = &self.inner.others {
+            notes.add(NoteKind::OtherRuntimes, None, others.clone());
+        }
     }
 
     /// What is known about the runtime: version, module, where its layouts come from, the descriptor.
@@ -97,6 +114,7 @@ impl Runtime {
     /// Begins an answer about this runtime, with the notes of opening the dump.
     pub(crate) fn begin(&self) -> Collector {
         let notes = Collector::new();
+        self.note_others(&notes);
         notes.extend(&self.inner.process.notes);
         notes
     }

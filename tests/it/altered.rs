@@ -347,3 +347,47 @@ fn a_gcdump_of_a_partial_dump_is_partial() {
         }
     }
 }
+
+/// An owner that is not found is gone only where all threads are known: the list is whole, and each has its id.
+#[test]
+fn a_lock_is_orphaned_only_if_all_threads_are_known() {
+    let dump = Original::of("net11shape-datas-basics-heap");
+    let ask = |changes: &[(Addr, u64, usize)]| {
+        let (exit, answer) = common::ask(dump.changed(changes), &["locks"]);
+        let (_, found) = common::ask(dump.copy.path(), &["analyze", "--only", "orphaned-lock", "--no-graph"]);
+        let findings = found["data"]["findings"].as_array().unwrap().len();
+        (exit, answer, findings)
+    };
+    let (_, whole, findings) = ask(&[]);
+    assert_eq!(findings, 0);
+    let object = &whole["data"]["locks"][0]["object"];
+    let header = Addr(common::number(object) - 4);
+    let owner = |answer: &Value| {
+        let locks = answer["data"]["locks"].as_array().unwrap();
+        let of = |key: &str| locks.iter().find(|l| l["object"] == *object && l["kind"] == "monitor").unwrap()["owner"][key].clone();
+        (of("managed_id"), of("orphaned"))
+    };
+    // The thread list leads from the last thread that was created to the first.
+    let threads: Vec<(Addr, u32)> = dump.runtime().threads().unwrap().iter().filter_map(|t| Some((t.address, t.id?))).collect();
+    let [(first, _), .., (_, id)] = threads.as_slice() else { panic!("{threads:?}") };
+    let held = (header, u64::from(*id), 4);
+    let link = dump.offset("Thread", "LinkNext");
+    let at = |thread: &Addr, offset: u64| thread.plus(offset);
+    let whole_list = ask(&[held]);
+    assert_eq!((owner(&whole_list.1), whole_list.2), ((Value::from(*id), false.into()), 0));
+    // No such thread.
+    let gone = ask(&[(header, 999, 4)]);
+    assert_eq!((owner(&gone.1), gone.2), ((999.into(), true.into()), 1), "{}", gone.1["warnings"]);
+    for (what, changes) in [
+        ("the list is cut", vec![held, (at(first, link), NOWHERE, 8)]),
+        ("the list ends early", vec![held, (at(first, link), 0, 8)]),
+        ("the thread is not in the list", vec![held, (at(first, link), first.0, 8)]),
+    ] {
+        let (exit, answer, findings) = ask(&changes);
+        assert_eq!((exit, owner(&answer), findings), (Exit::Partial, ((*id).into(), Value::Null), 0), "{what}: {}", answer["warnings"]);
+        let warnings = answer["warnings"].to_string();
+        assert!(warnings.contains("the threads that hold 1 lock were not found: the thread list is incomplete"), "{what}: {warnings}");
+        let shown = common::run(&["locks", "--no-local-files", dump.copy.path().to_str().unwrap()]).out;
+        assert!(shown.contains(&format!("{id} (not found)")) && !shown.contains("no such thread"), "{what}: {shown}");
+    }
+}

@@ -1,12 +1,14 @@
 //! A real dump truncated anywhere, and with flipped bytes: no panic, no hang, and an answer or a message.
 
 use std::fs::{self, File, OpenOptions};
+use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::common::{cases, own_dump, run};
+use gcdump::cli::Exit;
 
 const COMMANDS: [&[&str]; 10] = [
     &["info"],
@@ -106,4 +108,41 @@ fn a_cut_dump_is_said_to_be_cut_and_by_whom_it_was_written() {
     }
     let data = run(&["info", "--json", "--no-local-files", path]).json()["data"].take();
     assert_eq!((data["writer"].as_str(), data["kind"].as_str()), (Some("createdump"), Some("unknown")), "{data}");
+}
+
+/// Wrong bytes within compressed data: the answer is partial, or the reason is the damage; never a cut, which a copy would mend as well.
+#[test]
+fn damage_within_a_compressed_dump_is_named() {
+    let (folder, path, _) = copy();
+    let whole = fs::read(&path).unwrap();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&whole).unwrap();
+    let mut zstd = zstd::Encoder::new(Vec::new(), 1).unwrap();
+    zstd.include_checksum(true).unwrap();
+    zstd.write_all(&whole).unwrap();
+    let damaged = folder.path().join("damaged.dmp.packed");
+    let (mut partial, mut refused) = (0, 0);
+    for (name, packed) in [("gzip", gzip.finish().unwrap()), ("zstd", zstd.finish().unwrap())] {
+        for part in [3, 50, 90, 99] {
+            let mut bytes = packed.clone();
+            bytes[packed.len() * part / 100] ^= 0x55;
+            fs::write(&damaged, &bytes).unwrap();
+            let ran = run(&["stat", "--top", "1", "--no-local-files", damaged.to_str().unwrap()]);
+            assert!(ran.err.contains(&format!("the {name} data is damaged ")), "{name} at {part} %: {}", ran.err);
+            match ran.exit {
+                Exit::Partial => partial += 1,
+                Exit::NoRuntime => {
+                    assert!(!ran.err.contains("cut off"), "{name} at {part} %: {}", ran.err);
+                    refused += 1;
+                }
+                Exit::BadDump => refused += 1,
+                other => panic!("{name} at {part} %: {other:?}"),
+            }
+        }
+        // The same file, cut.
+        fs::write(&damaged, &packed[..packed.len() / 2]).unwrap();
+        let ran = run(&["stat", "--no-local-files", damaged.to_str().unwrap()]);
+        assert!(ran.err.contains("cut off") && !ran.err.contains("data is damaged"), "{name}: {}", ran.err);
+    }
+    assert!(partial > 0 && refused > 0, "{partial} partial, {refused} refused");
 }

@@ -1,7 +1,10 @@
-//! Citations resolve: every `*.md` named in sources, tests and documents, every relative link, every anchor.
+//! Citations resolve: every `*.md` named in sources, tests and documents, every relative link, every anchor, every path of the
+//! repository.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use crate::floors::FLOORS;
 
 pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -25,7 +28,7 @@ fn files(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
 pub fn documents() -> Vec<PathBuf> {
     let top = fs::read_dir(root()).unwrap().map(|e| e.unwrap().path());
     let mut out: Vec<PathBuf> = top.filter(|p| p.extension().is_some_and(|e| e == "md")).collect();
-    out.extend(files(&root().join("docs"), &["md"]));
+    ["docs", "dumps", "release"].iter().for_each(|folder| out.extend(files(&root().join(folder), &["md"])));
     out
 }
 
@@ -107,17 +110,89 @@ fn relative_links_resolve() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The paths in `docs/architecture.md` exist, except those of planned extensions.
+/// Folders at the top of the repository whose files documents name.
+const FOLDERS: [&str; 9] = [".ci/", "bench/", "docs/", "dumps/", "examples/", "fuzz/", "release/", "src/", "tests/"];
+
+/// Folders of dotnet/runtime, which documents name by the same first component.
+const FOLDERS_OF_THE_RUNTIME: [&str; 5] = ["docs/design", "src/coreclr", "src/libraries", "src/mono", "src/native"];
+
+/// Paths of the repository among the words between backticks in `text`: with a folder, or the name of a source file.
+fn named_paths(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split('`').skip(1).step_by(2).filter_map(|code| code.split([' ', ',', '#']).next());
+    let ours = |w: &&str| FOLDERS.iter().any(|f| w.starts_with(f)) && !FOLDERS_OF_THE_RUNTIME.iter().any(|f| w.starts_with(f));
+    let is_pattern = |w: &str| w.contains("NAME") || w.contains(['*', '<', '{', '\u{2026}', '\\', '\n']);
+    words.filter(move |w| (ours(w) || w.ends_with(".rs") && w.len() > 3) && !is_pattern(w))
+}
+
+/// Lines of the module documentation at the head of a source file, joined.
+fn module_head(source: &str) -> String {
+    let lines = source.lines().take_while(|l| l.starts_with("//!"));
+    lines.map(|l| l.trim_start_matches("//!").trim_start()).collect::<Vec<_>>().join("\n")
+}
+
+/// Text of a Markdown document without its blocks of code.
+fn prose(text: &str) -> String {
+    let mut code = false;
+    let outside = |l: &&str| {
+        code ^= l.trim_start().starts_with("```");
+        !code
+    };
+    text.lines().filter(outside).collect::<Vec<_>>().join("\n")
+}
+
+/// Every path of the repository that a document or the head of a module names exists.
 #[test]
-fn paths_of_the_architecture_exist() {
-    let text = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
-    let built = text.split("## Planned extensions").next().unwrap();
-    let mut checked = 0;
-    for word in built.split('`').skip(1).step_by(2).filter(|w| w.starts_with("src/") || w.starts_with("tests/") || w.starts_with("docs/")) {
-        for word in word.split(", ").filter(|w| !w.contains("NAME") && !w.contains(' ')) {
+fn named_paths_exist() {
+    let root = root();
+    let sources: Vec<PathBuf> = ["src", "tests", "examples", "fuzz"].iter().flat_map(|f| files(&root.join(f), &["rs"])).collect();
+    let names: Vec<&str> = sources.iter().map(|f| f.file_name().unwrap().to_str().unwrap()).collect();
+    let text = |f: &PathBuf| fs::read_to_string(f).unwrap();
+    let documents = documents().into_iter().map(|f| (prose(&text(&f)), f));
+    let heads = sources.iter().map(|f| (module_head(&text(f)), f.clone()));
+    let (mut wrong, mut checked) = (Vec::new(), 0);
+    for (text, file) in documents.chain(heads) {
+        for path in named_paths(&text) {
             checked += 1;
-            assert!(root().join(word).exists(), "{word}");
+            let bases = [&root, &root.join("src"), &root.join("docs"), file.parent().unwrap()];
+            let bare = !path.contains('/') && names.contains(&path);
+            if !bare && !bases.iter().any(|b| b.join(path).exists()) {
+                wrong.push(format!("{}: {path} does not exist", file.strip_prefix(&root).unwrap().display()));
+            }
         }
     }
-    assert!(checked > 20, "{checked}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(checked > 150, "only {checked} paths found");
+}
+
+/// Rows of the table with the heading `heading` in the head of a module: the words between backticks in the first column.
+fn rows(head: &str, heading: &str) -> Vec<Vec<String>> {
+    let table = head.lines().skip_while(|l| !l.starts_with(heading)).skip(2).take_while(|l| l.starts_with('|'));
+    let first = table.map(|l| l.split('|').nth(1).unwrap_or_default());
+    first.map(|cell| cell.split('`').skip(1).step_by(2).map(|w| w.trim_start_matches("src/").to_string()).collect()).collect()
+}
+
+/// The tables of modules in the heads of modules name modules that exist.
+#[test]
+fn tables_of_modules_name_modules() {
+    let (mut wrong, mut checked) = (Vec::new(), 0);
+    for file in files(&root().join("src"), &["rs"]) {
+        for name in rows(&module_head(&fs::read_to_string(&file).unwrap()), "| module |").into_iter().flatten().filter(|n| n != "mod") {
+            checked += 1;
+            let folder = file.parent().unwrap();
+            if ![folder.join(format!("{name}.rs")), folder.join(&name).join("mod.rs")].iter().any(|f| f.exists()) {
+                wrong.push(format!("{}: module {name} does not exist", file.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(checked > 20, "only {checked} modules found");
+}
+
+/// The floors have one order, from the highest to the lowest, wherever they are listed.
+#[test]
+fn floors_are_listed_in_one_order() {
+    let text = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    let floors: Vec<Vec<String>> = FLOORS.iter().map(|f| f.iter().map(|n| (*n).to_string()).collect()).collect();
+    assert_eq!(rows(&text("docs/architecture.md"), "| floor |"), floors);
+    assert_eq!(rows(&module_head(&text("src/lib.rs")), "| floor |"), floors);
 }

@@ -2,21 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-/// Lowest first. `base` and `model` share the lowest floor.
-const FLOORS: [&[&str]; 13] = [
-    &["base", "model"],
-    &["graph"],
-    &["dump"],
-    &["memory"],
-    &["contract"],
-    &["clr"],
-    &["gc"],
-    &["stack"],
-    &["session"],
-    &["analysis"],
-    &["export"],
-    &["output"],
+/// Highest first. `base` and `model` share the lowest floor.
+pub const FLOORS: [&[&str]; 13] = [
     &["cli"],
+    &["output"],
+    &["export"],
+    &["analysis"],
+    &["session"],
+    &["stack"],
+    &["gc"],
+    &["clr"],
+    &["contract"],
+    &["memory"],
+    &["dump"],
+    &["graph"],
+    &["base", "model"],
 ];
 
 fn floor_of(name: &str) -> Option<usize> {
@@ -51,7 +51,7 @@ fn mentioned(text: &str) -> Vec<String> {
 fn upward(own: &str, text: &str) -> Vec<String> {
     let floor = floor_of(own).unwrap();
     let code = text.lines().filter(|l| !l.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
-    mentioned(&code).into_iter().filter(|m| floor_of(m).is_some_and(|f| f > floor)).collect()
+    mentioned(&code).into_iter().filter(|m| floor_of(m).is_some_and(|f| f < floor)).collect()
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use gcdump::cli::{Exit, Screen};
 use memchr::memmem;
@@ -218,8 +219,8 @@ fn hostile_contents_come_through_every_file() {
     assert!(!places.is_empty());
     places.iter().for_each(|at| bytes[*at..*at + 32].copy_from_slice(&units(&new)));
     fs::write(&dump, &bytes).unwrap();
-    // A lone surrogate is no character: U+FFFD stands for it, in all formats alike.
-    let expected = String::from_utf16_lossy(&new);
+    // A lone surrogate is not a character: six characters name it, in all formats alike.
+    let expected = format!("{}\\ud800", String::from_utf16(&new[..15]).unwrap());
     let path = dump.to_str().unwrap();
     let told = run(&["strings", "--json", "--top", "0", "--no-local-files", path]).out;
     assert!(json_texts(&told).contains(&expected), "strings");
@@ -239,6 +240,26 @@ fn hostile_contents_come_through_every_file() {
     texts("ndjson", lines.lines().flat_map(json_texts).collect());
     let page = run(&["strings", "--format", "html", "--top", "0", "--no-local-files", path]).out;
     assert!(!page.contains('\0') && page.matches("</script>").count() == page.matches("<script").count());
+    assert!(page.contains("\\ud800"));
+    let table = run(&["strings", "--format", "csv", "--top", "0", "--no-local-files", path]).out;
+    texts("csv of strings", csv_texts(table.as_bytes()));
+    let lines = run(&["strings", "--format", "ndjson", "--top", "0", "--no-local-files", path]).out;
+    texts("ndjson of strings", lines.lines().flat_map(json_texts).collect());
+    // Other readers than serde_json, which reads no escaped lone surrogate either.
+    fs::write(folder.path().join("strings.json"), &told).unwrap();
+    let wanted = r"</script>\ud800";
+    for (program, args) in [
+        ("jq", &["-r", ".data.strings[].value"][..]),
+        ("python3", &["-c", "import json, sys; print([s['value'] for s in json.load(open(sys.argv[1]))['data']['strings']])"]),
+    ] {
+        match Command::new(program).args(args).arg(folder.path().join("strings.json")).output() {
+            Ok(ran) => {
+                let read = String::from_utf8_lossy(&ran.stdout).replace("\\\\", "\\");
+                assert!(ran.status.success() && read.contains(wanted), "{program}: {}", String::from_utf8_lossy(&ran.stderr));
+            }
+            Err(_) => println!("skipped: {program} is not installed"),
+        }
+    }
 }
 
 /// Names of dumps and folders that break formats: they are values of columns, and of no path in a lake.

@@ -40,6 +40,7 @@ mod changed;
 mod cli;
 mod collections_of;
 mod completions;
+mod cores;
 mod corpus;
 mod damage;
 mod damage_real;

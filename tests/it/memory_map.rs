@@ -9,7 +9,7 @@ use gcdump::internals::base::{Addr, AddrRange};
 use gcdump::internals::dump::{self, DumpFile};
 use serde_json::Value;
 
-use crate::common::{Known, ask, each, every_dump, known_dumps, number, own_dump, run};
+use crate::common::{Known, ask, bytes_of, each, every_dump, known_dumps, number, own_dump, run, shared};
 use crate::verify::patient::list;
 
 const ALL: &[&str] = &["memory", "--ranges", "--top", "0"];
@@ -361,4 +361,60 @@ fn a_trimmed_copy_says_the_same() -> Tested {
         assert_eq!(whole, copy, "{}", dump.name);
     }
     Ok(())
+}
+
+/// The dump with the path of mapped files changed, which is as long.
+fn renamed(name: &str, from: &str, to: &str) -> tempfile::NamedTempFile {
+    let mut bytes = bytes_of(name).unwrap();
+    assert_eq!(from.len(), to.len());
+    let places: Vec<usize> = memchr::memmem::find_iter(&bytes, from.as_bytes()).collect();
+    assert!(!places.is_empty(), "{from}");
+    places.iter().for_each(|at| bytes[*at..*at + to.len()].copy_from_slice(to.as_bytes()));
+    let copy = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
+    std::fs::write(copy.path(), bytes).unwrap();
+    copy
+}
+
+/// A mapped file is an image if its headers, code, the runtime's list or its name say so; others are files.
+#[test]
+fn mapped_files_are_no_images_unless_something_shows_it() {
+    let of = |name: &str, from: &str, to: &str| {
+        let copy = renamed(name, from, to);
+        let (_, answer) = ask(copy.path(), ALL);
+        let ranges = list(&answer["data"], "ranges");
+        let rows: Vec<Value> = ranges.iter().filter(|r| r["name"] == to).cloned().collect();
+        let modules = ask(copy.path(), &["info"]).1["data"]["modules"].clone();
+        let kinds: BTreeMap<String, u64> = rows.iter().map(|r| (r["kind"].as_str().unwrap().to_string(), bytes(r, "bytes"))).collect();
+        (kinds, rows.first().map(|r| r["start"].clone()).unwrap_or_default(), modules, copy)
+    };
+    let only = |kind: &str| -> Vec<String> { vec![kind.into()] };
+    let kinds = |found: &BTreeMap<String, u64>| -> Vec<String> { found.keys().cloned().collect() };
+    // createdump captured nothing of it, and the runtime does not list it yet.
+    let own = "net10-wks-basics-heap";
+    let (found, _, before, _) = of(own, "/app/net10/System.Net.Primitives.dll", "/app/net10/System.Net.Primitivez.dll");
+    assert_eq!(kinds(&found), only("module"));
+    let (found, start, after, copy) = of(own, "/app/net10/System.Net.Primitives.dll", "/app/net10/System.Net.Primitives.bin");
+    assert_eq!((kinds(&found), found["file"]), (only("file"), 217_088));
+    assert_eq!(after.as_u64().unwrap() + 1, before.as_u64().unwrap());
+    let (_, place) = ask(copy.path(), &["where", start.as_str().unwrap()]);
+    assert_eq!(place["data"]["kind"], "not-captured", "{place}");
+    // Headers, code, the runtime's list.
+    for (name, from, to) in [
+        (own, "/app/net10/libclrjit.so", "/app/net10/libclrjit.xx"),
+        ("net10-wks-stacks-gcore", "/app/net10/libclrjit.so", "/app/net10/libclrjit.xx"),
+    ] {
+        let (found, ..) = of(name, from, to);
+        assert_eq!(kinds(&found), only("module"), "{name}: {to}");
+    }
+    // The runtime has its own path of what it lists.
+    let (from, to) = ("/app/net10/Microsoft.Win32.Primitives.dll", "/app/net10/Microsoft.Win32.Primitives.bin");
+    let (found, _, modules, _) = of("net10-wks-wait-kernel", from, to);
+    assert_eq!((found.get("file"), modules), (None, of("net10-wks-wait-kernel", from, from).2));
+    if let Some(shared) = shared() {
+        let (_, answer) = ask(&shared.join("../cases/mmap10.dmp.zst"), ALL);
+        let mapped = list(&answer["data"], "ranges").iter().find(|r| r["name"].as_str().is_some_and(|n| n.ends_with("/big.bin"))).cloned();
+        assert_eq!(mapped.as_ref().map(|r| (r["kind"].as_str(), bytes(r, "bytes"))), Some((Some("file"), 52_428_800)), "{mapped:?}");
+    } else {
+        println!("skipped: the shared dumps are not at hand");
+    }
 }

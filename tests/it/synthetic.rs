@@ -293,6 +293,32 @@ fn three_ways_to_have_no_gc_contract() {
     }
 }
 
+/// A runtime that is loaded and not started has neither a GC nor threads.
+#[test]
+fn a_runtime_that_is_not_started_says_so() {
+    for shape in Shape::ALL {
+        let mut target = Spec { gc: GcPart::NotYet, ..Spec::standard(shape) }.build();
+        let file = gcdump::internals::dump::open_bytes(
+            gcdump::internals::dump::Bytes::Owned(target.to_elf_core()),
+            "x".as_ref(),
+            &gcdump::internals::dump::OpenOptions::default(),
+        );
+        let dump = gcdump::Dump::of(file.unwrap(), &gcdump::OpenOptions::default());
+        let store = dump.runtime().unwrap().descriptor().pointer("ThreadStore").unwrap();
+        target.memory.p(store.0, 0);
+        for bytes in [target.to_elf_core(), target.to_minidump()] {
+            let file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
+            std::fs::write(file.path(), bytes).unwrap();
+            for command in ["stat", "threads", "stacks"] {
+                let ran = common::run(&[command, "--no-local-files", file.path().to_str().unwrap()]);
+                assert_eq!(ran.exit, Exit::NoRuntime, "{command}: {}", ran.err);
+                let said = "the runtime had not been started yet when the dump was taken: .NET 11.0.0";
+                assert!(ran.err.contains(said), "{command}: {}", ran.err);
+            }
+        }
+    }
+}
+
 #[test]
 fn hostile_descriptors_end_with_a_clear_message() {
     for shape in Shape::ALL {
@@ -345,5 +371,59 @@ fn missing_memory_makes_the_answer_partial() {
         let (exit, all) = ask_bytes(&cut.to_elf_core(), &["threads"]);
         assert!(all["data"]["threads"].as_array().unwrap().len() >= 3);
         assert!(matches!(exit, Exit::Ok | Exit::Partial));
+    }
+}
+
+/// A process with two runtimes: each answer is about one of them and says that there is another.
+#[test]
+fn every_answer_says_that_there_are_two_runtimes() {
+    let about = |answer: &Value, index: u64| {
+        assert_eq!((&answer["runtimes"], &answer["runtime"]["index"]), (&2.into(), &index.into()), "{answer}");
+        let of: Vec<&Value> = answer["warnings"].as_array().unwrap().iter().filter(|w| w["kind"] == "other-runtimes").collect();
+        let said = format!("of 2 runtimes; --runtime {} for the other", 1 - index);
+        assert!(of.len() == 1 && of[0]["message"].as_str().unwrap().contains(&said), "{}", answer["warnings"]);
+    };
+    for shape in Shape::ALL {
+        let one = Spec::standard(shape);
+        let two = Spec { at: 0x0800_0000, server: Some(2), ..Spec::standard(shape) };
+        let expected = [one.build().expected(), two.build().expected()];
+        let target = one.build().with(two.build());
+        for bytes in [target.to_elf_core(), target.to_minidump()] {
+            let file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
+            std::fs::write(file.path(), &bytes).unwrap();
+            let path = file.path().to_str().unwrap();
+            for index in [0, 1] {
+                let runtime = format!("--runtime={index}");
+                for command in [&["heap"][..], &["stat"], &["analyze"], &["objects"], &["memory"], &["info"], &["contracts"], &["statics"]]
+                {
+                    let ran = common::run(&[command, &[&runtime, "--json", "--no-local-files", path]].concat());
+                    assert_ne!(ran.exit, Exit::Usage, "{command:?}: {}", ran.err);
+                    if ran.exit != Exit::NoRuntime {
+                        about(&ran.json(), index);
+                    }
+                }
+                // The note makes no answer partial.
+                let (exit, threads) = common::ask(file.path(), &["threads", &runtime]);
+                assert_eq!((exit, &threads["data"]["complete"]), (Exit::Ok, &true.into()), "{}", threads["warnings"]);
+                let (_, segments) = common::ask(file.path(), &["segments", &runtime]);
+                let starts = |list: &Value| sorted(list.as_array().unwrap().iter().map(|s| s["start"].clone()).collect());
+                assert_eq!(starts(&segments["data"]["segments"]), starts(&expected[index as usize]["segments"]));
+            }
+            let shown = common::run(&["threads", "--no-local-files", path]);
+            assert!(
+                shown.err.contains("note: this is about .NET 11.0.0-synthetic, of 2 runtimes; --runtime 1 for the other"),
+                "{}",
+                shown.err
+            );
+            let info = common::run(&["info", "--no-local-files", path]).out;
+            let listed: Vec<&str> = info.lines().filter(|l| l.starts_with("runtime ")).collect();
+            assert!(listed.len() == 2 && listed[0].contains(" 0: .NET 11") && listed[1].contains(" 1: .NET 11"), "{info}");
+            let page = common::run(&["report", "--no-graph", "--format", "html", "--no-local-files", path]);
+            assert!(page.out.contains("of 2 runtimes; --runtime 1 for the other"), "{}", page.err);
+        }
+        // One runtime: nothing is said.
+        let (_, answer) = ask_bytes(&one.build().to_elf_core(), &["threads"]);
+        assert_eq!((&answer["runtimes"], &answer["runtime"]["index"]), (&1.into(), &0.into()));
+        assert!(!answer["warnings"].to_string().contains("other-runtimes"));
     }
 }

@@ -124,6 +124,11 @@ const LINES: &[(&str, Exit, &str)] = &[
     ("ti", Exit::Ok, "0 timers active, 0 in no queue"),
     ("dumphttp", Exit::Ok, "0 requests in flight, 0 others"),
     (
+        "dumprequests",
+        Exit::Usage,
+        "gcdump: dumprequests: requests that a server is processing are not read; gcdump requests lists the outgoing ones (HttpClient)",
+    ),
+    (
         "dumprcw",
         Exit::Usage,
         "gcdump: dumprcw: COM wrappers are not listed; gcdump handles --type ref-counted shows the objects that they hold",

@@ -18,7 +18,8 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let dead: BTreeSet<Addr> = report.deadlocks.iter().flat_map(|d| &d.edges).map(|e| e.object).collect();
     let mut found = Vec::new();
     for lock in report.locks.iter().filter(|l| !dead.contains(&l.object)) {
-        let holders: Vec<u32> = lock.owner.iter().chain(&lock.readers).filter(|o| !o.orphaned).filter_map(|o| o.managed_id).collect();
+        let holders: Vec<u32> =
+            lock.owner.iter().chain(&lock.readers).filter(|o| o.orphaned != Some(true)).filter_map(|o| o.managed_id).collect();
         let threads = waiting(report, lock);
         // The lock may count more of them than are found.
         let count = len64(threads.len());

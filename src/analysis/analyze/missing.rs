@@ -1,6 +1,6 @@
 //! Parts that the dump lacks.
 //!
-//! Rule: the file is cut, or a command cannot answer in full, as `info` says. Such an answer is partial: with the missing parts there
+//! Rule: the file is cut, its compressed data is damaged, or a command cannot answer in full, as `info` says. Such an answer is partial: with the missing parts there
 //! may be other findings. A warning if objects are missing, which most findings are about.
 //!
 //! Source: the commands themselves; what a runtime has not is not missing.
@@ -15,9 +15,10 @@ use crate::session::Heap;
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let (told, _) = ask(answers.runtime);
     let lacking: Vec<&AnswerModel> = told.iter().filter(|a| !matches!(a.answer, AnswerKind::Full | AnswerKind::Undescribed)).collect();
-    let cut = answers.runtime.file().facts.truncated_bytes;
-    let mut parts = Vec::new();
-    if cut > 0 {
+    let facts = &answers.runtime.file().facts;
+    let cut = facts.truncated_bytes;
+    let mut parts: Vec<String> = facts.damage.iter().cloned().collect();
+    if cut > 0 && parts.is_empty() {
         parts.push(format!("the file is cut, {} are missing", counted(cut, "byte")));
     }
     if !lacking.is_empty() {

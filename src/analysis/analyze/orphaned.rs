@@ -1,6 +1,7 @@
 //! Locks whose owner is gone.
 //!
-//! Rule: a lock is held by an id that no living thread has. It will not be released: critical if threads wait for it.
+//! Rule: a lock is held by an id that no living thread has, and all threads are known. It will not be released: critical if threads wait
+//! for it.
 //!
 //! Source: `docs/internals/locks.md`.
 
@@ -12,7 +13,7 @@ use crate::model::{Problem, ProblemId, ProblemSeverity};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let report = answers.locks()?;
-    let orphaned = report.locks.iter().filter(|l| l.owner.as_ref().is_some_and(|o| o.orphaned));
+    let orphaned = report.locks.iter().filter(|l| l.owner.as_ref().is_some_and(|o| o.orphaned == Some(true)));
     let found = orphaned.map(|lock| {
         let threads = waiting(report, lock);
         let count = len64(threads.len());

@@ -66,8 +66,8 @@ fn locks(locks: Vec<LockModel>, waits: Vec<WaitModel>) -> LocksReport {
     LocksReport { locks, waits, deadlocks: Vec::new(), chains: Vec::new() }
 }
 
-fn owner(id: u32, orphaned: bool) -> Option<LockOwner> {
-    Some(LockOwner { managed_id: Some(id), os_id: None, orphaned })
+fn owner(id: u32, orphaned: impl Into<Option<bool>>) -> Option<LockOwner> {
+    Some(LockOwner { managed_id: Some(id), os_id: None, orphaned: orphaned.into() })
 }
 
 #[test]
@@ -87,6 +87,8 @@ fn orphaned_locks_are_critical_if_threads_wait() {
     assert_eq!(orphaned(&[]), Some((ProblemSeverity::Warning, Some(0))));
     assert_eq!(orphaned(&[2]), Some((ProblemSeverity::Critical, Some(1))));
     assert_eq!(only(&found(ProblemId::OrphanedLock, |a| set(&a.locks, locks(vec![lock(owner(9, false), &[2])], vec![])))), None);
+    // The thread was not found, but may be there.
+    assert_eq!(only(&found(ProblemId::OrphanedLock, |a| set(&a.locks, locks(vec![lock(owner(9, None), &[2])], vec![])))), None);
     assert_eq!(only(&found(ProblemId::LockQueue, |a| set(&a.locks, locks(vec![lock(owner(9, true), &[2, 3, 4])], vec![])))), None);
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use super::objects::{Found, LockType};
 use super::primitives::Primitives;
 use crate::base::hash::Map;
-use crate::base::{Addr, Collector, NoteKind, len64};
+use crate::base::{Addr, Collector, NoteKind, be, len64, plural};
 use crate::clr::header::Headers;
 use crate::clr::library::{Classifier, FieldAt};
 use crate::clr::threads::Thread;
@@ -30,8 +30,14 @@ const BARRIER_COUNT: u32 = 0x7fff;
 pub(super) struct Owner {
     /// The id that the lock stores.
     pub(super) id: u32,
-    /// Its place in the runtime's list; `None` if no living thread has the id.
+    /// Its place in the runtime's list; `None` if no thread that is known has the id.
     pub(super) thread: Option<usize>,
+    /// Whether no living thread has the id. `None` where one may have it that is not known.
+    pub(super) orphaned: Option<bool>,
+}
+
+fn threads_are(n: usize) -> String {
+    format!("{} {}", plural(len64(n), "thread"), be(len64(n)))
 }
 
 /// The state of a lock.
@@ -86,6 +92,8 @@ pub(super) struct Holders<'h> {
     pub(super) notes: &'h Collector,
     /// Living threads by managed and by OS id.
     by_id: (Map<u32, usize>, Map<u32, usize>),
+    /// Why a living thread may be missing there.
+    unknown: Option<String>,
 }
 
 impl<'h> Holders<'h> {
@@ -94,17 +102,28 @@ impl<'h> Holders<'h> {
         types: &'h Classifier<LockType>,
         found: &'h Found,
         primitives: &'h Primitives,
-        threads: &'h [Thread],
+        (threads, are_all): (&'h [Thread], bool),
         notes: &'h Collector,
     ) -> Holders<'h> {
         let alive = || threads.iter().enumerate().filter(|(_, t)| t.has_stack());
         let managed = alive().filter_map(|(i, t)| Some((t.id?, i))).collect();
         let os = alive().filter_map(|(i, t)| Some((u32::try_from(t.os_id?).ok()?, i))).collect();
-        Holders { library, types, found, primitives, threads, notes, by_id: (managed, os) }
+        let unidentified = threads.iter().filter(|t| t.os_id.is_none() || t.id.is_none() && t.has_stack()).count();
+        let unknown = match (are_all, unidentified) {
+            (false, _) => Some("the thread list is incomplete".to_string()),
+            (true, 0) => None,
+            (true, n) => Some(format!("the {} of {} not known", if n == 1 { "id" } else { "ids" }, threads_are(n))),
+        };
+        Holders { library, types, found, primitives, threads, notes, by_id: (managed, os), unknown }
     }
 
     fn owner(&self, id: u32) -> Owner {
-        Owner { id, thread: self.by_id.0.get(&id).copied() }
+        self.owner_at(id, self.by_id.0.get(&id).copied())
+    }
+
+    fn owner_at(&self, id: u32, thread: Option<usize>) -> Owner {
+        let orphaned = if thread.is_some() { Some(false) } else { self.unknown.is_none().then_some(true) };
+        Owner { id, thread, orphaned }
     }
 
     /// All locks.
@@ -130,6 +149,12 @@ impl<'h> Holders<'h> {
         self.locks(&mut out);
         self.counted(&mut out);
         self.reader_writers(&mut out);
+        let owners = out.values().flat_map(|held| held.owner.iter().chain(&held.upgrader));
+        let lost = len64(owners.filter(|o| o.orphaned.is_none()).count());
+        if let Some(why) = self.unknown.as_ref().filter(|_| lost > 0) {
+            let what = format!("the threads that hold {} were not found: {why}", plural(lost, "lock"));
+            self.notes.add(NoteKind::Missing, None, what);
+        }
         out
     }
 
@@ -155,12 +180,14 @@ impl<'h> Holders<'h> {
     /// one that a living thread has.
     fn owner_of_lock(&self, id: u32) -> Owner {
         let (managed, os) = (self.by_id.0.get(&id).copied(), self.by_id.1.get(&id).copied());
-        let thread = match (managed, os) {
-            (Some(managed), Some(os)) if managed != os => None,
-            (managed, os) => os.or(managed),
-        };
-        let id = thread.and_then(|i| self.threads.get(i)?.id).unwrap_or(id);
-        Owner { id, thread }
+        match (managed, os) {
+            // One of two.
+            (Some(managed), Some(os)) if managed != os => Owner { id, thread: None, orphaned: Some(false) },
+            (managed, os) => {
+                let thread = os.or(managed);
+                self.owner_at(thread.and_then(|i| self.threads.get(i)?.id).unwrap_or(id), thread)
+            }
+        }
     }
 
     /// What has a count instead of an owner.
@@ -235,7 +262,7 @@ impl<'h> Holders<'h> {
                 if self.library.i32(at, f.readers).is_some_and(|n| n > 0)
                     && let Some(lock) = self.library.u64(at, f.lock)
                 {
-                    out.entry(lock).or_default().push(Owner { id: thread.id.unwrap_or(0), thread: Some(i) });
+                    out.entry(lock).or_default().push(self.owner_at(thread.id.unwrap_or(0), Some(i)));
                 }
                 entry = self.library.reference(at, f.next);
             }

@@ -145,7 +145,8 @@ impl<'h> State<'h> {
         };
         let mut waits = waits.read(&stacks, notes);
         tasks::lift(heap, &library, &types, &mut waits, notes);
-        let locks = Holders::new(&library, &types, &found, &primitives, threads, notes).read(headers.as_ref(), &blocks);
+        let are_all = runtime.thread_reader()?.are_all(threads);
+        let locks = Holders::new(&library, &types, &found, &primitives, (threads, are_all), notes).read(headers.as_ref(), &blocks);
         library.note(notes);
         Ok(State { library, locks, monitors, waits, stacks })
     }

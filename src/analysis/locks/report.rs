@@ -115,7 +115,8 @@ impl Reporter<'_> {
 
     fn owner(&self, owner: Owner) -> LockOwner {
         let thread = owner.thread.and_then(|i| self.threads.get(i));
-        LockOwner { managed_id: thread.map_or(Some(owner.id), |t| t.id), os_id: thread.and_then(|t| t.os_id), orphaned: thread.is_none() }
+        let managed_id = thread.map_or(Some(owner.id), |t| t.id);
+        LockOwner { managed_id, os_id: thread.and_then(|t| t.os_id), orphaned: owner.orphaned }
     }
 
     fn locks(&self, locks: &Locks, waits: &[Wait], query: &LocksQuery) -> Vec<LockModel> {

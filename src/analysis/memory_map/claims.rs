@@ -9,7 +9,7 @@ use crate::clr::loader_heaps::LoaderHeaps;
 use crate::dump::{DumpFile, FileMapping, Module, ThreadStacks};
 use crate::memory::{Image, ImageFormat, is_diag_page};
 use crate::model::{Generation, LoaderHeapKind, MemoryKind, RegionListModel, SegmentModel};
-use crate::session::{Dump, Namer, Runtime};
+use crate::session::{Dump, Images, Namer, Runtime};
 use crate::stack::CodeBytes;
 use crate::stack::code::CodeUse;
 
@@ -82,8 +82,13 @@ impl Claim {
 /// What the container says: images, files, stacks.
 pub(super) fn of_container(dump: &Dump, runtime: Option<&Runtime>, notes: &Collector, out: &mut Vec<Claim>) {
     let file = dump.file();
+    let images = Images::of(file, dump.memory(), runtime);
+    for module in &images.lost {
+        let what = format!("whether {} is an image is not known: its headers are not in the dump", module.path);
+        notes.add(NoteKind::Missing, module.base, what);
+    }
     let mut by_path: BTreeMap<&str, Vec<&Module>> = BTreeMap::new();
-    for module in &file.modules {
+    for module in &images.modules {
         by_path.entry(&module.path).or_default().push(module);
     }
     by_path.values_mut().for_each(|list| list.sort_by_key(|m| m.base));
@@ -93,7 +98,7 @@ pub(super) fn of_container(dump: &Dump, runtime: Option<&Runtime>, notes: &Colle
         let below = list.partition_point(|m| m.base <= start).checked_sub(1).and_then(|i| list.get(i));
         of_file(mapping, below.is_some_and(|m| start < m.base.plus(m.size)))
     }));
-    for module in &file.modules {
+    for module in &images.modules {
         let listed = AddrRange::new(module.base, module.base.plus(module.size));
         // Minidumps list images alone; NT_FILE, mappings without what lies between them and without `.bss`.
         let rank = if file.files.is_empty() { Rank::Image } else { Rank::Extent };

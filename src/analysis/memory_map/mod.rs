@@ -37,6 +37,7 @@ pub fn memory_map(dump: &Dump, query: &MemoryQuery) -> Answer<MemoryReport> {
     notes.extend(dump.notes());
     let runtime = dump.runtime_at(query.runtime);
     let runtime_error = runtime.as_ref().err().map(ToString::to_string);
+    runtime.iter().for_each(|runtime| runtime.note_others(&notes));
     if let Some(e) = &runtime_error {
         notes.add(NoteKind::Missing, None, format!("memory of the runtime and its GC is not told apart: {e}"));
     }
@@ -61,7 +62,8 @@ pub fn memory_map(dump: &Dump, query: &MemoryQuery) -> Answer<MemoryReport> {
 /// Whether gdb wrote `dump`: it lists all that it captured, without createdump's page.
 fn is_by_gdb(dump: &Dump) -> bool {
     let facts = &dump.file().facts;
-    let createdump = dump.file().regions.iter().any(|r| is_diag_page(dump.memory(), r.range.start));
+    let has_page = || dump.file().regions.iter().any(|r| is_diag_page(dump.memory(), r.range.start));
+    let createdump = facts.header_of_createdump || has_page();
     facts.container == Container::ElfCore && facts.uncaptured_mappings == 0 && !createdump
 }
 

@@ -7,6 +7,7 @@ use crate::contract::GlobalValue;
 use crate::dump::Module;
 use crate::memory::Image;
 use crate::model::{PlaceKind, WhereReport};
+use crate::session::Images;
 
 impl Finder<'_> {
     pub(super) fn module(&self, blank: &WhereReport) -> Option<WhereReport> {
@@ -41,13 +42,14 @@ impl Finder<'_> {
     /// The module around an address, its extent, and its image where that can be read. What the container lists of an ELF
     /// module ends before `.bss`.
     fn image_around(&self, address: Addr) -> Option<(&Module, AddrRange, Option<Image>)> {
-        let modules = &self.heap.runtime().file().modules;
+        let runtime = self.heap.runtime();
+        let modules = Images::of(runtime.file(), self.heap.memory(), Some(runtime)).modules;
         let listed = |m: &Module| AddrRange::new(m.base, m.base.plus(m.size));
         let image = |m: &Module| tried(|| Image::at(self.heap.memory(), m.base));
         if let Some(m) = modules.iter().find(|m| listed(m).contains(address)) {
             return Some((m, listed(m), image(m)));
         }
-        let below = modules.iter().filter(|m| m.base <= address).max_by_key(|m| m.base)?;
+        let below = modules.into_iter().filter(|m| m.base <= address).max_by_key(|m| m.base)?;
         let image = image(below)?;
         image.range.contains(address).then_some((below, image.range, Some(image)))
     }

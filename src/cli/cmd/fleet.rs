@@ -81,8 +81,9 @@ impl Command for Fleet {
         let first =
             || self.all().ok()?.iter().find_map(open).map(|dump| head_parts(&dump, dump.runtime_at(at.config.runtime).ok().as_ref()));
         let head = match described.or_else(first) {
-            Some((dump, runtime)) => {
-                Head { schema: SCHEMA.into(), command: Self::NAME.into(), gcdump: env!("CARGO_PKG_VERSION").into(), dump, runtime }
+            Some((dump, runtime, runtimes)) => {
+                let (schema, gcdump) = (SCHEMA.into(), env!("CARGO_PKG_VERSION").into());
+                Head { schema, command: Self::NAME.into(), gcdump, dump, runtime, runtimes }
             }
             None => at.head()?,
         };
@@ -91,8 +92,8 @@ impl Command for Fleet {
     }
 }
 
-/// A dump and its runtime, for the head of the answer.
-type Described = (DumpModel, Option<RuntimeModel>);
+/// A dump and its runtime, and how many there are, for the head of the answer.
+type Described = (DumpModel, Option<RuntimeModel>, u64);
 
 /// What became of a dump.
 struct Done {
@@ -100,6 +101,8 @@ struct Done {
     described: Option<Described>,
     /// The first that its tables lack.
     loss: Option<String>,
+    /// Which other runtimes the process has.
+    others: Option<String>,
 }
 
 impl Fleet {
@@ -136,7 +139,10 @@ impl Fleet {
         let done = work.all(&files, self.workers.get().into())?;
         let notes = Collector::new();
         let (mut rows, mut described, mut totals) = (Vec::new(), None, FleetTotals::default());
-        for Done { row, described: of, loss } in done {
+        for Done { row, described: of, loss, others } in done {
+            if let Some(others) = others {
+                notes.add(NoteKind::OtherRuntimes, None, format!("{}: {others}", row.path));
+            }
             totals.dumps.bump();
             match row.state {
                 FleetState::Written | FleetState::Partial => totals.written.bump(),
@@ -213,12 +219,12 @@ impl Work<'_> {
             Err(e) => {
                 // Without contents there is no partition.
                 let row = FleetDump { error: Some(e.to_string()), ..row(None, FleetState::Failed) };
-                return Ok(Done { row, described: None, loss: None });
+                return Ok(Done { row, described: None, loss: None, others: None });
             }
         };
         let first = self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
         if !first || !self.force && self.lake.has(&id) {
-            return Ok(Done { row: row(Some(&id), FleetState::Known), described: None, loss: None });
+            return Ok(Done { row: row(Some(&id), FleetState::Known), described: None, loss: None, others: None });
         }
         match self.read(path, &id) {
             Ok((answer, described)) => {
@@ -226,13 +232,19 @@ impl Work<'_> {
                 let loss = answer.notes.first_loss().map(|note| note.message.clone());
                 let runtime = described.1.as_ref().and_then(|r| r.version.clone());
                 let (objects, bytes) = (Some(answer.objects.count), Some(answer.objects.bytes));
-                Ok(Done { row: FleetDump { runtime, objects, bytes, ..row(Some(&id), state) }, described: Some(described), loss })
+                let others = answer.notes.iter().find(|note| note.kind == NoteKind::OtherRuntimes).map(|note| note.message.clone());
+                Ok(Done { row: FleetDump { runtime, objects, bytes, ..row(Some(&id), state) }, described: Some(described), loss, others })
             }
             Err(e) if is_of_the_lake(&e) => Err(e),
             Err(e) => {
                 let why = format!("{e:#}");
                 self.lake.add_failed(path, &id, &why).with_context(|| format!("writing {}", self.lake.root.display()))?;
-                Ok(Done { row: FleetDump { error: Some(why), ..row(Some(&id), FleetState::Failed) }, described: None, loss: None })
+                Ok(Done {
+                    row: FleetDump { error: Some(why), ..row(Some(&id), FleetState::Failed) },
+                    described: None,
+                    loss: None,
+                    others: None,
+                })
             }
         }
     }

@@ -83,7 +83,7 @@ impl Index {
             problem: None,
         };
         // What the dump lacks is in the index, and told by the answers that come from it.
-        Ok(Answer::new(report, at.dump()?.notes().clone()))
+        Ok(Answer::new(report, at.runtime()?.begin().into_notes()))
     }
 
     fn read(&self, at: &At<'_>) -> Result<Answer<IndexReport>> {
@@ -109,6 +109,6 @@ impl Index {
             written: false,
             problem,
         };
-        Ok(Answer::new(report, at.dump()?.notes().clone()))
+        Ok(Answer::new(report, at.runtime()?.begin().into_notes()))
     }
 }

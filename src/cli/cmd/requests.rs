@@ -9,7 +9,7 @@ use crate::analysis::requests;
 use crate::base::Answer;
 use crate::model::RequestsReport;
 
-/// HTTP requests in flight, and sockets with both ends.
+/// Outgoing HTTP requests in flight, and sockets with both ends.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Requests {
     #[command(flatten)]

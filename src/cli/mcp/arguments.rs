@@ -131,6 +131,9 @@ impl Line {
     }
 }
 
+/// The argument that selects a runtime, which every tool about dumps has: a process may have several.
+const RUNTIME: &str = "runtime";
+
 /// What the command line calls an argument.
 fn long(arg: &Arg) -> &str {
     arg.get_long().unwrap_or(arg.get_id().as_str())
@@ -161,7 +164,7 @@ impl Arguments {
                 arg,
             })
         };
-        Arguments { tool, list: tool.arguments.iter().filter_map(argument).collect() }
+        Arguments { tool, list: tool.arguments.iter().chain(&[RUNTIME]).filter_map(argument).collect() }
     }
 
     /// Whether the tool takes one dump, which may be left out.
@@ -283,6 +286,10 @@ impl Argument {
 
     /// The value that it has if it is left out.
     fn default(&self) -> Option<Value> {
+        // That of the server.
+        if self.name == RUNTIME {
+            return None;
+        }
         let text = self.arg.get_default_values().first()?.to_str()?;
         match self.kind {
             Kind::Flag => None,
@@ -376,7 +383,9 @@ mod tests {
         for tool in TOOLS {
             let arguments = Arguments::of(tool);
             assert_eq!(arguments.schema()["examples"].as_array().map(Vec::len), Some(tool.examples.len()), "{}", tool.name);
-            assert_eq!(arguments.list.len(), tool.arguments.len(), "{}", tool.name);
+            // Every command selects a runtime.
+            let runtime = usize::from(tool.entry().is_some());
+            assert_eq!(arguments.list.len(), tool.arguments.len() + runtime, "{}", tool.name);
             let named = |name: &&str| tool.arguments.contains(name);
             assert!(tool.required.iter().all(named) && tool.rows.iter().all(|r| named(&r.option)), "{}", tool.name);
             assert!(tool.on.is_none_or(|(flag, unless)| named(&flag) && unless.iter().all(named)), "{}", tool.name);

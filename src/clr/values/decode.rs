@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::enums::Enums;
 use super::plain::{self, Text};
 use super::{ArrayShape, ValueLimits};
-use crate::base::Addr;
+use crate::base::{Addr, utf16};
 use crate::clr::fields::{Definition, Field, Types, VALUE_TYPE, is_reference};
 use crate::clr::metadata::signature::Primitive;
 use crate::clr::method_table::{Category, MethodTableInfo};
@@ -294,10 +294,10 @@ impl Values {
         out.object_type = Some(name);
         let Ok(info) = tables.read(mt) else { return out };
         if info.is_string {
-            if let Some((text, length)) = self.string(object) {
+            if let Some((units, length)) = self.types.strings().units(object, self.limits.string_chars) {
                 out.kind = ValueKind::String;
                 out.truncated = length > self.limits.string_chars;
-                out.text = Text { text: plain::quoted(&text, out.truncated), value: text.into() };
+                out.text = Text { text: plain::quoted(&units, out.truncated), value: utf16(units).into() };
             }
         } else if info.is_array
             && let Some(shape) = self.array(&info, object)

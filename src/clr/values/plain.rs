@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use serde_json::{Number, Value};
 
+use crate::base::escaped_unit;
+
 /// A decoded value with its text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Text {
@@ -73,7 +75,7 @@ pub(super) fn character(unit: u16) -> Text {
     match char::from_u32(u32::from(unit)) {
         Some(c) => Text { value: Value::String(c.to_string()), text: format!("'{}'", escape_char(c, '\'')) },
         None => {
-            let code = format!("\\u{unit:04x}");
+            let code = escaped_unit(unit);
             Text { text: format!("'{code}'"), value: Value::String(code) }
         }
     }
@@ -95,10 +97,11 @@ fn escape_char(c: char, quote: char) -> String {
     }
 }
 
-/// A quoted string, escaped for terminals.
-pub(super) fn quoted(text: &str, truncated: bool) -> String {
+/// A quoted string, escaped for terminals. Backslashes of the string itself are doubled, those of lone surrogates are not.
+pub(super) fn quoted(units: &[u16], truncated: bool) -> String {
     let mut out = String::from('"');
-    out.extend(text.chars().map(|c| escape_char(c, '"')));
+    let parts = char::decode_utf16(units.iter().copied());
+    out.extend(parts.map(|part| part.map_or_else(|lone| escaped_unit(lone.unpaired_surrogate()), |c| escape_char(c, '"'))));
     out.push_str(if truncated { "\"…" } else { "\"" });
     out
 }
@@ -263,7 +266,9 @@ mod tests {
         assert_eq!(character(0x3a9).text, "'Ω'");
         assert_eq!(character(0xd800).text, "'\\ud800'");
         assert_eq!(character(10).text, "'\\n'");
-        assert_eq!(quoted("a\"\u{1b}[0m", true), "\"a\\\"\\u001b[0m\"…");
+        let units = |text: &str| text.encode_utf16().collect::<Vec<_>>();
+        assert_eq!(quoted(&units("a\"\u{1b}[0m"), true), "\"a\\\"\\u001b[0m\"…");
+        assert_eq!(quoted(&[0x5c, 0xd83d], false), "\"\\\\\\ud83d\"");
         assert_eq!(
             guid([0x33, 0x22, 0x11, 0, 0x55, 0x44, 0x77, 0x66, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff]).text,
             "00112233-4455-6677-8899-aabbccddeeff"

@@ -26,10 +26,10 @@ pub fn by_export(memory: &Memory, image: &Image) -> Option<Result<DebugHeader, D
 /// A module that seems to be a program, its image and its header.
 type Found<'m> = (&'m Module, Image, Result<DebugHeader, DebugHeaderError>);
 
-/// The programs and libraries of NativeAOT among `modules`, at most `most`, by their content: each is a runtime of its own.
-pub fn all_by_content<'m>(memory: &Memory, modules: &'m [Module], most: usize) -> Vec<Found<'m>> {
+/// The programs and libraries of NativeAOT among `modules`, at most `most`, by the content of their images: each is a separate runtime.
+pub fn all_by_content<'m>(memory: &Memory, modules: &'m [Module], image: impl Fn(&Module) -> Option<Image>, most: usize) -> Vec<Found<'m>> {
     let found = modules.iter().filter_map(|module| {
-        let image = Image::at(memory, module.base)?;
+        let image = image(module)?;
         let header = by_content(memory, &image)?;
         Some((module, image, header))
     });

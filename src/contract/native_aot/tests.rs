@@ -211,13 +211,13 @@ fn each_program_or_library_of_a_process_is_found_without_its_exports() {
         memory
     };
     let both = memory([library(BASE, 4), library(second, 4)]);
-    let found = all_by_content(&both, &modules, 8);
+    let found = all_by_content(&both, &modules, |m| Image::at(&both, m.base), 8);
     let places: Vec<_> = found.iter().map(|(module, image, header)| (module.base, image.base, header.as_ref().unwrap().address)).collect();
     assert_eq!(places, [BASE, second].map(|base| (base, base, Some(base.plus(HEADER)))));
-    assert_eq!(all_by_content(&both, &modules, 1).len(), 1);
+    assert_eq!(all_by_content(&both, &modules, |m| Image::at(&both, m.base), 1).len(), 1);
     // One of an unknown version does not hide the other.
     let one = memory([library(BASE, 5), library(second, 4)]);
-    let found = all_by_content(&one, &modules, 8);
+    let found = all_by_content(&one, &modules, |m| Image::at(&one, m.base), 8);
     assert!(matches!(found.as_slice(), [(module, _, Ok(_))] if module.base == second));
 }
 

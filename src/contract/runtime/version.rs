@@ -42,8 +42,7 @@ impl Opener<'_> {
     pub(super) fn plain_version(&self) -> Option<(String, VersionSource)> {
         let module = self.site.module.as_ref()?;
         if let Some([major, minor, build, _]) = module.version.filter(|_| locate::is_runtime_name(module)) {
-            // File version 10.0.1226.42308 is release 10.0.12.
-            return Some((format!("{major}.{minor}.{}", build / 100), VersionSource::ModuleList));
+            return Some((release(u32::from(major), u32::from(minor), u32::from(build)), VersionSource::ModuleList));
         }
         let folder = module.path.rsplit(['/', '\\']).nth(1).filter(|f| is_version(f))?;
         Some((folder.into(), VersionSource::Path))
@@ -59,7 +58,7 @@ impl Opener<'_> {
     }
 
     /// `@(#)Version 10.0.926.27113 @Commit: …` in the runtime's read-only data; not in heap dumps.
-    fn version_text(&self) -> Option<String> {
+    pub(super) fn version_text(&self) -> Option<String> {
         const MARK: &[u8] = b"@(#)Version ";
         let image = self.site.image.as_ref()?;
         self.memory.stretches(image.range).take_while(|(_, bytes)| self.memory.afford_bytes(len64(bytes.len()))).find_map(
@@ -71,11 +70,21 @@ impl Opener<'_> {
                 let text: String = rest.iter().take(32).take_while(|b| b.is_ascii_digit() || **b == b'.').map(|b| char::from(*b)).collect();
                 let numbers: Vec<u32> = text.split('.').map_while(|n| n.parse().ok()).collect();
                 match numbers.as_slice() {
-                    [major, minor, build, ..] => Some(format!("{major}.{minor}.{}", build / 100)),
+                    [major, minor, build, ..] => Some(release(*major, *minor, *build)),
                     _ => None,
                 }
             },
         )
+    }
+}
+
+/// The release of a file version: 10.0.1226.42308 is 10.0.12. Up to .NET Core 3.1 the files have the versions of .NET Framework: 4.6 for
+/// releases 1 and 2, 4.700 for 3.
+fn release(major: u32, minor: u32, build: u32) -> String {
+    match (major, minor) {
+        (4, 700) => "3".into(),
+        (4, _) => "2".into(),
+        _ => format!("{major}.{minor}.{}", build / 100),
     }
 }
 

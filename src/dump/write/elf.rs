@@ -1,6 +1,6 @@
 //! ELF cores: header, program headers, notes.
 
-use super::super::elf_core::{self, PN_XNUM};
+use super::super::elf_core::{self, NoteSegment, PN_XNUM};
 use super::super::elf_notes::{
     NT_AUXV, NT_FILE, NT_PRPSINFO, NT_PRSTATUS, NT_SIGINFO, NT_TRIM, TRIM_OWNER, process_at, raw_notes, registers_at,
 };
@@ -21,7 +21,7 @@ pub(super) fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<Reda
     let headers = elf_core::program_headers(&file, &header, shape, path, &mut Vec::new())?;
     let mut notes = Out::new(shape.endian);
     for segment in elf_core::note_segments(&file, &headers, &Limits::default()) {
-        copy_notes(segment.data, shape, redact, &mut notes)?;
+        copy_notes(&segment, shape, redact, &mut notes)?;
     }
     trim_note(dump, redact.is_some(), &mut notes)?;
 
@@ -117,9 +117,9 @@ fn note(out: &mut Out, owner: &[u8], kind: u32, desc: &[u8]) -> Result<(), Write
 }
 
 /// Copies the notes that `elf_notes` reads: no vector registers, no notes of other tools.
-fn copy_notes(data: Fields<'_>, shape: Shape, redact: Option<RedactRegisters<'_>>, out: &mut Out) -> Result<(), WriteError> {
+fn copy_notes(segment: &NoteSegment<'_>, shape: Shape, redact: Option<RedactRegisters<'_>>, out: &mut Out) -> Result<(), WriteError> {
     let wanted = |kind: u32| matches!(kind, NT_PRSTATUS | NT_PRPSINFO | NT_AUXV | NT_SIGINFO | NT_FILE);
-    for raw in raw_notes(&data).filter(|n| n.core && wanted(n.kind)) {
+    for raw in raw_notes(&segment.data, segment.align).filter(|n| n.core && wanted(n.kind)) {
         let mut desc = raw.desc.to_vec();
         if let Some(address) = redact {
             redact_note(raw.kind, &mut desc, shape, address);

@@ -48,7 +48,7 @@ pub fn seconds(time: std::time::SystemTime) -> Option<u64> {
 pub(super) fn dump(context: &Context<'_>, about: &About, feed: &mut Feed) -> Result<(), Error> {
     let (notes, totals) = (context.notes, &context.stat.totals);
     let runtime = context.heap.runtime();
-    let (dump, described) = head_parts(&about.dump, Some(runtime));
+    let (dump, described, _) = head_parts(&about.dump, Some(runtime));
     let facts: &DumpFacts = &runtime.file().facts;
     let gc = notes.with(runtime.gc()?).facts();
     let sizes = notes.take(heap(runtime, &HeapQuery::default())?).totals;

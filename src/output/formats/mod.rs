@@ -37,7 +37,7 @@ macro_rules! formats {
                 Format::ALL.iter().copied().find(|f| f.name() == name)
             }
 
-            /// One-line description.
+            /// One-line description: help of `--format` and of `gcdump help formats`.
             pub fn help(self) -> &'static str {
                 match self {
                     $(Format::$variant => concat!($($doc),+).trim_start().trim_end_matches('.'),)+
@@ -55,17 +55,17 @@ macro_rules! formats {
 }
 
 formats! {
-    /// Human-readable tables.
+    /// Tables for people; on a terminal as many rows as fit, --top 0 for all.
     Table = table,
-    /// One JSON document (docs/json.md).
+    /// One JSON document, with a schema per command (docs/schema).
     Json = json,
     /// One JSON record per line: header, rows, footer.
     Ndjson = ndjson,
-    /// Comma-separated values.
+    /// Rows as comma-separated values, after one line of names.
     Csv = csv,
-    /// Graphviz graph, for commands that produce one.
+    /// Graphviz graph, of commands that have one.
     Dot = dot,
-    /// Folded stacks for flame graphs, for commands that list stacks.
+    /// Folded stacks for flame graphs, of commands that list stacks.
     Folded = folded,
     /// One web page, which needs no network.
     Html = html,

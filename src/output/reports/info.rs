@@ -100,7 +100,9 @@ impl InfoReport {
             let version = r.version.as_deref().unwrap_or("(unknown version)");
             let by = r.version_source.as_ref().map(|s| format!(" (by {s})")).unwrap_or_default();
             let kind = if r.kind == RuntimeKind::NativeAot { " NativeAOT" } else { "" };
-            fact("runtime", Some(format!(".NET{kind} {version}{by}, {}", r.module.as_deref().unwrap_or("unknown module"))));
+            // The number matters where there is a choice.
+            let index = if self.runtimes.len() > 1 { format!("{}: ", r.index) } else { String::new() };
+            fact("runtime", Some(format!("{index}.NET{kind} {version}{by}, {}", r.module.as_deref().unwrap_or("unknown module"))));
             let gc = match r.gc {
                 LayoutSource::Descriptor => "runtime descriptor".to_string(),
                 LayoutSource::Synthesised => "synthesised from GcDacVars".to_string(),

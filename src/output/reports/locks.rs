@@ -8,7 +8,12 @@ fn id(managed: Option<u32>) -> String {
 }
 
 fn owner(owner: &LockOwner) -> String {
-    if owner.orphaned { format!("{} (no such thread)", id(owner.managed_id)) } else { id(owner.managed_id) }
+    let id = id(owner.managed_id);
+    match owner.orphaned {
+        Some(true) => format!("{id} (no such thread)"),
+        None => format!("{id} (not found)"),
+        Some(false) => id,
+    }
 }
 
 fn lock_columns<'r>() -> Columns<'r, LockModel> {

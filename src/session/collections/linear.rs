@@ -1,7 +1,7 @@
 //! Collections over one array, or none.
 
 use super::{Collections, Contents, Item, Read, there};
-use crate::base::Addr;
+use crate::base::{Addr, drop_split_pair, len64, utf16};
 use crate::clr::values::ArrayShape;
 use crate::memory::Memory;
 use crate::model::ContainerKind;
@@ -146,8 +146,10 @@ impl Collections<'_> {
                 units.push(there!(self.library.u16_at(shape.data.element(i, shape.element_bytes))));
             }
         }
-        let mut text = String::from_utf16_lossy(&units);
-        if u64::try_from(units.len()).unwrap_or(u64::MAX) < count {
+        let is_cut = len64(units.len()) < count;
+        drop_split_pair(&mut units, is_cut);
+        let mut text = utf16(units);
+        if is_cut {
             text.push('…');
         }
         if count > 0 && self.library.hides_contents() {

@@ -12,6 +12,8 @@ pub struct Facts {
     pub shape: Shape,
     /// The runtime's module.
     pub image: Image,
+    /// Modules of further runtimes.
+    pub others: Vec<Image>,
     /// Process id.
     pub pid: u64,
     /// OS thread ids.
@@ -28,10 +30,17 @@ pub const ELF_PATH: &str = "/usr/share/dotnet/shared/Microsoft.NETCore.App/11.0.
 /// Path of the runtime on Windows.
 pub const PE_PATH: &str = "C:\\dotnet\\shared\\Microsoft.NETCore.App\\11.0.0\\coreclr.dll";
 
-/// The memory as stored in a container, starting with the headers of the module.
-fn memory(facts: &Facts, ranges: &BTreeMap<u64, Range>, headers: Vec<u8>, gone: &[(u64, u64)]) -> Vec<(u64, Range)> {
+impl Facts {
+    /// The modules of all runtimes.
+    fn images(&self) -> impl Iterator<Item = &Image> {
+        std::iter::once(&self.image).chain(&self.others)
+    }
+}
+
+/// The memory as stored in a container, with the headers of the modules.
+fn memory(facts: &Facts, ranges: &BTreeMap<u64, Range>, headers: fn(&Image) -> Vec<u8>, gone: &[(u64, u64)]) -> Vec<(u64, Range)> {
     let mut all = ranges.clone();
-    all.insert(facts.image.base, Range { bytes: headers, write: false });
+    all.extend(facts.images().map(|image| (image.base, Range { bytes: headers(image), write: false })));
     let mut list: Vec<(u64, Range)> = all.into_iter().collect();
     for (start, len) in gone {
         let end = start + len;
@@ -63,7 +72,7 @@ fn note(s: Shape, kind: u64, desc: &[u8]) -> Vec<u8> {
 pub fn elf_core(facts: &Facts, ranges: &BTreeMap<u64, Range>, gone: &[(u64, u64)]) -> Vec<u8> {
     let s = facts.shape;
     let wide = s.ptr == 8;
-    let list = memory(facts, ranges, facts.image.elf(), gone);
+    let list = memory(facts, ranges, Image::elf, gone);
     let mut notes = Vec::new();
     // NT_PRPSINFO: process id, name, command line.
     let (pid_at, name_at, len) = if wide { (24, 40, 136) } else { (16, 32, 128) };
@@ -77,14 +86,13 @@ pub fn elf_core(facts: &Facts, ranges: &BTreeMap<u64, Range>, gone: &[(u64, u64)
         desc[pid_at..pid_at + 4].copy_from_slice(&s.encode(*id, 4));
         notes.extend(note(s, 1, &desc));
     }
-    let image = &facts.image;
-    let files = [
-        (program(s), program(s) + 0x3000, 0, "/app/lab"),
-        (image.base, image.base + image.data.0, 0, ELF_PATH),
-        (image.base + image.data.0, image.base + image.size(), image.data.0 / 0x1000, ELF_PATH),
-    ];
+    let mut files = vec![(program(s), program(s) + 0x3000, 0, "/app/lab")];
+    for image in facts.images() {
+        files.push((image.base, image.base + image.data.0, 0, ELF_PATH));
+        files.push((image.base + image.data.0, image.base + image.size(), image.data.0 / 0x1000, ELF_PATH));
+    }
     let mut desc = [s.encode(files.len() as u64, s.ptr), s.encode(0x1000, s.ptr)].concat();
-    for (start, end, page, _) in files {
+    for (start, end, page, _) in files.iter().copied() {
         desc.extend([start, end, page].into_iter().flat_map(|v| s.encode(v, s.ptr)));
     }
     for (.., path) in files {
@@ -132,7 +140,7 @@ pub fn elf_core(facts: &Facts, ranges: &BTreeMap<u64, Range>, gone: &[(u64, u64)
 /// A minidump.
 pub fn minidump(facts: &Facts, ranges: &BTreeMap<u64, Range>, gone: &[(u64, u64)]) -> Vec<u8> {
     let s = facts.shape;
-    let list = memory(facts, ranges, facts.image.pe(), gone);
+    let list = memory(facts, ranges, Image::pe, gone);
     let n = |fields: &[(u64, u64)]| -> Vec<u8> { fields.iter().flat_map(|(v, len)| s.encode(*v, *len)).collect() };
     let string = |text: &str| -> Vec<u8> {
         let units: Vec<u8> = text.encode_utf16().flat_map(|u| s.encode(u.into(), 2)).collect();
@@ -155,10 +163,10 @@ pub fn minidump(facts: &Facts, ranges: &BTreeMap<u64, Range>, gone: &[(u64, u64)
     for id in &facts.threads {
         threads.extend(n(&[(*id, 4), (0, 4), (0, 4), (0, 4), (0, 8), (0, 8), (0, 4), (0, 4), (0, 4), (0, 4)]));
     }
-    let image = &facts.image;
-    let mut modules = s.encode(2, 4);
-    let list_of =
-        [(program(s), 0x3000, 0x1111, names_at), (image.base, image.size(), Image::TIMESTAMP.into(), names_at + names[0].len() as u64)];
+    let mut list_of = vec![(program(s), 0x3000, 0x1111, names_at)];
+    let name_at = names_at + names[0].len() as u64;
+    list_of.extend(facts.images().map(|image| (image.base, image.size(), u64::from(Image::TIMESTAMP), name_at)));
+    let mut modules = s.encode(list_of.len() as u64, 4);
     for (base, size, stamp, name) in list_of {
         modules.extend(n(&[(base, 8), (size, 4), (0, 4), (stamp, 4), (name, 4)]));
         modules.resize(modules.len() + 84, 0);

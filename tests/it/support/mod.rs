@@ -71,6 +71,8 @@ pub struct Spec {
     pub gc: GcPart,
     /// Corruption of the descriptor.
     pub hostile: Hostile,
+    /// Distance of everything from the usual addresses, for a second runtime in the process.
+    pub at: u64,
 }
 
 impl Spec {
@@ -91,6 +93,7 @@ impl Spec {
             features: &[],
             gc: GcPart::Normal,
             hostile: Hostile::No,
+            at: 0,
         }
     }
 
@@ -119,6 +122,13 @@ impl Target {
     /// As a minidump.
     pub fn to_minidump(&self) -> Vec<u8> {
         containers::minidump(&self.facts, &self.memory.ranges, &self.gone)
+    }
+
+    /// Process with the runtime of `other` as well, which is at other addresses.
+    pub fn with(mut self, other: Target) -> Target {
+        self.memory.ranges.extend(other.memory.ranges);
+        self.facts.others.push(other.facts.image);
+        self
     }
 
     /// The expected answers.

@@ -230,7 +230,7 @@ impl Builder {
 
     /// The mark array as stored: the address of the word for address 0.
     pub(super) fn marks(&self) -> u64 {
-        let low = self.spec.shape.pick(0x7e00_1000_0000, 0x2000_0000);
+        let low = self.spec.shape.pick(0x7e00_1000_0000, 0x2000_0000) + self.spec.at;
         self.spec.shape.pick(0x7d00_0000_0000, 0x1000_0000) - low / (64 * self.p) * 4
     }
 

@@ -228,9 +228,9 @@ const HEAP_POINTERS: [&str; 12] = [
 
 pub fn build(spec: &Spec) -> Target {
     let shape = spec.shape;
-    let base = shape.pick(0x7f12_3400_0000, 0x6a10_0000);
-    let native = shape.pick(0x5581_0004_0000, 0x0910_0000);
-    let low = shape.pick(0x7e00_1000_0000, 0x2000_0000);
+    let base = shape.pick(0x7f12_3400_0000, 0x6a10_0000) + spec.at;
+    let native = shape.pick(0x5581_0004_0000, 0x0910_0000) + spec.at;
+    let low = shape.pick(0x7e00_1000_0000, 0x2000_0000) + spec.at;
     let (lay, vm_types) = layouts(spec);
     let room = if spec.server > Some(8) { 0x2_0000 } else { 0x8000 };
     let mut b = Builder {
@@ -300,6 +300,6 @@ pub fn build(spec: &Spec) -> Target {
         "objects": b.objects.iter().map(|(a, mt)| json!([hex(*a), hex(*mt)])).collect::<Vec<_>>(),
     });
     let image = Image { shape, base, data: (DATA, 0x1000), export: spec.export.then_some(DATA + 0x80) };
-    let facts = Facts { shape, image, pid: 4000, threads: vec![4001, 4002, 4004, 4009] };
+    let facts = Facts { shape, image, others: Vec::new(), pid: 4000, threads: vec![4001, 4002, 4004, 4009] };
     Target { memory: b.mem, facts, expected, gone: Vec::new() }
 }

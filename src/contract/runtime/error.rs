@@ -1,0 +1,169 @@
+//! Why no runtime can be read.
+
+use crate::base::{be, plural};
+
+/// Why no runtime can be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RuntimeError {
+    /// The file is a heap snapshot (`.gcdump`).
+    #[error(
+        "a .gcdump file holds the types, sizes and references of a heap and nothing else of the process: stat, retained, objsize, path \
+         and diff answer from it, all else needs a dump"
+    )]
+    Snapshot,
+    /// The process contains no .NET runtime.
+    #[error(
+        "no .NET runtime found in this process: {}, and its captured memory contains no descriptor",
+        no_runtime_among(*modules)
+    )]
+    NoRuntime {
+        /// Number of modules examined.
+        modules: usize,
+    },
+    /// Runtime index out of range.
+    #[error("runtime index {index} is out of range: {have} found, counted from 0")]
+    NoSuchRuntime {
+        /// Requested index.
+        index: usize,
+        /// Number of readable runtimes.
+        have: usize,
+    },
+    /// What leads to the runtime cannot be read, and the dump lacks a part of what it announces.
+    #[error(
+        "no .NET runtime can be read because the dump is cut off: {} of the memory that it announces {} missing{}; copy it again, \
+         or write a new one",
+        plural(*missing, "byte"),
+        be(*missing),
+        why.lost()
+    )]
+    Cut {
+        /// Bytes that are missing.
+        missing: u64,
+        /// What could not be read, as it would be for a whole dump.
+        why: Box<RuntimeError>,
+    },
+    /// Structures that lead to the runtime cannot be read, and the compressed data is damaged.
+    #[error("no .NET runtime can be read because {damage}; copy the dump again, or write a new one")]
+    Damaged {
+        /// The damage.
+        damage: String,
+        /// The error that a whole dump would have.
+        why: Box<RuntimeError>,
+    },
+    /// Opening the dump ended at its limits, which a genuine one does not meet, before a runtime was read.
+    #[error("no .NET runtime was read before opening the dump reached its limits: {why}")]
+    Bounded {
+        /// What the search had come to.
+        why: Box<RuntimeError>,
+    },
+    /// A NativeAOT program of .NET 8 to 10 whose debug header is of no use.
+    #[error("{path} is a NativeAOT program that gcdump cannot read: {why}")]
+    NativeAot {
+        /// Path of the program.
+        path: String,
+        /// Why it cannot be read.
+        why: String,
+    },
+    /// .NET Framework or Mono.
+    #[error("the process runs {what} ({path}), which gcdump does not read; it reads .NET (CoreCLR) 8 and later")]
+    Foreign {
+        /// Which runtime.
+        what: &'static str,
+        /// Path of its module.
+        path: String,
+    },
+    /// CoreCLR is loaded, but nothing of its image is in the dump.
+    #[error(
+        "{path} was loaded, but neither its headers nor its variables are in the dump{}; {TAKE}",
+        left_out.as_ref().map(|why| format!(": {why}")).unwrap_or_default()
+    )]
+    Headless {
+        /// Path of the module.
+        path: String,
+        /// Memory that the dump was written without, if that is known.
+        left_out: Option<String>,
+    },
+    /// The dump has the stacks of the threads and little else.
+    #[error("only stacks were captured ({}, {}): no managed memory; {TAKE}", plural(*bytes, "byte"), plural(*threads, "thread"))]
+    OnlyStacks {
+        /// Bytes of stacks.
+        bytes: u64,
+        /// Number of threads.
+        threads: u64,
+    },
+    /// CoreCLR is loaded and has not been started.
+    #[error("the runtime had not been started yet when the dump was taken: {} ({path}) has no threads and no heap", named(version.as_deref()))]
+    NotStarted {
+        /// Path of the module.
+        path: String,
+        /// Its version, if known.
+        version: Option<String>,
+    },
+    /// The program that loads the runtime is loaded, the runtime is not.
+    #[error("the runtime had not been loaded yet when the dump was taken: {host}, which loads it, is there")]
+    NotLoaded {
+        /// Path of the host.
+        host: String,
+    },
+    /// A release that is not read.
+    #[error("{} is not supported (8 to 11 are): {path}", named(Some(version)))]
+    Old {
+        /// Path of the module.
+        path: String,
+        /// Its version.
+        version: String,
+    },
+    /// CoreCLR is loaded, and neither its description of itself nor an overlay is of use.
+    #[error("{path} is a CoreCLR runtime that gcdump cannot read: {}", unsupported(*undescribed, left_out.as_deref(), details))]
+    Unsupported {
+        /// Path of the module.
+        path: String,
+        /// Whether it has a description of itself, which the dump does not have.
+        undescribed: bool,
+        /// Memory that the dump was written without, if that is known.
+        left_out: Option<String>,
+        /// Build id, table size, and why each overlay was rejected.
+        details: String,
+    },
+}
+
+fn unsupported(undescribed: bool, left_out: Option<&str>, details: &str) -> String {
+    let left_out = left_out.map(|why| format!("; {why}")).unwrap_or_default();
+    if undescribed {
+        let what = "its description of itself is not in the dump, and no overlay matches; specify the folder with its files with --modules";
+        return format!("{what}{left_out} ({details})");
+    }
+    let supported = ".NET 8, 9, 10 and 11 are supported, --overlay FILE adds others";
+    format!("it has no usable descriptor, and no overlay matches ({details}); {supported}{left_out}")
+}
+
+/// Advice about a dump without managed memory.
+const TAKE: &str = "take a heap dump: createdump --withheap PID, or dotnet-dump collect --type Heap -p PID";
+
+/// The name of a release: .NET Core up to 3.1, .NET since 5.
+fn named(version: Option<&str>) -> String {
+    let Some(version) = version else { return ".NET".into() };
+    let major: Option<u32> = version.split('.').next().and_then(|n| n.parse().ok());
+    format!("{} {version}", if major.is_some_and(|n| n < 5) { ".NET Core" } else { ".NET" })
+}
+
+fn no_runtime_among(modules: usize) -> String {
+    match modules {
+        0 => {
+            "the dump has no list of modules (NT_FILE of an ELF core, ModuleListStream of a minidump) and no headers of an ELF image".into()
+        }
+        n => format!("none of its modules ({n}) is a CoreCLR runtime or exports a data contract descriptor"),
+    }
+}
+
+impl RuntimeError {
+    /// What a cut dump lacks, if that is known.
+    fn lost(&self) -> String {
+        match self {
+            RuntimeError::Headless { path, .. } | RuntimeError::Unsupported { path, .. } | RuntimeError::NativeAot { path, .. } => {
+                format!(", and among them the variables of the runtime ({path}), without which nothing tells where the heap is")
+            }
+            _ => String::new(),
+        }
+    }
+}
