@@ -14,7 +14,7 @@ use crate::model::{RootCoverageModel, RootKind, RootModel, Stacks};
 enum Class {
     /// Keeps its object alive for certain.
     Exact,
-    /// A word of a stack or register, maybe a stale one.
+    /// A word of a stack or register, maybe a stale one; a handle of which it is unknown whether it keeps its object alive.
     Conservative,
     /// Keeps nothing alive.
     Weak,
@@ -41,7 +41,7 @@ impl Root {
     fn class(&self) -> Class {
         if self.flags.has(RootFlags::WEAK) {
             Class::Weak
-        } else if self.flags.has(RootFlags::CONSERVATIVE) {
+        } else if self.flags.has(RootFlags::CONSERVATIVE) || self.flags.has(RootFlags::REF_COUNTED) {
             Class::Conservative
         } else {
             Class::Exact

@@ -76,6 +76,7 @@ mod perf;
 mod places;
 mod pool;
 mod promises;
+mod ref_counts;
 mod repeated;
 mod report;
 mod retained;

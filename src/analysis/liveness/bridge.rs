@@ -9,7 +9,7 @@ use crate::base::store::caught;
 use crate::base::{Addr, Answer, Count, Index, IndexVec, NoteKind, len64};
 use crate::gc::{HandleFilter, ObjectId, ObjectType, TypeIndex};
 use crate::model::{BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeXref, HandleKind, HandleModel, Stacks, Sum};
-use crate::session::roots::{Origin, Root};
+use crate::session::roots::{Root, RootFlags};
 use crate::session::{Error, Heap, TypePattern};
 
 /// Arguments of `bridge`.
@@ -55,11 +55,9 @@ fn bridge_of(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, E
     let is = |list: &IndexVec<TypeIndex, bool>, ty: TypeIndex| list.get(ty).copied().unwrap_or(false);
     let closed = |ty: TypeIndex| is(&opaque, ty) && !is(&transparent, ty);
 
-    // Objects kept alive by anything other than the bridge.
-    let own = |r: &&Root| {
-        let of_bridge = matches!(r.origin, Origin::Handle(HandleKind::CrossReference | HandleKind::RefCounted));
-        of_bridge && graph.index.id_of(r.object).is_some_and(|id| bridged.binary_search(&id).is_ok())
-    };
+    // Objects kept alive by anything other than the bridge, whose handles are those that something outside of the heap decides about.
+    let own =
+        |r: &&Root| r.flags.has(RootFlags::REF_COUNTED) && graph.index.id_of(r.object).is_some_and(|id| bridged.binary_search(&id).is_ok());
     let others = graph.roots.roots.iter().filter(|r| r.counts(query.stacks) && !own(r));
     let starts = others.filter_map(|r| graph.index.id_of(r.object)).chain(graph.frozen.iter().copied());
     let alive = graph.edges.reachable(starts);
