@@ -46,6 +46,7 @@ mod exceptions;
 mod export;
 mod fields;
 mod files;
+mod finalizers;
 mod first_steps;
 mod floors;
 mod forged;
