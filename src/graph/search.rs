@@ -44,8 +44,9 @@ impl Bfs {
         search
     }
 
-    /// Searches backwards, level by level, until `meet` says false: it sees all nodes of one distance at once.
-    fn backwards(edges: &TwoWay, sources: &[u32], mut meet: impl FnMut(&[u32]) -> bool) -> Self {
+    /// Searches backwards along edges for which `open` says so, level by level, until `meet` says false: it sees all nodes of one distance at
+    /// once.
+    fn backwards(edges: &TwoWay, sources: &[u32], open: impl Fn(u32, u32) -> bool, mut meet: impl FnMut(&[u32]) -> bool) -> Self {
         let graph = edges.graph();
         let mut search = Self { before: Buffer::zeroed(graph.store(), graph.nodes() as usize) };
         let (mut level, mut next) = (Vec::new(), Vec::new());
@@ -55,7 +56,9 @@ impl Bfs {
         while !level.is_empty() && meet(&level) {
             check();
             edges.edges_to(&level, |source, target| {
-                search.reach(source, target, &mut next);
+                if open(source, target) {
+                    search.reach(source, target, &mut next);
+                }
             });
             level.clear();
             std::mem::swap(&mut level, &mut next);
@@ -106,29 +109,45 @@ impl Bfs {
 /// distance.
 pub type Rank = (u8, u8);
 
-/// Shortest paths from roots to `target`, each from another root, at most `limit`: the better class first, in a class the
-/// nearest root, at one distance in the order of ranks, then of nodes.
+/// The roots that reach a node.
+#[derive(Debug, Default)]
+pub struct RootPaths {
+    /// Shortest paths, each from another root and written from there to the node: the better class first, in a class the nearest root, at one
+    /// distance in the order of ranks, then of nodes.
+    pub paths: Vec<Vec<u32>>,
+    /// Every root that reaches the node, nearest first.
+    pub roots: Vec<u32>,
+}
+
+/// The roots that reach `target` along edges for which `open` says so, and paths from the best of them, at most `limit`. There are `all`
+/// roots.
 ///
 /// Searches backwards, and goes on through roots, so a path may begin at one root and pass another. Each node is visited
-/// once, so a path may join the ones before it. A path is written from the root to the target.
-pub fn paths_to_roots(edges: &TwoWay, target: u32, rank: impl Fn(u32) -> Option<Rank>, limit: usize) -> Vec<Vec<u32>> {
-    if limit == 0 {
-        return Vec::new();
-    }
+/// once, so a path may join the ones before it.
+pub fn paths_to_roots(
+    edges: &TwoWay,
+    target: u32,
+    (rank, all): (impl Fn(u32) -> Option<Rank>, usize),
+    open: impl Fn(u32, u32) -> bool,
+    limit: usize,
+) -> RootPaths {
     // By class: nearest first.
     let mut met: BTreeMap<u8, Vec<u32>> = BTreeMap::new();
-    let search = Bfs::backwards(edges, &[target], |level| {
+    let mut roots = Vec::new();
+    let search = Bfs::backwards(edges, &[target], open, |level| {
         let mut here: Vec<(Rank, u32)> = level.iter().filter_map(|node| Some((rank(*node)?, *node))).collect();
         here.sort_unstable();
         for ((class, _), node) in here {
+            roots.push(node);
             let of_class = met.entry(class).or_default();
             if of_class.len() < limit {
                 of_class.push(node);
             }
         }
-        met.get(&0).is_none_or(|best| best.len() < limit)
+        roots.len() < all
     });
-    met.into_values().flatten().take(limit).map(|node| search.trail(node).collect()).collect()
+    let paths = met.into_values().flatten().take(limit).map(|node| search.trail(node).collect()).collect();
+    RootPaths { paths, roots }
 }
 
 /// Every node that the roots reach, themselves included. One bit per node and two levels of the search.

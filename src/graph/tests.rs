@@ -182,12 +182,25 @@ fn expect_searches(s: &Sample) {
             s.roots.iter().copied().collect::<BTreeSet<_>>().iter().filter_map(|r| from_target[*r as usize]).collect();
         expected.sort_unstable();
         for limit in 0..4 {
-            let paths = paths_to_roots(&both, node, |n| is_root(n).then_some((0, 0)), limit);
+            let rank = |n| is_root(n).then_some((0, 0));
+            let RootPaths { paths, roots } = paths_to_roots(&both, node, (rank, s.roots.len()), |_, _| true, limit);
             let lengths: Vec<u32> = paths.iter().map(|p| p.len() as u32 - 1).collect();
             assert_eq!(lengths, expected[..limit.min(expected.len())]);
             assert_eq!(paths.iter().map(|p| p[0]).collect::<BTreeSet<_>>().len(), paths.len(), "roots differ");
             assert!(paths.iter().all(|p| is_root(p[0]) && p.windows(2).all(is_edge) && p[p.len() - 1] == node));
+            assert_eq!(roots.iter().map(|root| from_target[*root as usize].unwrap()).collect::<Vec<_>>(), expected);
         }
+    }
+    // Along some edges only.
+    let is_open = |a: u32, b: u32| !(a + b).is_multiple_of(3);
+    let open: Vec<(u32, u32)> = s.edges.iter().copied().filter(|(a, b)| is_open(*a, *b)).map(|(a, b)| (b, a)).collect();
+    for node in 0..s.nodes {
+        let from_target = distances(s.nodes, &open, &[node]);
+        let expected: BTreeSet<u32> = s.roots.iter().copied().filter(|root| from_target[*root as usize].is_some()).collect();
+        let rank = |n| is_root(n).then_some((0, 0));
+        let all = s.roots.iter().collect::<BTreeSet<_>>().len();
+        let found = paths_to_roots(&both, node, (rank, all), is_open, 1);
+        assert_eq!((found.roots.iter().copied().collect::<BTreeSet<_>>(), found.paths.len()), (expected.clone(), expected.len().min(1)));
     }
     let sum = (0..s.nodes).filter(|n| forward[*n as usize].is_some()).map(Sample::size).sum();
     assert_eq!(closure(&graph, &s.roots, Sample::size), Closure { nodes: seen.count(), size: sum });

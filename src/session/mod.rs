@@ -68,6 +68,7 @@ pub(crate) use graph::Extra;
 pub use graph::{HeapGraph, MemoryLimit};
 pub use heap::Heap;
 pub(crate) use heap::{Sums, add_sums};
+pub(crate) use holders::Holders;
 #[cfg(feature = "internals")]
 pub use index::checksum as index_checksum;
 pub use index::{IndexError, IndexUse, beside};

@@ -73,6 +73,7 @@ mod methods;
 mod mutation;
 mod native_aot;
 mod overlays;
+mod paths;
 mod perf;
 mod places;
 mod pool;

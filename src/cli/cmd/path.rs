@@ -39,6 +39,10 @@ pub(in crate::cli) struct Path {
     #[arg(long)]
     weak: bool,
 
+    /// Show every step of long chains such as linked lists, and with --type every level, which are folded otherwise.
+    #[arg(long)]
+    full: bool,
+
     #[command(flatten)]
     stacks: StacksArg,
 }
@@ -65,6 +69,7 @@ impl Command for Path {
             weak: self.weak,
             stacks: self.stacks.stacks,
             depth: 12,
+            full: self.full,
             lines: if at.is_table() { at.screen().saturating_mul(2) } else { 1000 },
         };
         Ok(paths(&*at.source_at(0)?, &query)?)
