@@ -197,7 +197,7 @@ impl<'r> ExceptionReader<'r> {
         found
     }
 
-    /// Why there is no exception at `at`, where the object that `query` asks for would begin.
+    /// The error for an address of something else: `at` is where the object that `query` asks for would begin.
     fn no_exception(&self, at: Addr, query: &ExceptionsQuery) -> Error {
         let Some(mt) = self.headers.as_ref().and_then(|o| o.method_table(at)).filter(|mt| self.namer.name(*mt).is_some()) else {
             return Error::NoObject(query.object.unwrap_or(at));
@@ -296,7 +296,7 @@ pub struct ExceptionsQuery {
 /// Every exception object of the heap, then those held only by threads.
 ///
 /// # Errors
-/// [`Error::Query`] for a column that the list lacks, [`Error::NoObject`] or [`Error::Nothing`] if there is no exception at the address.
+/// [`Error::Query`] for a column that is not in the list, [`Error::NoObject`] or [`Error::Nothing`] for the address of something else.
 pub fn exceptions(heap: &Heap, query: &ExceptionsQuery) -> Result<Answer<ExceptionsReport>, Error> {
     use ExceptionSort::{Address, Count, Message, Thread, Thrown, Type};
     let (has, what): (&[ExceptionSort], &str) = if query.stat {

@@ -189,7 +189,7 @@ impl Paths<'_> {
         let holders = &self.holders;
         let rank = |id| holders.rank(id);
         let open = |from, to| !holders.are_statics(self.graph, from, to);
-        let found = self.graph.edges.paths_to_roots(target, (rank, holders.len()), open, self.query.paths.max(1));
+        let found = self.graph.edges.paths_to_roots(target, (&holders.ids(), rank), open, self.query.paths.max(1));
         (total(found.rooted.iter().map(|id| holders.count(*id))), found.paths.iter().map(|ids| self.model(ids)).collect())
     }
 
@@ -226,7 +226,7 @@ impl Paths<'_> {
         shape(a).is_some_and(|of_a| shape(b) == Some(of_a))
     }
 
-    /// The step that stands for the `n`-th one of each sequence of a run.
+    /// The step that represents the `n`-th one of each sequence of a run.
     fn step(&self, hops: &[Hop], keys: &[Option<String>], run: Run, n: usize) -> Option<PathStep> {
         let at = run.start.saturating_add(n);
         let all = || hops.iter().skip(at).step_by(run.period).take(run.count);

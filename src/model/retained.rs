@@ -205,7 +205,7 @@ pub struct PathStep {
     /// Key of the entry of a dictionary whose value refers to this one: text in quotes, a number, or the name of the key's type. `null`
     /// for other fields.
     pub key: Option<String>,
-    /// What else the step stands for; `null` for a single object.
+    /// The other objects that the step represents; `null` for a single object.
     pub fold: Option<PathFold>,
 }
 

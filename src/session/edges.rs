@@ -169,18 +169,18 @@ impl Edges {
         Search(Bfs::in_turn(self.csr(), &groups, |_, node| meet(ObjectId::from_u32(node))))
     }
 
-    /// The rooted objects that reach `target` along references for which `open` says so, and shortest paths from the best of them, at most
-    /// `limit`: see [`paths_to_roots`]. There are `all` rooted objects.
+    /// The `rooted` objects that reach `target` along references for which `open` says so, and shortest paths from the best of them,
+    /// at most `limit`: see [`paths_to_roots`].
     pub(crate) fn paths_to_roots(
         &self,
         target: ObjectId,
-        (rank, all): (impl Fn(ObjectId) -> Option<Rank>, usize),
+        (rooted, rank): (&[ObjectId], impl Fn(ObjectId) -> Option<Rank>),
         open: impl Fn(ObjectId, ObjectId) -> bool,
         limit: usize,
     ) -> PathsToRoots {
         let rank = |node| rank(ObjectId::from_u32(node));
         let open = |from, to| open(ObjectId::from_u32(from), ObjectId::from_u32(to));
-        let found = paths_to_roots(&self.0, target.as_u32(), (rank, all), open, limit);
+        let found = paths_to_roots(&self.0, target.as_u32(), (&nodes(rooted), rank), open, limit);
         PathsToRoots { paths: found.paths.into_iter().map(ids).collect(), rooted: ids(found.roots) }
     }
 
@@ -198,7 +198,7 @@ impl Edges {
     }
 }
 
-/// What leads to an object.
+/// Rooted objects that lead to an object.
 #[derive(Debug)]
 pub(crate) struct PathsToRoots {
     /// Paths from rooted objects, both included.

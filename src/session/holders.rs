@@ -1,6 +1,6 @@
 //! Rooted objects, and the roots of one object by relevance. The one place that says what [`Stacks`] means.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::roots::{Root, RootFlags};
 use super::{HeapGraph, Namer, ObjectSet};
@@ -59,7 +59,7 @@ impl Root {
     }
 }
 
-/// What roots an object has.
+/// Summary of the roots of an object.
 struct Held {
     /// The rank of the best one.
     rank: Rank,
@@ -72,12 +72,16 @@ pub(crate) struct Holders {
     held: FxHashMap<ObjectId, Held>,
     /// Where static fields are that refer to an object, ascending, each place once.
     statics: FxHashMap<ObjectId, Vec<Addr>>,
+    /// The objects that static fields lie in.
+    containers: FxHashSet<ObjectId>,
 }
 
 impl Holders {
-    /// Number of rooted objects.
-    pub(crate) fn len(&self) -> usize {
-        self.held.len()
+    /// The rooted objects, ascending.
+    pub(crate) fn ids(&self) -> Vec<ObjectId> {
+        let mut ids: Vec<ObjectId> = self.held.keys().copied().collect();
+        ids.sort_unstable();
+        ids
     }
 
     /// The rank of an object's best root; `None` for one without roots.
@@ -93,6 +97,9 @@ impl Holders {
     /// Whether all references from one object to another are static fields: these lie in arrays and boxes of the heap, which the runtime
     /// holds by a handle. The field is the root then, and the handle is not another one.
     pub(crate) fn are_statics(&self, graph: &HeapGraph, from: ObjectId, to: ObjectId) -> bool {
+        if !self.containers.contains(&from) {
+            return false;
+        }
         let Some(places) = self.statics.get(&to) else { return false };
         let start = graph.address(from);
         let end = start.plus(graph.size(from));
@@ -141,7 +148,7 @@ impl HeapGraph {
 
     /// The rooted objects with the ranks of their roots; with `weak`, those of weak handles too.
     pub(crate) fn holders(&self, stacks: Stacks, weak: bool) -> Holders {
-        let mut holders = Holders { held: FxHashMap::default(), statics: FxHashMap::default() };
+        let mut holders = Holders { held: FxHashMap::default(), statics: FxHashMap::default(), containers: FxHashSet::default() };
         for root in self.roots.roots.iter().filter(|r| r.counts(stacks) || weak && r.class() == Class::Weak) {
             let Some(id) = self.index.id_of(root.object) else { continue };
             let rank = root.rank();
@@ -150,6 +157,7 @@ impl HeapGraph {
             held.count.bump();
             if let (RootKind::Static | RootKind::ThreadStatic, Some(at)) = (root.kind, root.address) {
                 holders.statics.entry(id).or_default().push(at);
+                holders.containers.extend(self.index.before(at).map(|(id, _)| id));
             }
         }
         for places in holders.statics.values_mut() {

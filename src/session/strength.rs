@@ -38,7 +38,7 @@ impl Strength {
         }
     }
 
-    /// Notes about what the descriptor of reference counts lacks, if there are any.
+    /// Notes about items of the descriptor that could not be used, if ref-counted handles were met.
     pub(crate) fn losses(&self) -> Notes {
         if self.met { self.asked.losses() } else { Notes::new() }
     }

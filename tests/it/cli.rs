@@ -460,6 +460,6 @@ fn usage_and_help_agree_with_what_commands_take() {
     let help = |command: &str| run(&[command, "--help"]).out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(help("simulate").contains("Usage: gcdump simulate collect [OPTIONS] [DUMP]"));
     let roots = help("roots");
-    assert!(!roots.contains("are scanned conservatively") && !roots.contains("does not tell"), "{roots}");
+    assert!(!roots.contains("are scanned conservatively") && !roots.contains("which the dump"), "{roots}");
     assert!(roots.contains("Where frames are not known, and with --stacks conservative,"), "{roots}");
 }

@@ -505,7 +505,7 @@ fn nested(inner: &Value) -> Vec<String> {
 
 #[test]
 fn an_exception_is_shown_with_its_inner_ones() {
-    let (mut alone, mut in_flight) = (0, 0);
+    let (mut asked, mut in_flight) = (0, 0);
     for path in corpus() {
         let file = path.to_str().unwrap();
         let ran = common::run(&["exceptions", "--json", file]);
@@ -532,10 +532,10 @@ fn an_exception_is_shown_with_its_inner_ones() {
                 let arrows: Vec<&str> = shown.lines().filter(|line| line.starts_with("---> ")).collect();
                 assert!(arrows.first().is_some_and(|line| line.contains(e["inner"].as_str().unwrap())), "{file}: {command:?}: {shown}");
             }
-            alone += 1;
+            asked += 1;
         }
     }
-    assert!(alone > 4 && in_flight > 4, "{alone} with inner exceptions, {in_flight} in flight");
+    assert!(asked > 4 && in_flight > 4, "{asked} with inner exceptions, {in_flight} in flight");
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn address(v: &Value) -> Addr {
 struct Referrers(BTreeMap<Addr, Vec<(Addr, Option<Addr>)>>);
 
 impl Referrers {
-    /// Those that `objects --refs` lists, and dependent handles.
+    /// References that `objects --refs` lists, and dependent handles.
     fn of(dump: &Path) -> Referrers {
         let mut back: BTreeMap<Addr, Vec<(Addr, Option<Addr>)>> = BTreeMap::new();
         let (_, answer) = ask(dump, &["objects", "--refs", "--count", "0"]);
@@ -61,7 +61,7 @@ impl Referrers {
     }
 }
 
-/// What makes a root.
+/// Identity of a root.
 fn key(root: &RootModel) -> (RootKind, Option<Addr>, Addr, String) {
     (root.kind, root.address, root.object, root.label.clone())
 }
@@ -235,7 +235,7 @@ fn a_linked_list_is_folded_in_every_format_and_full_shows_all() {
             assert!(text.len() < 9_000, "{command:?} {format}: {}", text.len());
         }
     }
-    // Rows of CSV say how many objects they stand for.
+    // Rows of CSV say how many objects they represent.
     let csv = out(&["path", at, "--format", "csv"]);
     assert!(
         csv.lines().next().unwrap().ends_with(",repeated,last") && csv.lines().last().unwrap().ends_with(&format!(",999,{at}")),

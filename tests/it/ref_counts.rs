@@ -8,7 +8,7 @@ use gcdump::internals::dump::{self, Bytes, OpenOptions};
 use gcdump::{Addr, Dump};
 use serde_json::{Value, json};
 
-/// Whose wrappers can be read: ComWrappers in unmanaged code, in managed code, on Windows.
+/// Dumps with wrappers that can be read: of ComWrappers in unmanaged code, in managed code, on Windows.
 const DUMPS: [&str; 4] = ["net8-svr-handles-heap", "net9-svr-handles-heap", "net10-svr-handles-heap", "win-net8-wks-handles-full"];
 
 /// A dump of the corpus with the count of one wrapper at hand.
@@ -48,7 +48,7 @@ impl Wrapped {
         Wrapped { bytes, handle, object, count: found[0].plus(8), keep: address(&keep["address"]), dump, copy }
     }
 
-    /// What a command answers with this count, where no static field holds what the program made.
+    /// The answer of a command with this count, where no static field holds the objects that the program made.
     fn ask(&self, count: u64, command: &[&str]) -> (Exit, Value) {
         let changes = [(self.count, count, 8), (self.keep, 0, 8)];
         let bytes = common::with_words(self.dump.file(), &self.bytes, self.dump.memory().shape().endian, &changes);

@@ -6,7 +6,7 @@ use crate::output::table::{Columns, Table, columns};
 /// Maximum frames printed per exception, for runaway recursion.
 const MAX_FRAMES: usize = 64;
 
-/// What precedes an inner exception.
+/// The mark before an inner exception.
 const INNER: &str = "---> ";
 
 /// HRESULT in the usual form: `0x80131600`.
