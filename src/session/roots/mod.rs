@@ -503,7 +503,11 @@ fn handle_roots(
         trouble = trouble.or_else(|| Some(what.clone()));
         notes.add(NoteKind::LimitHit, None, what);
     }
-    let supported = gc.handle_types().data;
+    let mut supported = gc.handle_types().data;
+    // Tables have room for handles of the Java bridge in builds that have no bridge.
+    if !decided.contains_key(&RootKind::CrossReferenceHandle) && !gc.supported_handles().data.0.contains(&HandleKind::CrossReference) {
+        supported.retain(|kind| *kind != HandleKind::CrossReference);
+    }
     let mut kinds: Vec<RootKind> = Vec::new();
     for (kind, handle) in wanted.iter().flat_map(|h| roots_of_handle(*h).map(|kind| (kind, *h))) {
         if !kinds.contains(&kind) && options.wants(kind) && (supported.contains(&handle) || supported.is_empty()) {
