@@ -11,7 +11,9 @@ use crate::analysis::{StringsQuery, strings};
 use crate::base::Answer;
 use crate::model::{StringSort, StringsReport};
 
-/// Strings by value: duplicates and the memory they waste. With a size, a pattern or a condition, all strings that match.
+/// Strings by value: duplicates and the memory they waste.
+///
+/// With a size, a pattern or a condition, all strings that match.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Strings {
     /// List the longest values instead, including unique ones.
