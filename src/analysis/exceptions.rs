@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::place::containing;
 use super::sort::{self, Key};
 use super::walk::objects_of;
 use crate::base::hash::Map;
@@ -196,6 +197,18 @@ impl<'r> ExceptionReader<'r> {
         found
     }
 
+    /// The error for an address of something else: `at` is where the object that `query` asks for would begin.
+    fn no_exception(&self, at: Addr, query: &ExceptionsQuery) -> Error {
+        let Some(mt) = self.headers.as_ref().and_then(|o| o.method_table(at)).filter(|mt| self.namer.name(*mt).is_some()) else {
+            return Error::NoObject(query.object.unwrap_or(at));
+        };
+        let is = format!("{at} is an object of type {}", self.namer.name_or_address(mt));
+        Error::Nothing(match self.is_exception(mt) {
+            true => format!("{is}, which is not a type that was asked for"),
+            false => format!("{is}, not an exception; `gcdump object {at}` shows it"),
+        })
+    }
+
     /// The exceptions among `objects` (address and method table), in order, then those held only by threads. `stat` omits the
     /// list.
     fn report(
@@ -253,7 +266,13 @@ impl<'r> ExceptionReader<'r> {
                 stack: self.frames(&read.stack),
                 thread: role.and_then(|r| r.0),
                 thread_role: role.map(|r| r.1.to_string()),
+                inner_exceptions: None,
             });
+        }
+        // A list of many would repeat those that are in it.
+        for e in list.iter_mut().filter(|e| total == 1 || e.thread_role.as_deref() == Some(IN_FLIGHT)) {
+            let mut seen = HashSet::from([e.address]);
+            e.inner_exceptions = Some(e.inner.iter().chain(&e.inners).map(|at| self.model_of(*at, &mut seen, 1)).collect());
         }
         let mut groups: Vec<ExceptionGroup> = groups.into_values().collect();
         groups.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| (&a.type_name, &a.message).cmp(&(&b.type_name, &b.message))));
@@ -268,7 +287,7 @@ pub struct ExceptionsQuery {
     pub stat: bool,
     /// Only exceptions of these types; empty for all.
     pub types: Vec<TypePattern>,
-    /// Only the exception at this address.
+    /// Only the exception at or around this address.
     pub object: Option<Addr>,
     /// Order of the list, or of the counts; `None` for that of the heap, and most first.
     pub sort: Option<ExceptionSort>,
@@ -277,7 +296,7 @@ pub struct ExceptionsQuery {
 /// Every exception object of the heap, then those held only by threads.
 ///
 /// # Errors
-/// [`Error::Query`] for a column that the list lacks.
+/// [`Error::Query`] for a column that is not in the list, [`Error::NoObject`] or [`Error::Nothing`] for the address of something else.
 pub fn exceptions(heap: &Heap, query: &ExceptionsQuery) -> Result<Answer<ExceptionsReport>, Error> {
     use ExceptionSort::{Address, Count, Message, Thread, Thrown, Type};
     let (has, what): (&[ExceptionSort], &str) = if query.stat {
@@ -294,11 +313,15 @@ pub fn exceptions(heap: &Heap, query: &ExceptionsQuery) -> Result<Answer<Excepti
         notes.add(NoteKind::Missing, None, "types without names may be exceptions: their objects are not listed");
     }
     let types = heap.filter(&query.types, &namer, &notes);
+    let object = query.object.map(|at| containing(heap, &namer, at, &notes).map_or(at, |found| found.address));
     let wanted = |address: Addr, mt: Addr| {
-        query.object.is_none_or(|at| at == address) && (types.is_empty() || types.matches(mt, || namer.name_or_address(mt)))
+        object.is_none_or(|at| at == address) && (types.is_empty() || types.matches(mt, || namer.name_or_address(mt)))
     };
     // Without the thread list, only the relation to threads is unknown.
     let mut report = reader.report(objects.into_iter(), runtime.threads_if_any(&notes), query.stat, wanted);
+    if let (Some(at), 0) = (object, report.total) {
+        return Err(reader.no_exception(at, query).given(&notes.notes()));
+    }
     if let Some(by) = query.sort {
         order(&mut report, by);
     }
@@ -325,6 +348,8 @@ fn order(report: &mut ExceptionsReport, by: ExceptionSort) {
     }
 }
 
+/// Relation of an exception to the thread that handles it.
+const IN_FLIGHT: &str = "in-flight";
 /// Relation of an exception that the runtime keeps for need.
 const PREALLOCATED: &str = "preallocated";
 
@@ -344,7 +369,7 @@ fn roles(threads: &[Thread]) -> Map<Addr, (Option<u32>, &'static str)> {
     }
     for t in threads {
         out.extend(t.nested.iter().map(|a| (*a, (t.id, "nested"))));
-        out.extend(t.exception.map(|a| (a, (t.id, "in-flight"))));
+        out.extend(t.exception.map(|a| (a, (t.id, IN_FLIGHT))));
     }
     out
 }

@@ -40,7 +40,7 @@ pub struct FinalizersQuery {
     pub objects: bool,
     /// Order of the objects if they are listed, else of the types; `None` for objects as found, and most first.
     pub sort: Option<FinalizerSort>,
-    /// Types to list, 0 for all.
+    /// Types, and objects if they are listed, to list, 0 for all.
     pub top: usize,
 }
 
@@ -119,7 +119,7 @@ pub fn finalizers(runtime: &Runtime, query: &FinalizersQuery) -> Result<Answer<F
             false => sort::sort(&mut types, |t| type_key(t, by)),
         }
     }
-    let shown = cut(&mut types, top);
+    let (shown, objects_shown) = (cut(&mut types, top), cut(&mut list, top));
     namer.note(&notes);
     let thread = finalizer_thread(runtime, &notes);
     Ok(notes.finish(FinalizersReport {
@@ -131,6 +131,7 @@ pub fn finalizers(runtime: &Runtime, query: &FinalizersQuery) -> Result<Answer<F
         types,
         shown,
         objects: with_objects.then_some(list),
+        objects_shown,
     }))
 }
 

@@ -5,11 +5,9 @@ use std::collections::BTreeMap;
 use super::sort::{self, Key};
 use crate::base::hash::Map;
 use crate::base::{Addr, Answer, Count, Name, NoteKind, cut, len64, total};
-use crate::clr::header::Headers;
-use crate::clr::wrappers::Wrappers;
 use crate::gc::HandleFilter;
 use crate::model::{HandleBy, HandleGroup, HandleKind, HandleModel, HandleSort, HandleStat, HandlesReport, Sum};
-use crate::session::{Error, Heap, Runtime, TypePattern};
+use crate::session::{Error, Heap, Runtime, Strength, TypePattern};
 
 /// Arguments of `handles`.
 #[derive(Clone, Debug, Default)]
@@ -68,17 +66,13 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
     // A process may have millions of handles, but only thousands of types.
     let mut names: Map<Addr, Option<Name>> = Map::default();
     let mut name = |mt: Addr| names.entry(mt).or_insert_with(|| namer.name(mt).map(Name::from)).clone();
-    // What reference counts are read with is missed only where there are any.
-    let d = runtime.descriptor().scope();
-    let headers = Headers::bind(runtime.memory(), &d, runtime.limits()).ok();
-    let wrappers = Wrappers::bind(runtime.memory(), &d, headers);
-    let ref_count = |h: &HandleModel| wrappers.ref_count(h.object, h.method_table?, namer.types().ok()?);
+    let mut strength = Strength::bind(runtime);
     let mut counts: BTreeMap<HandleKind, u64> = BTreeMap::new();
     let mut groups: BTreeMap<Option<Name>, Sum> = BTreeMap::new();
     let mut handles: Vec<HandleModel> = Vec::new();
     // As found, the first are all that is listed.
     let room = if query.sort.is_none() && query.top > 0 { query.top } else { usize::MAX };
-    let (mut more, mut ref_counted, mut ref_counts_unknown) = (false, false, 0u64);
+    let (mut more, mut ref_counts_unknown) = (false, 0u64);
     let walked = gc.walk_handles(&HandleFilter { kinds: query.kinds.clone() }, |mut h| {
         if list || query.by.is_some() || !wanted.is_empty() {
             h.method_table = gc.method_table(h.object);
@@ -101,13 +95,8 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
             groups.entry(key).or_default().add(h.object_size.unwrap_or(0));
         }
         if list {
-            if h.kind == HandleKind::RefCounted {
-                ref_counted = true;
-                match ref_count(&h) {
-                    Some(found) => (h.ref_count, h.strong) = (Some(found.count), found.strong),
-                    None => ref_counts_unknown.bump(),
-                }
-            }
+            strength.decide(&mut h, gc, &namer);
+            ref_counts_unknown.grow(u64::from(h.kind == HandleKind::RefCounted && h.ref_count.is_none()));
             if handles.len() >= room {
                 more = true;
                 return;
@@ -119,9 +108,7 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
         }
     });
     let tables = notes.take(walked);
-    if ref_counted {
-        notes.extend(&d.losses());
-    }
+    notes.extend(&strength.losses());
     let group = |(key, sum): (Option<Name>, Sum)| HandleGroup { key: key.map(|k| k.to_string()), count: sum.count, bytes: sum.bytes };
     let mut groups: Vec<HandleGroup> = groups.into_iter().map(group).collect();
     groups.sort_by_key(|g| std::cmp::Reverse(g.count));

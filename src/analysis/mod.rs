@@ -29,6 +29,7 @@ mod objects;
 mod on_graph;
 mod oom;
 mod page;
+mod path_fold;
 mod path_tree;
 mod paths;
 #[cfg(test)]

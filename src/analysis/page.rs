@@ -217,7 +217,7 @@ fn with_paths(heap: &Heap, suspects: &[Suspect], notes: &Collector) -> Vec<PageS
     let path = |s: &Suspect| -> Option<PathModel> {
         let at = s.accumulation.as_ref().map(|a| a.address).or(s.address);
         let types = if at.is_none() { vec![TypePattern::MethodTable(s.method_table)] } else { Vec::new() };
-        let query = PathsQuery { object: at, types, paths: 1, weak: false, stacks: Stacks::default(), depth: DEPTH, lines: 1 };
+        let query = PathsQuery { object: at, types, paths: 1, weak: false, stacks: Stacks::default(), depth: DEPTH, lines: 1, full: false };
         match paths(heap, &query) {
             Ok(answer) => notes.take(answer).paths.into_iter().next(),
             Err(e) => {

@@ -31,6 +31,8 @@ struct Node {
     /// Targets at and below it.
     sum: Sum,
     objects: u64,
+    /// Whether one of the objects refers to another.
+    folded: bool,
     example: Option<ObjectId>,
     children: Vec<u32>,
 }
@@ -41,6 +43,8 @@ pub(super) struct PathTree<'g> {
     search: &'g Search,
     /// Rows further below are not made.
     depth: u32,
+    /// Whether objects of one type that refer to each other share a node.
+    fold: bool,
     nodes: Vec<Node>,
     /// By object: its node, from 1; [`NONE`] for objects that no path met.
     place: Vec<u32>,
@@ -50,9 +54,9 @@ pub(super) struct PathTree<'g> {
 }
 
 impl<'g> PathTree<'g> {
-    pub(super) fn new(graph: &'g HeapGraph, search: &'g Search, depth: u32) -> PathTree<'g> {
+    pub(super) fn new(graph: &'g HeapGraph, search: &'g Search, depth: u32, fold: bool) -> PathTree<'g> {
         let place = vec![NONE; graph.ids().len()];
-        PathTree { graph, search, depth, nodes: Vec::new(), place, kids: FxHashMap::default(), roots: Map::default() }
+        PathTree { graph, search, depth, fold, nodes: Vec::new(), place, kids: FxHashMap::default(), roots: Map::default() }
     }
 
     /// Adds the path to each of `targets`, which the search reached; `label` is that of the best root of an object. Goes over each object
@@ -90,7 +94,16 @@ impl<'g> PathTree<'g> {
     }
 
     fn push(&mut self, common: Common, parent: Option<u32>, depth: u32) -> u32 {
-        self.nodes.push(Node { common, parent, depth, sum: Sum::default(), objects: 0, example: None, children: Vec::new() });
+        self.nodes.push(Node {
+            common,
+            parent,
+            depth,
+            sum: Sum::default(),
+            objects: 0,
+            folded: false,
+            example: None,
+            children: Vec::new(),
+        });
         let number = u32::try_from(self.nodes.len()).unwrap_or(NONE);
         if let Some(above) = parent.and_then(|parent| self.node(parent)) {
             above.children.push(number);
@@ -112,12 +125,20 @@ impl<'g> PathTree<'g> {
         /// Keys that are no types.
         const BEYOND: u64 = u64::MAX;
         const UNKNOWN: u64 = u64::MAX - 1;
-        let limit = self.depth;
-        let Some((depth, is_beyond)) = self.node(above).map(|n| (n.depth, matches!(n.common, Common::Beyond))) else { return above };
-        if is_beyond {
-            return above;
-        }
+        let (limit, fold) = (self.depth, self.fold);
         let ty = self.graph.type_index(id);
+        let Some(node) = self.node(above) else { return above };
+        let depth = node.depth;
+        match node.common {
+            Common::Beyond => return above,
+            Common::Type(known) if fold && ty.is_some() && known == ty => {
+                node.folded = true;
+                node.objects.bump();
+                node.example = Some(node.example.map_or(id, |least| least.min(id)));
+                return above;
+            }
+            _ => {}
+        }
         let beyond = depth >= limit;
         let key = if beyond { BEYOND } else { ty.map_or(UNKNOWN, |ty| ty.as_u32().into()) };
         let node = match self.kids.get(&(above, key)) {
@@ -136,8 +157,9 @@ impl<'g> PathTree<'g> {
         node
     }
 
-    /// The rows, at most `most`: those with the most targets first.
+    /// The rows, at most `most` (0: all): those with the most targets first.
     pub(super) fn rows(mut self, namer: &Namer, most: usize) -> Vec<PathNode> {
+        let most = if most == 0 { usize::MAX } else { most };
         // A node comes behind the one above it.
         for number in (1..=u32::try_from(self.nodes.len()).unwrap_or(NONE)).rev() {
             let Some((sum, Some(above))) = self.node(number).map(|node| (node.sum, node.parent)) else { continue };
@@ -166,7 +188,7 @@ impl<'g> PathTree<'g> {
         while let Some((name, node)) = stack.pop().filter(|_| rows.len() < most) {
             let Sum { count: targets, bytes } = node.sum;
             let example = node.example.map(|id| self.graph.address(id));
-            rows.push(PathNode { depth: node.depth, name, targets, bytes, objects: node.objects, example });
+            rows.push(PathNode { depth: node.depth, name, fold: node.folded, targets, bytes, objects: node.objects, example });
             stack.extend(sorted(&node.children));
         }
         rows

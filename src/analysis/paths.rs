@@ -1,13 +1,14 @@
 //! What keeps objects alive: shortest paths from roots.
 
 use super::on_graph::OnGraph;
+use super::path_fold::{self, Run};
 use super::path_tree::PathTree;
 use crate::base::store::caught;
-use crate::base::{Addr, Answer, Collector, len64};
+use crate::base::{Addr, Answer, Collector, len64, total};
 use crate::clr::values::{ValueLimits, Values};
 use crate::gc::ObjectId;
-use crate::model::{FieldValue, PathModel, PathStep, PathsReport, RootModel, Stacks, ValueKind};
-use crate::session::{Error, GraphSource, Heap, HeapGraph, Library, Namer, TypePattern};
+use crate::model::{FieldValue, PathFold, PathModel, PathStep, PathsReport, RootModel, Stacks, ValueKind};
+use crate::session::{Error, GraphSource, Heap, HeapGraph, Holders, Library, Namer, Search, TypePattern};
 
 /// Maximum roots listed per object.
 const MAX_ROOTS: usize = 16;
@@ -29,14 +30,25 @@ pub struct PathsQuery {
     pub stacks: Stacks,
     /// Depth of the merged tree.
     pub depth: u32,
-    /// Maximum number of lines of the merged tree.
+    /// Maximum number of lines of the merged tree; 0: all.
     pub lines: usize,
+    /// Whether every step of long chains is listed, and every level of the merged tree: objects of one type that refer to each other.
+    pub full: bool,
 }
 
 impl PathsQuery {
     /// Up to three paths to the object at or around `address`.
     pub fn to(address: Addr) -> PathsQuery {
-        PathsQuery { object: Some(address), types: Vec::new(), paths: 3, weak: false, stacks: Stacks::default(), depth: 12, lines: 1000 }
+        PathsQuery {
+            object: Some(address),
+            types: Vec::new(),
+            paths: 3,
+            weak: false,
+            stacks: Stacks::default(),
+            depth: 12,
+            lines: 0,
+            full: false,
+        }
     }
 }
 
@@ -61,7 +73,8 @@ fn paths_of(heap: &dyn GraphSource, query: &PathsQuery) -> Result<Answer<PathsRe
         return Err(on.none(Error::Nothing(why)));
     }
     let keys = heap.heap().and_then(|heap| Keys::bind(heap, &on.namer));
-    let report = Paths { graph: on.graph, heap, namer: &on.namer, keys, query }.report(&targets, merged);
+    let holders = on.graph.holders(query.stacks, query.weak);
+    let report = Paths { graph: on.graph, heap, namer: &on.namer, holders, keys, query }.report(&targets, merged);
     Ok(on.finish(report))
 }
 
@@ -70,6 +83,7 @@ struct Paths<'g> {
     graph: &'g HeapGraph,
     heap: &'g dyn GraphSource,
     namer: &'g Namer,
+    holders: Holders,
     /// `None` if the runtime does not describe types and fields.
     keys: Option<Keys>,
     query: &'g PathsQuery,
@@ -112,69 +126,135 @@ impl Keys {
     }
 }
 
+/// A step of a path: the object, and where the one before refers to it.
+#[derive(Clone, Copy)]
+struct Hop {
+    id: ObjectId,
+    slot: Option<Slot>,
+}
+
+/// A reference: in which object, of which type, at which offset.
+#[derive(Clone, Copy)]
+struct Slot {
+    object: Addr,
+    method_table: Addr,
+    offset: u64,
+}
+
 impl Paths<'_> {
     /// Shortest paths to each of `targets`; with `merged`, all of them merged by type as well.
     fn report(&self, targets: &[ObjectId], merged: bool) -> PathsReport {
-        // One example path per type; the tree shows the rest.
-        let targets_told = if merged { 1 } else { targets.len() };
-        let (most, stacks) = (self.query.paths.max(1), self.query.stacks);
-        let holders = self.graph.holders(stacks, self.query.weak);
+        let stacks = self.query.stacks;
         let mut report = PathsReport {
             targets: len64(targets.len()),
             reachable: 0,
+            roots: 0,
             paths: Vec::new(),
             tree: None,
             coverage: self.graph.coverage(stacks),
             stacks,
         };
-        let edges = &self.graph.edges;
-        if let ([target], true) = (targets, most > 1 && !merged) {
-            // Backwards from one object, few others are met, and it is reachable if a root is among them.
-            let found = edges.paths_to_roots(*target, |id| holders.rank(id), most);
-            report.reachable = u64::from(!found.is_empty());
-            report.paths = found.iter().map(|p| self.model(p)).collect();
-            return report;
+        let search = merged.then(|| self.search(targets));
+        let reached = |target: &&ObjectId| search.as_ref().is_none_or(|search| search.reached(**target));
+        let reached: Vec<ObjectId> = targets.iter().filter(reached).copied().collect();
+        // One example of a type; the tree shows the rest.
+        if let Some(target) = reached.first() {
+            (report.roots, report.paths) = self.paths_to(*target);
         }
-        // One forward search for all targets finds out which are reachable, with one path each.
-        let mut left = targets.len();
-        let mut wanted = edges.no_objects();
-        wanted.extend(targets.iter().copied());
-        let search = edges.search_in_turn(&holders.groups(), |id| {
-            if wanted.contains(id) {
-                left = left.saturating_sub(1);
-            }
-            left > 0
-        });
-        let reached: Vec<ObjectId> = targets.iter().copied().filter(|t| search.reached(*t)).collect();
-        report.reachable = len64(reached.len());
-        let shown = reached.iter().take(targets_told);
-        if most == 1 {
-            report.paths = shown.map(|t| self.model(&search.path_to(*t))).collect();
-        } else {
-            for target in shown {
-                let found = edges.paths_to_roots(*target, |id| holders.rank(id), most);
-                report.paths.extend(found.iter().map(|p| self.model(p)));
-            }
-        }
-        report.tree = merged.then(|| {
-            let mut tree = PathTree::new(self.graph, &search, self.query.depth);
+        report.reachable = if merged { len64(reached.len()) } else { u64::from(report.roots > 0) };
+        report.tree = search.map(|search| {
+            let mut tree = PathTree::new(self.graph, &search, self.query.depth, !self.query.full);
             tree.add(&reached, |top| self.roots(top, 1).first().map_or_else(|| "?".into(), |root| root.label.clone()));
             tree.rows(self.namer, self.query.lines)
         });
         report
     }
 
+    /// A forward search for all of `targets`: which are reachable, and one path to each.
+    fn search(&self, targets: &[ObjectId]) -> Search {
+        let edges = &self.graph.edges;
+        let mut left = targets.len();
+        let mut wanted = edges.no_objects();
+        wanted.extend(targets.iter().copied());
+        edges.search_in_turn(&self.holders.groups(), |id| {
+            if wanted.contains(id) {
+                left = left.saturating_sub(1);
+            }
+            left > 0
+        })
+    }
+
+    /// The number of roots that reach `target`, and paths from the best of them. Backwards from one object, few others are met as a rule.
+    fn paths_to(&self, target: ObjectId) -> (u64, Vec<PathModel>) {
+        let holders = &self.holders;
+        let rank = |id| holders.rank(id);
+        let open = |from, to| !holders.are_statics(self.graph, from, to);
+        let found = self.graph.edges.paths_to_roots(target, (&holders.ids(), rank), open, self.query.paths.max(1));
+        (total(found.rooted.iter().map(|id| holders.count(*id))), found.paths.iter().map(|ids| self.model(ids)).collect())
+    }
+
     fn model(&self, ids: &[ObjectId]) -> PathModel {
-        let mut holder = None;
-        let mut step = |(before, id): (Option<ObjectId>, ObjectId)| {
-            let (field, key) = self.edge(holder, before, id);
-            holder = before;
-            let type_name = self.graph.type_name(self.namer, id);
-            PathStep { address: self.graph.address(id), type_name, size: self.graph.size(id), field, key }
-        };
         let before = std::iter::once(None).chain(ids.iter().copied().map(Some));
-        let roots = ids.first().map(|id| self.roots(*id, MAX_ROOTS));
-        PathModel { roots: roots.unwrap_or_default(), steps: before.zip(ids.iter().copied()).map(&mut step).collect() }
+        let hops: Vec<Hop> = before.zip(ids).map(|(from, id)| Hop { id: *id, slot: self.slot(from, *id) }).collect();
+        let first = ids.first().copied();
+        PathModel {
+            roots: first.map(|id| self.roots(id, MAX_ROOTS)).unwrap_or_default(),
+            root_count: first.map_or(0, |id| self.holders.count(id)),
+            steps: self.steps(&hops),
+        }
+    }
+
+    /// The steps of a path; long chains are folded.
+    fn steps(&self, hops: &[Hop]) -> Vec<PathStep> {
+        let single = |start| Run { start, period: 1, count: 1 };
+        let keys: Vec<Option<String>> = (0..hops.len()).map(|at| self.key(hops, at)).collect();
+        let runs = if self.query.full {
+            (0..hops.len()).map(single).collect()
+        } else {
+            path_fold::runs(hops.len(), |a, b| self.are_equal(hops, &keys, a, b))
+        };
+        runs.iter().flat_map(|run| (0..run.period).filter_map(|n| self.step(hops, &keys, *run, n))).collect()
+    }
+
+    /// Whether two steps lead through the same field of objects of the same types. Entries of dictionaries differ in their keys.
+    fn are_equal(&self, hops: &[Hop], keys: &[Option<String>], a: usize, b: usize) -> bool {
+        let shape = |at: usize| {
+            let (from, hop) = (hops.get(at.checked_sub(1)?)?, hops.get(at)?);
+            keys.get(at)?.is_none().then_some(())?;
+            Some((self.graph.type_index(from.id), hop.slot.map(|slot| slot.offset), self.graph.type_index(hop.id)))
+        };
+        shape(a).is_some_and(|of_a| shape(b) == Some(of_a))
+    }
+
+    /// The step that represents the `n`-th one of each sequence of a run.
+    fn step(&self, hops: &[Hop], keys: &[Option<String>], run: Run, n: usize) -> Option<PathStep> {
+        let at = run.start.saturating_add(n);
+        let all = || hops.iter().skip(at).step_by(run.period).take(run.count);
+        let hop = hops.get(at)?;
+        let field = |slot: Slot| self.namer.path_at(slot.method_table, slot.offset).unwrap_or_else(|| format!("+{:#x}", slot.offset));
+        let fold = || {
+            Some(PathFold {
+                count: len64(run.count),
+                last: self.graph.address(all().last()?.id),
+                bytes: total(all().map(|hop| self.graph.size(hop.id))),
+                period: u32::try_from(run.period).ok()?,
+            })
+        };
+        Some(PathStep {
+            address: self.graph.address(hop.id),
+            type_name: self.graph.type_name(self.namer, hop.id),
+            size: self.graph.size(hop.id),
+            field: hop.slot.map(field),
+            key: keys.get(at).cloned().flatten(),
+            fold: if run.count > 1 { fold() } else { None },
+        })
+    }
+
+    /// The key of the entry of a dictionary through which the path comes to a step.
+    fn key(&self, hops: &[Hop], at: usize) -> Option<String> {
+        let (keys, slot) = (self.keys.as_ref()?, hops.get(at)?.slot?);
+        let holder = at.checked_sub(2).and_then(|holder| hops.get(holder)).map(|hop| self.graph.address(hop.id));
+        keys.text(holder, slot.object, slot.method_table, slot.offset)
     }
 
     /// The roots of an object, best first.
@@ -182,24 +262,17 @@ impl Paths<'_> {
         self.graph.root_models(self.namer, id, (self.query.stacks, self.query.weak), most)
     }
 
-    /// The field of `from`, which `holder` refers to, that refers to `to`; of an entry of a dictionary, its key as well.
-    fn edge(&self, holder: Option<ObjectId>, from: Option<ObjectId>, to: ObjectId) -> (Option<String>, Option<String>) {
-        let Some((address, method_table, offset)) = from.and_then(|from| self.slot(from, to)) else { return (None, None) };
-        let field = self.namer.path_at(method_table, offset).unwrap_or_else(|| format!("+{offset:#x}"));
-        let holder = holder.map(|id| self.graph.address(id));
-        (Some(field), self.keys.as_ref().and_then(|keys| keys.text(holder, address, method_table, offset)))
-    }
-
-    /// Where `from` refers to `to`: its address, its method table, the offset.
-    fn slot(&self, from: ObjectId, to: ObjectId) -> Option<(Addr, Addr, u64)> {
+    /// Where `from` refers to `to`.
+    fn slot(&self, from: Option<ObjectId>, to: ObjectId) -> Option<Slot> {
+        let from = from?;
         let kind = self.graph.kind(from)?;
-        let (address, target) = (self.graph.address(from), self.graph.address(to));
+        let (object, target) = (self.graph.address(from), self.graph.address(to));
         let mut found = None;
-        kind.gc_desc.references(self.heap.memory(), address, self.graph.size(from), |offset, to| {
+        kind.gc_desc.references(self.heap.memory(), object, self.graph.size(from), |offset, to| {
             if found.is_none() && to == target {
                 found = Some(offset);
             }
         });
-        Some((address, kind.method_table, found?))
+        Some(Slot { object, method_table: kind.method_table, offset: found? })
     }
 }

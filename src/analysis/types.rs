@@ -48,7 +48,8 @@ pub(super) fn find(types: &Types, wanted: &TypePattern, notes: &Collector) -> Ve
         notes.add(NoteKind::Missing, None, format!("{why}: types of most modules are missing"));
     }
     let name = |mt: &Addr| types.names().name(*mt).name.clone();
-    let all = loaded_types(types);
+    // No module declares the type of free blocks.
+    let all: Vec<Addr> = loaded_types(types).into_iter().chain(types.names().method_tables().free).collect();
     let labels = || all.iter().map(|mt| types.names().label(*mt)).collect();
     let filter = TypeFilter::of(std::slice::from_ref(wanted), labels, notes);
     let mut out: Vec<TypeBrief> = all.iter().filter(|mt| filter.matches(**mt, || name(mt))).map(|mt| layout::brief(types, *mt)).collect();

@@ -84,7 +84,7 @@ usual! {
     SegmentSort: "as on the GC's lists",
     StatSort: "bytes; generations, heaps, segments and sizes keep their own",
     StaticSort: "as in the modules",
-    StringSort: "waste",
+    StringSort: "waste; with a size, bytes",
     ThreadSort: "as on the runtime's list",
     TimerSort: "due",
 }

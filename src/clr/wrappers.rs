@@ -1,14 +1,16 @@
 //! Wrappers that represent managed objects in native code. Their reference counts decide whether a ref-counted handle keeps its
 //! object alive.
 //!
-//! Source: contracts `ComWrappers` and `BuiltInCOM`; `interoplibabi.h`, `comcallablewrapper.h`. `ManagedObjectWrapperLayout` was
-//! verified on the objects that the lab's program passed to `GetOrCreateComInterfaceForObject` on .NET 10.
+//! Source: contracts `ComWrappers` and `BuiltInCOM`; `interoplibabi.h`, `comcallablewrapper.h`, `interoplibinterface_comwrappers.cpp`.
+//! `ManagedObjectWrapperLayout` and the way to it were verified on the objects that the lab's program passed to
+//! `GetOrCreateComInterfaceForObject` on .NET 8, 9 and 10 (`docs/internals/gc-structures.md#handles`).
 
 use std::sync::Arc;
 
 use super::fields::Types;
 use super::header::Headers;
-use crate::base::Addr;
+use crate::base::hash::Map;
+use crate::base::{Addr, Disjoint};
 use crate::contract::descriptor::layout;
 use crate::contract::{Contract, Descriptor};
 use crate::memory::Memory;
@@ -21,9 +23,13 @@ const COM_COUNT: u64 = 0x7fff_ffff;
 const TRACKER_SHIFT: u32 = 32;
 /// `SimpleComCallWrapper`: the handle is weak whatever the count.
 const IS_HANDLE_WEAK: u32 = 0x4;
+/// Most slots of an object's table of wrappers, which has one entry for each instance of `ComWrappers` that wrapped the object.
+const MAX_SLOTS: u32 = 4096;
 
 layout! {
     struct ManagedLayout : "ManagedObjectWrapperLayout" {
+        // The handle. Only .NET 8 and 9 find wrappers from objects, and need it as a proof.
+        target: opt "Target",
         count: req "RefCount",
     }
 }
@@ -36,7 +42,22 @@ layout! {
 
 layout! {
     struct InteropLayout : "InteropSyncBlockInfo" {
-        wrapper: req "CCW",
+        com: opt "CCW",
+        // .NET 8 and 9: the wrappers of ComWrappers, by the number of the instance that made them.
+        managed: opt "ManagedObjectComWrapperMap",
+    }
+}
+
+layout! {
+    struct MapLayout : "SHash" {
+        table: req "Table",
+        size: req "TableSize",
+    }
+}
+
+layout! {
+    struct EntryLayout : "ManagedObjectComWrapperMapEntry" {
+        interface: req "Value",
     }
 }
 
@@ -53,22 +74,33 @@ layout! {
     }
 }
 
-/// Layouts of built-in COM.
+/// The wrappers of built-in COM.
 #[derive(Debug)]
 struct BuiltIn {
-    block: BlockLayout,
-    interop: InteropLayout,
     wrapper: WrapperLayout,
     simple: SimpleLayout,
 }
 
-impl BuiltIn {
-    fn bind(d: &Descriptor) -> Option<BuiltIn> {
-        Some(BuiltIn {
-            block: BlockLayout::bind(d).ok()?,
-            interop: InteropLayout::bind(d).ok()?,
-            wrapper: WrapperLayout::bind(d).ok()?,
-            simple: SimpleLayout::bind(d).ok()?,
+/// The wrappers of ComWrappers as an object's sync block lists them: .NET 8 and 9.
+#[derive(Debug)]
+struct Listed {
+    map: MapLayout,
+    entry: EntryLayout,
+    entry_bytes: u64,
+    /// A COM interface begins in a block so aligned, whose first word is the address of the wrapper.
+    mask: u64,
+    target: u64,
+}
+
+impl Listed {
+    fn bind(d: &Descriptor, managed: &ManagedLayout) -> Option<Listed> {
+        let entry = EntryLayout::bind(d).ok()?;
+        Some(Listed {
+            map: MapLayout::bind(d).ok()?,
+            entry,
+            entry_bytes: d.size_of("ManagedObjectComWrapperMapEntry").ok()?,
+            mask: d.number("DispatchThisPtrMask").ok()?,
+            target: managed.target?,
         })
     }
 }
@@ -83,7 +115,7 @@ pub struct RefCount {
 }
 
 impl RefCount {
-    /// A count of ComWrappers: tracker references count while the tracker pegs the wrapper, which the count does not tell.
+    /// A count of ComWrappers: tracker references count while the tracker pegs the wrapper, which the count does not show.
     fn of_com_wrappers(raw: u64) -> RefCount {
         let count = raw & COM_COUNT;
         RefCount { count, strong: if count == 0 && raw >> TRACKER_SHIFT != 0 { None } else { Some(count > 0) } }
@@ -94,15 +126,36 @@ impl RefCount {
         let count = raw & COM_COUNT;
         RefCount { count, strong: Some(count > 0 && flags & IS_HANDLE_WEAK == 0) }
     }
+
+    /// The count of the wrapper of `handle` among the `wrappers` of an object, each with its handle: any of them that is referenced keeps
+    /// the object alive (`IsManagedObjectComWrapper`). `has_com`: whether there is a wrapper of built-in COM, whose count is unknown.
+    fn among(wrappers: &[Option<(Addr, RefCount)>], handle: Addr, has_com: bool) -> Option<RefCount> {
+        let own = wrappers.iter().flatten().find(|(target, _)| *target == handle)?.1;
+        let strong = |wrapper: &Option<(Addr, RefCount)>| wrapper.and_then(|(_, count)| count.strong);
+        let all = || wrappers.iter().map(strong);
+        let strong =
+            if all().any(|s| s == Some(true)) { Some(true) } else { (!has_com && all().all(|s| s == Some(false))).then_some(false) };
+        Some(RefCount { strong, ..own })
+    }
 }
 
-/// Reads the reference counts behind ref-counted handles, where the runtime describes them: ComWrappers since .NET 10, built-in COM
-/// since .NET 11.
+/// Wrappers that an object's table lists: each with its handle; `None` for one that cannot be read.
+type ListedWrappers = Arc<[Option<(Addr, RefCount)>]>;
+
+/// Reads the reference counts that decide about ref-counted handles, where the runtime describes them: those of ComWrappers, and since
+/// .NET 11 those of built-in COM.
 #[derive(Debug)]
 pub struct Wrappers {
     memory: Arc<Memory>,
+    headers: Option<Headers>,
     managed: Option<ManagedLayout>,
-    built_in: Option<(BuiltIn, Headers)>,
+    info: Option<(BlockLayout, InteropLayout)>,
+    built_in: Option<BuiltIn>,
+    listed: Option<Listed>,
+    /// Slots of tables that are left to read.
+    slots: Disjoint,
+    /// Wrappers by address of the table that lists them.
+    known: Map<Addr, ListedWrappers>,
 }
 
 impl Wrappers {
@@ -113,15 +166,25 @@ impl Wrappers {
 
     /// Binds to a runtime; what it does not describe has no counts.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor, headers: Option<Headers>) -> Wrappers {
-        let managed = || ManagedLayout::bind(d).ok().filter(|_| Self::COM_WRAPPERS.permit(d).is_ok());
-        let built_in = || BuiltIn::bind(d).filter(|_| Self::BUILT_IN_COM.permit(d).is_ok());
-        Wrappers { memory: Arc::clone(memory), managed: managed(), built_in: built_in().zip(headers) }
+        let managed = ManagedLayout::bind(d).ok().filter(|_| Self::COM_WRAPPERS.permit(d).is_ok());
+        let built_in = || Some(BuiltIn { wrapper: WrapperLayout::bind(d).ok()?, simple: SimpleLayout::bind(d).ok()? });
+        let listed = managed.as_ref().and_then(|managed| Listed::bind(d, managed));
+        Wrappers {
+            memory: Arc::clone(memory),
+            headers,
+            info: BlockLayout::bind(d).ok().zip(InteropLayout::bind(d).ok()),
+            built_in: built_in().filter(|_| Self::BUILT_IN_COM.permit(d).is_ok()),
+            slots: Disjoint::new(memory.dump_bytes(), listed.as_ref().map_or(1, |l| l.entry_bytes.max(1))),
+            listed,
+            managed,
+            known: Map::default(),
+        }
     }
 
-    /// The count that decides about a ref-counted handle to the object at `object`, whose type is at `mt`. `None` where it is not
-    /// described, or not in the dump.
-    pub fn ref_count(&self, object: Addr, mt: Addr, types: &Types) -> Option<RefCount> {
-        self.managed(object, mt, types).or_else(|| self.built_in(object))
+    /// The count that decides about the ref-counted handle at `handle` to the object at `object`, whose type is at `mt`. `None` where it is
+    /// not described, or not in the dump.
+    pub fn ref_count(&mut self, handle: Addr, object: Addr, mt: Addr, types: &Types) -> Option<RefCount> {
+        self.managed(object, mt, types).or_else(|| self.of_sync_block(handle, object))
     }
 
     fn managed(&self, object: Addr, mt: Addr, types: &Types) -> Option<RefCount> {
@@ -132,16 +195,54 @@ impl Wrappers {
         Some(RefCount::of_com_wrappers(self.memory.u64(wrapper.plus(layout.count)).ok()?))
     }
 
-    fn built_in(&self, object: Addr) -> Option<RefCount> {
-        let (l, headers) = self.built_in.as_ref()?;
-        // A wrapper that is gone leaves an odd word behind.
-        let valid = |a: &Addr| !a.is_null() && a.is_aligned(self.memory.ptr_bytes());
-        let follow = |from: Addr, offset: u64| self.memory.ptr(from.plus(offset)).ok().filter(valid);
-        let block = headers.read(object)?.sync_block?.address?;
-        let wrapper = follow(follow(block, l.block.interop)?, l.interop.wrapper)?;
-        let simple = follow(wrapper, l.wrapper.simple)?;
+    /// The count in a wrapper that the object's sync block leads to.
+    fn of_sync_block(&mut self, handle: Addr, object: Addr) -> Option<RefCount> {
+        let (block, interop) = self.info.as_ref()?;
+        let block = self.headers.as_ref()?.read(object)?.sync_block?.address?.plus(block.interop);
+        let (com, managed) = (interop.com, interop.managed);
+        let info = self.follow(block)?;
+        let com = com.and_then(|offset| self.follow(info.plus(offset)));
+        if let Some(count) = com.and_then(|com| self.built_in(com)) {
+            return Some(count);
+        }
+        let map = self.follow(info.plus(managed?))?;
+        RefCount::among(&self.wrappers_in(map)?, handle, com.is_some())
+    }
+
+    /// The pointer at `at`. A wrapper that was destroyed leaves an odd word.
+    fn follow(&self, at: Addr) -> Option<Addr> {
+        self.memory.ptr(at).ok().filter(|a| !a.is_null() && a.is_aligned(self.memory.ptr_bytes()))
+    }
+
+    fn built_in(&self, wrapper: Addr) -> Option<RefCount> {
+        let l = self.built_in.as_ref()?;
+        let simple = self.follow(wrapper.plus(l.wrapper.simple))?;
         let (count, flags) = (self.memory.u64(simple.plus(l.simple.count)).ok()?, self.memory.u32(simple.plus(l.simple.flags)).ok()?);
         Some(RefCount::of_built_in(count, flags))
+    }
+
+    /// The wrappers in the hash table at `map`, which has free slots.
+    fn wrappers_in(&mut self, map: Addr) -> Option<ListedWrappers> {
+        if let Some(known) = self.known.get(&map) {
+            return Some(Arc::clone(known));
+        }
+        let l = self.listed.as_ref()?;
+        let size = self.memory.u32(map.plus(l.map.size)).ok()?;
+        if size > MAX_SLOTS || !self.slots.take(size.into()) {
+            return None;
+        }
+        let table = self.follow(map.plus(l.map.table))?;
+        let interface = |slot: u32| self.memory.ptr(table.element(slot.into(), l.entry_bytes).plus(l.entry.interface));
+        let interfaces = (0..size).map(interface).filter(|read| read.as_ref().map_or(true, |at| !at.is_null()));
+        let wrapper = |at: Addr| {
+            let wrapper = self.follow(Addr(at.0 & l.mask))?;
+            let handle = self.follow(wrapper.plus(l.target))?;
+            let count = self.memory.u64(wrapper.plus(self.managed.as_ref()?.count)).ok()?;
+            Some((handle, RefCount::of_com_wrappers(count)))
+        };
+        let found: ListedWrappers = interfaces.map(|read| wrapper(read.ok()?)).collect();
+        self.known.insert(map, Arc::clone(&found));
+        Some(found)
     }
 }
 
@@ -164,5 +265,22 @@ mod tests {
         assert_eq!(RefCount::of_built_in(3, 0), RefCount { count: 3, strong: Some(true) });
         assert_eq!(RefCount::of_built_in(3, IS_HANDLE_WEAK | 1), RefCount { count: 3, strong: Some(false) });
         assert_eq!(RefCount::of_built_in(0x8000_0000, 0), RefCount { count: 0, strong: Some(false) });
+    }
+
+    #[test]
+    fn each_wrapper_of_an_object_keeps_it_alive() {
+        let wrapper = |handle: u64, raw: u64| Some((Addr(handle), RefCount::of_com_wrappers(raw)));
+        let among = |wrappers: &[_], has_com| RefCount::among(wrappers, Addr(0x10), has_com).map(|found| (found.count, found.strong));
+        assert_eq!(among(&[wrapper(0x10, 1)], false), Some((1, Some(true))));
+        assert_eq!(among(&[wrapper(0x10, 0)], false), Some((0, Some(false))));
+        // Another instance of ComWrappers made a second one, with a handle to the same object.
+        assert_eq!(among(&[wrapper(0x18, 2), wrapper(0x10, 0)], false), Some((0, Some(true))));
+        assert_eq!(among(&[wrapper(0x18, 0), wrapper(0x10, 0)], false), Some((0, Some(false))));
+        // Of which nothing is known, or which is one of built-in COM.
+        assert_eq!(among(&[None, wrapper(0x10, 0)], false), Some((0, None)));
+        assert_eq!(among(&[None, wrapper(0x10, 3)], true), Some((3, Some(true))));
+        assert_eq!(among(&[wrapper(0x10, 0)], true), Some((0, None)));
+        // None has this handle: the table is not that of its object.
+        assert_eq!(among(&[wrapper(0x18, 1)], false), None);
     }
 }

@@ -22,7 +22,7 @@ pub(crate) use csr::check_edges;
 pub use csr::{Csr, CsrBuilder, GraphError, Lengths, MAX_NODES, Rows};
 pub use dominators::{Chain, Children, Dominators, GroupSum, Idom};
 pub(crate) use offsets::Offsets;
-pub use search::{Bfs, Closure, Rank, closure, paths_to_roots, reach, reachable};
+pub use search::{Bfs, Closure, Rank, RootPaths, closure, paths_to_roots, reach, reachable};
 pub use two_way::TwoWay;
 
 /// "No such index" in an array of indices; never a node, see [`MAX_NODES`].

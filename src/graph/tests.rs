@@ -165,6 +165,7 @@ fn expect_searches(s: &Sample) {
     let (graph, both) = (s.graph(), TwoWay::from(s.graph()));
     let is_edge = |w: &[u32]| s.edges.contains(&(w[0], w[1]));
     let is_root = |n: u32| s.roots.contains(&n);
+    let unique: Vec<u32> = s.roots.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
     let search = Bfs::in_turn(&graph, &[&s.roots], |_, _| true);
     let forward = distances(s.nodes, &s.edges, &s.roots);
     let seen = reachable(&graph, &s.roots);
@@ -182,12 +183,26 @@ fn expect_searches(s: &Sample) {
             s.roots.iter().copied().collect::<BTreeSet<_>>().iter().filter_map(|r| from_target[*r as usize]).collect();
         expected.sort_unstable();
         for limit in 0..4 {
-            let paths = paths_to_roots(&both, node, |n| is_root(n).then_some((0, 0)), limit);
+            let rank = |n| is_root(n).then_some((0, 0));
+            let RootPaths { paths, roots } = paths_to_roots(&both, node, (&unique, rank), |_, _| true, limit);
             let lengths: Vec<u32> = paths.iter().map(|p| p.len() as u32 - 1).collect();
             assert_eq!(lengths, expected[..limit.min(expected.len())]);
             assert_eq!(paths.iter().map(|p| p[0]).collect::<BTreeSet<_>>().len(), paths.len(), "roots differ");
             assert!(paths.iter().all(|p| is_root(p[0]) && p.windows(2).all(is_edge) && p[p.len() - 1] == node));
+            let mut found: Vec<u32> = roots.iter().map(|root| from_target[*root as usize].unwrap()).collect();
+            found.sort_unstable();
+            assert_eq!((found, roots.iter().collect::<BTreeSet<_>>().len()), (expected.clone(), roots.len()));
         }
+    }
+    // Along some edges only.
+    let is_open = |a: u32, b: u32| !(a + b).is_multiple_of(3);
+    let open: Vec<(u32, u32)> = s.edges.iter().copied().filter(|(a, b)| is_open(*a, *b)).map(|(a, b)| (b, a)).collect();
+    for node in 0..s.nodes {
+        let from_target = distances(s.nodes, &open, &[node]);
+        let expected: BTreeSet<u32> = s.roots.iter().copied().filter(|root| from_target[*root as usize].is_some()).collect();
+        let rank = |n| is_root(n).then_some((0, 0));
+        let found = paths_to_roots(&both, node, (&unique, rank), is_open, 1);
+        assert_eq!((found.roots.iter().copied().collect::<BTreeSet<_>>(), found.paths.len()), (expected.clone(), expected.len().min(1)));
     }
     let sum = (0..s.nodes).filter(|n| forward[*n as usize].is_some()).map(Sample::size).sum();
     assert_eq!(closure(&graph, &s.roots, Sample::size), Closure { nodes: seen.count(), size: sum });

@@ -1,5 +1,6 @@
 use serde::Serialize;
 
+use super::handle::HandleKind;
 use super::root::{RootCoverageModel, Stacks};
 use crate::base::{Addr, named_enum};
 
@@ -34,6 +35,8 @@ pub struct BridgeReport {
     pub xrefs: Vec<BridgeXref>,
     /// Classes of bridged objects, and classes made opaque by a rule.
     pub classes: Vec<BridgeClass>,
+    /// Weak handles to dead bridged objects, and to dead objects that these reach.
+    pub weak_links: Vec<BridgeWeakLink>,
     /// Coverage of each kind of root.
     pub coverage: Vec<RootCoverageModel>,
     /// Which stack and register values count as roots.
@@ -71,6 +74,8 @@ pub struct BridgeObject {
     pub handle: Option<Addr>,
     /// The native context of the handle.
     pub context: Option<Addr>,
+    /// Whether it is registered for finalization, as bridged objects must be.
+    pub registered: bool,
 }
 
 /// A reference between components.
@@ -81,6 +86,27 @@ pub struct BridgeXref {
     pub src: u32,
     /// Index of the referenced component.
     pub dst: u32,
+}
+
+/// A weak handle that the bridge keeps until the other collector has answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct BridgeWeakLink {
+    /// The handle.
+    pub handle: Addr,
+    /// Its type.
+    pub kind: HandleKind,
+    /// The object.
+    pub object: Addr,
+    /// Name of its type.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// Index of its component; `null` for an object outside of all components.
+    pub scc: Option<u32>,
+    /// Whether the object is bridged.
+    pub bridged: bool,
+    /// Whether the bridge nulls the link unless the other collector keeps the object alive. Links to objects that are not bridged stay.
+    pub nulled: bool,
 }
 
 /// A class treated specially by the bridge.

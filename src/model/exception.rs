@@ -129,4 +129,7 @@ pub struct HeapExceptionModel {
     /// Relation to the thread: `in-flight`, `nested` (in flight, below another one) or `last-thrown`; `preallocated` for one that the
     /// runtime keeps for need.
     pub thread_role: Option<String>,
+    /// The inner exceptions with their stack traces: of exceptions in flight, and of a single one. `null` for others, whose inner exceptions
+    /// are in the list.
+    pub inner_exceptions: Option<Vec<ExceptionModel>>,
 }

@@ -33,8 +33,10 @@ pub struct FinalizersReport {
     pub types: Vec<FinalizerType>,
     /// Number of types listed, if cut by `--top`; `null` if complete.
     pub shown: Option<u64>,
-    /// With `--objects`: every object, in heap and queue order.
+    /// With `--objects`: the objects, in heap and queue order.
     pub objects: Option<Vec<FinalizerObject>>,
+    /// With `--objects`: number of objects listed, if cut by `--top`; `null` if all are. There are `registered`, `ready` and `critical` together.
+    pub objects_shown: Option<u64>,
 }
 
 /// The finalization queue of one heap.

@@ -52,7 +52,7 @@ mod verify;
 mod walk;
 
 pub use analyze::{AnalyzeReport, BelowThreshold, Problem, ProblemId, ProblemSeverity, SkippedProblem};
-pub use bridge::{BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeXref};
+pub use bridge::{BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeWeakLink, BridgeXref};
 pub use chains::{
     AsyncChain, AsyncFrame, AsyncReport, AsyncRoot, AsyncRootKind, AsyncRow, AsyncTotals, TaskExceptionModel, TaskModel, TaskPart,
     TaskStatus, TaskStatusCount, TaskWaiter,
@@ -105,8 +105,8 @@ pub use pool::{PoolGroup, PoolItem, PoolItemKind, PoolKind, PoolQueue, PoolRepor
 pub use report::{Icicle, IcicleBox, LackingPart, PageReport, PageSuspect, PageType, PageTypes, TypesRest};
 pub use request::{ConnectionPool, RequestFrame, RequestModel, RequestState, RequestsReport, SocketModel};
 pub use retained::{
-    BelowType, ObjSizeReport, PathModel, PathNode, PathStep, PathsReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport,
-    RetainedType, Suspect, SuspectKind, TreeRow,
+    BelowType, ObjSizeReport, PathFold, PathModel, PathNode, PathStep, PathsReport, ReachTotals, RetainedDetail, RetainedObject,
+    RetainedReport, RetainedType, Suspect, SuspectKind, TreeRow,
 };
 pub use root::{CoverageKind, DependentModel, RootCount, RootCoverageModel, RootFlag, RootKind, RootModel, RootType, RootsReport, Stacks};
 pub use segment::{Generation, RegionFields, RegionListModel, RegionModel, RegionSize, SegmentModel, SegmentPart, SegmentsReport};

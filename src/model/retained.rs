@@ -209,14 +209,32 @@ pub struct PathStep {
     /// Key of the entry of a dictionary whose value refers to this one: text in quotes, a number, or the name of the key's type. `null`
     /// for other fields.
     pub key: Option<String>,
+    /// The other objects that the step represents; `null` for a single object.
+    pub fold: Option<PathFold>,
+}
+
+/// Steps of a long chain that are shown as one: objects of the same type, each in the same field of the one before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct PathFold {
+    /// Number of objects, the one of the step included.
+    pub count: u64,
+    /// The last of them.
+    pub last: Addr,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Number of successive steps that repeat together, this one among them: 1 where each object refers to the next one itself.
+    pub period: u32,
 }
 
 /// A path from a root to an object.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct PathModel {
-    /// The roots that hold the first object, exact ones first.
+    /// The roots that hold the first object, exact ones first, at most 16.
     pub roots: Vec<RootModel>,
+    /// Number of roots that hold the first object.
+    pub root_count: u64,
     /// The objects, from the root to the target.
     pub steps: Vec<PathStep>,
 }
@@ -229,6 +247,8 @@ pub struct PathNode {
     pub depth: u32,
     /// Label of the root, or type name.
     pub name: String,
+    /// Whether objects of the type refer to each other on the way, and are counted here together.
+    pub fold: bool,
     /// Number of target objects reached through this node.
     pub targets: u64,
     /// Their bytes.
@@ -247,9 +267,12 @@ pub struct PathsReport {
     pub targets: u64,
     /// Number of reachable ones.
     pub reachable: u64,
+    /// Number of roots from which the object of `paths` is reachable, shown or not. What a static field holds is reached from the field, not
+    /// from the handle of the array that the field lies in.
+    pub roots: u64,
     /// Shortest paths, up to the requested number per object: first from exact roots, then from stacks, then from weak handles.
     pub paths: Vec<PathModel>,
-    /// With `--type`: the shortest paths merged by type.
+    /// With `--type`: the shortest paths merged by type; `paths` lead to the first object then.
     pub tree: Option<Vec<PathNode>>,
     /// Coverage of each kind of root.
     pub coverage: Vec<RootCoverageModel>,

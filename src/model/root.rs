@@ -9,8 +9,10 @@ named_enum! {
         StrongHandle = "strong-handle" | "strong",
         /// A pinned GC handle.
         PinnedHandle = "pinned-handle" | "pinned",
-        /// A handle that is strong while a COM or ComWrappers reference count is nonzero, which the dump does not tell.
+        /// A handle that is strong while a COM or ComWrappers reference count is not zero. One whose count is known to be zero is a weak handle.
         RefCountedHandle = "ref-counted-handle" | "ref-counted",
+        /// A handle of the Java bridge: the collector of the other runtime decides whether it keeps its object alive.
+        CrossReferenceHandle = "cross-reference-handle" | "cross-reference",
         /// A handle of overlapped I/O; not used since .NET 8.
         AsyncPinnedHandle = "async-pinned-handle" | "async-pinned",
         /// A strong handle that measures the size of what it holds; not used since .NET 9.
@@ -29,7 +31,7 @@ named_enum! {
         Stack = "stack",
         /// A reference in a thread's register; where frames are not known, a value that points to an object, which may be stale.
         Register = "register",
-        /// A weak handle: not a root, listed on request only.
+        /// A weak handle, or a ref-counted one without references: not a root, listed on request only.
         WeakHandle = "weak-handle" | "weak",
     }
 }
@@ -64,7 +66,7 @@ named_enum! {
         Weak = "weak",
         /// An interior pointer.
         Interior = "interior",
-        /// Counts only while a reference count, or another collector, says so.
+        /// Whether a reference count, or another collector, keeps the object alive is unknown.
         RefCounted = "ref-counted",
         /// A word that points to an object; may be stale.
         Conservative = "conservative",

@@ -31,6 +31,8 @@ pub struct StringsReport {
     pub shown: Option<u64>,
     /// Number of rows, listed or not.
     pub rows: u64,
+    /// Values that occur less often have no row.
+    pub min_count: u64,
 }
 
 /// Strings of equal value.

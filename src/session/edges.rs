@@ -169,10 +169,19 @@ impl Edges {
         Search(Bfs::in_turn(self.csr(), &groups, |_, node| meet(ObjectId::from_u32(node))))
     }
 
-    /// Shortest paths from roots to `target`, each from another root, in the order of [`paths_to_roots`], at most `limit`.
-    pub fn paths_to_roots(&self, target: ObjectId, rank: impl Fn(ObjectId) -> Option<Rank>, limit: usize) -> Vec<Vec<ObjectId>> {
-        let paths = paths_to_roots(&self.0, target.as_u32(), |node| rank(ObjectId::from_u32(node)), limit);
-        paths.into_iter().map(ids).collect()
+    /// The `rooted` objects that reach `target` along references for which `open` says so, and shortest paths from the best of them,
+    /// at most `limit`: see [`paths_to_roots`].
+    pub(crate) fn paths_to_roots(
+        &self,
+        target: ObjectId,
+        (rooted, rank): (&[ObjectId], impl Fn(ObjectId) -> Option<Rank>),
+        open: impl Fn(ObjectId, ObjectId) -> bool,
+        limit: usize,
+    ) -> PathsToRoots {
+        let rank = |node| rank(ObjectId::from_u32(node));
+        let open = |from, to| open(ObjectId::from_u32(from), ObjectId::from_u32(to));
+        let found = paths_to_roots(&self.0, target.as_u32(), (&nodes(rooted), rank), open, limit);
+        PathsToRoots { paths: found.paths.into_iter().map(ids).collect(), rooted: ids(found.roots) }
     }
 
     /// Strongly connected components of the objects accepted by `include`.
@@ -187,6 +196,15 @@ impl Edges {
         let retained = tree.retained(|node| size(ObjectId::from_u32(node)));
         DominatorTree { tree, retained, sums: Sums::default() }
     }
+}
+
+/// Rooted objects that lead to an object.
+#[derive(Debug)]
+pub(crate) struct PathsToRoots {
+    /// Paths from rooted objects, both included.
+    pub(crate) paths: Vec<Vec<ObjectId>>,
+    /// Every rooted object that reaches it.
+    pub(crate) rooted: Vec<ObjectId>,
 }
 
 /// Result of a breadth-first search.

@@ -1,10 +1,10 @@
 //! Rooted objects, and the roots of one object by relevance. The one place that says what [`Stacks`] means.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::roots::{Root, RootFlags};
 use super::{HeapGraph, Namer, ObjectSet};
-use crate::base::Notes;
+use crate::base::{Addr, Count, Notes};
 use crate::gc::ObjectId;
 use crate::graph::Rank;
 use crate::model::{RootCoverageModel, RootKind, RootModel, Stacks};
@@ -14,7 +14,7 @@ use crate::model::{RootCoverageModel, RootKind, RootModel, Stacks};
 enum Class {
     /// Keeps its object alive for certain.
     Exact,
-    /// A word of a stack or register, maybe a stale one.
+    /// A word of a stack or register, maybe a stale one; a handle of which it is unknown whether it keeps its object alive.
     Conservative,
     /// Keeps nothing alive.
     Weak,
@@ -41,7 +41,7 @@ impl Root {
     fn class(&self) -> Class {
         if self.flags.has(RootFlags::WEAK) {
             Class::Weak
-        } else if self.flags.has(RootFlags::CONSERVATIVE) {
+        } else if self.flags.has(RootFlags::CONSERVATIVE) || self.flags.has(RootFlags::REF_COUNTED) {
             Class::Conservative
         } else {
             Class::Exact
@@ -59,20 +59,57 @@ impl Root {
     }
 }
 
-/// The rooted objects, each with the rank of its best root.
+/// Summary of the roots of an object.
+struct Held {
+    /// The rank of the best one.
+    rank: Rank,
+    /// How many there are.
+    count: u64,
+}
+
+/// The rooted objects.
 pub(crate) struct Holders {
-    ranks: FxHashMap<ObjectId, Rank>,
+    held: FxHashMap<ObjectId, Held>,
+    /// Where static fields are that refer to an object, ascending, each place once.
+    statics: FxHashMap<ObjectId, Vec<Addr>>,
+    /// The objects that static fields lie in.
+    containers: FxHashSet<ObjectId>,
 }
 
 impl Holders {
+    /// The rooted objects, ascending.
+    pub(crate) fn ids(&self) -> Vec<ObjectId> {
+        let mut ids: Vec<ObjectId> = self.held.keys().copied().collect();
+        ids.sort_unstable();
+        ids
+    }
+
     /// The rank of an object's best root; `None` for one without roots.
     pub(crate) fn rank(&self, id: ObjectId) -> Option<Rank> {
-        self.ranks.get(&id).copied()
+        self.held.get(&id).map(|held| held.rank)
+    }
+
+    /// Number of roots of an object.
+    pub(crate) fn count(&self, id: ObjectId) -> u64 {
+        self.held.get(&id).map_or(0, |held| held.count)
+    }
+
+    /// Whether all references from one object to another are static fields: these lie in arrays and boxes of the heap, which the runtime
+    /// holds by a handle. The field is the root then, and the handle is not another one.
+    pub(crate) fn are_statics(&self, graph: &HeapGraph, from: ObjectId, to: ObjectId) -> bool {
+        if !self.containers.contains(&from) {
+            return false;
+        }
+        let Some(places) = self.statics.get(&to) else { return false };
+        let start = graph.address(from);
+        let end = start.plus(graph.size(from));
+        let inside = places.iter().filter(|at| start <= **at && **at < end).count();
+        inside > 0 && graph.edges.successors(from).filter(|id| *id == to).count() <= inside
     }
 
     /// The objects by class of their best root, best class first; in a class by rank, then by address.
     pub(crate) fn groups(&self) -> [Vec<ObjectId>; Class::ALL.len()] {
-        let mut sorted: Vec<(Rank, ObjectId)> = self.ranks.iter().map(|(id, rank)| (*rank, *id)).collect();
+        let mut sorted: Vec<(Rank, ObjectId)> = self.held.iter().map(|(id, held)| (held.rank, *id)).collect();
         sorted.sort_unstable();
         Class::ALL.map(|class| sorted.iter().filter(|((c, _), _)| *c == class as u8).map(|(_, id)| *id).collect())
     }
@@ -111,13 +148,24 @@ impl HeapGraph {
 
     /// The rooted objects with the ranks of their roots; with `weak`, those of weak handles too.
     pub(crate) fn holders(&self, stacks: Stacks, weak: bool) -> Holders {
-        let mut ranks: FxHashMap<ObjectId, Rank> = FxHashMap::default();
+        let mut holders = Holders { held: FxHashMap::default(), statics: FxHashMap::default(), containers: FxHashSet::default() };
         for root in self.roots.roots.iter().filter(|r| r.counts(stacks) || weak && r.class() == Class::Weak) {
             let Some(id) = self.index.id_of(root.object) else { continue };
             let rank = root.rank();
-            ranks.entry(id).and_modify(|best| *best = rank.min(*best)).or_insert(rank);
+            let held = holders.held.entry(id).or_insert(Held { rank, count: 0 });
+            held.rank = held.rank.min(rank);
+            held.count.bump();
+            if let (RootKind::Static | RootKind::ThreadStatic, Some(at)) = (root.kind, root.address) {
+                holders.statics.entry(id).or_default().push(at);
+                holders.containers.extend(self.index.before(at).map(|(id, _)| id));
+            }
         }
-        Holders { ranks }
+        for places in holders.statics.values_mut() {
+            // One place may be known by two names.
+            places.sort_unstable();
+            places.dedup();
+        }
+        holders
     }
 
     /// How completely the dump shows each kind of root. Kinds that `stacks` leaves out are unavailable.

@@ -28,6 +28,61 @@ fn addresses(v: &Value) -> BTreeSet<&str> {
     rows(v).iter().map(|a| a.as_str().unwrap()).collect()
 }
 
+/// Types of garbage, without those that weak handles hold, as arguments of `bridge`.
+fn bridged_garbage(garbage: &[Value]) -> Vec<String> {
+    let held = |ty: &Value| garbage.iter().any(|o| o["type"] == *ty && o["class"] == "weak-only");
+    let types: BTreeSet<&str> = garbage.iter().filter(|o| !held(&o["type"])).map(|o| o["method_table"].as_str().unwrap()).collect();
+    types.into_iter().flat_map(|mt| ["--bridged".to_string(), mt.to_string()]).collect()
+}
+
+#[test]
+fn weak_links_to_dead_bridged_objects_are_nulled_and_others_stay() {
+    let (mut nulled, mut stay, mut registered) = (0, 0, 0);
+    let names = ["net10-wks-deadlock-heap", "net10-wks-crash-heap", "net8-wks-keys-heap", "win-net10-wks-crash-full"];
+    for name in names {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus").join(format!("{name}.dmp.zst"));
+        let (_, answer) = ask(&path, &["unreachable", "--objects", "--top", "0"]);
+        let garbage = rows(&answer["data"]["objects"]);
+        let dead = texts(garbage, "address");
+        let mut command = vec!["bridge".to_string()];
+        command.extend(bridged_garbage(garbage));
+        let (_, answer) = ask(&path, &command.iter().map(String::as_str).collect::<Vec<_>>());
+        let data = &answer["data"];
+        let objects: Vec<&Value> = rows(&data["sccs"]).iter().flat_map(|s| rows(&s["objects"])).collect();
+        let bridged: BTreeSet<&str> = objects.iter().map(|o| o["address"].as_str().unwrap()).collect();
+
+        // Whether an object is registered for finalization is what `finalizers` lists.
+        let (_, queues) = ask(&path, &["finalizers", "--objects", "--top", "0"]);
+        let queued: Vec<Value> = rows(&queues["data"]["objects"]).iter().filter(|o| o["state"] == "registered").cloned().collect();
+        let queued = texts(&queued, "object");
+        for object in &objects {
+            assert_eq!(object["registered"], queued.contains(object["address"].as_str().unwrap()), "{name}: {object}");
+            registered += usize::from(object["registered"] == true);
+        }
+
+        // Every weak handle to a dead bridged object is listed, and no other is nulled.
+        let (_, handles) = ask(&path, &["handles", "--type", "weak-short,weak-long", "--top", "0"]);
+        let handles = rows(&handles["data"]["handles"]);
+        let links = rows(&data["weak_links"]);
+        for handle in handles.iter().filter(|h| bridged.contains(h["object"].as_str().unwrap())) {
+            assert!(links.iter().any(|l| l["handle"] == handle["address"]), "{name}: {handle}");
+        }
+        for link in links {
+            let object = link["object"].as_str().unwrap();
+            assert!(handles.iter().any(|h| h["address"] == link["handle"] && h["object"] == object && h["type"] == link["kind"]), "{link}");
+            assert!(dead.contains(object), "{name}: {link}");
+            assert_eq!((&link["bridged"], &link["nulled"]), (&json!(bridged.contains(object)), &link["bridged"]), "{name}: {link}");
+            if let Some(scc) = link["scc"].as_u64().filter(|_| link["bridged"] == true) {
+                assert!(texts(rows(&data["sccs"][scc as usize]["objects"]), "address").contains(object), "{name}: {link}");
+            }
+            *(if link["nulled"] == true { &mut nulled } else { &mut stay }) += 1;
+        }
+        let shown = run(&[command.as_slice(), &[path.to_str().unwrap().into()]].concat());
+        assert_eq!(shown.out.contains("Weak handles, unless the other collector"), !links.is_empty());
+    }
+    assert!(nulled > 0 && stay > 0 && registered > 0, "{nulled} nulled, {stay} stay, {registered} registered");
+}
+
 #[test]
 fn components_of_peers_are_the_cycles_made_by_the_program() -> Tested {
     let dump = dump("net10-wks-bridge-heap")?;

@@ -458,3 +458,12 @@ fn a_folder_without_modules_is_pointed_out() {
     let warnings = run(&["stat", "--json", "--no-local-files", "--modules", parent, DUMP]).json()["warnings"].clone();
     assert!(!warnings.as_array().unwrap().iter().any(said), "{warnings}");
 }
+
+#[test]
+fn usage_and_help_agree_with_what_commands_take() {
+    let help = |command: &str| run(&[command, "--help"]).out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help("simulate").contains("Usage: gcdump simulate collect [OPTIONS] [DUMP]"));
+    let roots = help("roots");
+    assert!(!roots.contains("are scanned conservatively") && !roots.contains("which the dump"), "{roots}");
+    assert!(roots.contains("Where frames are not known, and with --stacks conservative,"), "{roots}");
+}

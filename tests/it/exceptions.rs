@@ -496,3 +496,81 @@ fn a_cycle_of_inner_exceptions_ends() -> Tested {
     assert_eq!((again.address, again.message.as_deref(), again.inner), (outer, None, None));
     Ok(())
 }
+
+/// The dumps of the repository.
+fn corpus() -> Vec<std::path::PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus");
+    let mut all: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    all.retain(|path| path.to_str().unwrap().ends_with(".dmp.zst"));
+    all.sort();
+    all
+}
+
+/// Addresses of an exception's inner ones, and theirs, as nested models have them.
+fn nested(inner: &Value) -> Vec<String> {
+    let direct = inner["inner"].is_object().then(|| &inner["inner"]);
+    let further = inner["inners"].as_array().unwrap().iter();
+    let below = direct.into_iter().chain(further).flat_map(nested);
+    std::iter::once(inner["address"].as_str().unwrap().to_string()).chain(below).collect()
+}
+
+#[test]
+fn an_exception_is_shown_with_its_inner_ones() {
+    let (mut asked, mut in_flight) = (0, 0);
+    for path in corpus() {
+        let file = path.to_str().unwrap();
+        let ran = common::run(&["exceptions", "--json", file]);
+        let Ok(answer) = serde_json::from_str::<Value>(&ran.out) else { continue };
+        let text = common::run(&["exceptions", file]).out;
+        let list = answer["data"]["exceptions"].as_array().cloned().unwrap_or_default();
+        for e in list.iter().filter(|e| e["inner"].is_string()) {
+            let own = e["address"].as_str().unwrap();
+            let all = e["inner_exceptions"].as_array();
+            assert_eq!(all.is_some(), e["thread_role"] == "in-flight" || list.len() == 1, "{file}: {e}");
+            if let Some(all) = all {
+                in_flight += 1;
+                let below: Vec<String> = all.iter().flat_map(nested).collect();
+                assert_eq!(below[0], e["inner"].as_str().unwrap());
+                assert!(
+                    below.iter().all(|at| text.lines().any(|line| line.starts_with("---> ") && line.contains(at.as_str()))),
+                    "{file}: {text}"
+                );
+            }
+            // Asked for by its address, or one inside of it, under any name that SOS has for it.
+            let inside = format!("{:#x}", address(&e["address"]).0 + 8);
+            for command in [&["exceptions", "--object", own][..], &["pe", own], &["pe", "-nested", own], &["printexception", &inside]] {
+                let shown = common::run(&[command, &[file]].concat()).out;
+                let arrows: Vec<&str> = shown.lines().filter(|line| line.starts_with("---> ")).collect();
+                assert!(arrows.first().is_some_and(|line| line.contains(e["inner"].as_str().unwrap())), "{file}: {command:?}: {shown}");
+            }
+            asked += 1;
+        }
+    }
+    assert!(asked > 4 && in_flight > 4, "{asked} with inner exceptions, {in_flight} in flight");
+}
+
+#[test]
+fn what_is_not_an_exception_is_named() {
+    for name in ["net8-wks-basics-heap", "net10-wks-crash-heap", "win-net10-wks-crash-full", "net11shape-wks-threads-heap"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus").join(format!("{name}.dmp.zst"));
+        let file = path.to_str().unwrap();
+        let (_, objects) = ask(&path, &["objects", "--type", "System.String", "--count", "1"]);
+        let at = objects["data"]["objects"][0]["address"].as_str().unwrap();
+        for command in ["pe", "printexception"] {
+            let ran = common::run(&[command, at, file]);
+            let said = format!("gcdump: {at} is an object of type System.String, not an exception; `gcdump object {at}` shows it\n");
+            assert_eq!((ran.exit, ran.err, ran.out), (gcdump::cli::Exit::Negative, said, String::new()), "{name}");
+        }
+        let ran = common::run(&["pe", "0x10", file]);
+        assert_eq!((ran.exit, ran.err.contains("there is no object at 0x10")), (gcdump::cli::Exit::Negative, true), "{name}: {}", ran.err);
+        let (_, list) = ask(&path, &["exceptions"]);
+        let exception = list["data"]["exceptions"][0]["address"].as_str().unwrap();
+        let ran = common::run(&["exceptions", "--object", exception, "--type", "Lab.Dog", file]);
+        assert_eq!(
+            (ran.exit, ran.err.contains("not a type that was asked for")),
+            (gcdump::cli::Exit::Negative, true),
+            "{name}: {}",
+            ran.err
+        );
+    }
+}

@@ -94,7 +94,8 @@ fn reference_counts_are_read_where_they_are_described_and_absent_elsewhere() -> 
         let wrapped = dump.truth.as_ref().map_or(0, |t| t["refcounted"].as_u64().unwrap());
         assert_eq!(list.len() as u64, wrapped, "{}", dump.name);
         // The program made each wrapper once and released none.
-        let known = dump.runtime.starts_with("net10") || dump.runtime == "win-net10";
+        // Descriptors of .NET 11's shape made before it existed do not describe wrappers.
+        let known = !dump.runtime.starts_with("net11shape");
         let expected = if known { [json!(1), json!(true)] } else { [Value::Null, Value::Null] };
         for handle in list {
             assert_eq!([&handle["ref_count"], &handle["strong"]], expected.each_ref(), "{}: {handle}", dump.name);

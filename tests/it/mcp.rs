@@ -259,6 +259,22 @@ fn tools_answer_as_the_command_line() {
 }
 
 #[test]
+fn the_path_of_a_linked_list_is_short() {
+    let dump = own_unpacked().canonicalize().unwrap();
+    let (_, nodes) = ask(&dump, &["objects", "--type", "Lab.Node", "--count", "0"]);
+    let mut talk = Talk::about_own(&[]);
+    let mut folded = 0;
+    for node in nodes["data"]["objects"].as_array().unwrap().iter().step_by(99) {
+        let result = talk.call("path", json!({ "address": node["address"] }));
+        assert_eq!(result["isError"], false, "{result}");
+        assert!(result.to_string().len() < 16_000, "{}", result.to_string().len());
+        folded +=
+            result["structuredContent"]["data"]["paths"][0]["steps"].as_array().unwrap().iter().filter(|s| s["fold"].is_object()).count();
+    }
+    assert!(folded > 5, "{folded}");
+}
+
+#[test]
 fn what_a_command_refuses_is_told_in_its_words() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().canonicalize().unwrap();

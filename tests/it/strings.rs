@@ -132,3 +132,36 @@ fn overwritten_contents_are_not_passed_off_as_duplicates() {
     // Nothing was overwritten in a copy that was only trimmed.
     assert_eq!(ask(&from, &["strings"]).0, Exit::Ok);
 }
+
+#[test]
+fn a_size_selects_strings_and_not_only_equal_ones() {
+    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus");
+    for name in ["net8-wks-basics-heap", "net10-svr-basics-heap", "win-net10-wks-basics-full"] {
+        let path = corpus.join(format!("{name}.dmp.zst"));
+        let file = path.to_str().unwrap();
+        let (_, objects) = ask(&path, &["objects", "--type", "System.String", "--count", "0"]);
+        let sizes: Vec<u64> = objects["data"]["objects"].as_array().unwrap().iter().map(|o| n(o, "size")).collect();
+        for (filter, wanted) in [
+            (&["--min-size", "10K"][..], &(|size: u64| size >= 10 << 10) as &dyn Fn(u64) -> bool),
+            (&["--min-size", "200", "--max-size", "1K"], &|size| (200..=1024).contains(&size)),
+            (&["--max-size", "40"], &|size| size <= 40),
+            (&["--where", "size > 10K"], &|size| size > 10 << 10),
+        ] {
+            let expected = sizes.iter().filter(|size| wanted(**size)).count() as u64;
+            let command = [&["strings", "--top", "0"], filter].concat();
+            let (_, answer) = ask(&path, &command);
+            let rows = rows(&answer["data"]);
+            let (counted, bytes): (u64, Vec<u64>) =
+                (rows.iter().map(|s| n(s, "count")).sum(), rows.iter().map(|s| n(s, "bytes")).collect());
+            assert_eq!((counted, n(&answer["data"]["totals"], "strings")), (expected, expected), "{name}: {filter:?}");
+            assert!(filter[0] == "--where" || bytes.is_sorted_by_key(|b| std::cmp::Reverse(*b)), "{name}: {filter:?}");
+            let csv = common::run(&[&command[..], &["--format", "csv", file]].concat());
+            let parsed = csv::Reader::from_reader(csv.out.as_bytes()).into_records().count();
+            assert_eq!(parsed, rows.len(), "{name}: {filter:?}");
+        }
+        assert!(sizes.iter().any(|size| *size >= 10 << 10), "{name}");
+    }
+    let path = corpus.join("net10-wks-crash-heap.dmp.zst");
+    let ran = common::run(&["strings", "--min-count", "5000", path.to_str().unwrap()]);
+    assert!(ran.out.starts_with("No value occurs 5,000 times or more; --min-count 1 lists "), "{}", ran.out);
+}

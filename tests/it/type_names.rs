@@ -368,3 +368,21 @@ fn what_the_runtime_itself_knows_has_a_name_without_metadata() {
         assert_eq!(names.iter().filter(|n| **n == known).count(), 1, "{known}: {names:?}");
     }
 }
+
+#[test]
+fn free_blocks_have_a_type_that_is_found_by_name() {
+    for name in [
+        "net8-wks-basics-heap",
+        "net10-wks-crash-heap",
+        "aot9-wks-crash-kernel",
+        "win-net10-wks-basics-full",
+        "net11shape-wks-threads-heap",
+    ] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus").join(format!("{name}.dmp.zst"));
+        let (_, objects) = common::ask(&path, &["objects", "--type", "Free", "--count", "1"]);
+        let (_, found) = common::ask(&path, &["type", "Free"]);
+        let layout = &found["data"]["layout"];
+        let expected = (&objects["data"]["objects"][0]["method_table"], "Free");
+        assert_eq!((&layout["method_table"], layout["name"].as_str().unwrap()), expected, "{name}");
+    }
+}

@@ -99,8 +99,17 @@ fn a_finalizer_is_stuck_or_slow() {
         let waits = if blocked { vec![wait(2, WaitKind::Monitor)] } else { vec![wait(3, WaitKind::Monitor)] };
         let found = found(ProblemId::StuckFinalizer, |a| {
             let (heaps, types) = (Vec::new(), Vec::new());
-            let report =
-                FinalizersReport { registered: 0, ready, critical: 0, heaps, thread: thread.clone(), types, shown: None, objects: None };
+            let report = FinalizersReport {
+                registered: 0,
+                ready,
+                critical: 0,
+                heaps,
+                thread: thread.clone(),
+                types,
+                shown: None,
+                objects: None,
+                objects_shown: None,
+            };
             set(&a.finalizers, report);
             set(&a.locks, locks(Vec::new(), waits.clone()));
         });

@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::condense::Condensed;
 use super::{OnGraph, condense};
 use crate::base::store::caught;
 use crate::base::{Addr, Answer, Count, Index, IndexVec, NoteKind, len64};
 use crate::gc::{HandleFilter, ObjectId, ObjectType, TypeIndex};
-use crate::model::{BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeXref, HandleKind, HandleModel, Stacks, Sum};
-use crate::session::roots::{Origin, Root};
-use crate::session::{Error, Heap, TypePattern};
+use crate::model::{
+    BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeWeakLink, BridgeXref, HandleKind, HandleModel, Stacks, Sum,
+};
+use crate::session::roots::{Origin, Root, RootFlags};
+use crate::session::{Error, Heap, ObjectSet, TypePattern};
 
 /// Arguments of `bridge`.
 #[derive(Clone, Debug, Default)]
@@ -55,11 +58,9 @@ fn bridge_of(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, E
     let is = |list: &IndexVec<TypeIndex, bool>, ty: TypeIndex| list.get(ty).copied().unwrap_or(false);
     let closed = |ty: TypeIndex| is(&opaque, ty) && !is(&transparent, ty);
 
-    // Objects kept alive by anything other than the bridge.
-    let own = |r: &&Root| {
-        let of_bridge = matches!(r.origin, Origin::Handle(HandleKind::CrossReference | HandleKind::RefCounted));
-        of_bridge && graph.index.id_of(r.object).is_some_and(|id| bridged.binary_search(&id).is_ok())
-    };
+    // Objects kept alive by anything other than the bridge, whose handles are those that something outside of the heap decides about.
+    let own =
+        |r: &&Root| r.flags.has(RootFlags::REF_COUNTED) && graph.index.id_of(r.object).is_some_and(|id| bridged.binary_search(&id).is_ok());
     let others = graph.roots.roots.iter().filter(|r| r.counts(query.stacks) && !own(r));
     let starts = others.filter_map(|r| graph.index.id_of(r.object)).chain(graph.frozen.iter().copied());
     let alive = graph.edges.reachable(starts);
@@ -72,6 +73,8 @@ fn bridge_of(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, E
     if condensed.cut {
         on.notes.add(NoteKind::LimitHit, None, "there are too many cross references: some are left out");
     }
+    let mut registered = graph.edges.no_objects();
+    registered.extend(super::registered(&on));
     let object = |id: ObjectId| {
         bridged.binary_search(&id).ok()?;
         let handle = handles.get(&id);
@@ -81,6 +84,7 @@ fn bridge_of(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, E
             method_table: graph.kind(id).map_or(Addr::NULL, |k| k.method_table),
             handle: handle.map(|h| h.0),
             context: handle.and_then(|h| h.1),
+            registered: registered.contains(id),
         })
     };
     let scc = |(nodes, index): (&Vec<u32>, u32)| {
@@ -113,8 +117,34 @@ fn bridge_of(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, E
         sccs: condensed.components.iter().zip(0u32..).map(scc).collect(),
         xrefs: condensed.references.iter().map(|(src, dst)| BridgeXref { src: *src, dst: *dst }).collect(),
         classes,
+        weak_links: weak_links(&on, &bridged, &alive, &condensed),
         coverage: on.coverage(),
         stacks: query.stacks,
     };
     Ok(on.finish(report))
+}
+
+/// The weak handles to dead objects among `bridged` and to dead objects that these reach, by component, then by object.
+fn weak_links(on: &OnGraph<'_>, bridged: &[ObjectId], alive: &ObjectSet, condensed: &Condensed) -> Vec<BridgeWeakLink> {
+    let graph = on.graph;
+    let kept = graph.edges.reach(bridged.iter().copied().filter(|id| !alive.contains(*id)), |_, to| !alive.contains(to));
+    let members = (0u32..).zip(&condensed.components).flat_map(|(index, nodes)| nodes.iter().map(move |node| (*node, index)));
+    let components: FxHashMap<u32, u32> = members.collect();
+    let link = |root: &Root| {
+        let (Origin::Handle(kind), true) = (root.origin, root.flags.has(RootFlags::WEAK)) else { return None };
+        let id = graph.index.id_of(root.object).filter(|id| kept.contains(*id))?;
+        let is_bridged = bridged.binary_search(&id).is_ok();
+        Some(BridgeWeakLink {
+            handle: root.address?,
+            kind,
+            object: root.object,
+            type_name: graph.type_name(&on.namer, id),
+            scc: components.get(&id.as_u32()).copied(),
+            bridged: is_bridged,
+            nulled: is_bridged,
+        })
+    };
+    let mut links: Vec<BridgeWeakLink> = graph.roots.roots.iter().filter_map(link).collect();
+    links.sort_by_key(|l| (l.scc.is_none(), l.scc, l.object, l.handle));
+    links
 }

@@ -8,7 +8,7 @@ use crate::base::{Addr, Answer, Count, Index, len64, top_or_all};
 use crate::gc::{HandleFilter, ObjectId};
 use crate::model::{HandleKind, HandleModel, RootKind, Stacks, Sum, WhatifComponent, WhatifReport, WhatifWeak};
 use crate::session::roots::Root;
-use crate::session::{Edges, Error, Heap, HeapGraph, Namer, ObjectSet};
+use crate::session::{Edges, Error, Heap, HeapGraph, Namer, ObjectSet, Strength};
 
 /// Arguments of `whatif`.
 #[derive(Clone, Debug, Default)]
@@ -43,13 +43,21 @@ fn whatif_of(heap: &Heap, query: &WhatifQuery) -> Result<Answer<WhatifReport>, E
     let mut handles: FxHashMap<Addr, HandleModel> = FxHashMap::default();
     let mut weak: Vec<HandleModel> = Vec::new();
     let mut bridged = graph.edges.no_objects();
-    let walked = heap.gc().walk_handles(&HandleFilter::default(), |h: HandleModel| {
+    let mut strength = Strength::bind(heap.runtime());
+    let walked = heap.gc().walk_handles(&HandleFilter::default(), |mut h: HandleModel| {
         if query.dead.contains(&h.address) {
             handles.insert(h.address, h);
             return;
         }
         match h.kind {
             HandleKind::WeakShort | HandleKind::WeakLong | HandleKind::WeakNativeCom | HandleKind::WeakInteriorPointer => weak.push(h),
+            // The collector clears it with its object (`Ref_CheckAlive`).
+            HandleKind::RefCounted => {
+                strength.decide(&mut h, heap.gc(), namer);
+                if h.strong == Some(false) {
+                    weak.push(h);
+                }
+            }
             HandleKind::CrossReference => {
                 bridged.extend(graph.index.id_of(h.object));
             }
@@ -57,6 +65,7 @@ fn whatif_of(heap: &Heap, query: &WhatifQuery) -> Result<Answer<WhatifReport>, E
         }
     });
     on.notes.take(walked);
+    on.notes.extend(&strength.losses());
     let gone = gone(&on, &query.dead, &handles)?;
     let dependents = handles.values().filter(|h| h.kind == HandleKind::Dependent);
     let pairs = dependents.filter_map(|h| Some((graph.index.id_of(h.object)?, graph.index.id_of(h.secondary?)?)));
@@ -79,7 +88,8 @@ fn whatif_of(heap: &Heap, query: &WhatifQuery) -> Result<Answer<WhatifReport>, E
     for h in weak {
         let id = graph.index.id_of(h.object);
         let (now, then) = (id.is_some_and(|id| before.contains(id)), id.is_some_and(|id| after.contains(id)));
-        let survives = then || h.kind == HandleKind::WeakLong && id.is_some_and(|id| finalized.contains(id));
+        let outlives = matches!(h.kind, HandleKind::WeakLong | HandleKind::RefCounted);
+        let survives = then || outlives && id.is_some_and(|id| finalized.contains(id));
         cleared.grow(u64::from(!survives));
         if !now || !then {
             let type_name = id.map(|id| graph.type_name(namer, id));

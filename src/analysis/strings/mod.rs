@@ -251,6 +251,7 @@ pub(super) fn grouped(
         shown: (listed < rows).then_some(listed),
         totals,
         rows,
+        min_count: query.min_count,
     })
 }
 

@@ -16,17 +16,17 @@ use crate::session::TypePattern;
 /// Objects shared with another collector (Java): dead ones as strongly connected components, and their cross references.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Bridge {
-    /// Also treat objects of this type as bridged: full name, glob pattern (* and ?), or method table (0x…) (repeatable).
-    /// Targets of cross-reference handles always are.
-    #[arg(long, value_name = "GLOB|MT", value_parser = type_pattern)]
+    /// Also treat objects of this type as bridged (repeatable): full or simple name, part of one, glob (* and ?), or method table;
+    /// see gcdump help patterns. Targets of cross-reference handles always are.
+    #[arg(long, value_name = "TYPE", value_parser = type_pattern)]
     bridged: Vec<TypePattern>,
 
     /// Do not follow references of objects of this type: opaque, or opaque-bridge if bridged (repeatable).
-    #[arg(long, value_name = "GLOB|MT", value_parser = type_pattern)]
+    #[arg(long, value_name = "TYPE", value_parser = type_pattern)]
     opaque: Vec<TypePattern>,
 
     /// Exclude this type from --opaque: transparent, or transparent-bridge if bridged (repeatable).
-    #[arg(long, value_name = "GLOB|MT", value_parser = type_pattern)]
+    #[arg(long, value_name = "TYPE", value_parser = type_pattern)]
     transparent: Vec<TypePattern>,
 
     /// Also list bridged objects that something besides the bridge's own handles keeps alive.

@@ -18,7 +18,7 @@ pub(in crate::cli) struct Exceptions {
     #[arg(long)]
     stat: bool,
 
-    /// Only the exception object at this address.
+    /// Only the exception object at or around this address, with its inner exceptions.
     #[arg(long, value_name = "ADDR", value_parser = address)]
     object: Option<Addr>,
 

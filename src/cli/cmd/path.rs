@@ -39,6 +39,10 @@ pub(in crate::cli) struct Path {
     #[arg(long)]
     weak: bool,
 
+    /// Show every step of long chains such as linked lists, and with --type every level, which are folded otherwise.
+    #[arg(long)]
+    full: bool,
+
     #[command(flatten)]
     stacks: StacksArg,
 }
@@ -65,7 +69,8 @@ impl Command for Path {
             weak: self.weak,
             stacks: self.stacks.stacks,
             depth: 12,
-            lines: if at.is_table() { at.screen().saturating_mul(2) } else { 1000 },
+            full: self.full,
+            lines: at.rows_or(None, at.screen().saturating_mul(2)),
         };
         Ok(paths(&*at.source_at(0)?, &query)?)
     }

@@ -14,7 +14,8 @@ use crate::session::roots::RootOptions;
 
 /// GC roots: handles, statics, stacks, registers, the finalization queues.
 ///
-/// Stacks and registers are scanned conservatively: every word that points to an object counts, even if stale.
+/// Stacks and registers count for what frames hold. Where frames are not known, and with --stacks conservative, every word that points to
+/// an object counts, even if stale.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Roots {
     /// Only roots of this kind (repeatable).

@@ -12,6 +12,7 @@ use crate::model::CollectReport;
 
 /// What a garbage collection would do now: what it would free, what would survive.
 #[derive(Debug, Args)]
+#[command(override_usage = "gcdump simulate collect [OPTIONS] [DUMP]")]
 pub(in crate::cli) struct Simulate {
     /// Oldest generation to collect; 2 includes LOH and POH.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=2))]

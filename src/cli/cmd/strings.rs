@@ -12,6 +12,8 @@ use crate::base::Answer;
 use crate::model::{StringSort, StringsReport};
 
 /// Strings by value: duplicates and the memory they waste.
+///
+/// With a size, a pattern or a condition, all strings that match.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Strings {
     /// List the longest values instead, including unique ones.
@@ -22,7 +24,7 @@ pub(in crate::cli) struct Strings {
     #[arg(long, value_name = "GLOB")]
     like: Option<String>,
 
-    /// Only values that occur at least this often [default: 2; 1 with --like or --longest].
+    /// Only values that occur at least this often [default: 2; 1 with --like, --longest, --where and sizes].
     #[arg(long, value_name = "N")]
     min_count: Option<u64>,
 
@@ -49,6 +51,7 @@ impl Command for Strings {
     const EXAMPLES: &'static [Example] = &[
         example("strings DUMP", "duplicate strings and the memory they waste"),
         example("strings --like '*Exception*' DUMP", "strings that match a pattern"),
+        example("strings --min-size 10K DUMP", "all strings of at least 10 KiB, largest first"),
     ];
     type Report = StringsReport;
 
@@ -57,11 +60,16 @@ impl Command for Strings {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<StringsReport>> {
+        let selection = self.select.selection();
+        let by_size = selection.min_size > 0 || selection.max_size.is_some();
+        // Strings that are chosen one by one are listed one by one, not only where they are equal.
+        let all = self.longest || self.like.is_some() || by_size || selection.condition.is_some();
+        let usual = if by_size { StringSort::Bytes } else { StringSort::Waste };
         let query = StringsQuery {
-            selection: self.select.selection(),
+            selection,
             like: self.like.clone(),
-            min_count: self.min_count.unwrap_or(if self.longest || self.like.is_some() { 1 } else { 2 }),
-            sort: if self.longest { StringSort::Length } else { self.sort.given().unwrap_or(StringSort::Waste) },
+            min_count: self.min_count.unwrap_or(if all { 1 } else { 2 }),
+            sort: if self.longest { StringSort::Length } else { self.sort.given().unwrap_or(usual) },
             top: self.top.rows(at),
             max_chars: self.max_chars.unwrap_or(if at.is_table() { 100 } else { 1024 }),
         };

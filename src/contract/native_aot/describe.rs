@@ -10,7 +10,7 @@ use crate::memory::Memory;
 use crate::model::OriginKind;
 
 /// Types that no NativeAOT program of any release describes.
-const FORMS: [&str; 3] = ["Object", "String", "Array"];
+const FORMS: [&str; 4] = ["Object", "String", "Array", "ManagedObjectWrapperLayout"];
 /// Names of the thread's structure, newest first.
 const THREAD: [&str; 3] = ["RuntimeThreadLocals", "runtime_thread_locals", "ThreadBuffer"];
 

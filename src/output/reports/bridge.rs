@@ -1,6 +1,6 @@
 use super::number;
 use super::retained::root_coverage;
-use crate::model::{BridgeClass, BridgeObject, BridgeReport, BridgeScc, BridgeXref};
+use crate::model::{BridgeClass, BridgeObject, BridgeReport, BridgeScc, BridgeWeakLink, BridgeXref};
 use crate::output::report::{Cluster, Graph, Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{count, plural};
@@ -24,6 +24,21 @@ fn object_columns<'r>() -> Columns<'r, Row<'r>> {
         .address("handle", |(_, o)| o.handle)
         .address("context", |(_, o)| o.context)
         .extra()
+        .text("registered", 10, |(_, o)| if o.registered { "true" } else { "false" })
+        .whole()
+}
+
+fn link_columns<'r>() -> Columns<'r, BridgeWeakLink> {
+    columns::<BridgeWeakLink>()
+        .address("handle", |l| l.handle)
+        .text("kind", 21, |l| l.kind.name())
+        .whole()
+        .address("object", |l| l.object)
+        .count("scc", |l| l.scc.map(u64::from))
+        .text("then", 6, |l| if l.nulled { "nulled" } else { "stays" })
+        .whole()
+        .text("type", 50, |l| &l.type_name)
+        .name()
 }
 
 fn xref_columns<'r>() -> Columns<'r, BridgeXref> {
@@ -49,6 +64,12 @@ impl Report for BridgeReport {
         to.gap_if(!self.sccs.is_empty());
         to.table(Table::records("xref", &self.xrefs, xref_columns()).shown(!self.xrefs.is_empty()));
         to.gap_if(!self.xrefs.is_empty());
+        let links = Table::records("weak_link", &self.weak_links, link_columns());
+        if !self.weak_links.is_empty() {
+            to.title("Weak handles, unless the other collector keeps their objects alive:");
+        }
+        to.table(links.shown(!self.weak_links.is_empty()));
+        to.gap_if(!self.weak_links.is_empty());
         to.table(Table::records("class", &self.classes, class_columns()).shown(!self.classes.is_empty()));
         to.gap_if(!self.classes.is_empty());
         to.line(format!(

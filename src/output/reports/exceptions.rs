@@ -6,6 +6,9 @@ use crate::output::table::{Columns, Table, columns};
 /// Maximum frames printed per exception, for runaway recursion.
 const MAX_FRAMES: usize = 64;
 
+/// The mark before an inner exception.
+const INNER: &str = "---> ";
+
 /// HRESULT in the usual form: `0x80131600`.
 fn hresult(n: i32) -> String {
     format!("{:#010x}", n.cast_unsigned())
@@ -18,15 +21,19 @@ fn title(type_name: Option<&str>, message: Option<&str>) -> String {
 
 /// Prints the exception like `Exception.ToString`, with HResult and address on the first line, offset and module of each frame.
 pub(super) fn trace<'r>(to: &mut Sections<'r>, exception: &'r ExceptionModel) {
-    let mut stack = vec![("", exception)];
+    traces(to, vec![("", exception)]);
+}
+
+/// Prints exceptions, each after an arrow, the last one first.
+fn traces<'r>(to: &mut Sections<'r>, mut stack: Vec<(&'static str, &'r ExceptionModel)>) {
     while let Some((arrow, e)) = stack.pop() {
         let code = e.hresult.map(|n| format!(", HResult {}", hresult(n))).unwrap_or_default();
         to.line(format!("{arrow}{} ({}{code})", title(e.type_name.as_deref(), e.message.as_deref()), e.address));
         to.lines(e.remote_stack_text.iter().flat_map(|text| text.lines()).map(ToString::to_string));
         frames(to, &e.stack);
         // The first inner exception is printed next, so it is pushed last.
-        stack.extend(e.inners.iter().rev().map(|i| ("---> ", i)));
-        stack.extend(e.inner.as_deref().map(|i| ("---> ", i)));
+        stack.extend(e.inners.iter().rev().map(|i| (INNER, i)));
+        stack.extend(e.inner.as_deref().map(|i| (INNER, i)));
     }
 }
 
@@ -105,9 +112,10 @@ impl Report for ExceptionsReport {
             return to.none("No exception objects found");
         }
         to.gap();
-        for e in exceptions.filter(|e| e.thread_role.as_deref() == Some("in-flight") || self.total == 1) {
+        for e in exceptions.filter(|e| e.inner_exceptions.is_some()) {
             to.line(format!("{} ({})", title(e.type_name.as_deref(), e.message.as_deref()), e.address));
             frames(to, &e.stack);
+            traces(to, e.inner_exceptions.iter().flatten().rev().map(|inner| (INNER, inner)).collect());
             to.gap();
         }
         let word = if self.total == 1 { "exception object" } else { "exception objects" };

@@ -1,7 +1,8 @@
+use crate::base::total;
 use crate::model::{FinalizerHeap, FinalizerObject, FinalizerType, FinalizersReport, Generation};
-use crate::output::count;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
+use crate::output::{count, plural};
 
 fn heap_columns<'r>() -> Columns<'r, FinalizerHeap> {
     let of = |h: &FinalizerHeap, g: Generation| h.generations.iter().find(|n| n.generation == g).map_or(0, |n| n.count);
@@ -45,6 +46,10 @@ impl Report for FinalizersReport {
         let listed = self.objects.is_some();
         let some = self.objects.as_ref().is_some_and(|o| !o.is_empty());
         to.table(Table::records("object", self.objects.iter().flatten(), object_columns()).csv(listed).shown(some));
+        if let (Some(shown), true) = (self.objects_shown, some) {
+            let all = total([self.registered, self.ready, self.critical]);
+            to.line(format!("{} of {} (--top 0 lists all)", count(shown), plural(all, "object")));
+        }
         to.gap_if(some);
         to.table(Table::records("type", &self.types, type_columns()).csv(!listed).shown(!self.types.is_empty()));
         if !self.types.is_empty() {

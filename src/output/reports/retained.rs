@@ -1,4 +1,5 @@
-use crate::base::len64;
+use super::number;
+use crate::base::{len64, total};
 use crate::model::{
     CoverageKind, ObjSizeReport, PathModel, PathNode, PathStep, PathsReport, RetainedDetail, RetainedObject, RetainedReport, RetainedType,
     RootCoverageModel, RootModel, Suspect, TreeRow,
@@ -221,13 +222,18 @@ fn step_line(s: &PathStep, depth: usize) -> String {
         (None, Some(field)) => format!(".{field} "),
         (None, None) => String::new(),
     };
-    format!("{}-> {field}{} {} ({})", " ".repeat(depth.min(40)), s.address, s.type_name, plural(s.size, "byte"))
+    let (times, last, bytes) = match &s.fold {
+        Some(fold) => (format!("× {} ", count(fold.count)), format!(" to {}", fold.last), fold.bytes),
+        None => (String::new(), String::new(), s.size),
+    };
+    format!("{}-> {field}{times}{}{last} {} ({})", " ".repeat(depth.min(40)), s.address, s.type_name, plural(bytes, "byte"))
 }
 
 fn node_line(n: &PathNode) -> String {
     let example = n.example.map_or_else(String::new, |a| format!("  e.g. {a}"));
     let objects = if n.objects > 1 { format!("{} × ", count(n.objects)) } else { String::new() };
-    format!("{}{objects}{}  → {}, {}{example}", indent(n.depth), n.name, plural(n.targets, "object"), bytes(n.bytes))
+    let chained = if n.fold { " (that refer to each other)" } else { "" };
+    format!("{}{objects}{}{chained}  → {}, {}{example}", indent(n.depth), n.name, plural(n.targets, "object"), bytes(n.bytes))
 }
 
 /// Path index, step index, path, step.
@@ -245,11 +251,30 @@ fn step_columns<'r>() -> Columns<'r, Step<'r>> {
         .text_or_none("key", 30, |s| s.3.key.as_deref())
         .lines(1);
     root_columns(steps, |s| &s.2.roots)
+        .count("repeated", |s| s.3.fold.as_ref().map_or(1, |fold| fold.count))
+        .address("last", |s| s.3.fold.as_ref().map(|fold| fold.last))
+}
+
+/// The roots of a path's first object, and how many are left out.
+fn root_lines(p: &PathModel) -> impl Iterator<Item = String> {
+    let more = p.root_count.saturating_sub(number(&p.roots));
+    p.roots.iter().map(root_line).chain((more > 0).then(|| format!("… and {}", plural(more, "more root"))))
+}
+
+/// How many of the roots that reach the object are shown.
+fn reach_line(r: &PathsReport, within: &str) -> Option<String> {
+    let shown = total(r.paths.iter().map(|p| p.root_count));
+    Some(match r.roots {
+        0 => return None,
+        1 => format!("1 root reaches it{within}."),
+        all if all == shown => format!("{} roots reach it{within}, all shown.", count(all)),
+        all => format!("{} of {} roots that reach it{within} (--all-roots shows all)", count(shown), count(all)),
+    })
 }
 
 pub(super) fn path_lines(p: &PathModel) -> impl Iterator<Item = String> {
     let steps = p.steps.iter().zip(1usize..).map(|(s, depth)| step_line(s, depth));
-    p.roots.iter().map(root_line).chain(steps).chain([String::new()])
+    root_lines(p).chain(steps).chain([String::new()])
 }
 
 impl Report for PathsReport {
@@ -265,6 +290,9 @@ impl Report for PathsReport {
         to.lines(self.tree.iter().flatten().map(node_line));
         to.gap_if(self.tree.is_some());
         to.lines(self.paths.iter().flat_map(path_lines));
+        if let Some(line) = reach_line(self, to.within()) {
+            to.line(line);
+        }
         root_coverage(to, &self.coverage);
         to.records("coverage", &self.coverage);
     }

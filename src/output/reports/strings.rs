@@ -39,7 +39,8 @@ impl Report for StringsReport {
             return to.line(covered(&self.coverage));
         }
         if !listed {
-            to.none("No value occurs that often");
+            let (all, least) = (plural(t.distinct, "value"), count(self.min_count));
+            to.none(&format!("No value occurs {least} times or more; --min-count 1 lists {all}"));
         }
         if let Some(shown) = self.shown {
             to.line(format!("… {} more rows (--top 0 lists all)", count(self.rows.saturating_sub(shown))));

@@ -3,9 +3,11 @@
 mod stacks;
 mod statics;
 
-use super::{Heap, Namer, Runtime};
+use std::collections::BTreeMap;
+
+use super::{Heap, Namer, Runtime, Strength};
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Answer, Arch, Collector, Count, IndexVec, Indices, NoteKind, Notes, index_type};
+use crate::base::{Addr, Answer, Arch, Collector, Count, IndexVec, Indices, NoteKind, Notes, index_type, plural};
 use crate::clr::threads::Thread;
 use crate::gc::{Gc, HandleFilter};
 use crate::model::{CoverageKind, FinalizerState, HandleKind, HandleModel, RootCoverageModel, RootFlag, RootKind, Stacks};
@@ -24,7 +26,7 @@ impl RootFlags {
     pub const WEAK: RootFlags = RootFlags(2);
     /// An interior pointer.
     pub const INTERIOR: RootFlags = RootFlags(4);
-    /// Counts only while a reference count, or another collector, says so.
+    /// Whether a reference count, or another collector, keeps the object alive is unknown.
     pub const REF_COUNTED: RootFlags = RootFlags(8);
     /// A word that points to an object; may be stale.
     pub const CONSERVATIVE: RootFlags = RootFlags(16);
@@ -200,6 +202,7 @@ impl Roots {
         let name = |i: StaticIndex| self.names.get(i).map_or("?", String::as_str);
         match root.origin {
             Origin::Handle(HandleKind::CrossReference) => "cross-reference handle, kept by the other runtime".into(),
+            Origin::Handle(HandleKind::RefCounted) if root.flags.has(RootFlags::WEAK) => "ref-counted handle without references".into(),
             Origin::Handle(kind) => format!("{kind} handle"),
             Origin::Finalizer(FinalizerState::Critical) => "finalizer queue, critical, ready".into(),
             Origin::Finalizer(state) => format!("finalizer queue, {state}"),
@@ -316,7 +319,7 @@ fn collect(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector)
         arch: Some(runtime.file().facts.arch),
         ..Roots::default()
     };
-    handle_roots(runtime, gc, (list, options), notes, &mut roots);
+    handle_roots((runtime, gc, namer), (list, options), notes, &mut roots);
     if options.wants(RootKind::Exception) {
         match &threads {
             Ok(list) if list.is_empty() => {
@@ -407,15 +410,20 @@ fn first_loss(notes: &Notes) -> Option<String> {
     notes.first_loss().map(|n| n.message.clone())
 }
 
-/// Kind and flags of the roots for a handle type; `None` for dependent handles, which are edges.
-fn root_of_handle(kind: HandleKind) -> Option<(RootKind, RootFlags)> {
+/// Kind and flags of the root that a handle is, given whether it keeps its object alive; `None` for dependent handles, which are edges.
+fn root_of_handle(kind: HandleKind, strong: Option<bool>) -> Option<(RootKind, RootFlags)> {
     Some(match kind {
         HandleKind::Strong | HandleKind::Variable => (RootKind::StrongHandle, RootFlags::NONE),
         HandleKind::Pinned => (RootKind::PinnedHandle, RootFlags::PINNED),
         HandleKind::AsyncPinned => (RootKind::AsyncPinnedHandle, RootFlags::PINNED),
         HandleKind::SizedRef => (RootKind::SizedRefHandle, RootFlags::NONE),
-        // Both are strong while an outside owner says so.
-        HandleKind::RefCounted | HandleKind::CrossReference => (RootKind::RefCountedHandle, RootFlags::REF_COUNTED),
+        HandleKind::RefCounted => match strong {
+            Some(true) => (RootKind::RefCountedHandle, RootFlags::NONE),
+            Some(false) => (RootKind::WeakHandle, RootFlags::WEAK),
+            None => (RootKind::RefCountedHandle, RootFlags::REF_COUNTED),
+        },
+        // The collector of the other runtime decides, of which the dump shows nothing.
+        HandleKind::CrossReference => (RootKind::CrossReferenceHandle, RootFlags::REF_COUNTED),
         HandleKind::WeakShort | HandleKind::WeakLong | HandleKind::WeakNativeCom | HandleKind::WeakInteriorPointer => {
             (RootKind::WeakHandle, RootFlags::WEAK)
         }
@@ -423,7 +431,18 @@ fn root_of_handle(kind: HandleKind) -> Option<(RootKind, RootFlags)> {
     })
 }
 
-fn handle_roots(runtime: &Runtime, gc: &Gc, (threads, options): (&[Thread], &RootOptions), notes: &Collector, roots: &mut Roots) {
+/// The kinds of roots that handles of this type may be.
+fn roots_of_handle(kind: HandleKind) -> impl Iterator<Item = RootKind> {
+    let strengths: &[Option<bool>] = if kind == HandleKind::RefCounted { &[None, Some(false)] } else { &[None] };
+    strengths.iter().filter_map(move |strong| Some(root_of_handle(kind, *strong)?.0))
+}
+
+fn handle_roots(
+    (runtime, gc, namer): (&Runtime, &Gc, &Namer),
+    (threads, options): (&[Thread], &RootOptions),
+    notes: &Collector,
+    roots: &mut Roots,
+) {
     let indexed = || enumerated(threads);
     let last: Map<Addr, ThreadIndex> = indexed().filter_map(|(t, i)| Some((t.last_thrown_handle?, i))).collect();
     let in_flight: Map<Addr, ThreadIndex> = indexed().flat_map(|(t, i)| t.exception_handles.iter().map(move |(h, _)| (*h, i))).collect();
@@ -443,31 +462,40 @@ fn handle_roots(runtime: &Runtime, gc: &Gc, (threads, options): (&[Thread], &Roo
     }
     let wanted: Vec<HandleKind> = HandleKind::ALL
         .into_iter()
-        .filter(|kind| root_of_handle(*kind).map_or(options.kinds.is_empty(), |(root, _)| options.wants(root)))
+        .filter(|kind| match kind {
+            HandleKind::Dependent => options.kinds.is_empty(),
+            kind => roots_of_handle(*kind).any(|root| options.wants(root)),
+        })
         .collect();
     if wanted.is_empty() {
         return;
     }
     let most = runtime.limits().roots;
     let (mut skipped, mut found) = (0u64, 0u64);
-    let mut ref_counted = false;
-    let walked = gc.walk_handles(&HandleFilter { kinds: wanted.clone() }, |h: HandleModel| {
+    let mut strength = Strength::bind(runtime);
+    // By kind: how many handles there are, and of how many it is unknown whether they keep their objects alive.
+    let mut decided: BTreeMap<RootKind, (u64, u64)> = BTreeMap::new();
+    let walked = gc.walk_handles(&HandleFilter { kinds: wanted.clone() }, |mut h: HandleModel| {
         found.bump();
         if roots.roots.len().max(roots.dependents.len()) >= most {
             skipped.bump();
             return;
         }
-        let Some((kind, flags)) = root_of_handle(h.kind) else {
+        strength.decide(&mut h, gc, namer);
+        let Some((kind, flags)) = root_of_handle(h.kind, h.strong) else {
             roots.dependents.extend(h.secondary.filter(|s| !s.is_null()).map(|s| (h.object, s)));
             return;
         };
-        if in_flight.contains_key(&h.address) {
+        if in_flight.contains_key(&h.address) || !options.wants(kind) {
             return;
         }
-        ref_counted |= kind == RootKind::RefCountedHandle;
+        let (all, unknown) = decided.entry(kind).or_default();
+        all.bump();
+        unknown.grow(u64::from(flags.has(RootFlags::REF_COUNTED)));
         let origin = last.get(&h.address).map_or(Origin::Handle(h.kind), |i| Origin::LastThrown(*i));
         roots.roots.push(Root { kind, address: Some(h.address), object: h.object, flags, origin });
     });
+    notes.extend(&strength.losses());
     let mut trouble = first_loss(&walked.notes);
     let tables = notes.take(walked);
     if skipped > 0 {
@@ -475,10 +503,14 @@ fn handle_roots(runtime: &Runtime, gc: &Gc, (threads, options): (&[Thread], &Roo
         trouble = trouble.or_else(|| Some(what.clone()));
         notes.add(NoteKind::LimitHit, None, what);
     }
-    let supported = gc.handle_types().data;
+    let mut supported = gc.handle_types().data;
+    // Tables have room for handles of the Java bridge in builds that have no bridge.
+    if !decided.contains_key(&RootKind::CrossReferenceHandle) && !gc.supported_handles().data.0.contains(&HandleKind::CrossReference) {
+        supported.retain(|kind| *kind != HandleKind::CrossReference);
+    }
     let mut kinds: Vec<RootKind> = Vec::new();
-    for (kind, handle) in wanted.iter().filter_map(|h| Some((root_of_handle(*h)?.0, *h))) {
-        if !kinds.contains(&kind) && (supported.contains(&handle) || supported.is_empty()) {
+    for (kind, handle) in wanted.iter().flat_map(|h| roots_of_handle(*h).map(|kind| (kind, *h))) {
+        if !kinds.contains(&kind) && options.wants(kind) && (supported.contains(&handle) || supported.is_empty()) {
             kinds.push(kind);
         }
     }
@@ -487,12 +519,19 @@ fn handle_roots(runtime: &Runtime, gc: &Gc, (threads, options): (&[Thread], &Roo
             (Some(why), _) if tables == 0 || found == 0 => roots.cover(kind, CoverageKind::Unavailable, Some(why.clone())),
             (None, 0) => roots.cover(kind, CoverageKind::Unavailable, Some("the dump has no handle table".into())),
             (Some(why), _) => roots.cover(kind, CoverageKind::Partial, Some(why.clone())),
-            (None, _) if kind == RootKind::RefCountedHandle && ref_counted => {
-                let why = "whether their reference counts keep them strong is not in the handle";
-                roots.cover(kind, CoverageKind::Conservative, Some(why.into()));
-            }
-            (None, _) => roots.cover(kind, CoverageKind::Complete, None),
+            (None, _) => match decided.get(&kind) {
+                Some((all, unknown @ 1..)) => roots.cover(kind, CoverageKind::Conservative, Some(undecided(kind, *unknown, *all))),
+                _ => roots.cover(kind, CoverageKind::Complete, None),
+            },
         }
+    }
+}
+
+/// Why roots of this kind may be none: it is unknown whether `unknown` of `all` handles keep their objects alive.
+fn undecided(kind: RootKind, unknown: u64, all: u64) -> String {
+    match kind {
+        RootKind::CrossReferenceHandle => format!("the collector of the other runtime decides about {}", plural(unknown, "handle")),
+        _ => format!("whether the object is kept alive is unknown for {unknown} of {}", plural(all, "handle")),
     }
 }
 

@@ -91,8 +91,16 @@ pub const COMMANDS: &[(&str, Ask)] = &[
     ("objsize", |_, r, g| with_heap(r, |h| tried(objsize(h, g.object, Stacks::ALL[0])))),
     ("oom", |_, r, _| tried(oom(r))),
     ("path", |_, r, g| {
-        let query =
-            PathsQuery { object: Some(g.object), types: vec![], paths: 3, weak: false, depth: 100, lines: 0, stacks: Stacks::ALL[0] };
+        let query = PathsQuery {
+            object: Some(g.object),
+            types: vec![],
+            paths: 3,
+            weak: false,
+            depth: 100,
+            lines: 0,
+            full: false,
+            stacks: Stacks::ALL[0],
+        };
         with_heap(r, |h| tried(paths(h, &query)))
     }),
     ("pool", |_, r, _| with_heap(r, |h| tried(pool(h)))),

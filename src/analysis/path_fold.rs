@@ -1,0 +1,82 @@
+//! Long chains of a path, folded: a linked list is one step, and not one for each of its nodes.
+
+/// Longest sequence of steps that is looked for.
+const MAX_PERIOD: usize = 8;
+/// Fewest times that a sequence occurs where it is folded.
+const LEAST: usize = 3;
+/// Fewest steps that folding saves.
+const WORTH: usize = 3;
+
+/// Steps of a path that repeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    /// The first step.
+    pub(super) start: usize,
+    /// Number of steps that repeat together.
+    pub(super) period: usize,
+    /// Number of times that they occur.
+    pub(super) count: usize,
+}
+
+/// A path of so many steps as runs of equal ones, where `same` says which are equal.
+pub(super) fn runs(steps: usize, same: impl Fn(usize, usize) -> bool) -> Vec<Run> {
+    let mut runs = Vec::new();
+    let mut start = 0usize;
+    while start < steps {
+        let times = |period: usize| {
+            let equal = (start..steps.saturating_sub(period)).take_while(|at| same(*at, at.saturating_add(period))).count();
+            equal.checked_div(period).unwrap_or(0).saturating_add(1)
+        };
+        let saved = |run: &Run| run.count.saturating_sub(1).saturating_mul(run.period);
+        let found = (1..=MAX_PERIOD).map(|period| Run { start, period, count: times(period) });
+        let worth = found.filter(|run| run.count >= LEAST && saved(run) >= WORTH);
+        // Of equal ones, the shortest sequence.
+        let run = worth.max_by_key(|run| (saved(run), std::cmp::Reverse(run.period))).unwrap_or(Run { start, period: 1, count: 1 });
+        start = start.saturating_add(run.period.saturating_mul(run.count));
+        runs.push(run);
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(text: &str) -> Vec<(usize, usize, usize)> {
+        let steps = text.as_bytes();
+        runs(steps.len(), |a, b| steps[a] == steps[b] && steps[a] != b'k').into_iter().map(|r| (r.start, r.period, r.count)).collect()
+    }
+
+    #[test]
+    fn chains_and_cycles_are_folded() {
+        assert_eq!(of(""), []);
+        assert_eq!(of("abc"), [(0, 1, 1), (1, 1, 1), (2, 1, 1)]);
+        // Too short to be worth it.
+        assert_eq!(of("aaa").len(), 3);
+        assert_eq!(of("aaaa"), [(0, 1, 4)]);
+        assert_eq!(of("xaaaaay"), [(0, 1, 1), (1, 1, 5), (6, 1, 1)]);
+        assert_eq!(of("xabcabcabcy"), [(0, 1, 1), (1, 3, 3), (10, 1, 1)]);
+        // The rest of a cycle stays.
+        assert_eq!(of("abababab"), [(0, 2, 4)]);
+        assert_eq!(of("ababababa"), [(0, 2, 4), (8, 1, 1)]);
+        // Keys of dictionaries differ where types and fields do not.
+        assert_eq!(of("kkkkkk").len(), 6);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn runs_are_the_path(text in "[abc]{0,60}") {
+            let steps = text.as_bytes();
+            let mut whole = Vec::new();
+            for (start, period, count) in of(&text) {
+                prop_assert_eq!(start, whole.len());
+                (0..count).for_each(|_| whole.extend_from_slice(&steps[start..start + period]));
+            }
+            prop_assert_eq!(whole, steps);
+        }
+    }
+}
