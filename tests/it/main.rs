@@ -69,6 +69,7 @@ mod max_memory;
 mod mcp;
 mod memory_map;
 mod methods;
+mod module_files;
 mod mutation;
 mod native_aot;
 mod overlays;
