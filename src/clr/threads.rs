@@ -84,12 +84,11 @@ impl ContextLayout {
     /// The context at `at`; `None` if it is not in the dump.
     pub(crate) fn read(&self, memory: &Memory, at: Addr) -> Option<AllocContext> {
         let optional = |o: Option<u64>| o.and_then(|o| memory.u64(at.plus(o)).ok());
-        Some(AllocContext {
-            pointer: memory.ptr(at.plus(self.pointer)).ok()?,
-            limit: memory.ptr(at.plus(self.limit)).ok()?,
-            bytes: optional(self.bytes),
-            bytes_uoh: optional(self.bytes_uoh),
-        })
+        let (pointer, limit) = (memory.ptr(at.plus(self.pointer)).ok()?, memory.ptr(at.plus(self.limit)).ok()?);
+        // The GC adds the whole range when it hands it out, and subtracts what is left when it takes it back (`adjust_limit_clr`,
+        // `fix_allocation_context` in gc.cpp).
+        let bytes = optional(self.bytes).and_then(|handed_out| handed_out.checked_sub(limit.since(pointer)?));
+        Some(AllocContext { pointer, limit, bytes, bytes_uoh: optional(self.bytes_uoh) })
     }
 }
 
@@ -100,7 +99,8 @@ pub struct AllocContext {
     pub pointer: Addr,
     /// End of the memory.
     pub limit: Addr,
-    /// Bytes allocated in the small object heap so far.
+    /// Bytes allocated in the small object heap so far, without those that are left of the range: these never decrease. `None` if the
+    /// runtime does not publish them, or if they are less than what is left.
     pub bytes: Option<u64>,
     /// Bytes allocated in the other heaps so far.
     pub bytes_uoh: Option<u64>,
