@@ -7,8 +7,8 @@ use crate::contract::Description;
 use crate::gc::Gc;
 use crate::memory::hex;
 use crate::model::{
-    AnswerKind, AnswerModel, DumpModel, GcKind, GcLayout, GcModel, InfoReport, ModuleFileModel, NamedCount, RuntimeBrief, RuntimeKind,
-    RuntimeModel, SegmentModel,
+    AnswerKind, AnswerModel, CollectionsModel, DumpModel, GcKind, GcLayout, GcModel, InfoReport, ModuleFileModel, NamedCount, RuntimeBrief,
+    RuntimeKind, RuntimeModel, SegmentModel,
 };
 use crate::session::{Dump, Found, Runtime, kind};
 
@@ -137,11 +137,12 @@ fn brief(r: &Description) -> RuntimeBrief {
 /// Notes of the GC's facts go to `notes`: they are part of the answer. What a command lacks is told as the reason why it cannot
 /// answer in full.
 fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
-    let (answers, segments) = answers(runtime);
+    let (told, segments) = answers(runtime);
+    let answers = told.into_iter().map(|a| a.model).collect();
     let gc = runtime.gc().ok().map(|gc| {
         let gc = notes.with(gc);
         let collections = runtime.collections(notes).map(|c| c.process);
-        GcModel { collections, ..gc_model(gc, notes.take(gc.global_mechanisms())) }
+        gc_model(gc, collections, notes.take(gc.global_mechanisms()))
     });
     Probe {
         gc,
@@ -152,7 +153,7 @@ fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
     }
 }
 
-fn gc_model(gc: &Gc, global_mechanisms: Option<Vec<NamedCount>>) -> GcModel {
+fn gc_model(gc: &Gc, collections: Option<CollectionsModel>, global_mechanisms: Option<Vec<NamedCount>>) -> GcModel {
     let f = gc.facts();
     GcModel {
         kind: Some(if f.server { GcKind::Server } else { GcKind::Workstation }),
@@ -168,8 +169,10 @@ fn gc_model(gc: &Gc, global_mechanisms: Option<Vec<NamedCount>>) -> GcModel {
         state: f.state_name(),
         state_value: f.state,
         structures_valid: f.structures_valid,
+        phase: f.phase,
         gc_in_progress: f.gc_in_progress(),
-        collections: None,
+        suspended_by: f.suspended_by,
+        collections,
         global_mechanisms,
     }
 }

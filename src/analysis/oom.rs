@@ -1,6 +1,6 @@
 //! Failed allocations.
 
-use crate::base::Answer;
+use crate::base::{Answer, NoteKind};
 use crate::model::{OomModel, OomReason, OomReport};
 use crate::session::{Error, Runtime};
 
@@ -10,7 +10,10 @@ use crate::session::{Error, Runtime};
 /// [`Error::Contract`] if the GC's structures are not described.
 pub fn oom(runtime: &Runtime) -> Result<Answer<OomReport>, Error> {
     let notes = runtime.begin();
-    let heaps = notes.take(notes.with(runtime.gc()?).oom());
+    let gc = runtime.gc()?;
+    // A collection that moves objects leaves the history alone.
+    notes.extend(&gc.notes.without(NoteKind::GcMoving));
+    let heaps = notes.take(gc.oom());
     let any = (!heaps.is_empty()).then(|| heaps.iter().any(|h: &OomModel| h.reason != OomReason::None));
     Ok(notes.finish(OomReport { any, heaps }))
 }

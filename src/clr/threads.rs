@@ -177,8 +177,15 @@ const LAST_TRACKER: Addr = Addr(1);
 
 /// State flag of a thread that waits, sleeps or joins.
 const WAITS: u32 = 0x0200_0000;
+/// State flag of a thread that is to stop, or has stopped, while the runtime suspends all.
+const SUSPEND_PENDING: u32 = 0x0000_0002;
 
 impl Thread {
+    /// Whether CoreCLR was suspending it, or had.
+    pub(crate) fn is_being_suspended(&self) -> bool {
+        self.state.is_some_and(|state| state & SUSPEND_PENDING != 0)
+    }
+
     /// Whether it waits, sleeps or joins, as far as the runtime knows.
     pub(crate) fn waits(&self) -> bool {
         self.state.is_some_and(|state| state & WAITS != 0)

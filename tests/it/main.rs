@@ -31,6 +31,7 @@ mod bridge;
 mod cache;
 mod changed;
 mod cli;
+mod collecting;
 mod collections_of;
 mod completions;
 mod corpus;
