@@ -4,11 +4,11 @@ use super::analyze::command_line;
 use super::answers::answers;
 use crate::base::{Answer, Collector, NoteKind, len64};
 use crate::contract::Description;
-use crate::gc::Gc;
+use crate::gc::{Facts, Gc};
 use crate::memory::hex;
 use crate::model::{
-    AnswerKind, AnswerModel, CollectionsModel, DumpModel, GcKind, GcLayout, GcModel, InfoReport, ModuleFileModel, NamedCount, RuntimeBrief,
-    RuntimeKind, RuntimeModel, SegmentModel,
+    AnswerKind, AnswerModel, CollectionsModel, DumpModel, GcKind, GcLatencyMode, GcLayout, GcModel, InfoReport, ModuleFileModel,
+    NamedCount, RuntimeBrief, RuntimeKind, RuntimeModel, SegmentModel,
 };
 use crate::session::{Dump, Found, Runtime, kind};
 
@@ -160,6 +160,7 @@ fn gc_model(gc: &Gc, collections: Option<CollectionsModel>, global_mechanisms: O
         layout: Some(if f.regions { GcLayout::Regions } else { GcLayout::Segments }),
         identifiers: f.identifiers.clone(),
         background: f.background,
+        concurrent: concurrent(f, collections.as_ref()),
         datas: f.adaptation_mode.map(|m| m == 1),
         dynamic_adaptation_mode: f.adaptation_mode,
         heap_count: f.heap_count,
@@ -175,6 +176,20 @@ fn gc_model(gc: &Gc, collections: Option<CollectionsModel>, global_mechanisms: O
         collections,
         global_mechanisms,
     }
+}
+
+/// Whether background collections are in force: the GC's identifiers say only whether the build has them. `DOTNET_gcConcurrent` in the
+/// environment does not say either, since a setting of the program takes precedence.
+fn concurrent(facts: &Facts, collections: Option<&CollectionsModel>) -> Option<bool> {
+    if !facts.background {
+        return Some(false);
+    }
+    let by_mode = || match collections?.last.as_ref()?.latency_mode {
+        GcLatencyMode::Interactive | GcLatencyMode::SustainedLowLatency => Some(true),
+        GcLatencyMode::Batch => Some(false),
+        GcLatencyMode::LowLatency | GcLatencyMode::NoGc => None,
+    };
+    if facts.background_runs() == Some(true) { Some(true) } else { by_mode() }
 }
 
 /// The findings, if the dump tells anything.

@@ -285,8 +285,12 @@ pub struct GcModel {
     pub layout: Option<GcLayout>,
     /// Identifiers published by the GC.
     pub identifiers: Vec<String>,
-    /// Whether the build has background (concurrent) collection.
+    /// Whether the build has background (concurrent) collection, whatever is configured.
     pub background: bool,
+    /// Whether background collections are in force, as the latency mode of the last collection says: `interactive` and
+    /// `sustained-low-latency` have them, `batch` does not: concurrent GC is off, or the program asked for that mode. `null` where the dump
+    /// does not say: before the first collection, in other modes, or if the records of the GC were not found.
+    pub concurrent: Option<bool>,
     /// Whether the heap count adapts to the application (DATAS); `null` if not published by the runtime.
     pub datas: Option<bool>,
     /// Raw dynamic adaptation mode.

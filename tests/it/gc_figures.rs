@@ -122,6 +122,44 @@ fn collections_of_server_and_standalone_gcs() {
     assert_eq!(kinds, ["full-blocking", "background"]);
 }
 
+/// The identifiers of the GC say what the build can do, the latency mode what is in force: that of the lab's programs is `Batch` where
+/// `System.GC.Concurrent` is false, and `Interactive` where it is true, also with `DOTNET_gcConcurrent=0` (.NET 8, 10, 11).
+#[test]
+fn what_the_build_can_do_is_not_what_is_in_force() {
+    let patient = Patient::real();
+    let of = |patient: &Patient| {
+        let (_, info) = patient.ask(&["info"]);
+        let text = run(&["info", "--no-local-files", patient.path.to_str().unwrap()]).out;
+        let line = text.lines().find(|l| l.starts_with("gc ")).unwrap().split_whitespace().skip(1).collect::<Vec<_>>().join(" ");
+        (info["gc"]["background"].clone(), info["gc"]["concurrent"].clone(), line)
+    };
+    let on = (Value::from(true), Value::from(true), "workstation, regions, concurrent, 1 heap".to_string());
+    assert_eq!(of(&patient), on);
+    let mut mode = 0;
+    patient.gc(|gc, dump| {
+        let last = gc.collections().as_ref().unwrap().process.last.clone().unwrap();
+        let runtime = dump.runtime().unwrap();
+        let offset = |field: &str| runtime.descriptor().offset("GCMechanisms", field).unwrap();
+        let image = runtime.description().gc_image.as_ref().unwrap();
+        let words = image.writable.iter().flat_map(|range| dump.memory().words(*range));
+        let places = words.filter(|(at, word)| {
+            let available = dump.memory().u64(at.plus(offset("EntryAvailablePhysicalMem")));
+            **word == last.index.to_le_bytes() && available == Ok(last.entry_available_bytes)
+        });
+        mode = places.map(|(at, _)| at.plus(offset("PauseMode")).0).next().unwrap();
+    });
+    for (value, concurrent, word) in
+        [(0, Value::from(false), "non-concurrent, "), (2, Value::Null, ""), (3, Value::from(true), "concurrent, "), (4, Value::Null, "")]
+    {
+        patient.with(&[patient.put32(mode, value)], || {
+            assert_eq!(of(&patient), (true.into(), concurrent, format!("workstation, regions, {word}1 heap")), "{value}");
+        });
+    }
+    // Before the first collection nothing says what is in force.
+    let (_, info) = ask(&corpus("net10-wks-locks-heap"), &["info"]);
+    assert_eq!((&info["data"]["gc"]["background"], &info["data"]["gc"]["concurrent"]), (&true.into(), &Value::Null));
+}
+
 #[test]
 fn heap_shows_one_heap() {
     let path = corpus("net10-svr-basics-heap");

@@ -29,7 +29,7 @@ fn gc_line(gc: &GcModel) -> String {
         GcLayout::Regions => "regions".to_string(),
         GcLayout::Segments => "segments".to_string(),
     }));
-    parts.extend(gc.background.then(|| "background".to_string()));
+    parts.extend(gc.concurrent.map(|on| if on { "concurrent" } else { "non-concurrent" }.to_string()));
     parts.extend((gc.datas == Some(true)).then(|| "DATAS".to_string()));
     parts.extend(gc.heap_count.map(|n| plural(n, "heap")));
     parts.join(", ")
