@@ -1,7 +1,7 @@
 //! Failed allocations.
 
 use crate::base::{Answer, NoteKind};
-use crate::model::{OomModel, OomReason, OomReport};
+use crate::model::{OomModel, OomReport};
 use crate::session::{Error, Runtime};
 
 /// The last failed allocation of each heap.
@@ -14,6 +14,7 @@ pub fn oom(runtime: &Runtime) -> Result<Answer<OomReport>, Error> {
     // A collection that moves objects leaves the history alone.
     notes.extend(&gc.notes.without(NoteKind::GcMoving));
     let heaps = notes.take(gc.oom());
-    let any = (!heaps.is_empty()).then(|| heaps.iter().any(|h: &OomModel| h.reason != OomReason::None));
+    let all = || heaps.iter().map(OomModel::failed);
+    let any = if all().any(|failed| failed == Some(true)) { Some(true) } else { all().reduce(Option::and).flatten() };
     Ok(notes.finish(OomReport { any, heaps }))
 }

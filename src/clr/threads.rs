@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use std::collections::HashSet;
 
+use crate::base::missed::tried;
 use crate::base::{Addr, Answer, Collector, Limits, NoteKind, Notes, flag_names, len64, plural};
 use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
@@ -58,13 +59,27 @@ layout! {
 }
 
 layout! {
-    /// Offsets of an allocation context.
-    pub(crate) struct ContextLayout : "GCAllocContext" {
+    struct ContextFields : "GCAllocContext" {
         pointer: req "Pointer",
         limit: req "Limit",
         bytes: opt "AllocBytes",
         bytes_uoh: opt "AllocBytesLoh",
     }
+}
+
+layout! {
+    /// What server GC keeps in an allocation context (`alloc_heap`, `home_heap` in gcenv.h): no release publishes it.
+    struct ContextHeapsLayout : "GCAllocContextHeaps" {
+        alloc: req "AllocHeap",
+        home: req "HomeHeap",
+    }
+}
+
+/// Offsets of an allocation context.
+#[derive(Clone, Debug)]
+pub(crate) struct ContextLayout {
+    fields: ContextFields,
+    heaps: Option<ContextHeapsLayout>,
 }
 
 layout! {
@@ -81,14 +96,25 @@ const MAX_INLINED: usize = 1024;
 const MAX_NESTED: usize = 64;
 
 impl ContextLayout {
+    /// Binds to a runtime.
+    ///
+    /// # Errors
+    /// [`ContractError`] if the descriptor does not have the range of a context.
+    pub(crate) fn bind(d: &Descriptor) -> Result<ContextLayout, ContractError> {
+        Ok(ContextLayout { fields: ContextFields::bind(d)?, heaps: ContextHeapsLayout::bind(d).ok() })
+    }
+
     /// The context at `at`; `None` if it is not in the dump.
     pub(crate) fn read(&self, memory: &Memory, at: Addr) -> Option<AllocContext> {
         let optional = |o: Option<u64>| o.and_then(|o| memory.u64(at.plus(o)).ok());
-        let (pointer, limit) = (memory.ptr(at.plus(self.pointer)).ok()?, memory.ptr(at.plus(self.limit)).ok()?);
+        let (pointer, limit) = (memory.ptr(at.plus(self.fields.pointer)).ok()?, memory.ptr(at.plus(self.fields.limit)).ok()?);
         // The GC adds the whole range when it hands it out, and subtracts what is left when it takes it back (`adjust_limit_clr`,
         // `fix_allocation_context` in gc.cpp).
-        let bytes = optional(self.bytes).and_then(|handed_out| handed_out.checked_sub(limit.since(pointer)?));
-        Some(AllocContext { pointer, limit, bytes, bytes_uoh: optional(self.bytes_uoh) })
+        let bytes = optional(self.fields.bytes).and_then(|handed_out| handed_out.checked_sub(limit.since(pointer)?));
+        // They may be something else, and prove themselves where they lead to heaps.
+        let heap = |o: fn(&ContextHeapsLayout) -> u64| tried(|| memory.ptr(at.plus(o(self.heaps.as_ref()?))).ok());
+        let (alloc_heap, home_heap) = (heap(|l| l.alloc), heap(|l| l.home));
+        Some(AllocContext { pointer, limit, bytes, bytes_uoh: optional(self.fields.bytes_uoh), alloc_heap, home_heap })
     }
 }
 
@@ -104,6 +130,10 @@ pub struct AllocContext {
     pub bytes: Option<u64>,
     /// Bytes allocated in the other heaps so far.
     pub bytes_uoh: Option<u64>,
+    /// Server GC: the `GCHeap` that the last range is from.
+    pub alloc_heap: Option<Addr>,
+    /// Server GC: the `GCHeap` of the processor that the thread ran on when it was balanced last.
+    pub home_heap: Option<Addr>,
 }
 
 /// A managed thread.

@@ -92,8 +92,12 @@ pub struct AllocContextModel {
     pub owner: ContextOwner,
     /// Managed thread id, or generation.
     pub owner_id: Option<u64>,
-    /// Heap index, for the context of a generation.
+    /// Index of the heap that its range is in; `null` if it has no range, or if that is in no known segment. Of a generation, its heap.
     pub heap: Option<u64>,
+    /// Server GC: index of the heap that its last range came from; `null` if it had none, or if the GC's layout is not known.
+    pub alloc_heap: Option<u64>,
+    /// Server GC: index of the heap that the GC prefers for the thread, that of the processor it ran on.
+    pub home_heap: Option<u64>,
     /// Next free byte; `0x0` if the owner has no range: every collection takes it away.
     pub pointer: Addr,
     /// End of the range; followed by unformatted space for one minimum-size object.

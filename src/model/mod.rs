@@ -52,7 +52,7 @@ mod verify;
 mod walk;
 
 pub use analyze::{AnalyzeReport, Problem, ProblemId, ProblemSeverity, SkippedProblem};
-pub use bridge::{BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeXref};
+pub use bridge::{BridgeClass, BridgeClassKind, BridgeHandle, BridgeObject, BridgeReport, BridgeScc, BridgeXref};
 pub use chains::{
     AsyncChain, AsyncFrame, AsyncReport, AsyncRoot, AsyncRootKind, AsyncRow, AsyncTotals, TaskExceptionModel, TaskModel, TaskPart,
     TaskStatus, TaskStatusCount, TaskWaiter,
