@@ -52,7 +52,7 @@ pub fn heap(runtime: &Runtime, query: &HeapQuery) -> Result<Answer<HeapReport>, 
     // Without the thread list, only the allocation contexts of threads are unknown.
     notes.extend(&runtime.context_losses());
     let mut allocation_contexts = notes.take(gc.contexts(runtime.threads_if_any(&notes)));
-    allocation_contexts.retain(|c| c.heap.is_none_or(wanted));
+    allocation_contexts.retain(|c| c.heap.or(c.alloc_heap).is_none_or(wanted));
     let totals = totals(&segments);
     Ok(notes.finish(HeapReport { heaps, totals, collections: collections.map(|c| c.process), map, allocation_contexts }))
 }

@@ -4,11 +4,11 @@ use super::analyze::command_line;
 use super::answers::answers;
 use crate::base::{Answer, Collector, NoteKind, len64};
 use crate::contract::Description;
-use crate::gc::Gc;
+use crate::gc::{Facts, Gc};
 use crate::memory::hex;
 use crate::model::{
-    AnswerKind, AnswerModel, DumpModel, GcKind, GcLayout, GcModel, InfoReport, ModuleFileModel, NamedCount, RuntimeBrief, RuntimeKind,
-    RuntimeModel, SegmentModel,
+    AnswerKind, AnswerModel, CollectionsModel, DumpModel, GcKind, GcLatencyMode, GcLayout, GcModel, InfoReport, ModuleFileModel,
+    NamedCount, RuntimeBrief, RuntimeKind, RuntimeModel, SegmentModel,
 };
 use crate::session::{Dump, Found, Images, Runtime, kind};
 
@@ -142,11 +142,12 @@ fn brief(runtime: &Runtime) -> RuntimeBrief {
 /// Notes of the GC's facts go to `notes`: they are part of the answer. What a command lacks is told as the reason why it cannot
 /// answer in full.
 fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
-    let (answers, segments) = answers(runtime);
+    let (told, segments) = answers(runtime);
+    let answers = told.into_iter().map(|a| a.model).collect();
     let gc = runtime.gc().ok().map(|gc| {
         let gc = notes.with(gc);
         let collections = runtime.collections(notes).map(|c| c.process);
-        GcModel { collections, ..gc_model(gc, notes.take(gc.global_mechanisms())) }
+        gc_model(gc, collections, notes.take(gc.global_mechanisms()))
     });
     Probe {
         gc,
@@ -157,13 +158,14 @@ fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
     }
 }
 
-fn gc_model(gc: &Gc, global_mechanisms: Option<Vec<NamedCount>>) -> GcModel {
+fn gc_model(gc: &Gc, collections: Option<CollectionsModel>, global_mechanisms: Option<Vec<NamedCount>>) -> GcModel {
     let f = gc.facts();
     GcModel {
         kind: Some(if f.server { GcKind::Server } else { GcKind::Workstation }),
         layout: Some(if f.regions { GcLayout::Regions } else { GcLayout::Segments }),
         identifiers: f.identifiers.clone(),
         background: f.background,
+        concurrent: concurrent(f, collections.as_ref()),
         datas: f.adaptation_mode.map(|m| m == 1),
         dynamic_adaptation_mode: f.adaptation_mode,
         heap_count: f.heap_count,
@@ -173,10 +175,26 @@ fn gc_model(gc: &Gc, global_mechanisms: Option<Vec<NamedCount>>) -> GcModel {
         state: f.state_name(),
         state_value: f.state,
         structures_valid: f.structures_valid,
+        phase: f.phase,
         gc_in_progress: f.gc_in_progress(),
-        collections: None,
+        suspended_by: f.suspended_by,
+        collections,
         global_mechanisms,
     }
+}
+
+/// Whether background collections are in force: the GC's identifiers say only whether the build has them. `DOTNET_gcConcurrent` in the
+/// environment does not say either, since a setting of the program takes precedence.
+fn concurrent(facts: &Facts, collections: Option<&CollectionsModel>) -> Option<bool> {
+    if !facts.background {
+        return Some(false);
+    }
+    let by_mode = || match collections?.last.as_ref()?.latency_mode {
+        GcLatencyMode::Interactive | GcLatencyMode::SustainedLowLatency => Some(true),
+        GcLatencyMode::Batch => Some(false),
+        GcLatencyMode::LowLatency | GcLatencyMode::NoGc => None,
+    };
+    if facts.background_runs() == Some(true) { Some(true) } else { by_mode() }
 }
 
 /// The findings, if the dump tells anything.

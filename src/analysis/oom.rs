@@ -1,7 +1,7 @@
 //! Failed allocations.
 
-use crate::base::Answer;
-use crate::model::{OomModel, OomReason, OomReport};
+use crate::base::{Answer, NoteKind};
+use crate::model::{OomModel, OomReport};
 use crate::session::{Error, Runtime};
 
 /// The last failed allocation of each heap.
@@ -10,7 +10,11 @@ use crate::session::{Error, Runtime};
 /// [`Error::Contract`] if the GC's structures are not described.
 pub fn oom(runtime: &Runtime) -> Result<Answer<OomReport>, Error> {
     let notes = runtime.begin();
-    let heaps = notes.take(notes.with(runtime.gc()?).oom());
-    let any = (!heaps.is_empty()).then(|| heaps.iter().any(|h: &OomModel| h.reason != OomReason::None));
+    let gc = runtime.gc()?;
+    // A collection that moves objects leaves the history alone.
+    notes.extend(&gc.notes.without(NoteKind::GcMoving));
+    let heaps = notes.take(gc.oom());
+    let all = || heaps.iter().map(OomModel::failed);
+    let any = if all().any(|failed| failed == Some(true)) { Some(true) } else { all().reduce(Option::and).flatten() };
     Ok(notes.finish(OomReport { any, heaps }))
 }

@@ -30,10 +30,12 @@ named_enum! {
         NoMetadata = "no-metadata",
         /// The dump was taken without the heap: mini and triage dumps.
         NoHeap = "no-heap",
-        /// A garbage collection was moving objects when the dump was taken.
+        /// A garbage collection was at work when the dump was taken, and was not moving objects.
         GcInProgress = "gc-in-progress",
         /// The process has several runtimes, and the answer is about one of them.
         OtherRuntimes = "other-runtimes",
+        /// A garbage collection was moving objects when the dump was taken. The answer is partial.
+        GcMoving = "gc-moving",
         /// A name or pattern of the query matches nothing.
         NoMatch = "no-match",
         /// Of the dumps that are compared, one that comes first was taken last.
@@ -52,7 +54,7 @@ named_enum! {
 impl NoteKind {
     /// Whether a note of this kind means that the answer lacks something that the process had.
     pub fn makes_partial(self) -> bool {
-        matches!(self, NoteKind::Missing | NoteKind::Invalid | NoteKind::LimitHit | NoteKind::DamagedStream)
+        matches!(self, NoteKind::GcMoving | NoteKind::Missing | NoteKind::Invalid | NoteKind::LimitHit | NoteKind::DamagedStream)
     }
 }
 
@@ -109,6 +111,11 @@ impl Notes {
         for (note, times) in &other.list {
             self.insert(note.clone(), *times);
         }
+    }
+
+    /// Those that are not of this kind.
+    pub fn without(&self, kind: NoteKind) -> Notes {
+        Notes { list: self.list.iter().filter(|(note, _)| note.kind != kind).map(|(note, times)| (note.clone(), *times)).collect() }
     }
 
     /// The same notes, each saying that it is about `subject`: for answers about several dumps.

@@ -22,7 +22,7 @@ pub(super) fn show(notes: &Notes, streams: &mut Streams<'_>) -> io::Result<()> {
     }
     for ((kind, _), alike) in told.iter().take(SHOWN) {
         let word = match kind {
-            NoteKind::GcInProgress => "WARNING",
+            NoteKind::GcInProgress | NoteKind::GcMoving => "WARNING",
             NoteKind::OtherRuntimes => "note",
             k if k.makes_partial() => "missing",
             _ => "warning",

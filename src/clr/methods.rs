@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::metadata::Metadata;
 use super::metadata::signature::{self, MethodSig, Primitive, TypeSig};
 use super::method_table::MethodTables;
+use super::objects::Objects;
 use super::render::{Notation, short};
 use super::type_names::{NameQuality, TypeNames};
 use crate::base::missed::watched;
@@ -97,6 +98,7 @@ pub struct MethodName {
 #[derive(Clone, Debug)]
 pub struct Methods {
     memory: Arc<Memory>,
+    objects: Objects,
     desc: DescLayout,
     chunk: ChunkLayout,
     chunk_bytes: u64,
@@ -138,6 +140,7 @@ impl Methods {
         MethodTables::CONTRACT.require(d)?;
         Ok(Methods {
             memory: Arc::clone(memory),
+            objects: Objects::bind(memory, d)?,
             desc: DescLayout::bind(d)?,
             chunk: ChunkLayout::bind(d)?,
             chunk_bytes: d.size_of("MethodDescChunk")?,
@@ -267,7 +270,7 @@ impl Methods {
                 (exact.rid == shared.rid && is_instance(exact.method_table)).then_some(exact)?
             }
             GenericContext::This(object) => {
-                let mut mt = self.memory.ptr(object).ok()?;
+                let mut mt = self.objects.method_table(object)?;
                 let bases = std::iter::from_fn(|| {
                     let own = mt;
                     mt = tables.read(own).ok()?.parent;

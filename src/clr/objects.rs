@@ -35,10 +35,11 @@ impl Objects {
         })
     }
 
-    /// Bits of an object's first word that are not part of the method table pointer: the mark bit, the bridge mark, and another
-    /// GC bit.
-    pub fn unmask(&self) -> u64 {
-        self.unmask
+    /// The method table in the first word of an object. Its low bits are not part of the address: the mark bit, the bridge mark, and
+    /// another GC bit, which collections set.
+    #[inline]
+    pub fn table_in(&self, first_word: u64) -> Addr {
+        Addr(first_word & !self.unmask)
     }
 
     /// The method table of the object at `object`, mark bits cleared. `None` for null, or if the object is not in the dump.
@@ -46,7 +47,7 @@ impl Objects {
         if object.is_null() {
             return None;
         }
-        self.memory.word(object).ok().map(|w| Addr(w & !self.unmask))
+        self.memory.word(object).ok().map(|word| self.table_in(word))
     }
 
     /// Elements of the array at `array`, or characters of the string.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use std::collections::HashSet;
 
+use crate::base::missed::tried;
 use crate::base::{Addr, Answer, Collector, Limits, NoteKind, Notes, flag_names, len64, plural};
 use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
@@ -58,13 +59,27 @@ layout! {
 }
 
 layout! {
-    /// Offsets of an allocation context.
-    pub(crate) struct ContextLayout : "GCAllocContext" {
+    struct ContextFields : "GCAllocContext" {
         pointer: req "Pointer",
         limit: req "Limit",
         bytes: opt "AllocBytes",
         bytes_uoh: opt "AllocBytesLoh",
     }
+}
+
+layout! {
+    /// What server GC keeps in an allocation context (`alloc_heap`, `home_heap` in gcenv.h): no release publishes it.
+    struct ContextHeapsLayout : "GCAllocContextHeaps" {
+        alloc: req "AllocHeap",
+        home: req "HomeHeap",
+    }
+}
+
+/// Offsets of an allocation context.
+#[derive(Clone, Debug)]
+pub(crate) struct ContextLayout {
+    fields: ContextFields,
+    heaps: Option<ContextHeapsLayout>,
 }
 
 layout! {
@@ -81,15 +96,25 @@ const MAX_INLINED: usize = 1024;
 const MAX_NESTED: usize = 64;
 
 impl ContextLayout {
+    /// Binds to a runtime.
+    ///
+    /// # Errors
+    /// [`ContractError`] if the descriptor does not have the range of a context.
+    pub(crate) fn bind(d: &Descriptor) -> Result<ContextLayout, ContractError> {
+        Ok(ContextLayout { fields: ContextFields::bind(d)?, heaps: ContextHeapsLayout::bind(d).ok() })
+    }
+
     /// The context at `at`; `None` if it is not in the dump.
     pub(crate) fn read(&self, memory: &Memory, at: Addr) -> Option<AllocContext> {
         let optional = |o: Option<u64>| o.and_then(|o| memory.u64(at.plus(o)).ok());
-        Some(AllocContext {
-            pointer: memory.ptr(at.plus(self.pointer)).ok()?,
-            limit: memory.ptr(at.plus(self.limit)).ok()?,
-            bytes: optional(self.bytes),
-            bytes_uoh: optional(self.bytes_uoh),
-        })
+        let (pointer, limit) = (memory.ptr(at.plus(self.fields.pointer)).ok()?, memory.ptr(at.plus(self.fields.limit)).ok()?);
+        // The GC adds the whole range when it hands it out, and subtracts what is left when it takes it back (`adjust_limit_clr`,
+        // `fix_allocation_context` in gc.cpp).
+        let bytes = optional(self.fields.bytes).and_then(|handed_out| handed_out.checked_sub(limit.since(pointer)?));
+        // They may be something else, and prove themselves where they lead to heaps.
+        let heap = |o: fn(&ContextHeapsLayout) -> u64| tried(|| memory.ptr(at.plus(o(self.heaps.as_ref()?))).ok());
+        let (alloc_heap, home_heap) = (heap(|l| l.alloc), heap(|l| l.home));
+        Some(AllocContext { pointer, limit, bytes, bytes_uoh: optional(self.fields.bytes_uoh), alloc_heap, home_heap })
     }
 }
 
@@ -100,10 +125,15 @@ pub struct AllocContext {
     pub pointer: Addr,
     /// End of the memory.
     pub limit: Addr,
-    /// Bytes allocated in the small object heap so far.
+    /// Bytes allocated in the small object heap so far, without those that are left of the range: these never decrease. `None` if the
+    /// runtime does not publish them, or if they are less than what is left.
     pub bytes: Option<u64>,
     /// Bytes allocated in the other heaps so far.
     pub bytes_uoh: Option<u64>,
+    /// Server GC: the `GCHeap` that the last range is from.
+    pub alloc_heap: Option<Addr>,
+    /// Server GC: the `GCHeap` of the processor that the thread ran on when it was balanced last.
+    pub home_heap: Option<Addr>,
 }
 
 /// A managed thread.
@@ -177,8 +207,15 @@ const LAST_TRACKER: Addr = Addr(1);
 
 /// State flag of a thread that waits, sleeps or joins.
 const WAITS: u32 = 0x0200_0000;
+/// State flag of a thread that is to stop, or has stopped, while the runtime suspends all.
+const SUSPEND_PENDING: u32 = 0x0000_0002;
 
 impl Thread {
+    /// Whether CoreCLR was suspending it, or had.
+    pub(crate) fn is_being_suspended(&self) -> bool {
+        self.state.is_some_and(|state| state & SUSPEND_PENDING != 0)
+    }
+
     /// Whether it waits, sleeps or joins, as far as the runtime knows.
     pub(crate) fn waits(&self) -> bool {
         self.state.is_some_and(|state| state & WAITS != 0)

@@ -4,7 +4,7 @@ use super::HeapId;
 use crate::base::{Addr, Collector, Limits, NoteKind};
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
-use crate::model::GcState;
+use crate::model::{GcPhase, GcState};
 
 /// Facts about the garbage collector. `None`: not published by this runtime, or not in the dump.
 #[derive(Clone, Debug)]
@@ -27,6 +27,10 @@ pub struct Facts {
     pub total_generations: u64,
     /// Whether the heap structures were valid; `Some(false)` during the plan phase of a collection.
     pub structures_valid: Option<bool>,
+    /// The runtime's thread that suspended the others; null if none did.
+    pub suspended_by: Option<Addr>,
+    /// What the GC was doing.
+    pub phase: Option<GcPhase>,
     /// `c_gc_state`: 0 marking, 1 planning, 2 free.
     pub state: Option<u64>,
     /// Dynamic adaptation mode: 0 off, 1 on (DATAS).
@@ -37,6 +41,8 @@ pub struct Facts {
     pub highest: Option<Addr>,
 }
 
+/// `c_gc_state` without a background collection.
+const FREE: u64 = 2;
 /// Oldest generation of the small object heap in every release.
 const OLDEST: u64 = 2;
 
@@ -61,11 +67,13 @@ impl Facts {
         }
         let regions = is("regions") || (!is("segments") && d.offset("Generation", "AllocationStart").is_err());
         let through = |name: &str| d.pointer(name).ok().filter(|a| !a.is_null());
+        // A module file has the values of before the start.
+        let current = |name: &str| through(name).filter(|a| memory.is_from_dump(*a));
         let background = is("background");
         let total = d.number("TotalGenerationCount").unwrap_or(5).min(limits.generations);
         let reported = through("NumHeaps").filter(|_| server).and_then(|a| memory.i32(a).ok());
         let heap_count = if server { reported.and_then(|n| u64::try_from(n).ok()) } else { Some(1) };
-        let structures_valid = through("StructureInvalidCount").and_then(|a| memory.i32(a).ok()).map(|n| n == 0);
+        let structures_valid = current("StructureInvalidCount").and_then(|a| memory.i32(a).ok()).map(|n| n == 0);
         let max_generation = through("MaxGeneration").and_then(|a| Some((a, memory.u32(a).ok().map(u64::from)?)));
         if let Some((at, n)) = max_generation.filter(|(_, n)| *n >= total) {
             notes.add(NoteKind::Invalid, at, format!("the GC's oldest generation is {n}, of {total} in all; assuming {OLDEST}"));
@@ -79,8 +87,10 @@ impl Facts {
             max_generation: max_generation.map(|(_, n)| n).filter(|n| *n < total),
             total_generations: total,
             structures_valid,
+            suspended_by: None,
+            phase: None,
             // Published only by builds with background collection.
-            state: through("CurrentGCState").filter(|_| background).and_then(|a| memory.u32(a).ok()).map(u64::from),
+            state: current("CurrentGCState").filter(|_| background).and_then(|a| memory.u32(a).ok()).map(u64::from),
             adaptation_mode: through("DynamicAdaptationMode").filter(|_| is("dynamic_heap")).and_then(|a| memory.i32(a).ok()),
             lowest: through("GCLowestAddress").and_then(|a| memory.ptr(a).ok()),
             highest: through("GCHighestAddress").and_then(|a| memory.ptr(a).ok()),
@@ -89,32 +99,22 @@ impl Facts {
         if server {
             facts.heaps = heaps(memory, d, notes, limits, reported)?;
         }
-        if structures_valid == Some(false) {
-            notes.add(
-                NoteKind::GcInProgress,
-                None,
-                "a garbage collection was compacting or sweeping the heap when the dump was taken: objects may be half moved, so \
-                 answers about them may be wrong",
-            );
-        } else if facts.state.is_some_and(|s| s < 2) {
-            notes.add(
-                NoteKind::GcInProgress,
-                None,
-                "a background garbage collection was running when the dump was taken: the heap can be walked, but dead objects are \
-                 included",
-            );
-        }
         Ok(facts)
     }
 
-    /// Whether a collection was in progress; `None` if neither indicator can be read.
+    /// Whether a collection was in progress; `None` if that cannot be determined.
     pub fn gc_in_progress(&self) -> Option<bool> {
-        match (self.structures_valid, self.state) {
-            (Some(false), _) => Some(true),
-            (_, Some(s)) => Some(s < 2),
-            (Some(true), None) => Some(false),
-            (None, None) => None,
-        }
+        self.phase.map(|phase| matches!(phase, GcPhase::Marking | GcPhase::Moving | GcPhase::Background))
+    }
+
+    /// Whether a collection was moving objects, or may have been.
+    pub fn moves_objects(&self) -> bool {
+        self.phase == Some(GcPhase::Moving)
+    }
+
+    /// Whether a background collection was running.
+    pub fn background_runs(&self) -> Option<bool> {
+        if self.background { self.state.map(|s| s < FREE) } else { Some(false) }
     }
 
     /// State of the background collection.

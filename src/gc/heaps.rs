@@ -2,6 +2,7 @@
 
 use super::layouts::Place;
 use super::{HeapId, Reading, names};
+use crate::base::missed::tried;
 use crate::base::{Addr, NoteKind};
 use crate::clr::threads::{AllocContext, Thread};
 use crate::model::{AllocContextModel, ContextOwner, FinalizeQueueModel, GenerationTableEntry, HeapDetail, NamedCount};
@@ -14,23 +15,36 @@ impl Reading<'_> {
             owner,
             owner_id,
             heap,
+            alloc_heap: self.heap_of_instance(c.alloc_heap),
+            home_heap: self.heap_of_instance(c.home_heap),
             pointer: c.pointer,
             limit: c.limit,
             allocated_bytes: c.bytes,
             allocated_bytes_uoh: c.bytes_uoh,
         };
+        // What is lost of the segments belongs to other answers.
+        let segments = tried(|| self.part().segments());
+        let around = |at: Addr| segments.iter().find(|s| s.start <= at && at < s.reserved).map(|s| s.heap);
         // Every collection empties the contexts; the totals remain.
         let used = |c: &AllocContext| !c.pointer.is_null() || [c.bytes, c.bytes_uoh].into_iter().flatten().any(|n| n != 0);
         let of_threads = threads.iter().filter_map(|t| Some((t.id.map(u64::from), t.context.filter(used)?)));
-        let mut out: Vec<AllocContextModel> = of_threads.map(|(id, c)| row(ContextOwner::Thread, id, None, c)).collect();
+        let mut out: Vec<AllocContextModel> = of_threads.map(|(id, c)| row(ContextOwner::Thread, id, around(c.pointer), c)).collect();
         for heap in &self.facts.heaps {
             for generation in 0..self.facts.total_generations {
                 let context = self.generation_context(*heap, generation).filter(used);
                 out.extend(context.map(|c| row(ContextOwner::Generation, Some(generation), Some(heap.index), c)));
             }
         }
-        out.extend(self.global_context().map(|c| row(ContextOwner::Global, None, None, c)));
+        out.extend(self.global_context().map(|c| row(ContextOwner::Global, None, around(c.pointer), c)));
         out
+    }
+
+    /// The heap of the `GCHeap` at `instance`, which has the address of its `gc_heap`.
+    fn heap_of_instance(&self, instance: Option<Addr>) -> Option<u64> {
+        let field = self.descriptor.offset("GCHeapInstance", "GCHeap").ok()?;
+        let at = instance.filter(|a| !a.is_null())?.plus(field);
+        let heap = tried(|| self.memory.ptr(at)).ok()?;
+        self.facts.heaps.iter().find(|h| h.address == Some(heap)).map(|h| h.index)
     }
 
     fn generation_context(&self, heap: HeapId, generation: u64) -> Option<AllocContext> {

@@ -32,8 +32,8 @@ layout! {
 layout! {
     /// Record of a failed allocation. Previews of .NET 11 spelled it `OOMHistory`.
     pub(super) struct OomLayout : "OomHistory|OOMHistory" {
-        reason: req "Reason",
-        alloc_size: req "AllocSize",
+        reason: opt "Reason",
+        alloc_size: opt "AllocSize",
         reserved: opt "Reserved",
         allocated: opt "Allocated",
         gc_index: opt "GcIndex",
@@ -41,6 +41,24 @@ layout! {
         size: opt "Size",
         available_pagefile_mb: opt "AvailablePagefileMb|AvailablePagefileMB",
         loh: opt "LohP",
+    }
+}
+
+impl OomLayout {
+    /// The fields that the descriptor does not have.
+    pub(super) fn undescribed(&self) -> Vec<&'static str> {
+        let fields = [
+            ("Reason", self.reason),
+            ("AllocSize", self.alloc_size),
+            ("Reserved", self.reserved),
+            ("Allocated", self.allocated),
+            ("GcIndex", self.gc_index),
+            ("Fgm", self.fgm),
+            ("Size", self.size),
+            ("AvailablePagefileMb", self.available_pagefile_mb),
+            ("LohP", self.loh),
+        ];
+        fields.into_iter().filter(|(_, offset)| offset.is_none()).map(|(name, _)| name).collect()
     }
 }
 

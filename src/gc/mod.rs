@@ -14,6 +14,7 @@ mod index;
 mod layouts;
 mod names;
 mod oom;
+mod phase;
 mod regions;
 mod segments;
 mod side_tables;
@@ -40,7 +41,7 @@ use crate::base::{Addr, Answer, Collector, Count, Limits, NoteKind, Notes};
 use crate::clr::objects::Objects;
 use crate::clr::threads::{ContextLayout, Thread};
 use crate::contract::{Contract, ContractError, Descriptor};
-use crate::memory::{Memory, ReadError};
+use crate::memory::{Image, Memory, ReadError};
 use crate::model::{AllocContextModel, HandleModel, HeapDetail, NamedCount, OomModel, RegionModel, SegmentModel};
 use layouts::{GenerationLayout, HandleLayouts, Places, RecordLayouts, SegmentLayout};
 use std::ops::Deref;
@@ -64,6 +65,7 @@ pub struct Gc {
     records: Option<RecordLayouts>,
     /// What `records` lacks for the same reason.
     record_losses: Notes,
+    collections: Answer<Option<Collections>>,
     /// Reads method tables of objects, if their contract is supported.
     objects: Result<Objects, ContractError>,
     facts: Facts,
@@ -91,24 +93,32 @@ impl Gc {
     /// The contract read here.
     pub const CONTRACT: Contract = Contract::needed("GC", &["1"]);
 
-    /// Binds the contract and reads the [`Facts`].
+    /// Binds the contract and reads the [`Facts`]. `image` is that of the GC, where the records of its collections are; `threads` are
+    /// evidence of what it was doing.
     ///
     /// # Errors
     /// [`ContractError`] if the contract is not advertised in a supported version, or the descriptor lacks an item required to
     /// read any heap.
-    pub fn bind(memory: &Arc<Memory>, descriptor: &Arc<Descriptor>, limits: &Arc<Limits>) -> Result<Answer<Gc>, ContractError> {
+    pub fn bind(
+        memory: &Arc<Memory>,
+        descriptor: &Arc<Descriptor>,
+        limits: &Arc<Limits>,
+        image: Option<&Image>,
+        threads: &[Thread],
+    ) -> Result<Answer<Gc>, ContractError> {
         let d = descriptor.scope();
         Self::CONTRACT.require(&d)?;
         let notes = Collector::new();
-        let facts = Facts::read(memory, &d, &notes, limits)?;
+        let mut facts = Facts::read(memory, &d, &notes, limits)?;
         // Only answers about handles and single items lose something by what these lack.
         let (of_handles, of_records) = (descriptor.scope(), descriptor.scope());
+        facts.suspended_by = phase::suspended_by(memory, &of_records);
         let handles = HandleLayouts::bind(&of_handles);
         let mut handle_losses = of_handles.losses();
         if let Err(e) = &handles {
             handle_losses.add(NoteKind::Missing, None, format!("handle tables cannot be read: {e}"));
         }
-        let gc = Gc {
+        let mut gc = Gc {
             memory: Arc::clone(memory),
             descriptor: Arc::clone(descriptor),
             limits: Arc::clone(limits),
@@ -121,16 +131,25 @@ impl Gc {
             records: RecordLayouts::bind(&of_records).ok(),
             record_losses: of_records.losses(),
             handle_losses,
+            collections: Answer::whole(None),
             objects: Objects::bind(memory, &d),
             facts,
         };
         notes.extend(&d.losses());
+        gc.collections = gc.find_collections(image);
+        gc.determine_phase(threads, &notes);
         Ok(notes.finish(gc))
     }
 
     /// Kind and state of the GC.
     pub fn facts(&self) -> &Facts {
         &self.facts
+    }
+
+    /// What the GC keeps of its collections. `None` for a GC whose records have an unknown layout, and where they were not found; notes
+    /// tell if the dump lacks them.
+    pub fn collections(&self) -> &Answer<Option<Collections>> {
+        &self.collections
     }
 
     /// Method table of the object at `object`, mark bits cleared. `None` if the object is not in the dump.

@@ -123,7 +123,7 @@ impl Reading<'_> {
     /// read. Lists that were cut short have notes.
     fn note_stray(&self, heap: HeapId, youngest: &Youngest, own: &[SegmentModel]) {
         let Some(ephemeral) = youngest.ephemeral.filter(|e| !own.iter().any(|s| s.address == *e)) else { return };
-        if self.facts.structures_valid != Some(false) && self.notes.notes().complete() {
+        if !self.facts.moves_objects() && self.notes.notes().complete() {
             let what = format!("heap {}: the ephemeral segment {ephemeral} is on no segment list", heap.index);
             self.notes.add(NoteKind::Invalid, self.places.ephemeral_segment.and_then(|p| p.of(heap.address)), what);
         }
@@ -154,7 +154,7 @@ impl Reading<'_> {
             let what = format!("heap {}: first segment of {kind}", heap.index);
             match self.needed(&what, self.memory.ptr(at)) {
                 Some(first) if !first.is_null() => out.push(List { heap, kind, first }),
-                Some(_) if self.facts.structures_valid != Some(false) => {
+                Some(_) if !self.facts.moves_objects() => {
                     lost.push(kind.name());
                     lost_at.get_or_insert(at);
                 }
@@ -217,7 +217,7 @@ impl Reading<'_> {
     /// holds it as well. The flags of LOH and POH agreed with the list in 243 of 243 segments, and no other segment had one.
     fn belongs_elsewhere(&self, name: &str, list: List, lists: &[List], address: Addr, flags: u64) -> bool {
         let claimed = [(names::LOH, Generation::Loh), (names::POH, Generation::Poh)].into_iter().find(|(bit, _)| flags & bit != 0);
-        let Some((_, claimed)) = claimed.filter(|(_, g)| *g != list.kind && self.facts.structures_valid != Some(false)) else {
+        let Some((_, claimed)) = claimed.filter(|(_, g)| *g != list.kind && !self.facts.moves_objects()) else {
             return false;
         };
         self.notes.add(NoteKind::Invalid, address, format!("{name} runs into a {claimed} segment at {address}"));
@@ -286,7 +286,7 @@ impl Reading<'_> {
         }
         if let (Some(owner), Some(heap_address)) = (raw.heap, heap.address)
             && owner != heap_address
-            && self.facts.structures_valid != Some(false)
+            && !self.facts.moves_objects()
         {
             let what = format!("segment {address} is on a list of heap {} ({heap_address}) but names {owner} as its heap", heap.index);
             self.notes.add(NoteKind::Invalid, address, what);

@@ -1,9 +1,13 @@
 //! Module files: they supply read-only pages that the dump lacks.
 //!
 //! A file is used only if it is provably the one that the process had loaded: equal GNU build id (ELF), or equal time stamp
-//! and size (PE). Where a core has no headers of an ELF image, its contents are compared. Only pages that the process cannot have modified are filled: read-only segments, and RELRO with its
-//! relative relocations applied. Missing writable pages stay missing, because the file's contents would be a guess, unless
-//! the dump is of a kind that holds every modified page.
+//! and size (PE). Where a core has no headers of an ELF image, its contents are compared. Only pages that the process cannot have
+//! modified are filled: read-only segments, and RELRO with its relative relocations applied. Missing writable pages stay missing,
+//! because the file's contents would be a guess, unless the dump is of a kind that holds every modified page.
+//!
+//! A segment that ends within a page, and is larger in memory than in the file, has zeros up to the end of that page: the loader
+//! writes them. They are supplied where nothing can have written there since: the page is read-only, or becomes so after relocation.
+//! Further pages of `.bss`, and the tails of writable pages, stay missing: a process that has one changed at least that page.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -235,10 +239,11 @@ fn fill_elf(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: 
     let mut added = 0u64;
     for h in loaded.headers.iter().filter(|h| h.p_type == PT_LOAD && h.p_flags & PF_W == 0) {
         let start = Addr(image.bias.wrapping_add(h.p_vaddr));
-        // Whole pages are mapped, so adjacent bytes of the file are in memory as well.
+        // Whole pages are mapped, so adjacent bytes of the file are in memory as well, unless the loader zeroes them.
         let head = start.0 % PAGE;
         let page = Addr(start.0.saturating_sub(head));
-        let end = start.plus(h.p_filesz).plus(PAGE - 1).align_down(PAGE);
+        let end = start.plus(h.p_filesz);
+        let end = if h.p_memsz > h.p_filesz { end } else { end.plus(PAGE - 1).align_down(PAGE) };
         added = added.saturating_add(memory.fill_gaps(AddrRange::new(page, end), bytes, h.p_offset.saturating_sub(head)));
     }
     let unchanged = |h: &&ProgramHeader| h.p_type == PT_GNU_RELRO || (clean_pages && h.p_type == PT_LOAD && h.p_flags & PF_W != 0);
@@ -250,6 +255,10 @@ fn fill_elf(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: 
     let copies = loaded.image.exports.and_then(|_| Copies::reserve(memory, wanted)).filter(|c| !c.is_empty());
     if let Some(copies) = copies.and_then(|c| relocated(&loaded, c, |n| memory.afford_steps(n))) {
         added = added.saturating_add(copies.fill(memory));
+    }
+    let zeros: Arc<Bytes> = Arc::new(Bytes::Owned(vec![0; usize::try_from(PAGE).unwrap_or(0)]));
+    for tail in zeroed(&loaded, |n| memory.afford_steps(n)) {
+        added = added.saturating_add(memory.fill_gaps(tail, &zeros, 0));
     }
     Ok(added)
 }
@@ -308,6 +317,58 @@ fn compare_contents(memory: &Memory, elf: &LoadedElf) -> Result<(), Rejected> {
     }
 }
 
+/// The ends of segments that the loader fills with zeros, up to the end of a page, and that nothing writes afterwards: those of read-only
+/// segments, and of RELRO, of which the loader protects whole pages.
+fn zeroed(elf: &LoadedElf, afford: impl Fn(u64) -> bool) -> Vec<AddrRange> {
+    let at = |vaddr: u64| Addr(elf.image.bias.wrapping_add(vaddr));
+    let relro = elf.headers.iter().filter(|h| h.p_type == PT_GNU_RELRO);
+    let protected: Vec<AddrRange> =
+        relro.map(|h| AddrRange::new(at(h.p_vaddr).align_down(PAGE), at(h.p_vaddr).plus(h.p_memsz).align_down(PAGE))).collect();
+    let loads = elf.headers.iter().filter(|h| h.p_type == PT_LOAD && h.p_memsz > h.p_filesz);
+    let mut tails: Vec<AddrRange> = loads
+        .filter_map(|h| {
+            let from = at(h.p_vaddr).plus(h.p_filesz);
+            let to = at(h.p_vaddr).plus(h.p_memsz).min(from.plus(PAGE - 1).align_down(PAGE));
+            let fixed = h.p_flags & PF_W == 0 || protected.iter().any(|r| r.contains(from) && to <= r.end);
+            (from < to && fixed).then(|| AddrRange::new(from, to))
+        })
+        .collect();
+    // A program has copies there of what libraries define (`.bss.rel.ro`): relocations with a symbol fill them.
+    if !tails.is_empty() {
+        for Relocation { offset, .. } in relocations(elf).filter(|r| r.symbol != 0) {
+            if !afford(1) {
+                return Vec::new();
+            }
+            tails.retain(|r| !r.contains(at(offset)));
+        }
+    }
+    tails
+}
+
+/// A relocation with an addend.
+struct Relocation {
+    offset: u64,
+    kind: u64,
+    symbol: u64,
+    addend: u64,
+}
+
+/// The relocations with addends of the image, up to the first that its file does not have.
+fn relocations(elf: &LoadedElf) -> impl Iterator<Item = Relocation> {
+    let word = elf.memory.shape().ptr.bytes();
+    let entry = |tag: u64| elf_image::dynamic_entries(&elf.image, &elf.memory).find(|e| e.0 == tag).map(|e| e.1);
+    let table = entry(DT_RELA).zip(entry(DT_RELA_SIZE));
+    let stride = word * 3;
+    table.into_iter().flat_map(move |(table, size)| {
+        (0..size / stride).map_while(move |i| {
+            let at = Addr(elf.image.bias.wrapping_add(table)).element(i, stride);
+            let info = elf.memory.word(at.plus(word)).ok()?;
+            let (symbol, kind) = if word == 8 { (info >> 32, info & 0xffff_ffff) } else { (info >> 8, info & 0xff) };
+            Some(Relocation { offset: elf.memory.word(at).ok()?, kind, symbol, addend: elf.memory.word(at.plus(word * 2)).ok()? })
+        })
+    })
+}
+
 /// Copies the bytes of the image, with its relative relocations applied. `None` if `afford` refuses the steps that it takes.
 fn relocated(elf: &LoadedElf, mut copies: Copies, afford: impl Fn(u64) -> bool) -> Option<Copies> {
     for (range, bytes) in copies.parts() {
@@ -347,18 +408,10 @@ fn each_relative(elf: &LoadedElf, afford: impl Fn(u64) -> bool, mut patch: impl 
     let entries: Vec<(u64, u64)> = elf_image::dynamic_entries(&elf.image, &elf.memory).collect();
     let value = |tag: u64| entries.iter().find(|e| e.0 == tag).map(|e| e.1);
     let bias = elf.image.bias;
-    if let (Some(table), Some(size)) = (value(DT_RELA), value(DT_RELA_SIZE)) {
-        let stride = word * 3;
-        for i in 0..size / stride {
-            let at = Addr(bias.wrapping_add(table)).element(i, stride);
-            let Ok(offset) = elf.memory.word(at) else { break };
-            let Ok(info) = elf.memory.word(at.plus(word)) else { break };
-            let Ok(addend) = elf.memory.word(at.plus(word * 2)) else { break };
-            afford(1).then_some(())?;
-            let kind = if word == 8 { info & 0xffff_ffff } else { info & 0xff };
-            if Some(kind) == relative_kind(elf.machine) {
-                patch(bias.wrapping_add(offset), bias.wrapping_add(addend));
-            }
+    for r in relocations(elf) {
+        afford(1).then_some(())?;
+        if Some(r.kind) == relative_kind(elf.machine) {
+            patch(bias.wrapping_add(r.offset), bias.wrapping_add(r.addend));
         }
     }
     if let (Some(table), Some(size)) = (value(DT_RELR), value(DT_RELR_SIZE)) {
@@ -499,5 +552,64 @@ mod tests {
         assert_eq!((filled.file, filled.bytes), (None, 0));
         let is_other = |reason: &Rejected| matches!(reason, Rejected::Other(why) if why.contains("010203"));
         assert!(filled.rejected.iter().any(|r| r.0 == path && is_other(&r.1)), "{:?}", filled.rejected);
+    }
+
+    /// An ELF file of a read-only, a RELRO and a data segment, each of which ends within a page and is larger in memory.
+    fn small(copied: u64) -> Arc<Bytes> {
+        let mut file = vec![0xeeu8; 0x3800];
+        let mut put = |at: usize, n: u64, len: usize| file[at..at + len].copy_from_slice(&n.to_le_bytes()[..len]);
+        put(0, 0x0001_0102_464c_457f, 8);
+        put(32, 64, 8);
+        put(54, 56, 2);
+        // Kind, flags, offset and address, size in the file, size in memory.
+        let headers: [(u32, u32, u64, u64, u64, u64); 6] = [
+            (PT_LOAD, 4, 0, 0, 0x800, 0x900),
+            (PT_LOAD, 4 | PF_W, 0x1000, 0x1000, 0x800, 0x1000),
+            (PT_GNU_RELRO, 4, 0x1000, 0x1000, 0x800, 0x1000),
+            (PT_LOAD, 4 | PF_W, 0x2000, 0x2000, 0x800, 0x2000),
+            (2, 4, 0x400, 0x400, 0x40, 0x40),
+            (4, 4, 0x500, 0x500, 0x20, 0x20),
+        ];
+        put(56, u64::try_from(headers.len()).unwrap(), 2);
+        for (i, (kind, flags, offset, address, in_file, in_memory)) in headers.into_iter().enumerate() {
+            let at = 64 + i * 56;
+            put(at, u64::from(kind) | u64::from(flags) << 32, 8);
+            [(8, offset), (16, address), (32, in_file), (40, in_memory)].iter().for_each(|(field, n)| put(at + field, *n, 8));
+        }
+        [(DT_RELA, 0x600), (DT_RELA_SIZE, 24), (0, 0)].iter().enumerate().for_each(|(i, (tag, n))| {
+            put(0x400 + i * 16, *tag, 8);
+            put(0x408 + i * 16, *n, 8);
+        });
+        // A build id, and a relocation of the first symbol.
+        [(0x500, 4, 4), (0x504, 4, 4), (0x508, 3, 4), (0x50c, 0x0055_4e47, 4), (0x510, 7, 4)]
+            .iter()
+            .for_each(|(at, n, len)| put(*at, *n, *len));
+        [(0x600, copied), (0x608, 1 << 32 | 5), (0x610, 0)].iter().for_each(|(at, n)| put(*at, *n, 8));
+        Arc::new(Bytes::Owned(file))
+    }
+
+    #[test]
+    fn the_end_of_a_page_is_zero_where_the_loader_zeroed_it_and_nothing_writes_afterwards() {
+        let base = Addr(0x7f00_0000_0000);
+        let module = Module { path: "/app/small.so".into(), base, size: 0x3000, timestamp: None, version: None, build_id: None };
+        let filled = |copied: u64, clean: bool| {
+            let file = small(copied);
+            let mut memory = Memory::empty(Shape::LE64);
+            memory.fill_gaps(AddrRange::new(base, base.plus(0x800)), &file, 0);
+            let image = Image::at(&memory, base).unwrap();
+            fill_elf(&mut memory, &module, Some(&image), &file, clean).unwrap();
+            move |at: u64| memory.u8(base.plus(at)).ok()
+        };
+        // The read-only segment: zeros, and nothing after its end. RELRO: zeros up to the end of the page.
+        let of_file = filled(0x1700, false);
+        assert_eq!([0x7ff, 0x800, 0x8ff, 0x900].map(&of_file), [Some(0xee), Some(0), Some(0), None]);
+        assert_eq!([0x17ff, 0x1800, 0x1fff].map(&of_file), [Some(0xee), Some(0), Some(0)]);
+        // The data segment: nothing is known of it, or only what the file has of it; `.bss` is not in the file.
+        assert_eq!([0x2000, 0x27ff, 0x2800, 0x2fff, 0x3000].map(&of_file), [None; 5]);
+        let clean = filled(0x1700, true);
+        assert_eq!([0x2000, 0x27ff, 0x2800, 0x2fff, 0x3000].map(clean), [Some(0xee), Some(0xee), None, None, None]);
+        // A program has a library's variable there.
+        let copy = filled(0x1900, false);
+        assert_eq!([0x8ff, 0x17ff, 0x1800, 0x1fff].map(copy), [Some(0), Some(0xee), None, None]);
     }
 }

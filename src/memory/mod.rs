@@ -497,10 +497,11 @@ impl Memory {
         self.cut
     }
 
-    /// Whether only a part of the page at `address` was captured. No writer does that.
+    /// Whether the page at `address` is not whole although the dump itself has a part of it: no writer captures that. A page of which
+    /// module files supply a part is not torn: a segment of a file may end within it.
     pub(crate) fn is_torn(&self, address: Addr) -> bool {
         let page = AddrRange::new(address.align_down(PAGE), address.align_down(PAGE).plus(PAGE));
-        !matches!(self.captured(page), 0 | PAGE)
+        self.captured(page) < PAGE && self.in_dump(page).any(|r| !r.is_empty())
     }
 
     /// Whether `range`, a part of which was not captured, would be in a whole dump of this kind: the dump is cut off, states that it

@@ -52,6 +52,18 @@ fn files_fill_gaps_only() {
     assert!(m.is_from_dump(Addr(0x1004)) && !m.is_from_dump(Addr(0x1008)));
 }
 
+#[test]
+fn a_page_is_torn_only_by_the_dump() {
+    let file = Arc::new(Bytes::Owned(vec![2; 8192]));
+    let page = |at: u64, len: u64| AddrRange::new(Addr(at), Addr(at + len));
+    let mut m = memory_of(vec![1; 8192], &[(0x1000, 0x1000, 0), (0x3000, 0x10, 0x1000), (0x5000, 0x10, 0x1010)], Shape::LE64);
+    assert_eq!([0x1000, 0x2000, 0x3ff8, 0x5000].map(|at| m.is_torn(Addr(at))), [false, false, true, true]);
+    // A part of a page that the dump does not have, and all that it has not of another.
+    m.fill_gaps(page(0x2000, 0x800), &file, 0);
+    m.fill_gaps(page(0x5000, 0x1000), &file, 0);
+    assert_eq!([0x2000, 0x27ff, 0x2800, 0x3ff8, 0x5000].map(|at| m.is_torn(Addr(at))), [false, false, false, true, false]);
+}
+
 proptest! {
     /// The index agrees with a byte-by-byte model, overlaps included: the range that starts first wins; among equal
     /// starts, the first in the file.

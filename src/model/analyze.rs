@@ -21,7 +21,7 @@ named_enum! {
         Crash = "crash",
         /// An allocation failed: `bytes` were asked for, on `count` heaps.
         Oom = "oom",
-        /// A garbage collection was running. Critical if it was moving objects.
+        /// A garbage collection was running. Critical if it was moving objects, or if the process ended within a blocking one.
         GcInProgress = "gc-in-progress",
         /// `bytes` of the heap are neither objects nor free.
         Damage = "damage",

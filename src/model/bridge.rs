@@ -70,12 +70,24 @@ pub struct BridgeObject {
     pub type_name: String,
     /// Its method table.
     pub method_table: Addr,
-    /// Its cross-reference handle; `null` if it is bridged by its type instead.
+    /// Its cross-reference handle, the first in table order; `null` if it is bridged by its type instead.
     pub handle: Option<Addr>,
     /// The native context of the handle.
     pub context: Option<Addr>,
+    /// Further cross-reference handles to it, in table order.
+    pub further_handles: Vec<BridgeHandle>,
     /// Whether it is registered for finalization, as bridged objects must be.
     pub registered: bool,
+}
+
+/// A cross-reference handle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct BridgeHandle {
+    /// Its address.
+    pub handle: Addr,
+    /// Its native context.
+    pub context: Option<Addr>,
 }
 
 /// A reference between components.

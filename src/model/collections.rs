@@ -80,13 +80,14 @@ pub struct CollectionsModel {
     /// Number of collections of gen0, gen1, gen2, as `GC.CollectionCount` returns it: a collection of a generation is one of
     /// every younger generation as well.
     pub counts: Vec<u64>,
-    /// Settings of the last collection, or of the current one if a collection is in progress; `null` before the first one.
+    /// Settings of the last collection, or of the current one if a collection is in progress; `null` before the first one. A
+    /// background collection is the last one when it ends, whatever ran meanwhile.
     pub last: Option<LastCollection>,
     /// The last finished collection of each kind (of `background`, the last two), newest first: what `GC.GetGCMemoryInfo` returns.
     pub recorded: Vec<RecordedCollection>,
 }
 
-/// Settings of a collection (`gc_mechanisms`, gcpriv.h).
+/// Settings of a collection (`gc_mechanisms`, gcpriv.h). What it decides or finds as it runs is `null` unless it has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct LastCollection {
@@ -97,17 +98,17 @@ pub struct LastCollection {
     /// Why it was started.
     pub reason: GcReason,
     /// Whether it compacted; it swept otherwise.
-    pub compacting: bool,
+    pub compacting: Option<bool>,
     /// Whether it compacted the LOH.
-    pub loh_compacting: bool,
+    pub loh_compacting: Option<bool>,
     /// Whether it was a background collection.
     pub concurrent: bool,
     /// Whether survivors were promoted.
-    pub promotion: bool,
+    pub promotion: Option<bool>,
     /// Whether survivors were demoted.
-    pub demotion: bool,
+    pub demotion: Option<bool>,
     /// Whether gen1 was collected where gen2 was due, after full collections that freed little.
-    pub elevation_reduced: bool,
+    pub elevation_reduced: Option<bool>,
     /// Latency mode.
     pub latency_mode: GcLatencyMode,
     /// Memory load of the machine before it, in percent.
@@ -115,7 +116,22 @@ pub struct LastCollection {
     /// Available physical memory before it, in bytes.
     pub entry_available_bytes: u64,
     /// Memory load of the machine after it, in percent; 0 if not determined.
-    pub exit_memory_load: u64,
+    pub exit_memory_load: Option<u64>,
+}
+
+impl LastCollection {
+    /// The settings of a collection that has not ended: what it decides as it runs still has its initial values.
+    pub(crate) fn unfinished(self) -> LastCollection {
+        LastCollection {
+            compacting: None,
+            loh_compacting: None,
+            promotion: None,
+            demotion: None,
+            elevation_reduced: None,
+            exit_memory_load: None,
+            ..self
+        }
+    }
 }
 
 /// Figures of a finished collection (`last_recorded_gc_info`, gcpriv.h).

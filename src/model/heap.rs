@@ -92,13 +92,18 @@ pub struct AllocContextModel {
     pub owner: ContextOwner,
     /// Managed thread id, or generation.
     pub owner_id: Option<u64>,
-    /// Heap index, for the context of a generation.
+    /// Index of the heap that its range is in; `null` if it has no range, or if that is in no known segment. Of a generation, its heap.
     pub heap: Option<u64>,
+    /// Server GC: index of the heap that its last range came from; `null` if it had none, or if the GC's layout is not known.
+    pub alloc_heap: Option<u64>,
+    /// Server GC: index of the heap that the GC prefers for the thread, that of the processor it ran on.
+    pub home_heap: Option<u64>,
     /// Next free byte; `0x0` if the owner has no range: every collection takes it away.
     pub pointer: Addr,
     /// End of the range; followed by unformatted space for one minimum-size object.
     pub limit: Addr,
-    /// Bytes handed to its owner in the SOH so far, those up to `limit` included; `null` if not published by the runtime.
+    /// Bytes its owner has allocated in the SOH so far, without those that are left up to `limit`; `null` if not published by the
+    /// runtime, or if the runtime's total is less than what is left.
     pub allocated_bytes: Option<u64>,
     /// Bytes its owner has allocated in LOH and POH so far; `null` if not published by the runtime.
     pub allocated_bytes_uoh: Option<u64>,
@@ -172,9 +177,9 @@ pub struct GenerationTableEntry {
     pub context_pointer: Option<Addr>,
     /// Allocation context of the generation: end.
     pub context_limit: Option<Addr>,
-    /// Allocation context of the generation: bytes handed out in the SOH so far.
+    /// Allocation context of the generation: bytes allocated in the SOH so far, without those that are left up to its end.
     pub allocated_bytes: Option<u64>,
-    /// Allocation context of the generation: bytes handed out in LOH and POH so far.
+    /// Allocation context of the generation: bytes allocated in LOH and POH so far.
     pub allocated_bytes_uoh: Option<u64>,
 }
 

@@ -261,6 +261,22 @@ named_enum! {
     }
 }
 
+named_enum! {
+    /// What the garbage collector was doing.
+    pub enum GcPhase {
+        /// Nothing.
+        None = "none",
+        /// The threads were being suspended, or had been: for a collection that had not begun, or for another purpose of the runtime.
+        Suspending = "suspending",
+        /// A blocking collection was at work and moved nothing: it marked, or was about to begin or to end.
+        Marking = "marking",
+        /// A blocking collection was planning, compacting or sweeping: its structures are not valid, and objects may be half moved.
+        Moving = "moving",
+        /// A background collection was at work, and no blocking one.
+        Background = "background",
+    }
+}
+
 /// State of the garbage collector.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
@@ -271,8 +287,12 @@ pub struct GcModel {
     pub layout: Option<GcLayout>,
     /// Identifiers published by the GC.
     pub identifiers: Vec<String>,
-    /// Whether the build has background (concurrent) collection.
+    /// Whether the build has background (concurrent) collection, whatever is configured.
     pub background: bool,
+    /// Whether background collections are in force, as the latency mode of the last collection says: `interactive` and
+    /// `sustained-low-latency` have them, `batch` does not: concurrent GC is off, or the program asked for that mode. `null` where the dump
+    /// does not say: before the first collection, in other modes, or if the records of the GC were not found.
+    pub concurrent: Option<bool>,
     /// Whether the heap count adapts to the application (DATAS); `null` if not published by the runtime.
     pub datas: Option<bool>,
     /// Raw dynamic adaptation mode.
@@ -291,8 +311,13 @@ pub struct GcModel {
     pub state_value: Option<u64>,
     /// Whether the heap structures were valid; `false` during the plan phase of a collection.
     pub structures_valid: Option<bool>,
-    /// Whether a collection was in progress: structures invalid, or a background collection marking or planning.
+    /// What it was doing; `null` if it cannot be determined.
+    pub phase: Option<GcPhase>,
+    /// Whether a collection was in progress: `phase` is `marking`, `moving` or `background`.
     pub gc_in_progress: Option<bool>,
+    /// The runtime's `Thread` that suspended the others, `0x0` if none did; `null` if not published by the runtime. Threads of server
+    /// GC are no threads of the runtime.
+    pub suspended_by: Option<Addr>,
     /// What the GC keeps of its collections; `null` if its records were not found.
     pub collections: Option<crate::model::CollectionsModel>,
     /// Global mechanism counts (GC builds with `GC_CONFIG_DRIVEN` only).

@@ -52,7 +52,7 @@ mod verify;
 mod walk;
 
 pub use analyze::{AnalyzeReport, BelowThreshold, Problem, ProblemId, ProblemSeverity, SkippedProblem};
-pub use bridge::{BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeWeakLink, BridgeXref};
+pub use bridge::{BridgeClass, BridgeClassKind, BridgeHandle, BridgeObject, BridgeReport, BridgeScc, BridgeWeakLink, BridgeXref};
 pub use chains::{
     AsyncChain, AsyncFrame, AsyncReport, AsyncRoot, AsyncRootKind, AsyncRow, AsyncTotals, TaskExceptionModel, TaskModel, TaskPart,
     TaskStatus, TaskStatusCount, TaskWaiter,
@@ -88,7 +88,7 @@ pub use heap::{
 pub use heap_map::{HeapMapModel, HeapMapRow, MapBytes, MapCell, MapRows};
 pub use index_file::IndexReport;
 pub use info::{
-    AnswerBasis, AnswerKind, AnswerModel, DumpKind, DumpWriter, GcKind, GcLayout, GcModel, GcState, InfoReport, LayoutSource,
+    AnswerBasis, AnswerKind, AnswerModel, DumpKind, DumpWriter, GcKind, GcLayout, GcModel, GcPhase, GcState, InfoReport, LayoutSource,
     ModuleFileModel, RuntimeBrief, RuntimeKind, VersionSource,
 };
 pub use inspect::{InspectReport, InspectionId, InspectionModel, InspectionRow};

@@ -50,16 +50,16 @@ pub struct OomReport {
     pub heaps: Vec<OomModel>,
 }
 
-/// What a heap recorded when an allocation failed. `null`: not published by the runtime.
+/// What a heap recorded when an allocation failed. `null`: not published by the runtime, or not in the dump; the answer is partial then.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct OomModel {
     /// The heap.
     pub heap: u64,
     /// Why.
-    pub reason: OomReason,
+    pub reason: Option<OomReason>,
     /// Size requested by the allocator, in bytes: the program's request rounded up, plus 32 on the LOH (measured).
-    pub alloc_size: u64,
+    pub alloc_size: Option<u64>,
     /// End of reserved memory at the time; mostly zero.
     pub reserved: Option<Addr>,
     /// End of allocated memory at the time; mostly zero.
@@ -76,4 +76,12 @@ pub struct OomModel {
     pub loh: Option<bool>,
     /// Description.
     pub text: String,
+}
+
+impl OomModel {
+    /// Whether the heap recorded a failure: a reason, or else a size.
+    pub fn failed(&self) -> Option<bool> {
+        let by_size = || self.alloc_size.map(|size| size != 0);
+        self.reason.map(|reason| reason != OomReason::None).or_else(by_size)
+    }
 }

@@ -138,13 +138,17 @@ impl Runtime {
     /// [`ContractError`] where the runtime does not advertise the GC contract in a version that is read, or lacks a part of it.
     #[doc(hidden)]
     pub fn gc(&self) -> Result<&Arc<Answer<Gc>>, ContractError> {
-        bound(&self.inner.gc, || Gc::bind(self.memory(), self.descriptor(), self.limits()).map(Arc::new))
+        bound(&self.inner.gc, || {
+            // Without the threads less is known of what the GC was doing: no answer lacks anything by that.
+            let threads = tried(|| self.threads_if_any(&Collector::new()));
+            let image = self.description().gc_image.as_ref();
+            Gc::bind(self.memory(), self.descriptor(), self.limits(), image, threads).map(Arc::new)
+        })
     }
 
     /// What the GC keeps of its collections. `None` where its records were not found; `notes` tells if the dump lacks them.
     pub(crate) fn collections(&self, notes: &Collector) -> Option<Collections> {
-        let image = self.description().gc_image.as_ref()?;
-        notes.take(self.gc().ok()?.collections(image))
+        notes.with(self.gc().ok()?.collections()).clone()
     }
 
     /// The managed threads, in the order of the runtime's list, up to the first broken link.

@@ -3,7 +3,8 @@
 use crate::harness::{Ignored, Tested};
 use std::collections::BTreeSet;
 
-use crate::common::{Known, ask, known_dumps, own_unpacked, run};
+use crate::common::{Known, ask, known_dumps, number, own_unpacked, run};
+use crate::support::{Shape, Spec};
 use gcdump::cli::Exit;
 use serde_json::{Value, json};
 
@@ -218,4 +219,28 @@ fn totals_of_garbage_and_of_collections_add_up() {
     }
     println!("{checked} dumps add up");
     assert!(checked > 0);
+}
+
+/// An object with several peers of the other runtime has a handle for each.
+#[test]
+fn every_cross_reference_handle_of_an_object_is_told() {
+    for shape in Shape::ALL {
+        let mut target = Spec::standard(shape).build();
+        let expected = target.expected();
+        let handles: Vec<&Value> = rows(&expected["handles"]).iter().filter(|h| h["type"] == "cross-reference").collect();
+        let [first, second] = handles[..] else { panic!("{handles:?}") };
+        target.memory.p(number(&second["address"]), number(&first["object"]));
+        let file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
+        std::fs::write(file.path(), target.to_elf_core()).unwrap();
+        let (_, answer) = ask(file.path(), &["bridge", "--all"]);
+        assert_eq!(answer["data"]["bridged"], 1, "{shape:?}");
+        let object = &answer["data"]["sccs"][0]["objects"][0];
+        let told = |h: &Value| json!({ "handle": h["address"], "context": h["secondary"] });
+        assert_eq!(json!({ "handle": object["handle"], "context": object["context"] }), told(first), "{shape:?}");
+        assert_eq!(object["further_handles"], json!([told(second)]), "{shape:?}");
+        let text = run(&["bridge", "--all", "--format", "csv", "--no-local-files", file.path().to_str().unwrap()]).out;
+        for handle in [first, second] {
+            assert!(text.contains(handle["address"].as_str().unwrap()), "{shape:?}: {text}");
+        }
+    }
 }

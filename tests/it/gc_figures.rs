@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gcdump::cli::Exit;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::common::{Stopwatch, ask, number, own_unpacked, run};
+use crate::common::{Stopwatch, ask, known_dumps, number, own_unpacked, run};
 use crate::verify::patient::{Patient, list};
 
 fn corpus(name: &str) -> PathBuf {
@@ -36,8 +36,7 @@ fn allocation_totals_are_what_the_heap_holds_before_the_first_collection() {
     ] {
         let (_, heap) = ask(&corpus(name), &["heap"]);
         let contexts = list(&heap["data"], "allocation_contexts");
-        let unused: u64 = contexts.iter().map(|c| number(&c["limit"]) - number(&c["pointer"])).sum();
-        let (soh, uoh) = (sum(contexts.iter(), "allocated_bytes") - unused, sum(contexts.iter(), "allocated_bytes_uoh"));
+        let (soh, uoh) = (sum(contexts.iter(), "allocated_bytes"), sum(contexts.iter(), "allocated_bytes_uoh"));
         let (_, segments) = ask(&corpus(name), &["segments", "--walk"]);
         let walked = |wanted: &[&str], key: &str| -> u64 {
             let of = |s: &&Value| wanted.iter().any(|g| s["generation"] == *g);
@@ -123,6 +122,44 @@ fn collections_of_server_and_standalone_gcs() {
     assert_eq!(kinds, ["full-blocking", "background"]);
 }
 
+/// The identifiers of the GC say what the build can do, the latency mode what is in force: that of the lab's programs is `Batch` where
+/// `System.GC.Concurrent` is false, and `Interactive` where it is true, also with `DOTNET_gcConcurrent=0` (.NET 8, 10, 11).
+#[test]
+fn what_the_build_can_do_is_not_what_is_in_force() {
+    let patient = Patient::real();
+    let of = |patient: &Patient| {
+        let (_, info) = patient.ask(&["info"]);
+        let text = run(&["info", "--no-local-files", patient.path.to_str().unwrap()]).out;
+        let line = text.lines().find(|l| l.starts_with("gc ")).unwrap().split_whitespace().skip(1).collect::<Vec<_>>().join(" ");
+        (info["gc"]["background"].clone(), info["gc"]["concurrent"].clone(), line)
+    };
+    let on = (Value::from(true), Value::from(true), "workstation, regions, concurrent, 1 heap".to_string());
+    assert_eq!(of(&patient), on);
+    let mut mode = 0;
+    patient.gc(|gc, dump| {
+        let last = gc.collections().as_ref().unwrap().process.last.clone().unwrap();
+        let runtime = dump.runtime().unwrap();
+        let offset = |field: &str| runtime.descriptor().offset("GCMechanisms", field).unwrap();
+        let image = runtime.description().gc_image.as_ref().unwrap();
+        let words = image.writable.iter().flat_map(|range| dump.memory().words(*range));
+        let places = words.filter(|(at, word)| {
+            let available = dump.memory().u64(at.plus(offset("EntryAvailablePhysicalMem")));
+            **word == last.index.to_le_bytes() && available == Ok(last.entry_available_bytes)
+        });
+        mode = places.map(|(at, _)| at.plus(offset("PauseMode")).0).next().unwrap();
+    });
+    for (value, concurrent, word) in
+        [(0, Value::from(false), "non-concurrent, "), (2, Value::Null, ""), (3, Value::from(true), "concurrent, "), (4, Value::Null, "")]
+    {
+        patient.with(&[patient.put32(mode, value)], || {
+            assert_eq!(of(&patient), (true.into(), concurrent, format!("workstation, regions, {word}1 heap")), "{value}");
+        });
+    }
+    // Before the first collection nothing says what is in force.
+    let (_, info) = ask(&corpus("net10-wks-locks-heap"), &["info"]);
+    assert_eq!((&info["data"]["gc"]["background"], &info["data"]["gc"]["concurrent"]), (&true.into(), &Value::Null));
+}
+
 #[test]
 fn heap_shows_one_heap() {
     let path = corpus("net10-svr-basics-heap");
@@ -138,15 +175,14 @@ fn heap_shows_one_heap() {
     assert!(ran.err.contains("there is no heap 9"), "{}", ran.err);
 }
 
-/// Fields of the failure that the runtime does not publish are absent: a failure "after GC 0" is another one.
-#[test]
-fn oom_fields_that_are_not_published_are_absent() {
+/// A process of which the runtime does not publish these fields of a failure, that a heap has recorded one, and its address.
+fn without_oom_fields(names: &[&str]) -> (Patient, u64) {
     let mut bytes = unpacked("net11shape-wks-basics-full");
     let published = b"\"OomHistory\":{\"Reason\":0,\"AllocSize\":8,\"Reserved\":16,\"Allocated\":24,\"GcIndex\":32,\"Fgm\":40,\"Size\":48,";
     let at = memchr::memmem::find(&bytes, published).expect("the descriptor");
-    for name in ["Reserved", "Allocated", "GcIndex", "Fgm", "Size\"", "AvailablePagefileMb", "LohP"] {
+    for name in names {
         // Not that of the size in front of it: `AllocSize`.
-        let quoted = format!("\"{name}");
+        let quoted = format!("\"{name}\"");
         let from = at + memchr::memmem::find(&bytes[at..], quoted.as_bytes()).unwrap();
         bytes[from + 1] = b'_';
     }
@@ -155,10 +191,19 @@ fn oom_fields_that_are_not_published_are_absent() {
     patient.gc(|_, dump| {
         reason = dump.runtime().unwrap().descriptor().pointer("GCHeapOomData").unwrap().0;
     });
+    (patient, reason)
+}
+
+/// Fields of the failure that the runtime does not publish are absent: a failure "after GC 0" is another one.
+#[test]
+fn oom_fields_that_are_not_published_are_absent() {
+    let (patient, reason) = without_oom_fields(&["Reserved", "Allocated", "GcIndex", "Fgm", "Size", "AvailablePagefileMb", "LohP"]);
     patient.with(&[patient.put32(reason, 2), patient.put(reason + 8, 3_000_080)], || {
-        let (exit, oom) = patient.ask(&["oom"]);
-        assert_eq!(exit, Exit::Ok);
-        let heap = &oom["heaps"][0];
+        let (exit, oom) = ask(&patient.path, &["oom"]);
+        assert_eq!(exit, Exit::Partial);
+        let said = oom["warnings"].to_string();
+        assert!(said.contains("does not describe Reserved, Allocated, GcIndex, Fgm, Size, AvailablePagefileMb, LohP"), "{said}");
+        let heap = &oom["data"]["heaps"][0];
         for key in ["reserved", "allocated", "gc_index", "fgm", "size", "available_pagefile_mb", "loh"] {
             assert!(heap[key].is_null(), "{key}: {heap}");
         }
@@ -166,6 +211,74 @@ fn oom_fields_that_are_not_published_are_absent() {
         let ran = run(&["oom", "--format", "csv", patient.path.to_str().unwrap()]);
         assert!(ran.out.lines().nth(1).is_some_and(|l| l.starts_with("0,cant-commit,3000080,,,,,,,")), "{}", ran.out);
     });
+}
+
+#[test]
+fn a_failure_is_told_without_its_reason_or_its_size() {
+    let failure =
+        |patient: &Patient, reason: u64| [patient.put32(reason, 2), patient.put(reason + 8, 3_000_080), patient.put(reason + 32, 7)];
+    let cases = [
+        (&["Reason"][..], json!([null, 3_000_080, 7]), "3,000,080-byte allocation failed after GC #7: the reason is not known"),
+        (&["AllocSize"], json!(["cant-commit", null, 7]), "an allocation failed after GC #7: could not commit memory"),
+    ];
+    for (lacking, values, text) in cases {
+        let (patient, reason) = without_oom_fields(lacking);
+        let (exit, oom) = patient.ask(&["oom"]);
+        assert_eq!((exit, &oom["any"], &oom["heaps"][0]["text"]), (Exit::Partial, &false.into(), &"none recorded".into()), "{lacking:?}");
+        patient.with(&failure(&patient, reason), || {
+            let (exit, oom) = patient.ask(&["oom"]);
+            let heap = &oom["heaps"][0];
+            assert_eq!((exit, &oom["any"]), (Exit::Partial, &true.into()), "{lacking:?}");
+            assert_eq!(json!([heap["reason"], heap["alloc_size"], heap["gc_index"]]), values);
+            assert_eq!(heap["text"], text);
+            let (_, found) = patient.ask(&["analyze", "--only", "oom"]);
+            let finding = &found["findings"][0];
+            assert!(finding["title"].as_str().unwrap().starts_with(text) && finding["bytes"] == values[1], "{finding}");
+        });
+    }
+    // Neither: nothing says whether there was one.
+    let (patient, reason) = without_oom_fields(&["Reason", "AllocSize"]);
+    patient.with(&failure(&patient, reason), || {
+        let (exit, oom) = patient.ask(&["oom"]);
+        assert_eq!((exit, &oom["any"], &oom["heaps"][0]["gc_index"]), (Exit::Partial, &Value::Null, &7.into()));
+        assert_eq!(oom["heaps"][0]["text"], "not known");
+    });
+}
+
+/// The address of a range decides which heap it is of.
+#[test]
+fn allocation_contexts_of_threads_have_their_heap() {
+    let mut seen = [0; 2];
+    for name in [
+        "net10-svr-threads-heap",
+        "net8-segsvr-basics-heap",
+        "net9-svr-handles-heap",
+        "net11shape-svr-handles-heap",
+        "win-net10-svr-basics-full",
+    ] {
+        let (_, heap) = ask(&corpus(name), &["heap"]);
+        let (_, segments) = ask(&corpus(name), &["segments"]);
+        for context in list(&heap["data"], "allocation_contexts").iter().filter(|c| c["owner"] == "thread" && c["pointer"] != "0x0") {
+            let at = number(&context["pointer"]);
+            let of = |s: &&Value| number(&s["start"]) <= at && at < number(&s["reserved"]);
+            let segment = list(&segments["data"], "segments").iter().find(of).unwrap();
+            assert_eq!(context["heap"], segment["heap"], "{name}: {context}");
+            seen[context["heap"].as_u64().unwrap() as usize] += 1;
+        }
+        let (_, one) = ask(&corpus(name), &["heap", "--heap", "1"]);
+        let others = list(&one["data"], "allocation_contexts").iter().filter(|c| c["heap"].as_u64().is_some_and(|h| h != 1)).count();
+        assert_eq!(others, 0, "{name}");
+    }
+    assert!(seen.iter().all(|n| *n > 2), "{seen:?}");
+    // What server GC keeps in a context; copies of dumps that were trimmed earlier do not have it.
+    let (dumps, _) = known_dumps(|d| d["gc"] == "svr" && d["scenario"] == "threads").unwrap_or_default();
+    for dump in &dumps {
+        let (_, heap) = ask(&dump.path, &["heap"]);
+        for context in list(&heap["data"], "allocation_contexts").iter().filter(|c| c["owner"] == "thread") {
+            assert!(context["alloc_heap"].is_u64() && context["home_heap"].is_u64(), "{}: {context}", dump.name);
+            assert!(context["heap"].is_null() || context["heap"] == context["alloc_heap"], "{}: {context}", dump.name);
+        }
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ use gcdump::{Addr, Answer, Heap};
 use serde_json::Value;
 
 use crate::common::{number, run, sample, shared, unpacked};
+use crate::support::{Shape, Spec};
 
 /// Two dumps of one process and the truth about them.
 struct Pair {
@@ -234,6 +235,52 @@ fn two_processes_and_the_wrong_order_are_refused() {
         let refused = track(&heap(&pair.before), &heap(&pair.after), &TrackQuery::default());
         let why = refused.map(|_| ()).unwrap_err().to_string();
         assert!(why.contains("two processes"), "{}: {why}", pair.name);
+    }
+}
+
+/// The runtime counts a range when it hands it out, and a collection takes the unused rest back.
+#[test]
+fn a_context_that_a_collection_takes_back_is_no_sign_of_the_wrong_order() {
+    for shape in Shape::ALL {
+        let target = Spec::standard(shape).build();
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, (pointer, limit, handed_out): (u64, u64, u64)| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, target.to_elf_core()).unwrap();
+            let dump = gcdump::open(&path).unwrap();
+            let runtime = dump.runtime().unwrap();
+            let (d, memory) = (runtime.descriptor(), dump.memory());
+            let offset = |of: &str, field: &str| d.offset(of, field).unwrap();
+            // The second thread has an empty context.
+            let thread = runtime.threads().unwrap()[1].address;
+            let locals = memory.ptr(thread.plus(offset("Thread", "RuntimeThreadLocals"))).unwrap();
+            let context = offset("RuntimeThreadLocals", "AllocContext") + offset("EEAllocContext", "GCAllocationContext");
+            let field = |name: &str| locals.plus(context + offset("GCAllocContext", name)).0;
+            let mut changed = target.clone();
+            changed.memory.p(field("Pointer"), pointer);
+            changed.memory.p(field("Limit"), limit);
+            changed.memory.put(field("AllocBytes"), 8, handed_out);
+            std::fs::write(&path, changed.to_elf_core()).unwrap();
+            path
+        };
+        let at = 0x1_9000;
+        let handed_out = write("handed-out.dmp", (at, at + 8176, 8200));
+        let taken_back = write("taken-back.dmp", (0, 0, 24));
+        let next = write("next.dmp", (at, at + 8000, 24 + 8200));
+        let allocated = |path: &Path| {
+            let contexts = crate::common::ask(path, &["heap"]).1["data"]["allocation_contexts"].clone();
+            contexts.as_array().unwrap().iter().find(|c| c["owner_id"] == 2).unwrap()["allocated_bytes"].clone()
+        };
+        assert_eq!([&handed_out, &taken_back, &next].map(|p| allocated(p)), [24, 24, 224].map(Value::from), "{shape:?}");
+        let tracked =
+            |before: &Path, after: &Path| track(&heap(before), &heap(after), &TrackQuery::default()).map(|_| ()).map_err(|e| e.to_string());
+        assert_eq!(tracked(&handed_out, &taken_back), Ok(()), "{shape:?}");
+        assert_eq!(tracked(&handed_out, &next), Ok(()), "{shape:?}");
+        let why = tracked(&next, &taken_back).unwrap_err();
+        assert!(why.contains("goes down from 224 to 24 bytes: the first dump was taken last"), "{shape:?}: {why}");
+        let diff = |before: &Path, after: &Path| run(&["diff", before.to_str().unwrap(), after.to_str().unwrap()]);
+        let warned = |ran: &crate::common::Ran| format!("{}{}", ran.out, ran.err).contains("goes down");
+        assert!(!warned(&diff(&handed_out, &taken_back)) && warned(&diff(&next, &handed_out)), "{shape:?}");
     }
 }
 

@@ -1,22 +1,39 @@
 //! A garbage collection that was running.
 //!
-//! Rule: the GC's structures are not valid, which they are not while objects are moved: nothing said of the heap can be trusted. Or a
-//! background collection marks or plans, which moves nothing.
+//! Rule: what the GC was doing ([`GcPhase`]). While objects are moved, nothing said of the heap can be trusted, and what presupposes a sound
+//! heap is not looked for. A process that crashed within a blocking collection most likely has a damaged heap, or crashed for the
+//! collector's own fault: the stack of the crashed thread ends in the GC.
 //!
-//! Source: the GC's globals, in `docs/internals/gc-structures.md`.
+//! Source: the GC's globals and records, in `docs/internals/gc-structures.md`.
 
 use super::answers::{Answers, Skip};
-use crate::model::{Problem, ProblemId, ProblemSeverity};
+use crate::model::{GcPhase, LastCollection, Problem, ProblemId, ProblemSeverity};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let gc = answers.runtime.gc().map_err(|e| answers.lacks("the state of the GC is not inspected", &e.into()))?;
     let facts = answers.notes.with(gc).facts();
     let finding = |severity, title: &str| vec![answers.finding(ProblemId::GcInProgress, severity, title.into(), &["info"])];
-    Ok(match (facts.structures_valid, facts.gc_in_progress()) {
-        (Some(false), _) => {
+    let current = gc.collections().as_ref().and_then(|c| c.process.last.as_ref());
+    let which = |last: &LastCollection| format!(" (GC #{} of gen{}, {})", last.index, last.generation, last.reason);
+    let which = current.map_or_else(String::new, which);
+    let crashed = answers.runtime.file().crash.is_some();
+    Ok(match facts.phase {
+        Some(GcPhase::Moving) if crashed => finding(
+            ProblemSeverity::Critical,
+            &format!("The process ended while a collection{which} was moving objects: the heap is not to be trusted"),
+        ),
+        Some(GcPhase::Moving) => {
             finding(ProblemSeverity::Critical, "A collection was moving objects: the heap is not to be trusted, take another dump")
         }
-        (_, Some(true)) => finding(ProblemSeverity::Info, "A background collection was running: some garbage may not be swept yet"),
-        _ => Vec::new(),
+        Some(GcPhase::Marking) if crashed => {
+            finding(ProblemSeverity::Critical, &format!("The process ended within a blocking collection{which}, which had moved nothing"))
+        }
+        Some(GcPhase::Marking) => {
+            finding(ProblemSeverity::Info, &format!("A blocking collection{which} was at work, and was not moving objects"))
+        }
+        Some(GcPhase::Background) => {
+            finding(ProblemSeverity::Info, "A background collection was running: some garbage may not be swept yet")
+        }
+        Some(GcPhase::Suspending | GcPhase::None) | None => Vec::new(),
     })
 }

@@ -9,12 +9,12 @@ use super::answers::{Answers, Skip};
 use super::line::{counted, listed, one_line};
 use crate::analysis::answers::answers as ask;
 use crate::base::{NoteKind, len64};
-use crate::model::{AnswerKind, AnswerModel, Problem, ProblemId, ProblemSeverity};
+use crate::model::{AnswerModel, Problem, ProblemId, ProblemSeverity};
 use crate::session::Heap;
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let (told, _) = ask(answers.runtime);
-    let lacking: Vec<&AnswerModel> = told.iter().filter(|a| !matches!(a.answer, AnswerKind::Full | AnswerKind::Undescribed)).collect();
+    let lacking: Vec<&AnswerModel> = told.iter().filter(|a| a.missing).map(|a| &a.model).collect();
     let facts = &answers.runtime.file().facts;
     let cut = facts.truncated_bytes;
     let mut parts: Vec<String> = facts.damage.iter().cloned().collect();

@@ -8,10 +8,10 @@
 use super::answers::{Answers, Skip};
 use super::line::percent;
 use crate::base::{len64, share, thousands};
-use crate::model::{OomModel, OomReason, Problem, ProblemId, ProblemSeverity};
+use crate::model::{OomModel, Problem, ProblemId, ProblemSeverity};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
-    let failed: Vec<&OomModel> = answers.oom()?.heaps.iter().filter(|h| h.reason != OomReason::None).collect();
+    let failed: Vec<&OomModel> = answers.oom()?.heaps.iter().filter(|h| h.failed() == Some(true)).collect();
     let Some(last) = failed.iter().max_by_key(|h| h.gc_index) else { return Ok(Vec::new()) };
     let mut title = last.text.clone();
     // What cannot be told is noted.
@@ -30,5 +30,5 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     }
     let count = Some(len64(failed.len()));
     let finding = answers.finding(ProblemId::Oom, ProblemSeverity::Critical, title, &["heap", "--detail"]);
-    Ok(vec![Problem { count, bytes: Some(last.alloc_size), ..finding }])
+    Ok(vec![Problem { count, bytes: last.alloc_size, ..finding }])
 }

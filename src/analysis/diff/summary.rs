@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::trend;
 use crate::base::{Collector, Count, NoteKind, change, growth, len64, total};
 use crate::gc::HandleFilter;
-use crate::model::{DiffMeasure, FinalizerState, HandleKind, OomReason, StatReport};
+use crate::model::{DiffMeasure, FinalizerState, HandleKind, OomModel, StatReport};
 use crate::session::GraphSource;
 
 /// The numbers by name, and whether they are bytes.
@@ -73,7 +73,8 @@ impl Measures {
         };
 
         let oom = notes.take(gc.oom());
-        let failed = (!oom.is_empty()).then(|| len64(oom.iter().filter(|o| o.reason != OomReason::None).count()));
+        let failed: Option<Vec<bool>> = oom.iter().map(OomModel::failed).collect();
+        let failed = failed.filter(|all| !all.is_empty()).map(|all| len64(all.iter().filter(|failed| **failed).count()));
         let segments = heap.segments();
         let committed = (!segments.is_empty()).then(|| total(segments.iter().map(|s| s.committed_bytes)));
         let values = [

@@ -10,7 +10,8 @@ use crate::base::store::caught;
 use crate::base::{Addr, Answer, Count, Index, IndexVec, NoteKind, len64};
 use crate::gc::{HandleFilter, ObjectId, ObjectType, TypeIndex};
 use crate::model::{
-    BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeWeakLink, BridgeXref, HandleKind, HandleModel, Stacks, Sum,
+    BridgeClass, BridgeClassKind, BridgeHandle, BridgeObject, BridgeReport, BridgeScc, BridgeWeakLink, BridgeXref, HandleKind, HandleModel,
+    Stacks, Sum,
 };
 use crate::session::roots::{Origin, Root, RootFlags};
 use crate::session::{Error, Heap, ObjectSet, TypePattern};
@@ -41,10 +42,10 @@ pub fn bridge(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, 
 fn bridge_of(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, Error> {
     let on = OnGraph::open(heap, true, query.stacks)?;
     let (graph, namer) = (on.graph, &on.namer);
-    let mut handles: FxHashMap<ObjectId, (Addr, Option<Addr>)> = FxHashMap::default();
+    let mut handles: FxHashMap<ObjectId, Vec<BridgeHandle>> = FxHashMap::default();
     let walked = heap.gc().walk_handles(&HandleFilter { kinds: vec![HandleKind::CrossReference] }, |h: HandleModel| {
         if let Some(id) = graph.index.id_of(h.object) {
-            handles.entry(id).or_insert((h.address, h.secondary));
+            handles.entry(id).or_default().push(BridgeHandle { handle: h.address, context: h.secondary });
         }
     });
     on.notes.take(walked);
@@ -77,13 +78,14 @@ fn bridge_of(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, E
     registered.extend(super::registered(&on));
     let object = |id: ObjectId| {
         bridged.binary_search(&id).ok()?;
-        let handle = handles.get(&id);
+        let (first, further) = handles.get(&id).and_then(|list| list.split_first()).unzip();
         Some(BridgeObject {
             address: graph.address(id),
             type_name: graph.type_name(namer, id),
             method_table: graph.kind(id).map_or(Addr::NULL, |k| k.method_table),
-            handle: handle.map(|h| h.0),
-            context: handle.and_then(|h| h.1),
+            handle: first.map(|h| h.handle),
+            context: first.and_then(|h| h.context),
+            further_handles: further.unwrap_or_default().to_vec(),
             registered: registered.contains(id),
         })
     };

@@ -68,7 +68,7 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
     let (starts, walks) = ObjectStarts::build(&heap, runtime.progress());
     let starts = notes.take(starts);
     note_not_walked(&heap, &walks, &notes);
-    let moving = gc.facts().structures_valid == Some(false);
+    let moving = gc.facts().moves_objects();
     let coverage = coverage(&heap, &walks);
     let mut only = None;
     if let Some(address) = query.object {

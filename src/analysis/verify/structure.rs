@@ -35,7 +35,7 @@ pub(super) fn segments(gc: &Gc, segments: &[SegmentModel], sink: &mut Sink, tota
         let heap = gc.facts().heaps.iter().find(|h| h.index == s.heap).and_then(|h| h.address);
         if let (Some(heap), Some(owner)) = (heap, gc.segment_owner(s.address))
             && heap != owner
-            && gc.facts().structures_valid != Some(false)
+            && !gc.facts().moves_objects()
         {
             sink.add(Found::new(FindingId::SegmentWrongHeap, s.address).related(owner).number(s.heap));
         }

@@ -174,7 +174,7 @@ impl Statics {
     fn is_zero(&self, at: Addr, field: &Field) -> bool {
         let word = self.memory.ptr_bytes();
         let boxed = || {
-            let mt = self.memory.ptr(at.minus(word)?).ok()?;
+            let mt = self.types.objects().method_table(at.minus(word)?)?;
             let info = self.types.names().method_tables().read(mt).ok()?;
             u64::from(info.base_size).checked_sub(word.checked_mul(2)?)
         };

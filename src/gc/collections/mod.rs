@@ -24,13 +24,16 @@ pub struct Collections {
     pub process: CollectionsModel,
     /// Of each heap by index: budgets by generation.
     pub heaps: Vec<(u64, Vec<GenerationBudget>)>,
+    /// Whether a blocking collection had not ended; `None` where its record may not have been found.
+    pub(super) blocking: Option<bool>,
 }
 
 impl Gc {
     /// What the GC in `image` keeps of its collections. `None` for a GC whose records have an unknown layout, and where the dump
     /// lacks them (with a note).
-    pub fn collections(&self, image: &Image) -> Answer<Option<Collections>> {
+    pub(super) fn find_collections(&self, image: Option<&Image>) -> Answer<Option<Collections>> {
         let notes = Collector::new();
+        let Some(image) = image else { return notes.finish(None) };
         image.writable.iter().for_each(|range| self.memory.scan(*range));
         notes.extend(&self.record_losses);
         let Some(layouts) = &self.records else { return notes.finish(None) };
@@ -43,6 +46,19 @@ impl Gc {
     }
 }
 
+/// What was found of settings and records.
+#[derive(Default)]
+struct Records {
+    last: Option<LastCollection>,
+    recorded: Vec<RecordedCollection>,
+    /// The index of the background collection that was running.
+    background: Option<u64>,
+    /// Whether one that must be there was not found.
+    lacking: bool,
+    /// Whether more of a kind were found than the GC has.
+    ambiguous: bool,
+}
+
 impl Search<'_> {
     /// What was found, and whether something that the GC must have was not.
     fn collections(&self) -> Option<(Collections, bool)> {
@@ -52,9 +68,11 @@ impl Search<'_> {
         let soh = self.oldest();
         let of_each = |field| (0..=soh).map(|g| self.dynamic(first, g, field)).collect::<Option<Vec<u64>>>();
         let (counts, clocks) = (of_each(self.layouts.dynamic.collection_count)?, of_each(self.layouts.dynamic.gc_clock)?);
-        let (last, recorded, lacking) = self.records(&counts, &clocks);
+        let records = self.records(&counts, &clocks);
         let heaps = tables.iter().filter_map(|(heap, table)| Some((*heap, self.budgets(table)?))).collect();
-        Some((Collections { process: CollectionsModel { counts, last, recorded }, heaps }, lacking))
+        let blocking = self.blocking(&records, &counts, &clocks);
+        let process = CollectionsModel { counts, last: records.last, recorded: records.recorded };
+        Some((Collections { process, heaps, blocking }, records.lacking))
     }
 
     fn budgets(&self, table: &Raw<'_>) -> Option<Vec<GenerationBudget>> {
@@ -81,14 +99,16 @@ impl Search<'_> {
             .collect()
     }
 
-    /// The settings and the recorded collections, from one pass over the GC's variables, and whether one of them that must be there
-    /// was not found.
-    fn records(&self, counts: &[u64], clocks: &[u64]) -> (Option<LastCollection>, Vec<RecordedCollection>, bool) {
+    /// The settings and the recorded collections, from one pass over the GC's variables.
+    fn records(&self, counts: &[u64], clocks: &[u64]) -> Records {
         let newest = counts.first().copied().unwrap_or(0);
-        let (mut settings, mut recorded) = (Vec::new(), Vec::new());
+        let full = counts.last().copied().unwrap_or(0);
+        let newest_full = clocks.last().copied().unwrap_or(0);
+        let mut records = Records::default();
         if newest == 0 {
-            return (None, recorded, false);
+            return records;
         }
+        let (mut settings, mut earlier, mut recorded) = (Vec::new(), Vec::new(), Vec::new());
         // The index of a collection is set before it is counted.
         let latest = newest.saturating_add(1);
         for (at, n) in self.words().filter(|(_, n)| (1..=latest).contains(n)) {
@@ -98,32 +118,65 @@ impl Search<'_> {
                 self.keep(at, self.layouts.record_size);
                 recorded.push(record);
             }
-            if n >= newest
+            if (n >= newest || is_of_full(n, newest_full))
                 && let Some(raw) = self.peek(at, self.layouts.mechanisms_size)
                 && let Some(last) = last(&raw, &self.layouts.mechanisms)
             {
                 self.keep(at, self.layouts.mechanisms_size);
-                settings.push(last);
+                if n >= newest { &mut settings } else { &mut earlier }.push(last);
             }
-            if recorded.len().max(settings.len()) > MAX_CANDIDATES {
-                return (None, Vec::new(), false);
+            if [recorded.len(), settings.len(), earlier.len()].iter().any(|n| *n > MAX_CANDIDATES) {
+                return records;
             }
+        }
+        let background =
+            settings.iter().chain(&earlier).filter(|s| s.concurrent && is_of_full(s.index, newest_full)).map(|s| s.index).max();
+        // Ephemeral collections come between the start and the end of a background one, which leaves its settings behind.
+        if settings.is_empty() {
+            settings = earlier.into_iter().filter(|s| s.generation == self.oldest()).collect();
         }
         // A collection is recorded when it ends; the last one may not have ended.
         let has = |ephemeral: bool| recorded.iter().any(|r| (r.kind == CollectionKind::Ephemeral) == ephemeral);
-        let full = counts.last().copied().unwrap_or(0);
-        let lacking = settings.is_empty() || (newest.saturating_sub(full) > 1 && !has(true)) || (full > 1 && !has(false));
+        let incomplete = |all: u64, ephemeral: bool| all > 1 && !has(ephemeral);
+        records.lacking = settings.is_empty() || incomplete(newest.saturating_sub(full), true) || incomplete(full, false);
         // More than the GC has variables for: something else looks like them, and nothing tells which is which.
         for (kind, most) in [(CollectionKind::Ephemeral, 1), (CollectionKind::FullBlocking, 1), (CollectionKind::Background, 2)] {
             if recorded.iter().filter(|r| r.kind == kind).count() > most {
                 recorded.retain(|r| r.kind != kind);
+                records.ambiguous = true;
             }
         }
-        let running = self.gc.facts.state.is_some_and(|s| s < 2);
-        recorded.retain(|r| !(running && r.kind == CollectionKind::Background && clocks.last() == Some(&r.index)));
+        records.background = self.background_runs().then(|| background.unwrap_or(newest_full));
+        recorded.retain(|r| !(r.kind == CollectionKind::Background && records.background == Some(r.index)));
         recorded.sort_by_key(|r| std::cmp::Reverse(r.index));
-        let last = the_one(settings, &recorded);
-        (last, recorded, lacking)
+        records.last = the_one(settings, &recorded);
+        records.recorded = recorded;
+        records
+    }
+
+    fn background_runs(&self) -> bool {
+        self.gc.facts.background_runs() == Some(true)
+    }
+
+    /// Whether a blocking collection had not ended: it has an index and settings when it begins, and is recorded when it ends. The record
+    /// of an earlier one of its kind, in whose place its own will be, shows that records were found; so does it that none is lacking.
+    fn blocking(&self, records: &Records, counts: &[u64], clocks: &[u64]) -> Option<bool> {
+        let (newest, newest_full) = (*counts.first()?, *clocks.last()?);
+        let of_background = |index: u64| records.background == Some(index);
+        let is_recorded = newest == 0 || records.recorded.iter().any(|r| r.index >= newest) || of_background(newest);
+        let settings = records.last.as_ref().filter(|s| s.index >= newest || is_recorded);
+        let unfinished = |s: &LastCollection| !of_background(s.index) && !records.recorded.iter().any(|r| r.index == s.index);
+        if is_recorded && !settings.is_some_and(unfinished) {
+            return Some(false);
+        }
+        let (is_full, concurrent) = settings.map_or((newest == newest_full, false), |s| (s.generation == self.oldest(), s.concurrent));
+        let kind = match (is_full, concurrent) {
+            (false, _) => CollectionKind::Ephemeral,
+            (true, false) => CollectionKind::FullBlocking,
+            (true, true) => CollectionKind::Background,
+        };
+        let found = records.recorded.iter().any(|r| r.kind == kind);
+        (!records.ambiguous && (found || (settings.is_some() && !records.lacking))).then_some(true)
     }
 
     /// The recorded collection in `raw`, if everything in it agrees.
@@ -140,16 +193,21 @@ impl Search<'_> {
             let aligned = [g.size_before, g.fragmentation_before, g.size_after, g.fragmentation_after].iter().all(|n| n % raw.align() == 0);
             aligned && g.fragmentation_after <= g.size_after
         };
-        if sum(|g| g.size_after) != Some(heap) || sum(|g| g.fragmentation_after) != Some(fragmented) || !generations.iter().all(sound) {
+        let (compacting, concurrent) = (raw.flag(l.compaction, 1)?, raw.flag(l.concurrent, 1)?);
+        // The size of the heap includes frozen segments with segments, which are in no generation (measured: .NET 8). The fragmentation
+        // of a background collection is taken at two moments.
+        let (size, free) = (sum(|g| g.size_after)?, sum(|g| g.fragmentation_after)?);
+        let outside = heap.checked_sub(size).filter(|n| *n <= heap / 8)?;
+        let agrees = (outside == 0 || !self.gc.facts.regions) && (free == fragmented || concurrent);
+        if size == 0 || !agrees || !generations.iter().all(sound) {
             return None;
         }
         let generation = u64::from(raw.u8(l.condemned)?);
-        let (compacting, concurrent) = (raw.flag(l.compaction, 1)?, raw.flag(l.concurrent, 1)?);
-        // A collection of a generation moves the clock of that generation.
+        // A collection of a generation moves the clock of that generation; that in the beginning of a background one is ahead of it.
         let clock = clocks.get(usize::try_from(generation).ok()?)?;
         let memory_load = u64::from(raw.u32(l.memory_load)?);
         let percent = f64::from(f32::from_bits(raw.u32(l.pause_percentage)?));
-        if index > *clock || memory_load > 100 || !(0.0..=100.0).contains(&percent) {
+        if index > clock.saturating_add(1) || memory_load > 100 || !(0.0..=100.0).contains(&percent) {
             return None;
         }
         let kind = match (generation == self.oldest(), concurrent) {
@@ -194,15 +252,23 @@ impl Search<'_> {
     }
 }
 
+/// Whether a collection with this index may have moved the clock of the oldest generation to `clock`. A background collection that begins
+/// with an ephemeral one gives it the next index and counts it first (measured).
+fn is_of_full(index: u64, clock: u64) -> bool {
+    index == clock || index.checked_add(1) == Some(clock)
+}
+
 /// The settings among what looks like them. The GC keeps a copy for the background collection, and small numbers are common: what
 /// was recorded of the same collection decides, unless it has not finished.
 fn the_one(mut found: Vec<LastCollection>, recorded: &[RecordedCollection]) -> Option<LastCollection> {
     let record = |s: &LastCollection| recorded.iter().find(|r| r.index == s.index);
     // The load after the collection is recorded where it was determined, else that before it; some builds keep neither.
-    let load = |s: &LastCollection| if s.exit_memory_load == 0 { s.entry_memory_load } else { s.exit_memory_load };
+    let load = |s: &LastCollection| s.exit_memory_load.filter(|n| *n != 0).unwrap_or(s.entry_memory_load);
     let agrees = |s: &LastCollection, r: &RecordedCollection| {
-        let same = (s.generation, s.compacting, s.concurrent) == (r.generation, r.compacting, r.kind == CollectionKind::Background);
-        same && [0, r.memory_load].contains(&load(s))
+        let concurrent = r.kind == CollectionKind::Background;
+        let same = (s.generation, s.compacting) == (r.generation, Some(r.compacting));
+        // A background collection ends with settings that are no longer concurrent, and reads the load more than once.
+        same && (concurrent || (!s.concurrent && [0, r.memory_load].contains(&load(s))))
     };
     found.retain(|s| record(s).is_none_or(|r| agrees(s, r)));
     if found.len() > 1 && found.iter().any(|s| record(s).is_some() && load(s) != 0) {
@@ -210,8 +276,15 @@ fn the_one(mut found: Vec<LastCollection>, recorded: &[RecordedCollection]) -> O
     }
     // The copies differ at most in what is determined at the end.
     found.sort_by_key(|s| std::cmp::Reverse(s.exit_memory_load));
-    found.dedup_by(|b, a| LastCollection { exit_memory_load: a.exit_memory_load, ..b.clone() } == *a);
-    if found.len() == 1 { found.pop() } else { None }
+    found.dedup_by(|b, a| {
+        let (exit_memory_load, concurrent) = (a.exit_memory_load, a.concurrent || b.concurrent);
+        let same = LastCollection { exit_memory_load, concurrent, ..b.clone() } == LastCollection { concurrent, ..a.clone() };
+        a.concurrent |= same && concurrent;
+        same
+    });
+    let only = if found.len() == 1 { found.pop()? } else { return None };
+    let concurrent = only.concurrent || record(&only).is_some_and(|r| r.kind == CollectionKind::Background);
+    Some(LastCollection { concurrent, ..only })
 }
 
 /// The settings in `raw`, if every part has a possible value.
@@ -232,15 +305,15 @@ fn last(raw: &Raw<'_>, l: &MechanismsLayout) -> Option<LastCollection> {
         index: raw.word(l.index)?,
         generation,
         reason: known,
-        compacting: flag(l.compaction)?,
-        loh_compacting: flag(l.loh_compaction)?,
+        compacting: Some(flag(l.compaction)?),
+        loh_compacting: Some(flag(l.loh_compaction)?),
         concurrent: flag(l.concurrent)?,
-        promotion: flag(l.promotion)?,
-        demotion: flag(l.demotion)?,
-        elevation_reduced: flag(l.elevation_reduced)?,
+        promotion: Some(flag(l.promotion)?),
+        demotion: Some(flag(l.demotion)?),
+        elevation_reduced: Some(flag(l.elevation_reduced)?),
         latency_mode: names::latency_mode(mode)?,
         entry_memory_load: entry,
         entry_available_bytes: available,
-        exit_memory_load: exit,
+        exit_memory_load: Some(exit),
     })
 }

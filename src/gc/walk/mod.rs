@@ -22,6 +22,7 @@ pub use types::{ObjectType, ObjectTypes, TypeIndex, min_object_size};
 use super::Gc;
 use crate::base::{Addr, AddrRange, Answer, IndexVec, Indices, Progress, Silent, index_type, total};
 use crate::clr::method_table::MethodTables;
+use crate::clr::objects::Objects;
 use crate::clr::threads::Thread;
 use crate::contract::ContractError;
 use crate::memory::Memory;
@@ -153,8 +154,7 @@ pub struct Walker {
     /// Indices of the segments not walked, with the reason.
     refused: BTreeMap<SegmentIndex, &'static str>,
     contexts: Vec<Context>,
-    /// Bits of an object's first word that do not belong to the method table pointer.
-    unmask: u64,
+    objects: Objects,
     /// Whether a collection was moving objects.
     moving: bool,
     /// Whether the dump lacks object memory.
@@ -200,8 +200,8 @@ impl Walker {
             by_address,
             refused,
             contexts: usable(&gc.contexts(threads).data),
-            unmask: gc.objects.as_ref().map_err(Clone::clone)?.unmask(),
-            moving: gc.facts.structures_valid == Some(false),
+            objects: gc.objects.clone()?,
+            moving: gc.facts.moves_objects(),
             cutting: pieces::Cutting::USUAL,
         };
         notes.extend(&d.losses());
@@ -262,7 +262,7 @@ impl Walker {
 
     /// Method table of the object at `address`, mark bits cleared. `None` if the object is not in the dump.
     pub fn method_table(&self, address: Addr) -> Option<Addr> {
-        self.memory.word(address).ok().map(|word| Addr(word & !self.unmask))
+        self.memory.word(address).ok().map(|word| self.objects.table_in(word))
     }
 
     /// The type with the method table at `mt`; `None` if it is not the method table of an instantiable type.

@@ -240,7 +240,7 @@ impl Walker {
         let next = self.resync(at, rules, CHAIN);
         let range = AddrRange::new(at, next);
         // A dump that lacks heap pages may lack method tables too: the object may be valid.
-        let mt = Addr(first & !self.unmask);
+        let mt = self.objects.table_in(first);
         let unread = self.tables.is_valid(mt).err().or_else(|| self.tables.read(mt).err());
         if unread.is_some_and(|e| self.holes || self.memory.is_beside(e.address)) {
             if w.stopped_at.is_none() {
@@ -337,7 +337,7 @@ impl Walker {
 
     /// End of the object at `at` with first word `word`; `None` if it cannot be an object.
     fn behind(&self, at: Addr, word: u64, rules: Rules) -> Option<Addr> {
-        let ty = self.type_at(Addr(word & !self.unmask))?;
+        let ty = self.type_at(self.objects.table_in(word))?;
         let size = ty.size(|| self.memory.u32(at.plus(self.memory.ptr_bytes())).ok())?;
         let rounded = size.max(rules.smallest).checked_next_multiple_of(rules.align)?;
         rules.end.since(at).filter(|room| size <= *room).map(|_| at.plus(rounded))
@@ -386,7 +386,7 @@ impl Run<'_> {
         visit: &mut impl FnMut(&Object<'_>) -> ControlFlow<()>,
     ) -> Stop {
         let memory = &*self.heap.memory;
-        let (unmask, word) = (self.heap.unmask, shape.ptr.bytes());
+        let (objects_of, word) = (&self.heap.objects, shape.ptr.bytes());
         let Rules { end, align, smallest, .. } = self.rules;
         let round = align.saturating_sub(1);
         let word_size = usize::try_from(word).unwrap_or(8);
@@ -399,7 +399,7 @@ impl Run<'_> {
             }
             // The last word of a captured range may be cut off: the next iteration decides.
             let Some(first) = words::word(shape, rest) else { break if rest.is_empty() { Stop::Event } else { Stop::NoObject } };
-            let Some(slot) = cache.get(first & !unmask) else { break Stop::NoObject };
+            let Some(slot) = cache.get(objects_of.table_in(first).0) else { break Stop::NoObject };
             let Some(ty) = slot.ty.as_deref() else { break Stop::NoObject };
             // Read the word after the method table unconditionally: whether the next object has a length is unpredictable, and
             // a mispredicted branch costs more than the read.

@@ -1,11 +1,12 @@
 use super::number;
 use super::retained::root_coverage;
-use crate::model::{BridgeClass, BridgeObject, BridgeReport, BridgeScc, BridgeWeakLink, BridgeXref};
+use crate::model::{BridgeClass, BridgeHandle, BridgeObject, BridgeReport, BridgeScc, BridgeWeakLink, BridgeXref};
 use crate::output::report::{Cluster, Graph, Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{count, plural};
 
-type Row<'r> = (&'r BridgeScc, &'r BridgeObject);
+/// A component, an object of it, and one of its handles.
+type Row<'r> = (&'r BridgeScc, &'r BridgeObject, Option<BridgeHandle>);
 
 fn state(scc: &BridgeScc) -> &'static str {
     if scc.alive { "alive" } else { "dead" }
@@ -13,18 +14,18 @@ fn state(scc: &BridgeScc) -> &'static str {
 
 fn object_columns<'r>() -> Columns<'r, Row<'r>> {
     columns::<Row<'r>>()
-        .count("scc", |(scc, _)| u64::from(scc.index))
-        .text("state", 5, |(scc, _)| state(scc))
+        .count("scc", |(scc, ..)| u64::from(scc.index))
+        .text("state", 5, |(scc, ..)| state(scc))
         .whole()
-        .address("address", |(_, o)| o.address)
-        .address("method_table", |(_, o)| o.method_table)
+        .address("address", |(_, o, _)| o.address)
+        .address("method_table", |(_, o, _)| o.method_table)
         .extra()
-        .text("type", 50, |(_, o)| &o.type_name)
+        .text("type", 50, |(_, o, _)| &o.type_name)
         .name()
-        .address("handle", |(_, o)| o.handle)
-        .address("context", |(_, o)| o.context)
+        .address("handle", |(.., h)| h.map(|h| h.handle))
+        .address("context", |(.., h)| h.and_then(|h| h.context))
         .extra()
-        .text("registered", 10, |(_, o)| if o.registered { "true" } else { "false" })
+        .text("registered", 10, |(_, o, _)| if o.registered { "true" } else { "false" })
         .whole()
 }
 
@@ -60,6 +61,10 @@ impl Report for BridgeReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         to.records("scc", &self.sccs);
         let objects = self.sccs.iter().flat_map(|scc| scc.objects.iter().map(move |o| (scc, o)));
+        let objects = objects.flat_map(|(scc, o)| {
+            let first = o.handle.map(|handle| BridgeHandle { handle, context: o.context });
+            std::iter::once(first).chain(o.further_handles.iter().map(|h| Some(*h))).map(move |handle| (scc, o, handle))
+        });
         to.table(Table::new(objects, object_columns()).csv(true).shown(!self.sccs.is_empty()));
         to.gap_if(!self.sccs.is_empty());
         to.table(Table::records("xref", &self.xrefs, xref_columns()).shown(!self.xrefs.is_empty()));

@@ -12,11 +12,12 @@ pub(super) fn counts_line(c: &CollectionsModel) -> String {
 /// What the last collection was, and why.
 pub(super) fn last_line(last: &LastCollection) -> String {
     let mut parts = vec![format!("GC #{} of gen{} ({})", last.index, last.generation, last.reason)];
-    parts.push(if last.compacting { "compacting" } else { "sweeping" }.into());
+    parts.extend(last.compacting.map(|yes| if yes { "compacting" } else { "sweeping" }.to_string()));
     parts.extend(last.concurrent.then(|| "background".to_string()));
-    parts.extend(last.loh_compacting.then(|| "LOH compacted".to_string()));
-    parts.push(if last.promotion { "survivors promoted" } else { "survivors not promoted" }.into());
-    parts.extend(last.elevation_reduced.then(|| "gen1 instead of gen2".to_string()));
+    parts.extend((last.loh_compacting == Some(true)).then(|| "LOH compacted".to_string()));
+    parts.extend(last.promotion.map(|yes| if yes { "survivors promoted" } else { "survivors not promoted" }.to_string()));
+    parts.extend((last.elevation_reduced == Some(true)).then(|| "gen1 instead of gen2".to_string()));
+    parts.extend(last.compacting.is_none().then(|| "not known to have ended".to_string()));
     parts.push(format!("latency mode {}", last.latency_mode));
     parts.push(format!("memory load {} %", last.entry_memory_load));
     parts.join(", ")

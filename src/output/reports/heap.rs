@@ -47,9 +47,13 @@ fn part_lines(h: &HeapModel) -> impl Iterator<Item = String> {
     })
 }
 
-fn context_line(c: &AllocContextModel) -> String {
+fn context_line(c: &AllocContextModel, server: bool) -> String {
+    let of_thread = || {
+        let home = c.home_heap.filter(|home| c.heap.or(c.alloc_heap) != Some(*home)).map(|home| format!(", at home on heap {home}"));
+        c.heap.or(c.alloc_heap).filter(|_| server).map_or_else(String::new, |heap| format!(" on heap {heap}{}", home.unwrap_or_default()))
+    };
     let owner = match (c.owner, c.owner_id, c.heap) {
-        (ContextOwner::Thread, Some(id), _) => format!("allocation context of thread {id}"),
+        (ContextOwner::Thread, Some(id), _) => format!("allocation context of thread {id}{}", of_thread()),
         (ContextOwner::Generation, Some(g), Some(heap)) => format!("allocation context of generation {g} of heap {heap}"),
         (other, ..) => format!("{other} allocation context"),
     };
@@ -216,7 +220,9 @@ impl Report for HeapReport {
             to.gap();
         }
         to.lines(self.heaps.iter().flat_map(part_lines));
-        to.lines(self.allocation_contexts.iter().map(context_line));
+        // Only heaps of server GC have an address.
+        let server = self.heaps.iter().any(|h| h.address.is_some());
+        to.lines(self.allocation_contexts.iter().map(move |c| context_line(c, server)));
         if let Some(c) = &self.collections {
             to.gap();
             to.line(format!("Collections: {}", counts_line(c)));

@@ -1,5 +1,7 @@
 use super::collections::{counts_line, last_line, recorded_line};
-use crate::model::{AnswerBasis, AnswerKind, CrashReport, DumpKind, GcKind, GcLayout, GcModel, InfoReport, LayoutSource, RuntimeKind};
+use crate::model::{
+    AnswerBasis, AnswerKind, CrashReport, DumpKind, GcKind, GcLayout, GcModel, GcPhase, InfoReport, LayoutSource, RuntimeKind,
+};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Table, columns};
 use crate::output::{bytes, count, plural};
@@ -27,7 +29,7 @@ fn gc_line(gc: &GcModel) -> String {
         GcLayout::Regions => "regions".to_string(),
         GcLayout::Segments => "segments".to_string(),
     }));
-    parts.extend(gc.background.then(|| "background".to_string()));
+    parts.extend(gc.concurrent.map(|on| if on { "concurrent" } else { "non-concurrent" }.to_string()));
     parts.extend((gc.datas == Some(true)).then(|| "DATAS".to_string()));
     parts.extend(gc.heap_count.map(|n| plural(n, "heap")));
     parts.join(", ")
@@ -128,12 +130,16 @@ impl InfoReport {
             let state = gc.state.as_ref().map(|s| format!("state {s}"));
             let state: Vec<String> = [generation, bounds, state].into_iter().flatten().collect();
             fact("gc state", Some(state.join(", ")).filter(|s| !s.is_empty()));
-            let running = match (gc.structures_valid, gc.gc_in_progress) {
-                (Some(false), _) => Some("YES, COMPACTING OR SWEEPING: objects may be half moved, do not trust this heap".into()),
-                (_, Some(true)) => Some("yes, a background collection".into()),
-                (_, Some(false)) => Some("no".to_string()),
-                _ => None,
+            let running = match gc.phase {
+                Some(GcPhase::Moving) => "YES, COMPACTING OR SWEEPING: objects may be half moved, do not trust this heap",
+                Some(GcPhase::Marking) => "yes, a blocking collection that was marking, or about to begin or to end",
+                Some(GcPhase::Background) => "yes, a background collection",
+                Some(GcPhase::Suspending) => "no, but threads were being suspended",
+                Some(GcPhase::None) => "no",
+                None => "not known",
             };
+            let by = gc.suspended_by.filter(|a| !a.is_null()).map(|a| format!(" (suspended by the thread at {a})"));
+            let running = Some(format!("{running}{}", by.unwrap_or_default()));
             fact("gc running", running);
             if let Some(c) = &gc.collections {
                 fact("collections", Some(counts_line(c)));

@@ -5,7 +5,7 @@ use crate::output::table::{Columns, Table, columns};
 fn oom_columns<'r>() -> Columns<'r, OomModel> {
     columns::<OomModel>()
         .count("heap", |o| o.heap)
-        .made("reason", 20, |o| o.reason.to_string())
+        .made("reason", 20, |o| o.reason.map(|r| r.to_string()))
         .bytes("alloc_size", |o| o.alloc_size)
         .address("reserved", |o| o.reserved)
         .extra()
@@ -22,7 +22,8 @@ impl Report for OomReport {
         to.table(Table::records("oom", &self.heaps, oom_columns()).csv(true).shown(false));
         to.lines(self.heaps.iter().map(|h| format!("Heap {}: {}", h.heap, h.text)));
         match self.any {
-            None => to.line("Out-of-memory history unavailable."),
+            None if self.heaps.is_empty() => to.line("Out-of-memory history unavailable."),
+            None => {}
             Some(false) => to.line("No managed out-of-memory recorded."),
             Some(true) => {}
         }

@@ -292,7 +292,7 @@ fn notes(answer: &dyn Whole, kept_small: bool, to: &mut Vec<u8>) -> io::Result<(
     writeln!(to, "<section id=\"warnings\" aria-labelledby=\"warnings-title\"><h2 id=\"warnings-title\">Warnings</h2><ul>")?;
     for note in notes.iter().take(most) {
         let word = match note.kind {
-            NoteKind::GcInProgress => "WARNING: ",
+            NoteKind::GcInProgress | NoteKind::GcMoving => "WARNING: ",
             kind if kind.makes_partial() => "missing: ",
             _ => "",
         };

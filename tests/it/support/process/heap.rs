@@ -339,7 +339,8 @@ impl Builder {
             let totals = if g == 3 { (0x5_0000 + index, 0x1_0000_0000 + index) } else { (0, 0) };
             self.set(context, "GCAllocContext", "AllocBytes", totals.0);
             self.set(context, "GCAllocContext", "AllocBytesLoh", totals.1);
-            (entry["allocated_bytes"], entry["allocated_bytes_uoh"]) = (totals.0.into(), totals.1.into());
+            // What is left of the range is counted, and not allocated.
+            (entry["allocated_bytes"], entry["allocated_bytes_uoh"]) = ((totals.0 - (limit - pointer)).into(), totals.1.into());
             entry["context_pointer"] = hex(pointer);
             entry["context_limit"] = hex(limit);
             entries.push(entry);

@@ -1,0 +1,140 @@
+//! What the GC was doing when the dump was taken.
+//!
+//! Four witnesses, none of which knows all:
+//!
+//! * `StructureInvalidCount` counts the plan, relocate, compact and sweep phases of blocking collections, and nothing before or after.
+//! * `c_gc_state` is about background collections only.
+//! * The records of collections: the newest one is counted when it begins, and recorded when it ends.
+//! * `GCThread`, the runtime's thread that suspended the others. It is set before a collection begins, and for other purposes than
+//!   collections; threads of server GC are no threads of the runtime and do not appear there, but the flag of those that they suspend
+//!   does. A collection takes all allocation contexts away before it counts itself, so that a thread that has one disproves it.
+//!
+//! Evidence: `docs/internals/gc-structures.md#during-a-collection`.
+
+use super::{Facts, Gc};
+use crate::base::{Addr, Collector, NoteKind};
+use crate::clr::threads::Thread;
+use crate::contract::Descriptor;
+use crate::memory::Memory;
+use crate::model::{GcPhase, LastCollection};
+
+/// The runtime's thread that suspended the others; null if none did.
+pub(super) fn suspended_by(memory: &Memory, d: &Descriptor) -> Option<Addr> {
+    let variable = d.pointer("GCThread").ok().filter(|a| !a.is_null() && memory.is_from_dump(*a))?;
+    memory.ptr(variable).ok()
+}
+
+impl Gc {
+    /// Determines what the GC was doing, of which `threads` and the records of collections, which were found before, are evidence.
+    pub(super) fn determine_phase(&mut self, threads: &[Thread], notes: &Collector) {
+        let blocking = self.collections.as_ref().and_then(|c| c.blocking);
+        self.facts.phase = phase(&self.facts, blocking, threads, !self.descriptor.is_native_aot());
+        let newest = self.collections.as_ref().and_then(|c| c.process.counts.first().copied());
+        if let Some(collections) = &mut self.collections.data {
+            let of_phase = self.facts.phase;
+            let recorded = &collections.process.recorded;
+            let ended = |last: &LastCollection| {
+                matches!(of_phase, Some(GcPhase::None | GcPhase::Suspending)) || recorded.iter().any(|r| r.index == last.index)
+            };
+            let last = collections.process.last.take().map(|last| if ended(&last) { last } else { last.unfinished() });
+            collections.process.last = last;
+        }
+        match self.facts.phase {
+            Some(GcPhase::Moving) => notes.add(
+                NoteKind::GcMoving,
+                None,
+                "a garbage collection was compacting or sweeping the heap when the dump was taken: objects may be half moved, so \
+                 answers about them may be wrong",
+            ),
+            Some(GcPhase::Marking) => {
+                let which = newest.map_or_else(String::new, |n| format!(" (GC #{n})"));
+                notes.add(
+                    NoteKind::GcInProgress,
+                    None,
+                    format!(
+                        "a blocking garbage collection{which} was at work when the dump was taken, and was not moving objects: the heap can \
+                         be walked"
+                    ),
+                );
+            }
+            Some(GcPhase::Background) => notes.add(
+                NoteKind::GcInProgress,
+                None,
+                "a background garbage collection was running when the dump was taken: the heap can be walked, but dead objects are \
+                 included",
+            ),
+            Some(GcPhase::Suspending | GcPhase::None) | None => {}
+        }
+    }
+}
+
+/// `blocking` is what the records say of a blocking collection.
+fn phase(facts: &Facts, blocking: Option<bool>, threads: &[Thread], coreclr: bool) -> Option<GcPhase> {
+    if facts.structures_valid == Some(false) {
+        return Some(GcPhase::Moving);
+    }
+    let suspending = facts.suspended_by.is_some_and(|thread| !thread.is_null());
+    let allocating = || threads.iter().any(|t| t.context.is_some_and(|c| !c.pointer.is_null()));
+    let at_rest = (facts.suspended_by.is_some() && !suspending && !facts.server) || allocating();
+    let blocking = if at_rest { Some(false) } else { blocking };
+    match (blocking, facts.background_runs()) {
+        (Some(true), _) => facts.structures_valid.map(|_| GcPhase::Marking),
+        (_, Some(true)) => Some(GcPhase::Background),
+        (None, _) | (_, None) => None,
+        (Some(false), Some(false)) if suspending || (coreclr && threads.iter().any(Thread::is_being_suspended)) => {
+            Some(GcPhase::Suspending)
+        }
+        (Some(false), Some(false)) => Some(GcPhase::None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(server: bool, valid: Option<bool>, state: Option<u64>, suspended_by: Option<u64>) -> Facts {
+        Facts {
+            identifiers: Vec::new(),
+            server,
+            regions: true,
+            background: true,
+            heaps: Vec::new(),
+            heap_count: None,
+            max_generation: None,
+            total_generations: 5,
+            structures_valid: valid,
+            suspended_by: suspended_by.map(Addr),
+            phase: None,
+            state,
+            adaptation_mode: None,
+            lowest: None,
+            highest: None,
+        }
+    }
+
+    #[test]
+    fn each_witness_counts_for_what_it_knows() {
+        let of = |server, valid, state, by, blocking| phase(&facts(server, valid, state, by), blocking, &[], true);
+        let (ok, free, marks) = (Some(true), Some(2), Some(0));
+        // Structures that are not valid are those of a blocking collection, whatever else is known.
+        assert_eq!(of(false, Some(false), free, Some(0), Some(false)), Some(GcPhase::Moving));
+        assert_eq!(of(true, Some(false), marks, None, None), Some(GcPhase::Moving));
+        // Workstation GC: threads that are not suspended exclude a blocking collection.
+        assert_eq!(of(false, ok, free, Some(0), Some(true)), Some(GcPhase::None));
+        assert_eq!(of(false, ok, free, Some(0), None), Some(GcPhase::None));
+        assert_eq!(of(false, ok, free, Some(9), Some(true)), Some(GcPhase::Marking));
+        assert_eq!(of(false, ok, free, Some(9), Some(false)), Some(GcPhase::Suspending));
+        assert_eq!(of(false, ok, free, Some(9), None), None);
+        // Threads of server GC do not appear as those that suspend.
+        assert_eq!(of(true, ok, free, Some(0), Some(true)), Some(GcPhase::Marking));
+        assert_eq!(of(true, ok, free, Some(0), None), None);
+        assert_eq!(of(true, ok, free, Some(0), Some(false)), Some(GcPhase::None));
+        // A blocking collection may run in a background one.
+        assert_eq!(of(true, ok, marks, Some(0), Some(true)), Some(GcPhase::Marking));
+        assert_eq!(of(true, ok, marks, Some(0), Some(false)), Some(GcPhase::Background));
+        // What is not known is not denied.
+        assert_eq!(of(false, ok, None, Some(0), Some(false)), None);
+        assert_eq!(of(false, None, free, None, Some(true)), None);
+        assert_eq!(of(false, ok, free, None, None), None);
+    }
+}
