@@ -84,6 +84,8 @@ pub struct Memory {
     cut: bool,
     /// Whether it states that it holds all memory.
     all: bool,
+    /// Whether it is a copy with only what the readers of an edition looked at.
+    trimmed: bool,
     /// Record of reads, if enabled. Does not cover [`Memory::contiguous`] and [`Memory::stretches`], which hand out more
     /// than is looked at: their callers report what counts through [`Memory::touch`] and [`Memory::scan`].
     recorder: Option<Box<record::Recorder>>,
@@ -112,8 +114,8 @@ impl Memory {
             ordered.sort_by_key(|(i, p)| (p.start, *i));
             join(without_overlaps(ordered))
         };
-        let (cut, all) = (dump.facts.truncated_bytes > 0, dump.facts.states_all_memory());
-        Memory { cut, all, ..Memory::of(shape, vec![Arc::clone(&dump.bytes)], pieces) }
+        let (cut, all, trimmed) = (dump.facts.truncated_bytes > 0, dump.facts.states_all_memory(), dump.facts.trimmed.is_some());
+        Memory { cut, all, trimmed, ..Memory::of(shape, vec![Arc::clone(&dump.bytes)], pieces) }
     }
 
     /// Memory of `pieces`, which are sorted and disjoint.
@@ -125,6 +127,7 @@ impl Memory {
             ends: Vec::new(),
             cut: false,
             all: false,
+            trimmed: false,
             recorder: None,
             hides_contents: false,
             budget: None,
@@ -481,6 +484,11 @@ impl Memory {
     /// Whether the dump is cut off.
     pub(crate) fn is_cut(&self) -> bool {
         self.cut
+    }
+
+    /// Whether the dump is a trimmed copy, which has only what the readers of the edition that made it looked at.
+    pub(crate) fn is_trimmed(&self) -> bool {
+        self.trimmed
     }
 
     /// Whether only a part of the page at `address` was captured. No writer does that.

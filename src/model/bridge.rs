@@ -1,7 +1,7 @@
 use serde::Serialize;
 
 use super::root::{RootCoverageModel, Stacks};
-use crate::base::{Addr, named_enum};
+use crate::base::{Addr, Name, named_enum};
 
 named_enum! {
     /// Bridge class kinds, as named by Mono's SGen bridge.
@@ -64,7 +64,7 @@ pub struct BridgeObject {
     pub address: Addr,
     /// Name of its type.
     #[serde(rename = "type")]
-    pub type_name: String,
+    pub type_name: Name,
     /// Its method table.
     pub method_table: Addr,
     /// Its cross-reference handle; `null` if it is bridged by its type instead.
@@ -89,7 +89,7 @@ pub struct BridgeXref {
 pub struct BridgeClass {
     /// Name of the type.
     #[serde(rename = "type")]
-    pub type_name: String,
+    pub type_name: Name,
     /// Its method table.
     pub method_table: Addr,
     /// Its kind.

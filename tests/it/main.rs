@@ -70,6 +70,7 @@ mod mcp;
 mod memory_map;
 mod methods;
 mod mutation;
+mod names;
 mod native_aot;
 mod overlays;
 mod perf;

@@ -19,8 +19,7 @@ fn object_columns<'r>() -> Columns<'r, Row<'r>> {
         .address("address", |(_, o)| o.address)
         .address("method_table", |(_, o)| o.method_table)
         .extra()
-        .text("type", 50, |(_, o)| &o.type_name)
-        .name()
+        .names("type", 50, |(_, o)| Some(&o.type_name))
         .address("handle", |(_, o)| o.handle)
         .address("context", |(_, o)| o.context)
         .extra()
@@ -37,8 +36,7 @@ fn class_columns<'r>() -> Columns<'r, BridgeClass> {
         .count("bridged", |c| c.bridged)
         .address("method_table", |c| c.method_table)
         .extra()
-        .text("type", 60, |c| &c.type_name)
-        .name()
+        .names("type", 60, |c| Some(&c.type_name))
 }
 
 impl Report for BridgeReport {

@@ -1,4 +1,5 @@
 use super::number;
+use crate::base::Name;
 use crate::model::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
@@ -11,8 +12,8 @@ fn hresult(n: i32) -> String {
     format!("{:#010x}", n.cast_unsigned())
 }
 
-fn title(type_name: Option<&str>, message: Option<&str>) -> String {
-    let name = type_name.unwrap_or("<unknown type>");
+fn title(type_name: Option<&Name>, message: Option<&str>) -> String {
+    let name = type_name.map_or("<unknown type>", Name::shown);
     message.map_or_else(|| name.into(), |m| format!("{name}: {m}"))
 }
 
@@ -21,7 +22,7 @@ pub(super) fn trace<'r>(to: &mut Sections<'r>, exception: &'r ExceptionModel) {
     let mut stack = vec![("", exception)];
     while let Some((arrow, e)) = stack.pop() {
         let code = e.hresult.map(|n| format!(", HResult {}", hresult(n))).unwrap_or_default();
-        to.line(format!("{arrow}{} ({}{code})", title(e.type_name.as_deref(), e.message.as_deref()), e.address));
+        to.line(format!("{arrow}{} ({}{code})", title(e.type_name.as_ref(), e.message.as_deref()), e.address));
         to.lines(e.remote_stack_text.iter().flat_map(|text| text.lines()).map(ToString::to_string));
         frames(to, &e.stack);
         // The first inner exception is printed next, so it is pushed last.
@@ -45,7 +46,7 @@ fn place(f: &FrameModel) -> String {
 fn frames<'r>(to: &mut Sections<'r>, frames: &'r [FrameModel]) {
     for f in frames.iter().take(MAX_FRAMES) {
         let unknown = || if f.method_desc.is_null() { format!("<code {}>", f.ip) } else { format!("<method {}>", f.method_desc) };
-        let method = f.method.clone().unwrap_or_else(unknown);
+        let method = f.method.as_ref().map_or_else(unknown, ToString::to_string);
         to.line(format!("   at {method}{}", place(f)));
         if f.last_of_foreign {
             to.line("   --- End of stack trace from previous location ---");
@@ -61,8 +62,7 @@ fn exception_columns<'r>() -> Columns<'r, HeapExceptionModel> {
     columns::<HeapExceptionModel>()
         .address("address", |e| e.address)
         .keep(8)
-        .text_or_none("type", 40, |e| e.type_name.as_deref())
-        .name()
+        .names("type", 40, |e| e.type_name.as_ref())
         .made("hresult", 10, |e| e.hresult.map(hresult))
         .whole()
         .keep(4)
@@ -88,8 +88,7 @@ fn group_columns<'r>() -> Columns<'r, ExceptionGroup> {
         .keep(6)
         .address("example", |g| g.example)
         .keep(7)
-        .text_or_none("type", 40, |g| g.type_name.as_deref())
-        .name()
+        .names("type", 40, |g| g.type_name.as_ref())
         .text_or_none("message", 40, |g| g.message.as_deref())
         .lines(2)
         .keep(8)
@@ -106,7 +105,7 @@ impl Report for ExceptionsReport {
         }
         to.gap();
         for e in exceptions.filter(|e| e.thread_role.as_deref() == Some("in-flight") || self.total == 1) {
-            to.line(format!("{} ({})", title(e.type_name.as_deref(), e.message.as_deref()), e.address));
+            to.line(format!("{} ({})", title(e.type_name.as_ref(), e.message.as_deref()), e.address));
             frames(to, &e.stack);
             to.gap();
         }
