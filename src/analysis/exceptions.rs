@@ -6,7 +6,7 @@ use super::place::containing;
 use super::sort::{self, Key};
 use super::walk::objects_of;
 use crate::base::hash::Map;
-use crate::base::{Addr, Answer, Budget, Collector, Count, Limits, NoteKind, len64};
+use crate::base::{Addr, Answer, Budget, Collector, Count, Limits, Name, NoteKind, len64};
 use crate::clr::exceptions::{Exception, Exceptions, StackFrame};
 use crate::clr::methods::{MethodName, Methods};
 use crate::clr::objects::Objects;
@@ -56,7 +56,7 @@ impl<'r> ExceptionReader<'r> {
     }
 
     /// Whether the answer may keep an exception or a frame with these texts. Notes it if not.
-    fn keeps<'t>(&self, texts: impl IntoIterator<Item = &'t Option<String>>) -> bool {
+    fn keeps<'t>(&self, texts: impl IntoIterator<Item = Option<&'t str>>) -> bool {
         let bytes = texts.into_iter().flatten().fold(PLAIN, |n, t| n.saturating_add(len64(t.len())));
         let kept = self.budget.memory(bytes);
         if !kept {
@@ -88,7 +88,7 @@ impl<'r> ExceptionReader<'r> {
     /// The message of the exception at `address`, if the answer may keep it.
     pub(super) fn message(&self, address: Addr) -> Option<String> {
         let message = self.read(address)?.message;
-        if self.keeps([&message]) { message } else { None }
+        if self.keeps([message.as_deref()]) { message } else { None }
     }
 
     /// The exception at `address` with its inner exceptions. Parts missing from the dump are absent.
@@ -126,7 +126,7 @@ impl<'r> ExceptionReader<'r> {
             return out;
         }
         let Some(read) = self.read(address) else { return out };
-        if !self.keeps([&read.message, &read.stack_text, &read.remote_text]) {
+        if !self.keeps([read.message.as_deref(), read.stack_text.as_deref(), read.remote_text.as_deref()]) {
             return out;
         }
         out.message = read.message;
@@ -154,16 +154,18 @@ impl<'r> ExceptionReader<'r> {
             // Addresses are those behind calls.
             if let Some(program) = compiled {
                 let method = f.ip.minus(1).and_then(|code| program.method_at(code));
-                return FrameModel { method, ..FrameModel::bare(f.ip, f.last_of_foreign) };
+                return FrameModel { display: method.as_ref().map(Name::display), method, ..FrameModel::bare(f.ip, f.last_of_foreign) };
             }
             let name = names
                 .entry(f.method)
                 .or_insert_with(|| self.methods.as_ref().zip(self.namer.names()).and_then(|(m, types)| m.name(types, f.method)));
             let line = name.as_ref().and_then(|n| self.lines.at(n, f.ip));
+            let method = name.as_ref().map(MethodName::to_name);
             FrameModel {
                 ip: f.ip,
                 sp: f.sp,
-                method: name.as_ref().map(|n| n.name.clone()),
+                display: method.as_ref().map(Name::display),
+                method,
                 method_desc: f.method,
                 module: name.as_ref().and_then(|n| n.module.clone()),
                 offset: self.lines.offset(f.method, f.ip),
@@ -172,7 +174,7 @@ impl<'r> ExceptionReader<'r> {
                 last_of_foreign: f.last_of_foreign,
             }
         };
-        stack.iter().map(frame).take_while(|f| self.keeps([&f.method, &f.module, &f.file])).collect()
+        stack.iter().map(frame).take_while(|f| self.keeps([f.method.as_deref(), f.module.as_deref(), f.file.as_deref()])).collect()
     }
 
     /// Whether objects with this method table are exceptions. Cached by type, so cheap per object.
@@ -220,7 +222,7 @@ impl<'r> ExceptionReader<'r> {
     ) -> ExceptionsReport {
         let roles = roles(threads);
         let mut preallocated = 0u64;
-        let mut groups: Map<(Option<String>, Option<String>), ExceptionGroup> = Map::default();
+        let mut groups: Map<(Option<Name>, Option<String>), ExceptionGroup> = Map::default();
         let mut list = Vec::new();
         let mut total = 0u64;
         let mut seen = HashSet::new();
@@ -236,7 +238,7 @@ impl<'r> ExceptionReader<'r> {
                 continue;
             }
             let type_name = self.namer.name(method_table);
-            if !self.keeps([&read.message, &type_name]) {
+            if !self.keeps([read.message.as_deref(), type_name.as_deref()]) {
                 break;
             }
             total.bump();

@@ -65,7 +65,7 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
     let size = |h: &HandleModel| heap.as_ref()?.size_at(h.object, h.method_table?);
     // A process may have millions of handles, but only thousands of types.
     let mut names: Map<Addr, Option<Name>> = Map::default();
-    let mut name = |mt: Addr| names.entry(mt).or_insert_with(|| namer.name(mt).map(Name::from)).clone();
+    let mut name = |mt: Addr| names.entry(mt).or_insert_with(|| namer.name(mt)).clone();
     let mut strength = Strength::bind(runtime);
     let mut counts: BTreeMap<HandleKind, u64> = BTreeMap::new();
     let mut groups: BTreeMap<Option<Name>, Sum> = BTreeMap::new();
@@ -79,9 +79,8 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
             h.object_size = size(&h);
         }
         // Compares names once per type, not per handle.
-        let mut is_wanted = |mt| {
-            *known.entry(mt).or_insert_with(|| wanted.matches(mt, || name(mt).map_or_else(|| mt.to_string(), |name| name.to_string())))
-        };
+        let mut is_wanted =
+            |mt| *known.entry(mt).or_insert_with(|| wanted.matches(mt, || name(mt).unwrap_or_else(|| mt.to_string().into())));
         if !wanted.is_empty() && !h.method_table.is_some_and(&mut is_wanted) {
             return;
         }
@@ -109,7 +108,7 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
     });
     let tables = notes.take(walked);
     notes.extend(&strength.losses());
-    let group = |(key, sum): (Option<Name>, Sum)| HandleGroup { key: key.map(|k| k.to_string()), count: sum.count, bytes: sum.bytes };
+    let group = |(key, sum): (Option<Name>, Sum)| HandleGroup { key, count: sum.count, bytes: sum.bytes };
     let mut groups: Vec<HandleGroup> = groups.into_iter().map(group).collect();
     groups.sort_by_key(|g| std::cmp::Reverse(g.count));
     let mut counts: Vec<HandleStat> = counts.into_iter().map(|(kind, count)| HandleStat { kind, count }).collect();

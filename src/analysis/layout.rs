@@ -20,7 +20,7 @@ const MAX_DEPTH: u32 = 16;
 /// Name, module and token of a type.
 pub(super) fn brief(types: &Types, mt: Addr) -> TypeBrief {
     let name = types.names().name(mt);
-    TypeBrief { name: name.name.clone(), method_table: mt, module: name.module.clone(), token: name.token.map(|t| format!("{t:#010x}")) }
+    TypeBrief { name: name.to_name(), method_table: mt, module: name.module.clone(), token: name.token.map(|t| format!("{t:#010x}")) }
 }
 
 /// The layout of the type at `mt`, without its statics; `None` if it cannot be read.
@@ -82,7 +82,7 @@ fn category(types: &Types, info: &MethodTableInfo) -> TypeCategory {
 
 /// The type with this handle.
 fn type_ref(types: &Types, handle: Addr) -> TypeRef {
-    TypeRef { name: types.names().handle_name(handle).name.clone(), method_table: TypeNames::method_table_of(handle) }
+    TypeRef { name: types.names().handle_name(handle).to_name(), method_table: TypeNames::method_table_of(handle) }
 }
 
 /// Type arguments of a generic instance, the element type of an array.

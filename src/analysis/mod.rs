@@ -92,7 +92,7 @@ pub use roots::{RootsQuery, roots};
 pub use segments::{SegmentsQuery, segments};
 pub use select::Selection;
 pub use stacks::{StacksQuery, stacks};
-pub(crate) use stacks::{frame_label, shown_frames};
+pub(crate) use stacks::{folded_stacks, frame_label};
 pub use stat::{StatQuery, stat};
 pub use statics::statics;
 pub use strings::{StringsQuery, strings};

@@ -96,7 +96,7 @@ pub fn value(heap: &Heap, address: Addr, wanted: &TypePattern) -> Result<Answer<
     // As if a box began one word before it.
     let place = address.minus(word).and_then(|start| values.box_place(&info, start));
     let place = place.ok_or_else(|| nothing(format!("{} is no value type: gcdump object {address} shows an object", one.name)))?;
-    let value = values.value("value".into(), one.name.clone(), &place);
+    let value = values.value("value".into(), one.name.as_str().into(), &place);
     if value.kind == ValueKind::Absent {
         notes.add(NoteKind::Missing, address, "the memory of the value is not in the dump");
     }
@@ -184,7 +184,7 @@ pub(super) fn report(values: &Values, query: &ObjectQuery) -> Option<Answer<Obje
     }
     let report = ObjectReport {
         address,
-        type_name: Some(name.name.clone()),
+        type_name: Some(name.to_name()),
         method_table: mt,
         interior: None,
         segment: None,

@@ -173,7 +173,7 @@ impl ObjectBatch<'_> {
     fn type_of(&mut self, object: &Object<'_>, names: &mut TypeNames, asked: &mut AskedFields) -> Option<BatchType> {
         let slot = self.slots.slot(object.ty.index)?;
         if slot.is_none() {
-            let name = Name::from(&*names.get(self.namer, object.ty));
+            let name = names.get(self.namer, object.ty).unshared();
             *slot = self.types.push((Arc::new(object.ty.clone()), name, asked.meet(self.heap, object)));
         }
         *slot
@@ -235,7 +235,7 @@ pub(super) struct TypeNames(IndexVec<TypeIndex, Option<Name>>);
 
 impl TypeNames {
     pub(super) fn get(&mut self, namer: &Namer, kind: &ObjectType) -> Name {
-        let make = || if kind.is_free { "Free".into() } else { namer.name_or_address(kind.method_table).into() };
+        let make = || if kind.is_free { "Free".into() } else { namer.name_or_address(kind.method_table) };
         self.0.slot(kind.index).map_or_else(make, |slot| slot.get_or_insert_with(make).clone())
     }
 }

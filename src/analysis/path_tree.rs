@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::base::cancel::check_at;
 use crate::base::hash::Map;
-use crate::base::{Count, Index};
+use crate::base::{Count, Index, Name};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::model::{PathNode, Sum};
 use crate::session::{HeapGraph, Namer, Search};
@@ -168,22 +168,22 @@ impl<'g> PathTree<'g> {
             }
         }
         let name = |node: &Node| match &node.common {
-            Common::Root(label) => label.clone(),
+            Common::Root(label) => Name::from(label.as_str()),
             Common::Type(ty) => {
                 let kind = ty.and_then(|ty| self.graph.types.get(ty));
                 kind.map_or_else(|| "?".into(), |kind| namer.name_or_address(kind.method_table))
             }
-            Common::Beyond => String::new(),
+            Common::Beyond => "".into(),
         };
         let at = |number: u32| self.nodes.get((number as usize).checked_sub(1)?);
         let sorted = |numbers: &[u32]| {
             let shown = numbers.iter().filter_map(|n| at(*n)).filter(|node| !matches!(node.common, Common::Beyond));
-            let mut named: Vec<(String, &Node)> = shown.map(|node| (name(node), node)).collect();
+            let mut named: Vec<(Name, &Node)> = shown.map(|node| (name(node), node)).collect();
             named.sort_by(|a, b| (Reverse(a.1.sum), &a.0, a.1.example).cmp(&(Reverse(b.1.sum), &b.0, b.1.example)));
             named.into_iter().rev()
         };
         let roots: Vec<u32> = self.roots.values().copied().collect();
-        let mut stack: Vec<(String, &Node)> = sorted(&roots).collect();
+        let mut stack: Vec<(Name, &Node)> = sorted(&roots).collect();
         let mut rows = Vec::new();
         while let Some((name, node)) = stack.pop().filter(|_| rows.len() < most) {
             let Sum { count: targets, bytes } = node.sum;

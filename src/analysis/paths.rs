@@ -113,7 +113,9 @@ impl Keys {
         }
         match key.kind {
             ValueKind::Absent | ValueKind::Null => None,
-            ValueKind::Object | ValueKind::Struct | ValueKind::Raw | ValueKind::Invalid => Some(key.object_type.unwrap_or(key.type_name)),
+            ValueKind::Object | ValueKind::Struct | ValueKind::Raw | ValueKind::Invalid => {
+                Some(key.object_type.map_or(key.type_name, |name| name.to_string()))
+            }
             _ => Some(key.text),
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::sort::{self, Key};
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Answer, Count, cut, len64};
+use crate::base::{Addr, Answer, Count, Name, cut, len64};
 use crate::gc::Gc;
 use crate::model::{DependentModel, RootCount, RootKind, RootModel, RootSort, RootType, RootsReport};
 use crate::session::roots::{Root, RootOptions, Roots};
@@ -29,7 +29,7 @@ pub struct RootsQuery {
 pub(super) struct ObjectTypes<'n> {
     gc: &'n Gc,
     namer: &'n Namer,
-    names: Map<Addr, String>,
+    names: Map<Addr, Name>,
 }
 
 impl<'n> ObjectTypes<'n> {
@@ -41,12 +41,12 @@ impl<'n> ObjectTypes<'n> {
         self.gc.method_table(object)
     }
 
-    pub(super) fn name(&mut self, method_table: Addr) -> String {
+    pub(super) fn name(&mut self, method_table: Addr) -> Name {
         let namer = self.namer;
         self.names.entry(method_table).or_insert_with(|| namer.name_or_address(method_table)).clone()
     }
 
-    pub(super) fn of(&mut self, object: Addr) -> Option<String> {
+    pub(super) fn of(&mut self, object: Addr) -> Option<Name> {
         let mt = self.method_table(object)?;
         Some(self.name(mt))
     }
@@ -141,7 +141,7 @@ fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery, types: &Typ
         Some(RootSort::Address) => sort::sort(&mut picked, |(root, _)| Key::at(root.address)),
         Some(RootSort::Object) => sort::sort(&mut picked, |(root, _)| Key::at(root.object)),
         Some(RootSort::Type) => {
-            let names: Map<Addr, String> = picked.iter().filter_map(|(_, mt)| Some(((*mt)?, objects.name((*mt)?)))).collect();
+            let names: Map<Addr, Name> = picked.iter().filter_map(|(_, mt)| Some(((*mt)?, objects.name((*mt)?)))).collect();
             picked.sort_by(|a, b| {
                 let name = |mt: Option<Addr>| mt.and_then(|mt| names.get(&mt));
                 (a.1.is_none(), name(a.1)).cmp(&(b.1.is_none(), name(b.1)))

@@ -4,13 +4,9 @@ use crate::base::hash::Map;
 use crate::base::{Addr, Collector, Name};
 use crate::clr::methods::Methods;
 use crate::session::delegates::Delegates;
-use crate::session::readable;
-use crate::session::tasks::{Tasks, method_of};
+use crate::session::tasks::Tasks;
 use crate::session::{Namer, Runtime};
 use crate::stack::LookUps;
-
-/// The method of a delegate, as the compiler named it and for people.
-type Called = (Name, Name);
 
 /// Names what tasks are and run.
 pub(super) struct Names<'n> {
@@ -22,7 +18,7 @@ pub(super) struct Names<'n> {
     /// By method table of the state machine.
     methods: Map<Addr, Option<Name>>,
     /// By where the method is entered, and the target's type: it may tell generic arguments.
-    calls: Map<(Addr, Option<Addr>), Option<Called>>,
+    calls: Map<(Addr, Option<Addr>), Option<Name>>,
     /// By address of code.
     code: Map<Addr, Option<Name>>,
     look_ups: LookUps,
@@ -38,7 +34,7 @@ impl<'n> Names<'n> {
     /// The name of the type at `method_table`.
     pub(super) fn type_name(&mut self, method_table: Addr) -> Option<Name> {
         let namer = self.namer;
-        self.types.entry(method_table).or_insert_with(|| namer.name(method_table).map(Name::from)).clone()
+        self.types.entry(method_table).or_insert_with(|| namer.name(method_table)).clone()
     }
 
     /// The name of the type of the object at `object`.
@@ -51,11 +47,7 @@ impl<'n> Names<'n> {
     pub(super) fn method(&mut self, object: Addr, method_table: Addr) -> Option<Name> {
         let machine = self.tasks.machine_type(object, &self.tasks.plan(method_table))?;
         let namer = self.namer;
-        let name = || {
-            let name = namer.name(machine)?;
-            Some(method_of(&name).unwrap_or(name).into())
-        };
-        self.methods.entry(machine).or_insert_with(name).clone()
+        self.methods.entry(machine).or_insert_with(|| namer.kickoff(machine)).clone()
     }
 
     /// The method of runtime async whose continuation is at `frame`.
@@ -66,7 +58,7 @@ impl<'n> Names<'n> {
             let look_up = || runtime.stack_walker().ok()?.code().find(ip).ok().flatten();
             let code = look_ups.one(look_up)?;
             let methods = runtime.scoped(&Collector::new(), |d| Methods::bind(runtime.memory(), d, runtime.limits()).ok())?;
-            Some(methods.name(namer.names()?, code.method_desc)?.name.into())
+            Some(methods.name(namer.names()?, code.method_desc)?.to_name())
         };
         self.code.entry(ip).or_insert_with(name).clone()
     }
@@ -76,20 +68,12 @@ impl<'n> Names<'n> {
         self.delegates.is(object)
     }
 
-    fn call(&mut self, delegate: Addr) -> Option<Called> {
+    /// The method that the delegate at `delegate` calls.
+    pub(super) fn callback(&mut self, delegate: Addr) -> Option<Name> {
         let call = self.delegates.call(delegate)?;
         let target = call.target.and_then(|t| self.tasks.library().method_table(t));
         let delegates = &self.delegates;
-        let name = || {
-            let method = delegates.method_text(&call)?;
-            Some((Name::from(method.as_str()), Name::from(readable(&method))))
-        };
-        self.calls.entry((call.entry, target)).or_insert_with(name).clone()
-    }
-
-    /// The method that the delegate at `delegate` calls, as the compiler named it.
-    pub(super) fn callback(&mut self, delegate: Addr) -> Option<Name> {
-        self.call(delegate).map(|(raw, _)| raw)
+        self.calls.entry((call.entry, target)).or_insert_with(|| delegates.called(&call)).clone()
     }
 
     /// Notes what delegates lack, if the method of one was asked for, and whether code was looked up for too long.
@@ -100,10 +84,10 @@ impl<'n> Names<'n> {
         }
     }
 
-    /// What the delegate at `delegate` calls, for people: its method, or the type of its target.
+    /// Name of what the delegate at `delegate` calls: its method, or the type of its target.
     pub(super) fn delegate(&mut self, delegate: Addr) -> Option<Name> {
         let library = self.tasks.library();
-        if let Some((_, method)) = self.call(delegate) {
+        if let Some(method) = self.callback(delegate) {
             return Some(method);
         }
         let next = self.tasks.plan_of(delegate)?.next?;

@@ -2,10 +2,10 @@
 
 use super::tiers::Tiers;
 use crate::base::missed::watched;
-use crate::base::{Addr, AddrRange, Collector, Count, NoteKind, be, plural};
+use crate::base::{Addr, AddrRange, Collector, Count, Name, NoteKind, be, plural};
 use crate::clr::fields::Types;
 use crate::clr::method_list::{Listed, MethodLists};
-use crate::clr::methods::Methods;
+use crate::clr::methods::{MethodName, Methods};
 use crate::clr::precodes::Precodes;
 use crate::contract::ContractError;
 use crate::model::{MethodCode, MethodModel};
@@ -59,7 +59,8 @@ pub(super) fn type_methods(runtime: &Runtime, namer: &Namer, types: &Types, mt: 
     let (mut unknown, mut why) = (0u64, None);
     let look_ups = LookUps::new(memory);
     let mut model = |method: &Listed| {
-        let name = methods.name(names, method.desc);
+        let named = methods.name(names, method.desc);
+        let name = named.as_ref().map(MethodName::to_name);
         let look_up = |map| {
             let told = code(method, map, &of_precode);
             // An error for want of reads is none of the dump.
@@ -81,11 +82,12 @@ pub(super) fn type_methods(runtime: &Runtime, namer: &Namer, types: &Types, mt: 
         MethodModel {
             method_desc: method.desc,
             slot: method.slot,
-            token: name.as_ref().and_then(|n| n.token).map(|t| format!("{t:#010x}")),
+            token: named.as_ref().and_then(|n| n.token).map(|t| format!("{t:#010x}")),
             code,
             tier: entry.filter(|_| code == Some(MethodCode::Jit)).and_then(|start| tiers.of(method.desc, start)),
             entry,
-            name: name.map(|n| n.name),
+            display: name.as_ref().map(Name::display),
+            name,
         }
     };
     let list = list.methods.iter().map(&mut model).collect();

@@ -47,7 +47,7 @@ pub(super) fn find(types: &Types, wanted: &TypePattern, notes: &Collector) -> Ve
     if let Some(why) = types.lacks() {
         notes.add(NoteKind::Missing, None, format!("{why}: types of most modules are missing"));
     }
-    let name = |mt: &Addr| types.names().name(*mt).name.clone();
+    let name = |mt: &Addr| types.names().name(*mt).to_name();
     // No module declares the type of free blocks.
     let all: Vec<Addr> = loaded_types(types).into_iter().chain(types.names().method_tables().free).collect();
     let labels = || all.iter().map(|mt| types.names().label(*mt)).collect();

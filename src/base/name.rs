@@ -1,44 +1,138 @@
 //! Text that many rows share.
 
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
-/// A name: of a type, of a field. Cheap to clone.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Name(Arc<str>);
+use super::glob;
+
+/// A name: of a type, of a method, of a field. Cheap to clone.
+///
+/// The exact form is that of the runtime: a name dereferences to it, is compared by it, and has it in JSON. [`fmt::Display`] prints the form
+/// for people, which differs where a compiler made the name: `async Lab.Service.Fetch` for the box of an asynchronous method.
+#[derive(Clone)]
+pub struct Name(Arc<Text>);
+
+/// Both forms of a name.
+struct Text {
+    exact: Box<str>,
+    /// `None` where it is the exact one.
+    shown: Option<Box<str>>,
+}
+
+impl Name {
+    /// The name `exact`, shown to people as `shown`.
+    pub fn shown_as(exact: impl Into<Box<str>>, shown: Option<String>) -> Name {
+        Name(Arc::new(Text { exact: exact.into(), shown: shown.map(String::into_boxed_str) }))
+    }
+
+    /// The exact form.
+    pub fn as_str(&self) -> &str {
+        &self.0.exact
+    }
+
+    /// A copy that shares nothing with it, so that threads which clone both do not wait for each other.
+    pub(crate) fn unshared(&self) -> Name {
+        Name::shown_as(self.as_str(), self.0.shown.as_deref().map(String::from))
+    }
+
+    /// The form for people as a name.
+    pub fn display(&self) -> Name {
+        match &self.0.shown {
+            Some(shown) => Name::from(&**shown),
+            None => self.clone(),
+        }
+    }
+
+    /// Whether one of the forms matches `pattern`, in which `*` is any text and `?` one character.
+    pub(crate) fn matches(&self, pattern: &str) -> bool {
+        glob(pattern, self) || glob(pattern, self.shown())
+    }
+
+    /// The form for people.
+    pub fn shown(&self) -> &str {
+        self.0.shown.as_deref().unwrap_or(&self.0.exact)
+    }
+}
 
 impl Deref for Name {
     type Target = str;
 
     fn deref(&self) -> &str {
-        &self.0
+        self.as_str()
     }
 }
 
 impl From<&str> for Name {
     fn from(text: &str) -> Name {
-        Name(text.into())
+        Name::shown_as(text, None)
     }
 }
 
 impl From<String> for Name {
     fn from(text: String) -> Name {
-        Name(text.into())
+        Name::shown_as(text, None)
+    }
+}
+
+/// The exact form.
+impl From<Name> for String {
+    fn from(name: Name) -> String {
+        name.as_str().into()
+    }
+}
+
+impl PartialEq for Name {
+    fn eq(&self, other: &Name) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for Name {}
+
+impl PartialEq<str> for Name {
+    fn eq(&self, other: &str) -> bool {
+        self.as_str() == other
+    }
+}
+
+impl PartialEq<&str> for Name {
+    fn eq(&self, other: &&str) -> bool {
+        self.as_str() == *other
+    }
+}
+
+impl PartialOrd for Name {
+    fn partial_cmp(&self, other: &Name) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Name {
+    fn cmp(&self, other: &Name) -> Ordering {
+        self.as_str().cmp(other.as_str())
+    }
+}
+
+impl Hash for Name {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_str().hash(state);
     }
 }
 
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self)
+        f.pad(self.shown())
     }
 }
 
 impl fmt::Debug for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&**self, f)
+        fmt::Debug::fmt(self.as_str(), f)
     }
 }
 
@@ -60,5 +154,18 @@ impl schemars::JsonSchema for Name {
 
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         String::json_schema(generator)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_see_another_form_than_machines() {
+        let name = Name::shown_as("Box<Lab.Service+<Fetch>d__3>", Some("async Lab.Service.Fetch".into()));
+        assert_eq!((name.to_string(), &*name), ("async Lab.Service.Fetch".to_string(), "Box<Lab.Service+<Fetch>d__3>"));
+        assert_eq!(serde_json::to_string(&name).unwrap(), "\"Box<Lab.Service+<Fetch>d__3>\"");
+        assert_eq!(name, Name::from("Box<Lab.Service+<Fetch>d__3>"), "the exact form decides");
     }
 }

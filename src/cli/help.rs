@@ -29,6 +29,7 @@ TYPE in --type TYPE, and in gcdump type TYPE, is, in this order:
   Program+Entry      the end of the name, after a namespace or an enclosing type, in any case: Entry finds Lab.Program+Entry,
   List`1             Dictionary every instance of the generic type
   ntr                any part of the name, in any case
+  async Lab.Db.Load  the box of an asynchronous method, as answers show it
   0x7f31535a25f8     a method table; so is a word of eight or more hexadecimal digits
 A word without * and ? means the first of these that some type fits. What fits none is told, with the nearest \
 names, and the exit code is 1.

@@ -2,11 +2,14 @@
 //!
 //! Source: contract `RuntimeTypeSystem` (MethodDesc), measured on .NET 8 for its smaller structures.
 //! The declaring type and generic arguments are written for people; parameters as the runtime does: primitive types without
-//! `System.`, nested types without enclosing ones, `ByRef` after references. A signature is the runtime's own text, which ClrMD
+//! `System.`, nested types without enclosing ones, `ByRef` after references. Names that a compiler made are kept, and led back to the source
+//! beside (`generated`): every text that shows a method to people is [`MethodName::shown`]. A signature is the runtime's own text, which ClrMD
 //! and SOS print: ``Lab.Gen`1[[System.__Canon, System.Private.CoreLib]].Add(System.Span`1<Byte>)``.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::generated::{self, Source};
 use super::metadata::Metadata;
 use super::metadata::signature::{self, MethodSig, Primitive, TypeSig};
 use super::method_table::MethodTables;
@@ -14,7 +17,7 @@ use super::objects::Objects;
 use super::render::{Notation, short};
 use super::type_names::{NameQuality, TypeNames};
 use crate::base::missed::watched;
-use crate::base::{Addr, Limits};
+use crate::base::{Addr, Limits, Name};
 use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
@@ -80,8 +83,10 @@ layout! {
 /// A named method.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MethodName {
-    /// For display: declaring type, name, parameters.
+    /// Declaring type, name, parameters.
     pub name: String,
+    /// The method in the source, where a compiler made the name.
+    pub source: Option<Source>,
     /// Name of the declaring module; `None` for dynamic methods.
     pub module: Option<String>,
     /// Address of the declaring `Module`; `None` for dynamic methods and those of arrays.
@@ -92,6 +97,21 @@ pub struct MethodName {
     pub declaring_type: Addr,
     /// Quality of the name.
     pub quality: NameQuality,
+}
+
+impl MethodName {
+    /// The form for people.
+    pub fn shown(&self) -> Cow<'_, str> {
+        match &self.source {
+            Some(source) => source.with(generated::parameters_of(&self.name).1).into(),
+            None => Cow::Borrowed(&self.name),
+        }
+    }
+
+    /// Both forms.
+    pub fn to_name(&self) -> Name {
+        Name::shown_as(self.name.as_str(), self.source.is_some().then(|| self.shown().into_owned()))
+    }
 }
 
 /// Reads MethodDescs.
@@ -160,26 +180,42 @@ impl Methods {
 
     /// The method at `desc`; `None` if there is none, or its structures are not in the dump.
     pub fn name(&self, names: &TypeNames, desc: Addr) -> Option<MethodName> {
-        self.written(names, desc, Notation::Readable)
+        let desc = self.read(names, desc)?;
+        let name = self.written(names, &desc, Notation::Readable)?;
+        Some(self.with_source(names, &desc, name))
     }
 
     /// The method at `desc` as the runtime writes it; `None` as for [`Methods::name`].
     pub(crate) fn signature(&self, names: &TypeNames, desc: Addr) -> Option<String> {
-        self.written(names, desc, Notation::Qualified).map(|m| m.name)
+        self.written(names, &self.read(names, desc)?, Notation::Qualified).map(|m| m.name)
     }
 
-    fn written(&self, names: &TypeNames, desc: Addr, notation: Notation) -> Option<MethodName> {
-        let desc = self.read(names, desc)?;
+    /// `name`, with what it is in the source.
+    fn with_source(&self, names: &TypeNames, desc: &Desc, name: MethodName) -> MethodName {
+        let is_shared = || {
+            let tables = names.method_tables();
+            let rid = tables.read(desc.method_table).ok().and_then(|info| tables.rid(&info).ok());
+            let Some((home, rid)) = name.home.zip(rid) else { return false };
+            let module = names.module(home);
+            // `MoveNext` is that of a state machine.
+            names.beside(|| module.function_shares_name(rid, desc.rid) || module.machine_shares_name(rid))
+        };
+        let source = generated::method(&name.name, is_shared);
+        MethodName { source, ..name }
+    }
+
+    fn written(&self, names: &TypeNames, desc: &Desc, notation: Notation) -> Option<MethodName> {
         let mut out = match desc.flags & KIND {
-            KIND_DYNAMIC => self.made_at_run_time(names, &desc, notation)?,
+            KIND_DYNAMIC => self.made_at_run_time(names, desc, notation)?,
             KIND_ARRAY => {
                 // Get, Set, Address, .ctor of arrays: synthesized by the runtime and identified only by index.
                 let owner = names.written(desc.method_table, notation);
                 let quality = owner.quality.min(NameQuality::ModuleToken);
                 let name = format!("{}.<array accessor>", owner.name);
-                MethodName { name, module: owner.module.clone(), home: None, token: None, declaring_type: desc.method_table, quality }
+                let module = owner.module.clone();
+                MethodName { name, source: None, module, home: None, token: None, declaring_type: desc.method_table, quality }
             }
-            _ => self.declared(names, &desc, notation)?,
+            _ => self.declared(names, desc, notation)?,
         };
         truncate(&mut out.name, self.string_bytes);
         Some(out)
@@ -217,9 +253,10 @@ impl Methods {
 
     /// The name of the method at `desc`, as the instance that `context` tells; `None` if it tells no instance of that method.
     pub(crate) fn exact_name(&self, names: &TypeNames, desc: Addr, context: GenericContext) -> Option<MethodName> {
-        let mut out = self.declared(names, &self.exact(names, desc, context)?, Notation::Readable)?;
+        let desc = self.exact(names, desc, context)?;
+        let mut out = self.declared(names, &desc, Notation::Readable)?;
         truncate(&mut out.name, self.string_bytes);
-        Some(out)
+        Some(self.with_source(names, &desc, out))
     }
 
     /// The parameters of the method at `desc`, as the instance that `context` tells; `None` if its signature cannot be read, or
@@ -316,6 +353,7 @@ impl Methods {
             let quality = NameQuality::ModuleToken;
             return Some(MethodName {
                 name,
+                source: None,
                 module: module.name.clone(),
                 home: Some(home),
                 token,
@@ -331,7 +369,8 @@ impl Methods {
         writer.out = format!("{}.{}{}", owner.name, row.name, arguments.name);
         writer.parameters(row.signature.as_ref());
         let (name, quality) = (writer.out, writer.quality);
-        Some(MethodName { name, module: module.name.clone(), home: Some(home), token, declaring_type: desc.method_table, quality })
+        let module = module.name.clone();
+        Some(MethodName { name, source: None, module, home: Some(home), token, declaring_type: desc.method_table, quality })
     }
 
     /// The arguments of a generic method instance, as type handles.
@@ -369,7 +408,7 @@ impl Methods {
         let mut writer = Writer { out: format!("{class}.{name}"), metadata, ..Writer::new(names, notation) };
         writer.parameters(self.stored_signature(desc).as_ref());
         let (name, quality) = (writer.out, writer.quality);
-        Some(MethodName { name, module: None, home: None, token: None, declaring_type: desc.method_table, quality })
+        Some(MethodName { name, source: None, module: None, home: None, token: None, declaring_type: desc.method_table, quality })
     }
 }
 

@@ -7,6 +7,7 @@ pub(crate) mod code_versions;
 pub mod exceptions;
 pub mod fields;
 pub mod gcdesc;
+pub(crate) mod generated;
 pub mod header;
 pub(crate) mod library;
 pub mod loader;

@@ -216,7 +216,7 @@ impl<'r> Renderer<'r> {
 
     fn finish(self, home: Option<Home>) -> TypeName {
         let (module, token) = home.map_or((None, None), |h| (h.name().map(Into::into), h.token));
-        TypeName { name: self.out, module, token, quality: self.quality }
+        TypeName { name: self.out, source: None, module, token, quality: self.quality }
     }
 
     fn push(&mut self, text: &str) {

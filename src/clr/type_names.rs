@@ -6,12 +6,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::aot::Program;
+use super::generated::{self, Boxed};
 use super::method_table::{Category, Generics, MethodTableInfo, MethodTables};
 use super::modules::{Module, Modules};
 use super::render::{Layouts, Notation, Renderer, is_type_desc};
 use crate::base::hash::Map;
-use crate::base::missed::Kept;
-use crate::base::{Addr, Budget, Collector, Limits, Os, len64};
+use crate::base::missed::{Kept, watched};
+use crate::base::{Addr, Budget, Collector, Limits, Name, Os, len64};
 use crate::contract::{ContractError, Descriptor, Site};
 use crate::memory::{FileSearch, Memory};
 
@@ -29,8 +30,10 @@ pub enum NameQuality {
 /// The name of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeName {
-    /// For display.
+    /// Name as printed by ClrMD and SOS.
     pub name: String,
+    /// The form for people, where it is another one: `async Lab.Service.Fetch` for the box of an asynchronous method.
+    pub source: Option<String>,
     /// Name of the module that defines it; for arrays, the element type.
     pub module: Option<String>,
     /// Its TypeDef token in that module; `None` for arrays.
@@ -42,12 +45,18 @@ pub struct TypeName {
 impl TypeName {
     /// That of a type which is not read.
     fn unknown(mt: Addr) -> TypeName {
-        TypeName { name: format!("<unknown {mt}>"), module: None, token: None, quality: NameQuality::Unknown }
+        TypeName { name: format!("<unknown {mt}>"), source: None, module: None, token: None, quality: NameQuality::Unknown }
+    }
+
+    /// Both forms.
+    pub fn to_name(&self) -> Name {
+        Name::shown_as(self.name.as_str(), self.source.clone())
     }
 
     /// The memory that it takes, in bytes: here, in the answer, and printed.
     fn bytes(&self) -> u64 {
-        let text = self.name.len().saturating_add(self.module.as_ref().map_or(0, String::len));
+        let more = [&self.source, &self.module].into_iter().flatten().fold(0, |n: usize, text| n.saturating_add(text.len()));
+        let text = self.name.len().saturating_add(more);
         len64(text.saturating_mul(3).saturating_add(size_of::<TypeName>()))
     }
 }
@@ -56,7 +65,7 @@ impl TypeName {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Label {
     /// Its name, or what stands for it.
-    pub text: String,
+    pub name: Name,
     /// Whether the name, or a part of it, is not in the dump: with the files of the process, it would be called otherwise.
     pub is_lost: bool,
 }
@@ -127,12 +136,48 @@ impl TypeNames {
         if self.spent() {
             return Arc::new(TypeName::unknown(mt));
         }
-        let name = Kept::of(|| Arc::new(self.renderer().type_name(mt)));
+        let name = Kept::of(|| Arc::new(self.with_source(mt, self.renderer().type_name(mt))));
         if !self.afford(name.get().bytes()) {
             return Arc::new(TypeName::unknown(mt));
         }
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(cache.entry(mt).or_insert(name).get())
+    }
+
+    /// `name`, that of the type with the method table at `mt`, with what it is in the source.
+    fn with_source(&self, mt: Addr, name: TypeName) -> TypeName {
+        let machine = || TypeNames::method_table_of(*self.arguments(&self.tables.read(mt).ok()?)?.last()?);
+        let source = Boxed::of(&name.name).and_then(|found| found.shown(|| self.shares_method(machine(), found.machine)));
+        TypeName { source, ..name }
+    }
+
+    /// Whether the method of the state machine of this name, which has the method table at `machine`, shares its name with another one.
+    fn shares_method(&self, machine: Option<Addr>, name: &str) -> bool {
+        if let Some(program) = &self.native_aot {
+            return program.shares_name(name);
+        }
+        let shares = || {
+            let info = self.tables.read(machine?).ok()?;
+            Some(self.module(self.tables.module(&info).ok()?).machine_shares_name(self.tables.rid(&info).ok()?))
+        };
+        self.beside(shares).unwrap_or(false)
+    }
+
+    /// Runs `ask`, which looks at metadata beside the name that is shown. Trimmed copies may miss that metadata, since the edition that made
+    /// them did not look at it: a failed read does not count as a loss there.
+    pub(super) fn beside<T>(&self, ask: impl FnOnce() -> T) -> T {
+        let (found, missed) = watched(ask);
+        if !self.memory.is_trimmed() && self.memory.has_lost(&missed) {
+            missed.tell();
+        }
+        found
+    }
+
+    /// The method of the state machine with the method table at `machine`; its type, if that has another compiler's name.
+    pub(crate) fn kickoff(&self, machine: Addr) -> Name {
+        let name = self.name(machine);
+        let method = generated::kickoff(&name.name, || self.shares_method(Some(machine), &name.name));
+        method.map_or_else(|| name.to_name(), |method| Name::shown_as(method.raw, Some(method.shown)))
     }
 
     /// The name of the type with this handle: a method table, or a type descriptor (bit 1 set).
@@ -154,7 +199,7 @@ impl TypeNames {
     /// A list of generic arguments, in its brackets; empty without any.
     pub(crate) fn written_list(&self, arguments: &[Addr], notation: Notation) -> Arc<TypeName> {
         if arguments.is_empty() {
-            return Arc::new(TypeName { name: String::new(), module: None, token: None, quality: NameQuality::Exact });
+            return Arc::new(TypeName { name: String::new(), source: None, module: None, token: None, quality: NameQuality::Exact });
         }
         self.once(Addr::NULL, |r| r.with(notation).list(arguments))
     }
@@ -188,7 +233,7 @@ impl TypeNames {
 
     /// What the type with the method table at `mt` is called where names choose types.
     pub(crate) fn label(&self, mt: Addr) -> Label {
-        Label { text: self.name(mt).name.clone(), is_lost: self.is_lost(mt) }
+        Label { name: self.name(mt).to_name(), is_lost: self.is_lost(mt) }
     }
 
     /// Whether the dump lacks what the type with the method table at `mt` is called, or a part of it.

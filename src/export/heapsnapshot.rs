@@ -204,7 +204,7 @@ impl Snapshot<'_, '_> {
     /// The string of an object's type.
     fn class(&mut self, id: ObjectId, types: &mut IndexVec<TypeIndex, Option<u64>>) -> u64 {
         let Some(slot) = self.part.graph.type_index(id).and_then(|t| types.slot(t)) else { return self.strings.index("?".into()) };
-        *slot.get_or_insert_with(|| self.strings.index(class_name(self.part.graph.type_name(&self.part.namer, id))))
+        *slot.get_or_insert_with(|| self.strings.index(class_name(&self.part.graph.type_name(&self.part.namer, id))))
     }
 
     /// The text of a string, if contents are asked for.
@@ -299,11 +299,11 @@ fn group_id(kind: GroupKind) -> u64 {
 
 /// A type's name as DevTools takes it: it cuts names that begin with `<` at their first space, and gives objects of the class `Object`
 /// names made of their fields.
-fn class_name(name: String) -> String {
-    match &*name {
+fn class_name(name: &str) -> String {
+    match name {
         "Object" => "Object ".into(),
         _ if name.starts_with('<') => name.replace(", ", ","),
-        _ => name,
+        _ => name.into(),
     }
 }
 
@@ -313,9 +313,9 @@ mod tests {
 
     #[test]
     fn devtools_keeps_class_names() {
-        assert_eq!(class_name("<>f__AnonymousType0<A, B>".into()), "<>f__AnonymousType0<A,B>");
-        assert_eq!(class_name("Object".into()), "Object ");
-        assert_eq!(class_name("Lab.Pair<A, B>".into()), "Lab.Pair<A, B>");
+        assert_eq!(class_name("<>f__AnonymousType0<A, B>"), "<>f__AnonymousType0<A,B>");
+        assert_eq!(class_name("Object"), "Object ");
+        assert_eq!(class_name("Lab.Pair<A, B>"), "Lab.Pair<A, B>");
     }
 
     #[test]

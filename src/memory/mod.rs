@@ -90,6 +90,8 @@ pub struct Memory {
     cut: bool,
     /// Whether it states that it holds all memory.
     all: bool,
+    /// Whether it is a copy with only what the readers of an edition looked at.
+    trimmed: bool,
     /// Record of reads, if enabled. Does not cover [`Memory::contiguous`] and [`Memory::stretches`], which hand out more
     /// than is looked at: their callers report what counts through [`Memory::touch`] and [`Memory::scan`].
     recorder: Option<Box<record::Recorder>>,
@@ -118,8 +120,8 @@ impl Memory {
             ordered.sort_by_key(|(i, p)| (p.start, *i));
             join(without_overlaps(ordered))
         };
-        let (cut, all) = (dump.facts.truncated_bytes > 0, dump.facts.states_all_memory());
-        let mut memory = Memory { cut, all, ..Memory::of(shape, vec![Arc::clone(&dump.bytes)], pieces) };
+        let (cut, all, trimmed) = (dump.facts.truncated_bytes > 0, dump.facts.states_all_memory(), dump.facts.trimmed.is_some());
+        let mut memory = Memory { cut, all, trimmed, ..Memory::of(shape, vec![Arc::clone(&dump.bytes)], pieces) };
         // All or nothing: a writer that chooses pages leaves out those without a use.
         let left_out = ranges::union(dump.double_mapped().collect(), 0);
         if left_out.iter().all(|r| memory.captured(*r) == 0) {
@@ -138,6 +140,7 @@ impl Memory {
             left_out: Vec::new(),
             cut: false,
             all: false,
+            trimmed: false,
             recorder: None,
             hides_contents: false,
             budget: None,
@@ -495,6 +498,11 @@ impl Memory {
     /// Whether the dump is cut off.
     pub(crate) fn is_cut(&self) -> bool {
         self.cut
+    }
+
+    /// Whether the dump is a trimmed copy, which has only what the readers of the edition that made it looked at.
+    pub(crate) fn is_trimmed(&self) -> bool {
+        self.trimmed
     }
 
     /// Whether the page at `address` is not whole although the dump itself has a part of it: no writer captures that. A page of which

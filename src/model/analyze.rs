@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use crate::base::{Addr, named_enum};
+use crate::base::{Addr, Name, named_enum};
 
 named_enum! {
     /// How bad a finding is.
@@ -108,9 +108,11 @@ pub struct Problem {
     pub object: Option<Addr>,
     /// Name of its type; for strings and arrays, that of the worst ones.
     #[serde(rename = "type")]
-    pub type_name: Option<String>,
-    /// The method that threw, crashed, or waits.
-    pub method: Option<String>,
+    pub type_name: Option<Name>,
+    /// The method that threw, crashed, or waits, as the compiler named it.
+    pub method: Option<Name>,
+    /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
+    pub display: Option<Name>,
     /// Managed ids of the threads concerned.
     pub threads: Vec<u32>,
     /// Command line that shows more.

@@ -2,7 +2,7 @@ use serde::Serialize;
 
 use super::handle::HandleKind;
 use super::root::{RootCoverageModel, Stacks};
-use crate::base::{Addr, named_enum};
+use crate::base::{Addr, Name, named_enum};
 
 named_enum! {
     /// Bridge class kinds, as named by Mono's SGen bridge.
@@ -67,7 +67,7 @@ pub struct BridgeObject {
     pub address: Addr,
     /// Name of its type.
     #[serde(rename = "type")]
-    pub type_name: String,
+    pub type_name: Name,
     /// Its method table.
     pub method_table: Addr,
     /// Its cross-reference handle, the first in table order; `null` if it is bridged by its type instead.
@@ -112,7 +112,7 @@ pub struct BridgeWeakLink {
     pub object: Addr,
     /// Name of its type.
     #[serde(rename = "type")]
-    pub type_name: String,
+    pub type_name: Name,
     /// Index of its component; `null` for an object outside of all components.
     pub scc: Option<u32>,
     /// Whether the object is bridged.
@@ -127,7 +127,7 @@ pub struct BridgeWeakLink {
 pub struct BridgeClass {
     /// Name of the type.
     #[serde(rename = "type")]
-    pub type_name: String,
+    pub type_name: Name,
     /// Its method table.
     pub method_table: Addr,
     /// Its kind.

@@ -141,8 +141,10 @@ pub struct AsyncRoot {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct AsyncFrame {
-    /// The asynchronous method, or what a task or callback runs; `null` for other tasks.
+    /// The asynchronous method, or what a task or callback runs, as the compiler named it; `null` for other tasks.
     pub method: Option<Name>,
+    /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
+    pub display: Option<Name>,
     /// `<>1__state` of the method: number of the `await` where it is suspended, -1 if it runs.
     pub state: Option<i32>,
     /// The task, box, or event that a thread waits for.
@@ -195,8 +197,10 @@ pub struct TaskModel {
     pub type_name: Option<Name>,
     /// Its status.
     pub status: TaskStatus,
-    /// The asynchronous method that it belongs to, or what it runs.
+    /// The asynchronous method that it belongs to, or what it runs, as the compiler named it.
     pub method: Option<Name>,
+    /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
+    pub display: Option<Name>,
     /// Exceptions of a faulted task.
     pub exceptions: Vec<TaskExceptionModel>,
     /// Whether nobody has looked at the exceptions; `null` if there are none.
@@ -222,8 +226,10 @@ pub struct TaskExceptionModel {
 pub struct TaskPart {
     /// Its status; `null` for a box that is no task.
     pub status: Option<TaskStatus>,
-    /// The asynchronous method, or what the task runs.
+    /// The asynchronous method, or what the task runs, as the compiler named it.
     pub method: Option<Name>,
+    /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
+    pub display: Option<Name>,
     /// `<>1__state` of the method.
     pub state: Option<i32>,
     /// What the method awaits.
@@ -245,6 +251,8 @@ pub struct TaskWaiter {
     /// Its type.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
-    /// The asynchronous method, or what it runs.
+    /// The asynchronous method, or what it runs, as the compiler named it.
     pub method: Option<Name>,
+    /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
+    pub display: Option<Name>,
 }

@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use crate::base::Addr;
+use crate::base::{Addr, Name};
 
 /// What a delegate calls.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -10,9 +10,11 @@ pub struct DelegateModel {
     /// delegate, that of the last part, as `Delegate.Target` says.
     pub target: Option<Addr>,
     /// Type of the target.
-    pub target_type: Option<String>,
-    /// The method; `null` if it could not be found. Of a multicast delegate, that of the last part, as `Delegate.Method` says.
-    pub method: Option<String>,
+    pub target_type: Option<Name>,
+    /// The method, as the compiler named it; `null` if it could not be found. Of a multicast delegate, that of the last part, as `Delegate.Method` says.
+    pub method: Option<Name>,
+    /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
+    pub display: Option<Name>,
     /// The runtime's description of the method (MethodDesc).
     pub method_desc: Option<Addr>,
     /// How many delegates a multicast delegate calls; 0 for others.
@@ -30,9 +32,11 @@ pub struct DelegatePart {
     /// The object that the method is called on, or its first argument.
     pub target: Option<Addr>,
     /// Type of the target.
-    pub target_type: Option<String>,
-    /// The method; `null` if it could not be found.
-    pub method: Option<String>,
+    pub target_type: Option<Name>,
+    /// The method, as the compiler named it; `null` if it could not be found.
+    pub method: Option<Name>,
+    /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
+    pub display: Option<Name>,
     /// The runtime's description of the method (MethodDesc).
     pub method_desc: Option<Addr>,
 }

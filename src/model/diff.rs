@@ -1,7 +1,7 @@
 use serde::Serialize;
 
 use super::sum::Sum;
-use crate::base::{Addr, named_enum};
+use crate::base::{Addr, Name, named_enum};
 
 named_enum! {
     /// Grouping keys of `diff`.
@@ -129,7 +129,7 @@ pub struct DiffMeasure {
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct DiffRow {
     /// Name of the type, or another key. Types without names are one group, `(unknown)`.
-    pub key: String,
+    pub key: Name,
     /// File name of the type's module, if grouped by type.
     pub module: Option<String>,
     /// Its change from the first dump to the last.
@@ -175,7 +175,7 @@ pub struct GrowingHolder {
     /// Bytes that everything below the root retains in the last dump.
     pub root_after: u64,
     /// The type whose objects accumulate in the container; `null` if only objects that were there before have grown.
-    pub element: Option<String>,
+    pub element: Option<Name>,
     /// Whether a type outside the framework accumulates.
     pub own: bool,
     /// Types of all objects that the container dominates, most bytes gained first; at most 5.
@@ -190,7 +190,7 @@ pub struct GrowingHolder {
 pub struct HolderStep {
     /// Name of the type.
     #[serde(rename = "type")]
-    pub type_name: String,
+    pub type_name: Name,
     /// Field or element of the step before that refers to it, if a single object grew; `null` for several objects of the type.
     pub field: Option<String>,
     /// The object in the last dump, if it is a single one.
@@ -207,7 +207,7 @@ pub struct HolderStep {
 pub struct GainedType {
     /// Name of the type.
     #[serde(rename = "type")]
-    pub type_name: String,
+    pub type_name: Name,
     /// Objects gained.
     pub count: i64,
     /// Bytes gained.

@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use crate::base::Addr;
+use crate::base::{Addr, Name};
 
 /// An exception with its stack trace and inner exceptions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -10,7 +10,7 @@ pub struct ExceptionModel {
     pub address: Addr,
     /// Its type name; `null` if unknown.
     #[serde(rename = "type")]
-    pub type_name: Option<String>,
+    pub type_name: Option<Name>,
     /// Its method table.
     pub method_table: Option<Addr>,
     /// Whether it is in flight (exception tracker), not just the last one thrown. Always `false` for inner exceptions.
@@ -39,8 +39,10 @@ pub struct FrameModel {
     pub ip: Addr,
     /// Stack pointer; `null` where the runtime does not publish it (.NET 11).
     pub sp: Option<Addr>,
-    /// Method: `Lab.Program.Main(System.String[])`, or `lab!0x06000001` without metadata; `null` if unknown.
-    pub method: Option<String>,
+    /// Method, as the compiler named it: `Lab.Program.Main(System.String[])`, or `lab!0x06000001` without metadata; `null` if unknown.
+    pub method: Option<Name>,
+    /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
+    pub display: Option<Name>,
     /// Address of the `MethodDesc`; 0 in NativeAOT programs, which have none.
     pub method_desc: Addr,
     /// File name of the declaring module.
@@ -62,6 +64,7 @@ impl FrameModel {
             ip,
             sp: None,
             method: None,
+            display: None,
             method_desc: Addr::NULL,
             module: None,
             offset: None,
@@ -92,7 +95,7 @@ pub struct ExceptionsReport {
 pub struct ExceptionGroup {
     /// Type name.
     #[serde(rename = "type")]
-    pub type_name: Option<String>,
+    pub type_name: Option<Name>,
     /// Message.
     pub message: Option<String>,
     /// Number of exceptions.
@@ -111,7 +114,7 @@ pub struct HeapExceptionModel {
     pub address: Addr,
     /// Its type name.
     #[serde(rename = "type")]
-    pub type_name: Option<String>,
+    pub type_name: Option<Name>,
     /// Its method table.
     pub method_table: Addr,
     /// Its message; `null` if unset.

@@ -1,7 +1,7 @@
 use serde::Serialize;
 
 use super::segment::Generation;
-use crate::base::{Addr, named_enum};
+use crate::base::{Addr, Name, named_enum};
 
 named_enum! {
     /// Finalization state of an object.
@@ -84,7 +84,7 @@ pub struct FinalizerThread {
 pub struct FinalizerType {
     /// Name of the type, or its method table address if unknown; `null` if the objects are not in the dump.
     #[serde(rename = "type")]
-    pub type_name: Option<String>,
+    pub type_name: Option<Name>,
     /// Its method table; `null` if the objects are not in the dump.
     pub method_table: Option<Addr>,
     /// Number of registered objects.
@@ -103,7 +103,7 @@ pub struct FinalizerObject {
     pub object: Addr,
     /// Name of its type; `null` if the object is not in the dump.
     #[serde(rename = "type")]
-    pub type_name: Option<String>,
+    pub type_name: Option<Name>,
     /// Its method table; `null` if the object is not in the dump.
     pub method_table: Option<Addr>,
     /// Finalization state.

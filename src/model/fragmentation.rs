@@ -2,7 +2,7 @@ use serde::Serialize;
 
 use super::segment::Generation;
 use super::walk::CoverageModel;
-use crate::base::Addr;
+use crate::base::{Addr, Name};
 
 /// `fragmentation`: free space, and the pinned objects that block compaction.
 #[derive(Clone, Debug, Serialize)]
@@ -89,7 +89,7 @@ pub struct NeighbourModel {
     pub address: Addr,
     /// Name of its type; `Free` for another free block.
     #[serde(rename = "type")]
-    pub type_name: String,
+    pub type_name: Name,
 }
 
 /// Pinned objects of one type.
@@ -98,7 +98,7 @@ pub struct NeighbourModel {
 pub struct PinnedTypeModel {
     /// Name of the type.
     #[serde(rename = "type")]
-    pub type_name: String,
+    pub type_name: Name,
     /// Its method table.
     pub method_table: Addr,
     /// Number of distinct objects.

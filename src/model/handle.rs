@@ -105,7 +105,7 @@ named_enum! {
 pub struct HandleGroup {
     /// Handle type, object type name (or method table address if unknown), or generation; `null` if the object is not in the
     /// dump or in no segment.
-    pub key: Option<String>,
+    pub key: Option<Name>,
     /// Number of handles.
     pub count: u64,
     /// Total size of their objects in bytes, once for each handle.

@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use crate::base::{Addr, named_enum};
+use crate::base::{Addr, Name, named_enum};
 
 named_enum! {
     /// Kinds of locks and other things that threads wait for.
@@ -102,7 +102,7 @@ pub struct LockModel {
     pub object: Addr,
     /// Name of its type.
     #[serde(rename = "type")]
-    pub type_name: Option<String>,
+    pub type_name: Option<Name>,
     /// Kind.
     pub kind: LockKind,
     /// The thread that holds it; `null` if none does, or if locks of this kind have no owner.
@@ -159,15 +159,23 @@ pub struct WaitModel {
     pub object: Option<Addr>,
     /// Name of its type.
     #[serde(rename = "type")]
-    pub type_name: Option<String>,
+    pub type_name: Option<Name>,
     /// Further objects, of a wait for several.
     pub others: Vec<Addr>,
     /// How that is known.
     pub evidence: WaitEvidence,
     /// Timeout in milliseconds; `null` if there is none, or the dump does not tell.
     pub timeout_ms: Option<u32>,
-    /// The innermost method outside `System.Threading`.
-    pub method: Option<String>,
+    /// The innermost method outside `System.Threading`, as the compiler named it.
+    pub method: Option<Name>,
+    /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
+    pub display: Option<Name>,
+    /// Address of its `MethodDesc`.
+    pub method_desc: Option<Addr>,
+    /// Path of the source file when it was compiled; `null` without a PDB that has the line.
+    pub file: Option<String>,
+    /// Line in that file, from 1.
+    pub line: Option<u32>,
 }
 
 /// What a thread waits for, and who holds it.
@@ -180,7 +188,7 @@ pub struct ThreadWait {
     pub object: Option<Addr>,
     /// Name of its type.
     #[serde(rename = "type")]
-    pub type_name: Option<String>,
+    pub type_name: Option<Name>,
     /// How that is known.
     pub evidence: WaitEvidence,
     /// Timeout in milliseconds; `null` if there is none, or the dump does not tell.
@@ -231,7 +239,7 @@ pub struct WaitEdge {
     pub kind: WaitEdgeKind,
     /// Name of its type.
     #[serde(rename = "type")]
-    pub type_name: Option<String>,
+    pub type_name: Option<Name>,
 }
 
 /// The innermost frames of a thread.
@@ -240,7 +248,7 @@ pub struct WaitEdge {
 pub struct BlockedStack {
     /// Managed id.
     pub managed_id: u32,
-    /// Methods, innermost first.
+    /// Methods for people, innermost first.
     pub frames: Vec<String>,
 }
 
@@ -256,7 +264,7 @@ pub struct WaitChain {
     pub object: Option<Addr>,
     /// Name of its type.
     #[serde(rename = "type")]
-    pub type_name: Option<String>,
+    pub type_name: Option<Name>,
     /// Managed ids of the threads that hold a reference to it on their stacks, and may release it.
     pub candidates: Vec<u32>,
 }

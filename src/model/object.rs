@@ -5,7 +5,7 @@ use super::collection::ContainerModel;
 use super::delegate::DelegateModel;
 use super::header::HeaderModel;
 use super::place::SegmentPlace;
-use crate::base::{Addr, named_enum};
+use crate::base::{Addr, Name, named_enum};
 
 named_enum! {
     /// Kinds of values.
@@ -69,7 +69,7 @@ pub struct FieldValue {
     #[serde(rename = "type")]
     pub type_name: String,
     /// Declaring type of the field; `null` for elements.
-    pub declaring_type: Option<String>,
+    pub declaring_type: Option<Name>,
     /// Offset in bytes from the start of the object or enclosing structure; `null` for statics.
     pub offset: Option<u64>,
     /// Address of the value.
@@ -85,7 +85,7 @@ pub struct FieldValue {
     /// The referenced object.
     pub object: Option<Addr>,
     /// Its type; `null` if the object is not in the dump.
-    pub object_type: Option<String>,
+    pub object_type: Option<Name>,
     /// The fields of a structure.
     pub fields: Vec<FieldValue>,
 }
@@ -108,7 +108,7 @@ pub struct ObjectReport {
     pub address: Addr,
     /// Its type.
     #[serde(rename = "type")]
-    pub type_name: Option<String>,
+    pub type_name: Option<Name>,
     /// Its method table.
     pub method_table: Addr,
     /// The queried address, if it is inside the object rather than at its start.

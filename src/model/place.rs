@@ -5,7 +5,7 @@ use super::object_list::ObjectBrief;
 use super::segment::Generation;
 use super::stack::{CodeKind, CodeTier};
 use super::walk::GapKind;
-use crate::base::{Addr, AddrRange, named_enum};
+use crate::base::{Addr, AddrRange, Name, named_enum};
 
 named_enum! {
     /// What is at an address.
@@ -118,7 +118,7 @@ pub struct WhereReport {
     /// The object that the handle, static field or finalization queue refers to.
     pub target: Option<Addr>,
     /// Name of its type; `null` if the object is not in the dump.
-    pub target_type: Option<String>,
+    pub target_type: Option<Name>,
     /// Type of the handle.
     pub handle_type: Option<HandleKind>,
     /// Addresses of the heap that the word of a card table or mark array stands for.
@@ -142,8 +142,10 @@ pub struct WhereReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct CodePlace {
-    /// The method: `Lab.Program.Main(System.String[])`; `null` if unknown.
-    pub method: Option<String>,
+    /// The method, as the compiler named it: `Lab.Program.Main(System.String[])`; `null` if unknown.
+    pub method: Option<Name>,
+    /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
+    pub display: Option<Name>,
     /// Address of the `MethodDesc`.
     pub method_desc: Addr,
     /// File name of the declaring module.
@@ -186,7 +188,7 @@ pub struct NearRow {
     pub size: u64,
     /// Name of the object's type.
     #[serde(rename = "type")]
-    pub type_name: Option<String>,
+    pub type_name: Option<Name>,
     /// Method table of the object.
     pub method_table: Option<Addr>,
     /// Whether it contains the queried address.

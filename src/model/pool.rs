@@ -1,7 +1,7 @@
 use serde::Serialize;
 
 use super::WaitKind;
-use crate::base::{Addr, named_enum};
+use crate::base::{Addr, Name, named_enum};
 
 named_enum! {
     /// Whose thread pool a process uses.
@@ -85,11 +85,13 @@ pub struct PoolItem {
     pub object: Addr,
     /// Its type.
     #[serde(rename = "type")]
-    pub type_name: Option<String>,
+    pub type_name: Option<Name>,
     /// Its kind.
     pub kind: PoolItemKind,
-    /// What will run: the method of a delegate, the asynchronous method, the type of any other item.
-    pub description: String,
+    /// Name of what will run, exactly: the method of a delegate, the asynchronous method, the type of any other item.
+    pub description: Name,
+    /// Form of that name for people.
+    pub display: Name,
 }
 
 /// Equal items of a queue.
@@ -100,8 +102,10 @@ pub struct PoolGroup {
     pub queue: String,
     /// Kind of the items.
     pub kind: PoolItemKind,
-    /// What will run.
-    pub description: String,
+    /// Name of what will run, exactly.
+    pub description: Name,
+    /// Form of that name for people.
+    pub display: Name,
     /// Number of items.
     pub count: u64,
 }
@@ -120,6 +124,11 @@ pub struct PoolWorker {
     pub wait: Option<WaitKind>,
     /// The object that it waits for.
     pub object: Option<Addr>,
-    /// The method that waits: the innermost one outside of `System.Threading`.
-    pub method: Option<String>,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub type_name: Option<Name>,
+    /// The method that waits, as the compiler named it: the innermost one outside of `System.Threading`.
+    pub method: Option<Name>,
+    /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
+    pub display: Option<Name>,
 }

@@ -4,7 +4,7 @@ use super::{
     AnalyzeReport, AsyncReport, DiffReport, ExceptionModel, FinalizersReport, FragmentationReport, HandlesReport, HeapReport, InfoReport,
     InspectReport, LocksReport, OomReport, PathModel, PoolReport, ReachTotals, StacksReport, StatTotals, Suspect, TypeStat,
 };
-use crate::base::Addr;
+use crate::base::{Addr, Name};
 
 /// `report`: a page about a process, made of the answers of other commands. A part is `null` where it could not be answered, with the
 /// reason in `lacking`.
@@ -131,7 +131,7 @@ pub struct IcicleBox {
     pub depth: u32,
     /// Name of the type; `null` for the whole, and for what is too small to be shown.
     #[serde(rename = "type")]
-    pub type_name: Option<String>,
+    pub type_name: Option<Name>,
     /// Number of objects: of that type, of all of them, or that are too small to be shown with what they dominate.
     pub count: u64,
     /// Their own bytes.

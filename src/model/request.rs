@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use crate::base::{Addr, named_enum};
+use crate::base::{Addr, Name, named_enum};
 
 named_enum! {
     /// How far an HTTP request has come.
@@ -57,8 +57,10 @@ pub struct RequestModel {
 pub struct RequestFrame {
     /// The box of the method, or the task.
     pub object: Addr,
-    /// The method; of a task, what it runs.
-    pub method: Option<String>,
+    /// The method; of a task, what it runs. As the compiler named it.
+    pub method: Option<Name>,
+    /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
+    pub display: Option<Name>,
 }
 
 /// A connection pool: one for each server.

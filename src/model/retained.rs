@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::root::{RootCoverageModel, RootModel, Stacks};
-use crate::base::{Addr, named_enum};
+use crate::base::{Addr, Name, named_enum};
 
 named_enum! {
     /// Kinds of suspects.
@@ -21,7 +21,7 @@ pub struct RetainedObject {
     pub address: Addr,
     /// Name of its type.
     #[serde(rename = "type")]
-    pub type_name: String,
+    pub type_name: Name,
     /// Its method table.
     pub method_table: Addr,
     /// Its own size in bytes.
@@ -42,7 +42,7 @@ pub struct RetainedObject {
 pub struct RetainedType {
     /// Name of the type.
     #[serde(rename = "type")]
-    pub type_name: String,
+    pub type_name: Name,
     /// Its method table.
     pub method_table: Addr,
     /// Number of reachable objects.
@@ -81,7 +81,7 @@ pub struct Suspect {
     pub address: Option<Addr>,
     /// Name of the type.
     #[serde(rename = "type")]
-    pub type_name: String,
+    pub type_name: Name,
     /// Its method table.
     pub method_table: Addr,
     /// Number of objects: 1, or all of the type.
@@ -106,7 +106,7 @@ pub struct Suspect {
 pub struct BelowType {
     /// Name of the type.
     #[serde(rename = "type")]
-    pub type_name: String,
+    pub type_name: Name,
     /// Objects.
     pub count: u64,
     /// Bytes they retain.
@@ -200,7 +200,7 @@ pub struct PathStep {
     pub address: Addr,
     /// Name of its type.
     #[serde(rename = "type")]
-    pub type_name: String,
+    pub type_name: Name,
     /// Its bytes.
     pub size: u64,
     /// Field of the previous object that refers to this one; `null` for the first step, and for edges that are not fields
@@ -246,7 +246,7 @@ pub struct PathNode {
     /// Depth; 0 for the root.
     pub depth: u32,
     /// Label of the root, or type name.
-    pub name: String,
+    pub name: Name,
     /// Whether objects of the type refer to each other on the way, and are counted here together.
     pub fold: bool,
     /// Number of target objects reached through this node.

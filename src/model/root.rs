@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use crate::base::{Addr, named_enum};
+use crate::base::{Addr, Name, named_enum};
 
 named_enum! {
     /// Kinds of roots.
@@ -113,7 +113,7 @@ pub struct RootModel {
     pub object: Addr,
     /// Name of its type; `null` if the object is not in the dump.
     #[serde(rename = "type")]
-    pub type_name: Option<String>,
+    pub type_name: Option<Name>,
     /// Its method table; `null` if the object is not in the dump.
     pub method_table: Option<Addr>,
     /// Its properties.
@@ -142,7 +142,7 @@ pub struct RootCount {
 pub struct RootType {
     /// Name of the type, or its method table address if unknown; `null` if the objects are not in the dump.
     #[serde(rename = "type")]
-    pub type_name: Option<String>,
+    pub type_name: Option<Name>,
     /// Its method table; `null` if the objects are not in the dump.
     pub method_table: Option<Addr>,
     /// Number of roots.
@@ -158,11 +158,11 @@ pub struct DependentModel {
     /// The primary object.
     pub primary: Addr,
     /// Name of its type; `null` if the object is not in the dump.
-    pub primary_type: Option<String>,
+    pub primary_type: Option<Name>,
     /// The secondary object.
     pub secondary: Addr,
     /// Name of its type; `null` if the object is not in the dump.
-    pub secondary_type: Option<String>,
+    pub secondary_type: Option<Name>,
 }
 
 /// `roots`: the GC roots.

@@ -1,7 +1,7 @@
 use serde::Serialize;
 
 use super::{ExceptionModel, FieldValue, ThreadWait};
-use crate::base::{Addr, named_enum};
+use crate::base::{Addr, Name, named_enum};
 
 named_enum! {
     /// How completely the references of a stack are known.
@@ -195,7 +195,7 @@ pub struct StackRootModel {
     pub object: Option<Addr>,
     /// Name of its type; `null` if the object is not in the dump.
     #[serde(rename = "type")]
-    pub type_name: Option<String>,
+    pub type_name: Option<Name>,
     /// Whether the slot points into the object.
     pub interior: bool,
     /// Whether it keeps the object from being moved.
@@ -214,8 +214,16 @@ pub struct MergedFrame {
     pub threads: u64,
     /// Managed ids of the threads for which this is the innermost frame.
     pub managed_ids: Vec<u32>,
-    /// The method, or the type of a runtime frame.
+    /// The method for people, or the type of a runtime frame.
     pub frame: String,
+    /// The method as in the frames of `threads`; `null` for a runtime frame.
+    pub method: Option<String>,
+    /// Address of the `MethodDesc`; `null` for a runtime frame.
+    pub method_desc: Option<Addr>,
     /// Module of the method.
     pub module: Option<String>,
+    /// Path of the source file when it was compiled; `null` without a PDB that has the line, and where the threads are at several lines.
+    pub file: Option<String>,
+    /// Line in that file, from 1.
+    pub line: Option<u32>,
 }

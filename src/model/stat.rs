@@ -2,7 +2,7 @@ use serde::Serialize;
 
 use super::segment::Generation;
 use super::walk::CoverageModel;
-use crate::base::{Addr, named_enum};
+use crate::base::{Addr, Name, named_enum};
 
 named_enum! {
     /// Grouping keys of `stat`.
@@ -64,7 +64,7 @@ pub struct StatReport {
 pub struct TypeStat {
     /// Name of the type; `Module!0x02000123` without metadata, the method table address if unknown.
     #[serde(rename = "type")]
-    pub type_name: String,
+    pub type_name: Name,
     /// Its method table.
     pub method_table: Addr,
     /// File name of its module; for arrays, of the element type.

@@ -4,7 +4,7 @@ use super::handle::HandleKind;
 use super::root::{RootCoverageModel, Stacks};
 use super::segment::Generation;
 use super::sum::Sum;
-use crate::base::{Addr, named_enum};
+use crate::base::{Addr, Name, named_enum};
 
 /// Objects of one type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -12,7 +12,7 @@ use crate::base::{Addr, named_enum};
 pub struct TypeBytes {
     /// Name of the type, or its method table address if unknown.
     #[serde(rename = "type")]
-    pub type_name: String,
+    pub type_name: Name,
     /// Its method table.
     pub method_table: Addr,
     /// Number of objects.
@@ -70,7 +70,7 @@ pub struct WhatifComponent {
     pub address: Addr,
     /// Name of that object's type.
     #[serde(rename = "type")]
-    pub type_name: String,
+    pub type_name: Name,
     /// Number of objects.
     pub count: u64,
     /// Their size in bytes.
@@ -93,7 +93,7 @@ pub struct WhatifWeak {
     pub object: Addr,
     /// Name of the object's type; `null` if the object is not in the dump.
     #[serde(rename = "type")]
-    pub type_name: Option<String>,
+    pub type_name: Option<Name>,
     /// Whether the object is reachable now.
     pub reached_now: bool,
     /// Whether a full collection would not clear the handle. A `weak-long` handle also survives while its object is kept for
@@ -156,7 +156,7 @@ pub struct GarbageTotal {
 pub struct GarbageType {
     /// Name of the type, or its method table address if unknown.
     #[serde(rename = "type")]
-    pub type_name: String,
+    pub type_name: Name,
     /// Its method table.
     pub method_table: Addr,
     /// Number of objects.
@@ -175,7 +175,7 @@ pub struct GarbageObject {
     pub address: Addr,
     /// Name of its type.
     #[serde(rename = "type")]
-    pub type_name: String,
+    pub type_name: Name,
     /// Its method table.
     pub method_table: Addr,
     /// Its size in bytes.

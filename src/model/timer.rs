@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use crate::base::{Addr, named_enum};
+use crate::base::{Addr, Name, named_enum};
 
 named_enum! {
     /// What a timer is for.
@@ -65,12 +65,14 @@ pub struct TimerModel {
     pub period_ms: Option<u64>,
     /// What it is for.
     pub kind: TimerKind,
-    /// The method that is called, or what waits.
-    pub callback: Option<String>,
+    /// The method that is called, or what waits. As the compiler named it.
+    pub callback: Option<Name>,
+    /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
+    pub display: Option<Name>,
     /// The state that is passed to the callback: of other kinds than `timer`, what the timer belongs to.
     pub state: Option<Addr>,
     /// Type of the state.
-    pub state_type: Option<String>,
+    pub state_type: Option<Name>,
     /// Whether it was disposed.
     pub canceled: Option<bool>,
     /// Callbacks that run at this moment.
@@ -89,8 +91,10 @@ pub struct RegisteredWait {
     pub timeout_ms: Option<u64>,
     /// Whether it goes on to wait after a call.
     pub repeating: Option<bool>,
-    /// The method that is called.
-    pub callback: Option<String>,
+    /// The method that is called, as the compiler named it.
+    pub callback: Option<Name>,
+    /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
+    pub display: Option<Name>,
 }
 
 /// A source of cancellation with callbacks.
@@ -101,7 +105,7 @@ pub struct CancellationModel {
     pub object: Addr,
     /// Its type.
     #[serde(rename = "type")]
-    pub type_name: Option<String>,
+    pub type_name: Option<Name>,
     /// Number of callbacks.
     pub count: u64,
     /// The callbacks by method, most frequent first.
@@ -112,8 +116,10 @@ pub struct CancellationModel {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct CallbackCount {
-    /// The method.
-    pub callback: String,
+    /// The method, as the compiler named it.
+    pub callback: Name,
+    /// Form of that name for people.
+    pub display: Name,
     /// Number of registrations.
     pub count: u64,
 }

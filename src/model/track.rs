@@ -80,7 +80,7 @@ pub struct CertaintySum {
 pub struct TrackType {
     /// Name of the type.
     #[serde(rename = "type")]
-    pub type_name: String,
+    pub type_name: Name,
     /// Its method table, the same in both dumps.
     pub method_table: Addr,
     /// What became of its objects.

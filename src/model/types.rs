@@ -1,7 +1,7 @@
 use serde::Serialize;
 
 use super::{CodeTier, StaticModel};
-use crate::base::{Addr, named_enum};
+use crate::base::{Addr, Name, named_enum};
 
 named_enum! {
     /// Categories of types.
@@ -54,7 +54,7 @@ pub struct TypesReport {
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TypeBrief {
     /// Full name.
-    pub name: String,
+    pub name: Name,
     /// Its method table.
     pub method_table: Addr,
     /// Its module.
@@ -68,7 +68,7 @@ pub struct TypeBrief {
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TypeLayout {
     /// Full name.
-    pub name: String,
+    pub name: Name,
     /// Its method table.
     pub method_table: Addr,
     /// Canonical method table, with which it shares code; itself for most types.
@@ -141,8 +141,10 @@ pub struct MethodModel {
     pub tier: Option<CodeTier>,
     /// Start of its code, where it is entered at present; `null` without.
     pub entry: Option<Addr>,
-    /// Name: `Lab.Program.Main(System.String[])`; `null` if unknown.
-    pub name: Option<String>,
+    /// Name, as the compiler made it: `Lab.Program.Main(System.String[])`; `null` if unknown.
+    pub name: Option<Name>,
+    /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
+    pub display: Option<Name>,
 }
 
 /// A type that another one is made from.
@@ -150,7 +152,7 @@ pub struct MethodModel {
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TypeRef {
     /// Full name.
-    pub name: String,
+    pub name: Name,
     /// Its method table; `null` for pointers, function pointers and type variables, which have none.
     pub method_table: Option<Addr>,
 }

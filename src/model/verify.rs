@@ -1,7 +1,7 @@
 use serde::Serialize;
 
 use super::walk::CoverageModel;
-use crate::base::{Addr, named_enum};
+use crate::base::{Addr, Name, named_enum};
 
 named_enum! {
     /// Severity of a finding.
@@ -113,7 +113,7 @@ pub struct FindingModel {
     pub object: Option<Addr>,
     /// Type of that object.
     #[serde(rename = "type")]
-    pub type_name: Option<String>,
+    pub type_name: Option<Name>,
     /// The invalid value, or the second of two contradictory ones.
     pub related: Option<Addr>,
     /// Number of other references and entries that point into the same corruption and are not listed separately.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::count;
-use crate::base::Addr;
+use crate::base::{Addr, Name};
 
 /// A cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +24,8 @@ pub enum Cell<'a> {
     Growth(f64),
     /// A map: letters of [`MapCell`](crate::model::MapCell), which terminals show as blocks.
     Map(Cow<'a, str>),
+    /// A name: people see it as in the source, machines as the runtime has it.
+    Name(&'a Name),
     /// Text, possibly from the dump.
     Text(Cow<'a, str>),
     /// Unknown or not applicable.
@@ -51,6 +53,7 @@ impl Cell<'_> {
             Cell::Change(0) => "0".into(),
             Cell::Change(n) => format!("{}{}", if *n < 0 { '-' } else { '+' }, count(n.unsigned_abs())).into(),
             Cell::Growth(g) => grouped(&format!("{:+.1}", g * 100.0)).into(),
+            Cell::Name(name) => Cow::Borrowed(name.shown()),
             Cell::Text(t) | Cell::Map(t) => Cow::Borrowed(t),
             Cell::None => "-".into(),
         }

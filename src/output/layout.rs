@@ -1,9 +1,11 @@
 //! Which columns of a table a screen shows, and how wide: columns shrink, wrap or leave until a row fits.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
+use super::distinct::Shortened;
 use super::screen::Screen;
-use super::shorten::{shorten, shorter};
+use super::shorten::{longest, shorten, shorter};
 use super::table::{Column, Heading, Readers};
 use super::width::{cut, cut_middle, width, wrap};
 
@@ -23,6 +25,8 @@ pub enum Fit {
     Text,
     /// Up to so many lines, then the end goes.
     Lines(u8),
+    /// Text with such a name in it: up to so many lines, then see `shorten`.
+    NameLines(u8),
     /// As many lines as it takes, broken anywhere: maps.
     Cells,
 }
@@ -42,7 +46,7 @@ impl Fit {
         match self {
             Fit::Whole => whole,
             Fit::Name | Fit::Path => whole.min(LEAST_NAME),
-            Fit::Lines(_) => whole.min(LEAST_LINES),
+            Fit::Lines(_) | Fit::NameLines(_) => whole.min(LEAST_LINES),
             Fit::Cells => whole.min(LEAST_CELLS),
             Fit::Text => whole.min(declared.clamp(LEAST_TEXT, LEAST_NAME)),
         }
@@ -61,6 +65,11 @@ impl Fit {
                 wrap(&short, columns, 0, usize::from(most)).into_iter().map(|line| Cow::Owned(line.into_owned())).collect()
             }
             Fit::Lines(most) => wrap(text, columns, 0, usize::from(most)),
+            Fit::NameLines(most) => {
+                let fits = |form: &str| wrap(form, columns, 0, usize::MAX).len() <= usize::from(most);
+                let short = longest(text, fits);
+                wrap(&short, columns, 0, usize::from(most)).into_iter().map(|line| Cow::Owned(line.into_owned())).collect()
+            }
             Fit::Cells => rows(text, columns),
         }
     }
@@ -87,6 +96,8 @@ pub(super) struct Placed {
     pub(super) width: usize,
     /// Columns for a bar behind a share; 0 if there is no room.
     pub(super) bar: usize,
+    /// How names are shown that would be equal to others.
+    pub(super) names: Arc<Shortened>,
 }
 
 /// What the rows of a table are called, shown beside them: `$1`, `$2` …
@@ -116,9 +127,9 @@ pub struct Layout {
     pub(super) screen: Screen,
 }
 
-/// A column's title in tables.
-pub(super) fn title(name: &str) -> String {
-    name.replace('_', " ").to_uppercase()
+/// A column's title in tables: words are in capitals, names of fields are not.
+pub(super) fn title(column: &Column) -> String {
+    column.title.clone().unwrap_or_else(|| column.name.replace('_', " ").to_uppercase())
 }
 
 /// Width of the longest word of a title: titles wrap before a column leaves.
@@ -149,9 +160,14 @@ impl Candidate<'_> {
     fn least(&self) -> usize {
         let least = match self.column.least {
             Some(least) if self.column.fit != Fit::Whole => self.cells.min(usize::from(least)),
-            _ => self.column.fit.least(self.cells, usize::from(self.column.width)),
+            _ => return self.usual_least(),
         };
         least.max(longest_word(&self.title))
+    }
+
+    /// Its least width if the table has set none.
+    fn usual_least(&self) -> usize {
+        self.column.fit.least(self.cells, usize::from(self.column.width)).max(longest_word(&self.title))
     }
 }
 
@@ -195,10 +211,10 @@ impl Layout {
     fn of(heading: &Heading, screen: Screen, cells: impl Fn(usize) -> usize, empty: impl Fn(usize) -> bool) -> Layout {
         let columns = heading.columns(Readers::People).enumerate();
         let mut all: Vec<Candidate<'_>> = columns
-            .map(|(i, (index, column))| Candidate { index, column, cells: cells(i), title: title(&column.name), empty: empty(i) })
+            .map(|(i, (index, column))| Candidate { index, column, cells: cells(i), title: title(column), empty: empty(i) })
             .collect();
         let Some(room) = screen.width else {
-            let place = |c: &Candidate<'_>| Placed { index: c.index, width: c.whole(), bar: bar(c, screen) };
+            let place = |c: &Candidate<'_>| Placed { index: c.index, width: c.whole(), bar: bar(c, screen), names: Arc::default() };
             return Layout { numbers: None, placed: all.iter().map(place).collect(), hidden: Vec::new(), screen };
         };
         let mut hidden = Vec::new();
@@ -216,10 +232,13 @@ impl Layout {
         let gaps = all.len().saturating_sub(1).saturating_mul(GAP);
         let mut left = room.saturating_sub(widths.iter().fold(gaps, |n, w| n.saturating_add(*w)));
         let lacking = widths.iter().zip(&wanted).fold(0usize, |n, (has, wants)| n.saturating_add(wants.saturating_sub(*has)));
+        // Part of what text gets before bars is in the least widths already.
+        let raised = all.iter().fold(0usize, |n, c| n.saturating_add(c.least().saturating_sub(c.usual_least())));
+        let before_bars = BEFORE_BARS.saturating_sub(raised);
         let mut bars = Vec::with_capacity(all.len());
         for c in &all {
             let (least, wanted) = (least_bar(c, screen), bar(c, screen));
-            let room = left.saturating_sub(lacking.min(BEFORE_BARS));
+            let room = left.saturating_sub(lacking.min(before_bars));
             let given = if room >= wanted || least > 0 { wanted.min(room.max(least)) } else { 0 };
             bars.push(given);
             left = left.saturating_sub(given);
@@ -227,7 +246,7 @@ impl Layout {
         let taken = bars.iter().fold(gaps, |n, bar| n.saturating_add(*bar));
         share_out(&mut widths, &wanted, room.saturating_sub(taken));
         let places = all.iter().zip(widths).zip(bars);
-        let placed = places.map(|((c, width), bar)| Placed { index: c.index, width, bar }).collect();
+        let placed = places.map(|((c, width), bar)| Placed { index: c.index, width, bar, names: Arc::default() }).collect();
         Layout { numbers: None, placed, hidden: hidden.into_iter().map(|h| h.1).collect(), screen }
     }
 }

@@ -4,6 +4,7 @@
 //! [`stream`] prints lists as they are produced.
 
 mod cell;
+mod distinct;
 pub mod formats;
 mod human;
 mod layout;

@@ -9,7 +9,8 @@ use serde::Serialize;
 use super::Cell;
 pub use super::layout::Fit;
 use super::seen::Link;
-use crate::base::{Addr, share};
+use crate::base::{Addr, Name, share};
+use crate::clr::generated::field;
 
 /// Alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +37,10 @@ pub enum Readers {
 /// Properties of a column.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// Name as in CSV; upper-cased in tables.
+    /// Name as in CSV.
     pub name: Cow<'static, str>,
+    /// Title in tables; `None` for the name in words.
+    pub title: Option<String>,
     /// Alignment.
     pub align: Align,
     /// Width in tables too long to measure.
@@ -136,6 +139,7 @@ impl<'r, T> Columns<'r, T> {
         let fit = if align == Align::Left { Fit::Text } else { Fit::Whole };
         self.columns.push(Column {
             name: name.into(),
+            title: None,
             align,
             width,
             readers: Readers::All,
@@ -208,6 +212,16 @@ impl<'r, T> Columns<'r, T> {
         self.add(name, Align::Left, width, Box::new(move |row| value(row).map_or(Cell::None, |text| Cell::Text(Cow::Borrowed(text)))))
     }
 
+    /// Adds a column of names of types or methods, typically at most `width` characters.
+    pub fn names(
+        self,
+        name: &'static str,
+        width: u16,
+        value: impl for<'a> Fn(&'a T) -> Option<&'a Name> + Send + Sync + 'r,
+    ) -> Columns<'r, T> {
+        self.add(name, Align::Left, width, Box::new(move |row| value(row).map_or(Cell::None, Cell::Name))).name()
+    }
+
     /// Adds a column of maps, letters of [`MapCell`](crate::model::MapCell).
     pub fn map(self, name: &'static str, value: impl Fn(&T) -> String + Send + Sync + 'r) -> Columns<'r, T> {
         let map = self.add(name, Align::Left, NUMBER_WIDTH, Box::new(move |row| Cell::Map(Cow::Owned(value(row)))));
@@ -243,10 +257,10 @@ impl<'r, T> Columns<'r, T> {
         self.last(|c| c.name = format!("{}_{number}", c.name).into())
     }
 
-    /// Names the last column.
+    /// Names the last column after a field, which tables write as the source does.
     #[must_use]
-    pub fn named(self, name: String) -> Columns<'r, T> {
-        self.last(|c| c.name = name.into())
+    pub fn of_field(self, path: String) -> Columns<'r, T> {
+        self.last(|c| (c.title, c.name) = (Some(field(&path)), path.into()))
     }
 
     /// Terminals show a bar beside the last column.
@@ -292,6 +306,12 @@ impl<'r, T> Columns<'r, T> {
     #[must_use]
     pub fn lines(self, most: u8) -> Columns<'r, T> {
         self.last(|c| (c.fit, c.keep) = (Fit::Lines(most), c.keep.max(TELLING)))
+    }
+
+    /// The last column has names of types or methods within text, which may take up to `most` lines.
+    #[must_use]
+    pub fn name_lines(self, most: u8) -> Columns<'r, T> {
+        self.last(|c| (c.fit, c.keep) = (Fit::NameLines(most), c.keep.max(TELLING)))
     }
 
     /// Sets the least width of the last column: below it, another column leaves.

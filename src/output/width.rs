@@ -56,7 +56,7 @@ fn numeric(c: char) -> bool {
 }
 
 /// The number or address that a cut at byte `at` would halve, as byte range.
-fn halved(text: &str, at: usize) -> Option<(usize, usize)> {
+pub(super) fn halved(text: &str, at: usize) -> Option<(usize, usize)> {
     let (before, after) = text.split_at_checked(at)?;
     let head = before.chars().rev().take_while(|c| numeric(*c)).count();
     let tail = after.chars().take_while(|c| numeric(*c)).count();
@@ -91,6 +91,16 @@ pub(super) fn cut_middle(text: &str, columns: usize) -> Cow<'_, str> {
     let tail = fitting_end(text, room.saturating_sub(taken));
     let tail = halved(text, tail).map_or(tail, |(_, end)| if end == text.len() { tail } else { end });
     Cow::Owned(format!("{}{ELLIPSIS}{}", text.get(..head).unwrap_or_default(), text.get(tail..).unwrap_or_default()))
+}
+
+/// The end of `text` in at most `columns`.
+pub(super) fn cut_start(text: &str, columns: usize) -> Cow<'_, str> {
+    if width(text) <= columns {
+        return Cow::Borrowed(text);
+    }
+    let tail = fitting_end(text, columns.saturating_sub(1));
+    let tail = halved(text, tail).map_or(tail, |(_, end)| if end == text.len() { tail } else { end });
+    Cow::Owned(format!("{ELLIPSIS}{}", text.get(tail..).unwrap_or_default()))
 }
 
 /// `text` in lines of at most `columns`, broken at spaces where there are any; all but the first begin with `indent` spaces. Beyond

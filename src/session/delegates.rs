@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use super::Runtime;
 use crate::base::missed::watched;
-use crate::base::{Addr, Budget, Collector, NoteKind, len64};
+use crate::base::{Addr, Budget, Collector, Name, NoteKind, len64};
 use crate::clr::fields::Types;
+use crate::clr::generated::parameters_of;
 use crate::clr::library::{Classifier, NoSuchField, fields_of, library_types};
 use crate::clr::loader::Loader;
 use crate::clr::methods::{GenericContext, MethodName, Methods};
@@ -213,23 +214,23 @@ impl Delegates {
     }
 
     /// The name of the method of a call, which is at `desc`; in NativeAOT programs without parameters.
-    fn method_name(&self, call: &Call, desc: Option<Addr>) -> Option<String> {
+    fn method_name(&self, call: &Call, desc: Option<Addr>) -> Option<Name> {
         match self.types.names().native_aot() {
             Some(program) => program.method_at(call.entry),
-            None => self.method(call, desc?).map(|m| m.name),
+            None => self.method(call, desc?).map(|m| m.to_name()),
         }
     }
 
-    /// The method of a call as text, without its parameters: `Lab.Program.<Main>b__0`.
-    pub(crate) fn method_text(&self, call: &Call) -> Option<String> {
+    /// The method of a call; its exact name is without parameters: `Lab.Program.<Main>b__0`.
+    pub(crate) fn called(&self, call: &Call) -> Option<Name> {
         let name = self.method_name(call, self.desc(call))?;
-        Some(name.split_once('(').map_or(name.clone(), |(name, _)| name.into()))
+        Some(Name::shown_as(parameters_of(&name).0, Some(name.to_string())))
     }
 
-    /// The delegate for people: `Lab.Program.<Main>b__0 on 0x7f0012345678`, and how many more parts it has.
+    /// The delegate for people: `Lab.Program.Main.b__0_0 (lambda) on 0x7f0012345678`, and how many more parts it has.
     pub(crate) fn text(&self, delegate: Addr) -> Option<String> {
         let call = self.call(delegate)?;
-        let mut text = self.method_text(&call).unwrap_or_else(|| format!("code at {}", call.entry));
+        let mut text = self.called(&call).map_or_else(|| format!("code at {}", call.entry), |method| method.to_string());
         if let Some(target) = call.target {
             text.push_str(&format!(" on {target}"));
         }
@@ -253,21 +254,23 @@ impl Delegates {
             Some(last) => self.part(last),
             None => self.part(&self.call(delegate)?),
         };
-        let DelegatePart { target, target_type, method, method_desc, .. } = last;
+        let DelegatePart { target, target_type, method, display, method_desc, .. } = last;
         let shown = usize::try_from(most).unwrap_or(usize::MAX);
         let parts = calls.iter().take(shown).map(|call| self.part(call)).collect();
         self.note(notes);
-        Some(DelegateModel { target, target_type, method, method_desc, part_count: len64(calls.len()), parts })
+        Some(DelegateModel { target, target_type, method, display, method_desc, part_count: len64(calls.len()), parts })
     }
 
     fn part(&self, call: &Call) -> DelegatePart {
         let table = call.target.and_then(|t| self.types.objects().method_table(t));
         let desc = self.desc(call);
+        let method = self.method_name(call, desc);
         DelegatePart {
             object: call.delegate,
             target: call.target,
-            target_type: table.map(|mt| self.types.names().name(mt).name.clone()),
-            method: self.method_name(call, desc),
+            target_type: table.map(|mt| self.types.names().name(mt).to_name()),
+            display: method.as_ref().map(Name::display),
+            method,
             method_desc: desc,
         }
     }

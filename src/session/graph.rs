@@ -13,7 +13,7 @@ use super::references::{Gathered, References, store_of};
 use super::roots::{Root, RootFlags, RootOptions, Roots};
 use super::{Error, Heap, Namer, TypeFilter, TypePattern};
 use crate::base::hash::Map;
-use crate::base::{Addr, Answer, Collector, Index, IndexVec, Indices, Notes};
+use crate::base::{Addr, Answer, Collector, Index, IndexVec, Indices, Name, Notes};
 use crate::clr::modules::Module;
 use crate::gc::{ObjectId, ObjectStarts, ObjectType, TypeIndex};
 use crate::model::Generation;
@@ -242,7 +242,7 @@ impl HeapGraph {
     }
 
     /// Name of an object's type.
-    pub fn type_name(&self, namer: &Namer, id: ObjectId) -> String {
+    pub fn type_name(&self, namer: &Namer, id: ObjectId) -> Name {
         self.kind(id).map_or_else(|| "?".into(), |k| namer.name_or_address(k.method_table))
     }
 

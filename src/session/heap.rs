@@ -236,7 +236,7 @@ impl Heap {
         let namer = self.namer();
         let types = self.walker().types().list();
         let named = types.iter().filter(|t| !t.is_free).take(most).filter_map(|t| namer.name(t.method_table));
-        let mut names: Vec<String> = named.collect();
+        let mut names: Vec<String> = named.map(|name| name.as_str().into()).collect();
         names.sort_unstable();
         names.dedup();
         names

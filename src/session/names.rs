@@ -1,13 +1,14 @@
 //! Type and field names for answers: computed once per method table, and never a reason to fail.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::Runtime;
 use crate::base::hash::Map;
 use crate::base::missed::{Kept, tried, unnamed};
-use crate::base::{Addr, Answer, Collector, Index, IndexVec, NoteKind, Notes};
+use crate::base::{Addr, Answer, Collector, Index, IndexVec, Name, NoteKind, Notes};
 use crate::clr::fields::{Fields, Storage, Types};
+use crate::clr::generated::{Boxed, SharedNames};
 use crate::clr::method_table::Category;
 use crate::clr::modules::{MetadataOrigin, Module};
 use crate::clr::type_names::{Label, NameQuality, TypeNames};
@@ -24,21 +25,31 @@ type Paths = Map<(Addr, u64), Kept<Option<Arc<str>>>>;
 
 /// Names of types without a runtime: those of a snapshot file. Numbers stand for method tables.
 #[derive(Debug, Default)]
-pub(crate) struct NameTable(IndexVec<TypeIndex, (String, Option<String>)>);
+pub(crate) struct NameTable {
+    types: IndexVec<TypeIndex, (String, Option<String>)>,
+    shared: OnceLock<SharedNames>,
+}
 
 impl NameTable {
     /// Adds a type.
     pub(super) fn add(&mut self, name: String, module: Option<String>) -> TypeIndex {
-        self.0.push((name, module)).unwrap_or_default()
+        self.types.push((name, module)).unwrap_or_default()
     }
 
     /// The types, each with the number that stands for its method table.
     pub(super) fn types(&self) -> impl Iterator<Item = (TypeIndex, Addr)> {
-        self.0.indices().map(|index| (index, Addr(u64::from(index.as_u32()).saturating_add(1))))
+        self.types.indices().map(|index| (index, Addr(u64::from(index.as_u32()).saturating_add(1))))
     }
 
     fn get(&self, method_table: Addr) -> Option<&(String, Option<String>)> {
-        self.0.get(TypeIndex::from_u32(u32::try_from(method_table.0.checked_sub(1)?).ok()?))
+        self.types.get(TypeIndex::from_u32(u32::try_from(method_table.0.checked_sub(1)?).ok()?))
+    }
+
+    fn name(&self, method_table: Addr) -> Option<Name> {
+        let (name, _) = self.get(method_table)?;
+        let shared = || self.shared.get_or_init(|| SharedNames::of(self.types.iter().map(|(name, _)| name.as_str())));
+        let source = Boxed::of(name).and_then(|found| found.shown(|| shared().has(found.machine)));
+        Some(Name::shown_as(name.as_str(), source))
     }
 }
 
@@ -145,22 +156,28 @@ impl Namer {
     }
 
     /// The name of the type with this method table, as printed by SOS and ClrMD, or `Module!0x02000123` without metadata.
-    pub fn name(&self, method_table: Addr) -> Option<String> {
+    pub fn name(&self, method_table: Addr) -> Option<Name> {
         if let Some(table) = &self.table {
-            return table.get(method_table).map(|(name, _)| name.clone());
+            return table.name(method_table);
         }
         let name = self.names.as_ref()?.name(method_table);
-        (name.quality != NameQuality::Unknown).then(|| name.name.clone())
+        (name.quality != NameQuality::Unknown).then(|| name.to_name())
+    }
+
+    /// The asynchronous method whose state machine has the type at `method_table`.
+    pub(crate) fn kickoff(&self, method_table: Addr) -> Option<Name> {
+        self.name(method_table)?;
+        Some(self.names.as_ref()?.kickoff(method_table))
     }
 
     /// The name of the type, or its method table address if unknown.
-    pub fn name_or_address(&self, method_table: Addr) -> String {
-        self.name(method_table).unwrap_or_else(|| method_table.to_string())
+    pub fn name_or_address(&self, method_table: Addr) -> Name {
+        self.name(method_table).unwrap_or_else(|| method_table.to_string().into())
     }
 
     /// What the type is called where names choose types.
     pub(crate) fn label(&self, method_table: Addr) -> Label {
-        Label { text: self.name_or_address(method_table), is_lost: self.is_lost(method_table) }
+        Label { name: self.name_or_address(method_table), is_lost: self.is_lost(method_table) }
     }
 
     /// Whether the dump lacks what the type is called.

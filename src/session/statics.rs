@@ -87,7 +87,7 @@ impl<'t> StaticsReader<'t> {
         // Check fields before names, which are expensive: most types have no statics.
         let declaring = |mt: &Addr| Some((*mt, self.fields(*mt).filter(|fields| fields.iter().any(|f| wanted(&f)))?));
         let declaring: Vec<_> = list.iter().chain(more).filter(|mt| seen.insert(**mt)).filter_map(declaring).collect();
-        let name = |mt: Addr| self.types().names().name(mt).name.clone();
+        let name = |mt: Addr| self.types().names().name(mt).to_name();
         let labels = || declaring.iter().map(|(mt, _)| self.types().names().label(*mt)).collect();
         let filter = TypeFilter::of(&options.types, labels, notes);
         for (mt, fields) in &declaring {

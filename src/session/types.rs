@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::Namer;
-use crate::base::{Addr, Collector, NoteKind, glob, len64, plural};
+use crate::base::{Addr, Collector, Name, NoteKind, glob, len64, plural};
 use crate::clr::fields::Types;
 use crate::clr::type_names::Label;
 use crate::gc::ObjectType;
@@ -36,7 +36,22 @@ enum Closeness {
     Full,
 }
 
-fn closeness(pattern: &str, name: &str) -> Option<Closeness> {
+/// How closely a type's name matches, in the form of the runtime or in that for people.
+fn closeness(pattern: &str, name: &Name) -> Option<Closeness> {
+    exact_closeness(pattern, name).max(shown_closeness(pattern, name.shown()))
+}
+
+/// Closeness of the form for people, which begins with a word: `async Lab.Service.Fetch`. Only patterns that are written like it match it.
+fn shown_closeness(pattern: &str, shown: &str) -> Option<Closeness> {
+    if pattern.contains(['*', '?']) {
+        return glob(pattern, shown).then_some(Closeness::Full);
+    }
+    let (word, name) = shown.split_once(' ')?;
+    let pattern = pattern.strip_prefix(word)?.strip_prefix(' ')?;
+    exact_closeness(pattern, name)
+}
+
+fn exact_closeness(pattern: &str, name: &str) -> Option<Closeness> {
     if pattern.contains(['*', '?']) {
         return glob(pattern, name).then_some(Closeness::Full);
     }
@@ -91,7 +106,7 @@ impl TypeFilter {
         let chosen = |pattern: &TypePattern| {
             let TypePattern::Name(text) = pattern else { return (pattern.clone(), Some(Closeness::Full)) };
             let wild = text.contains(['*', '?']);
-            let closest = labels.iter().filter_map(|l| closeness(text, &l.text)).max();
+            let closest = labels.iter().filter_map(|l| closeness(text, &l.name)).max();
             if closest.is_none() && !wild {
                 notes.add(NoteKind::NoMatch, None, no_match(text, &labels));
             }
@@ -110,7 +125,7 @@ impl TypeFilter {
     }
 
     /// Whether one of the patterns means the type with this method table. `name` supplies its name if needed.
-    pub(crate) fn matches(&self, method_table: Addr, name: impl FnOnce() -> String) -> bool {
+    pub(crate) fn matches(&self, method_table: Addr, name: impl FnOnce() -> Name) -> bool {
         let tables = self.patterns.iter().any(|(p, _)| *p == TypePattern::MethodTable(method_table));
         let named = || self.patterns.iter().any(|(p, closest)| matches!(p, TypePattern::Name(_)) && closest.is_some());
         tables || (named() && self.matches_name(&name()))
@@ -122,7 +137,7 @@ impl TypeFilter {
     }
 
     /// Whether one of the patterns means the type of this name.
-    pub(crate) fn matches_name(&self, name: &str) -> bool {
+    pub(crate) fn matches_name(&self, name: &Name) -> bool {
         let matches = |(pattern, closest): &(TypePattern, Option<Closeness>)| match pattern {
             TypePattern::MethodTable(_) => false,
             TypePattern::Name(text) => closest.is_some() && closeness(text, name) >= *closest,
@@ -136,7 +151,7 @@ const NEAREST: usize = 3;
 
 /// Tells of types that `pattern` would mean if they had names.
 fn note_lost(pattern: &str, labels: &[Label], notes: &Collector) {
-    let lost = labels.iter().filter(|l| l.is_lost && closeness(pattern, &l.text).is_none());
+    let lost = labels.iter().filter(|l| l.is_lost && closeness(pattern, &l.name).is_none());
     let lost = len64(lost.count());
     if lost > 0 {
         let types = plural(lost, "type");
@@ -149,7 +164,7 @@ fn no_match(pattern: &str, labels: &[Label]) -> String {
     let wanted = last_part(pattern);
     let most = wanted.chars().count().div_euclid(3).max(1);
     let distance = |name: &str| strsim::osa_distance(&wanted, &last_part(name));
-    let names = labels.iter().map(|l| l.text.as_str());
+    let names = labels.iter().map(|l| &*l.name);
     let mut nearest: Vec<(usize, &str)> = names.map(|n| (distance(n), n)).filter(|(distance, _)| *distance <= most).collect();
     nearest.sort();
     nearest.dedup();
@@ -198,9 +213,9 @@ mod tests {
 
     fn meant(pattern: &str) -> (Vec<&'static str>, Vec<String>) {
         let notes = Collector::new();
-        let labels = || NAMES.iter().map(|name| Label { text: name.to_string(), is_lost: false }).collect();
+        let labels = || NAMES.iter().map(|name| Label { name: (*name).into(), is_lost: false }).collect();
         let filter = TypeFilter::of(&[TypePattern::Name(pattern.into())], labels, &notes);
-        let found = NAMES.into_iter().filter(|name| filter.matches(Addr(0), || name.to_string()));
+        let found = NAMES.into_iter().filter(|name| filter.matches(Addr(0), || (*name).into()));
         (found.collect(), notes.into_notes().iter().map(|n| n.message.clone()).collect())
     }
 

@@ -306,7 +306,7 @@ pub(super) fn instance_fields(heap: &Heap, mt: Addr) -> Result<Arc<Vec<Field>>, 
 impl Heap {
     /// The name of the type, or its method table address if unknown.
     pub(super) fn type_name(&self, method_table: Addr) -> String {
-        self.runtime().readers().map_or_else(|_| method_table.to_string(), |r| r.namer.name_or_address(method_table))
+        self.runtime().readers().map_or_else(|_| method_table.to_string(), |r| r.namer.name_or_address(method_table).as_str().into())
     }
 
     fn handle_name(&self, handle: Addr) -> String {

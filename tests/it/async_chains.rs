@@ -51,7 +51,7 @@ impl Chains {
     fn chain(&self, object: u64) -> Vec<String> {
         let has = |c: &&Value| list(&c["frames"]).iter().any(|f| number(&f["object"]) == object);
         let chain = list(&self.data["chains"]).iter().find(has);
-        let method = |f: &Value| f["method"].as_str().unwrap_or_default().to_string();
+        let method = |f: &Value| f["display"].as_str().unwrap_or_default().to_string();
         chain.map_or(Vec::new(), |c| list(&c["frames"]).iter().map(method).collect())
     }
 }
@@ -139,7 +139,7 @@ fn asyncmix(dump: &Known) -> Compared {
     for (object, names) in [
         ("c3", &["C1", "C2", "C3"][..]),
         ("generic", &["Service<System.String>.Fetch<System.Int32>"]),
-        ("lambda", &["lambda in StateLab.AsyncMix.Go"]),
+        ("lambda", &["StateLab.AsyncMix.Go.b__29_6 (lambda)"]),
         ("over_valuetask", &["Vt", "OverVt"]),
     ] {
         let methods = of.chain(number(&truth[object]));
@@ -231,7 +231,7 @@ fn requests_in_flight_hang_on_their_sockets() -> Tested {
         let of = Chains::of(whole(&dump.path, &["async"]));
         let chains = list(&of.data["chains"]);
         let ends = |name: &str| {
-            let last = |c: &&Value| list(&c["frames"]).last().and_then(|f| f["method"].as_str()).is_some_and(|m| m.contains(name));
+            let last = |c: &&Value| list(&c["frames"]).last().and_then(|f| f["display"].as_str()).is_some_and(|m| m.contains(name));
             chains.iter().filter(last).count() as u64
         };
         let found = (ends("HttpClient.GetStringAsync"), ends("HttpClient.SendAsync"));

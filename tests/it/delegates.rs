@@ -111,7 +111,7 @@ fn tables_show_parts_and_fields_show_methods() -> Tested {
         let (_, statics) = ask(&dump.path, &["statics", "--type", "StateLab.Bus"]);
         let event = statics["data"]["statics"].as_array().unwrap().iter().find(|s| s["name"] == "StaticChanged").unwrap();
         let has = |part: &str| text(event, "text").contains(part);
-        assert!(has("→ StateLab.Screen.On on 0x") && has("and 24 more"), "{event}");
+        assert!(has("→ StateLab.Screen.On(System.Object, System.EventArgs) on 0x") && has("and 24 more"), "{event}");
     }
     Ok(())
 }

@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::common::{self, cases, sample};
 use asked::{Asked, Outcome};
-use gcdump::Dump;
 use gcdump::analysis::{ContractsQuery, ExceptionsQuery, RootOptions, RootsQuery, contracts, exceptions, roots};
 use gcdump::internals::contract::{DescriptorItem, Overlay, RawDescriptor, parse_descriptor};
 use gcdump::model::{CoverageKind, HeapExceptionModel, RootKind, Stacks};
+use gcdump::{Dump, Name};
 use process::Process;
 use text::{Change, Text};
 
@@ -258,7 +258,7 @@ fn commands_need_what_the_table_says_and_nothing_else() {
 }
 
 /// The exceptions of a heap: types and methods of the frames.
-type Frames = Vec<(Option<String>, Vec<Option<String>>)>;
+type Frames = Vec<(Option<Name>, Vec<Option<Name>>)>;
 
 fn frames(dump: &Dump) -> (bool, Frames) {
     let answer = exceptions(&dump.runtime().unwrap().heap().unwrap(), &ExceptionsQuery::default()).unwrap();

@@ -17,7 +17,7 @@ use gcdump::internals::dump::{self, Bytes, OpenOptions};
 use gcdump::internals::memory::{FileSearch, Memory};
 use gcdump::internals::session::{StaticsQuery, StaticsReader};
 use gcdump::model::{FieldValue, ObjectReport, StaticModel, StaticsReport, ValueKind};
-use gcdump::{Dump, Runtime};
+use gcdump::{Dump, Name, Runtime};
 use serde_json::{Value, json};
 
 /// The readers bound to one dump.
@@ -208,7 +208,7 @@ fn nested(b: &Bound, outer: Addr) {
 }
 
 /// Static fields by declaring type, name and thread.
-fn by_name(report: &StaticsReport) -> BTreeMap<(String, String, Option<u32>), &StaticModel> {
+fn by_name(report: &StaticsReport) -> BTreeMap<(Name, String, Option<u32>), &StaticModel> {
     let key = |s: &StaticModel| (s.field.declaring_type.clone().unwrap(), s.field.name.clone(), s.thread.and_then(|t| t.managed_id));
     report.statics.iter().map(|s| (key(s), s)).collect()
 }
@@ -225,7 +225,7 @@ fn statics_of_the_probe_are_at_the_addresses_it_recorded() -> Tested {
                 assert_eq!(have, Some(hex(wanted)), "{what}");
                 compared += 1;
             };
-            let of = |t: &str, f: &str| &ours[&(format!("Probe.{t}"), f.to_string(), None)].field;
+            let of = |t: &str, f: &str| &ours[&(format!("Probe.{t}").into(), f.to_string(), None)].field;
             // The copy of the types in the collectible context has the same names, so the map keeps one of each; the values below
             // distinguish them.
             let places = &truth["statics"];
@@ -277,7 +277,7 @@ fn statics_of_the_probe_are_at_the_addresses_it_recorded() -> Tested {
             for t in &list {
                 let id = t["managed"].as_u64().map(|n| n as u32);
                 let v = t["os"].as_u64().unwrap();
-                let of = |t: &str, f: &str| &ours[&(format!("Probe.{t}"), f.to_string(), id)].field;
+                let of = |t: &str, f: &str| &ours[&(format!("Probe.{t}").into(), f.to_string(), id)].field;
                 check("TI", of("Statics", "TI").address, &t["TI_addr"]);
                 check("TL", of("Statics", "TL").address, &t["TL_addr"]);
                 check("TS", of("Statics", "TS").address, &t["TS_addr"]);

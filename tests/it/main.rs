@@ -81,6 +81,7 @@ mod memory_map;
 mod methods;
 mod module_files;
 mod mutation;
+mod names;
 mod native_aot;
 mod overlays;
 mod paths;

@@ -147,7 +147,8 @@ fn starvation_names_what_blocks_each_thread() -> Tested {
         let (truth, found) = (dump.truth.as_ref().unwrap(), answer(dump, "pool"));
         assert_eq!(found["starved"], true, "{}", dump.name);
         assert_eq!(ids(list(&found, "workers")), ids(list(truth, "workers")), "{}", dump.name);
-        let by_task = |w: &Value| w["wait"] == "task" && text(w, "blocked_by").contains("StateLab.Starve+<Step>");
+        let by_task =
+            |w: &Value| w["wait"] == "task" && text(w, "blocked_by").contains(" async StateLab.Starve.Step in StateLab.Starve.Go.b__");
         assert!(list(&found, "workers").iter().all(by_task), "{}: {found}", dump.name);
         let ready = list(&found, "groups").iter().any(|g| g["description"] == "StateLab.Starve.Step" && g["kind"] == "async-method");
         assert!(ready, "{}: {}", dump.name, found["groups"]);

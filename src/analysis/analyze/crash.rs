@@ -10,6 +10,7 @@
 
 use super::answers::{Answers, Skip};
 use super::line::one_line;
+use crate::base::Name;
 use crate::model::{CrashException, ExceptionModel, Problem, ProblemId, ProblemSeverity, StackFrameKind, ThreadModel};
 
 /// Inner exceptions named in the title.
@@ -28,8 +29,8 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         let exception = report.exception.as_ref();
         return Ok(vec![Problem {
             object: exception.and_then(|e| e.address),
-            type_name: exception.and_then(|e| e.type_name.clone()),
-            method: exception.and_then(|e| e.stack.iter().find_map(|f| f.method.clone())),
+            type_name: exception.and_then(|e| e.type_name.as_deref().map(Name::from)),
+            method: exception.and_then(|e| e.stack.iter().find_map(|f| f.method.as_deref().map(Name::from))),
             ..critical(title, "info")
         }]);
     }
@@ -43,7 +44,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         return Ok(vec![Problem {
             object: Some(exception.address),
             type_name: exception.type_name.clone(),
-            method: thrower(exception).map(str::to_string),
+            method: thrower(exception).cloned(),
             threads,
             ..critical(format!("{reason}{on}: {}", described(exception)), command)
         }]);
@@ -77,19 +78,20 @@ fn place(thread: Option<&ThreadModel>, os_id: Option<u32>) -> String {
 }
 
 /// The innermost managed method of a thread.
-fn innermost(answers: &Answers<'_>, thread: &ThreadModel) -> Option<String> {
+fn innermost(answers: &Answers<'_>, thread: &ThreadModel) -> Option<Name> {
     let stacks = answers.stacks().ok()?.threads.as_ref()?;
     let stack = stacks.iter().find(|s| s.os_id.is_some() && s.os_id == thread.os_id)?;
-    stack.frames.iter().find(|f| f.kind == StackFrameKind::Managed)?.method.clone()
+    let frame = stack.frames.iter().find(|f| f.kind == StackFrameKind::Managed)?;
+    Some(Name::shown_as(frame.method.as_deref()?, frame.display.clone()))
 }
 
-fn thrower(exception: &ExceptionModel) -> Option<&str> {
-    exception.stack.iter().find_map(|f| f.method.as_deref())
+fn thrower(exception: &ExceptionModel) -> Option<&Name> {
+    exception.stack.iter().find_map(|f| f.method.as_ref())
 }
 
 /// `Lab.Broken: out of luck, thrown by Lab.Program.Main(); inner System.Exception: why`.
 fn described(exception: &ExceptionModel) -> String {
-    let named = |e: &ExceptionModel| said(e.type_name.as_deref(), e.message.as_deref());
+    let named = |e: &ExceptionModel| said(e.type_name.as_ref().map(Name::shown), e.message.as_deref());
     let by = thrower(exception).map(|m| format!(", thrown by {m}")).unwrap_or_default();
     let mut out = format!("{}{by}", named(exception));
     let mut inner = exception.inner.as_deref();

@@ -17,7 +17,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         Problem {
             count: Some(held),
             object: row.object,
-            type_name: row.type_name.as_deref().map(String::from),
+            type_name: row.type_name.clone(),
             ..answers.finding(ProblemId::EventLeaks, ProblemSeverity::Warning, title, &["inspect", "--only", "event-leaks"])
         }
     });

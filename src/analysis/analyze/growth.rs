@@ -35,14 +35,14 @@ fn finding(answers: &Answers<'_>, holder: &GrowingHolder, gained: u64, share: Op
         None => vec!["diff".into(), before()],
     };
     let command: Vec<&str> = command.iter().map(String::as_str).collect();
-    let element = holder.element.as_deref();
-    let added = holder.gained.iter().find(|g| element.is_none_or(|element| g.type_name == element));
+    let element = holder.element.as_ref();
+    let added = holder.gained.iter().find(|g| element.is_none_or(|element| g.type_name == *element));
     Problem {
         count: added.and_then(|g| u64::try_from(g.count).ok()),
         bytes: Some(gained),
         share,
         object,
-        type_name: element.map(Into::into).or_else(|| container.map(|step| step.type_name.clone())),
+        type_name: element.cloned().or_else(|| container.map(|step| step.type_name.clone())),
         ..answers.finding(ProblemId::Growth, ProblemSeverity::Warning, title, &command)
     }
 }

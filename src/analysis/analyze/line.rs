@@ -25,6 +25,7 @@ impl Answers<'_> {
             object: None,
             type_name: None,
             method: None,
+            display: None,
             threads: Vec::new(),
             command,
         }

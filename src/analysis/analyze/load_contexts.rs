@@ -14,7 +14,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         Problem {
             count: Some(row.count),
             object: row.object,
-            type_name: row.type_name.as_deref().map(String::from),
+            type_name: row.type_name.clone(),
             ..answers.finding(ProblemId::LoadContexts, ProblemSeverity::Warning, title, &["inspect", "--only", "load-contexts"])
         }
     });

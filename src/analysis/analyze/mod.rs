@@ -29,7 +29,7 @@ mod waste;
 use std::cmp::Reverse;
 
 use crate::analysis::SUSPECT_SHARE;
-use crate::base::Answer;
+use crate::base::{Answer, Name};
 use crate::model::{AnalyzeReport, BelowThreshold, Problem, ProblemId, SkippedProblem};
 use crate::session::{Error, GraphSource, Runtime};
 pub(super) use answers::{Answers, Skip};
@@ -138,7 +138,7 @@ pub(super) fn findings(answers: &Answers<'_>) -> AnalyzeReport {
                 report.below.extend(below(id, answers, &found));
                 let lost = answers.take_loss().filter(|_| found.is_empty());
                 report.uncertain.extend(lost.map(|reason| SkippedProblem { id, reason }));
-                report.findings.extend(found);
+                report.findings.extend(found.into_iter().map(|f| Problem { display: f.method.as_ref().map(Name::display), ..f }));
                 report.inspected.push(id);
             }
             Err(Skip(reason)) => report.skipped.push(SkippedProblem { id, reason }),

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use super::answers::{Answers, Skip};
 use super::line::counted;
-use crate::base::{Count, len64};
-use crate::model::{Problem, ProblemId, ProblemSeverity};
+use crate::base::{Count, Name, len64};
+use crate::model::{Problem, ProblemId, ProblemSeverity, WaitKind};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let pool = answers.pool()?;
@@ -18,15 +18,21 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         return Ok(Vec::new());
     }
     let blocked = pool.workers.iter().filter(|w| w.blocked_by.is_some());
-    let mut places: BTreeMap<(&str, Option<&str>), u64> = BTreeMap::new();
+    // By what is waited for, with the number and the method of one that waits. The asynchronous method that a task belongs to leads
+    // further than the method that awaits it, which may have been made at run time.
+    let mut places: BTreeMap<(&str, String), (u64, Option<&Name>)> = BTreeMap::new();
     for worker in blocked.clone() {
-        places.entry((worker.wait.map_or("other", |w| w.name()), worker.method.as_deref())).or_default().bump();
+        let task = worker.type_name.as_ref().filter(|name| worker.wait == Some(WaitKind::Task) && name.shown() != name.as_str());
+        let what = match (task, &worker.method) {
+            (Some(task), _) => format!(" {task}"),
+            (None, Some(method)) => format!(" in {method}"),
+            (None, None) => String::new(),
+        };
+        let place = places.entry((worker.wait.map_or("other", WaitKind::name), what)).or_insert((0, worker.method.as_ref()));
+        place.0.bump();
     }
-    let most = places.iter().max_by_key(|(_, n)| **n);
-    let at = most.map(|((kind, method), n)| {
-        let method = method.map(|m| format!(" in {m}")).unwrap_or_default();
-        format!(" (most: {n} × {kind}{method})")
-    });
+    let most = places.iter().max_by_key(|(_, (n, _))| *n);
+    let at = most.map(|((kind, what), (n, _))| format!(" (most: {n} × {kind}{what})"));
     let (all, blocked) = (len64(pool.workers.len()), len64(blocked.count()));
     let severity = if all > 0 && blocked == all { ProblemSeverity::Critical } else { ProblemSeverity::Warning };
     let max = pool.max.map(|n| format!(" of at most {n}")).unwrap_or_default();
@@ -38,7 +44,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     );
     Ok(vec![Problem {
         count: Some(pool.pending),
-        method: most.and_then(|((_, method), _)| method.map(str::to_string)),
+        method: most.and_then(|(_, (_, method))| method.cloned()),
         threads: pool.workers.iter().filter_map(|w| w.managed_id).collect(),
         ..answers.finding(ProblemId::PoolStarvation, severity, title, &["pool"])
     }])

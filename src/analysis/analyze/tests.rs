@@ -59,6 +59,10 @@ fn wait(id: u32, kind: WaitKind) -> WaitModel {
         evidence: WaitEvidence::Exact,
         timeout_ms: None,
         method: Some("Lab.Program.Go()".into()),
+        display: None,
+        method_desc: None,
+        file: None,
+        line: None,
     }
 }
 
@@ -130,7 +134,9 @@ fn a_pool_of_blocked_threads_is_critical() {
             blocked_by: blocked.then(|| "monitor".into()),
             wait: blocked.then_some(WaitKind::Monitor),
             object: None,
+            type_name: None,
             method: None,
+            display: None,
         };
         let found = found(ProblemId::PoolStarvation, |a| {
             let report = PoolReport {
@@ -234,6 +240,7 @@ fn handles_and_timers_are_many_from_a_number_on() {
         period_ms: None,
         kind: TimerKind::Timer,
         callback: Some("Lab.Poll.Tick".into()),
+        display: None,
         state: None,
         state_type: None,
         canceled: None,

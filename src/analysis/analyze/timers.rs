@@ -8,7 +8,7 @@
 use super::answers::{Answers, Skip};
 use super::line::counted;
 use crate::base::hash::Map;
-use crate::base::{Count, thousands};
+use crate::base::{Count, Name, thousands};
 use crate::model::{InspectionId, Problem, ProblemId, ProblemSeverity};
 
 pub(super) fn timers(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
@@ -16,15 +16,15 @@ pub(super) fn timers(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     if report.active < answers.thresholds().timers {
         return Ok(Vec::new());
     }
-    let mut callbacks: Map<&str, u64> = Map::default();
+    let mut callbacks: Map<&str, (u64, &Name)> = Map::default();
     let due = report.timers.iter().filter(|t| t.due_ms.is_some());
-    due.filter_map(|t| t.callback.as_deref()).for_each(|callback| callbacks.entry(callback).or_default().bump());
-    let most = callbacks.into_iter().max_by_key(|(name, n)| (*n, *name));
-    let which = most.map(|(name, n)| format!(", {} of them for {name}", thousands(n))).unwrap_or_default();
+    due.filter_map(|t| t.callback.as_ref()).for_each(|callback| callbacks.entry(callback.shown()).or_insert((0, callback)).0.bump());
+    let most = callbacks.into_values().max_by_key(|(n, name)| (*n, name.shown()));
+    let which = most.map(|(n, name)| format!(", {} of them for {name}", thousands(n))).unwrap_or_default();
     let title = format!("{} are due{which}", counted(report.active, "timer"));
     Ok(vec![Problem {
         count: Some(report.active),
-        method: most.map(|(name, _)| name.to_string()),
+        method: most.map(|(_, name)| name.clone()),
         ..answers.finding(ProblemId::Timers, ProblemSeverity::Warning, title, &["timers"])
     }])
 }
@@ -37,7 +37,7 @@ pub(super) fn registrations(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip>
         Problem {
             count: Some(row.count),
             object: row.object,
-            type_name: row.type_name.as_deref().map(String::from),
+            type_name: row.type_name.clone(),
             ..answers.finding(ProblemId::Registrations, ProblemSeverity::Warning, title, &["inspect", "--only", "registrations"])
         }
     });

@@ -8,7 +8,7 @@
 use super::Thresholds;
 use super::answers::{Answers, INSPECTIONS, Skip};
 use super::line::{counted, one_line, percent};
-use crate::base::{share, thousands};
+use crate::base::{Name, share, thousands};
 use crate::model::{InspectionRow, Problem, ProblemId, ProblemSeverity};
 
 pub(super) fn find(answers: &Answers<'_>, least: &Thresholds, id: ProblemId) -> Result<Vec<Problem>, Skip> {
@@ -32,7 +32,7 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds, id: ProblemId) -> 
         bytes: Some(wasted),
         share: Some(part),
         object: worst.and_then(|row| row.object),
-        type_name: worst.and_then(|row| row.type_name.as_deref().map(String::from)),
+        type_name: worst.and_then(|row| row.type_name.clone()),
         ..answers.finding(id, severity, title, command)
     }])
 }
@@ -51,7 +51,7 @@ fn kind(id: ProblemId) -> (ProblemSeverity, &'static str, &'static str) {
 }
 
 fn row_text(id: ProblemId, row: &InspectionRow) -> String {
-    let name = row.type_name.as_deref().unwrap_or("?");
+    let name = row.type_name.as_ref().map_or("?", Name::shown);
     let detail = row.detail.as_ref().map(|d| one_line(d));
     let detail = match detail {
         Some(text) if id == ProblemId::EqualStrings => format!(" \"{text}\""),

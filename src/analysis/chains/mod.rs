@@ -143,13 +143,13 @@ impl Reporter<'_> {
             return false;
         }
         let names = &mut self.names;
-        let mut of_type = |mt: Addr| self.types.matches(mt, || names.type_name(mt).map_or_else(String::new, |t| t.to_string()));
+        let mut of_type = |mt: Addr| self.types.matches(mt, || names.type_name(mt).unwrap_or_else(|| "".into()));
         let root_is = root.type_name.as_ref().is_some_and(|name| self.types.matches_name(name));
         if !self.types.is_empty() && !root_is && !nodes.iter().any(|n| of_type(n.method_table)) {
             return false;
         }
         let methods: Vec<Name> = path.nodes.iter().filter_map(|n| self.method(*n)).collect();
-        let in_method = |pattern: &String| methods.iter().any(|m| matches(pattern, m));
+        let in_method = |pattern: &String| methods.iter().any(|m| matches(pattern, m) || matches(pattern, m.shown()));
         query.methods.is_empty() || query.methods.iter().any(in_method)
     }
 
@@ -167,7 +167,8 @@ impl Reporter<'_> {
 
     fn key(&mut self, node: NodeIndex) -> Option<FrameKey> {
         let found = *self.graph.node(node)?;
-        Some((self.names.type_name(found.method_table), self.method(node), found.state, found.status()))
+        let method = self.method(node).map(|method| method.display());
+        Some((self.names.type_name(found.method_table), method, found.state, found.status()))
     }
 
     /// Threads that have the node on their stacks.
@@ -179,8 +180,10 @@ impl Reporter<'_> {
     fn frame(&mut self, node: NodeIndex, visited: bool) -> Option<AsyncFrame> {
         let found = *self.graph.node(node)?;
         let plan = self.tasks.plan(found.method_table);
+        let method = self.method(node);
         Some(AsyncFrame {
-            method: self.method(node),
+            display: method.as_ref().map(Name::display),
+            method,
             state: found.state,
             object: found.address,
             type_name: self.names.type_name(found.method_table),
@@ -259,6 +262,7 @@ impl Reporter<'_> {
             object,
             type_name: self.names.type_name(method_table),
             status,
+            display: method.as_ref().map(Name::display),
             method,
             unobserved: faults.as_ref().map(|f| !f.observed),
             exceptions: faults.map(|f| fault_models(&f, &mut self.names, &self.exceptions)).unwrap_or_default(),

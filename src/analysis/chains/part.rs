@@ -3,7 +3,7 @@
 use super::fault_models;
 use crate::analysis::ExceptionReader;
 use crate::analysis::task_names::Names;
-use crate::base::{Addr, Collector};
+use crate::base::{Addr, Collector, Name};
 use crate::model::{TaskPart, TaskStatus, TaskWaiter};
 use crate::session::library::Library;
 use crate::session::tasks::{Tasks, Waiter, flags, status};
@@ -35,14 +35,21 @@ pub(in crate::analysis) fn task_part(runtime: &Runtime, namer: &Namer, object: A
             Waiter::Callback(_) => names.delegate(at),
             Waiter::Thread(_) => None,
         };
-        (!tasks.is_sentinel(at)).then(|| TaskWaiter { object: at, type_name: names.type_name(mt), method })
+        (!tasks.is_sentinel(at)).then(|| TaskWaiter {
+            object: at,
+            type_name: names.type_name(mt),
+            display: method.as_ref().map(Name::display),
+            method,
+        })
     };
     let status = bits.map(status);
     let faults = if status == Some(TaskStatus::Faulted) { tasks.exceptions(object) } else { None };
     let reader = ExceptionReader::new(runtime, namer, notes);
+    let method = names.method(object, method_table).or_else(|| names.work(object));
     let part = TaskPart {
         status,
-        method: names.method(object, method_table).or_else(|| names.work(object)),
+        display: method.as_ref().map(Name::display),
+        method,
         state: position.as_ref().and_then(|p| p.state),
         awaits: position.map(|p| p.awaiters.into_iter().flatten().collect()).unwrap_or_default(),
         waiters: found.into_iter().filter_map(|w| waiter(w, &mut names)).collect(),

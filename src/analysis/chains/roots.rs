@@ -128,7 +128,7 @@ impl<'g> Roots<'g> {
         if bits & flags::STARTED != 0 {
             return own(AsyncRootKind::Unknown, "scheduled, but not in a queue of the thread pool");
         }
-        let name = names.type_name(node.method_table).unwrap_or_else(|| "a task".into());
+        let name = names.type_name(node.method_table).map_or_else(|| "a task".into(), |name| name.display());
         if bits & flags::PROMISE != 0 || self.tasks.action(node.address).is_none() {
             return (AsyncRootKind::Promise, node.address, name);
         }
@@ -138,7 +138,7 @@ impl<'g> Roots<'g> {
     fn source(&mut self, object: Addr, mt: Addr, names: &mut Names<'_>) -> (AsyncRootKind, Addr, Name) {
         let library = self.tasks.library();
         let kinds = self.tasks.kinds(mt);
-        let name = names.type_name(mt).unwrap_or_else(|| "an object".into());
+        let name = names.type_name(mt).map_or_else(|| "an object".into(), |name| name.display());
         if kinds.is(AsyncType::PeriodicTimer) {
             let timer = self.periodic.and_then(|f| library.reference(object, f));
             return (AsyncRootKind::Timer, timer.unwrap_or(object), "PeriodicTimer".into());
@@ -148,7 +148,7 @@ impl<'g> Roots<'g> {
             return (AsyncRootKind::Socket, socket.unwrap_or(object), "an operation of a socket".into());
         }
         if let Some(channel) = self.owners.by_waiter.get(&object).copied() {
-            let of = names.type_of(channel).unwrap_or_else(|| "a channel".into());
+            let of = names.type_of(channel).map_or_else(|| "a channel".into(), |name| name.display());
             return (AsyncRootKind::Channel, channel, of);
         }
         (AsyncRootKind::Source, object, name)

@@ -4,7 +4,7 @@ use super::graph::{NodeIndex, NodeKind};
 use super::paths::Path;
 use super::{FrameKey, Reporter};
 use crate::base::hash::{Map, Set};
-use crate::base::{Count, len64};
+use crate::base::{Count, Name, len64};
 use crate::model::{AsyncRoot, AsyncRow};
 
 /// Greatest depth of a tree, and most threads told in a row.
@@ -81,7 +81,7 @@ fn row(reporter: &mut Reporter<'_>, depth: u32, nodes: &[NodeIndex], visited: bo
     let thread = nodes.first().and_then(|n| reporter.graph.node(*n)).is_some_and(|n| n.kind == NodeKind::Thread);
     let label = match &frame {
         _ if thread => "a thread that is blocked in Wait or Result".into(),
-        Some(frame) => frame.method.clone().or_else(|| frame.type_name.clone()).unwrap_or_else(|| "?".into()),
+        Some(frame) => frame.method.as_ref().or(frame.type_name.as_ref()).map_or_else(|| "?".into(), Name::display),
         None => "?".into(),
     };
     AsyncRow {

@@ -10,8 +10,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::base::Name;
 use crate::base::hash::Map;
-use crate::base::{Name, glob};
 use crate::gc::{Object, TypeIndex};
 use crate::model::{FieldValue, Generation, ValueKind};
 use crate::session::{BoundField, Heap, Namer};
@@ -327,7 +327,7 @@ impl Operator {
     fn holds(self, left: &Term, right: &Term) -> Option<bool> {
         if self == Operator::Like {
             return match (left, right) {
-                (Term::Text(text) | Term::Named(text, _), Term::Text(pattern)) => Some(glob(pattern, text)),
+                (Term::Text(text) | Term::Named(text, _), Term::Text(pattern)) => Some(text.matches(pattern)),
                 _ => None,
             };
         }
@@ -335,6 +335,8 @@ impl Operator {
             (Term::Number(a), Term::Number(b)) => a.compare(*b)?,
             (Term::Named(_, Some(a)), Term::Number(b)) => Number::Int(*a).compare(*b)?,
             (Term::Number(a), Term::Named(_, Some(b))) => a.compare(Number::Int(*b))?,
+            // Types are chosen by both of their names.
+            (Term::Text(a), Term::Text(b)) if a.shown() == b.as_str() => Ordering::Equal,
             (Term::Text(a) | Term::Named(a, _), Term::Text(b) | Term::Named(b, _)) => str::cmp(a, b),
             (Term::Bool(a), Term::Bool(b)) => a.cmp(b),
             (Term::Null, Term::Null) => Ordering::Equal,
@@ -424,7 +426,7 @@ impl Walked<'_, '_, '_> {
                 return ("Free".into(), None);
             }
             namer.depends_on(ty.method_table);
-            (namer.name_or_address(ty.method_table).into(), namer.module(ty.method_table).map(Name::from))
+            (namer.name_or_address(ty.method_table), namer.module(ty.method_table).map(Name::from))
         })
     }
 }

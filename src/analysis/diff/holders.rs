@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Key, UNKNOWN};
-use crate::base::{Collector, Index, IndexVec, change, glob, growth, len64, thousands, total};
+use crate::base::{Collector, Index, IndexVec, Name, change, growth, len64, thousands, total};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::model::{GainedType, GrowingHolder, HolderStep, Stacks, Sum};
 use crate::session::{DominatorTree, Error, GraphSource, HeapGraph, Namer};
@@ -33,6 +33,8 @@ pub(super) struct Side<'h> {
     tree: &'h DominatorTree,
     namer: Namer,
     types: IndexVec<TypeIndex, Type>,
+    /// Name of objects without a type.
+    unknown: Name,
     /// Labels of the roots of rooted objects.
     roots: FxHashMap<ObjectId, String>,
 }
@@ -55,7 +57,7 @@ impl<'h> Side<'h> {
         let namer = graph.namer(heap.namer());
         let named = |mt| match namer.name(mt) {
             Some(name) => (name, namer.module(mt)),
-            None => (UNKNOWN.into(), None),
+            None => (Name::from(UNKNOWN), None),
         };
         let types = graph.types.iter().map(|t| {
             let key: Key = named(t.method_table);
@@ -63,15 +65,15 @@ impl<'h> Side<'h> {
         });
         let types = types.collect();
         namer.note(notes);
-        Ok(Side { heap, graph, tree, types, roots: graph.root_groups(), namer })
+        Ok(Side { heap, graph, tree, types, roots: graph.root_groups(), namer, unknown: UNKNOWN.into() })
     }
 
     fn type_of(&self, id: ObjectId) -> Option<&Type> {
         self.types.get(self.graph.type_index(id)?)
     }
 
-    fn name(&self, id: ObjectId) -> &str {
-        self.type_of(id).map_or(UNKNOWN, |t| t.key.0.as_str())
+    fn name(&self, id: ObjectId) -> &Name {
+        self.type_of(id).map_or(&self.unknown, |t| &t.key.0)
     }
 
     fn retained(&self, ids: &[ObjectId]) -> u64 {
@@ -102,7 +104,7 @@ impl<'h> Side<'h> {
 
     /// Bytes that the objects of the types that `pattern` means retain together.
     pub(super) fn retained_by(&self, pattern: &str) -> u64 {
-        let wanted: IndexVec<TypeIndex, bool> = self.types.iter().map(|t| glob(pattern, &t.key.0)).collect();
+        let wanted: IndexVec<TypeIndex, bool> = self.types.iter().map(|t| t.key.0.matches(pattern)).collect();
         let group = |id| self.graph.is_of(id, &wanted).then(|| TypeIndex::from_u32(0));
         total(self.tree.retained_by_type(group, 1))
     }
@@ -151,11 +153,11 @@ fn is_framework(module: &str) -> bool {
 
 /// Retained sizes by name and module.
 #[derive(Default)]
-pub(super) struct Retained(BTreeMap<String, Vec<(Option<String>, u64)>>);
+pub(super) struct Retained(BTreeMap<Name, Vec<(Option<String>, u64)>>);
 
 impl Retained {
     /// That of a type, matched as rows are.
-    pub(super) fn get(&self, name: &str, module: Option<&str>) -> u64 {
+    pub(super) fn get(&self, name: &Name, module: Option<&str>) -> u64 {
         match self.0.get(name).map(Vec::as_slice) {
             Some([(_, only)]) => *only,
             Some(several) => several.iter().find(|(m, _)| m.as_deref() == module).map_or(0, |(_, n)| *n),
@@ -181,7 +183,7 @@ fn paired<K: Ord>(before: impl IntoIterator<Item = (K, ObjectId)>, after: impl I
 
 /// Children of a type.
 struct Child {
-    type_name: String,
+    type_name: Name,
     field: Option<String>,
     pair: Pair,
     change: i64,
@@ -232,13 +234,13 @@ pub(super) fn growing(before: &Side<'_>, after: &Side<'_>) -> Vec<GrowingHolder>
 
 impl<'s, 'h> Both<'s, 'h> {
     /// Where to go on from a place; nowhere if objects accumulate there, and then the type that does.
-    fn step(&self, place: &Place) -> (Vec<Place>, Option<String>) {
+    fn step(&self, place: &Place) -> (Vec<Place>, Option<Name>) {
         let mut children = self.children(place);
         let part = |c: &Child| c.change >= self.floor && c.change.saturating_mul(PART) >= place.change;
         children.retain(part);
-        let above = place.path.last().map(|step| step.type_name.as_str());
+        let above = place.path.last().map(|step| &step.type_name);
         // More objects of a type, or a list that is linked by its elements.
-        let accumulates = |c: &&Child| c.pair.after.len() > c.pair.before.len().max(1) || above == Some(c.type_name.as_str());
+        let accumulates = |c: &&Child| c.pair.after.len() > c.pair.before.len().max(1) || above == Some(&c.type_name);
         let element = children.iter().find(accumulates).map(|c| c.type_name.clone());
         let followed = children.iter().fold(0i64, |sum, c| sum.saturating_add(c.change));
         if element.is_some() || followed.saturating_mul(2) < place.change || place.path.len() >= MAX_STEPS {
@@ -257,15 +259,15 @@ impl<'s, 'h> Both<'s, 'h> {
     /// The children by type, those that gained most first. Below a root, these are the objects that it holds.
     fn children(&self, place: &Place) -> Vec<Child> {
         let at_root = place.path.is_empty();
-        let named = |side: &'s Side<'h>, ids: &[ObjectId]| -> Vec<(&'s str, ObjectId)> {
+        let named = |side: &'s Side<'h>, ids: &[ObjectId]| -> Vec<(&'s Name, ObjectId)> {
             let ids: Vec<ObjectId> = if at_root { ids.to_vec() } else { ids.iter().flat_map(|id| side.tree.below(Some(*id))).collect() };
             ids.into_iter().map(|id| (side.name(id), id)).collect()
         };
         let groups = paired(named(self.before, &place.pair.before), named(self.after, &place.pair.after));
         let slots = if at_root { None } else { self.slots(&place.pair) };
-        let child = |(name, pair): (&str, Pair)| {
+        let child = |(name, pair): (&Name, Pair)| {
             let gained = change(self.before.retained(&pair.before), self.after.retained(&pair.after));
-            let child = Child { type_name: name.into(), field: None, pair, change: gained };
+            let child = Child { type_name: name.clone(), field: None, pair, change: gained };
             if gained < self.floor { child } else { self.narrowed(child, slots.as_ref()) }
         };
         let mut children: Vec<Child> = groups.into_iter().map(child).collect();
@@ -317,9 +319,9 @@ impl<'s, 'h> Both<'s, 'h> {
         Child { field, pair: Pair { before, after: vec![id] }, change: gain, ..group }
     }
 
-    fn holder(&self, place: Place, element: Option<String>) -> GrowingHolder {
+    fn holder(&self, place: Place, element: Option<Name>) -> GrowingHolder {
         let (retained_before, retained_after) = (self.before.retained(&place.pair.before), self.after.retained(&place.pair.after));
-        let mut types: BTreeMap<&str, (Sum, Sum, bool)> = BTreeMap::new();
+        let mut types: BTreeMap<&Name, (Sum, Sum, bool)> = BTreeMap::new();
         for id in place.pair.before.iter().flat_map(|id| self.before.tree.dominated(*id)) {
             types.entry(self.before.name(id)).or_default().0.add(self.before.graph.size(id));
         }
@@ -329,12 +331,12 @@ impl<'s, 'h> Both<'s, 'h> {
             entry.1.add(self.after.graph.size(id));
             entry.2 |= own;
         }
-        let count_of = |name: &str| types.get(name).map_or(0, |(from, to, _)| change(from.count, to.count));
-        let own = types.iter().any(|(name, (from, to, own))| *own && (to.count > from.count || element.as_deref() == Some(name)));
+        let count_of = |name: &Name| types.get(name).map_or(0, |(from, to, _)| change(from.count, to.count));
+        let own = types.iter().any(|(name, (from, to, own))| *own && (to.count > from.count || element.as_ref() == Some(*name)));
         let mut gained: Vec<GainedType> = types
             .iter()
             .map(|(name, (from, to, _))| GainedType {
-                type_name: (*name).into(),
+                type_name: (*name).clone(),
                 count: change(from.count, to.count),
                 bytes: change(from.bytes, to.bytes),
             })
@@ -344,7 +346,7 @@ impl<'s, 'h> Both<'s, 'h> {
         gained.truncate(MAX_GAINED);
         let change = place.change;
         let mut text = way(&place.root, &place.path);
-        let what = element.as_deref().or_else(|| gained.first().map(|g| g.type_name.as_str()));
+        let what = element.as_ref().or_else(|| gained.first().map(|g| &g.type_name));
         match what.map(|name| (name, count_of(name))).filter(|(_, n)| *n > 0) {
             Some((name, n)) => text.push_str(&format!(" grew by {} {name}, {} bytes", digits(n), digits(change))),
             None => text.push_str(&format!(" grew by {} bytes", digits(change))),
@@ -397,7 +399,7 @@ fn way(root: &str, path: &[HolderStep]) -> String {
         if let Some(field) = step.field.as_deref().filter(|f| f.starts_with('[')) {
             out.push_str(&format!("{field} "));
         }
-        out.push_str(&short(&step.type_name));
+        out.push_str(&short(step.type_name.shown()));
     }
     out
 }

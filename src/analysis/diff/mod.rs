@@ -16,7 +16,7 @@ use self::summary::Measures;
 use super::stat::{StatQuery, namespace, stat};
 use super::track::in_wrong_order;
 use crate::base::missed::tried;
-use crate::base::{Answer, Collector, NoteKind, Notes, change, cut, glob, growth, len64};
+use crate::base::{Answer, Collector, Name, NoteKind, Notes, change, cut, growth, len64};
 use crate::model::{
     ComparedDump, DiffBy, DiffReport, DiffRow, DiffRule, DiffSort, DiffState, GrowingHolder, StatBy, StatReport, Sum, Trend, TypeStat,
 };
@@ -57,7 +57,7 @@ struct Part<'h> {
 }
 
 /// A group: its name and, of types, the module.
-type Key = (String, Option<String>);
+type Key = (Name, Option<String>);
 
 impl<'h> Part<'h> {
     fn read(heap: &'h dyn GraphSource) -> Result<Part<'h>, Error> {
@@ -87,17 +87,17 @@ impl<'h> Part<'h> {
         };
         match by {
             DiffBy::Type => of_types(type_key),
-            DiffBy::Namespace => of_types(|t| (if is_named(t) { namespace(&t.type_name) } else { UNKNOWN.into() }, None)),
-            DiffBy::Assembly => of_types(|t| (t.module.clone().unwrap_or_else(|| UNKNOWN.into()), None)),
+            DiffBy::Namespace => of_types(|t| (if is_named(t) { namespace(&t.type_name).into() } else { UNKNOWN.into() }, None)),
+            DiffBy::Assembly => of_types(|t| (t.module.as_deref().unwrap_or(UNKNOWN).into(), None)),
             DiffBy::Root => {
                 let side = Side::open(self.heap, &self.notes)?;
-                groups.extend(side.by_root().into_iter().map(|(label, sum)| ((label, None), sum)));
+                groups.extend(side.by_root().into_iter().map(|(label, sum)| ((label.into(), None), sum)));
             }
             DiffBy::Generation => {
                 let query = StatQuery { by: StatBy::Generation, ..StatQuery::default() };
                 for g in self.notes.take(stat(self.heap, &query)?).groups.into_iter().flatten() {
                     if g.count > 0 {
-                        groups.entry((g.key, None)).or_default().merge(Sum { count: g.count, bytes: g.bytes });
+                        groups.entry((g.key.into(), None)).or_default().merge(Sum { count: g.count, bytes: g.bytes });
                     }
                 }
             }
@@ -116,7 +116,7 @@ impl<'h> Part<'h> {
             Subject::Handles(kind) => self.measures.handles(*kind),
             Subject::Types(pattern, Field::Retained) => Some(Side::open(self.heap, &self.notes)?.retained_by(pattern)),
             Subject::Types(pattern, field) => {
-                let wanted = self.types().filter(|t| glob(pattern, &t.type_name));
+                let wanted = self.types().filter(|t| t.type_name.matches(pattern));
                 let sum = Sum::of(wanted.map(|t| Sum { count: t.count, bytes: t.bytes }));
                 let known = self.measures.get("objects").is_some();
                 known.then_some(if *field == Field::Count { sum.count } else { sum.bytes })
@@ -132,7 +132,7 @@ fn type_key(t: &TypeStat) -> Key {
 
 /// Whether a type has a name. Otherwise there is only the method table's address, which says nothing about another dump.
 fn is_named(t: &TypeStat) -> bool {
-    t.type_name != t.method_table.to_string()
+    *t.type_name != *t.method_table.to_string()
 }
 
 /// Compares the heaps of at least two dumps, in the order of time.
@@ -206,10 +206,10 @@ fn holders(first: &Part<'_>, last: &Part<'_>, query: &DiffQuery, rows: &mut [Dif
 
 /// Joins the groups of all dumps to rows.
 fn rows(groups: Vec<BTreeMap<Key, Sum>>) -> Vec<DiffRow> {
-    let several: BTreeSet<String> = groups.iter().flat_map(names_twice).collect();
+    let several: BTreeSet<Name> = groups.iter().flat_map(names_twice).collect();
     let dumps = groups.len();
     let mut joined: BTreeMap<Key, Vec<Sum>> = BTreeMap::new();
-    let mut modules: BTreeMap<String, Option<String>> = BTreeMap::new();
+    let mut modules: BTreeMap<Name, Option<String>> = BTreeMap::new();
     for (i, groups) in groups.into_iter().enumerate() {
         for ((name, module), sum) in groups {
             // A name that each dump has at most once is one type, also if its assembly was renamed or is not known.
@@ -225,18 +225,18 @@ fn rows(groups: Vec<BTreeMap<Key, Sum>>) -> Vec<DiffRow> {
             }
         }
     }
-    let module = |name: &str, own: Option<String>| own.or_else(|| modules.get(name).cloned().flatten());
+    let module = |name: &Name, own: Option<String>| own.or_else(|| modules.get(name).cloned().flatten());
     joined.into_iter().map(|((name, own), series)| row(module(&name, own), name, series)).collect()
 }
 
 /// Names that stand for several groups.
-fn names_twice(groups: &BTreeMap<Key, Sum>) -> Vec<String> {
+fn names_twice(groups: &BTreeMap<Key, Sum>) -> Vec<Name> {
     // Sorted by name.
     let pairs = groups.keys().zip(groups.keys().skip(1));
     pairs.filter(|(a, b)| a.0 == b.0).map(|(a, _)| a.0.clone()).collect()
 }
 
-fn row(module: Option<String>, key: String, series: Vec<Sum>) -> DiffRow {
+fn row(module: Option<String>, key: Name, series: Vec<Sum>) -> DiffRow {
     let before = series.first().copied().unwrap_or_default();
     let after = series.last().copied().unwrap_or_default();
     let state = match (before.count, after.count) {

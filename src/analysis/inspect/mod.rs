@@ -108,11 +108,11 @@ impl<'i> Findings<'i> {
 }
 
 impl Inspector<'_> {
-    fn name(&self, method_table: Addr) -> Option<String> {
+    fn name(&self, method_table: Addr) -> Option<Name> {
         self.namer.name(method_table)
     }
 
-    fn type_of(&self, object: Addr) -> Option<String> {
+    fn type_of(&self, object: Addr) -> Option<Name> {
         self.name(self.library.method_table(object)?)
     }
 
@@ -186,7 +186,7 @@ pub fn inspect(heap: &Heap, query: &InspectQuery) -> Result<Answer<InspectReport
     let (mut inspections, mut names) = (Vec::new(), Map::default());
     let mut name = |object: Addr| -> Option<Name> {
         let mt = library.method_table(object)?;
-        names.entry(mt).or_insert_with(|| namer.name(mt).map(Name::from)).clone()
+        names.entry(mt).or_insert_with(|| namer.name(mt)).clone()
     };
     for (id, Findings { found, wasted, mut rows, total, detail }) in all {
         rows.sort_by(|a, b| (b.bytes, b.count, a.object).cmp(&(a.bytes, a.count, b.object)));

@@ -150,7 +150,7 @@ impl Inspector<'_> {
             let holders = library.word(context, f.native).and_then(|binder| held.get(&Addr(binder)));
             Some(match holders {
                 Some((mt, count, first)) => {
-                    let first = format!("{} at {first}", self.name(*mt).unwrap_or_default());
+                    let first = format!("{} at {first}", self.name(*mt).unwrap_or_else(|| "".into()));
                     format!("\"{name}\" is held by {count} objects of its types: {first}")
                 }
                 None if told => format!("\"{name}\" has no objects of its types on the heap"),

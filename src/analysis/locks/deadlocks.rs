@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::waits::Blocked;
-use crate::base::Addr;
+use crate::base::{Addr, Name};
 use crate::graph::{Components, Csr, CsrBuilder, GraphError};
 use crate::model::{BlockedStack, DeadlockModel, WaitEdge, WaitEdgeKind};
 
@@ -90,7 +90,7 @@ impl WaitGraph {
         &self,
         cycle: &[u32],
         id: impl Fn(u32) -> u32,
-        name: impl Fn(Addr) -> Option<String>,
+        name: impl Fn(Addr) -> Option<Name>,
         threads: &[(usize, Blocked<'_>)],
     ) -> DeadlockModel {
         // Edges by thread, and cycles, are sorted.
@@ -108,7 +108,7 @@ impl WaitGraph {
         let stack = |thread: &u32| {
             let at = usize::try_from(*thread).ok().and_then(|t| threads.binary_search_by_key(&t, |(i, _)| *i).ok());
             let frames = at.and_then(|at| threads.get(at)).map(|(_, t)| t.frames.as_slice()).unwrap_or_default();
-            BlockedStack { managed_id: id(*thread), frames: frames.iter().take(MAX_FRAMES).cloned().collect() }
+            BlockedStack { managed_id: id(*thread), frames: frames.iter().take(MAX_FRAMES).map(|f| f.name.to_string()).collect() }
         };
         DeadlockModel {
             threads: cycle.iter().map(|t| id(*t)).collect(),

@@ -8,13 +8,13 @@ use super::holders::{Held, Locks, Owner};
 use super::waits::{Blocked, Wait};
 use crate::analysis::stack_words::holders;
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Collector, NoteKind, len64};
+use crate::base::{Addr, Collector, Name, NoteKind, len64};
 use crate::clr::threads::Thread;
 use crate::dump::ThreadStacks;
 use crate::model::{
     LockKind, LockModel, LockOwner, LocksReport, ThreadWait, WaitChain, WaitEdgeKind, WaitEvidence, WaitKind, WaitModel, WaiterModel,
 };
-use crate::session::{Error, Library, Namer, Runtime};
+use crate::session::{Error, Library, Namer, Runtime, SourceLines};
 
 /// Most pairs of threads of which one waits for the other: those who write wait for all who read.
 const MAX_EDGES: usize = 1 << 22;
@@ -44,8 +44,11 @@ impl Reporter<'_> {
             let object = thread.exposed.and_then(|object| Some((object, self.library.method_table(object)?)));
             self.namer.thread_name(object, thread.os_id.and_then(|id| native.thread(id)))
         };
+        let lines = SourceLines::new(self.runtime, self.namer);
         let wait = |w: &Wait| {
             let thread = self.threads.get(w.thread)?;
+            let frame = frames.get(&w.thread).and_then(|t| t.own());
+            let line = frame.and_then(|f| lines.at(&f.method, f.at?));
             Some(WaitModel {
                 managed_id: thread.id,
                 os_id: thread.os_id,
@@ -56,12 +59,18 @@ impl Reporter<'_> {
                 others: w.others.clone(),
                 evidence: w.evidence,
                 timeout_ms: w.timeout,
-                method: frames.get(&w.thread).and_then(|t| t.method()).map(ToString::to_string),
+                method: frame.map(|f| f.name.clone()),
+                display: frame.map(|f| f.name.display()),
+                method_desc: frame.map(|f| f.desc),
+                file: line.as_ref().map(|l| l.file.to_string()),
+                line: line.map(|l| l.line),
             })
         };
+        let waiting = waits.iter().filter_map(wait).collect();
+        lines.note(self.notes);
         Ok(LocksReport {
             locks: self.locks(locks, waits, query),
-            waits: waits.iter().filter_map(wait).collect(),
+            waits: waiting,
             deadlocks,
             chains: self.chains(locks, waits, &graph, &cycles),
         })
@@ -109,7 +118,7 @@ impl Reporter<'_> {
         usize::try_from(thread).ok().and_then(|i| self.threads.get(i)?.id).unwrap_or(0)
     }
 
-    fn type_of(&self, object: Addr) -> Option<String> {
+    fn type_of(&self, object: Addr) -> Option<Name> {
         self.namer.name(self.library.method_table(object)?)
     }
 

@@ -6,31 +6,16 @@
 use std::collections::VecDeque;
 
 use super::deadlocks::Edge;
-use super::waits::{Blocked, Wait};
+use super::waits::{Blocked, BlockedFrame, Wait};
 use crate::analysis::stack_words::holders;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector};
 use crate::model::{WaitEdgeKind, WaitKind};
 use crate::session::tasks::{Tasks, flags};
-use crate::session::{Error, Heap, Library, Namer, readable};
+use crate::session::{Error, Heap, Library, Namer};
 
 /// Most methods and tasks that a task is followed to.
 const MAX_AWAITED: usize = 256;
-
-/// The name without generic arguments: code that instances share has those of the shared one.
-fn without_arguments(name: &str) -> String {
-    let mut depth = 0i32;
-    let at_top = |c: &char| {
-        let outside = depth == 0;
-        match c {
-            '<' => depth = depth.saturating_add(1),
-            '>' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        outside && depth == 0
-    };
-    name.chars().filter(at_top).collect()
-}
 
 /// Which waiting threads wait for others that run what they wait for.
 ///
@@ -54,7 +39,8 @@ pub(super) fn runs(
     let wanted: Set<Addr> = awaited.iter().flat_map(|(_, _, nodes)| nodes.iter().copied()).collect();
     let ranges = stacks.iter().filter(|(i, _)| waiting.contains(i)).filter_map(|(i, t)| Some((u32::try_from(*i).ok()?, t.stack?)));
     let on_stacks = holders(heap.memory(), ranges, &wanted);
-    let frames: Map<u32, &[String]> = stacks.iter().filter_map(|(i, t)| Some((u32::try_from(*i).ok()?, t.frames.as_slice()))).collect();
+    let frames: Map<u32, &[BlockedFrame]> =
+        stacks.iter().filter_map(|(i, t)| Some((u32::try_from(*i).ok()?, t.frames.as_slice()))).collect();
     let mut out = Vec::new();
     for (wait, task, nodes) in awaited {
         let Ok(from) = u32::try_from(wait.thread) else { continue };
@@ -74,8 +60,8 @@ pub(super) fn runs(
 
 /// The frame of who runs a task.
 enum Frame {
-    /// The `MoveNext` of a state machine, without generic arguments.
-    Method(String),
+    /// The `MoveNext` of the state machine with this method table: code that instances share is that of the canonical one.
+    Method(Addr),
     Delegate,
 }
 
@@ -89,15 +75,16 @@ impl Frame {
         }
         if let Some(machine) = tasks.machine_type(node, &plan) {
             let suspended = tasks.position(node, &plan).and_then(|p| p.state).is_some_and(|state| state >= 0);
-            let name = namer.name(machine).filter(|_| !suspended)?;
-            return Some(Frame::Method(without_arguments(&readable(&format!("{name}.MoveNext()")))));
+            let canonical = namer.names()?.method_tables().canonical(machine).ok();
+            return canonical.filter(|_| !suspended).map(Frame::Method);
         }
         tasks.action(node).filter(|_| state.is_some_and(|f| f & flags::DELEGATE != 0)).map(|_| Frame::Delegate)
     }
 
-    fn is(&self, name: &str) -> bool {
+    fn is(&self, frame: &BlockedFrame) -> bool {
+        let name = frame.method.name.as_str();
         match self {
-            Frame::Method(method) => without_arguments(name) == *method,
+            Frame::Method(machine) => frame.method.declaring_type == *machine && name.ends_with(".MoveNext()"),
             Frame::Delegate => {
                 let by = ["System.Threading.Tasks.Task.InnerInvoke", "System.Threading.Tasks.Task.Execute"];
                 by.iter().any(|prefix| name.starts_with(prefix))
@@ -120,15 +107,4 @@ fn depends(tasks: &Tasks, first: impl Iterator<Item = Addr>) -> Vec<Addr> {
         open.extend(tasks.position(node, &plan).into_iter().flat_map(|p| p.awaiters).flatten().take(MAX_AWAITED));
     }
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_lose_their_generic_arguments() {
-        assert_eq!(without_arguments("A.B<C<D>>.E<F>, resumed"), "A.B.E, resumed");
-        assert_eq!(without_arguments("A+<B>c__1.MoveNext()"), "A+c__1.MoveNext()");
-    }
 }

@@ -1,15 +1,17 @@
 //! What each blocked thread waits for: by the record that the runtime keeps, else by its frames and the values on its stack.
 
+use std::sync::Arc;
+
 use super::objects::{Found, LockType};
 use super::primitives::{Primitives, Whole};
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Collector, NoteKind, len64, plural};
+use crate::base::{Addr, AddrRange, Collector, Name, NoteKind, len64, plural};
 use crate::clr::blocking::{Blocking, BlockingItem};
-use crate::clr::methods::Methods;
+use crate::clr::generated::importer;
+use crate::clr::methods::{MethodName, Methods};
 use crate::clr::threads::Thread;
 use crate::model::{LockKind, SyncBlockModel, WaitEvidence, WaitKind};
-use crate::session::readable;
 use crate::session::{Heap, Library, Namer};
 use crate::stack::walk::{Asked, Frame, Gap};
 
@@ -42,17 +44,34 @@ pub(super) struct Wait {
 pub(super) struct Blocked<'t> {
     pub(super) thread: &'t Thread,
     pub(super) stack: Option<AddrRange>,
-    /// Methods for people, innermost first.
-    pub(super) frames: Vec<String>,
+    /// Its methods, innermost first.
+    pub(super) frames: Vec<BlockedFrame>,
     /// Slots of the objects that the innermost function of the runtime protects.
     pub(super) protected: Vec<Addr>,
 }
 
+/// A frame of a thread.
+#[derive(Clone, Debug)]
+pub(super) struct BlockedFrame {
+    /// The method, or that which imports it.
+    pub(super) name: Name,
+    pub(super) method: Arc<MethodName>,
+    pub(super) desc: Addr,
+    /// The instruction; `None` if only the method's native part is left.
+    pub(super) at: Option<Addr>,
+}
+
+impl BlockedFrame {
+    /// Whether it waits for others, as the library and generated stubs do.
+    fn is_of_waits(&self) -> bool {
+        self.name.starts_with("System.Threading.") || self.name.starts_with("ILStubClass.")
+    }
+}
+
 impl Blocked<'_> {
-    /// The innermost method outside `System.Threading`.
-    pub(super) fn method(&self) -> Option<&str> {
-        let own = |name: &&String| !name.starts_with("System.Threading.") && !name.starts_with("ILStubClass.");
-        self.frames.iter().find(own).map(String::as_str)
+    /// The innermost frame outside `System.Threading`.
+    pub(super) fn own(&self) -> Option<&BlockedFrame> {
+        self.frames.iter().find(|frame| !frame.is_of_waits())
     }
 
     /// What the innermost frames of `System.Threading` are about.
@@ -65,9 +84,8 @@ impl Blocked<'_> {
             ("System.Threading.WaitHandle.WaitAll", WaitKind::WaitHandles),
             ("System.Threading.WaitHandle.WaitMultiple", WaitKind::WaitHandles),
         ];
-        let own = |name: &&String| name.starts_with("System.Threading.") || name.starts_with("ILStubClass.");
-        let kind = |name: &String| waits.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, kind)| *kind);
-        self.frames.iter().take_while(own).find_map(kind)
+        let kind = |frame: &BlockedFrame| waits.iter().find(|(prefix, _)| frame.name.starts_with(prefix)).map(|(_, kind)| *kind);
+        self.frames.iter().take_while(|frame| frame.is_of_waits()).find_map(kind)
     }
 }
 
@@ -94,23 +112,29 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
             format!("frames of {} are not told: {reason}", plural(len64(lost.len()), "blocked thread")),
         );
     }
-    let mut frames: Map<usize, (Vec<String>, Vec<Addr>)> = Map::default();
-    let mut names: Map<Addr, Option<String>> = Map::default();
+    let mut frames: Map<usize, (Vec<BlockedFrame>, Vec<Addr>)> = Map::default();
+    let mut names: Map<Addr, Option<(Name, Arc<MethodName>)>> = Map::default();
     for stack in &walked {
         let managed = stack.walk.frames.iter().filter_map(|f| match f {
-            Frame::Managed(f) => Some(f.code.method_desc),
+            Frame::Managed(f) => Some((f.code.method_desc, Some(f.instruction()))),
             // Where the compiler has inlined `Thread.Join`, only its native part is left.
-            Frame::Runtime(f) => f.native,
+            Frame::Runtime(f) => Some((f.native?, None)),
         });
         let protected = match stack.walk.frames.first() {
             Some(Frame::Runtime(f)) => f.protected.clone(),
             _ => Vec::new(),
         };
-        let mut name = |method: Addr| {
-            let read = || methods.as_ref()?.name(namer.names()?, method).map(|m| of_library_import(readable(&m.name)));
-            names.entry(method).or_insert_with(read).clone()
+        let mut frame = |(desc, at): (Addr, Option<Addr>)| {
+            let read = || {
+                let method = methods.as_ref()?.name(namer.names()?, desc)?;
+                // The generated part of an import is that of the method.
+                let name = importer(&method.name).map_or_else(|| method.to_name(), Name::from);
+                Some((name, Arc::new(method)))
+            };
+            let (name, method) = names.entry(desc).or_insert_with(read).clone()?;
+            Some(BlockedFrame { name, method, desc, at })
         };
-        frames.insert(stack.index, (managed.take(MAX_FRAMES).filter_map(&mut name).collect(), protected));
+        frames.insert(stack.index, (managed.take(MAX_FRAMES).filter_map(&mut frame).collect(), protected));
     }
     let stacks = runtime.stacks_in_use(threads, notes).into_iter();
     let blocked = |(i, thread, stack)| {
@@ -118,14 +142,6 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
         (i, Blocked { thread, stack, frames, protected })
     };
     stacks.map(blocked).collect()
-}
-
-/// The method that a generated native one is a part of: `__PInvoke(Int32) in System.Threading.Thread.Join`.
-fn of_library_import(name: String) -> String {
-    match name.split_once(" in ") {
-        Some((native, method)) if native.starts_with("__PInvoke(") => method.into(),
-        _ => name,
-    }
 }
 
 /// Reads what threads wait for.
@@ -296,17 +312,5 @@ pub(super) fn note_stacks(threads: &[(usize, Blocked<'_>)], notes: &Collector) {
     let lost = threads.iter().filter(|(_, t)| t.thread.waits() && t.stack.is_none()).count();
     if lost > 0 {
         notes.add(NoteKind::Missing, None, format!("what {} waited for: no stack in the dump", plural(len64(lost), "thread")));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn native_parts_have_the_names_of_their_methods() {
-        let name = |name: &str| of_library_import(name.into());
-        assert_eq!(name("__PInvoke(System.IntPtr, Int32) in System.Threading.Thread.Join"), "System.Threading.Thread.Join");
-        assert_eq!(name("Local(Int32) in Lab.Program.Main"), "Local(Int32) in Lab.Program.Main");
     }
 }

@@ -2,8 +2,9 @@
 
 use super::super::tiers::Tiers;
 use super::Finder;
+use crate::base::Name;
 use crate::base::missed::tried;
-use crate::clr::methods::Methods;
+use crate::clr::methods::{MethodName, Methods};
 use crate::model::{CodeKind, CodePlace, PlaceKind, WhereReport};
 use crate::stack::CodeBytes;
 use crate::stack::code::CodeOrigin;
@@ -28,16 +29,17 @@ impl Finder<'_> {
         let tier = if kind == CodeKind::Jit { tiers.of(code.method_desc, code.start) } else { None };
         tiers.note(self.notes);
         let offset = code.offset(address);
-        let method = named.as_ref().map(|n| n.name.clone());
+        let method = named.as_ref().map(MethodName::to_name);
         let module = named.and_then(|n| n.module);
-        let shown = method.clone().unwrap_or_else(|| format!("the method {}", code.method_desc));
+        let shown = method.as_ref().map_or_else(|| format!("the method {}", code.method_desc), ToString::to_string);
         let (part, of) =
             (if code.funclet { ", in an exception block" } else { "" }, if kind == CodeKind::Jit { "JIT-ed" } else { "ReadyToRun" });
         let tier_text = tier.map_or_else(String::new, |tier| format!(", {tier}"));
         let module_text = module.as_ref().map_or_else(String::new, |m| format!(" [{m}]"));
         let text = format!("{shown}+{offset:#x}{part}, {of} code{tier_text}{module_text}");
         let (start, method_desc, funclet) = (code.start, code.method_desc, code.funclet);
-        let place = CodePlace { method, method_desc, module, start, code: kind, tier, funclet };
+        let display = method.as_ref().map(Name::display);
+        let place = CodePlace { method, display, method_desc, module, start, code: kind, tier, funclet };
         Some(WhereReport { kind: PlaceKind::Code, text, offset: Some(offset), range: Some(code.range), code: Some(place), ..blank.clone() })
     }
 }

@@ -69,7 +69,7 @@ impl Finder<'_> {
             let offset = address.since(object.address);
             let inside = offset.filter(|n| *n > 0).map_or_else(String::new, |n| format!("{n:#x} bytes into "));
             let free = object.free;
-            let what = if free { "free space" } else { &object.type_name };
+            let what = if free { "free space" } else { object.type_name.shown() };
             let text = format!("{inside}{what} at {} ({}), {home}", object.address, plural(object.size, "byte"));
             if offset.is_some_and(|n| n > 0)
                 && self.may_hold_statics(&object)
@@ -128,7 +128,7 @@ impl Finder<'_> {
         let what = if model.thread.is_some() { "thread static" } else { "static field" };
         let target = value.object.filter(|o| !o.is_null());
         let target_type = target.and_then(|o| self.type_of(o));
-        let text = format!("{what} {name}{of}{}", arrow(target, target_type.as_deref()));
+        let text = format!("{what} {name}{of}{}", arrow(target, target_type.as_ref()));
         Some(WhereReport {
             kind: PlaceKind::Static,
             text,

@@ -10,7 +10,7 @@ use heap::segment_place;
 pub(super) use heap::{containing, heap_place};
 pub use near::{NearQuery, near};
 
-use crate::base::{Addr, Answer, Collector};
+use crate::base::{Addr, Answer, Collector, Name};
 use crate::model::{PlaceKind, WhereReport};
 use crate::session::{Error, Heap, Namer};
 
@@ -78,12 +78,12 @@ impl Finder<'_> {
     }
 
     /// Name of the type of the object at an address.
-    fn type_of(&self, object: Addr) -> Option<String> {
+    fn type_of(&self, object: Addr) -> Option<Name> {
         self.heap.gc().method_table(object).map(|mt| self.namer.name_or_address(mt))
     }
 }
 
 /// An object in words: ` → Lab.Dog at 0x7f31535a25f8`.
-fn arrow(target: Option<Addr>, type_name: Option<&str>) -> String {
-    target.map_or_else(String::new, |object| format!(" → {} at {object}", type_name.unwrap_or("an object not in the dump")))
+fn arrow(target: Option<Addr>, type_name: Option<&Name>) -> String {
+    target.map_or_else(String::new, |object| format!(" → {} at {object}", type_name.map_or("an object not in the dump", Name::shown)))
 }

@@ -31,7 +31,7 @@ impl Finder<'_> {
         let (heap, entry) = queues.iter().find_map(find)?;
         let target_type = self.type_of(entry.object);
         let text =
-            format!("{} entry of the finalization queue of heap {heap}{}", entry.state, arrow(Some(entry.object), target_type.as_deref()));
+            format!("{} entry of the finalization queue of heap {heap}{}", entry.state, arrow(Some(entry.object), target_type.as_ref()));
         Some(WhereReport { kind: PlaceKind::FinalizationQueue, text, target: Some(entry.object), target_type, ..blank.clone() })
     }
 
@@ -71,7 +71,7 @@ impl Finder<'_> {
         self.notes.take(walked);
         let handle = found?;
         let target_type = self.type_of(handle.object);
-        let text = format!("{} handle{}", handle.kind, arrow(Some(handle.object), target_type.as_deref()));
+        let text = format!("{} handle{}", handle.kind, arrow(Some(handle.object), target_type.as_ref()));
         let (target, handle_type) = (Some(handle.object), Some(handle.kind));
         Some(WhereReport { kind: PlaceKind::Handle, text, target, target_type, handle_type, ..blank.clone() })
     }
@@ -115,7 +115,7 @@ impl Finder<'_> {
         let class = tables.class(blank.address).ok().filter(|c| !c.is_null());
         let of = self.namer.module(blank.address).map_or_else(String::new, |m| format!(" ({m})"));
         let text = format!("method table of {name}{of}");
-        Some(WhereReport { kind: PlaceKind::MethodTable, text, name: Some(name), module, class, ..blank.clone() })
+        Some(WhereReport { kind: PlaceKind::MethodTable, text, name: Some(name.as_str().into()), module, class, ..blank.clone() })
     }
 
     /// An `EEClass`: it points to the method table that points back to it.
@@ -124,7 +124,7 @@ impl Finder<'_> {
         let mt = tried(|| tables.of_class(blank.address))?;
         let name = self.namer.name(mt)?;
         let text = format!("EEClass of {name}, method table {mt}");
-        Some(WhereReport { kind: PlaceKind::Class, text, name: Some(name), ..blank.clone() })
+        Some(WhereReport { kind: PlaceKind::Class, text, name: Some(name.as_str().into()), ..blank.clone() })
     }
 
     /// A `Module` of the runtime.

@@ -1,8 +1,8 @@
 //! What will run: items of queues, callbacks.
 
 use crate::analysis::task_names::Names;
-use crate::base::Addr;
 use crate::base::hash::Map;
+use crate::base::{Addr, Name};
 use crate::clr::library::FieldAt;
 use crate::model::{PoolItem, PoolItemKind};
 use crate::session::tasks::{AsyncType, Tasks};
@@ -30,13 +30,13 @@ impl<'d> Describer<'d> {
     }
 
     /// The name of the type at `method_table`.
-    pub(super) fn type_name(&mut self, method_table: Addr) -> Option<String> {
-        self.names.type_name(method_table).map(|name| name.to_string())
+    pub(super) fn type_name(&mut self, method_table: Addr) -> Option<Name> {
+        self.names.type_name(method_table)
     }
 
     /// The method that the delegate at `delegate` calls.
-    pub(super) fn delegate(&mut self, delegate: Addr) -> Option<String> {
-        self.names.callback(delegate).map(|name| name.to_string())
+    pub(super) fn delegate(&mut self, delegate: Addr) -> Option<Name> {
+        self.names.callback(delegate)
     }
 
     fn plan(&mut self, method_table: Addr) -> Plan {
@@ -61,10 +61,7 @@ impl<'d> Describer<'d> {
         let plan = mt.map_or(Plan::Other, |mt| self.plan(mt));
         let (kind, what) = match plan {
             Plan::Task => (PoolItemKind::Task, self.tasks.action(object).and_then(|action| self.delegate(action))),
-            Plan::Method => {
-                let method = mt.and_then(|mt| self.names.method(object, mt));
-                (PoolItemKind::AsyncMethod, method.map(|name| name.to_string()))
-            }
+            Plan::Method => (PoolItemKind::AsyncMethod, mt.and_then(|mt| self.names.method(object, mt))),
             Plan::Callback(field) => {
                 let callback = self.tasks.library().reference(object, field);
                 let is_delegate = callback.is_some_and(|c| self.names.is_delegate(c));
@@ -73,7 +70,7 @@ impl<'d> Describer<'d> {
             }
             Plan::Other => (PoolItemKind::WorkItem, None),
         };
-        let description = what.or_else(|| type_name.clone()).unwrap_or_else(|| object.to_string());
-        PoolItem { object, type_name, kind, description }
+        let description = what.or_else(|| type_name.clone()).unwrap_or_else(|| object.to_string().into());
+        PoolItem { object, type_name, kind, display: description.display(), description }
     }
 }

@@ -13,13 +13,13 @@ use super::locks::{LocksQuery, locks};
 use super::task_names::Names;
 use super::walk::objects_of;
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Answer, Collector, Count, NoteKind, len64};
+use crate::base::{Addr, Answer, Collector, Count, Name, NoteKind, len64};
 use crate::clr::library::{Classifier, FieldAt, NoSuchField, fields_of, library_types, noted};
 use crate::clr::threads::Thread;
-use crate::model::{PoolGroup, PoolKind, PoolQueue, PoolReport, PoolWorker, WaitModel};
+use crate::model::{PoolGroup, PoolItemKind, PoolKind, PoolQueue, PoolReport, PoolWorker, WaitModel};
 use crate::session::library::Library;
 use crate::session::tasks::Tasks;
-use crate::session::{Error, Heap, Namer};
+use crate::session::{Error, Heap};
 use describe::Describer;
 
 library_types! {
@@ -83,7 +83,7 @@ pub(super) fn pool_with(heap: &Heap, waits: Option<&[WaitModel]>) -> Result<Answ
     if let Ok(reader) = runtime.thread_reader() {
         notes.extend(reader.losses());
     }
-    let mut reader = Reader { heap, namer: &namer, tasks: &tasks, library, types: &types, describer, threads, notes: &notes };
+    let mut reader = Reader { heap, tasks: &tasks, library, types: &types, describer, threads, notes: &notes };
     let mut report = reader.counters();
     if report.kind == PoolKind::Portable {
         let found = notes.take(objects_of(heap, |mt| {
@@ -116,11 +116,12 @@ fn groups(queues: &[PoolQueue]) -> Vec<PoolGroup> {
     let mut out: Vec<PoolGroup> = Vec::new();
     for queue in queues {
         let start = out.len();
-        let mut known: Map<(&str, &str), usize> = Map::default();
+        // Asynchronous methods of the same name have different types.
+        let mut known: Map<(PoolItemKind, &Name, Option<&Name>), usize> = Map::default();
         for item in &queue.items {
-            let at = *known.entry((item.kind.name(), &item.description)).or_insert_with(|| {
+            let at = *known.entry((item.kind, &item.display, item.type_name.as_ref())).or_insert_with(|| {
                 let (kind, description) = (item.kind, item.description.clone());
-                out.push(PoolGroup { queue: queue.name.clone(), kind, description, count: 0 });
+                out.push(PoolGroup { queue: queue.name.clone(), kind, display: description.display(), description, count: 0 });
                 out.len().saturating_sub(1)
             });
             if let Some(group) = out.get_mut(at) {
@@ -139,7 +140,6 @@ type Owners<'t> = Vec<(Option<Addr>, &'t Thread)>;
 
 struct Reader<'h> {
     heap: &'h Heap,
-    namer: &'h Namer,
     tasks: &'h Tasks,
     library: &'h Library,
     types: &'h Classifier<PoolType>,
@@ -272,23 +272,21 @@ impl<'h> Reader<'h> {
             report.workers.push(PoolWorker {
                 managed_id: thread.id,
                 os_id: thread.os_id.filter(|id| *id != 0),
-                blocked_by: wait.map(|w| self.blocked_by(w)),
+                blocked_by: wait.map(blocked_by),
                 wait: wait.map(|w| w.kind),
                 object: wait.and_then(|w| w.object),
+                type_name: wait.and_then(|w| w.type_name.clone()),
                 method: wait.and_then(|w| w.method.clone()),
+                display: wait.and_then(|w| w.display.clone()),
             });
         }
     }
+}
 
-    fn blocked_by(&self, wait: &WaitModel) -> String {
-        let mut out = wait.kind.to_string();
-        if let Some(object) = wait.object {
-            let name = wait.type_name.clone().or_else(|| self.library.method_table(object).and_then(|mt| self.namer.name(mt)));
-            out.push_str(&format!(" {object}{}", name.map_or_else(String::new, |n| format!(" {n}"))));
-        }
-        if let Some(method) = &wait.method {
-            out.push_str(&format!(" in {method}"));
-        }
-        out
-    }
+/// The object that a thread waits for, and the method: `task 0x7f0012345678 async Lab.Service.Fetch in Lab.Program.Main(System.String[])`.
+fn blocked_by(wait: &WaitModel) -> String {
+    let object = wait.object.map(|object| format!(" {object}")).unwrap_or_default();
+    let of = wait.type_name.as_ref().filter(|_| wait.object.is_some()).map(|name| format!(" {name}")).unwrap_or_default();
+    let at = wait.method.as_ref().map(|method| format!(" in {method}")).unwrap_or_default();
+    format!("{}{object}{of}{at}", wait.kind)
 }

@@ -6,7 +6,7 @@ use crate::analysis::sort::{self, Key};
 use crate::analysis::task_names::Names;
 use crate::analysis::walk::objects_of;
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Answer, Collector, Count, NoteKind, len64};
+use crate::base::{Addr, Answer, Collector, Count, Name, NoteKind, len64};
 use crate::clr::library::{Classifier, NoSuchField, fields_of, noted};
 use crate::clr::values::{TICKS_PER_MILLISECOND, utc, utc_ticks};
 use crate::model::{CallbackCount, CancellationModel, RegisteredWait, TimerClock, TimerKind, TimerModel, TimerSort, TimersReport};
@@ -242,6 +242,7 @@ impl Reader<'_> {
         let due = library.u32(timer, fields.due).filter(|due| *due != FOREVER);
         let due_ms = library.u64(timer, fields.start).zip(due).and_then(|(start, due)| start.checked_add(u64::from(due)));
         let period = library.u32(timer, fields.period).filter(|period| *period != FOREVER && *period != 0);
+        let callback = library.reference(timer, fields.callback).and_then(|callback| self.describer.delegate(callback));
         TimerModel {
             object: timer,
             due_ms: due_ms.filter(|_| queued),
@@ -250,7 +251,8 @@ impl Reader<'_> {
             set_ms: due.map(u64::from),
             period_ms: period.map(u64::from),
             kind,
-            callback: library.reference(timer, fields.callback).and_then(|callback| self.describer.delegate(callback)),
+            display: callback.as_ref().map(Name::display),
+            callback,
             state,
             state_type: table.and_then(|mt| self.describer.type_name(mt)),
             canceled: fields.canceled.and_then(|f| library.u8(timer, f)).map(|n| n != 0),
@@ -332,6 +334,7 @@ impl Reader<'_> {
             handle: library.reference(wait, fields.handle),
             timeout_ms: library.i32(wait, fields.timeout).and_then(|n| u64::try_from(n).ok()),
             repeating: library.u8(wait, fields.repeating).map(|n| n != 0),
+            display: callback.as_ref().map(Name::display),
             callback,
         })
     }
@@ -350,7 +353,7 @@ impl Reader<'_> {
             let field = lists.entry(list_type).or_insert_with(|| types.field_at(list_type, "Callbacks")).clone();
             let Some(first) = noted(field, "cancellation", self.notes) else { return out };
             let mut at = library.reference(list, first);
-            let (mut seen, mut methods) = (Set::default(), Map::<String, u64>::default());
+            let (mut seen, mut methods) = (Set::default(), Map::<(Name, Name), u64>::default());
             while let Some(node) = at.filter(|_| library.afford(STEPS_OF_A_CALLBACK)) {
                 if seen.len() >= MOST || !seen.insert(node) {
                     self.notes.add(NoteKind::LimitHit, node, "a list of callbacks of cancellation has a cycle or exceeds its limit");
@@ -365,13 +368,14 @@ impl Reader<'_> {
                     }
                 };
                 let method = library.reference(node, fields.callback).and_then(|c| self.describer.delegate(c));
-                methods.entry(method.unwrap_or_else(|| "?".into())).or_default().bump();
+                let method = method.unwrap_or_else(|| "?".into());
+                methods.entry((method.display(), method)).or_default().bump();
                 at = library.reference(node, fields.next);
             }
             if !seen.is_empty() {
                 let mut callbacks: Vec<CallbackCount> =
-                    methods.into_iter().map(|(callback, count)| CallbackCount { callback, count }).collect();
-                callbacks.sort_by(|a, b| (b.count, &a.callback).cmp(&(a.count, &b.callback)));
+                    methods.into_iter().map(|((display, callback), count)| CallbackCount { display, callback, count }).collect();
+                callbacks.sort_by(|a, b| (b.count, &a.display).cmp(&(a.count, &b.display)));
                 callbacks.truncate(MAX_CALLBACKS);
                 let (type_name, count) = (self.describer.type_name(mt), crate::base::len64(seen.len()));
                 out.push(CancellationModel { object: source, type_name, count, callbacks });

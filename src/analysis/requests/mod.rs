@@ -7,7 +7,7 @@ mod sockets;
 use super::task_names::Names;
 use super::walk::objects_of;
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Answer, Collector, Count, len64};
+use crate::base::{Addr, Answer, Collector, Count, Name, len64};
 use crate::clr::library::{Classifier, FieldAt, NoSuchField, fields_of, library_types, noted};
 use crate::model::{ConnectionPool, RequestFrame, RequestModel, RequestState, RequestsReport};
 use crate::session::library::Library;
@@ -252,7 +252,7 @@ impl Reader<'_> {
         let mut frame = |object: Addr| {
             let mt = self.library.method_table(object);
             let method = mt.and_then(|mt| self.names.method(object, mt)).or_else(|| self.names.work(object));
-            RequestFrame { object, method: method.map(|name| name.to_string()) }
+            RequestFrame { object, display: method.as_ref().map(Name::display), method }
         };
         longest.into_iter().map(&mut frame).collect()
     }

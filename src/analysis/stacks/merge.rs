@@ -1,21 +1,27 @@
-//! Stacks folded into a tree: threads that stand in the same methods share its branches.
+//! Stacks folded into a tree: threads that are in the same methods share its branches.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::base::Count;
+use crate::base::hash::Map;
+use crate::base::{Addr, Count};
 use crate::model::{MergedFrame, StackFrameKind, StackFrameModel, ThreadStackModel};
 
 /// Most depth of the tree: deeper frames of runaway recursion are left out.
 const MAX_DEPTH: usize = 1 << 10;
 
-/// What makes frames equal: the method, or the type of a runtime frame, and its module.
-type Key = (String, Option<String>);
+/// Identity of a frame: the text that shows the method or the runtime frame, its module, and the method itself. Texts differ for the
+/// instances of a generic method, which share a `MethodDesc`; methods may share a text.
+type Key = (String, Option<String>, Option<Addr>);
 
 #[derive(Default)]
-struct Node {
+struct Node<'t> {
     threads: u64,
     ending: Vec<u32>,
     children: BTreeMap<Key, usize>,
+    /// The first of its frames.
+    frame: Option<&'t StackFrameModel>,
+    /// Whether they all are at the same source line.
+    at_one_line: bool,
 }
 
 /// What a frame shows in folded stacks.
@@ -30,6 +36,12 @@ pub(crate) fn label(frame: &StackFrameModel) -> String {
     }
 }
 
+/// The identity of a frame.
+fn key(frame: &StackFrameModel) -> Key {
+    let method = frame.method_desc.filter(|_| frame.kind == StackFrameKind::Managed);
+    (label(frame), frame.module.clone(), method)
+}
+
 /// The frames of a thread for folding, outermost first: an explicit frame within a method says nothing new.
 pub(crate) fn shown(thread: &ThreadStackModel) -> impl DoubleEndedIterator<Item = &StackFrameModel> {
     let innermost = thread.frames.iter().position(|f| f.kind == StackFrameKind::Managed).unwrap_or(thread.frames.len());
@@ -38,21 +50,45 @@ pub(crate) fn shown(thread: &ThreadStackModel) -> impl DoubleEndedIterator<Item 
     frames.filter(move |(i, f)| f.kind == StackFrameKind::Managed || i.saturating_add(1) == innermost).map(|(_, f)| f)
 }
 
+/// The stacks of `threads` for flame graphs, outermost frame first, each with its number of threads. The text of a method that another
+/// method shares has its `MethodDesc` as well, since text is all that these graphs compare.
+pub(crate) fn folded(threads: &[ThreadStackModel]) -> Vec<(Vec<String>, u64)> {
+    let mut methods: Map<String, BTreeSet<Key>> = Map::default();
+    for frame in threads.iter().flat_map(shown) {
+        methods.entry(label(frame)).or_default().insert(key(frame));
+    }
+    let text = |frame: &StackFrameModel| {
+        let text = label(frame);
+        match (methods.get(&text).map_or(0, BTreeSet::len), frame.method_desc) {
+            (2.., Some(method)) if frame.kind == StackFrameKind::Managed => format!("{text} {method}"),
+            _ => text,
+        }
+    };
+    let mut counts: BTreeMap<Vec<String>, u64> = BTreeMap::new();
+    for thread in threads {
+        let frames: Vec<String> = shown(thread).rev().map(text).collect();
+        if !frames.is_empty() {
+            counts.entry(frames).or_default().bump();
+        }
+    }
+    counts.into_iter().collect()
+}
+
 /// Folds `threads`.
 pub(super) fn merge(threads: &[ThreadStackModel]) -> Vec<MergedFrame> {
     let mut nodes = vec![Node::default()];
     for thread in threads {
         let mut at = 0usize;
         for frame in shown(thread).rev().take(MAX_DEPTH) {
-            let key = (label(frame), frame.module.clone());
             let next = nodes.len();
             let Some(node) = nodes.get_mut(at) else { break };
-            let child = *node.children.entry(key).or_insert(next);
+            let child = *node.children.entry(key(frame)).or_insert(next);
             if child == next {
-                nodes.push(Node::default());
+                nodes.push(Node { frame: Some(frame), at_one_line: true, ..Node::default() });
             }
             if let Some(node) = nodes.get_mut(child) {
                 node.threads.bump();
+                node.at_one_line &= node.frame.is_some_and(|first| (&first.file, first.line) == (&frame.file, frame.line));
             }
             at = child;
         }
@@ -66,15 +102,26 @@ pub(super) fn merge(threads: &[ThreadStackModel]) -> Vec<MergedFrame> {
     push_children(&nodes, 0, 0, &mut open);
     while let Some((depth, key, index)) = open.pop() {
         let Some(node) = nodes.get(index) else { continue };
-        let (frame, module) = key.clone();
-        out.push(MergedFrame { depth, threads: node.threads, managed_ids: node.ending.clone(), frame, module });
+        let (frame, module, method_desc) = key.clone();
+        let at = node.frame.filter(|_| node.at_one_line);
+        out.push(MergedFrame {
+            depth,
+            threads: node.threads,
+            managed_ids: node.ending.clone(),
+            frame,
+            method: node.frame.filter(|_| method_desc.is_some()).and_then(|f| f.method.clone()),
+            method_desc,
+            module,
+            file: at.and_then(|f| f.file.clone()),
+            line: at.and_then(|f| f.line),
+        });
         push_children(&nodes, index, depth.saturating_add(1), &mut open);
     }
     out
 }
 
 /// Pushes the children of a node, those with most threads last: they are popped first.
-fn push_children<'n>(nodes: &'n [Node], index: usize, depth: u32, open: &mut Vec<(u32, &'n Key, usize)>) {
+fn push_children<'n>(nodes: &'n [Node<'_>], index: usize, depth: u32, open: &mut Vec<(u32, &'n Key, usize)>) {
     let Some(node) = nodes.get(index) else { return };
     let threads = |i: usize| nodes.get(i).map_or(0, |n| n.threads);
     let mut children: Vec<(&Key, usize)> = node.children.iter().map(|(key, i)| (key, *i)).collect();

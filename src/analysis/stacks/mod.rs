@@ -16,13 +16,13 @@ use crate::clr::threads::Thread;
 use crate::model::{
     CodeKind, FramePart, StackCoverage, StackFrameKind, StackFrameModel, StackGap, StackRootModel, StacksReport, ThreadStackModel,
 };
-use crate::session::{Error, Heap, Namer, Runtime, SourceLines, ThreadStack, readable};
+use crate::session::{Error, Heap, Namer, Runtime, SourceLines, ThreadStack};
 use crate::stack::code::CodeOrigin;
 use crate::stack::gc_info::FrameSlot;
 use crate::stack::walk::{Asked, Frame, Gap, ManagedFrame, Part, RuntimeFrame};
 use arguments::ArgumentReader;
 use merge::merge;
-pub(crate) use merge::{label as frame_label, shown as shown_frames};
+pub(crate) use merge::{folded as folded_stacks, label as frame_label};
 
 /// Bytes of memory for each byte of the dump that names and frames of the answer may take.
 const EXPANSION: u64 = 8;
@@ -118,7 +118,7 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
 
 /// Whether `name` matches: a pattern without parameters also matches names with some, one without stars any part of the name.
 fn matches(pattern: &str, name: &str) -> bool {
-    let plain = name.split('(').next().unwrap_or(name);
+    let plain = name.split('(').next().unwrap_or(name).trim_end();
     if pattern.contains(['*', '?']) { glob(pattern, name) || glob(pattern, plain) } else { name.contains(pattern) }
 }
 
@@ -214,7 +214,7 @@ impl<'r> Reporter<'r> {
         let named = self.names.entry(method).or_insert_with(|| {
             let (methods, types) = methods.zip(namer.names())?;
             let (signature, method) = (methods.signature(types, method)?, methods.name(types, method)?);
-            let display = readable(&method.name);
+            let display = method.shown().into_owned();
             Some(Named { method, signature, display })
         });
         named.clone()
@@ -225,7 +225,7 @@ impl<'r> Reporter<'r> {
         let (methods, names, method) = (self.methods.as_ref()?, self.namer.names()?, frame.code.method_desc);
         let exact = || {
             let context = methods.instance(names, method, &frame.contexts)?;
-            methods.exact_name(names, method, context).map(|m| readable(&m.name))
+            methods.exact_name(names, method, context).map(|m| m.shown().into_owned())
         };
         self.exact.entry((method, frame.contexts.clone())).or_insert_with(exact).clone()
     }

@@ -165,7 +165,7 @@ fn conclude((old, new): (&mut Side<Old>, &Side<New>), nothing_moved: bool, notes
 /// Numbers the types of both dumps: a method table with the same name is the same type. Returns them by number.
 fn number(old: &mut Side<Old>, new: &mut Side<New>, namers: &(Namer, Namer)) -> Result<Vec<(Addr, Name)>, Error> {
     let tables = |types: &mut dyn Iterator<Item = Addr>, namer: &Namer| -> Vec<(Addr, Name)> {
-        let mut list: Vec<(Addr, Name)> = types.map(|mt| (mt, Name::from(namer.name_or_address(mt)))).collect();
+        let mut list: Vec<(Addr, Name)> = types.map(|mt| (mt, namer.name_or_address(mt))).collect();
         list.sort();
         list
     };

@@ -144,7 +144,7 @@ impl Sums {
     pub(super) fn types(&self, kinds: &[(Addr, Name)]) -> Vec<TrackType> {
         let rows = self.by_kind.iter().zip(kinds).filter(|(sums, _)| sums.before.count > 0 || sums.after.count > 0);
         let mut rows: Vec<TrackType> =
-            rows.map(|(sums, (mt, name))| TrackType { type_name: name.to_string(), method_table: *mt, sums: sums.clone() }).collect();
+            rows.map(|(sums, (mt, name))| TrackType { type_name: name.clone(), method_table: *mt, sums: sums.clone() }).collect();
         let most = |t: &TrackType| t.sums.before.bytes.max(t.sums.after.bytes);
         rows.sort_by(|a, b| (most(b), &a.type_name, a.method_table).cmp(&(most(a), &b.type_name, b.method_table)));
         rows

@@ -1,7 +1,7 @@
 //! Messages of findings.
 
 use super::sink::{Detail, Found};
-use crate::base::Addr;
+use crate::base::{Addr, Name};
 use crate::gc::Walker;
 use crate::model::{FindingId, FindingModel};
 use crate::session::Namer;
@@ -15,14 +15,14 @@ pub(super) fn model(heap: &Walker, namer: &Namer, found: &Found) -> FindingModel
         severity: found.id.severity(),
         address: found.address,
         object: found.object,
-        message: message(found, type_name.as_deref()),
+        message: message(found, type_name.as_ref()),
         type_name,
         related: found.related,
         also: found.also,
     }
 }
 
-fn message(f: &Found, type_name: Option<&str>) -> String {
+fn message(f: &Found, type_name: Option<&Name>) -> String {
     let at = f.address;
     let related = f.related.map_or_else(|| "an address that is not in the dump".to_string(), |a| a.to_string());
     let (number, name) = match f.detail {

@@ -28,7 +28,7 @@ pub(in crate::cli) struct Async {
     #[command(flatten)]
     types: TypesArg,
 
-    /// Only chains with a method that matches; without * or ?, whose name has this in it (repeatable).
+    /// Only chains with a method that matches, as shown or as the compiler named it; without * or ?, whose name has this in it (repeatable).
     #[arg(long = "method", value_name = "GLOB")]
     methods: Vec<String>,
 

@@ -16,7 +16,7 @@ pub(in crate::cli) struct Stacks {
     #[arg(long, value_name = "ID", value_parser = id)]
     thread: Vec<u64>,
 
-    /// Only threads that stand in such a method: a part of its name, or a glob pattern (* and ?) (repeatable).
+    /// Only threads that are in such a method: a part of its name, as shown or as the compiler made it, or a glob pattern (* and ?) (repeatable).
     #[arg(long, value_name = "GLOB")]
     method: Vec<String>,
 

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use super::{Blobs, Debugging, StaticKind};
+use super::{Blobs, Debugging, Method, StaticKind};
 use crate::base::hash::Map;
 use crate::base::missed::{Kept, tried};
-use crate::base::{Addr, Collector, Limits, NoteKind, Os};
+use crate::base::{Addr, Collector, Limits, Name, NoteKind, Os};
+use crate::clr::generated::{self, SharedNames};
 use crate::contract::Site;
 use crate::dump::Module;
 use crate::memory::{FileSearch, Image, Memory};
@@ -22,6 +23,7 @@ pub(crate) struct Program {
     limits: Limits,
     debugging: OnceLock<Kept<Debugging>>,
     by_symbol: OnceLock<Map<String, Addr>>,
+    shared_names: OnceLock<Kept<SharedNames>>,
 }
 
 impl Program {
@@ -37,6 +39,7 @@ impl Program {
             limits: limits.clone(),
             debugging: OnceLock::new(),
             by_symbol: OnceLock::new(),
+            shared_names: OnceLock::new(),
         }
     }
 
@@ -90,10 +93,23 @@ impl Program {
     }
 
     /// The method that `code` lies in: `Lab.Program.Main`, or its mangled name where only a symbol tells.
-    pub(crate) fn method_at(&self, code: Addr) -> Option<String> {
+    pub(crate) fn method_at(&self, code: Addr) -> Option<Name> {
         let named = self.blobs.as_ref().and_then(|blobs| blobs.method_at(code));
-        let symbol = || self.debugging().symbols.as_ref()?.function_at(code).map(|(name, _)| name.to_string());
-        named.map(|m| format!("{}.{}", m.owner, m.name)).or_else(symbol)
+        let symbol = || self.debugging().symbols.as_ref()?.function_at(code).map(|(name, _)| Name::from(name));
+        named.map(|method| self.named(&method)).or_else(symbol)
+    }
+
+    /// `method` with what it is in the source. Which local functions have equal names is not known.
+    fn named(&self, method: &Method) -> Name {
+        let raw = format!("{}.{}", method.owner, method.name);
+        let source = generated::method(&raw, || method.name != "MoveNext" || self.shares_name(&method.owner));
+        Name::shown_as(raw, source.map(|source| source.with("")))
+    }
+
+    /// Whether the state machine of this name is one of several that have the same name in the source.
+    pub(in crate::clr) fn shares_name(&self, machine: &str) -> bool {
+        let names = || self.blobs.iter().flat_map(Blobs::definitions).map(|(_, definition)| definition.name.as_str());
+        self.shared_names.get_or_init(|| Kept::of(|| SharedNames::of(names()))).get().has(machine)
     }
 
     /// Files that were found but are not the program's, with the reason.

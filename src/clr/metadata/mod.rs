@@ -212,6 +212,12 @@ impl Metadata {
         self.cell(NESTED_CLASS, self.find(NESTED_CLASS, 0, rid)?, 1)
     }
 
+    /// The nested types, each with the type that encloses it.
+    pub fn nested_types(&self) -> impl Iterator<Item = (u32, u32)> {
+        let rows = 1..=self.table(NESTED_CLASS).rows.min(MAX_SCAN);
+        rows.filter_map(|row| Some((self.cell(NESTED_CLASS, row, 0)?, self.cell(NESTED_CLASS, row, 1)?)))
+    }
+
     /// Number of generic parameters of type `rid`, including those of the enclosing types.
     pub fn generic_params(&self, rid: u32) -> u32 {
         const MOST: u32 = 65_535;

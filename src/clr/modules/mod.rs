@@ -6,6 +6,7 @@
 mod images;
 mod net8;
 mod net9;
+mod siblings;
 mod symbols;
 
 use std::path::{Path, PathBuf};
@@ -25,6 +26,7 @@ use crate::dump::Bytes;
 use crate::memory::{FileSearch, Loaded, Memory, PeHeaders};
 use net8::Net8;
 use net9::Net9;
+use siblings::Siblings;
 use symbols::Room;
 pub(crate) use symbols::Symbols;
 
@@ -120,6 +122,7 @@ pub struct Module {
     missed: Missed,
     /// Its types by full name.
     by_name: OnceLock<Kept<Map<String, u32>>>,
+    siblings: Siblings,
     budget: Arc<Budget>,
     /// Whether it, or its index, would have taken too much.
     cut: Arc<AtomicBool>,
@@ -166,13 +169,13 @@ impl Module {
                 Some(levels.fold(first, |outer, level| outer + "+" + &level.name))
             });
             if !self.budget.steps(read.div_ceil(64).saturating_add(8)) {
-                self.cut.store(true, Ordering::Relaxed);
+                self.cut();
                 break;
             }
             let Some(name) = name else { continue };
             let bytes = len64(name.len());
             if !self.budget.memory(bytes.saturating_add(BYTES_OF_AN_ENTRY)) {
-                self.cut.store(true, Ordering::Relaxed);
+                self.cut();
                 break;
             }
             out.insert(name, rid);
@@ -353,7 +356,7 @@ impl Modules {
     /// The module at `address`, which is not used by that.
     fn look(&self, address: Addr) -> Arc<Module> {
         let module = self.reader.get(address);
-        self.cut.fetch_or(module.cut.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.cut.fetch_or(module.is_cut(), Ordering::Relaxed);
         module
     }
 }
@@ -387,6 +390,7 @@ impl Reader {
             rejected: Vec::new(),
             missed: Missed::default(),
             by_name: OnceLock::new(),
+            siblings: Siblings::default(),
             budget: Arc::clone(&self.budget),
             cut: Arc::default(),
         }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::enums::Enums;
 use super::plain::{self, Text};
 use super::{ArrayShape, ValueLimits};
-use crate::base::{Addr, utf16};
+use crate::base::{Addr, Name, utf16};
 use crate::clr::fields::{Definition, Field, Types, VALUE_TYPE, is_reference};
 use crate::clr::metadata::signature::Primitive;
 use crate::clr::method_table::{Category, MethodTableInfo};
@@ -40,7 +40,7 @@ pub(super) struct Decoded {
     pub(super) text: Text,
     pub(super) truncated: bool,
     pub(super) object: Option<Addr>,
-    pub(super) object_type: Option<String>,
+    pub(super) object_type: Option<Name>,
     pub(super) fields: Vec<FieldValue>,
 }
 
@@ -162,14 +162,14 @@ impl Values {
 
     /// A static field with an unknown location, or not yet allocated.
     pub fn nowhere(&self, field: &Field, kind: ValueKind, text: &str) -> FieldValue {
-        let declaring = Some(self.types.names().name(field.declaring).name.clone());
+        let declaring = Some(self.types.names().name(field.declaring).to_name());
         finish(field.name.clone(), field.type_name.clone(), declaring, None, None, Decoded::bare(kind, text))
     }
 
     /// The value of a static field at `address`.
     pub fn static_field(&self, field: &Field, address: Addr) -> FieldValue {
         let decoded = self.decode(&place_of(field, address, None), &mut self.budget());
-        let declaring = Some(self.types.names().name(field.declaring).name.clone());
+        let declaring = Some(self.types.names().name(field.declaring).to_name());
         finish(field.name.clone(), field.type_name.clone(), declaring, None, Some(address), decoded)
     }
 
@@ -246,7 +246,7 @@ impl Values {
         let address = start.plus(field.offset);
         let bytes = end.and_then(|e| e.checked_sub(field.offset));
         let decoded = self.decode(&place_of(field, address, bytes), budget);
-        let declaring = Some(self.types.names().name(field.declaring).name.clone());
+        let declaring = Some(self.types.names().name(field.declaring).to_name());
         let offset = Some(field.offset.saturating_sub(shift));
         finish(field.name.clone(), field.type_name.clone(), declaring, offset, Some(address), decoded)
     }
@@ -289,7 +289,7 @@ impl Values {
                 return out;
             }
         }
-        let name = self.types.names().name(mt).name.clone();
+        let name = self.types.names().name(mt).to_name();
         out.text.text = format!("{object} {name}");
         out.object_type = Some(name);
         let Ok(info) = tables.read(mt) else { return out };
@@ -481,7 +481,7 @@ fn ends(list: &[Field], end: u64) -> Vec<Option<u64>> {
 fn finish(
     name: String,
     type_name: String,
-    declaring_type: Option<String>,
+    declaring_type: Option<Name>,
     offset: Option<u64>,
     address: Option<Addr>,
     decoded: Decoded,

@@ -55,6 +55,7 @@ impl Writer for Csv {
                 Cell::Bytes(n) | Cell::Count(n) | Cell::Id(n) => to.extend_from_slice(itoa::Buffer::new().format(n).as_bytes()),
                 Cell::Change(n) => to.extend_from_slice(itoa::Buffer::new().format(n).as_bytes()),
                 Cell::Share(s) | Cell::Growth(s) => write!(to, "{s}")?,
+                Cell::Name(name) => field(name, to),
                 Cell::Text(text) | Cell::Map(text) => field(&text, to),
                 Cell::None => {}
             }

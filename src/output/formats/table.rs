@@ -3,12 +3,16 @@
 //! Laid out here rather than by a crate: those for tables neither leave columns out nor shorten names, and measure every row.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use super::{Out, Whole, Writer};
 use crate::base::Addr;
+use crate::base::hash::Map;
 use crate::model::MapCell;
-use crate::output::layout::{GAP, Layout, Numbers, Placed, title};
+use crate::output::distinct::{Names, Shortened};
+use crate::output::layout::{Fit, GAP, Layout, Numbers, Placed, title};
 use crate::output::map::pieces;
 use crate::output::report::Section;
 use crate::output::screen::{Ink, Screen};
@@ -59,15 +63,22 @@ impl<'c> Shown<'c> {
         let text = match cell {
             Cell::Map(text) => text,
             Cell::Text(text) => clean(text, screen),
+            Cell::Name(name) => clean(name.shown().into(), screen),
             other => other.human().into_owned().into(),
         };
         Shown { text, ink, fill, map }
     }
 
-    /// The cell of a row in a column.
-    fn cell(row: &'c dyn Row, column: usize, screen: Screen) -> Shown<'c> {
-        let shown = Shown::of(row.cell(column), screen);
-        Shown { fill: row.fill(column).unwrap_or(shown.fill), ..shown }
+    /// The cell of a row in a column, in which `names` are shown in another form.
+    fn cell(row: &'c dyn Row, column: usize, screen: Screen, names: &'c Map<String, String>) -> Shown<'c> {
+        let cell = row.cell(column);
+        let other = match &cell {
+            Cell::Name(name) => names.get(name.as_str()),
+            _ => None,
+        };
+        let shown = Shown::of(cell, screen);
+        let text = other.map_or(shown.text, |other| clean(other.as_str().into(), screen));
+        Shown { text, fill: row.fill(column).unwrap_or(shown.fill), ..shown }
     }
 }
 
@@ -172,7 +183,10 @@ fn row<'c>(
         at = at.saturating_add(gap);
         let narrow = layout.screen.width.is_some() && width(&cell.text) > place.width;
         let mut lines = match (narrow, cell.text.contains('\n')) {
-            (true, _) => column.fit.lines(&cell.text, place.width),
+            (true, _) => match place.names.short.get(&*cell.text) {
+                Some(short) => short.split('\n').map(Cow::Borrowed).collect(),
+                None => column.fit.lines(&cell.text, place.width),
+            },
             (false, true) => cell.text.split('\n').map(Cow::Borrowed).collect(),
             (false, false) => Vec::new(),
         }
@@ -215,7 +229,7 @@ fn row<'c>(
 fn titles(heading: &Heading, layout: &Layout, to: &mut Vec<u8>) -> io::Result<()> {
     let of = |p: &Placed| {
         let column = heading.columns.get(p.index);
-        let text = column.map(|c| title(&c.name)).unwrap_or_default();
+        let text = column.map(title).unwrap_or_default();
         let lines = match layout.screen.width {
             None => vec![text],
             Some(_) => wrap(&text, p.width, 0, usize::MAX).into_iter().map(Cow::into_owned).collect(),
@@ -445,7 +459,7 @@ impl Writer for Table {
         }
         let before = layout.numbers.filter(|_| heading.link_of(cells).is_some()).map(|n| n.before);
         let name = before.zip(usize::try_from(number).ok()).and_then(|(before, number)| Seen::name(before.saturating_add(number)));
-        let shown = layout.placed.iter().map(|p| (p, Shown::cell(cells, p.index, layout.screen)));
+        let shown = layout.placed.iter().map(|p| (p, Shown::cell(cells, p.index, layout.screen, &p.names.shared)));
         row(heading, layout, &name.unwrap_or_default(), shown, to)
     }
 
@@ -455,19 +469,43 @@ impl Writer for Table {
     }
 }
 
+/// The names in the columns of a table, by index among all columns.
+fn names(heading: &Heading, table: &Rows<'_>, screen: Screen) -> io::Result<BTreeMap<usize, Names>> {
+    let named = heading.columns(Readers::People).filter(|(_, c)| matches!(c.fit, Fit::Name | Fit::NameLines(_)));
+    let mut all: BTreeMap<usize, Names> = named.map(|(i, _)| (i, Names::default())).collect();
+    table.rows.each(&mut |row| {
+        for (column, names) in &mut all {
+            let cell = row.cell(*column);
+            let name = match &cell {
+                Cell::Name(name) => Some(*name),
+                _ => None,
+            };
+            // Where nothing is shortened, only names in their form for people may be equal to others.
+            if screen.width.is_some() || name.is_some_and(|name| name.shown() != name.as_str()) {
+                names.add(&Shown::of(cell.clone(), screen).text, name);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(all)
+}
+
 impl Table {
     fn table(&self, out: &mut Out<'_>, table: &Rows<'_>) -> io::Result<()> {
         let heading = &table.heading;
         let screen = out.screen;
-        let shown: Vec<usize> = heading.columns(Readers::People).map(|(i, _)| i).collect();
-        let mut widths = vec![0usize; shown.len()];
-        let mut empty = vec![true; shown.len()];
+        let columns: Vec<usize> = heading.columns(Readers::People).map(|(i, _)| i).collect();
+        let names: BTreeMap<usize, (Map<String, String>, Names)> =
+            names(heading, table, screen)?.into_iter().map(|(i, names)| (i, names.resolved())).collect();
+        let none = Map::default();
+        let shared = |column: usize| names.get(&column).map_or(&none, |(shared, _)| shared);
+        let mut widths = vec![0usize; columns.len()];
+        let mut empty = vec![true; columns.len()];
         let (mut count, mut left_out, mut links) = (0usize, out.skipped(), false);
-        let mut measure = |cells: &mut dyn Iterator<Item = Cell<'_>>| {
+        let mut measure = |cells: &mut dyn Iterator<Item = Shown<'_>>| {
             for ((widest, empty), cell) in widths.iter_mut().zip(&mut empty).zip(cells) {
-                *empty &= matches!(&cell, Cell::None) || matches!(&cell, Cell::Text(text) if text.is_empty());
-                let text = Shown::of(cell, screen).text;
-                *widest = text.split('\n').map(width).max().unwrap_or(0).max(*widest);
+                *empty &= cell.ink == Ink::Faint || cell.text.is_empty();
+                *widest = cell.text.split('\n').map(width).max().unwrap_or(0).max(*widest);
             }
         };
         let measured = table.rows.each(&mut |row| {
@@ -480,7 +518,7 @@ impl Table {
                 return Err(io::ErrorKind::OutOfMemory.into());
             }
             links = links || heading.link_of(row).is_some();
-            measure(&mut shown.iter().map(|i| row.cell(*i)));
+            measure(&mut columns.iter().map(|i| Shown::cell(row, *i, screen, shared(*i))));
             Ok(())
         });
         if out.skipped() > 0 && measured.is_ok() && count == 0 {
@@ -488,15 +526,21 @@ impl Table {
         }
         let totals = table.totals.as_ref().filter(|_| out.skipped() == 0);
         if let Some(cells) = totals {
-            measure(&mut cells.iter().cloned());
+            measure(&mut cells.iter().map(|cell| Shown::of(cell.clone(), screen)));
         }
-        let layout = match measured {
+        let mut layout = match measured {
             Ok(()) => {
                 let numbers = numbers(out, count).filter(|_| links);
                 Layout::measured(heading, numbers.map_or(screen, |n| n.beside(screen)), &widths, &empty).numbered(numbers)
             }
             Err(_) => self.layout(heading, out),
         };
+        for place in &mut layout.placed {
+            if let Some(((shared, names), column)) = names.get(&place.index).zip(heading.columns.get(place.index)) {
+                let short = screen.width.map(|_| names.shortened(column.fit, place.width)).unwrap_or_default();
+                place.names = Arc::new(Shortened { shared: shared.clone(), short });
+            }
+        }
         if let Some(seen) = out.seen {
             seen.begin();
         }
@@ -506,7 +550,7 @@ impl Table {
         out.rows_in(self, table, &layout)?;
         text.clear();
         if let Some(cells) = totals {
-            let cell = |p: &Placed| shown.iter().position(|i| *i == p.index).and_then(|i| cells.get(i)).cloned().unwrap_or(Cell::None);
+            let cell = |p: &Placed| columns.iter().position(|i| *i == p.index).and_then(|i| cells.get(i)).cloned().unwrap_or(Cell::None);
             row(heading, &layout, "", layout.placed.iter().map(|p| (p, Shown::of(cell(p), screen))), &mut text)?;
         }
         out.to.write_all(&text)?;

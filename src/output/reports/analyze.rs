@@ -15,8 +15,8 @@ fn finding_columns<'r>() -> Columns<'r, Problem> {
         .bytes("bytes", |f| f.bytes)
         .made("share", 8, |f| f.share.map(|s| s.to_string()))
         .address("object", |f| f.object)
-        .text_or_none("type", 40, |f| f.type_name.as_deref())
-        .text_or_none("method", 40, |f| f.method.as_deref())
+        .names("type", 40, |f| f.type_name.as_ref())
+        .names("method", 40, |f| f.method.as_ref())
         .text("title", 80, |f| &f.title)
         .text("command", 60, |f| &f.command)
 }

@@ -20,8 +20,7 @@ fn object_columns<'r>() -> Columns<'r, Row<'r>> {
         .address("address", |(_, o, _)| o.address)
         .address("method_table", |(_, o, _)| o.method_table)
         .extra()
-        .text("type", 50, |(_, o, _)| &o.type_name)
-        .name()
+        .names("type", 50, |(_, o, _)| Some(&o.type_name))
         .address("handle", |(.., h)| h.map(|h| h.handle))
         .address("context", |(.., h)| h.and_then(|h| h.context))
         .extra()
@@ -38,8 +37,7 @@ fn link_columns<'r>() -> Columns<'r, BridgeWeakLink> {
         .count("scc", |l| l.scc.map(u64::from))
         .text("then", 6, |l| if l.nulled { "nulled" } else { "stays" })
         .whole()
-        .text("type", 50, |l| &l.type_name)
-        .name()
+        .names("type", 50, |l| Some(&l.type_name))
 }
 
 fn xref_columns<'r>() -> Columns<'r, BridgeXref> {
@@ -53,8 +51,7 @@ fn class_columns<'r>() -> Columns<'r, BridgeClass> {
         .count("bridged", |c| c.bridged)
         .address("method_table", |c| c.method_table)
         .extra()
-        .text("type", 60, |c| &c.type_name)
-        .name()
+        .names("type", 60, |c| Some(&c.type_name))
 }
 
 impl Report for BridgeReport {

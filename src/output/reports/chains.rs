@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::base::Addr;
+use crate::base::{Addr, Name};
 use crate::model::{AsyncChain, AsyncFrame, AsyncReport, AsyncRow, TaskModel};
 use crate::output::report::{Cluster, Graph, Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
@@ -56,10 +56,8 @@ fn row_columns<'r>() -> Columns<'r, Row<'r>> {
         .text_or_none("status", 20, |r| r.frame.status.map(|s| s.name()))
         .whole()
         .id("thread", |r| r.frame.thread.map(u64::from))
-        .text_or_none("method", 60, |r| r.frame.method.as_deref())
-        .name()
-        .text_or_none("type", 60, |r| r.frame.type_name.as_deref())
-        .name()
+        .names("method", 60, |r| r.frame.method.as_ref())
+        .names("type", 60, |r| r.frame.type_name.as_ref())
 }
 
 /// A row of the tree in words.
@@ -103,23 +101,21 @@ fn task_columns<'r>() -> Columns<'r, TaskModel> {
         .keep(8)
         .made("exception", 60, |t| {
             let first = t.exceptions.first()?;
-            let name = first.type_name.as_deref().unwrap_or("?");
+            let name = first.type_name.as_ref().map_or("?", Name::shown);
             let unobserved = if t.unobserved == Some(true) { " (unobserved)" } else { "" };
             Some(first.message.as_ref().map_or_else(|| format!("{name}{unobserved}"), |m| format!("{name}: {m}{unobserved}")))
         })
         .lines(2)
         .keep(6)
         .only(Readers::All)
-        .text_or_none("method", 60, |t| t.method.as_deref())
-        .name()
-        .text_or_none("type", 60, |t| t.type_name.as_deref())
-        .name()
+        .names("method", 60, |t| t.method.as_ref())
+        .names("type", 60, |t| t.type_name.as_ref())
         .keep(5)
 }
 
 /// A frame in words.
 fn line(frame: &AsyncFrame) -> String {
-    let name = frame.method.as_deref().or(frame.type_name.as_deref()).unwrap_or("?");
+    let name = frame.method.as_ref().or(frame.type_name.as_ref()).map_or("?", Name::shown);
     let state = frame.state.map_or_else(String::new, |s| format!(", state {s}"));
     let void = if frame.async_void { ", async void" } else { "" };
     let status = frame.status.map_or_else(String::new, |s| format!(", {s}"));
@@ -184,7 +180,7 @@ impl Report for AsyncReport {
                 labels.entry(at).or_insert_with(|| format!("{}: {} {at}", chain.root.kind, chain.root.label));
             }
             for f in &chain.frames {
-                let name = f.method.as_deref().or(f.type_name.as_deref()).unwrap_or("?");
+                let name = f.method.as_ref().or(f.type_name.as_ref()).map_or("?", Name::shown);
                 let state = f.state.map_or_else(String::new, |s| format!(" state {s}"));
                 labels.insert(f.object, format!("{name}{state} {}", f.object));
             }

@@ -1,4 +1,5 @@
 use super::number;
+use crate::base::Name;
 use crate::model::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
@@ -14,8 +15,8 @@ fn hresult(n: i32) -> String {
     format!("{:#010x}", n.cast_unsigned())
 }
 
-fn title(type_name: Option<&str>, message: Option<&str>) -> String {
-    let name = type_name.unwrap_or("<unknown type>");
+fn title(type_name: Option<&Name>, message: Option<&str>) -> String {
+    let name = type_name.map_or("<unknown type>", Name::shown);
     message.map_or_else(|| name.into(), |m| format!("{name}: {m}"))
 }
 
@@ -28,7 +29,7 @@ pub(super) fn trace<'r>(to: &mut Sections<'r>, exception: &'r ExceptionModel) {
 fn traces<'r>(to: &mut Sections<'r>, mut stack: Vec<(&'static str, &'r ExceptionModel)>) {
     while let Some((arrow, e)) = stack.pop() {
         let code = e.hresult.map(|n| format!(", HResult {}", hresult(n))).unwrap_or_default();
-        to.line(format!("{arrow}{} ({}{code})", title(e.type_name.as_deref(), e.message.as_deref()), e.address));
+        to.line(format!("{arrow}{} ({}{code})", title(e.type_name.as_ref(), e.message.as_deref()), e.address));
         to.lines(e.remote_stack_text.iter().flat_map(|text| text.lines()).map(ToString::to_string));
         frames(to, &e.stack);
         // The first inner exception is printed next, so it is pushed last.
@@ -52,7 +53,7 @@ fn place(f: &FrameModel) -> String {
 fn frames<'r>(to: &mut Sections<'r>, frames: &'r [FrameModel]) {
     for f in frames.iter().take(MAX_FRAMES) {
         let unknown = || if f.method_desc.is_null() { format!("<code {}>", f.ip) } else { format!("<method {}>", f.method_desc) };
-        let method = f.method.clone().unwrap_or_else(unknown);
+        let method = f.method.as_ref().map_or_else(unknown, ToString::to_string);
         to.line(format!("   at {method}{}", place(f)));
         if f.last_of_foreign {
             to.line("   --- End of stack trace from previous location ---");
@@ -68,8 +69,7 @@ fn exception_columns<'r>() -> Columns<'r, HeapExceptionModel> {
     columns::<HeapExceptionModel>()
         .address("address", |e| e.address)
         .keep(8)
-        .text_or_none("type", 40, |e| e.type_name.as_deref())
-        .name()
+        .names("type", 40, |e| e.type_name.as_ref())
         .made("hresult", 10, |e| e.hresult.map(hresult))
         .whole()
         .keep(4)
@@ -95,8 +95,7 @@ fn group_columns<'r>() -> Columns<'r, ExceptionGroup> {
         .keep(6)
         .address("example", |g| g.example)
         .keep(7)
-        .text_or_none("type", 40, |g| g.type_name.as_deref())
-        .name()
+        .names("type", 40, |g| g.type_name.as_ref())
         .text_or_none("message", 40, |g| g.message.as_deref())
         .lines(2)
         .keep(8)
@@ -113,7 +112,7 @@ impl Report for ExceptionsReport {
         }
         to.gap();
         for e in exceptions.filter(|e| e.inner_exceptions.is_some()) {
-            to.line(format!("{} ({})", title(e.type_name.as_deref(), e.message.as_deref()), e.address));
+            to.line(format!("{} ({})", title(e.type_name.as_ref(), e.message.as_deref()), e.address));
             frames(to, &e.stack);
             traces(to, e.inner_exceptions.iter().flatten().rev().map(|inner| (INNER, inner)).collect());
             to.gap();

@@ -25,8 +25,7 @@ fn type_columns<'r>() -> Columns<'r, FinalizerType> {
         .count("registered", |t| t.registered)
         .count("ready", |t| t.ready)
         .count("critical", |t| t.critical)
-        .text_or_none("type", 60, |t| t.type_name.as_deref())
-        .name()
+        .names("type", 60, |t| t.type_name.as_ref())
 }
 
 fn object_columns<'r>() -> Columns<'r, FinalizerObject> {
@@ -37,8 +36,7 @@ fn object_columns<'r>() -> Columns<'r, FinalizerObject> {
         .text_or_none("generation", 10, |o| o.generation.map(|g| g.name()))
         .whole()
         .count("heap", |o| o.heap)
-        .text_or_none("type", 60, |o| o.type_name.as_deref())
-        .name()
+        .names("type", 60, |o| o.type_name.as_ref())
 }
 
 impl Report for FinalizersReport {

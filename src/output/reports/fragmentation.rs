@@ -55,8 +55,7 @@ fn pinned_columns<'r>() -> Columns<'r, PinnedTypeModel> {
         .bytes("free_bytes_before", |p| p.free_bytes_before)
         .address("method_table", |p| p.method_table)
         .extra()
-        .text("type", 60, |p| &p.type_name)
-        .name()
+        .names("type", 60, |p| Some(&p.type_name))
 }
 
 impl Report for FragmentationReport {

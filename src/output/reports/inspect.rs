@@ -24,8 +24,7 @@ fn all_columns<'r>() -> Columns<'r, Row<'r>> {
         .address("object", |r| r.row.object)
         .count("count", |r| r.row.count)
         .bytes("bytes", |r| r.row.bytes)
-        .text_or_none("type", 50, |r| r.row.type_name.as_deref())
-        .name()
+        .names("type", 50, |r| r.row.type_name.as_ref())
         .text_or_none("detail", 80, |r| r.row.detail.as_deref())
         .lines(3)
 }
@@ -35,8 +34,7 @@ fn own_columns<'r>() -> Columns<'r, InspectionRow> {
         .count("count", |r| r.count)
         .bytes("bytes", |r| r.bytes)
         .address("object", |r| r.object)
-        .text_or_none("type", 50, |r| r.type_name.as_deref())
-        .name()
+        .names("type", 50, |r| r.type_name.as_ref())
         .text_or_none("detail", 80, |r| r.detail.as_deref())
         .lines(3)
 }

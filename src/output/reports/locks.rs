@@ -1,7 +1,8 @@
+use crate::base::{Name, file_name};
 use crate::model::{DeadlockModel, LockModel, LockOwner, LocksReport, WaitChain, WaitEdgeKind, WaitModel};
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::{Columns, Readers, Table, columns};
 
 fn id(managed: Option<u32>) -> String {
     managed.map_or_else(|| "?".into(), |id| id.to_string())
@@ -37,12 +38,11 @@ fn lock_columns<'r>() -> Columns<'r, LockModel> {
         .keep(3)
         .id("sync_block", |l| l.sync_block.map(u64::from))
         .extra()
-        .text_or_none("type", 50, |l| l.type_name.as_deref())
-        .name()
+        .names("type", 50, |l| l.type_name.as_ref())
         .keep(7)
 }
 
-fn wait_columns<'r>() -> Columns<'r, WaitModel> {
+fn wait_columns<'r>(lines: bool) -> Columns<'r, WaitModel> {
     columns::<WaitModel>()
         .id("managed_id", |w| w.managed_id.map(u64::from))
         .keep(9)
@@ -55,17 +55,24 @@ fn wait_columns<'r>() -> Columns<'r, WaitModel> {
         .keep(8)
         .address("object", |w| w.object)
         .keep(8)
-        .text_or_none("type", 40, |w| w.type_name.as_deref())
-        .name()
+        .names("type", 40, |w| w.type_name.as_ref())
         .keep(7)
         .text("evidence", 8, |w| w.evidence.name())
         .whole()
         .keep(4)
         .id("timeout_ms", |w| w.timeout_ms.map(u64::from))
         .keep(4)
-        .text_or_none("method", 60, |w| w.method.as_deref())
-        .name()
+        .names("method", 60, |w| w.method.as_ref())
+        .keep(9)
+        .address("method_desc", |w| w.method_desc)
+        .only(Readers::Machines)
+        .made("source", 24, |w| w.file.as_deref().zip(w.line).map(|(file, line)| format!("{}:{line}", file_name(file))))
         .keep(7)
+        .only(if lines { Readers::People } else { Readers::Links })
+        .text_or_none("file", 40, |w| w.file.as_deref())
+        .only(Readers::Machines)
+        .id("line", |w| w.line.map(u64::from))
+        .only(Readers::Machines)
 }
 
 fn deadlock<'r>(to: &mut Sections<'r>, d: &'r DeadlockModel) {
@@ -73,7 +80,7 @@ fn deadlock<'r>(to: &mut Sections<'r>, d: &'r DeadlockModel) {
     let sure = if d.possible { "POSSIBLE DEADLOCK" } else { "DEADLOCK" };
     to.alarm(format!("{sure} of threads {threads}"));
     for edge in &d.edges {
-        let ty = edge.type_name.as_deref().unwrap_or("?");
+        let ty = edge.type_name.as_ref().map_or("?", Name::shown);
         let by = match edge.kind {
             WaitEdgeKind::Holds => "held by",
             WaitEdgeKind::Runs => "run by",
@@ -95,7 +102,7 @@ fn deadlock<'r>(to: &mut Sections<'r>, d: &'r DeadlockModel) {
 fn chain(c: &WaitChain) -> String {
     let threads = c.threads.iter().map(ToString::to_string).collect::<Vec<_>>().join(" waits for thread ");
     let what = match (&c.object, &c.type_name) {
-        (Some(object), ty) => format!("{} {object} ({}), which nobody is known to own", c.kind, ty.as_deref().unwrap_or("?")),
+        (Some(object), ty) => format!("{} {object} ({}), which nobody is known to own", c.kind, ty.as_ref().map_or("?", Name::shown)),
         (None, _) => format!("something of kind {}", c.kind),
     };
     let candidates = match c.candidates.as_slice() {
@@ -111,7 +118,8 @@ impl Report for LocksReport {
             deadlock(to, d);
         }
         to.records("deadlock", &self.deadlocks);
-        to.table(Table::records("wait", &self.waits, wait_columns()).shown(!self.waits.is_empty()));
+        let lines = self.waits.iter().any(|w| w.line.is_some());
+        to.table(Table::records("wait", &self.waits, wait_columns(lines)).shown(!self.waits.is_empty()));
         to.gap_if(!self.waits.is_empty());
         to.table(Table::records("lock", &self.locks, lock_columns()).csv(true).shown(!self.locks.is_empty()));
         to.gap_if(!self.locks.is_empty());

@@ -3,7 +3,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use super::{name_of, number};
-use crate::base::Addr;
+use crate::base::{Addr, Name};
 use crate::model::{
     ContainerKind, ContainerModel, CutShort, DelegateModel, DelegatePart, DimensionModel, FieldValue, HeaderModel, HeaderState, ItemModel,
     ObjectReport, SegmentPlace, TaskPart, TaskWaiter, ValueKind,
@@ -69,8 +69,7 @@ fn row_columns<'r>(inherited: bool) -> Columns<'r, Row<'r>> {
         .text("type", 32, |r| &r.field.type_name)
         .name()
         .keep(7)
-        .text_or_none("declared_by", 40, |r| r.field.declaring_type.as_deref().filter(|_| r.depth == 0))
-        .name()
+        .names("declared_by", 40, |r| r.field.declaring_type.as_ref().filter(|_| r.depth == 0))
         .extra()
         .when(inherited)
         .address("object", |r| r.field.object)
@@ -92,11 +91,9 @@ fn field_columns<'r>() -> Columns<'r, FieldValue> {
 fn part_columns<'r>() -> Columns<'r, DelegatePart> {
     columns::<DelegatePart>()
         .address("part", |p| p.object)
-        .text_or_none("method", 60, |p| p.method.as_deref())
-        .name()
+        .names("method", 60, |p| p.method.as_ref())
         .address("target", |p| p.target)
-        .text_or_none("target_type", 40, |p| p.target_type.as_deref())
-        .name()
+        .names("target_type", 40, |p| p.target_type.as_ref())
 }
 
 fn item_columns<'r>(keys: bool) -> Columns<'r, ItemModel> {
@@ -155,15 +152,20 @@ fn task(t: &TaskPart) -> Vec<(&'static str, String)> {
         facts.push(("Awaits", list(t.awaits.iter().map(ToString::to_string).collect())));
     }
     if !t.waiters.is_empty() {
-        let waiter = |w: &TaskWaiter| format!("{} {}", w.object, w.method.as_deref().or(w.type_name.as_deref()).unwrap_or("?"));
+        let waiter = |w: &TaskWaiter| format!("{} {}", w.object, w.method.as_ref().or(w.type_name.as_ref()).map_or("?", Name::shown));
         facts.push(("Waiters", list(t.waiters.iter().map(waiter).collect())));
     }
     for e in &t.exceptions {
         let message = e.message.as_ref().map_or_else(String::new, |m| format!(": {m}"));
         let unobserved = if t.unobserved == Some(true) { " (unobserved)" } else { "" };
-        facts.push(("Exception", format!("{} {}{message}{unobserved}", e.object, e.type_name.as_deref().unwrap_or("?"))));
+        facts.push(("Exception", format!("{} {}{message}{unobserved}", e.object, e.type_name.as_ref().map_or("?", Name::shown))));
     }
     facts
+}
+
+/// The runtime's name of a type that is shown in another form.
+pub(super) fn exact_type(name: &Name) -> Option<(&'static str, String)> {
+    (name.shown() != name.as_str()).then(|| ("Exact type", name.as_str().into()))
 }
 
 /// The object without its fields and elements.
@@ -171,7 +173,7 @@ fn task(t: &TaskPart) -> Vec<(&'static str, String)> {
 struct Itself<'r> {
     address: Addr,
     #[serde(rename = "type")]
-    type_name: &'r Option<String>,
+    type_name: &'r Option<Name>,
     method_table: Addr,
     interior: Option<Addr>,
     segment: &'r Option<SegmentPlace>,
@@ -218,10 +220,11 @@ impl Report for ObjectReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let mut facts = vec![
             ("Address", self.address.to_string()),
-            ("Type", self.type_name.clone().unwrap_or_else(|| "?".into())),
+            ("Type", self.type_name.as_ref().map_or_else(|| "?".into(), ToString::to_string)),
             ("Method table", self.method_table.to_string()),
             ("Size", plural(self.size, "byte")),
         ];
+        facts.splice(2..2, self.type_name.as_ref().and_then(exact_type));
         facts.extend(self.interior.map(|a| ("Queried address", format!("{a} (offset {:#x})", a.since(self.address).unwrap_or(0)))));
         facts.extend(self.segment.as_ref().map(|s| ("Location", format!("{} of heap {}, segment {}", s.generation, s.heap, s.address))));
         facts.extend(self.header.as_ref().and_then(header).map(|text| ("Header", text)));
@@ -229,8 +232,8 @@ impl Report for ObjectReport {
         facts.extend(self.boxed.as_ref().map(|b| ("Value", b.text.clone())));
         facts.extend(self.string.as_ref().map(|s| ("Text", s.clone())));
         if let Some(delegate) = &self.delegate {
-            let object = |a: Addr, ty: &Option<String>| format!("{a} {}", ty.as_deref().unwrap_or("?"));
-            facts.push(("Method", delegate.method.clone().unwrap_or_else(|| "?".into())));
+            let object = |a: Addr, ty: &Option<Name>| format!("{a} {}", ty.as_ref().map_or("?", Name::shown));
+            facts.push(("Method", delegate.method.as_ref().map_or_else(|| "?".into(), ToString::to_string)));
             facts.extend(delegate.target.map(|t| ("Target", object(t, &delegate.target_type))));
             facts.extend((delegate.part_count > 0).then(|| ("Parts", count(delegate.part_count))));
         }

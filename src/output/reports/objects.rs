@@ -39,15 +39,14 @@ fn object_columns<'r>(refs: bool, fields: &[String]) -> Columns<'r, ObjectBrief>
         .width(11)
         .text("generation", 10, |o| o.generation.name())
         .whole()
-        .text("type", 50, |o| &o.type_name)
-        .name()
+        .names("type", 50, |o| Some(&o.type_name))
         .made("refs", 48, references)
         .lines(3)
         .when(refs);
     fields.iter().fold(columns, |columns, path| {
         let key = path.clone();
         let value = move |o: &ObjectBrief| o.fields.as_ref()?.get(&key)?.as_ref().map(|value| value.text.clone());
-        columns.made("field", FIELD_WIDTH, value).named(path.clone()).lines(2)
+        columns.made("field", FIELD_WIDTH, value).of_field(path.clone()).lines(2)
     })
 }
 

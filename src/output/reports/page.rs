@@ -31,8 +31,7 @@ fn type_columns<'r>() -> Columns<'r, PageType> {
         .share("share", |t| t.stat.share)
         .bytes("retained", |t| t.retained)
         .address("method_table", |t| t.stat.method_table)
-        .text("type", 60, |t| &t.stat.type_name)
-        .name()
+        .names("type", 60, |t| Some(&t.stat.type_name))
         .text_or_none("module", 30, |t| t.stat.module.as_deref())
 }
 

@@ -18,8 +18,7 @@ fn place_columns<'r>() -> Columns<'r, WhereReport> {
         .lines(2)
         .text_or_none("name", 60, |p| p.name.as_deref())
         .address("target", |p| p.target)
-        .text_or_none("target_type", 60, |p| p.target_type.as_deref())
-        .name()
+        .names("target_type", 60, |p| p.target_type.as_ref())
 }
 
 impl Report for WhereReport {
@@ -50,7 +49,7 @@ fn near_columns<'r>() -> Columns<'r, NearRow> {
         .bytes("size", |r| r.size)
         .address("method_table", |r| r.method_table)
         .extra()
-        .made("type", 60, |r| r.type_name.clone().unwrap_or_else(|| format!("({})", r.kind)))
+        .made("type", 60, |r| r.type_name.as_ref().map_or_else(|| format!("({})", r.kind), ToString::to_string))
         .name()
 }
 

@@ -4,7 +4,6 @@ use crate::model::{PoolGroup, PoolItem, PoolKind, PoolReport, PoolWorker};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 use crate::output::{count, plural};
-use crate::session::readable;
 
 /// An item with its queue.
 #[derive(Clone, Serialize)]
@@ -21,10 +20,9 @@ fn row_columns<'r>() -> Columns<'r, Row<'r>> {
         .address("object", |r| r.item.object)
         .text("kind", 14, |r| r.item.kind.name())
         .whole()
-        .text("description", 60, |r| &r.item.description)
-        .lines(2)
-        .text_or_none("type", 60, |r| r.item.type_name.as_deref())
-        .name()
+        .names("description", 60, |r| Some(&r.item.description))
+        .name_lines(2)
+        .names("type", 60, |r| r.item.type_name.as_ref())
 }
 
 fn group_columns<'r>() -> Columns<'r, PoolGroup> {
@@ -33,8 +31,15 @@ fn group_columns<'r>() -> Columns<'r, PoolGroup> {
         .text("queue", 24, |g| &g.queue)
         .text("kind", 14, |g| g.kind.name())
         .whole()
-        .made("description", 80, |g| readable(&g.description))
-        .lines(2)
+        .names("description", 80, |g| Some(&g.description))
+        .name_lines(2)
+}
+
+/// The object that a thread waits for. The method is in another column, which leaves first.
+fn awaited(w: &PoolWorker) -> Option<String> {
+    let object = w.object.map_or_else(String::new, |object| format!(" {object}"));
+    let of = w.type_name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
+    Some(format!("{}{object}{of}", w.wait?))
 }
 
 fn worker_columns<'r>() -> Columns<'r, PoolWorker> {
@@ -42,13 +47,19 @@ fn worker_columns<'r>() -> Columns<'r, PoolWorker> {
         .id("managed_id", |w| w.managed_id.map(u64::from))
         .id("os_id", |w| w.os_id)
         .text_or_none("blocked_by", 100, |w| w.blocked_by.as_deref())
+        .only(Readers::Machines)
+        .made("blocked_by", 60, awaited)
         .name()
+        .least(60)
+        .keep(9)
+        .only(Readers::People)
         .text_or_none("wait", 16, |w| w.wait.map(|kind| kind.name()))
         .only(Readers::Machines)
         .address("object", |w| w.object)
         .only(Readers::Machines)
-        .text_or_none("method", 60, |w| w.method.as_deref())
+        .names("type", 60, |w| w.type_name.as_ref())
         .only(Readers::Machines)
+        .names("method", 60, |w| w.method.as_ref())
 }
 
 impl PoolReport {

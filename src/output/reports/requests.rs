@@ -1,3 +1,4 @@
+use crate::base::Name;
 use crate::model::{ConnectionPool, RequestModel, RequestsReport, SocketModel};
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
@@ -33,8 +34,8 @@ fn request_columns<'r>() -> Columns<'r, RequestModel> {
 
 /// The methods of the program that wait for a request: those of .NET's own library tell little.
 fn chain(request: &RequestModel) -> Option<String> {
-    let methods = request.frames.iter().filter_map(|f| f.method.as_deref());
-    let own: Vec<&str> = methods.filter(|m| !m.starts_with("System.") && !m.contains(" in System.")).collect();
+    let methods = request.frames.iter().filter_map(|f| f.method.as_ref());
+    let own: Vec<&str> = methods.map(Name::shown).filter(|m| !m.starts_with("System.")).collect();
     (!own.is_empty()).then(|| own.join(" ← "))
 }
 

@@ -21,8 +21,7 @@ fn object_columns<'r>() -> Columns<'r, RetainedObject> {
         .keep(6)
         .count("dominated", |o| o.dominated)
         .keep(3)
-        .text("type", 60, |o| &o.type_name)
-        .name()
+        .names("type", 60, |o| Some(&o.type_name))
 }
 
 fn type_columns<'r>() -> Columns<'r, RetainedType> {
@@ -38,8 +37,7 @@ fn type_columns<'r>() -> Columns<'r, RetainedType> {
         .share("share", |t| t.share)
         .width(7)
         .keep(6)
-        .text("type", 60, |t| &t.type_name)
-        .name()
+        .names("type", 60, |t| Some(&t.type_name))
 }
 
 fn indent(depth: u32) -> String {
@@ -94,8 +92,7 @@ fn suspect_columns<'r>() -> Columns<'r, Suspect> {
         .bytes("retained", |s| s.retained)
         .share("share", |s| s.share)
         .width(7)
-        .text("type", 60, |s| &s.type_name)
-        .name();
+        .names("type", 60, |s| Some(&s.type_name));
     root_columns(suspects, |s| &s.roots)
         .address("accumulation", |s| s.accumulation.as_ref().map(|o| o.address))
         .only(Readers::Machines)
@@ -185,8 +182,7 @@ fn size_columns<'r>() -> Columns<'r, ObjSizeReport> {
         .count("closure_objects", |r| r.closure_objects)
         .extra()
         .bytes("shared_bytes", |r| r.shared_bytes)
-        .text("type", 60, |r| &r.object.type_name)
-        .name()
+        .names("type", 60, |r| Some(&r.object.type_name))
 }
 
 impl Report for ObjSizeReport {
@@ -246,8 +242,7 @@ fn step_columns<'r>() -> Columns<'r, Step<'r>> {
         .address("address", |s| s.3.address)
         .bytes("size", |s| s.3.size)
         .text_or_none("field", 30, |s| s.3.field.as_deref())
-        .text("type", 60, |s| &s.3.type_name)
-        .name()
+        .names("type", 60, |s| Some(&s.3.type_name))
         .text_or_none("key", 30, |s| s.3.key.as_deref())
         .lines(1);
     root_columns(steps, |s| &s.2.roots)

@@ -14,8 +14,7 @@ fn root_columns<'r>() -> Columns<'r, RootModel> {
         .keep(6)
         .address("object", |r| r.object)
         .keep(8)
-        .text_or_none("type", 40, |r| r.type_name.as_deref())
-        .name()
+        .names("type", 40, |r| r.type_name.as_ref())
         .keep(9)
         .made("flags", 21, |r| r.flags.iter().map(|f| f.name()).collect::<Vec<_>>().join(" "))
         .keep(4)
@@ -35,8 +34,7 @@ fn type_columns<'r>() -> Columns<'r, RootType> {
         .count("objects", |t| t.objects)
         .address("method_table", |t| t.method_table)
         .extra()
-        .text_or_none("type", 60, |t| t.type_name.as_deref())
-        .name()
+        .names("type", 60, |t| t.type_name.as_ref())
 }
 
 /// Counts next to coverage: roots that were not found may only be absent from the dump.

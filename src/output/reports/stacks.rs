@@ -1,18 +1,16 @@
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
 use super::exceptions::trace;
 use super::threads::wait;
-use crate::analysis::{frame_label, shown_frames};
-use crate::base::{Count, file_name};
+use crate::analysis::{folded_stacks, frame_label};
+use crate::base::{Name, file_name};
 use crate::model::{
     ArgumentModel, CodeTier, FramePart, MergedFrame, StackCoverage, StackFrameKind, StackFrameModel, StackRootModel, StacksReport,
     ThreadStackModel,
 };
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::{Columns, Readers, Table, columns};
 
 /// Maximum frames printed per thread, for runaway recursion.
 const MAX_FRAMES: usize = 200;
@@ -96,10 +94,13 @@ fn line(f: &StackFrameModel) -> String {
     if let Some(module) = &f.module {
         out.push_str(&format!(" [{module}]"));
     }
-    if let Some((file, line)) = f.file.as_deref().zip(f.line) {
-        out.push_str(&format!(" in {}:line {line}", file_name(file)));
-    }
+    out.push_str(&source(f.file.as_deref(), f.line));
     out
+}
+
+/// The source line as .NET prints it; empty if it is not known.
+fn source(file: Option<&str>, line: Option<u32>) -> String {
+    file.zip(line).map(|(file, line)| format!(" in {}:line {line}", file_name(file))).unwrap_or_default()
 }
 
 fn root(r: &StackRootModel) -> String {
@@ -107,7 +108,7 @@ fn root(r: &StackRootModel) -> String {
     let marks = [(r.interior, "interior"), (r.pinned, "pinned"), (!r.precise, "may be none")];
     let marks: Vec<&str> = marks.into_iter().filter(|m| m.0).map(|m| m.1).collect();
     let marks = if marks.is_empty() { String::new() } else { format!(" ({})", marks.join(", ")) };
-    format!("        {:<16} {object} {}{marks}", r.location, r.type_name.as_deref().unwrap_or("?"))
+    format!("        {:<16} {object} {}{marks}", r.location, r.type_name.as_ref().map_or("?", Name::shown))
 }
 
 fn argument(a: &ArgumentModel) -> String {
@@ -182,12 +183,14 @@ fn merged_columns<'r>() -> Columns<'r, MergedFrame> {
             let ids: Vec<String> = f.managed_ids.iter().take(8).map(ToString::to_string).collect();
             let more = if f.managed_ids.len() > ids.len() { ", …" } else { "" };
             let ids = if ids.is_empty() { String::new() } else { format!("  ← {}{more}", ids.join(", ")) };
-            format!("{}{}{ids}", " ".repeat(indent), f.frame)
+            format!("{}{}{}{ids}", " ".repeat(indent), f.frame, source(f.file.as_deref(), f.line))
         })
         .name()
         .least(60)
         .text_or_none("module", 30, |f| f.module.as_deref())
         .extra()
+        .address("method_desc", |f| f.method_desc)
+        .only(Readers::Machines)
 }
 
 impl Report for StacksReport {
@@ -205,13 +208,6 @@ impl Report for StacksReport {
     }
 
     fn folded(&self) -> Option<Vec<(Vec<String>, u64)>> {
-        let mut counts: BTreeMap<Vec<String>, u64> = BTreeMap::new();
-        for t in self.threads.iter().flatten() {
-            let frames: Vec<String> = shown_frames(t).rev().map(frame_label).collect();
-            if !frames.is_empty() {
-                counts.entry(frames).or_default().bump();
-            }
-        }
-        Some(counts.into_iter().collect())
+        Some(folded_stacks(self.threads.as_deref().unwrap_or_default()))
     }
 }

@@ -3,6 +3,9 @@ use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{bytes, bytes_exactly, count, plural};
 
+/// Columns of a type's name below which the method table leaves.
+const TYPE: u16 = 40;
+
 fn type_columns<'r>() -> Columns<'r, TypeStat> {
     columns::<TypeStat>()
         .address("method_table", |t| t.method_table)
@@ -11,8 +14,8 @@ fn type_columns<'r>() -> Columns<'r, TypeStat> {
         .bytes("bytes", |t| t.bytes)
         .share("share", |t| t.share)
         .width(7)
-        .text("type", 60, |t| &t.type_name)
-        .name()
+        .names("type", 60, |t| Some(&t.type_name))
+        .least(TYPE)
 }
 
 fn group_columns<'r>(by: StatBy) -> Columns<'r, GroupStat> {

@@ -6,8 +6,7 @@ use crate::output::table::{Columns, Table, columns};
 /// Columns of static fields.
 pub(super) fn static_columns<'r>() -> Columns<'r, StaticModel> {
     columns::<StaticModel>()
-        .text_or_none("declaring_type", 40, |s| s.field.declaring_type.as_deref())
-        .name()
+        .names("declaring_type", 40, |s| s.field.declaring_type.as_ref())
         .keep(9)
         .text("name", 24, |s| &s.field.name)
         .keep(9)

@@ -44,13 +44,11 @@ fn type_columns<'r>() -> Columns<'r, TypeBytes> {
 }
 
 fn add_type_columns<'r>(before: Columns<'r, TypeBytes>) -> Columns<'r, TypeBytes> {
-    before
-        .count("count", |t| t.count)
-        .bytes("bytes", |t| t.bytes)
-        .address("method_table", |t| t.method_table)
-        .extra()
-        .text("type", 60, |t| &t.type_name)
-        .name()
+    before.count("count", |t| t.count).bytes("bytes", |t| t.bytes).address("method_table", |t| t.method_table).extra().names(
+        "type",
+        60,
+        |t| Some(&t.type_name),
+    )
 }
 
 fn weak_columns<'r>() -> Columns<'r, WhatifWeak> {
@@ -63,8 +61,7 @@ fn weak_columns<'r>() -> Columns<'r, WhatifWeak> {
         .whole()
         .text("then", 9, |w| if w.survives { "survives" } else { "cleared" })
         .whole()
-        .text_or_none("type", 50, |w| w.type_name.as_deref())
-        .name()
+        .names("type", 50, |w| w.type_name.as_ref())
 }
 
 fn component_columns<'r>() -> Columns<'r, WhatifComponent> {
@@ -75,8 +72,7 @@ fn component_columns<'r>() -> Columns<'r, WhatifComponent> {
         .count("count", |c| c.count)
         .bytes("bytes", |c| c.bytes)
         .count("bridged", |c| c.bridged)
-        .text("type", 50, |c| &c.type_name)
-        .name()
+        .names("type", 50, |c| Some(&c.type_name))
 }
 
 #[derive(Clone, Serialize)]
@@ -136,8 +132,7 @@ fn garbage_type_columns<'r>() -> Columns<'r, GarbageType> {
         .bytes("bytes", |t| t.bytes)
         .address("method_table", |t| t.method_table)
         .extra()
-        .text("type", 60, |t| &t.type_name)
-        .name()
+        .names("type", 60, |t| Some(&t.type_name))
         .text("class", 14, |t| t.class.name())
         .whole()
 }
@@ -154,8 +149,7 @@ fn garbage_columns<'r>() -> Columns<'r, GarbageObject> {
         .whole()
         .text("class", 14, |o| o.class.name())
         .whole()
-        .text("type", 50, |o| &o.type_name)
-        .name()
+        .names("type", 50, |o| Some(&o.type_name))
 }
 
 #[derive(Clone, Serialize)]

@@ -1,5 +1,6 @@
 use super::exceptions::trace;
 use super::number;
+use crate::base::Name;
 use crate::model::{ThreadModel, ThreadWait, ThreadsReport};
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
@@ -13,7 +14,7 @@ fn marks(t: &ThreadModel) -> String {
 
 /// A wait in words: `monitor 0x7f… (Lab.Account), held by 5`.
 pub(super) fn wait(w: &ThreadWait) -> String {
-    let object = w.object.map_or_else(String::new, |object| format!(" {object} ({})", w.type_name.as_deref().unwrap_or("?")));
+    let object = w.object.map_or_else(String::new, |object| format!(" {object} ({})", w.type_name.as_ref().map_or("?", Name::shown)));
     let owners: Vec<String> = w.owners.iter().filter_map(|o| Some(o.managed_id?.to_string())).collect();
     let held = if owners.is_empty() { String::new() } else { format!(", held by {}", owners.join(", ")) };
     format!("{}{object}{held}", w.kind)
@@ -40,14 +41,13 @@ fn thread_columns<'r>(waits: bool) -> Columns<'r, ThreadModel> {
         .extra()
         .address("exception", |t| t.exception.as_ref().map(|e| e.address))
         .keep(6)
-        .text_or_none("exception_type", 30, |t| t.exception.as_ref().and_then(|e| e.type_name.as_deref()))
-        .name()
+        .names("exception_type", 30, |t| t.exception.as_ref().and_then(|e| e.type_name.as_ref()))
         .keep(7)
         .id("locks_held", |t| t.locks_held)
         .keep(6)
         .only(readers)
         .made("waits_for", 60, |t| t.waits_for.as_ref().map(wait).unwrap_or_default())
-        .lines(3)
+        .name_lines(3)
         .keep(7)
         .only(readers)
         .made("state", 40, marks)

@@ -2,7 +2,6 @@ use crate::model::{CancellationModel, RegisteredWait, TimerModel, TimersReport};
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
-use crate::session::readable;
 
 fn timer_columns<'r>() -> Columns<'r, TimerModel> {
     let yes = |b: Option<bool>| b.map(|b| if b { "true" } else { "false" });
@@ -23,15 +22,13 @@ fn timer_columns<'r>() -> Columns<'r, TimerModel> {
         .text("kind", 12, |t| t.kind.name())
         .whole()
         .keep(5)
-        .text_or_none("callback", 80, |t| t.callback.as_deref())
+        .names("callback", 80, |t| t.callback.as_ref())
         .only(Readers::Machines)
-        .made("method", 80, |t| t.callback.as_deref().map(readable))
-        .name()
+        .names("method", 80, |t| t.callback.as_ref())
         .only(Readers::People)
         .address("state", |t| t.state)
         .keep(3)
-        .text_or_none("state_type", 50, |t| t.state_type.as_deref())
-        .name()
+        .names("state_type", 50, |t| t.state_type.as_ref())
         .keep(6)
         .text_or_none("canceled", 8, move |t| yes(t.canceled))
         .only(Readers::Machines)
@@ -45,18 +42,16 @@ fn wait_columns<'r>() -> Columns<'r, RegisteredWait> {
         .address("handle", |w| w.handle)
         .id("timeout_ms", |w| w.timeout_ms)
         .text_or_none("repeating", 9, |w| w.repeating.map(|b| if b { "true" } else { "false" }))
-        .made("method", 80, |w| w.callback.as_deref().map(readable))
-        .name()
+        .names("method", 80, |w| w.callback.as_ref())
 }
 
 fn cancellation_columns<'r>() -> Columns<'r, CancellationModel> {
     columns::<CancellationModel>()
         .address("object", |c| c.object)
         .count("callbacks", |c| c.count)
-        .made("most", 70, |c| c.callbacks.first().map(|m| format!("{} × {}", m.count, readable(&m.callback))))
-        .lines(2)
-        .text_or_none("type", 60, |c| c.type_name.as_deref())
-        .name()
+        .made("most", 70, |c| c.callbacks.first().map(|m| format!("{} × {}", m.count, m.callback)))
+        .name_lines(2)
+        .names("type", 60, |c| c.type_name.as_ref())
 }
 
 impl Report for TimersReport {

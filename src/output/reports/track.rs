@@ -22,8 +22,7 @@ fn type_columns<'r>() -> Columns<'r, TrackType> {
         .only(Readers::Machines)
         .bytes("survived_bytes", |t| t.sums.survived.bytes)
         .only(Readers::Machines)
-        .text("type", 60, |t| &t.type_name)
-        .name()
+        .names("type", 60, |t| Some(&t.type_name))
 }
 
 fn flow_columns<'r>() -> Columns<'r, GenerationFlow> {
@@ -48,8 +47,7 @@ fn match_columns<'r>() -> Columns<'r, TrackMatch> {
         .text_or_none("generation_after", 9, |m| m.generation_after.map(|g| g.name()))
         .whole()
         .bytes("size", |m| m.size)
-        .text("type", 60, |m| &m.type_name)
-        .name()
+        .names("type", 60, |m| Some(&m.type_name))
 }
 
 fn moved_columns<'r>() -> Columns<'r, MovedRange> {

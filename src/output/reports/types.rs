@@ -1,3 +1,4 @@
+use super::object::exact_type;
 use super::statics::static_columns;
 use crate::base::Addr;
 use crate::model::{CodeTier, Generics, LayoutField, MethodModel, TypeBrief, TypeCategory, TypeLayout, TypeRef, TypesReport};
@@ -8,8 +9,7 @@ fn type_columns<'r>() -> Columns<'r, TypeBrief> {
     columns::<TypeBrief>()
         .address("method_table", |t| t.method_table)
         .extra()
-        .text("name", 60, |t| &t.name)
-        .name()
+        .names("name", 60, |t| Some(&t.name))
         .keep(9)
         .text_or_none("module", 30, |t| t.module.as_deref())
         .extra()
@@ -53,8 +53,7 @@ fn method_columns<'r>() -> Columns<'r, MethodModel> {
         .text_or_none("token", 10, |m| m.token.as_deref())
         .whole()
         .extra()
-        .text_or_none("method", 60, |m| m.name.as_deref())
-        .name()
+        .names("method", 60, |m| m.name.as_ref())
         .keep(9)
 }
 
@@ -69,7 +68,7 @@ fn facts(l: &TypeLayout) -> Vec<(&'static str, String)> {
     ];
     let flags: Vec<&str> = flags.into_iter().filter(|f| f.0).map(|f| f.1).collect();
     let mut facts = vec![
-        ("Name", l.name.clone()),
+        ("Name", l.name.to_string()),
         ("Category", l.category.to_string()),
         ("Flags", flags.join(", ")),
         ("Method table", l.method_table.to_string()),
@@ -83,13 +82,14 @@ fn facts(l: &TypeLayout) -> Vec<(&'static str, String)> {
         ("Base size", l.base_size.to_string()),
         ("Component size", l.component_size.to_string()),
     ];
+    facts.splice(1..1, exact_type(&l.name));
     let name = if matches!(l.category, TypeCategory::SzArray | TypeCategory::Array) { "Element type" } else { "Argument" };
     facts.extend(l.arguments.iter().map(|a| (name, type_ref(a))));
     facts
 }
 
 fn type_ref(t: &TypeRef) -> String {
-    t.method_table.map_or_else(|| t.name.clone(), |mt| format!("{mt} {}", t.name))
+    t.method_table.map_or_else(|| t.name.to_string(), |mt| format!("{mt} {}", t.name))
 }
 
 impl Report for TypesReport {

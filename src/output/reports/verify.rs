@@ -15,8 +15,7 @@ fn finding_columns<'r>() -> Columns<'r, FindingModel> {
         .address("object", |f| f.object)
         .address("related", |f| f.related)
         .count("also", |f| f.also)
-        .text_or_none("type", 30, |f| f.type_name.as_deref())
-        .name()
+        .names("type", 30, |f| f.type_name.as_ref())
         .text("message", 60, |f| &f.message)
         .lines(2)
 }

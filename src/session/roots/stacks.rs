@@ -211,7 +211,7 @@ impl Reader<'_> {
 
     fn name(&mut self, method: Addr) -> String {
         let (methods, namer) = (self.methods.as_ref(), self.namer);
-        let name = || methods.zip(namer.names()).and_then(|(m, types)| m.name(types, method)).map(|n| n.name);
+        let name = || methods.zip(namer.names()).and_then(|(m, types)| m.name(types, method)).map(|n| n.shown().into_owned());
         self.names.entry(method).or_insert_with(|| name().unwrap_or_else(|| format!("method {method}"))).clone()
     }
 }

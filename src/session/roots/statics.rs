@@ -2,7 +2,7 @@
 
 use super::{Origin, Root, RootFlags, RootOptions, Roots, enumerated};
 use crate::base::missed::tried;
-use crate::base::{Addr, Collector, NoteKind, be, len64, plural};
+use crate::base::{Addr, Collector, Name, NoteKind, be, len64, plural};
 use crate::clr::aot::Program;
 use crate::clr::threads::Thread;
 use crate::model::{CoverageKind, FieldValue, RootKind, ValueKind};
@@ -40,7 +40,7 @@ pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptio
         let report = reader.all(&[], &StaticsQuery { thread_statics, ..StaticsQuery::default() }, notes);
         let absent = report.statics.iter().filter(|s| s.field.kind == ValueKind::Absent).count();
         for model in &report.statics {
-            let declaring = model.field.declaring_type.as_deref().unwrap_or("?");
+            let declaring = model.field.declaring_type.as_ref().map_or("?", Name::shown);
             let thread = model.thread.and_then(|t| enumerated(threads).find(|(l, _)| l.address == t.address)).map(|(_, i)| i);
             let mut found = Vec::new();
             references(&format!("{declaring}.{}", model.field.name), &model.field, &mut found);

@@ -2,13 +2,11 @@
 //!
 //! Source: `docs/internals/async.md`. Fields are looked up by name once per type (a [`Plan`]); objects are read by offsets.
 
-mod names;
 mod plan;
 mod queues;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub(crate) use names::{generated, method_of};
 pub(crate) use plan::{Machine, MachineAt, Outside, Plan};
 
 use super::library::Library;

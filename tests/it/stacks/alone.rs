@@ -77,7 +77,7 @@ fn check((name, path, folders): &(String, PathBuf, Vec<PathBuf>)) -> Found {
                 continue;
             };
             // `where` names methods for people, stacks as the runtime writes them.
-            let names = [&code.method, &frame.method].map(|name| name.as_deref().map(plain));
+            let names = [code.method.as_deref(), frame.method.as_deref()].map(|name| name.map(plain));
             let same = names[0] == names[1]
                 && (Some(code.method_desc), Some(code.code), code.module.as_ref())
                     == (frame.method_desc, frame.code, frame.module.as_ref());

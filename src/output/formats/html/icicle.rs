@@ -61,7 +61,7 @@ pub(super) fn draw(icicle: &Icicle, diff: Option<&DiffReport>, to: &mut Vec<u8>)
     for Placed { of, from } in place(&icicle.boxes) {
         let part = |n: u64| share(n, all).unwrap_or(0.0);
         let name = match (&of.type_name, of.depth) {
-            (Some(name), _) => short(name),
+            (Some(name), _) => short(name.shown()),
             (None, 0) => "all that is reachable".into(),
             (None, _) => "smaller ones".into(),
         };

@@ -78,7 +78,7 @@ fn table_head(heading: &Heading, to: &mut Vec<u8>) -> io::Result<()> {
     to.extend_from_slice(b"<div class=\"table\"><table><thead><tr>");
     for (_, column) in heading.columns(Readers::People) {
         let class = if column.align == Align::Right { " class=\"n\"" } else { "" };
-        write!(to, "<th scope=\"col\"{class}>{}</th>", Escaped(&title(&column.name).to_lowercase()))?;
+        write!(to, "<th scope=\"col\"{class}>{}</th>", Escaped(&column.title.clone().unwrap_or_else(|| title(column).to_lowercase())))?;
     }
     to.extend_from_slice(b"</tr></thead><tbody>\n");
     Ok(())

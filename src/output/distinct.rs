@@ -1,0 +1,224 @@
+//! Keeps the names of one column distinct: what differs is never shortened to the same text.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::layout::Fit;
+use super::width::{ELLIPSIS, cut, cut_start, halved, width};
+use crate::base::Name;
+use crate::base::hash::Map;
+use crate::clr::generated::numbered;
+
+/// Most names of a column that are compared.
+const MOST: usize = 1 << 16;
+
+/// How the names of a column are shown that would be equal to others.
+#[derive(Debug, Default)]
+pub(super) struct Shortened {
+    /// By exact name: those that have their form for people in common.
+    pub(super) shared: Map<String, String>,
+    /// By text: those that shortening makes equal; lines are separated.
+    pub(super) short: Map<String, String>,
+}
+
+/// The names of a column.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    /// Texts as they are shown where there is room, each with the exact names that it stands for.
+    texts: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Names {
+    /// Adds a cell: its text, and the name where it has one.
+    pub(super) fn add(&mut self, text: &str, name: Option<&Name>) {
+        let exact = name.map_or(text, Name::as_str);
+        if let Some(known) = self.texts.get_mut(text) {
+            if !known.contains(exact) {
+                known.insert(exact.into());
+            }
+        } else if self.texts.len() < MOST {
+            self.texts.insert(text.into(), [exact.to_string()].into());
+        }
+    }
+
+    /// How names are shown that have their form for people in common: with the numbers that the compiler gave them, else exactly. By exact
+    /// name; and the names of the column as they are shown then.
+    pub(super) fn resolved(self) -> (Map<String, String>, Names) {
+        let (mut out, mut names) = (Map::default(), Names::default());
+        for (text, exact) in self.texts {
+            if exact.len() == 1 {
+                names.texts.entry(text).or_default().extend(exact);
+                continue;
+            }
+            let with_numbers: Vec<Option<String>> = exact.iter().map(|name| numbered(name)).collect();
+            let distinct = with_numbers.iter().collect::<BTreeSet<_>>().len() == exact.len();
+            for (name, number) in exact.into_iter().zip(with_numbers) {
+                let shown = number.filter(|_| distinct).unwrap_or_else(|| name.clone());
+                names.texts.entry(shown.clone()).or_default().insert(name.clone());
+                out.insert(name, shown);
+            }
+        }
+        (out, names)
+    }
+
+    /// How texts are shown in `columns` that shortening makes equal to others.
+    pub(super) fn shortened(&self, fit: Fit, columns: usize) -> Map<String, String> {
+        let mut groups: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for text in self.texts.keys() {
+            groups.entry(fit.lines(text, columns).join("\n")).or_default().push(text);
+        }
+        let mut taken: BTreeSet<String> = groups.iter().filter(|(_, texts)| texts.len() == 1).map(|(short, _)| short.clone()).collect();
+        let mut out = Map::default();
+        for texts in groups.values().filter(|texts| texts.len() > 1) {
+            let shorts = told_apart(texts, columns, &mut taken);
+            out.extend(texts.iter().map(ToString::to_string).zip(shorts));
+        }
+        out
+    }
+}
+
+/// Other texts with which one is compared.
+const MOST_OTHERS: usize = 16;
+
+/// `texts` in at most `columns`, all of them different from each other and from those in `taken`.
+fn told_apart(texts: &[&str], columns: usize, taken: &mut BTreeSet<String>) -> Vec<String> {
+    let common = difference(texts);
+    let mut out = Vec::with_capacity(texts.len());
+    for text in texts {
+        let own = std::iter::once(around(text, common.0, common.1, columns));
+        // Where it begins to differ from each of the others.
+        let others = texts.iter().filter(|other| *other != text).take(MOST_OTHERS).map(|other| {
+            let (start, _) = difference(&[text, other]);
+            let first = text.get(start..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
+            around(text, start, text.len().saturating_sub(start).saturating_sub(first), columns)
+        });
+        let middles = (0..columns).map(|head| without_middle(text, head, columns));
+        let free = |short: &String| width(short) <= columns && !taken.contains(short);
+        let short = own.chain(others).chain(middles).find(free).unwrap_or_else(|| lettered(text, columns, taken));
+        taken.insert(short.clone());
+        out.push(short);
+    }
+    out
+}
+
+/// `text` in at most `columns`, of which `head` are its start.
+fn without_middle(text: &str, head: usize, columns: usize) -> String {
+    let start = cut(text, head.saturating_add(1));
+    let start = start.trim_end_matches(ELLIPSIS);
+    let end = cut_start(text, columns.saturating_sub(width(start)));
+    format!("{start}{end}")
+}
+
+/// `text` with a letter at its end that no other has.
+fn lettered(text: &str, columns: usize, taken: &BTreeSet<String>) -> String {
+    let letters = (1usize..).flat_map(|n| ('a'..='z').map(move |c| format!("#{}", c.to_string().repeat(n))));
+    let with = |end: String| format!("{}{end}", cut(text, columns.saturating_sub(end.len())));
+    letters.take(columns.saturating_mul(26)).map(with).find(|short| !taken.contains(short)).unwrap_or_else(|| text.into())
+}
+
+/// How many bytes at the start, and at the end, all of `texts` have in common.
+fn difference(texts: &[&str]) -> (usize, usize) {
+    let Some((first, others)) = texts.split_first() else { return (0, 0) };
+    let shortest = texts.iter().map(|text| text.len()).min().unwrap_or(0);
+    let common = |one: &mut dyn Iterator<Item = char>, other: &mut dyn Iterator<Item = char>| -> usize {
+        one.zip(other).take_while(|(a, b)| a == b).map(|(c, _)| c.len_utf8()).sum()
+    };
+    let start = others.iter().map(|text| common(&mut first.chars(), &mut text.chars())).min().unwrap_or(0);
+    let end = others.iter().map(|text| common(&mut first.chars().rev(), &mut text.chars().rev())).min().unwrap_or(0);
+    (start, end.min(shortest.saturating_sub(start)))
+}
+
+/// What of `text` is not common to others, `start` bytes at its start and `end` at its end, with as much around it as there is room for.
+fn around(text: &str, start: usize, end: usize, columns: usize) -> String {
+    let columns_of = |c: char| width(c.encode_utf8(&mut [0; 4]));
+    let (before, rest) = text.split_at_checked(start).unwrap_or(("", text));
+    let (own, after) = rest.split_at_checked(rest.len().saturating_sub(end)).unwrap_or((rest, ""));
+    // Both ellipses.
+    let mut left = columns.saturating_sub(width(own)).saturating_sub(2);
+    let (mut from, mut to) = (before.len(), 0usize);
+    // What is before and behind by turns, words first as they are nearest.
+    let (mut backwards, mut forwards) = (before.chars().rev(), after.chars());
+    let (mut back, mut forth) = (true, true);
+    while back || forth {
+        back = back
+            && backwards.next().filter(|c| columns_of(*c) <= left).is_some_and(|c| {
+                left = left.saturating_sub(columns_of(c));
+                from = from.saturating_sub(c.len_utf8());
+                true
+            });
+        forth = forth
+            && forwards.next().filter(|c| columns_of(*c) <= left).is_some_and(|c| {
+                left = left.saturating_sub(columns_of(c));
+                to = to.saturating_add(c.len_utf8());
+                true
+            });
+    }
+    // Half of a number looks like another.
+    let behind = text.len().saturating_sub(after.len());
+    from = halved(text, from).map_or(from, |(_, end)| end.min(start));
+    let until = behind.saturating_add(to);
+    let until = halved(text, until).map_or(until, |(begin, _)| begin.max(behind));
+    let lead = if from > 0 { String::from(ELLIPSIS) } else { String::new() };
+    let trail = if until < text.len() { String::from(ELLIPSIS) } else { String::new() };
+    format!("{lead}{}{trail}", text.get(from..until).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(texts: &[&str], columns: usize) -> Vec<String> {
+        let mut names = Names::default();
+        texts.iter().for_each(|text| names.add(text, None));
+        let short = names.shortened(Fit::Name, columns);
+        texts.iter().map(|text| short.get(*text).cloned().unwrap_or_else(|| Fit::Name.lines(text, columns).concat())).collect()
+    }
+
+    #[test]
+    fn names_that_shortening_makes_equal_show_what_differs() {
+        let one = "System.Collections.Generic.Dictionary<System.String, Lab.Orders.Entry>+Entry[]";
+        let other = "System.Collections.Generic.Dictionary<System.String, Lab.Prices.Entry>+Entry[]";
+        assert_eq!(shown(&[one, other], 80), [one, other]);
+        assert_eq!(shown(&[one, other], 34), ["…m.String, Lab.Orders.Entry>+Entr…", "…m.String, Lab.Prices.Entry>+Entr…"]);
+        assert_eq!(shown(&[one, "Lab.Node"], 40), ["System…Dictionary<String, Entry>+Entry[]", "Lab.Node"]);
+    }
+
+    #[test]
+    fn whatever_the_names_they_stay_apart() {
+        let names = [
+            "System.Collections.Generic.Dictionary<System.String, System.Collections.Generic.List<Lab.Program+Entry>>",
+            "System.Collections.Generic.Dictionary<System.String, System.Collections.Generic.List<Lab.Program+Node>>",
+            "System.Collections.Generic.Dictionary<System.Int32, System.Collections.Generic.List<Lab.Program+Node>>",
+            "System.Collections.Generic.Dictionary<System.Int32, System.Collections.Generic.List<Lab.Other+Node>>",
+            "Some.Long.Namespace.Thing.Go.b__3_0 (lambda)",
+            "Some.Long.Namespace.Thing.Go.b__3_10 (lambda)",
+            "Some.Long.Namespace.Thing.Go.b__13_0 (lambda)",
+            "Some.Long.Namespace.Other.Go.b__3_0 (lambda)",
+            "数据.结构.数据结构数据结构<数据.甲>",
+            "数据.结构.数据结构数据结构<数据.乙>",
+            "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+            "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+            "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+        ];
+        for columns in 6..120 {
+            let shown = shown(&names, columns);
+            assert!(shown.iter().all(|s| width(s) <= columns), "{columns}: {shown:?}");
+            assert_eq!(shown.iter().collect::<BTreeSet<_>>().len(), names.len(), "{columns}: {shown:?}");
+        }
+    }
+
+    #[test]
+    fn equal_names_for_people_get_their_numbers() {
+        let of =
+            |machine: &str| format!("System.Runtime.CompilerServices.AsyncTaskMethodBuilder<System.Int32>+AsyncStateMachineBox<{machine}>");
+        let mut names = Names::default();
+        for (exact, shown) in [(of("A+<Run>d__1"), "async A.Run"), (of("A+<Run>d__2"), "async A.Run"), (of("A+<Go>d__3"), "async A.Go")] {
+            names.add(shown, Some(&Name::shown_as(exact, Some(shown.into()))));
+        }
+        names.add("one", Some(&Name::shown_as("first", Some("one".into()))));
+        names.add("one", Some(&Name::shown_as("second", Some("one".into()))));
+        let (shared, _) = names.resolved();
+        assert_eq!(shared.get(&of("A+<Run>d__1")).map(String::as_str), Some("async A.Run (d__1)"));
+        assert_eq!(shared.get(&of("A+<Run>d__2")).map(String::as_str), Some("async A.Run (d__2)"));
+        assert_eq!((shared.get("first").map(String::as_str), shared.len()), (Some("first"), 4));
+    }
+}
