@@ -68,8 +68,8 @@ pub(crate) use graph::Extra;
 pub use graph::{HeapGraph, MemoryLimit};
 pub use heap::Heap;
 pub(crate) use heap::{Sums, add_sums};
-pub(crate) use images::Images;
 pub(crate) use holders::Holders;
+pub(crate) use images::Images;
 #[cfg(feature = "internals")]
 pub use index::checksum as index_checksum;
 pub use index::{IndexError, IndexUse, beside};
