@@ -1,5 +1,7 @@
 //! Locates candidate runtimes in the process.
 
+use std::cell::OnceCell;
+
 use super::dac_table::DacTable;
 use super::header::{self, Header};
 use super::native_aot::{self, DebugHeader, DebugHeaderError};
@@ -69,12 +71,13 @@ fn foreign(module: &Module) -> Option<&'static str> {
 pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &Limits, notes: &Collector) -> (Vec<Site>, Seen) {
     let mut seen = Seen::default();
     let mut sites = Vec::new();
+    let unread = Unread::new(dump);
     let mut bases = Set::default();
     let listed = dump.modules.iter().filter(|m| bases.insert((m.base, is_runtime_name(m))));
     let (named, others): (Vec<&Module>, Vec<&Module>) = listed.partition(|m| is_runtime_name(m));
     for module in named {
-        let filled = top_up(dump, memory, module, search, notes, false);
-        match Image::at(memory, module.base).or_else(|| unread_image(dump, memory, module)) {
+        let filled = top_up(&unread, memory, module, search, notes, false);
+        match Image::at(memory, module.base).or_else(|| unread.image(memory, module)) {
             Some(image) if has_room(&sites, limits, notes) => sites.push(site(memory, module, image, filled, limits)),
             Some(_) => break,
             None => seen.headless.push(module.clone()),
@@ -94,20 +97,20 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
             if !has_room(&sites, limits, notes) {
                 break;
             }
-            let filled = top_up(dump, memory, module, search, notes, true);
+            let filled = top_up(&unread, memory, module, search, notes, true);
             sites.push(site(memory, module, image, filled, limits));
         } else if let Some(found) = native_aot::by_export(memory, &image) {
             if !has_room(&sites, limits, notes) {
                 break;
             }
-            program(&mut sites, &mut seen, (dump, memory), (module, image), (search, notes), found);
+            program(&mut sites, &mut seen, (&unread, memory), (module, image), (search, notes), found);
         }
     }
     // The pages that an export is looked up in may be missing.
     if sites.is_empty() && seen.native_aot.is_empty() {
-        let image = |module: &Module| Image::at(memory, module.base).or_else(|| unread_image(dump, memory, module));
+        let image = |module: &Module| Image::at(memory, module.base).or_else(|| unread.image(memory, module));
         for (module, image, found) in native_aot::all_by_content(memory, &dump.modules, image, limits.runtimes) {
-            program(&mut sites, &mut seen, (dump, memory), (module, image), (search, notes), found);
+            program(&mut sites, &mut seen, (&unread, memory), (module, image), (search, notes), found);
         }
     }
     // Small dumps have no data of a program. Its file tells that there is a runtime in it.
@@ -115,10 +118,10 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
         && seen.native_aot.is_empty()
         && let Some(module) = dump.modules.first()
     {
-        top_up(dump, memory, module, search, &Collector::new(), false);
+        top_up(&unread, memory, module, search, &Collector::new(), false);
         let found = Image::at(memory, module.base).and_then(|image| Some((native_aot::by_export(memory, &image)?, image)));
         if let Some((found, image)) = found {
-            program(&mut sites, &mut seen, (dump, memory), (module, image), (search, notes), found);
+            program(&mut sites, &mut seen, (&unread, memory), (module, image), (search, notes), found);
         }
     }
     if sites.is_empty() && seen.native_aot.is_empty() {
@@ -134,23 +137,47 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
     (sites, seen)
 }
 
-/// The image of a module whose headers are not in the dump, where the parts that the process has written to are. Kernels leave the headers
-/// out with a `coredump_filter` without bit 4.
-fn unread_image(dump: &DumpFile, memory: &Memory, module: &Module) -> Option<Image> {
-    let format = if dump.facts.container == Container::ElfCore { ImageFormat::Elf } else { ImageFormat::Pe };
-    let listed = module.base.plus(module.size);
-    // In a core, `.bss` follows the last mapping of the file, up to another file at most.
-    let next = dump.files.iter().map(|f| f.range.start).filter(|start| *start >= listed).min();
-    let bss = if format == ImageFormat::Elf { MOST_BSS } else { 0 };
-    let end = next.map_or(listed.plus(bss), |start| start.min(listed.plus(bss)));
-    let range = AddrRange::new(module.base, end);
-    // Minidumps without a list of regions do not tell what is writable: of such an image, only that was captured.
-    let captured = || dump.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect();
-    let written: Vec<AddrRange> =
-        if dump.regions.is_empty() { captured() } else { dump.regions.iter().filter(|r| r.write).map(|r| r.range).collect() };
-    let part = |r: AddrRange| AddrRange::new(r.start.max(range.start), r.end.min(range.end));
-    let writable: Vec<AddrRange> = written.into_iter().map(part).filter(|r| memory.captured(*r) > 0).collect();
-    (!writable.is_empty()).then(|| Image::bare(format, range, writable))
+/// Where a dump says that memory is writable, and where mapped files begin: of modules whose headers are not in the dump, it tells their
+/// extent and the parts that the process has written to. Kernels leave the headers out with a `coredump_filter` without bit 4.
+struct Unread<'d> {
+    dump: &'d DumpFile,
+    /// In address order; made for the first module that needs them.
+    maps: OnceCell<(Vec<Addr>, Vec<AddrRange>)>,
+}
+
+impl<'d> Unread<'d> {
+    fn new(dump: &'d DumpFile) -> Unread<'d> {
+        Unread { dump, maps: OnceCell::new() }
+    }
+
+    fn maps(&self) -> &(Vec<Addr>, Vec<AddrRange>) {
+        let dump = self.dump;
+        self.maps.get_or_init(|| {
+            let mut files: Vec<Addr> = dump.files.iter().map(|f| f.range.start).collect();
+            files.sort_unstable();
+            // Minidumps without a list of regions do not tell what is writable: of such an image, only that was captured.
+            let captured = || dump.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect();
+            let writable = || dump.regions.iter().filter(|r| r.write).map(|r| r.range).collect();
+            (files, ranges::union(if dump.regions.is_empty() { captured() } else { writable() }, 0))
+        })
+    }
+
+    /// The image of `module`, if the process has written to a part of it that is in the dump.
+    fn image(&self, memory: &Memory, module: &Module) -> Option<Image> {
+        let format = if self.dump.facts.container == Container::ElfCore { ImageFormat::Elf } else { ImageFormat::Pe };
+        let (files, written) = self.maps();
+        let listed = module.base.plus(module.size);
+        // In a core, `.bss` follows the last mapping of the file, up to another file at most.
+        let next = files.get(files.partition_point(|start| *start < listed));
+        let bss = if format == ImageFormat::Elf { MOST_BSS } else { 0 };
+        let end = next.map_or(listed.plus(bss), |start| (*start).min(listed.plus(bss)));
+        let range = AddrRange::new(module.base, end);
+        let from = written.partition_point(|r| r.end <= range.start);
+        let inside = written.iter().skip(from).take_while(|r| r.start < range.end && memory.afford_steps(1));
+        let part = |r: &AddrRange| AddrRange::new(r.start.max(range.start), r.end.min(range.end));
+        let writable: Vec<AddrRange> = inside.map(part).filter(|r| memory.captured(*r) > 0).collect();
+        (!writable.is_empty()).then(|| Image::bare(format, range, writable))
+    }
 }
 
 /// Notes that a part of what was looked for in the image of a runtime was lost: its build id, the exports.
@@ -172,14 +199,14 @@ fn note_losses(memory: &Memory, site: &Site, notes: &Collector) {
 fn program(
     sites: &mut Vec<Site>,
     seen: &mut Seen,
-    (dump, memory): (&DumpFile, &mut Memory),
+    (unread, memory): (&Unread<'_>, &mut Memory),
     (module, image): (&Module, Image),
     (search, notes): (&FileSearch, &Collector),
     found: Result<DebugHeader, DebugHeaderError>,
 ) {
     // createdump's heap dumps lack pages of data, where compilers put constants too. Who reads what the process may have changed there
     // asks where a page comes from (`Memory::is_from_dump`).
-    let filled = top_up(dump, memory, module, search, notes, true);
+    let filled = top_up(unread, memory, module, search, notes, true);
     // With what the file has it may be read.
     let again = |e| native_aot::by_export(memory, &image).or_else(|| native_aot::by_content(memory, &image)).unwrap_or(Err(e));
     match found.or_else(again) {
@@ -205,14 +232,15 @@ fn has_room(sites: &[Site], limits: &Limits, notes: &Collector) -> bool {
     room
 }
 
-fn top_up(dump: &DumpFile, memory: &mut Memory, module: &Module, search: &FileSearch, notes: &Collector, single_file: bool) -> Filled {
+fn top_up(unread: &Unread<'_>, memory: &mut Memory, module: &Module, search: &FileSearch, notes: &Collector, single_file: bool) -> Filled {
+    let dump = unread.dump;
     let image = Image::at(memory, module.base);
     // Kernels, and createdump without a DAC (single-file programs), dump only written pages of private mappings. If no
     // writable page of the image was captured, it is a mini dump: the data in the file would be stale.
     image.iter().flat_map(|i| &i.writable).take_while(|_| memory.afford_steps(1)).for_each(|r| memory.scan(*r));
     let written_pages_saved = match &image {
         Some(image) => image.writable.iter().any(|r| memory.captured(*r) > 0),
-        None => unread_image(dump, memory, module).is_some(),
+        None => unread.image(memory, module).is_some(),
     };
     let clean_pages = written_pages_saved && (single_file || dump.facts.uncaptured_mappings > 0);
     let filled = fill_module(memory, module, image.as_ref(), search, dump.facts.os, clean_pages);

@@ -57,7 +57,7 @@ impl Heap {
     ///
     /// let heap = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?.heap()?;
     /// let bytes: u64 = heap.segments().par_iter().map(|s| heap.objects_in(s).map(|o| o.size()).sum::<u64>()).sum();
-    /// assert_eq!(bytes, heap.stat()?.totals.bytes - heap.stat()?.totals.free_bytes);
+    /// assert_eq!(bytes, heap.stat()?.totals.bytes);
     /// # Ok::<(), gcdump::Error>(())
     /// ```
     pub fn objects_in(&self, segment: &SegmentModel) -> Objects {

@@ -149,6 +149,21 @@ fn without_tiers(answer: &mut Value) {
     frames.filter_map(|frame| frame.get_mut("tier")).for_each(|tier| *tier = Value::Null);
 }
 
+/// The shaped descriptors do not describe reference counts.
+fn without_ref_counts(answer: &mut Value) {
+    let rows = |list: &mut Value| list.as_array_mut().map_or_else(Vec::new, std::mem::take);
+    let coverage = rows(&mut answer["coverage"]).into_iter().filter(|c| c["kind"] != "ref-counted-handle").collect();
+    let roots = rows(&mut answer["roots"]).into_iter().map(|mut root| {
+        if root["kind"] == "ref-counted-handle" {
+            root["flags"] = Value::Null;
+        }
+        root
+    });
+    let roots = roots.collect();
+    answer["coverage"] = coverage;
+    answer["roots"] = roots;
+}
+
 #[test]
 fn eleven_shaped_dumps_equal_those_that_they_were_made_of() -> Tested {
     let (dumps, _) = known_dumps(|row| row["runtime"] == "net11shape" || row["runtime"] == "net10")?;
@@ -158,9 +173,12 @@ fn eleven_shaped_dumps_equal_those_that_they_were_made_of() -> Tested {
         let Some(source) = dumps.iter().find(|d| d.name == source) else { continue };
         for folders in [folders("net10"), Vec::new()] {
             for command in [&["stacks", "--roots"][..], &["stacks", "--merge"], &["roots"]] {
-                let [shaped, mut original] = [dump, source].map(|d| data(&d.path, &folders, command));
+                let [mut shaped, mut original] = [dump, source].map(|d| data(&d.path, &folders, command));
                 without_callees(&mut original);
                 without_tiers(&mut original);
+                if command == ["roots"] {
+                    [&mut shaped, &mut original].into_iter().for_each(without_ref_counts);
+                }
                 let difference = || first_difference("", &shaped, &original);
                 assert!(shaped == original, "{} {command:?}: {:?}", dump.name, difference());
                 frames += shaped["threads"].as_array().map_or(0, |t| t.iter().map(|t| t["frames"].as_array().unwrap().len()).sum());
