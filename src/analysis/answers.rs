@@ -33,35 +33,26 @@ impl Asked {
         Asked { found: false, notes: Notes::new(), reason: None, basis: AnswerBasis::Answered, undescribed: Some(why) }
     }
 
-    fn told(command: &str, asked: Result<Asked, Error>) -> Told {
+    fn model(command: &str, asked: Result<Asked, Error>) -> AnswerModel {
         let no = |reason| AnswerModel { command: command.into(), answer: AnswerKind::No, reason, basis: AnswerBasis::Answered };
         let asked = match asked {
             Ok(asked) => asked,
-            Err(e) => return Told { model: no(Some(e.to_string())), missing: true },
+            Err(e) => return no(Some(e.to_string())),
         };
         if asked.undescribed.is_some() {
-            return Told { model: AnswerModel { answer: AnswerKind::Undescribed, ..no(asked.undescribed) }, missing: false };
+            return AnswerModel { answer: AnswerKind::Undescribed, ..no(asked.undescribed) };
         }
         let Some(lost) = asked.notes.first_loss() else {
-            return Told { model: AnswerModel { answer: AnswerKind::Full, basis: asked.basis, ..no(None) }, missing: false };
+            return AnswerModel { answer: AnswerKind::Full, basis: asked.basis, ..no(None) };
         };
         let answer = if asked.found { AnswerKind::Partial } else { AnswerKind::No };
-        let missing = !asked.notes.without(NoteKind::GcMoving).complete();
-        let reason = asked.reason.or_else(|| Some(lost.message.clone()));
-        Told { model: AnswerModel { answer, basis: asked.basis, ..no(reason) }, missing }
+        AnswerModel { answer, basis: asked.basis, ..no(asked.reason.or_else(|| Some(lost.message.clone()))) }
     }
-}
-
-/// What a command would answer.
-pub(super) struct Told {
-    pub(super) model: AnswerModel,
-    /// Whether it cannot answer in full because the dump does not have something. Objects that a collection was moving are in the dump.
-    pub(super) missing: bool,
 }
 
 /// What each command would answer, in the order in which `info` lists them; and the segments, where they could be read whole
 /// or in part.
-pub(super) fn answers(runtime: &Runtime) -> (Vec<Told>, Option<Answer<Vec<SegmentModel>>>) {
+pub(super) fn answers(runtime: &Runtime) -> (Vec<AnswerModel>, Option<Answer<Vec<SegmentModel>>>) {
     let segments = super::segments(runtime, &SegmentsQuery::default());
     let listed = segments.as_ref().ok().map(|s| Answer::new(s.segments.clone(), s.notes.clone()));
     let list = [
@@ -73,7 +64,7 @@ pub(super) fn answers(runtime: &Runtime) -> (Vec<Told>, Option<Answer<Vec<Segmen
         ("stacks", stacks(runtime)),
         ("threads", super::threads(runtime, &ThreadsQuery::default()).map(|a| Asked::of(a, |t| !t.threads.is_empty()))),
     ];
-    (list.into_iter().map(|(command, asked)| Asked::told(command, asked)).collect(), listed)
+    (list.into_iter().map(|(command, asked)| Asked::model(command, asked)).collect(), listed)
 }
 
 /// Whether the stacks can be walked, and which files would help.

@@ -142,8 +142,7 @@ fn brief(runtime: &Runtime) -> RuntimeBrief {
 /// Notes of the GC's facts go to `notes`: they are part of the answer. What a command lacks is told as the reason why it cannot
 /// answer in full.
 fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
-    let (told, segments) = answers(runtime);
-    let answers = told.into_iter().map(|a| a.model).collect();
+    let (answers, segments) = answers(runtime);
     let gc = runtime.gc().ok().map(|gc| {
         let gc = notes.with(gc);
         let collections = runtime.collections(notes).map(|c| c.process);

@@ -237,7 +237,7 @@ impl Paths<'_> {
         let fold = || {
             Some(PathFold {
                 count: len64(run.count),
-                last: self.graph.address(all().last()?.id),
+                last: self.graph.address(all().next_back()?.id),
                 bytes: total(all().map(|hop| self.graph.size(hop.id))),
                 period: u32::try_from(run.period).ok()?,
             })

@@ -34,7 +34,7 @@ named_enum! {
         GcInProgress = "gc-in-progress",
         /// The process has several runtimes, and the answer is about one of them.
         OtherRuntimes = "other-runtimes",
-        /// A garbage collection was moving objects when the dump was taken. The answer is partial.
+        /// A garbage collection was moving objects when the dump was taken: answers about them may be wrong.
         GcMoving = "gc-moving",
         /// A name or pattern of the query matches nothing.
         NoMatch = "no-match",
@@ -54,7 +54,7 @@ named_enum! {
 impl NoteKind {
     /// Whether a note of this kind means that the answer lacks something that the process had.
     pub fn makes_partial(self) -> bool {
-        matches!(self, NoteKind::GcMoving | NoteKind::Missing | NoteKind::Invalid | NoteKind::LimitHit | NoteKind::DamagedStream)
+        matches!(self, NoteKind::Missing | NoteKind::Invalid | NoteKind::LimitHit | NoteKind::DamagedStream)
     }
 }
 

@@ -68,7 +68,7 @@ layout! {
 }
 
 layout! {
-    /// What server GC keeps in an allocation context (`alloc_heap`, `home_heap` in gcenv.h): no release publishes it.
+    /// Fields of server GC in an allocation context (`alloc_heap`, `home_heap` in gcenv.h); no release publishes them.
     struct ContextHeapsLayout : "GCAllocContextHeaps" {
         alloc: req "AllocHeap",
         home: req "HomeHeap",

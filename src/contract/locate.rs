@@ -137,7 +137,7 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
     (sites, seen)
 }
 
-/// Where a dump says that memory is writable, and where mapped files begin: of modules whose headers are not in the dump, it tells their
+/// Where a dump says that memory is writable, and where mapped files begin: the source, for modules whose headers are not in the dump, of their
 /// extent and the parts that the process has written to. Kernels leave the headers out with a `coredump_filter` without bit 4.
 struct Unread<'d> {
     dump: &'d DumpFile,
@@ -155,7 +155,7 @@ impl<'d> Unread<'d> {
         self.maps.get_or_init(|| {
             let mut files: Vec<Addr> = dump.files.iter().map(|f| f.range.start).collect();
             files.sort_unstable();
-            // Minidumps without a list of regions do not tell what is writable: of such an image, only that was captured.
+            // Minidumps without a list of regions do not record what is writable; of such an image they have nothing else.
             let captured = || dump.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect();
             let writable = || dump.regions.iter().filter(|r| r.write).map(|r| r.range).collect();
             (files, ranges::union(if dump.regions.is_empty() { captured() } else { writable() }, 0))

@@ -29,7 +29,7 @@ pub struct Facts {
     pub structures_valid: Option<bool>,
     /// The runtime's thread that suspended the others; null if none did.
     pub suspended_by: Option<Addr>,
-    /// What the GC was doing.
+    /// Phase of the GC when the dump was taken.
     pub phase: Option<GcPhase>,
     /// `c_gc_state`: 0 marking, 1 planning, 2 free.
     pub state: Option<u64>,

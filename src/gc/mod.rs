@@ -146,8 +146,8 @@ impl Gc {
         &self.facts
     }
 
-    /// What the GC keeps of its collections. `None` for a GC whose records have an unknown layout, and where they were not found; notes
-    /// tell if the dump lacks them.
+    /// The GC's records of its collections. `None` for a GC whose records have an unknown layout, and where they were not found; a note says
+    /// if they are not in the dump.
     pub fn collections(&self) -> &Answer<Option<Collections>> {
         &self.collections
     }

@@ -31,7 +31,7 @@ impl Reading<'_> {
         read.into_iter().flatten().collect()
     }
 
-    /// What the heap recorded; `None` if nothing of it is in the dump.
+    /// The record of the heap; `None` if nothing of it is in the dump.
     fn oom_at(&self, l: &OomLayout, heap: HeapId, at: Addr) -> Option<OomModel> {
         let (mut first_loss, mut any) = (None, false);
         let mut field = |offset: Option<u64>, read: fn(&Memory, Addr) -> Result<u64, ReadError>| {
@@ -65,7 +65,7 @@ impl Reading<'_> {
     }
 }
 
-/// What happened, as far as it is known.
+/// The failure in words, from the fields that are known.
 fn text(o: &OomModel, why: Option<&str>, call: Option<&str>) -> String {
     match o.failed() {
         None => return "not known".into(),

@@ -1,4 +1,4 @@
-//! What the GC was doing when the dump was taken.
+//! The phase of the GC when the dump was taken.
 //!
 //! Four witnesses, none of which knows all:
 //!
@@ -6,7 +6,7 @@
 //! * `c_gc_state` is about background collections only.
 //! * The records of collections: the newest one is counted when it begins, and recorded when it ends.
 //! * `GCThread`, the runtime's thread that suspended the others. It is set before a collection begins, and for other purposes than
-//!   collections; threads of server GC are no threads of the runtime and do not appear there, but the flag of those that they suspend
+//!   collections; threads of server GC are not threads of the runtime and do not appear there, but the flag of those that they suspend
 //!   does. A collection takes all allocation contexts away before it counts itself, so that a thread that has one disproves it.
 //!
 //! Evidence: `docs/internals/gc-structures.md#during-a-collection`.

@@ -262,7 +262,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// What the garbage collector was doing.
+    /// Phases of the garbage collector.
     pub enum GcPhase {
         /// Nothing.
         None = "none",
@@ -311,12 +311,12 @@ pub struct GcModel {
     pub state_value: Option<u64>,
     /// Whether the heap structures were valid; `false` during the plan phase of a collection.
     pub structures_valid: Option<bool>,
-    /// What it was doing; `null` if it cannot be determined.
+    /// Its phase; `null` if it cannot be determined.
     pub phase: Option<GcPhase>,
     /// Whether a collection was in progress: `phase` is `marking`, `moving` or `background`.
     pub gc_in_progress: Option<bool>,
     /// The runtime's `Thread` that suspended the others, `0x0` if none did; `null` if not published by the runtime. Threads of server
-    /// GC are no threads of the runtime.
+    /// GC are not threads of the runtime.
     pub suspended_by: Option<Addr>,
     /// What the GC keeps of its collections; `null` if its records were not found.
     pub collections: Option<crate::model::CollectionsModel>,

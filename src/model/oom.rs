@@ -50,7 +50,7 @@ pub struct OomReport {
     pub heaps: Vec<OomModel>,
 }
 
-/// What a heap recorded when an allocation failed. `null`: not published by the runtime, or not in the dump; the answer is partial then.
+/// The record that a heap made when an allocation failed. `null`: not published by the runtime, or not in the dump; the answer is partial then.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct OomModel {

@@ -23,7 +23,7 @@ pub(super) struct Shortened {
 /// The names of a column.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    /// Texts as they are shown where there is room, each with the exact names that it stands for.
+    /// Texts as they are shown where there is room, each with the exact names that it abbreviates.
     texts: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -127,7 +127,7 @@ fn difference(texts: &[&str]) -> (usize, usize) {
     (start, end.min(shortest.saturating_sub(start)))
 }
 
-/// What of `text` is not common to others, `start` bytes at its start and `end` at its end, with as much around it as there is room for.
+/// The part of `text` that is not common to others, `start` bytes at its start and `end` at its end, with as much around it as there is room for.
 fn around(text: &str, start: usize, end: usize, columns: usize) -> String {
     let columns_of = |c: char| width(c.encode_utf8(&mut [0; 4]));
     let (before, rest) = text.split_at_checked(start).unwrap_or(("", text));
@@ -135,7 +135,7 @@ fn around(text: &str, start: usize, end: usize, columns: usize) -> String {
     // Both ellipses.
     let mut left = columns.saturating_sub(width(own)).saturating_sub(2);
     let (mut from, mut to) = (before.len(), 0usize);
-    // What is before and behind by turns, words first as they are nearest.
+    // Text before and after it by turns, words first as they are nearest.
     let (mut backwards, mut forwards) = (before.chars().rev(), after.chars());
     let (mut back, mut forth) = (true, true);
     while back || forth {

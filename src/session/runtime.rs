@@ -139,7 +139,7 @@ impl Runtime {
     #[doc(hidden)]
     pub fn gc(&self) -> Result<&Arc<Answer<Gc>>, ContractError> {
         bound(&self.inner.gc, || {
-            // Without the threads less is known of what the GC was doing: no answer lacks anything by that.
+            // Without the threads less is known of what the GC was doing: no answer is partial because of that.
             let threads = tried(|| self.threads_if_any(&Collector::new()));
             let image = self.description().gc_image.as_ref();
             Gc::bind(self.memory(), self.descriptor(), self.limits(), image, threads).map(Arc::new)

@@ -139,7 +139,7 @@ impl AtRest {
         AtRest { bytes, record: (places[0], recorded.index), suspended_by, contexts, dump: file }
     }
 
-    /// What `info` says of the GC where these words are others, with the exit code.
+    /// The words of `info` about the GC where these words are others, with the exit code.
     fn info(&self, words: &[(Addr, u64, usize)]) -> (Exit, Value) {
         let file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
         std::fs::write(file.path(), with_words(&self.dump, &self.bytes, Endian::Little, words)).unwrap();

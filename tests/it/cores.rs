@@ -40,7 +40,7 @@ fn notes(core: &[u8]) -> Vec<Note> {
     out
 }
 
-/// The core with `notes` behind its end, padded to `padding` bytes in a segment of the alignment `align`.
+/// The core with `notes` after its end, padded to `padding` bytes in a segment of the alignment `align`.
 fn with_notes(core: &[u8], notes: &[Note], padding: usize, align: u64) -> tempfile::NamedTempFile {
     let mut out = core.to_vec();
     out.resize(out.len().next_multiple_of(16), 0);

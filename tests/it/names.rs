@@ -108,7 +108,7 @@ fn shown(value: &Value, command: &str, to: &mut BTreeMap<String, BTreeMap<String
         Value::Object(all) => {
             let display = all.get("display").or_else(|| all.get("frame")).and_then(Value::as_str);
             let runtime = all.get("kind").is_some_and(|kind| kind == "runtime");
-            // Frames tell the instance of shared code, and a generated import is shown as the method that has it.
+            // Frames show the instance of shared code, and a generated import is shown as the method that has it.
             let shared = |text: &str| text.contains('<') || text.contains("__PInvoke");
             if let Some((desc, display)) =
                 all.get("method_desc").and_then(Value::as_str).zip(display).filter(|(_, d)| !runtime && !shared(d))
@@ -302,7 +302,7 @@ fn rows_of_different_names_are_different_on_every_terminal() {
             let names: Vec<String> = list(&answer["data"], rows).iter().filter(|row| row["free"] != true).map(name).collect();
             for width in WIDTHS.into_iter().filter(|_| !names.is_empty()) {
                 let shown = run_on(Screen::terminal(Some(width), None), &[command, &["--no-local-files", path.to_str().unwrap()]].concat());
-                // A column may leave where there is no room.
+                // A column may be dropped where the width does not suffice.
                 let tables = column(&shown.out, title);
                 // A line of text may follow.
                 if let Some(cells) = tables.iter().filter(|c| c.len() <= names.len() + 1).find_map(|cells| cells.get(..names.len())) {

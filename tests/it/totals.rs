@@ -13,7 +13,7 @@ fn number(v: &Value) -> u64 {
     v.as_u64().unwrap_or_else(|| panic!("{v} is not a number"))
 }
 
-fn rows<'v>(v: &'v Value) -> impl Iterator<Item = &'v Value> {
+fn rows(v: &Value) -> impl Iterator<Item = &Value> {
     v.as_array().into_iter().flatten()
 }
 

@@ -277,9 +277,9 @@ fn a_context_that_a_collection_takes_back_is_no_sign_of_the_wrong_order() {
         assert_eq!(tracked(&handed_out, &taken_back), Ok(()), "{shape:?}");
         assert_eq!(tracked(&handed_out, &next), Ok(()), "{shape:?}");
         let why = tracked(&next, &taken_back).unwrap_err();
-        assert!(why.contains("goes down from 224 to 24 bytes: the first dump was taken last"), "{shape:?}: {why}");
+        assert!(why.contains("falls from 224 to 24 bytes: the first dump was taken last"), "{shape:?}: {why}");
         let diff = |before: &Path, after: &Path| run(&["diff", before.to_str().unwrap(), after.to_str().unwrap()]);
-        let warned = |ran: &crate::common::Ran| format!("{}{}", ran.out, ran.err).contains("goes down");
+        let warned = |ran: &crate::common::Ran| format!("{}{}", ran.out, ran.err).contains("falls from");
         assert!(!warned(&diff(&handed_out, &taken_back)) && warned(&diff(&next, &handed_out)), "{shape:?}");
     }
 }

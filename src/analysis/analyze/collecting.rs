@@ -1,7 +1,6 @@
 //! A garbage collection that was running.
 //!
-//! Rule: what the GC was doing ([`GcPhase`]). While objects are moved, nothing said of the heap can be trusted, and what presupposes a sound
-//! heap is not looked for. A process that crashed within a blocking collection most likely has a damaged heap, or crashed for the
+//! Rule: what the GC was doing ([`GcPhase`]). While objects are moved, no answer about the heap can be trusted. A process that crashed within a blocking collection most likely has a damaged heap, or crashed for the
 //! collector's own fault: the stack of the crashed thread ends in the GC.
 //!
 //! Source: the GC's globals and records, in `docs/internals/gc-structures.md`.

@@ -1,7 +1,7 @@
 //! Parts that the dump lacks.
 //!
-//! Rule: the file is cut, its compressed data is damaged, or a command cannot answer in full, as `info` says. Such an answer is partial: with the missing parts there
-//! may be other findings. A warning if objects are missing, which most findings are about.
+//! Rule: the file is cut, its compressed data is damaged, or a command cannot answer in full, as `info` says. Such an answer is partial:
+//! with the missing parts there may be other findings. A warning if objects are missing, which most findings are about.
 //!
 //! Source: the commands themselves; what a runtime has not is not missing.
 
@@ -9,12 +9,12 @@ use super::answers::{Answers, Skip};
 use super::line::{counted, listed, one_line};
 use crate::analysis::answers::answers as ask;
 use crate::base::{NoteKind, len64};
-use crate::model::{AnswerModel, Problem, ProblemId, ProblemSeverity};
+use crate::model::{AnswerKind, AnswerModel, Problem, ProblemId, ProblemSeverity};
 use crate::session::Heap;
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let (told, _) = ask(answers.runtime);
-    let lacking: Vec<&AnswerModel> = told.iter().filter(|a| a.missing).map(|a| &a.model).collect();
+    let lacking: Vec<&AnswerModel> = told.iter().filter(|a| !matches!(a.answer, AnswerKind::Full | AnswerKind::Undescribed)).collect();
     let facts = &answers.runtime.file().facts;
     let cut = facts.truncated_bytes;
     let mut parts: Vec<String> = facts.damage.iter().cloned().collect();

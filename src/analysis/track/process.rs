@@ -110,7 +110,7 @@ fn finalizer(runtime: &Runtime) -> Option<String> {
 
 /// A count of collections that is lower in the second dump.
 fn went_down(before: &Heap, after: &Heap) -> Option<String> {
-    let down = |was: u64, is: u64| (is < was).then(|| format!("the count of collections goes down from {was} to {is}"));
+    let down = |was: u64, is: u64| (is < was).then(|| format!("the count of collections falls from {was} to {is}"));
     let (was, is) = (collections(before), collections(after));
     // Builds without statistics, such as all standalone ones, count collections by generation.
     let counts = |heap: &Heap| heap.runtime().collections(&Collector::new()).map(|c| c.process.counts);
@@ -155,5 +155,5 @@ fn allocated_less(old: &Runtime, new: &Runtime) -> Option<String> {
         .filter(|(_, was, is)| is < was)
         .collect();
     less.sort_unstable();
-    less.first().map(|(thread, was, is)| format!("what the thread at {thread} allocated goes down from {was} to {is} bytes"))
+    less.first().map(|(thread, was, is)| format!("what the thread at {thread} allocated falls from {was} to {is} bytes"))
 }

@@ -19,7 +19,7 @@ const BYTES_OF_A_STEP: u64 = 64;
 /// Names that several things in a type share.
 type Shared = Arc<Set<String>>;
 
-/// What was found of a module, by row of the type.
+/// Findings of a module, by row of the type.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Siblings {
     nested: OnceLock<Kept<Map<u32, Vec<u32>>>>,

@@ -28,7 +28,7 @@ pub enum RuntimeError {
         /// Number of readable runtimes.
         have: usize,
     },
-    /// What leads to the runtime cannot be read, and the dump lacks a part of what it announces.
+    /// The data that leads to the runtime cannot be read, and a part of what the dump announces is missing.
     #[error(
         "no .NET runtime can be read because the dump is cut off: {} of the memory that it announces {} missing{}; copy it again, \
          or write a new one",
@@ -39,7 +39,7 @@ pub enum RuntimeError {
     Cut {
         /// Bytes that are missing.
         missing: u64,
-        /// What could not be read, as it would be for a whole dump.
+        /// The error that a whole dump would give.
         why: Box<RuntimeError>,
     },
     /// Structures that lead to the runtime cannot be read, and the compressed data is damaged.
@@ -53,7 +53,7 @@ pub enum RuntimeError {
     /// Opening the dump ended at its limits, which a genuine one does not meet, before a runtime was read.
     #[error("no .NET runtime was read before opening the dump reached its limits: {why}")]
     Bounded {
-        /// What the search had come to.
+        /// The result of the search so far.
         why: Box<RuntimeError>,
     },
     /// A NativeAOT program of .NET 8 to 10 whose debug header is of no use.
@@ -157,11 +157,11 @@ fn no_runtime_among(modules: usize) -> String {
 }
 
 impl RuntimeError {
-    /// What a cut dump lacks, if that is known.
+    /// The parts that a cut dump does not have, if known.
     fn lost(&self) -> String {
         match self {
             RuntimeError::Headless { path, .. } | RuntimeError::Unsupported { path, .. } | RuntimeError::NativeAot { path, .. } => {
-                format!(", and among them the variables of the runtime ({path}), without which nothing tells where the heap is")
+                format!(", and among them the variables of the runtime ({path}), which are needed to find the heap")
             }
             _ => String::new(),
         }

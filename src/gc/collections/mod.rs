@@ -46,7 +46,7 @@ impl Gc {
     }
 }
 
-/// What was found of settings and records.
+/// Settings and records, as they were found.
 #[derive(Default)]
 struct Records {
     last: Option<LastCollection>,
@@ -131,7 +131,7 @@ impl Search<'_> {
         }
         let background =
             settings.iter().chain(&earlier).filter(|s| s.concurrent && is_of_full(s.index, newest_full)).map(|s| s.index).max();
-        // Ephemeral collections come between the start and the end of a background one, which leaves its settings behind.
+        // Ephemeral collections come between the start and the end of a background one, whose settings remain.
         if settings.is_empty() {
             settings = earlier.into_iter().filter(|s| s.generation == self.oldest()).collect();
         }
@@ -159,7 +159,7 @@ impl Search<'_> {
     }
 
     /// Whether a blocking collection had not ended: it has an index and settings when it begins, and is recorded when it ends. The record
-    /// of an earlier one of its kind, in whose place its own will be, shows that records were found; so does it that none is lacking.
+    /// of an earlier one of its kind, in whose place its own will be, shows that records were found, and so does a complete list.
     fn blocking(&self, records: &Records, counts: &[u64], clocks: &[u64]) -> Option<bool> {
         let (newest, newest_full) = (*counts.first()?, *clocks.last()?);
         let of_background = |index: u64| records.background == Some(index);

@@ -102,7 +102,7 @@ fn deadlock<'r>(to: &mut Sections<'r>, d: &'r DeadlockModel) {
 fn chain(c: &WaitChain) -> String {
     let threads = c.threads.iter().map(ToString::to_string).collect::<Vec<_>>().join(" waits for thread ");
     let what = match (&c.object, &c.type_name) {
-        (Some(object), ty) => format!("{} {object} ({}), which nobody is known to own", c.kind, ty.as_ref().map_or("?", Name::shown)),
+        (Some(object), ty) => format!("{} {object} ({}), without a known owner", c.kind, ty.as_ref().map_or("?", Name::shown)),
         (None, _) => format!("something of kind {}", c.kind),
     };
     let candidates = match c.candidates.as_slice() {

@@ -284,7 +284,7 @@ fn json_file(path: &Path) -> Option<Value> {
 }
 
 /// Every unpacked dump with a ClrMD answer, and those in the folder `GCDUMP_TEST_EXTRA`. `GCDUMP_TEST_ONLY` selects by part of
-/// the name. Fails if there is none.
+/// the name. Fails without any.
 pub fn answered() -> Result<Vec<Answered>, Ignored> {
     let only = std::env::var("GCDUMP_TEST_ONLY").unwrap_or_default();
     let mut out = Vec::new();

@@ -58,8 +58,6 @@ struct Frames {
 /// gcdump's answer.
 struct Ours {
     exit: Exit,
-    /// Whether a collection was moving objects.
-    moving: bool,
     threads: BTreeMap<u64, Frames>,
     /// Starts of the parts that are not known precisely, with their ends.
     gaps: BTreeMap<u64, Vec<(u64, u64)>>,
@@ -69,8 +67,7 @@ struct Ours {
 impl Ours {
     fn of(dump: &Known, folders: &[PathBuf]) -> Ours {
         let (exit, answer) = ask_with(&dump.path, folders, &["stacks", "--roots"]);
-        let moving = list(&answer["warnings"]).iter().any(|w| w["kind"] == "gc-moving");
-        let mut ours = Ours { exit, moving, threads: BTreeMap::new(), gaps: BTreeMap::new(), roots: BTreeMap::new() };
+        let mut ours = Ours { exit, threads: BTreeMap::new(), gaps: BTreeMap::new(), roots: BTreeMap::new() };
         for t in list(&answer["data"]["threads"]) {
             let thread = t["os_id"].as_u64().unwrap_or(0);
             let frames = ours.threads.entry(thread).or_default();
@@ -452,8 +449,7 @@ fn compare(dump: &Known) -> [Tally; 2] {
         let scanned = if ours.gaps.values().any(|g| !g.is_empty()) && has_heap(dump) { scan() } else { BTreeSet::new() };
         compared.roots(&scanned);
         let gaps = ours.gaps.values().any(|g| !g.is_empty());
-        // An incomplete answer says so; where a collection moves objects, none is complete.
-        let gaps = gaps || ours.moving;
+        // An incomplete answer says so.
         if gaps && ours.exit != Exit::Partial || !gaps && has_heap(dump) && ours.exit != Exit::Ok {
             let exit = ours.exit;
             compared.wrong(format!("{exit:?} with gaps: {gaps}"));
