@@ -9,7 +9,7 @@ use gcdump::internals::dump::DumpFile;
 use gcdump::model::GcPhase;
 use serde_json::Value;
 
-use crate::common::{ask, bytes_of, cases, commands, each, known_dumps, number, run, walker, with_words};
+use crate::common::{ask, bytes_of, cases, commands, each, known_dumps, number, run, sample, walker, with_words};
 use crate::corpus;
 
 /// The bit of an object's first word that the GC sets while it marks.
@@ -56,7 +56,7 @@ fn marked_objects_are_read_as_others_are() {
     let more: Vec<&[&str]> = more.iter().map(Vec::as_slice).collect();
     let mut wrong = Vec::new();
     let mut ran = 0;
-    for name in &MARKED[..cases(2, MARKED.len())] {
+    for name in &MARKED[..cases(1, MARKED.len())] {
         let bytes = bytes_of(name).unwrap();
         let file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
         let (with_marks, object) = marked(&bytes, file.path());
@@ -64,7 +64,7 @@ fn marked_objects_are_read_as_others_are() {
         let answers = |bytes: &[u8]| -> BTreeMap<String, (Exit, String, String)> {
             std::fs::write(file.path(), bytes).unwrap();
             let mut out = BTreeMap::new();
-            for form in commands::forms(&more) {
+            for form in sample(commands::forms(&more), 5) {
                 // What they write differs. The first word of an object as a number is what it is.
                 let writes = ["index", "trim", "export", "fleet", "mcp", "shell"].contains(&form[0].as_str());
                 if writes || form.iter().any(|w| w == "OUT" || w == "--as") {
@@ -93,7 +93,7 @@ fn marked_objects_are_read_as_others_are() {
         }
     }
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
-    assert!(ran > 150, "{ran}");
+    assert!(ran > cases(30, 150), "{ran}");
 }
 
 /// A dump of a process with workstation GC, or server GC, of which nothing ran: the record of its last collection.

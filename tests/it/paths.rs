@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::common::{ask, run};
+use crate::common::{ask, cases, run};
 use gcdump::Heap;
 use gcdump::analysis::{PathsQuery, RootsQuery, paths, roots};
 use gcdump::cli::Exit;
@@ -87,6 +87,7 @@ fn the_number_of_roots_is_that_of_the_roots_that_reach_the_object() {
     ]
     .iter()
     .filter(|name| corpus(name).is_file())
+    .step_by(cases(5, 1))
     {
         let path = corpus(name);
         let heap: Heap = gcdump::open(&path).unwrap().runtime().unwrap().heap().unwrap();
@@ -96,10 +97,10 @@ fn the_number_of_roots_is_that_of_the_roots_that_reach_the_object() {
         let referrers = Referrers::of(&path);
         // Objects all over the heap, the most referenced ones, and rooted ones.
         let mut referenced: Vec<(&Addr, usize)> = referrers.0.iter().map(|(to, from)| (to, from.len())).collect();
-        let spread = referenced.iter().step_by(referenced.len() / 30 + 1).map(|(to, _)| **to).collect::<Vec<_>>();
+        let spread = referenced.iter().step_by(referenced.len() / cases(10, 30) + 1).map(|(to, _)| **to).collect::<Vec<_>>();
         referenced.sort_by_key(|(to, n)| (std::cmp::Reverse(*n), **to));
-        let most = referenced.iter().take(10).map(|(to, _)| **to);
-        let rooted = all.iter().map(|r| r.object).step_by(all.len() / 10 + 1);
+        let most = referenced.iter().take(cases(4, 10)).map(|(to, _)| **to);
+        let rooted = all.iter().map(|r| r.object).step_by(all.len() / cases(4, 10) + 1);
         for target in spread.iter().copied().chain(most).chain(rooted) {
             // What is not an object of the heap has no path.
             let Ok(found) = paths(&heap, &PathsQuery { paths: 10_000, ..PathsQuery::to(target) }) else { continue };
@@ -126,7 +127,7 @@ fn the_number_of_roots_is_that_of_the_roots_that_reach_the_object() {
             several += usize::from(found.roots > 1);
         }
     }
-    assert!(asked > 400 && several > 60, "{asked} objects, {several} with several roots");
+    assert!(asked > cases(20, 400) && several > cases(3, 60), "{asked} objects, {several} with several roots");
 }
 
 #[test]
@@ -167,7 +168,7 @@ fn the_answer_says_how_many_more_roots_there_are() {
     let heap: Heap = gcdump::open(&dump).unwrap().runtime().unwrap().heap().unwrap();
     let all = roots(&heap, &RootsQuery::default()).unwrap().data.roots.unwrap();
     let (mut cut, mut single) = (0, 0);
-    for object in all.iter().map(|r| r.object).collect::<BTreeSet<_>>().into_iter().take(60) {
+    for object in all.iter().map(|r| r.object).collect::<BTreeSet<_>>().into_iter().take(60).step_by(cases(6, 1)) {
         let at = object.to_string();
         let count = |n: &str| ask(&dump, &["path", &at, "--paths", n]).1["data"]["roots"].as_u64();
         let Ok(found) = paths(&heap, &PathsQuery::to(object)) else { continue };
@@ -185,7 +186,7 @@ fn the_answer_says_how_many_more_roots_there_are() {
             assert!(ran.out.contains(&format!("{total} roots reach it")) && ran.out.contains("all shown"), "{}", ran.out);
         }
     }
-    assert!(cut > 2 && single > 2, "{cut} cut, {single} single");
+    assert!(cut > 0 && single > 0, "{cut} cut, {single} single");
 }
 
 /// Nodes of the list, in its order from the root.
