@@ -24,11 +24,10 @@ mod words;
 mod write;
 
 use std::borrow::Cow;
-use std::cell::RefCell;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::sync::OnceLock;
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 
 use clap::{ArgMatches, FromArgMatches};
 
@@ -147,14 +146,11 @@ pub fn run(args: impl IntoIterator<Item = OsString>, mut streams: Streams<'_>) -
 /// Idle threads look for work at each other, which a thousand of them do for seconds.
 const THREADS_PER_PROCESSOR: usize = 4;
 
-thread_local! {
-    /// What tells options from addresses and dumps. Kept, like the parser: to build either takes longer than a command on a small dump,
-    /// which counts for shells, assistants and tests.
-    static WORDS: clap::Command = command_line();
+/// The options and commands. To build them takes longer than a command on a small dump, which counts for shells, assistants and tests.
+static LINE: LazyLock<clap::Command> = LazyLock::new(command_line);
 
-    /// What parses command lines. Parsing adds to it.
-    static PARSER: RefCell<clap::Command> = RefCell::new(command_line());
-}
+/// Copies of [`LINE`] that are not in use. Parsing adds to a copy.
+static PARSERS: Mutex<Vec<clap::Command>> = Mutex::new(Vec::new());
 
 /// A parsed command line.
 #[derive(Clone, Debug)]
@@ -172,7 +168,12 @@ impl Cli {
     }
 
     fn of(args: &[OsString]) -> Result<Cli, clap::Error> {
-        PARSER.with_borrow_mut(|root| Cli::with(root, args))
+        let parsers = || PARSERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = parsers().pop();
+        let mut parser = kept.unwrap_or_else(|| LINE.clone());
+        let cli = Cli::with(&mut parser, args);
+        parsers().push(parser);
+        cli
     }
 
     fn with(root: &mut clap::Command, args: &[OsString]) -> Result<Cli, clap::Error> {
@@ -214,7 +215,7 @@ impl Cli {
 /// The exit code, if the command line is invalid or asks for help.
 pub fn parse(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>) -> Result<Cli, Exit> {
     let args: Vec<OsString> = args.into_iter().collect();
-    let args = match WORDS.with(|root| words::ordered(args, root)) {
+    let args = match words::ordered(args, &LINE) {
         Ok(Ordered::Line(args)) => args,
         Ok(Ordered::Help(topic)) => {
             let _ = streams.out.write_all(help::text(topic, streams.screen.width).as_bytes()).and_then(|()| streams.out.flush());

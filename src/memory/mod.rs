@@ -24,6 +24,7 @@ mod symbols;
 mod text;
 mod unlisted;
 mod window;
+mod words;
 
 pub(crate) use diag_page::{diag_page, is_diag_page};
 pub(crate) use files::Rejected;
@@ -549,19 +550,6 @@ impl Memory {
             let skip = usize::try_from(from.saturating_sub(p.start)).ok()?;
             let len = usize::try_from(to.saturating_sub(from)).ok()?;
             Some((Addr(from), bytes.get(skip..)?.get(..len)?))
-        })
-    }
-
-    /// The captured, aligned, pointer-sized words of `range`, in address order.
-    pub fn words(&self, range: AddrRange) -> impl Iterator<Item = (Addr, &[u8])> {
-        let word = self.ptr_bytes();
-        let step = usize::try_from(word).unwrap_or(8);
-        self.stretches(range).flat_map(move |(start, bytes)| {
-            let first = start.0.checked_next_multiple_of(word).map(Addr);
-            let skip = first.and_then(|f| f.since(start)).and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
-            let first = first.unwrap_or(start);
-            let places = (0u64..).inspect(|_| tick()).map(move |i| first.element(i, word));
-            places.zip(bytes.get(skip..).unwrap_or_default().chunks_exact(step))
         })
     }
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::common::{self, NOWHERE};
-use crate::support::{Shape, Spec};
+use crate::support::Spec;
 use gcdump::cli::Exit;
 use gcdump::internals::base::{Addr, Limits};
 use gcdump::internals::clr::loader::Loader;
@@ -201,7 +201,7 @@ fn a_thread_list_that_lacks_threads_is_told() {
 
 #[test]
 fn a_thread_list_and_its_count_agree_in_every_shape() {
-    for shape in Shape::ALL {
+    for shape in crate::common::shapes() {
         let target = Spec::standard(shape).build();
         let file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
         std::fs::write(file.path(), target.to_elf_core()).unwrap();

@@ -7,7 +7,7 @@ use std::sync::PoisonError;
 
 use crate::common::{self, ask, cases, commands, each, every_dump, own_unpacked, run, sample};
 use crate::corpus;
-use crate::support::{Shape, Spec};
+use crate::support::Spec;
 use gcdump::cli::Exit;
 use gcdump::internals::base::{Addr, Endian};
 use gcdump::internals::dump;
@@ -293,7 +293,7 @@ fn suggested_commands_repeat_what_finds_the_dump() {
 
 #[test]
 fn synthetic_processes_are_analyzed() {
-    for shape in Shape::ALL {
+    for shape in crate::common::shapes() {
         for moving in [false, true] {
             let spec = Spec { gc_in_progress: moving, ..Spec::standard(shape) };
             let target = spec.build();

@@ -169,7 +169,7 @@ fn a_generation_without_segments_is_told() {
 
 #[test]
 fn a_collection_that_moves_segments_may_have_none() {
-    for shape in Shape::ALL {
+    for shape in crate::common::shapes() {
         let spec = Spec { gc_in_progress: true, ..Spec::standard(shape) };
         let whole = Whole::of("collecting", spec.build().to_elf_core());
         let size = whole.dump.runtime().unwrap().descriptor().size_of("Generation").unwrap();

@@ -93,7 +93,7 @@ fn marked_objects_are_read_as_others_are() {
         }
     }
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
-    assert!(ran > cases(30, 150), "{ran}");
+    assert!(ran > cases(15, 150), "{ran}");
 }
 
 /// A dump of a process with workstation GC, or server GC, of which nothing ran: the record of its last collection.

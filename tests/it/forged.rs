@@ -1,7 +1,7 @@
 //! Dumps that map the same bytes of their file to many addresses: reads are bounded by the length of the file.
 
 use crate::common::{number, walker};
-use crate::support::{Shape, Spec, Target};
+use crate::support::{Spec, Target};
 use gcdump::Dump;
 use gcdump::analysis::{RootsQuery, roots};
 use gcdump::internals::base::{Addr, AddrRange, NoteKind, Silent};
@@ -26,7 +26,7 @@ fn repeat(dump: &mut DumpFile, at: u64, times: u64) -> u64 {
 
 #[test]
 fn a_segment_with_more_bytes_than_the_file_is_not_walked() {
-    for shape in Shape::ALL {
+    for shape in crate::common::shapes() {
         let mut target = Spec::standard(shape).build();
         // There are no objects after the last nonempty segment.
         let segments = target.expected()["segments"].as_array().unwrap().clone();
@@ -58,7 +58,7 @@ fn a_segment_with_more_bytes_than_the_file_is_not_walked() {
 
 #[test]
 fn stacks_with_more_bytes_than_the_file_are_not_all_scanned() {
-    for shape in Shape::ALL {
+    for shape in crate::common::shapes() {
         let target = Spec::standard(shape).build();
         let mut dump = open(&target);
         let free = dump.ranges.iter().map(|r| r.start.0 + r.len).max().unwrap().next_multiple_of(0x1000);

@@ -38,7 +38,7 @@ fn supported_types_follow_the_features_of_the_runtime() {
         (&[("FeatureCOMInterop", 0)], &["ref-counted"], "version"),
         (&[], &["ref-counted"], "version"),
     ];
-    for shape in Shape::ALL {
+    for shape in crate::common::shapes() {
         for (features, expected, by) in cases {
             let (exit, answer) = asked(&Spec { features, ..Spec::standard(shape) }.build(), &["handles", "--stat"]);
             assert_eq!(
@@ -69,7 +69,7 @@ fn types_are_chosen_by_name_by_number_and_in_lists() {
 
 #[test]
 fn a_number_of_handle_types_that_no_runtime_has_is_not_believed() {
-    for shape in Shape::ALL {
+    for shape in crate::common::shapes() {
         let mut core = Spec::standard(shape).build().to_elf_core();
         let at = memchr::memmem::find(&core, b"\"HandleMaxInternalTypes\"").unwrap();
         let number = at + core[at..].windows(2).position(|two| two == b"13").unwrap();
@@ -122,7 +122,7 @@ fn with_heaps(shape: Shape, count: u32) -> Target {
 
 #[test]
 fn an_impossible_number_of_heaps_is_said_once() {
-    for shape in Shape::ALL {
+    for shape in crate::common::shapes() {
         let (exit, answer) = asked(&with_heaps(shape, (-3i32).cast_unsigned()), &["heap"]);
         let first = &answer["warnings"][0];
         assert_eq!((exit, &first["kind"]), (Exit::Partial, &json!("invalid")), "{first}");

@@ -2,7 +2,7 @@
 
 use crate::common;
 use crate::common::number;
-use crate::support::{Shape, Spec, Target};
+use crate::support::{Spec, Target};
 use gcdump::Dump;
 use gcdump::cli::Exit;
 use gcdump::internals::base::{Addr, Limits};
@@ -57,7 +57,7 @@ fn bent(target: &Target, rows: &[Value], reach: u64, command: &[&str], list: &st
 
 #[test]
 fn a_cycle_in_every_list_is_reported() {
-    for shape in Shape::ALL {
+    for shape in crate::common::shapes() {
         let target = Spec { server: Some(2), ..Spec::standard(shape) }.build();
         let rows = |command: &[&str], list: &str| ask(&target, command).1["data"][list].as_array().unwrap().clone();
         let threads = bent(&target, &rows(&["threads"], "threads"), 0x100, &["threads"], "threads");
@@ -101,7 +101,7 @@ fn cycle_address<'a>((exit, answer): &'a (Exit, Value), what: &str) -> &'a str {
 
 #[test]
 fn cycles_of_handle_table_maps_and_exceptions_in_flight_are_reported() {
-    for shape in Shape::ALL {
+    for shape in crate::common::shapes() {
         let target = Spec::standard(shape).build();
         let whole = ask(&target, &["handles"]).1;
         let maps = changed(&target, |process, copy| {

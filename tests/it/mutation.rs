@@ -285,7 +285,7 @@ fn every_command_survives_every_mutation() {
     let mutations = wanted("GCDUMP_MUTATIONS", common::cases(2, 100));
     // Real dumps take five times as long, but have type names, fields and statics.
     let of_real = wanted("GCDUMP_REAL_MUTATIONS", common::cases(1, 16));
-    let truncations = wanted("GCDUMP_TRUNCATIONS", common::cases(8, 64));
+    let truncations = wanted("GCDUMP_TRUNCATIONS", common::cases(2, 64));
     if wants("s") && mutations > 0 {
         campaign("mutations of synthetic dumps", small, mutations, damage::mutate);
     }

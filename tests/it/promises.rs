@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::common::{self, cases};
 use crate::mutation::{base, damage};
-use crate::support::{GcPart, Hostile, Shape, Spec};
+use crate::support::{GcPart, Hostile, Spec};
 use crate::{corpus, support::Target};
 
 /// How often each promise was kept, and which ones were not.
@@ -96,7 +96,7 @@ fn of_the_unpacked_dumps() -> Tested {
 fn whatever_the_gc_part_of_the_descriptor_says() {
     let parts = [GcPart::Normal, GcPart::NotYet, GcPart::NotAdvertised, GcPart::Version("c2".into()), GcPart::Version("c99".into())];
     let hostile = [Hostile::No, Hostile::Cycle, Hostile::CutJson];
-    let kept = common::each(&Shape::ALL, |shape| {
+    let kept = common::each(&common::shapes(), |shape| {
         let mut kept = Kept::default();
         for gc in &parts {
             for (server, regions) in common::sample([(None, true), (None, false), (Some(2), true)], 3) {
@@ -113,7 +113,7 @@ fn whatever_the_gc_part_of_the_descriptor_says() {
 
 #[test]
 fn of_dumps_without_a_part_of_memory() {
-    let kept = common::each(&Shape::ALL, |shape| {
+    let kept = common::each(&common::shapes(), |shape| {
         let mut kept = Kept::default();
         let server = shape.big.then_some(2);
         let target = Spec { server, regions: shape.ptr == 8, ..Spec::standard(*shape) }.build();
@@ -157,7 +157,7 @@ fn items(bytes: &[u8]) -> Vec<(usize, usize)> {
 
 #[test]
 fn of_damaged_descriptors() {
-    let kept = common::each(&Shape::ALL, |shape| {
+    let kept = common::each(&common::shapes(), |shape| {
         let mut kept = Kept::default();
         let server = shape.big.then_some(2);
         let whole = Spec { server, ..Spec::standard(*shape) }.build().to_elf_core();
@@ -194,7 +194,7 @@ fn of_mutations(bases: &[base::Base], count: usize) {
 
 #[test]
 fn of_mutated_synthetic_dumps() {
-    of_mutations(&base::SYNTHETIC, cases(16, 96));
+    of_mutations(&base::SYNTHETIC, cases(6, 96));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use crate::common::{self, ask, known_dumps};
 use crate::harness::Tested;
-use crate::support::{Shape, Spec};
+use crate::support::Spec;
 use gcdump::cli::Exit;
 use gcdump::internals::dump::{self, Bytes, OpenOptions};
 use gcdump::{Addr, Dump};
@@ -181,7 +181,7 @@ fn a_wrapper_that_is_not_proven_has_no_count() {
 
 #[test]
 fn handles_of_the_java_bridge_are_roots_of_their_own_kind() {
-    for shape in Shape::ALL {
+    for shape in crate::common::shapes() {
         let file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
         std::fs::write(file.path(), Spec::standard(shape).build().to_elf_core()).unwrap();
         let (_, handles) = ask(file.path(), &["handles", "--type", "cross-reference"]);

@@ -2,7 +2,7 @@
 
 use crate::common;
 use crate::common::{full, sample};
-use crate::support::{GcPart, Hostile, Shape, Spec, Target};
+use crate::support::{GcPart, Hostile, Spec, Target};
 use gcdump::cli::Exit;
 use serde_json::{Map, Value, json};
 
@@ -185,7 +185,7 @@ fn check(spec: &Spec, exit: Exit) {
 
 #[test]
 fn every_architecture_with_every_collector() {
-    for shape in Shape::ALL {
+    for shape in crate::common::shapes() {
         for server in [None, Some(1), Some(3)] {
             for regions in sample([true, false].into_iter().skip(usize::from(!full() && shape.big)), 2) {
                 check(&Spec { server, regions, global_context: true, ..Spec::standard(shape) }, Exit::Ok);
@@ -197,7 +197,7 @@ fn every_architecture_with_every_collector() {
 #[test]
 fn the_synthetic_process_is_not_trivial() {
     // Comparing empty lists would prove nothing.
-    for shape in Shape::ALL {
+    for shape in crate::common::shapes() {
         let target = Spec { server: Some(3), ..Spec::standard(shape) }.build();
         let expected = target.expected();
         let count = |key: &str| expected[key].as_array().unwrap().len();
@@ -212,7 +212,7 @@ fn the_synthetic_process_is_not_trivial() {
 
 #[test]
 fn every_way_to_write_a_descriptor() {
-    for shape in Shape::ALL {
+    for shape in crate::common::shapes() {
         for descriptor_version in 0..=2 {
             // Three of four ways in a small run, one for each version.
             for n in sample((0..4).skip(if full() { 0 } else { descriptor_version as usize }), 4) {
@@ -226,7 +226,7 @@ fn every_way_to_write_a_descriptor() {
 
 #[test]
 fn without_an_export_the_root_is_found_by_its_magic() {
-    for shape in Shape::ALL {
+    for shape in crate::common::shapes() {
         let spec = Spec { export: false, ..Spec::standard(shape) };
         check(&spec, Exit::Ok);
         let target = spec.build();
@@ -245,7 +245,7 @@ fn kinds(all: &Value) -> Vec<&str> {
 
 #[test]
 fn a_collection_in_progress_is_reported() {
-    for shape in Shape::ALL {
+    for shape in crate::common::shapes() {
         for server in [None, Some(2)] {
             let spec = Spec { gc_in_progress: true, server, ..Spec::standard(shape) };
             check(&spec, Exit::Ok);
@@ -282,7 +282,7 @@ fn three_ways_to_have_no_gc_contract() {
         (GcPart::NotAdvertised, "does not advertise the contract GC"),
         (GcPart::Version("c99".into()), "in version c99, which this gcdump does not know"),
     ];
-    for shape in Shape::ALL {
+    for shape in crate::common::shapes() {
         for (gc, message) in cases.clone() {
             let target = Spec { gc, ..Spec::standard(shape) }.build();
             for command in [&["heap"][..], &["segments"], &["handles"], &["oom"]] {
@@ -300,7 +300,7 @@ fn three_ways_to_have_no_gc_contract() {
 /// A runtime that is loaded and not started has neither a GC nor threads.
 #[test]
 fn a_runtime_that_is_not_started_says_so() {
-    for shape in Shape::ALL {
+    for shape in crate::common::shapes() {
         let mut target = Spec { gc: GcPart::NotYet, ..Spec::standard(shape) }.build();
         let file = gcdump::internals::dump::open_bytes(
             gcdump::internals::dump::Bytes::Owned(target.to_elf_core()),
@@ -325,7 +325,7 @@ fn a_runtime_that_is_not_started_says_so() {
 
 #[test]
 fn hostile_descriptors_end_with_a_clear_message() {
-    for shape in Shape::ALL {
+    for shape in crate::common::shapes() {
         let started = std::time::Instant::now();
         check(&Spec { hostile: Hostile::Cycle, ..Spec::standard(shape) }, Exit::Ok);
         let cases = [
@@ -350,7 +350,7 @@ fn hostile_descriptors_end_with_a_clear_message() {
 
 #[test]
 fn missing_memory_makes_the_answer_partial() {
-    for shape in Shape::ALL {
+    for shape in crate::common::shapes() {
         let target = Spec { server: Some(2), ..Spec::standard(shape) }.build();
         let expected = target.expected();
         let number = |v: &Value| u64::from_str_radix(&v.as_str().unwrap()[2..], 16).unwrap();
@@ -387,7 +387,7 @@ fn every_answer_says_that_there_are_two_runtimes() {
         let said = format!("of 2 runtimes; --runtime {} for the other", 1 - index);
         assert!(of.len() == 1 && of[0]["message"].as_str().unwrap().contains(&said), "{}", answer["warnings"]);
     };
-    for shape in Shape::ALL {
+    for shape in crate::common::shapes() {
         let one = Spec::standard(shape);
         let two = Spec { at: 0x0800_0000, server: Some(2), ..Spec::standard(shape) };
         let expected = [one.build().expected(), two.build().expected()];

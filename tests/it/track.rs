@@ -13,7 +13,7 @@ use gcdump::{Addr, Answer, Heap};
 use serde_json::Value;
 
 use crate::common::{number, run, sample, shared, unpacked};
-use crate::support::{Shape, Spec};
+use crate::support::Spec;
 
 /// Two dumps of one process and the truth about them.
 struct Pair {
@@ -241,7 +241,7 @@ fn two_processes_and_the_wrong_order_are_refused() {
 /// The runtime counts a range when it hands it out, and a collection takes the unused rest back.
 #[test]
 fn a_context_that_a_collection_takes_back_is_no_sign_of_the_wrong_order() {
-    for shape in Shape::ALL {
+    for shape in crate::common::shapes() {
         let target = Spec::standard(shape).build();
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, (pointer, limit, handed_out): (u64, u64, u64)| {

@@ -373,7 +373,7 @@ fn patients(spec: &Spec) -> [(Patient, Value); 2] {
 
 #[test]
 fn synthetic_processes_of_four_architectures() {
-    for shape in Shape::ALL {
+    for shape in crate::common::shapes() {
         // One of the four collectors for each shape, all of them in a full run.
         let collectors = [(None, true), (Some(2), true), (None, false), (Some(2), false)];
         let skip = if full() { 0 } else { usize::from(shape.big) + 2 * usize::from(shape.ptr == 4) };
@@ -444,7 +444,7 @@ fn fake(patient: &Patient, expected: &Value, shape: Shape, regions: bool) {
 
 #[test]
 fn dead_objects_of_a_background_sweep() {
-    for shape in Shape::ALL {
+    for shape in crate::common::shapes() {
         for (patient, _) in patients(&Spec { sweeping: true, ..Spec::standard(shape) }) {
             let (_, data) = patient.ask(&["verify"]);
             assert_eq!(data["totals"]["dead_objects"], 0, "{shape:?}: {data}");
@@ -471,7 +471,7 @@ fn dead_objects_of_a_background_sweep() {
 
 #[test]
 fn a_collection_in_progress_is_not_corruption() {
-    for shape in Shape::ALL {
+    for shape in crate::common::shapes() {
         for (patient, _) in patients(&Spec { gc_in_progress: true, ..Spec::standard(shape) }) {
             let (exit, data) = patient.ask(&["verify"]);
             assert_eq!((exit, found(&data)), (Exit::Ok, Found::new()));
@@ -483,7 +483,7 @@ fn a_collection_in_progress_is_not_corruption() {
 
 #[test]
 fn missing_memory_is_not_corruption() {
-    for shape in Shape::ALL {
+    for shape in crate::common::shapes() {
         let target = Spec::standard(shape).build();
         let expected = target.expected();
         for segment in list(&expected, "segments") {

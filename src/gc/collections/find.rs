@@ -85,10 +85,10 @@ impl<'g> Search<'g> {
         self.gc.memory.touch(AddrRange::new(at, at.plus(len)));
     }
 
-    /// Every word of the GC's variables.
+    /// Every word of the GC's variables that is not zero.
     pub(super) fn words(&self) -> impl Iterator<Item = (Addr, u64)> + 'g {
         let gc = self.gc;
-        self.image.writable.iter().flat_map(|range| words(gc, *range))
+        self.image.writable.iter().flat_map(|range| gc.memory.set_words(*range))
     }
 
     /// A field of an entry of a dynamic data table.
@@ -111,7 +111,7 @@ impl<'g> Search<'g> {
         };
         let size = self.heap_size()?;
         let heaps = || self.gc.facts.heaps.iter().filter_map(|h| Some((h.index, h.address?)));
-        let places = words(self.gc, AddrRange::new(heap, heap.plus(size))).filter(inside);
+        let places = self.gc.memory.set_words(AddrRange::new(heap, heap.plus(size))).filter(inside);
         let offsets = places.filter_map(|(at, _)| at.minus(static_data)?.since(heap));
         let offset = only(offsets.filter(|offset| heaps().all(|(_, h)| table(h.plus(*offset)).is_some())))?;
         heaps()
@@ -159,11 +159,6 @@ impl<'g> Search<'g> {
         let ordered = |g: u64| count(g).zip(count(g.saturating_add(1))).is_some_and(|(younger, older)| younger >= older);
         first != 0 && generations.clone().all(linked) && (0..self.oldest()).all(ordered) && generations.count() > 1
     }
-}
-
-fn words(gc: &Gc, range: AddrRange) -> impl Iterator<Item = (Addr, u64)> + '_ {
-    let shape = gc.memory.shape();
-    gc.memory.words(range).map(move |(at, bytes)| (at, shape.number(bytes)))
 }
 
 /// The item of `items`, if it is the only one.

@@ -18,6 +18,7 @@ use gcdump::internals::gc::Walker;
 use serde_json::Value;
 
 use crate::harness::{Ignored, output, with_output};
+use crate::support::Shape;
 
 /// Held while a test rewrites its part of `docs/coverage.md`, which several do.
 pub static COVERAGE: Mutex<()> = Mutex::new(());
@@ -147,6 +148,11 @@ pub fn needs_full() -> Result<(), Ignored> {
 /// Every `n`th of `items`, or all of them in a full run: a fixed sample of a long campaign.
 pub fn sample<T>(items: impl IntoIterator<Item = T>, n: usize) -> Vec<T> {
     items.into_iter().step_by(cases(n, 1)).collect()
+}
+
+/// All four architectures of synthetic processes in a full run, else one of each pointer size and byte order.
+pub fn shapes() -> Vec<Shape> {
+    sample(Shape::ALL, 3)
 }
 
 /// Folder with the manifest of the shared dumps, if any: `GCDUMP_TEST_SHARED`, else `../shared/dumps`.

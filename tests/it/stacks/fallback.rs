@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::{ask_with, folders, list, text};
 use crate::absent_pages::without;
 use crate::common::{self, Known, known_dumps, own_unpacked, run};
-use crate::support::{Shape, Spec};
+use crate::support::Spec;
 use gcdump::analysis::{RootsQuery, StacksQuery, roots, stacks};
 use gcdump::cli::Exit;
 use gcdump::internals::dump;
@@ -186,7 +186,7 @@ fn ask_synthetic(bytes: &[u8], command: &[&str]) -> common::Ran {
 #[test]
 fn without_a_code_map_stacks_are_scanned() {
     let mut roots = 0;
-    for shape in Shape::ALL {
+    for shape in crate::common::shapes() {
         let target = Spec::standard(shape).build();
         for bytes in [target.to_elf_core(), target.to_minidump()] {
             let ran = ask_synthetic(&bytes, &["stacks"]);
