@@ -258,7 +258,7 @@ fn a_heap_has_one_index_whatever_was_asked_before() {
         let plain = gcdump::open(&dump).unwrap();
         let used = gcdump::open(&dump).unwrap();
         for line in lines {
-            for object in objects.iter().step_by(40) {
+            for object in objects.iter().step_by(common::cases(100, 40)) {
                 let line: Vec<&str> = line.iter().map(|word| if *word == "ADDR" { *object } else { word }).collect();
                 common::captured(|streams| {
                     common::parsed(&[&line[..], &[text(&dump).as_str()]].concat()).run_on(std::slice::from_ref(&used), streams)

@@ -331,7 +331,7 @@ fn rows_of_different_names_are_different_on_every_terminal() {
         }
         wrong
     };
-    let wrong: Vec<String> = common::each(&some(15), compare).concat();
+    let wrong: Vec<String> = common::each(&some(40), compare).concat();
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 

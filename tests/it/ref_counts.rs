@@ -74,7 +74,7 @@ fn coverage(answer: &Value, kind: &str) -> (String, Option<String>) {
 
 #[test]
 fn a_referenced_wrapper_is_a_root_and_one_without_references_is_weak() {
-    for name in common::sample(DUMPS, 2) {
+    for name in common::sample(DUMPS, 4) {
         let dump = Wrapped::of(name);
         let (handle, object) = (dump.handle.to_string(), dump.object.to_string());
         // COM clients have a reference; none; only a reference tracker has one, and decides.

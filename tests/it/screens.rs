@@ -121,7 +121,7 @@ fn what_every_command_shows() {
         let lines = text.lines().filter(|l| !l.starts_with("written") && !l.contains(&place));
         (entry.name, lines.fold(String::new(), |all, line| all + line + "\n"))
     };
-    let entries: Vec<&gcdump::cli::Entry> = sample(COMMANDS.iter(), 6);
+    let entries: Vec<&gcdump::cli::Entry> = sample(COMMANDS.iter(), 9);
     for (name, text) in common::each(&entries, |e| work(e)) {
         insta::assert_snapshot!(format!("screen_{name}"), text);
     }

@@ -158,7 +158,7 @@ fn lists_are_sorted_by_each_of_their_columns() {
             let (_, plain) = ask(dump, command);
             let found = plain["data"][list].as_array().unwrap_or_else(|| panic!("{command:?}: no {list}"));
             rows = rows.max(found.len());
-            for (column, json, by) in sample(*columns, 2) {
+            for (column, json, by) in sample(*columns, 4) {
                 let of = |row: &Value| row.pointer(json).unwrap_or(&null).clone();
                 let (_, answer) = ask(dump, &[*command, &["--sort", column]].concat());
                 let sorted = answer["data"][list].as_array().unwrap();

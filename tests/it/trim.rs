@@ -117,7 +117,7 @@ fn answers_are_the_same(name: &str, dump: &Path, copy: &Path, redacted: bool) ->
         assert_eq!(expected, found, "{name} {command:?}");
         count += 1;
     };
-    ASKED.iter().filter(|(_, plain)| *plain || !redacted).for_each(|(command, _)| compare(command));
+    sample(ASKED.iter().filter(|(_, plain)| *plain || !redacted), 2).into_iter().for_each(|(command, _)| compare(command));
     for object in sample(some_objects(dump), 4) {
         let commands: &[&str] =
             if redacted { &["where", "near", "objsize", "path"] } else { &["object", "where", "near", "objsize", "path"] };

@@ -93,7 +93,7 @@ fn check((name, path, folders): &(String, PathBuf, Vec<PathBuf>)) -> Found {
 #[test]
 fn precise_references_are_objects_and_frames_are_in_their_methods() -> Tested {
     // Those of a scenario differ little by kind and version.
-    let dumps: Vec<_> = every_heap().into_iter().step_by(cases(16, 2)).collect();
+    let dumps: Vec<_> = every_heap().into_iter().step_by(cases(30, 2)).collect();
     let (mut references, mut frames, mut wrong) = (0, 0, Vec::new());
     for found in each(&dumps, check) {
         references += found.references;
