@@ -361,7 +361,10 @@ fn a_crash_names_the_exception_that_threads_shows() {
 fn a_stack_overflow_is_named() {
     let path = corpus::dump("net10-wks-failfast-heap");
     let title = text(&crash_of(&path), "title").to_string();
-    assert!(title.contains("last thrown: System.ExecutionEngineException; inner System.InvalidOperationException"), "{title}");
+    assert!(
+        title.contains("; last exception of the thread: System.ExecutionEngineException; inner System.InvalidOperationException"),
+        "{title}"
+    );
     let (_, kept) = ask(&path, &["exceptions", "--type", "System.StackOverflowException"]);
     let kept = common::number(&kept["data"]["exceptions"][0]["address"]);
     let (_, threads) = ask(&path, &["threads"]);

@@ -54,7 +54,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let last = thread.and_then(|t| t.exception.as_ref());
     let why = match last {
         Some(last) if last.type_name.as_deref() == Some(STACK_OVERFLOW) => format!(": stack overflow ({STACK_OVERFLOW})"),
-        Some(last) => format!(", no exception in flight; last thrown: {}", described(last)),
+        Some(last) => format!("; last exception of the thread: {}", described(last)),
         None => ", no exception in flight".into(),
     };
     Ok(vec![Problem {

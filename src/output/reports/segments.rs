@@ -31,6 +31,12 @@ fn segment_columns<'r>() -> Columns<'r, SegmentModel> {
         .keep(5)
         .made("flags", 20, |s| s.flags.join(" "))
         .keep(5)
+        .address("used", |s| s.used)
+        .extra()
+        .address("background_allocated", |s| s.background_allocated)
+        .extra()
+        .made("flags_value", 6, |s| format!("{:#x}", s.flags_value))
+        .extra()
 }
 
 type Walked<'r> = (&'r SegmentModel, &'r WalkModel);
