@@ -320,6 +320,11 @@ fn a_suspect_of_retained_is_a_finding_or_below_a_threshold() {
         let (_, answer) = ask(&path, &["analyze", "--only", "suspects"]);
         let lists = ["findings", "below"].map(|list| answer["data"][list].as_array().into_iter().flatten());
         let said: Vec<&Value> = lists.into_iter().flatten().collect();
+        // Shares of the few objects that a mini dump has say nothing.
+        if answer["warnings"].as_array().unwrap().iter().any(|w| w["kind"] == "no-heap") {
+            assert!(said.iter().all(|p| p["share"].is_null()), "{}", path.display());
+            continue;
+        }
         for suspect in retained["data"]["suspects"].as_array().into_iter().flatten() {
             let is = |p: &&&Value| (&p["object"], &p["type"], &p["bytes"]) == (&suspect["address"], &suspect["type"], &suspect["retained"]);
             assert!(said.iter().any(|p| is(&p)), "{}: {suspect}", path.display());

@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
+use crate::common::full;
+use crate::slow;
+
 /// A function marked `#[test]`.
 pub struct Test {
     /// Path of the function, with the name of the crate.
@@ -108,14 +111,19 @@ pub fn main() -> ExitCode {
     let trials = tests.iter().map(|test| (test, test.name.split_once("::").map_or(test.name, |(_, path)| path)));
     let trials = trials.filter(|(_, name)| selected(name)).map(|(test, name)| {
         let (run, times) = (test.run, Arc::clone(&times));
+        // One that is asked for by its name runs.
+        let left_out = slow::TESTS.contains(&name) && !full() && !filters.iter().any(|f| f == name);
         let trial = Trial::ignorable_test(name, move || {
             let start = Instant::now();
-            let done = run_one(run);
+            let done = if left_out { Ok(Completion::ignored_with(slow::REASON)) } else { run_one(run) };
             times.lock().unwrap_or_else(PoisonError::into_inner).push((start.elapsed(), name));
             done
         });
         trial.with_ignored_flag(test.ignored.is_some())
     });
+    let exists = |slow: &&&str| tests.iter().any(|test| test.name.split_once("::").is_some_and(|(_, name)| name == **slow));
+    let unknown: Vec<&&str> = slow::TESTS.iter().filter(|slow| !exists(slow)).collect();
+    assert!(unknown.is_empty(), "tests/it/slow.rs lists tests that do not exist: {unknown:?}");
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
     if std::env::var_os("GCDUMP_TEST_TIMES").is_some() {
         print_times(&mut times.lock().unwrap_or_else(PoisonError::into_inner));

@@ -98,6 +98,7 @@ mod schema;
 mod screens;
 mod seeds;
 mod shell;
+mod slow;
 mod sort;
 mod sos;
 mod stacks;

@@ -161,6 +161,10 @@ fn below(id: ProblemId, answers: &Answers<'_>, found: &[Problem]) -> Vec<BelowTh
         _ if rank(id) == ProblemId::Fragmentation => usual.share,
         _ => return Vec::new(),
     };
+    // Shares of the few objects that a dump without a heap has say nothing.
+    if answers.heap().is_ok_and(|heap| heap.no_heap().is_some()) {
+        return Vec::new();
+    }
     // What else is missing was said of the finding.
     let all = find(id, answers, &Thresholds { bytes: 1, share, ..*usual }).unwrap_or_default();
     let is_new = |p: &Problem| !found.iter().any(|f| (f.object, &f.type_name) == (p.object, &p.type_name));
