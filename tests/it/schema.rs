@@ -409,7 +409,7 @@ fn csv_columns(asked: &[&str]) -> &'static str {
         ["info"] => "fact,value",
         ["heap", ..] => "heap,generation,segments,allocated,committed,reserved,share",
         ["segments"] => {
-            "heap,generation,address,start,allocated,stored_allocated,committed,reserved,next,allocated_bytes,committed_bytes,flags"
+            "heap,generation,address,start,allocated,stored_allocated,committed,reserved,next,allocated_bytes,committed_bytes,flags,used,background_allocated,flags_value"
         }
         ["segments", "--walk"] => {
             "heap,generation,address,objects,bytes,free_objects,free_bytes,context_bytes,in_allocation,not_walked,end"
