@@ -1,7 +1,5 @@
 //! The public API is what `docs/api.txt` lists. `GCDUMP_BLESS=1` rewrites it; the diff is for review.
 
-use crate::common::needs_full;
-use crate::harness::Tested;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -232,8 +230,7 @@ fn idents(tokens: impl ToTokens) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_public_api_is_listed() -> Tested {
-    needs_full()?;
+fn the_public_api_is_listed() {
     let names = ["analysis", "base", "clr", "contract", "dump", "gc", "graph", "memory", "model", "session"];
     let floors: BTreeMap<_, _> = names.iter().map(|f| (f.to_string(), floor_items(f))).collect();
     let mut api = Api { floors, lines: BTreeSet::new(), known: BTreeSet::new(), used: BTreeMap::new() };
@@ -276,5 +273,4 @@ fn the_public_api_is_listed() -> Tested {
         lost.is_empty() && new.is_empty(),
         "docs/api.txt differs (GCDUMP_BLESS=1 rewrites it): no longer there {lost:#?}, new {new:#?}"
     );
-    Ok(())
 }

@@ -140,11 +140,6 @@ pub fn full() -> bool {
     std::env::var_os("GCDUMP_TEST_FULL").is_some()
 }
 
-/// Lets a test run in a full run only.
-pub fn needs_full() -> Result<(), Ignored> {
-    if full() { Ok(()) } else { Err(Ignored("it takes seconds: .ci/run runs it, or GCDUMP_TEST_FULL=1".into())) }
-}
-
 /// Every `n`th of `items`, or all of them in a full run: a fixed sample of a long campaign.
 pub fn sample<T>(items: impl IntoIterator<Item = T>, n: usize) -> Vec<T> {
     items.into_iter().step_by(cases(n, 1)).collect()
