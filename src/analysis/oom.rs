@@ -11,7 +11,7 @@ use crate::session::{Error, Runtime};
 pub fn oom(runtime: &Runtime) -> Result<Answer<OomReport>, Error> {
     let notes = runtime.begin();
     let gc = runtime.gc()?;
-    // A collection that moves objects leaves the history alone.
+    // A collection that moves objects does not change the history.
     notes.extend(&gc.notes.without(NoteKind::GcMoving));
     let heaps = notes.take(gc.oom());
     let all = || heaps.iter().map(OomModel::failed);

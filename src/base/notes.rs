@@ -113,7 +113,7 @@ impl Notes {
         }
     }
 
-    /// Those that are not of this kind.
+    /// The notes of all other kinds.
     pub fn without(&self, kind: NoteKind) -> Notes {
         Notes { list: self.list.iter().filter(|(note, _)| note.kind != kind).map(|(note, times)| (note.clone(), *times)).collect() }
     }

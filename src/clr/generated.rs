@@ -13,18 +13,18 @@ use std::borrow::Cow;
 
 use crate::base::hash::{Map, Set};
 
-/// What closure classes begin with.
+/// The start of the names of closure classes.
 const CLOSURE: &str = "<>c";
-/// What the compiler names the method of top-level code, and people.
+/// The method of top-level code, as the compiler names it and as people do.
 const TOP_LEVEL: (&str, &str) = ("<Main>$", "Main");
 
-/// What a method is in the source.
+/// A method as the source has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     path: String,
-    /// Which parameters are shown behind the path.
+    /// Which parameters are shown after the path.
     parameters: Parameters,
-    /// What it is, shown last.
+    /// A remark such as ` (lambda)`, shown last.
     remark: &'static str,
 }
 
@@ -34,7 +34,7 @@ enum Parameters {
     All,
     /// `()` is not: lambdas are called by no name.
     Some,
-    /// Those of `MoveNext` are not the method's.
+    /// The parameters of `MoveNext` are not the method's.
     None,
 }
 
@@ -50,7 +50,7 @@ impl Source {
     }
 }
 
-/// What `raw` is in the source: a method, whether its parameters are a part of it or not. `None` where the compiler made nothing of it.
+/// The source of `raw`: a method, whether its parameters are a part of it or not. `None` where the compiler made nothing of it.
 pub(crate) fn method(raw: &str, is_shared: impl FnOnce() -> bool) -> Option<Source> {
     let (owner, name) = split_name(parameters_of(raw).0)?;
     if name == "MoveNext" {
@@ -75,7 +75,7 @@ pub(crate) fn importer(raw: &str) -> Option<String> {
 /// The method that a state machine belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kickoff {
-    /// As the compiler names it: `Lab.Program+<>c.<Go>b__29_6`.
+    /// The compiler's name: `Lab.Program+<>c.<Go>b__29_6`.
     pub(crate) raw: String,
     /// For people: `Lab.Program.Go.b__29_6 (lambda)`.
     pub(crate) shown: String,
@@ -141,7 +141,7 @@ pub(crate) fn numbered(raw: &str) -> Option<String> {
     of_type().or_else(|| method(raw, || true).map(|source| source.with(parameters_of(raw).1)))
 }
 
-/// What `name`, the name of a state machine or of a local function within its type, has in common with others of the same source name:
+/// The part that `name`, the name of a state machine or of a local function within its type, has in common with others of the same source name:
 /// `<Fetch>d` of `<Fetch>d__3`, `<Outer>g__Local` of `<Outer>g__Local|0_0` and of its state machine. `None` for other names.
 pub(crate) fn shared_part(name: &str) -> Option<&str> {
     let (inner, kind) = generated(name)?;
@@ -178,7 +178,7 @@ pub(crate) fn field(path: &str) -> String {
 pub(crate) struct SharedNames(Set<String>);
 
 impl SharedNames {
-    /// Those among types with these names, with or without generic arguments.
+    /// The shared names among types with these names, with or without generic arguments.
     pub(crate) fn of<'n>(types: impl Iterator<Item = &'n str>) -> SharedNames {
         let mut known: Map<String, String> = Map::default();
         let mut shared = Set::default();
@@ -225,7 +225,7 @@ pub(crate) fn is_closure(name: &str) -> bool {
     name.starts_with(CLOSURE)
 }
 
-/// What `name` of type `owner` is in the source.
+/// The source of the member `name` of type `owner`.
 fn member(owner: &str, name: &str, is_shared: impl FnOnce() -> bool) -> Option<Source> {
     let (outer, closure) = outside(owner);
     if name == TOP_LEVEL.0 {
@@ -253,7 +253,7 @@ fn member(owner: &str, name: &str, is_shared: impl FnOnce() -> bool) -> Option<S
     Some(Source { path, parameters: Parameters::Some, remark: " (local function)" })
 }
 
-/// What the closure classes around a lambda say of its method.
+/// The method of a lambda, as far as the closure classes around it name it.
 #[derive(Clone, Copy, Default)]
 struct Closure<'n> {
     /// Its number in its type; empty if they do not say.

@@ -137,8 +137,8 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
     (sites, seen)
 }
 
-/// Where a dump says that memory is writable, and where mapped files begin: the source, for modules whose headers are not in the dump, of their
-/// extent and the parts that the process has written to. Kernels leave the headers out with a `coredump_filter` without bit 4.
+/// Images of modules whose headers are not in the dump: their extent, and the parts that the process has written to, by the dump's lists of
+/// mapped files and of writable memory. Kernels leave the headers out with a `coredump_filter` without bit 4.
 struct Unread<'d> {
     dump: &'d DumpFile,
     /// In address order; made for the first module that needs them.
