@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::descriptor::Descriptor;
+use super::thread_list::ThreadLinks;
 use crate::base::{Addr, Limits};
 use crate::memory::Memory;
 
@@ -116,15 +117,14 @@ fn threads(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Check {
         let store = well_known(descriptor, memory, "ThreadStore")?;
         let first = offset("ThreadStore", "FirstThreadLink")?;
         let link_at = offset("Thread", "LinkNext")?;
-        // The list of NativeAOT leads to the threads themselves, which have no managed id.
-        let direct = descriptor.is_native_aot();
-        let id_at = if direct { 0 } else { offset("Thread", "Id")? };
+        // Threads of NativeAOT have no managed id here.
+        let id_at = if descriptor.is_native_aot() { None } else { Some(offset("Thread", "Id")?) };
         let mut link = memory.ptr(store.plus(first)).map_err(|e| format!("thread store: {e}"))?;
+        let links = ThreadLinks::of(descriptor, memory, link, link_at);
         let mut ids = BTreeSet::new();
         while !link.is_null() {
-            let inside = if direct { Some(link) } else { link.minus(link_at) };
-            let thread = inside.ok_or("the thread list links to the null page")?;
-            let id = if direct { Ok(thread.0) } else { memory.u32(thread.plus(id_at)).map(u64::from) };
+            let thread = links.thread(link).ok_or("the thread list links to the null page")?;
+            let id = id_at.map_or(Ok(thread.0), |at| memory.u32(thread.plus(at)).map(u64::from));
             let Ok(id) = id else {
                 return Ok(Outcome::Failed(format!("thread {thread} is not in the dump")));
             };
@@ -134,7 +134,7 @@ fn threads(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Check {
             if !ids.insert(id) || ids.len() > limits.threads {
                 return Ok(Outcome::Failed(format!("the thread list repeats id {id}")));
             }
-            let Ok(next) = memory.ptr(if direct { thread.plus(link_at) } else { link }) else {
+            let Ok(next) = memory.ptr(links.next(thread)) else {
                 return Ok(Outcome::Failed(format!("the thread list breaks at {link}")));
             };
             link = next;
