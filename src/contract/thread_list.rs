@@ -5,6 +5,7 @@
 
 use super::Descriptor;
 use crate::base::Addr;
+use crate::base::missed::tried;
 use crate::memory::Memory;
 
 /// Where the links of the thread list lead.
@@ -30,7 +31,8 @@ impl ThreadLinks {
         if d.is_native_aot() {
             return to_threads;
         }
-        let proven = |links: &ThreadLinks| links.thread(first).is_some_and(|thread| has_its_id(d, memory, thread) == Some(true));
+        // What only seems to be a thread may lead anywhere.
+        let proven = |links: &ThreadLinks| links.thread(first).is_some_and(|thread| tried(|| has_its_id(d, memory, thread)) == Some(true));
         if let Some(links) = [to_threads, to_links].into_iter().find(proven) {
             return links;
         }
