@@ -7,11 +7,14 @@ use std::collections::BTreeSet;
 
 use super::descriptor::Descriptor;
 use super::thread_list::ThreadLinks;
-use crate::base::{Addr, Limits};
+use crate::base::{Addr, Limits, PAGE};
 use crate::memory::Memory;
 
 /// Bit of `MethodTable` flags: instances have a component size (RuntimeTypeSystem contract).
 const HAS_COMPONENT_SIZE: u32 = 0x8000_0000;
+
+/// Fewest bytes between the GC's bounds.
+const LEAST_RESERVED: u64 = 1 << 16;
 
 /// A check and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,7 +167,9 @@ fn bounds(descriptor: &Descriptor, memory: &Memory) -> Check {
             memory.ptr(variable).map_err(|e| format!("{name}: {e}"))
         };
         let (low, high) = (bound("GCLowestAddress")?, bound("GCHighestAddress")?);
-        Ok(judge(low < high && !low.is_null(), format!("{low} to {high}")))
+        // The GC reserves whole pages, far more than these.
+        let plausible = low.is_aligned(PAGE) && high.is_aligned(PAGE) && high.since(low).is_some_and(|bytes| bytes >= LEAST_RESERVED);
+        Ok(judge(plausible && !low.is_null(), format!("{low} to {high}")))
     };
     check("gc-bounds", result())
 }

@@ -12,7 +12,7 @@ use super::dac_table::{self, DacTable, GcDacVars, VarsLayout};
 use super::descriptor::{Descriptor, GlobalValue, Origin};
 use super::gc_image;
 use super::header::{self, Copies, Header, HeaderError, Part};
-use super::json::{DescriptorItem, RawValue};
+use super::json::{DescriptorItem, RawGlobal, RawValue};
 use super::left_out::{self, LeftOut};
 use super::locate::{self, Seen, Site};
 use super::native_aot::{self, DebugHeader};
@@ -20,7 +20,7 @@ use super::overlay::{self, Overlay};
 use super::synthesis;
 use crate::base::missed::{Missed, watched};
 use crate::base::{Addr, Collector, Limits, NoteKind, len64};
-use crate::dump::{DumpFile, Module};
+use crate::dump::DumpFile;
 use crate::memory::{FileSearch, Image, Memory, hex};
 use crate::model::{CrashReport, LayoutSource, OriginKind, VersionSource};
 pub use error::RuntimeError;
@@ -327,7 +327,7 @@ impl<'a> Opener<'a> {
         };
         candidates.sort_by_key(|o| (!o.given, !exact(o)));
         for overlay in candidates {
-            let table = self.site.dac_table.or_else(|| self.table_by_content(overlay, vars));
+            let table = self.site.dac_table.or_else(|| self.table_by_content(overlay, vars, header));
             let slots = header.filter(|h| overlay.section.descriptor.is_some_and(|r| r.slots == h.slots));
             let descriptor = self.assemble(Some(overlay), slots, &[], table);
             let (checks, _) = self.checked(overlay, &descriptor);
@@ -391,7 +391,7 @@ impl<'a> Opener<'a> {
                 }
                 continue;
             }
-            let table = self.site.dac_table.or_else(|| self.table_by_content(overlay, vars));
+            let table = self.site.dac_table.or_else(|| self.table_by_content(overlay, vars, parts.first().map(|p| p.header)));
             let descriptor = self.assemble(Some(overlay), None, parts, table);
             let (checks, missed) = self.checked(overlay, &descriptor);
             match checks.iter().find(|c| c.failed()) {
@@ -428,9 +428,17 @@ impl<'a> Opener<'a> {
         refused.push(what);
     }
 
-    fn table_by_content(&self, overlay: &Overlay, vars: Option<GcDacVars>) -> Option<DacTable> {
+    fn table_by_content(&self, overlay: &Overlay, vars: Option<GcDacVars>, header: Option<Header>) -> Option<DacTable> {
         let index = overlay.dac_index("GcDacVars")?;
-        dac_table::table_by_content(self.memory, self.site.image.as_ref()?, vars?.address, index)
+        let repeats = |h: &Header| overlay.section.descriptor.is_some_and(|r| r.slots == h.slots);
+        let known = header.filter(repeats).map_or_else(Vec::new, |header| {
+            let slot = |(name, global): &(String, RawGlobal)| match global.value {
+                RawValue::Slot(i) => Some((overlay.dac_index(name)?, header.slot(self.memory, i).filter(|a| !a.is_null())?)),
+                RawValue::Literal { .. } => None,
+            };
+            overlay.raw.globals.iter().filter_map(slot).collect()
+        });
+        dac_table::table_by_content(self.memory, self.site.image.as_ref()?, vars?.address, index, &known)
     }
 
     /// Merges overlay, `g_dacTable` and the runtime's own parts, in increasing precedence.

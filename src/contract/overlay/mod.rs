@@ -153,13 +153,14 @@ macro_rules! bundled {
     ($($name:literal),* $(,)?) => { [$(Bundled::new(include_str!(concat!("data/", $name, ".json")))),*] };
 }
 
-static RUNTIMES: [Bundled; 9] = bundled![
+static RUNTIMES: [Bundled; 10] = bundled![
     "net10.0-linux-x64",
     "net10.0-linux-arm64",
     "net10.0-osx-arm64",
     "net10.0-win-x64",
     "net10.0-win-arm64",
     "net9.0-linux-x64",
+    "net9.0-linux-arm64",
     "net9.0-win-x64",
     "net8.0-linux-x64",
     "net8.0-win-x64",
