@@ -203,9 +203,6 @@ const STATES: &[(u64, &str)] = &[
     (0x8000_0000, "detached"),
 ];
 
-/// What .NET 8 may have in place of the tracker before the outermost one (measured: crashed processes).
-const LAST_TRACKER: Addr = Addr(1);
-
 /// State flag of a thread that waits, sleeps or joins.
 const WAITS: u32 = 0x0200_0000;
 /// State flag of a thread that is to stop, or has stopped, while the runtime suspends all.
@@ -491,8 +488,7 @@ impl Threads {
                 Some(object) if is_object(object) => (Some(info.plus(layout.thrown)), thrown),
                 handle => (handle, handle.and_then(|h| self.memory.link(h))),
             });
-            let previous = layout.previous.map(|o| info.plus(o)).filter(|at| self.memory.ptr(*at) != Ok(LAST_TRACKER));
-            at = previous.and_then(|at| self.memory.link(at));
+            at = layout.previous.and_then(|o| self.memory.link(info.plus(o)));
         }
         out
     }
