@@ -32,6 +32,8 @@ pub struct ExceptionReader<'r> {
 
 /// Bytes of memory for each byte of the dump: a frame of 32 bytes is kept with the names of its method and module.
 const EXPANSION: u64 = 8;
+/// Bytes of a message to which no more of those of inner exceptions are added.
+const MOST_OF_A_MESSAGE: usize = 1 << 14;
 /// Bytes of memory that an exception, and a frame, take beside their texts.
 const PLAIN: u64 = 256;
 
@@ -78,9 +80,31 @@ impl<'r> ExceptionReader<'r> {
     }
 
     fn read(&self, address: Addr) -> Option<Exception> {
-        let read = self.objects.as_ref()?.read(self.namer.names()?, self.namer.fields(), address)?;
+        self.read_with_message(address, 0)
+    }
+
+    /// The exception at `address`, with the message that the program sees: some types add to what is stored.
+    fn read_with_message(&self, address: Addr, depth: usize) -> Option<Exception> {
+        /// Most aggregates within each other whose messages are put together.
+        const MAX_AGGREGATES: usize = 4;
+        let mut read = self.objects.as_ref()?.read(self.namer.names()?, self.namer.fields(), address)?;
         if read.stack_cut {
             self.notes.add(NoteKind::Missing, address, format!("the stack trace of the exception {address} cannot be read to its end"));
+        }
+        let Some(message) = &mut read.message else { return Some(read) };
+        // `AggregateException.Message`, `ArgumentException.Message`.
+        for inner in &read.inners {
+            if depth >= MAX_AGGREGATES || message.len() >= MOST_OF_A_MESSAGE {
+                break;
+            }
+            if let Some(inner) = self.read_with_message(*inner, depth.saturating_add(1)).and_then(|e| e.message) {
+                message.push_str(&format!(" ({inner})"));
+            }
+        }
+        let argument = Exceptions::base_named(self.namer.names()?, read.method_table, "System.ArgumentException");
+        let parameter = argument.and_then(|mt| self.namer.string_field(address, mt, "_paramName"));
+        if let Some(parameter) = parameter.filter(|name| !name.is_empty()) {
+            message.push_str(&format!(" (Parameter '{parameter}')"));
         }
         Some(read)
     }

@@ -208,7 +208,8 @@ impl CodeVersions {
 
     /// The tier of code that is never replaced.
     fn untiered(&self, methods: &Methods, names: &TypeNames, desc: Addr) -> Option<CodeTier> {
-        if self.config()?.min_opts {
+        // .NET 11 does not describe the setting, which only developers of the runtime use.
+        if self.config.is_some() && self.config()?.min_opts {
             return Some(CodeTier::MinOpts);
         }
         let (home, attributes) = methods.implementation(names, desc)?;
@@ -221,7 +222,11 @@ impl CodeVersions {
     fn first(&self, methods: &Methods, names: &TypeNames, desc: Addr) -> Option<CodeTier> {
         if let Some(States::OfMethod { code, data: CodeDataLayout { tier: Some(tier), .. } }) = &self.states {
             let data = self.memory.ptr(desc.plus(*code)).ok().filter(|a| !a.is_null())?;
-            return tier_of(self.memory.u32(data.plus(*tier)).ok()?);
+            return match self.memory.u32(data.plus(*tier)).ok()? {
+                // The runtime's own list calls such code `QuickJitted`.
+                UNDECIDED => Some(CodeTier::Tier0),
+                tier => tier_of(tier),
+            };
         }
         let (home, attributes) = methods.implementation(names, desc)?;
         if self.is_counting_disabled(home, desc)? {
@@ -340,6 +345,9 @@ enum Node {
     /// They cannot be told.
     Unknown,
 }
+
+/// What .NET 11 has as the tier of a method's first code until it decides on another one.
+const UNDECIDED: u32 = u32::MAX;
 
 /// `NativeCodeVersion::OptimizationTier`.
 fn tier_of(value: u32) -> Option<CodeTier> {

@@ -151,6 +151,11 @@ impl Exceptions {
         std::iter::successors(Some(mt), next).take(MAX_PARENTS)
     }
 
+    /// The type with this name, if it is the type at `mt` or one that it derives from.
+    pub(crate) fn base_named(names: &TypeNames, mt: Addr, name: &str) -> Option<Addr> {
+        Self::parents(names, mt).find(|parent| names.name(*parent).name == name)
+    }
+
     /// Whether there were types that may be exceptions for all that is known: they have no names.
     pub fn are_undecided(&self) -> bool {
         self.unnamed.load(Ordering::Relaxed)

@@ -2,6 +2,7 @@
 //!
 //! Source of the notations of the runtime: `typestring.cpp`, `sigformat.cpp`.
 
+mod continuations;
 mod places;
 
 use std::sync::Arc;
@@ -298,6 +299,9 @@ impl<'r> Renderer<'r> {
     fn class(&mut self, info: &MethodTableInfo, depth: u32) -> Option<Home> {
         if self.tables.is_native_aot() {
             return self.native_aot_class(info, depth);
+        }
+        if let Some(base) = self.tables.continuation(info.address) {
+            return self.continuation(info, base);
         }
         let (Ok(module), Ok(rid)) = (self.tables.module(info), self.tables.rid(info)) else { return self.unknown(info.address, depth) };
         if rid == 0 || rid > RID {

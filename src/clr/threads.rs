@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::collections::HashSet;
 
 use crate::base::missed::tried;
-use crate::base::{Addr, Answer, Collector, Limits, NoteKind, Notes, flag_names, len64, plural};
+use crate::base::{Addr, AddrRange, Answer, Collector, Limits, NoteKind, Notes, flag_names, len64, plural};
 use crate::contract::descriptor::layout;
+use crate::contract::thread_list::ThreadLinks;
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::memory::Memory;
 
@@ -83,7 +84,7 @@ pub(crate) struct ContextLayout {
 }
 
 layout! {
-    /// An exception in flight. CoreCLR has a handle to the object; NativeAOT the object itself.
+    /// An exception in flight: up to .NET 10 a handle to the object, in .NET 11 and in NativeAOT the object itself.
     struct TrackerLayout : "ExceptionInfo|ExInfo" {
         thrown: req "ThrownObject",
         previous: opt "PreviousNestedInfo",
@@ -202,9 +203,6 @@ const STATES: &[(u64, &str)] = &[
     (0x8000_0000, "detached"),
 ];
 
-/// What .NET 8 may have in place of the tracker before the outermost one (measured: crashed processes).
-const LAST_TRACKER: Addr = Addr(1);
-
 /// State flag of a thread that waits, sleeps or joins.
 const WAITS: u32 = 0x0200_0000;
 /// State flag of a thread that is to stop, or has stopped, while the runtime suspends all.
@@ -276,12 +274,20 @@ pub struct Threads {
     statics: Option<(StaticsLayout, Option<InlinedLayout>)>,
     store_at: Addr,
     finalizer_at: Option<Addr>,
-    native_aot: bool,
+    descriptor: Arc<Descriptor>,
+    /// The bounds of the heap, which hold every object that can be thrown.
+    heap: Option<AddrRange>,
     limit: usize,
     /// What is lost because the descriptor has it in a form that cannot be used: of the threads, and of their contexts alone.
     losses: Notes,
     context_losses: Notes,
     identity_losses: Notes,
+}
+
+/// The bounds of the heap, from the runtime's variables; `None` where the dump or the descriptor does not have them.
+fn bounds(memory: &Memory, d: &Descriptor) -> Option<AddrRange> {
+    let bound = |name| memory.ptr(d.pointer(name).ok()?).ok();
+    Some(AddrRange::new(bound("GCLowestAddress")?, bound("GCHighestAddress")?)).filter(|heap| heap.start < heap.end)
 }
 
 impl Threads {
@@ -307,7 +313,8 @@ impl Threads {
             tracker: TrackerLayout::bind(&d).ok(),
             statics: StaticsLayout::bind(&d).ok().map(|s| (s, InlinedLayout::bind(&d).ok())),
             store_at: d.pointer("ThreadStore")?,
-            native_aot: d.is_native_aot(),
+            descriptor: Arc::clone(descriptor),
+            heap: bounds(memory, descriptor),
             finalizer_at: d.pointer("FinalizerThread").ok(),
             limit: limits.threads,
             losses: d.losses(),
@@ -376,20 +383,18 @@ impl Threads {
                 return out;
             }
         };
+        let links = ThreadLinks::of(&self.descriptor, &self.memory, link, self.thread.link);
         while !link.is_null() {
             if !seen.insert(link) || out.len() >= self.limit {
                 notes.add(NoteKind::LimitHit, link, "the thread list has a cycle or exceeds its limit");
                 break;
             }
-            // CoreCLR links the links, NativeAOT the threads.
-            let (address, next) =
-                if self.native_aot { (Some(link), link.plus(self.thread.link)) } else { (link.minus(self.thread.link), link) };
-            let Some(address) = address else {
+            let Some(address) = links.thread(link) else {
                 notes.add(NoteKind::Invalid, link, "the thread list has an invalid link");
                 break;
             };
             out.push(self.thread(address, notes));
-            link = match self.memory.ptr(next) {
+            link = match self.memory.ptr(links.next(address)) {
                 Ok(next) => next,
                 Err(e) => {
                     notes.add(NoteKind::Missing, link, format!("the thread list stops after {}: {e}", plural(len64(out.len()), "thread")));
@@ -478,12 +483,12 @@ impl Threads {
                 break;
             }
             let thrown = self.memory.link(info.plus(layout.thrown));
-            out.push(match self.native_aot {
-                true => (Some(info.plus(layout.thrown)), thrown),
-                false => (thrown, thrown.and_then(|h| self.memory.link(h))),
+            let is_object = |at: Addr| self.descriptor.is_native_aot() || self.heap.is_some_and(|heap| heap.contains(at));
+            out.push(match thrown {
+                Some(object) if is_object(object) => (Some(info.plus(layout.thrown)), thrown),
+                handle => (handle, handle.and_then(|h| self.memory.link(h))),
             });
-            let previous = layout.previous.map(|o| info.plus(o)).filter(|at| self.memory.ptr(*at) != Ok(LAST_TRACKER));
-            at = previous.and_then(|at| self.memory.link(at));
+            at = layout.previous.and_then(|o| self.memory.link(info.plus(o)));
         }
         out
     }

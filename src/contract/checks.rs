@@ -6,11 +6,15 @@
 use std::collections::BTreeSet;
 
 use super::descriptor::Descriptor;
-use crate::base::{Addr, Limits};
+use super::thread_list::ThreadLinks;
+use crate::base::{Addr, Limits, PAGE};
 use crate::memory::Memory;
 
 /// Bit of `MethodTable` flags: instances have a component size (RuntimeTypeSystem contract).
 const HAS_COMPONENT_SIZE: u32 = 0x8000_0000;
+
+/// Fewest bytes between the GC's bounds.
+const LEAST_RESERVED: u64 = 1 << 16;
 
 /// A check and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,15 +120,14 @@ fn threads(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Check {
         let store = well_known(descriptor, memory, "ThreadStore")?;
         let first = offset("ThreadStore", "FirstThreadLink")?;
         let link_at = offset("Thread", "LinkNext")?;
-        // The list of NativeAOT leads to the threads themselves, which have no managed id.
-        let direct = descriptor.is_native_aot();
-        let id_at = if direct { 0 } else { offset("Thread", "Id")? };
+        // Threads of NativeAOT have no managed id here.
+        let id_at = if descriptor.is_native_aot() { None } else { Some(offset("Thread", "Id")?) };
         let mut link = memory.ptr(store.plus(first)).map_err(|e| format!("thread store: {e}"))?;
+        let links = ThreadLinks::of(descriptor, memory, link, link_at);
         let mut ids = BTreeSet::new();
         while !link.is_null() {
-            let inside = if direct { Some(link) } else { link.minus(link_at) };
-            let thread = inside.ok_or("the thread list links to the null page")?;
-            let id = if direct { Ok(thread.0) } else { memory.u32(thread.plus(id_at)).map(u64::from) };
+            let thread = links.thread(link).ok_or("the thread list links to the null page")?;
+            let id = id_at.map_or(Ok(thread.0), |at| memory.u32(thread.plus(at)).map(u64::from));
             let Ok(id) = id else {
                 return Ok(Outcome::Failed(format!("thread {thread} is not in the dump")));
             };
@@ -134,7 +137,7 @@ fn threads(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Check {
             if !ids.insert(id) || ids.len() > limits.threads {
                 return Ok(Outcome::Failed(format!("the thread list repeats id {id}")));
             }
-            let Ok(next) = memory.ptr(if direct { thread.plus(link_at) } else { link }) else {
+            let Ok(next) = memory.ptr(links.next(thread)) else {
                 return Ok(Outcome::Failed(format!("the thread list breaks at {link}")));
             };
             link = next;
@@ -164,7 +167,9 @@ fn bounds(descriptor: &Descriptor, memory: &Memory) -> Check {
             memory.ptr(variable).map_err(|e| format!("{name}: {e}"))
         };
         let (low, high) = (bound("GCLowestAddress")?, bound("GCHighestAddress")?);
-        Ok(judge(low < high && !low.is_null(), format!("{low} to {high}")))
+        // The GC reserves whole pages, far more than these.
+        let plausible = low.is_aligned(PAGE) && high.is_aligned(PAGE) && high.since(low).is_some_and(|bytes| bytes >= LEAST_RESERVED);
+        Ok(judge(plausible && !low.is_null(), format!("{low} to {high}")))
     };
     check("gc-bounds", result())
 }

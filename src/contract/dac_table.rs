@@ -125,8 +125,9 @@ pub fn vars_by_content(memory: &Memory, layout: &VarsLayout, image: &Image) -> O
 }
 
 /// Finds `g_dacTable` from the variable that points to `GcDacVars`, whose address is entry `index` of the table. Needs no
-/// export table, so it works for kernel cores without module files (103 of 103 Linux dumps, unique).
-pub fn table_by_content(memory: &Memory, image: &Image, vars: Addr, index: u64) -> Option<DacTable> {
+/// export table, so it works for kernel cores without module files. `known` are entries whose variables the runtime's own descriptor
+/// gives: they prove the table. A global offset table has the addresses of such variables too, in another order.
+pub fn table_by_content(memory: &Memory, image: &Image, vars: Addr, index: u64, known: &[(u64, Addr)]) -> Option<DacTable> {
     let number = |bytes: &[u8]| memory.shape().number(bytes);
     // Many words may point to the structure: one scan finds the entries of all of them.
     let variables: Set<u64> = words(memory, image).filter(|(_, bytes)| number(bytes) == vars.0).map(|(a, _)| a.0).collect();
@@ -135,8 +136,13 @@ pub fn table_by_content(memory: &Memory, image: &Image, vars: Addr, index: u64) 
     }
     words(memory, image).filter(|(_, bytes)| variables.contains(&number(bytes))).find_map(|(entry, _)| {
         let address = entry.minus(index.checked_mul(memory.ptr_bytes())?)?;
-        // The first entries are all addresses of runtime variables; a chance hit has other neighbours.
         let table = DacTable { address, entries: None, found_by: "its content in the runtime's data" };
+        // Some of the variables may be of a later build, with entries in between: most agree.
+        let agreeing = known.iter().filter(|(i, variable)| table.entry(memory, *i) == Some(*variable)).count();
+        if agreeing.saturating_mul(2) < known.len() {
+            return None;
+        }
+        // The first entries are all addresses of runtime variables; a chance hit has other neighbours.
         let near = |i: u64| table.entry(memory, i).is_some_and(|a| image.range.contains(a));
         (0..index).filter(|i| near(*i)).count().ge(&usize::try_from(index / 2).ok()?).then_some(table)
     })

@@ -3,6 +3,7 @@
 //! Source: `docs/internals/descriptors.md#header`; measured on runtimes 9.0.5 to 10.0.14.
 
 use super::json::{self, JsonError, RawDescriptor};
+use super::overlay::Overlay;
 use crate::base::hash::Map;
 use crate::base::{Addr, AddrRange, Collector, Endian, Limits, NoteKind, PtrSize};
 use crate::memory::{Memory, ReadError};
@@ -139,16 +140,42 @@ pub struct Part {
     pub header: Header,
     /// Its content.
     pub raw: RawDescriptor,
+    /// The bundled copy that the content is from, if the JSON is not in the dump.
+    pub copy: Option<&'static Overlay>,
 }
 
-/// Reads the descriptor at `root` and its sub-descriptors. Adds a note for each unreadable sub-descriptor.
+impl Part {
+    /// Reads the descriptor at `address`. `copies` finds a bundled copy for a header whose JSON is not in the dump.
+    fn read(memory: &Memory, address: Addr, limits: &Limits, copies: Copies<'_>, name: Option<String>) -> Result<Part, HeaderError> {
+        let header = Header::read(memory, address, limits)?;
+        match header.parse(memory) {
+            Ok(raw) => Ok(Part { name, header, raw, copy: None }),
+            Err(why @ HeaderError::JsonAbsent(_)) => {
+                let copy = (copies.bundled)(&header).ok_or(why)?;
+                Ok(Part { name, header, raw: copy.raw.clone(), copy: Some(copy) })
+            }
+            Err(why) => Err(why),
+        }
+    }
+}
+
+/// Where a descriptor's JSON is that is not in the dump.
+#[derive(Clone, Copy)]
+pub struct Copies<'a> {
+    /// Finds the bundled copy.
+    pub bundled: &'a dyn Fn(&Header) -> Option<&'static Overlay>,
+    /// The name of the module around an address, whose file has it.
+    pub file: &'a dyn Fn(Addr) -> Option<String>,
+}
+
+/// Reads the descriptor at `root` and its sub-descriptors, with bundled copies of JSON that is not in the dump. Adds a note for each
+/// unreadable sub-descriptor.
 ///
 /// # Errors
 /// [`HeaderError`] of the root.
-pub fn read_tree(memory: &Memory, root: Addr, limits: &Limits, notes: &Collector) -> Result<Vec<Part>, HeaderError> {
-    let header = Header::read(memory, root, limits)?;
-    let raw = header.parse(memory)?;
-    let mut tree = Tree { memory, limits, notes, parts: vec![Part { name: None, header, raw }], met: Map::default() };
+pub fn read_tree(memory: &Memory, root: Addr, limits: &Limits, copies: Copies<'_>, notes: &Collector) -> Result<Vec<Part>, HeaderError> {
+    let part = Part::read(memory, root, limits, copies, None)?;
+    let mut tree = Tree { memory, limits, copies, notes, parts: vec![part], met: Map::default() };
     tree.met.insert(root, None);
     tree.children(0, 1);
     Ok(tree.parts)
@@ -161,6 +188,7 @@ const NEEDED: &[&str] = &["GC"];
 struct Tree<'a> {
     memory: &'a Memory,
     limits: &'a Limits,
+    copies: Copies<'a>,
     notes: &'a Collector,
     parts: Vec<Part>,
     /// All descriptors by address, with the reason why one cannot be read.
@@ -210,13 +238,14 @@ impl Tree<'_> {
                 continue;
             }
             self.met.insert(child, None);
-            match Header::read(memory, child, limits).and_then(|h| h.parse(memory).map(|raw| (h, raw))) {
-                Ok((header, raw)) => {
-                    self.parts.push(Part { name: Some(name.clone()), header, raw });
+            match Part::read(memory, child, limits, self.copies, Some(name.clone())) {
+                Ok(part) => {
+                    self.parts.push(part);
                     self.children(self.parts.len().saturating_sub(1), depth.saturating_add(1));
                 }
                 Err(e) => {
-                    note(child, e.to_string());
+                    let file = (self.copies.file)(child).filter(|_| matches!(e, HeaderError::JsonAbsent(_)));
+                    note(child, file.map_or_else(|| e.to_string(), |name| format!("{e}; it is in {name} (--modules)")));
                     self.met.insert(child, Some(e.to_string()));
                 }
             }

@@ -22,6 +22,9 @@ const MOST_BSS: u64 = 1 << 20;
 /// Names of the runtime module.
 const RUNTIME_NAMES: [&str; 3] = ["libcoreclr.so", "coreclr.dll", "libcoreclr.dylib"];
 
+/// Names of the GC libraries that .NET ships beside the runtime.
+const GC_NAMES: [&str; 4] = ["libclrgc.so", "libclrgcexp.so", "clrgc.dll", "clrgcexp.dll"];
+
 /// A candidate runtime.
 #[derive(Clone, Debug)]
 pub struct Site {
@@ -57,6 +60,11 @@ pub fn is_runtime_name(module: &Module) -> bool {
     RUNTIME_NAMES.iter().any(|n| module.file_name().eq_ignore_ascii_case(n))
 }
 
+/// Whether this is a GC library that .NET ships beside the runtime, by name.
+fn is_gc_name(module: &Module) -> bool {
+    GC_NAMES.iter().any(|n| module.file_name().eq_ignore_ascii_case(n))
+}
+
 fn foreign(module: &Module) -> Option<&'static str> {
     match module.file_name().to_ascii_lowercase().as_str() {
         "clr.dll" => Some(".NET Framework 4"),
@@ -82,6 +90,10 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
             Some(_) => break,
             None => seen.headless.push(module.clone()),
         }
+    }
+    // The text of its descriptor may be in the file only.
+    for module in dump.modules.iter().filter(|m| is_gc_name(m)) {
+        top_up(&unread, memory, module, search, notes, false);
     }
     // Single-file and NativeAOT programs contain the runtime in their own image.
     for module in others {
@@ -282,13 +294,15 @@ const BYTES_OF_A_RANGE: u64 = 512;
 fn scan(memory: &Memory, ranges: &[AddrRange], limits: &Limits) -> Option<Addr> {
     let magic = header::magic(memory);
     let mut without_json = None;
+    // In .NET 11 that of the runtime is much larger than those of the GC.
+    let larger = |a: Option<Header>, b: Header| a.filter(|a| a.json_bytes >= b.json_bytes).or(Some(b));
     for range in ranges {
         if !memory.afford_bytes(BYTES_OF_A_RANGE) {
             break;
         }
         for (start, bytes) in memory.stretches(*range) {
             if !memory.afford_bytes(len64(bytes.len()).saturating_add(BYTES_OF_A_RANGE)) {
-                return without_json;
+                return without_json.map(|h: Header| h.address);
             }
             for offset in memchr::memmem::find_iter(bytes, &magic) {
                 let address = start.plus(u64::try_from(offset).unwrap_or(u64::MAX));
@@ -296,21 +310,21 @@ fn scan(memory: &Memory, ranges: &[AddrRange], limits: &Limits) -> Option<Addr> 
                     continue;
                 }
                 if !memory.afford_steps(1) {
-                    return without_json;
+                    return without_json.map(|h| h.address);
                 }
                 let Ok(header) = Header::read(memory, address, limits) else { continue };
                 match header.parse(memory) {
                     Ok(raw) if !raw.sub_descriptors.is_empty() || raw.contracts.iter().any(|c| c.0 == "Thread") => return Some(address),
                     Ok(_) => {}
                     Err(header::HeaderError::JsonAbsent(_)) if header.slots > 1 => {
-                        without_json.get_or_insert(address);
+                        without_json = larger(without_json, header);
                     }
                     Err(_) => {}
                 }
             }
         }
     }
-    without_json
+    without_json.map(|h| h.address)
 }
 
 /// Last resort: a descriptor anywhere in captured writable memory (stripped or renamed images).

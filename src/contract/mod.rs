@@ -16,6 +16,7 @@ pub(crate) mod overlay;
 mod runtime;
 mod support;
 mod synthesis;
+pub(crate) mod thread_list;
 
 pub use dac_table::{DacTable, GcDacVars};
 pub use descriptor::{ContractError, ContractInfo, Descriptor, FieldInfo, GlobalInfo, GlobalValue, Origin, TypeInfo};

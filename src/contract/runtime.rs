@@ -1,5 +1,6 @@
 //! Opens the runtimes of a process: descriptor, overlay, synthesis, each with its provenance.
 
+mod copies;
 mod error;
 mod version;
 
@@ -10,8 +11,8 @@ use super::checks::{self, Check};
 use super::dac_table::{self, DacTable, GcDacVars, VarsLayout};
 use super::descriptor::{Descriptor, GlobalValue, Origin};
 use super::gc_image;
-use super::header::{self, Header, HeaderError, Part};
-use super::json::{DescriptorItem, RawValue};
+use super::header::{self, Copies, Header, HeaderError, Part};
+use super::json::{DescriptorItem, RawGlobal, RawValue};
 use super::left_out::{self, LeftOut};
 use super::locate::{self, Seen, Site};
 use super::native_aot::{self, DebugHeader};
@@ -125,6 +126,11 @@ fn unread(seen: Seen, left_out: LeftOut) -> impl Iterator<Item = RuntimeError> {
     native_aot.chain(headless).chain(foreign)
 }
 
+/// Whether a descriptor is that of the GC.
+fn has_gc_contract(part: &Part) -> bool {
+    part.raw.contracts.iter().any(|contract| contract.0 == "GC")
+}
+
 struct Opener<'a> {
     dump: &'a DumpFile,
     memory: &'a Memory,
@@ -147,7 +153,7 @@ impl<'a> Opener<'a> {
     fn open(&self) -> Result<Description, RuntimeError> {
         let limits = &self.options.limits;
         let (parts, header) = self.own_descriptor();
-        let has_gc = parts.iter().any(|p| p.raw.contracts.iter().any(|c| c.0 == "GC"));
+        let has_gc = parts.iter().any(has_gc_contract);
         let gc_layouts = overlay::gc_layouts(self.memory.shape().ptr);
         let layout = gc_layouts.and_then(VarsLayout::of);
         // Only runtimes without a GC contract need `GcDacVars`; searching for it by content reads all of `.data`.
@@ -158,7 +164,8 @@ impl<'a> Opener<'a> {
                 (self.vm(&parts, header, has_gc, vars)?, vars)
             }
         };
-        let mut gc = if has_gc { LayoutSource::Descriptor } else { LayoutSource::None };
+        let gc_of = |part: &Part| if part.copy.is_some() { LayoutSource::OverlayJson } else { LayoutSource::Descriptor };
+        let mut gc = parts.iter().find(|p| has_gc_contract(p)).map_or(LayoutSource::None, gc_of);
         if let (false, Some(layouts), Some(vars)) = (has_gc, gc_layouts, vars) {
             let card_table = vm.descriptor.pointer("CardTable").ok();
             match synthesis::synthesise(&mut vm.descriptor, self.memory, layouts, vars, card_table, limits) {
@@ -234,7 +241,11 @@ impl<'a> Opener<'a> {
     fn own_descriptor(&self) -> (Vec<Part>, Option<Header>) {
         let Some(address) = self.site.descriptor else { return (Vec::new(), None) };
         let limits = &self.options.limits;
-        match header::read_tree(self.memory, address, limits, self.notes) {
+        let copies = Copies {
+            bundled: &|header| self.copy_of(header),
+            file: &|at| self.module_around(at).map(|module| module.file_name().to_string()),
+        };
+        match header::read_tree(self.memory, address, limits, copies, self.notes) {
             Ok(parts) => {
                 let header = parts.first().map(|p| p.header);
                 (parts, header)
@@ -292,7 +303,14 @@ impl<'a> Opener<'a> {
 
     fn vm(&self, parts: &[Part], header: Option<Header>, has_gc: bool, vars: Option<GcDacVars>) -> Result<Vm<'a>, RuntimeError> {
         if !parts.is_empty() {
-            return Ok(self.vm_of_own(parts, has_gc, vars));
+            let vm = self.vm_of_own(parts, has_gc, vars);
+            let Some(copy) = parts.iter().find_map(|p| p.copy) else { return Ok(vm) };
+            // Nothing but its size and the name of its module says that it is the right one: the process must confirm it.
+            if let Some(failed) = vm.checks.iter().find(|c| c.failed()) {
+                return Err(self.unsupported(format!("{}: {}", copy.section.name, describe(failed))));
+            }
+            let source = if parts.first().is_some_and(|p| p.copy.is_some()) { LayoutSource::OverlayJson } else { vm.source };
+            return Ok(Vm { source, overlay: Some(copy), ..vm });
         }
         let mut failures = Vec::new();
         let mut refused = Vec::new();
@@ -309,7 +327,7 @@ impl<'a> Opener<'a> {
         };
         candidates.sort_by_key(|o| (!o.given, !exact(o)));
         for overlay in candidates {
-            let table = self.site.dac_table.or_else(|| self.table_by_content(overlay, vars));
+            let table = self.site.dac_table.or_else(|| self.table_by_content(overlay, vars, header));
             let slots = header.filter(|h| overlay.section.descriptor.is_some_and(|r| r.slots == h.slots));
             let descriptor = self.assemble(Some(overlay), slots, &[], table);
             let (checks, _) = self.checked(overlay, &descriptor);
@@ -373,7 +391,7 @@ impl<'a> Opener<'a> {
                 }
                 continue;
             }
-            let table = self.site.dac_table.or_else(|| self.table_by_content(overlay, vars));
+            let table = self.site.dac_table.or_else(|| self.table_by_content(overlay, vars, parts.first().map(|p| p.header)));
             let descriptor = self.assemble(Some(overlay), None, parts, table);
             let (checks, missed) = self.checked(overlay, &descriptor);
             match checks.iter().find(|c| c.failed()) {
@@ -410,9 +428,17 @@ impl<'a> Opener<'a> {
         refused.push(what);
     }
 
-    fn table_by_content(&self, overlay: &Overlay, vars: Option<GcDacVars>) -> Option<DacTable> {
+    fn table_by_content(&self, overlay: &Overlay, vars: Option<GcDacVars>, header: Option<Header>) -> Option<DacTable> {
         let index = overlay.dac_index("GcDacVars")?;
-        dac_table::table_by_content(self.memory, self.site.image.as_ref()?, vars?.address, index)
+        let repeats = |h: &Header| overlay.section.descriptor.is_some_and(|r| r.slots == h.slots);
+        let known = header.filter(repeats).map_or_else(Vec::new, |header| {
+            let slot = |(name, global): &(String, RawGlobal)| match global.value {
+                RawValue::Slot(i) => Some((overlay.dac_index(name)?, header.slot(self.memory, i).filter(|a| !a.is_null())?)),
+                RawValue::Literal { .. } => None,
+            };
+            overlay.raw.globals.iter().filter_map(slot).collect()
+        });
+        dac_table::table_by_content(self.memory, self.site.image.as_ref()?, vars?.address, index, &known)
     }
 
     /// Merges overlay, `g_dacTable` and the runtime's own parts, in increasing precedence.
@@ -454,7 +480,11 @@ impl<'a> Opener<'a> {
         for part in parts {
             let origin = d.add_origin(Origin {
                 kind: OriginKind::InMemory,
-                name: part.name.as_ref().map_or_else(|| "descriptor".into(), |n| format!("{n} sub-descriptor")),
+                name: match (&part.name, part.copy) {
+                    (_, Some(copy)) => format!("copy of {}", copy.section.name),
+                    (Some(name), None) => format!("{name} sub-descriptor"),
+                    (None, None) => "descriptor".into(),
+                },
                 address: Some(part.header.address),
                 version: part.raw.version,
             });

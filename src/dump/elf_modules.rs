@@ -50,6 +50,9 @@ pub(super) fn modules(files: &[FileMapping], limits: &Limits) -> Vec<Module> {
     modules
 }
 
+/// The largest pages that segments are aligned to.
+const LARGEST_PAGE: u64 = 1 << 16;
+
 /// A module that further mappings may extend.
 struct Open {
     index: usize,
@@ -75,8 +78,10 @@ impl Open {
             let differs = first < from_base || file.range.len() != first;
             return self.mappings == 1 && from_base <= PE_FIRST_SECTION && differs;
         }
-        // An image is never smaller in memory than in the file. A page shared by two segments is mapped twice.
-        file.file_offset >= self.offset && gap <= MAX_GAP && from_base.saturating_add(1 << 16) >= file.file_offset
+        // An image is never smaller in memory than in the file. A page that two segments share is mapped twice, on arm64 up to 64 KiB of them.
+        file.file_offset.saturating_add(LARGEST_PAGE) > self.offset
+            && gap <= MAX_GAP
+            && from_base.saturating_add(LARGEST_PAGE) >= file.file_offset
     }
 
     fn extend(&mut self, file: &FileMapping) {
@@ -144,6 +149,17 @@ mod tests {
             files.push(map(0x7f00_0000_0000 + i * 0x10_0000, 0x7f00_0000_8000 + i * 0x10_0000, (99 - i) * 0x10_0000, p));
         }
         assert_eq!(bases(&files), [(0x5500_0000_0000, 0x90_0000)]);
+    }
+
+    #[test]
+    fn segments_aligned_to_large_pages_are_one_module() {
+        // libcoreclr.so of 10.0 on arm64: the page before the code is mapped twice, with the larger offset first.
+        let files = [
+            map(0x1000_0000, 0x101d_8000, 0, "/app/lib.so"),
+            map(0x101d_8000, 0x101e_7000, 0x1d_8000, "/app/lib.so"),
+            map(0x101e_7000, 0x1067_0000, 0x1d_7000, "/app/lib.so"),
+        ];
+        assert_eq!(bases(&files), [(0x1000_0000, 0x67_0000)]);
     }
 
     #[test]

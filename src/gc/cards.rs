@@ -15,6 +15,9 @@ const WORD_BITS: u64 = 32;
 /// Bytes per word of the table.
 const WORD_BYTES: u64 = 4;
 
+/// Most bytes of the header of the bookkeeping memory (`card_table_info` in gcpriv.h; 64 on 64-bit targets).
+pub(super) const LARGEST_HEADER: u64 = 128;
+
 /// The card tables of all heaps.
 #[derive(Clone, Debug)]
 pub struct Cards {
@@ -78,20 +81,22 @@ impl Gc {
             let table = place.of(heap.address).and_then(|at| self.memory.ptr(at).ok()).filter(|a| !a.is_null());
             tables.push((heap.index, table.ok_or("the address of the card table is not in the dump")?));
         }
-        let begin = self.first_card_word()?;
+        let begin = self.bookkeeping_header()?;
         let lowest = self.facts.lowest.ok_or("the lowest address of the heap is not in the dump")?;
         let cards = Cards { tables, card };
         // Every heap's table covers the same range.
-        let expected = |heap: u64| cards.place(heap, lowest).map(|(word, _)| word);
-        if cards.tables.iter().any(|(heap, _)| expected(*heap) != Some(begin)) {
+        let mut first = cards.tables.iter().map(|(heap, _)| cards.place(*heap, lowest).map(|(word, _)| word));
+        let word = first.next().flatten();
+        if word.is_none_or(|word| !begin.contains(word)) || first.any(|other| other != word) {
             return Err("the card table does not start where the bookkeeping memory says");
         }
         Ok(cards)
     }
 
-    /// First word of the card table, if it is the only one in use. After growth the old table stays in use until the next
-    /// collection and its cards count too, so neither table is conclusive on its own.
-    fn first_card_word(&self) -> Result<Addr, &'static str> {
+    /// Where the card table may begin, if it is the only one in use: after the header of the bookkeeping memory, of which .NET 11
+    /// gives the size of the published fields only. After growth the old table stays in use until the next collection and its cards
+    /// count too, so neither table is conclusive on its own.
+    fn bookkeeping_header(&self) -> Result<AddrRange, &'static str> {
         let layout = CardTableInfoLayout::bind(&self.descriptor).map_err(|_| "the descriptor does not describe the bookkeeping memory")?;
         let header = self.descriptor.number("CardTableInfoSize").map_err(|_| "the descriptor does not describe the bookkeeping memory")?;
         let variable = self.descriptor.pointer("BookkeepingStart").ok().filter(|a| !a.is_null());
@@ -100,7 +105,7 @@ impl Gc {
         let start = start.ok_or(absent)?;
         match self.memory.ptr(start.plus(layout.next)) {
             Err(_) => Err(absent),
-            Ok(next) if next.is_null() => Ok(start.plus(header)),
+            Ok(next) if next.is_null() => Ok(AddrRange::new(start.plus(header), start.plus(header).plus(LARGEST_HEADER))),
             Ok(_) => Err("the card table has grown since the last collection; an older one is still in use"),
         }
     }

@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 
+use super::cards::LARGEST_HEADER;
 use super::layouts::{CardTableInfoLayout, Place};
 use super::{HeapId, Reading, names};
 use crate::base::{Addr, AddrRange, NoteKind, PAGE};
@@ -123,7 +124,11 @@ impl Reading<'_> {
                 });
             }
             let Some(next) = self.needed("bookkeeping", self.memory.ptr(at.plus(layout.next))) else { return };
+            // The structure begins a page; its size is larger than what .NET 11 says of it.
+            let page = next.align_down(PAGE);
+            let is_header = |size: u64| (info_size..=LARGEST_HEADER).contains(&size);
             at = match next.minus(info_size) {
+                Some(_) if next.since(page).is_some_and(is_header) => page,
                 Some(info) if next.0 > info_size => info,
                 _ => return,
             };

@@ -35,12 +35,12 @@ library_types! {
 
 fields_of! {
     struct Fields {
-        // The second names are those of NativeAOT.
+        // The second names are those of NativeAOT, and since .NET 11 of CoreCLR as well.
         target: req "_target|_firstParameter",
         entry: req "_methodPtr|_functionPointer",
         entry_of_open: req "_methodPtrAux|_extraFunctionPointerOrData",
         list: req "_invocationList|_helperObject",
-        count: req "_invocationCount|_extraFunctionPointerOrData",
+        count: req "_invocationCount|_extraFunctionPointerOrData|_extraData",
     }
 }
 

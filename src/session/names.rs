@@ -299,6 +299,13 @@ fn note_modules(modules: &[Arc<Module>], was_there: impl FnOnce() -> bool, notes
     let mut nameless = Vec::new();
     for module in modules {
         let name = module.simple_name().unwrap_or("a module").to_string();
+        if module.edited {
+            let what = format!(
+                "{name} was edited while the process ran (hot reload): types that the edits added have no names, and the fields and methods \
+                 that they added to other types are not shown"
+            );
+            notes.add(NoteKind::Missing, module.address, what);
+        }
         match &module.origin {
             MetadataOrigin::UnverifiedFile(path) => {
                 let what = format!("names of {name} come from {}: the dump cannot prove that the file matches", path.display());

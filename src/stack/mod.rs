@@ -17,7 +17,7 @@ pub(crate) mod walk;
 pub(crate) use bytes::{CodeBytes, LookUps};
 pub(crate) use error::StackError;
 pub(crate) use registers::{RegisterNames, Registers, Saved};
-pub(crate) use unwind::{FunctionEntry, UnwindError, gc_info_after, unwind};
+pub(crate) use unwind::{FunctionEntry, UnwindError, end_of, gc_info_after, unwind};
 #[cfg(feature = "internals")]
 pub use {gc_info::try_gc_info, native::try_native, unwind::try_unwind};
 

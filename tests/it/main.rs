@@ -83,6 +83,7 @@ mod module_files;
 mod mutation;
 mod names;
 mod native_aot;
+mod net11;
 mod overlays;
 mod paths;
 mod perf;

@@ -5,7 +5,7 @@ use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, NoteKind};
 use crate::contract::GlobalValue;
 use crate::dump::Module;
-use crate::memory::Image;
+use crate::memory::{Image, ImageFormat};
 use crate::model::{PlaceKind, WhereReport};
 use crate::session::Images;
 
@@ -51,7 +51,8 @@ impl Finder<'_> {
         }
         let below = modules.into_iter().filter(|m| m.base <= address).max_by_key(|m| m.base)?;
         let image = image(below)?;
-        image.range.contains(address).then_some((below, image.range, Some(image)))
+        // A PE image says how large it would be if its sections were loaded, also where it is mapped as it is in its file.
+        (image.format == ImageFormat::Elf && image.range.contains(address)).then_some((below, image.range, Some(image)))
     }
 
     /// The runtime's own name of the variable at an address.

@@ -71,7 +71,7 @@ impl Untold {
         match self {
             Untold::Left => "an exception has left the frame, or a handler of the method runs above it".into(),
             Untold::Moving => "the frame may be half made: it stopped where it is set up or left, or in a block of the method".into(),
-            Untold::Dead => "not live at this instruction".into(),
+            Untold::Dead => "the debug info gives no place for it at this instruction".into(),
             Untold::Nothing => "the debug info of the method tells no place of it".into(),
             Untold::NoDebugInfo => "the code has no debug info with variables".into(),
             Untold::NotDescribed => "the runtime does not describe its debug info".into(),

@@ -324,7 +324,10 @@ impl Types {
             }
             let info = tables.read(at).ok()?;
             at = info.parent;
-            chain.push(info);
+            // What a continuation has beyond its base type are the variables of a method, without metadata.
+            if tables.continuation(info.address).is_none() {
+                chain.push(info);
+            }
         }
         let mut out = Vec::new();
         for info in chain.iter().rev() {

@@ -68,16 +68,35 @@ pub(super) struct CoreClr {
     class: ClassLayout,
     release: Release,
     collectible: u32,
+    continuations: Option<Continuations>,
+}
+
+/// The types of continuations, which the runtime makes for the methods that it suspends (.NET 11): one EEClass serves all of them.
+#[derive(Clone, Copy, Debug)]
+struct Continuations {
+    /// Their base type, `System.Runtime.CompilerServices.Continuation`.
+    base: Addr,
+    /// Their EEClass; null until the first of them is made.
+    class: Addr,
+}
+
+impl Continuations {
+    fn bind(memory: &Memory, d: &Descriptor) -> Option<Continuations> {
+        let variable = |name| d.pointer(name).ok().and_then(|at| memory.ptr(at).ok());
+        let base = variable("ContinuationMethodTable").filter(|at| !at.is_null())?;
+        Some(Continuations { base, class: variable("ContinuationSingletonEEClass").unwrap_or(Addr::NULL) })
+    }
 }
 
 impl CoreClr {
-    pub(super) fn bind(d: &Descriptor) -> Result<CoreClr, ContractError> {
+    pub(super) fn bind(memory: &Memory, d: &Descriptor) -> Result<CoreClr, ContractError> {
         let collectible = d.number("MethodTableFlagCollectible").ok().and_then(|n| u32::try_from(n).ok());
         Ok(CoreClr {
             layout: Layout::bind(d)?,
             class: ClassLayout::bind(d)?,
             release: Release::bind(d)?,
             collectible: collectible.unwrap_or(COLLECTIBLE),
+            continuations: Continuations::bind(memory, d),
         })
     }
 
@@ -127,7 +146,16 @@ impl CoreClr {
         memory.ptr(class.plus(self.class.method_table))
     }
 
-    /// Whether the EEClass of `mt` points back to its canonical method table.
+    /// The base type of continuations, if `mt` is the type of one that the runtime made for a method.
+    pub(super) fn continuation(&self, memory: &Memory, mt: Addr) -> Result<Option<Addr>, ReadError> {
+        let Some(Continuations { base, class }) = self.continuations else { return Ok(None) };
+        if mt == base || memory.ptr(mt.plus(self.layout.parent))? != base {
+            return Ok(None);
+        }
+        Ok((memory.ptr(mt.plus(self.layout.class))? == class).then_some(base))
+    }
+
+    /// Whether the EEClass of `mt` points back to its canonical method table, or is that of continuations.
     pub(super) fn is_valid(&self, memory: &Memory, mt: Addr) -> Result<bool, ReadError> {
         let canonical = self.canonical(memory, mt)?;
         let class = memory.ptr(canonical.plus(self.layout.class))?;
@@ -135,7 +163,10 @@ impl CoreClr {
         if class.is_null() || class == canonical || !class.is_aligned(memory.ptr_bytes()) {
             return Ok(false);
         }
-        Ok(memory.ptr(class.plus(self.class.method_table))? == canonical)
+        if memory.ptr(class.plus(self.class.method_table))? == canonical {
+            return Ok(true);
+        }
+        Ok(self.continuation(memory, canonical)?.is_some())
     }
 
     pub(super) fn per_inst_info(&self, memory: &Memory, mt: Addr) -> Result<Addr, ReadError> {

@@ -106,7 +106,7 @@ impl MethodTables {
         let maker = if descriptor.is_native_aot() {
             Maker::NativeAot(NativeAot::bind(descriptor)?)
         } else {
-            Maker::CoreClr(CoreClr::bind(descriptor)?)
+            Maker::CoreClr(CoreClr::bind(memory, descriptor)?)
         };
         let well_known = |name| descriptor.pointer(name).ok().and_then(|a| memory.ptr(a).ok()).filter(|a| !a.is_null());
         Ok(MethodTables {
@@ -179,6 +179,11 @@ impl MethodTables {
             Maker::CoreClr(m) => m.is_valid(&self.memory, mt),
             Maker::NativeAot(m) => m.is_valid(&self.memory, mt),
         }
+    }
+
+    /// The base type of continuations, if `mt` is the type of one that the runtime made for the variables of a suspended method.
+    pub(crate) fn continuation(&self, mt: Addr) -> Option<Addr> {
+        self.coreclr()?.continuation(&self.memory, mt).ok().flatten()
     }
 
     /// The element type of an array, as a type handle.

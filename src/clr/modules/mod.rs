@@ -6,6 +6,7 @@
 mod images;
 mod net8;
 mod net9;
+mod rows;
 mod siblings;
 mod symbols;
 
@@ -118,6 +119,8 @@ pub struct Module {
     pub origin: MetadataOrigin,
     /// Files found but rejected as not the one loaded by the process, with the reason.
     pub rejected: Vec<(PathBuf, String)>,
+    /// Whether edits of a running process (hot reload) added rows to its metadata, which its image does not have.
+    pub(crate) edited: bool,
     /// Reads that failed when it was opened, and that no file makes up for.
     missed: Missed,
     /// Its types by full name.
@@ -388,6 +391,7 @@ impl Reader {
             metadata: None,
             origin: MetadataOrigin::None,
             rejected: Vec::new(),
+            edited: false,
             missed: Missed::default(),
             by_name: OnceLock::new(),
             siblings: Siblings::default(),
@@ -419,6 +423,7 @@ impl Reader {
             // That names are missing is told by who asks for them.
             tried(|| self.search_files(&mut module, image));
         }
+        module.edited = image.is_some() && module.origin != MetadataOrigin::Dynamic && tried(|| self.is_edited(address));
         if module.name.is_none() {
             module.name = module.metadata.as_ref().and_then(|m| m.assembly().map(|a| a.name).or_else(|| m.module_name()));
         }
@@ -579,29 +584,6 @@ impl Reader {
             }
             _ => Ok(Proof::None),
         }
-    }
-
-    /// The runtime allocates a map per table, with one entry more than the table has rows (measured: every module, .NET 8 to
-    /// 10). Returns the first table that proves the file to be another one: name, rows in the process, rows in the file.
-    fn other_rows(&self, module: Addr, file: RowCounts) -> Option<(&'static str, u32, u32)> {
-        let (module_layout, map) = (self.module.as_ref()?, self.map.as_ref()?);
-        let places = |offset: Option<u64>| {
-            let at = module.plus(offset?);
-            // A grown map does not reveal the original number of rows.
-            let grown = self.memory.ptr(at.plus(map.next)).ok()? != Addr::NULL;
-            self.memory.u32(at.plus(map.count)).ok().filter(|n| !grown && *n != 0)
-        };
-        let tables = [
-            ("TypeDef", places(module_layout.type_defs), file.type_defs),
-            ("TypeRef", places(module_layout.type_refs), file.type_refs),
-            ("Field", places(module_layout.fields), file.fields),
-            ("MethodDef", places(module_layout.methods), file.methods),
-            ("MemberRef", places(module_layout.member_refs), file.member_refs),
-        ];
-        tables.into_iter().find_map(|(name, places, rows)| {
-            let places = places?;
-            (rows.checked_add(1) != Some(places)).then_some((name, places.saturating_sub(1), rows))
-        })
     }
 }
 

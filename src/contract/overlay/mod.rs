@@ -48,6 +48,8 @@ pub struct Section {
     pub dac_table: Option<DacTableOrder>,
     /// The order of the tables of `DotNetRuntimeDebugHeader`.
     pub debug_header: Option<DebugHeaderOrder>,
+    /// File name of the module that publishes the descriptor, where several libraries have one.
+    pub module: Option<String>,
     /// Build ids of runtimes known to match, with their versions.
     #[serde(default)]
     pub build_ids: BTreeMap<String, String>,
@@ -151,16 +153,42 @@ macro_rules! bundled {
     ($($name:literal),* $(,)?) => { [$(Bundled::new(include_str!(concat!("data/", $name, ".json")))),*] };
 }
 
-static RUNTIMES: [Bundled; 9] = bundled![
+static RUNTIMES: [Bundled; 10] = bundled![
     "net10.0-linux-x64",
     "net10.0-linux-arm64",
     "net10.0-osx-arm64",
     "net10.0-win-x64",
     "net10.0-win-arm64",
     "net9.0-linux-x64",
+    "net9.0-linux-arm64",
     "net9.0-win-x64",
     "net8.0-linux-x64",
     "net8.0-win-x64",
+];
+
+/// Copies of the descriptors of .NET 11, of the runtime and of the GC in each library, for dumps that have the header and the pointer data but
+/// not the text: kernels leave out what is in the file.
+static TEXTS: [Bundled; 20] = bundled![
+    "net11.0-linux-x64",
+    "net11.0-linux-x64-coreclr-wks",
+    "net11.0-linux-x64-coreclr-svr",
+    "net11.0-linux-x64-clrgc-wks",
+    "net11.0-linux-x64-clrgc-svr",
+    "net11.0-linux-x64-clrgcexp-wks",
+    "net11.0-linux-x64-clrgcexp-svr",
+    "net11.0-linux-musl-x64",
+    "net11.0-linux-arm64",
+    "net11.0-linux-arm64-coreclr-wks",
+    "net11.0-linux-arm64-coreclr-svr",
+    "net11.0-linux-arm64-clrgc-svr",
+    "net11.0-linux-arm64-clrgcexp-svr",
+    "net11.0-win-x64",
+    "net11.0-win-x64-coreclr-wks",
+    "net11.0-win-x64-coreclr-svr",
+    "net11.0-win-x64-clrgc-wks",
+    "net11.0-win-x64-clrgc-svr",
+    "net11.0-win-x64-clrgcexp-wks",
+    "net11.0-win-x64-clrgcexp-svr",
 ];
 
 static GC_64: Bundled = Bundled::new(include_str!("data/gc-64.json"));
@@ -174,6 +202,11 @@ static GC_RECORDS_64: Bundled = Bundled::new(include_str!("data/gc-records-64.js
 /// The bundled runtime overlays for this operating system and architecture, newest first.
 pub fn bundled(os: Os, arch: Arch) -> impl Iterator<Item = &'static Overlay> {
     RUNTIMES.iter().filter(move |b| b.is_for(os, arch)).filter_map(Bundled::get).filter(move |o| o.fits(os, arch))
+}
+
+/// The copies of descriptors for this operating system and architecture.
+pub fn texts(os: Os, arch: Arch) -> impl Iterator<Item = &'static Overlay> {
+    TEXTS.iter().filter(move |b| b.is_for(os, arch)).filter_map(Bundled::get)
 }
 
 /// The layouts of GC structures, unchanged from .NET 8 to 10.
@@ -216,13 +249,19 @@ mod tests {
 
     #[test]
     fn every_bundled_overlay_parses_and_says_what_it_is_for() {
-        for bundled in RUNTIMES.iter().chain([&GC_64, &GC_32, &VM_64, &GC_RECORDS_64, &AOT_64, &AOT_32, &AOT_LIBRARY_64]) {
+        for bundled in RUNTIMES.iter().chain(&TEXTS).chain([&GC_64, &GC_32, &VM_64, &GC_RECORDS_64, &AOT_64, &AOT_32, &AOT_LIBRARY_64]) {
             Overlay::parse(bundled.text.as_bytes(), false).unwrap();
         }
         for bundled in &RUNTIMES {
             let o = bundled.get().unwrap();
             assert!(o.section.runtime.is_some() && o.section.os.is_some() && o.section.arch.is_some(), "{}", o.section.name);
             assert!(!o.section.source.is_empty() && !o.raw.types.is_empty());
+        }
+        for bundled in &TEXTS {
+            let o = bundled.get().unwrap();
+            assert!(o.section.module.is_some() && o.section.descriptor.is_some(), "{}", o.section.name);
+            let is_root = !o.raw.sub_descriptors.is_empty();
+            assert_eq!(is_root, !o.raw.contracts.iter().any(|c| c.0 == "GC"), "{}", o.section.name);
         }
         for ptr in [PtrSize::Four, PtrSize::Eight] {
             let o = gc_layouts(ptr).unwrap();

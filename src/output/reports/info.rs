@@ -107,6 +107,7 @@ impl InfoReport {
             fact("runtime", Some(format!("{index}.NET{kind} {version}{by}, {}", r.module.as_deref().unwrap_or("unknown module"))));
             let gc = match r.gc {
                 LayoutSource::Descriptor => "runtime descriptor".to_string(),
+                LayoutSource::OverlayJson => "GC pointer data with bundled JSON".to_string(),
                 LayoutSource::Synthesised => "synthesised from GcDacVars".to_string(),
                 other => other.to_string(),
             };

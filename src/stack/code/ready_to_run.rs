@@ -1,6 +1,6 @@
 //! ReadyToRun code: the image's table of functions, and the runtime's map from entry points to methods.
 
-use super::super::{CodeBytes, FunctionEntry, StackError, gc_info_after};
+use super::super::{CodeBytes, FunctionEntry, StackError, end_of, gc_info_after};
 use super::jitted::Functions;
 use super::{Code, CodeOrigin};
 use crate::base::missed::tried;
@@ -130,6 +130,8 @@ impl ReadyToRun {
         let at = |rva: u32| base.plus(u64::from(rva));
         let end = match entry.end {
             Some(end) => at(end),
+            None if let Some(end) = tried(|| end_of(bytes, base, &entry).ok()) => end,
+            // Without the unwind information: padding may precede the next function.
             None if index.saturating_add(1) < count => at(self.functions.begin(bytes, table, index.saturating_add(1))?),
             None => ip.plus(1),
         };

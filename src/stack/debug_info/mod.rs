@@ -18,6 +18,7 @@ use crate::base::Addr;
 use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
 use bounds::{Form, Nibbles};
+use variables::Order;
 
 layout! {
     struct HeaderLayout : "RealCodeHeader" {
@@ -56,6 +57,15 @@ enum Version {
     Packed,
     /// Later ones: a header with the sizes of all parts.
     Sized,
+}
+
+impl Version {
+    const fn order(self) -> Order {
+        match self {
+            Version::Nibbles | Version::Packed => Order::RangeFirst,
+            Version::Sized => Order::NumberFirst,
+        }
+    }
 }
 
 /// Reads debug info.
@@ -127,7 +137,9 @@ impl DebugInfo {
         let Some(place) = self.place(bytes, code)? else { return Ok(None) };
         let Some(part) = self.parts(bytes, place)?.variables else { return Ok(None) };
         let variables = part_of(bytes, place, part)?;
-        Variables::decode(&variables).map(Some).ok_or(StackError::invalid(place.at, "variables in debug info cannot be decoded"))
+        Variables::decode(&variables, place.version.order())
+            .map(Some)
+            .ok_or(StackError::invalid(place.at, "variables in debug info cannot be decoded"))
     }
 
     fn place(&self, bytes: &CodeBytes, code: &Code) -> Result<Option<Place>, StackError> {

@@ -62,6 +62,11 @@ fn variables(register: u32) -> Vec<u8> {
     nibbles(&[2, 0, 8, 4, 3, 5, 17, 0, 8, 5, 0, register])
 }
 
+/// The same as .NET 11 writes them: the number first.
+fn variables_of_net11(register: u32) -> Vec<u8> {
+    nibbles(&[2, 6, 0, 8, 3, 5, 17, 7, 0, 8, 0, register])
+}
+
 /// Bounds: native 0 is IL 0, native 8 IL `second`.
 fn in_nibbles(second: u32) -> Vec<u8> {
     nibbles(&[2, 0, 3, 2, 8, second + 3, 2])
@@ -115,7 +120,7 @@ fn every_version_says_where_its_variables_are() {
     let sizes = nibbles(&[u32::MAX, size(&instrumented), size(&plain), size(&vars)]);
     let net10 = [vec![0], sizes, instrumented, plain, vars.clone()].concat();
     assert_eq!((place(Version::Packed, &net10), il(Version::Packed, &net10, 8)), (told(3), Ok(Some(7))));
-    let (plain, instrumented) = (packed(7, 3), packed(9, 3));
+    let (plain, instrumented, vars) = (packed(7, 3), packed(9, 3), variables_of_net11(3));
     let slim = [nibbles(&[size(&plain), size(&vars)]), plain.clone(), vars.clone()].concat();
     assert_eq!(place(Version::Sized, &slim), told(3));
     let sizes = nibbles(&[0, size(&instrumented), size(&vars), size(&plain), 0, 0, 0]);

@@ -6,8 +6,19 @@ use super::bounds::Nibbles;
 use crate::base::{Arch, len64};
 use crate::stack::RegisterNames;
 
-/// What numbers of variables are stored above: hidden arguments have negative ones.
+/// How the numbers of a variable are written. Hidden arguments have negative numbers, so all are stored with a bias.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Until .NET 10: where it begins, for how many bytes, its number with a bias of 4.
+    RangeFirst,
+    /// .NET 11: its number with a bias of 6, where it begins, and for how many bytes unless the entry is that of a call's return.
+    NumberFirst,
+}
+
 const BIAS: u32 = 4;
+const BIAS_OF_NUMBER_FIRST: u32 = 6;
+/// The stored number of entries for what a call returns (`CALL_RETURN_ILNUM`); those have a place in the code, and no range.
+const CALL_RETURN: u32 = 1;
 /// Nibbles of the smallest entry.
 const SMALLEST: u64 = 5;
 
@@ -72,16 +83,25 @@ pub(crate) enum Told {
 
 impl Variables {
     /// Decodes variables; `None` if there are none of this form in `bytes`.
-    pub(super) fn decode(bytes: &[u8]) -> Option<Variables> {
+    pub(super) fn decode(bytes: &[u8], order: Order) -> Option<Variables> {
         let byte_at = |at: u64| usize::try_from(at).ok().and_then(|i| bytes.get(i)).copied();
         let mut nibbles = Nibbles::new(byte_at);
         let most = len64(bytes.len()).saturating_mul(2) / SMALLEST;
         let count = nibbles.u32().filter(|n| u64::from(*n) <= most)?;
         let mut list = Vec::new();
         for _ in 0..count {
-            let start = nibbles.u32()?;
-            let end = start.checked_add(nibbles.u32()?)?;
-            let number = nibbles.u32()?.checked_sub(BIAS);
+            let (start, end, number) = match order {
+                Order::RangeFirst => {
+                    let start = nibbles.u32()?;
+                    let end = start.checked_add(nibbles.u32()?)?;
+                    (start, end, nibbles.u32()?.checked_sub(BIAS))
+                }
+                Order::NumberFirst => {
+                    let (number, start, third) = (nibbles.u32()?, nibbles.u32()?, nibbles.u32()?);
+                    let end = if number == CALL_RETURN { start } else { start.checked_add(third)? };
+                    (start, end, number.checked_sub(BIAS_OF_NUMBER_FIRST))
+                }
+            };
             list.push(Variable { start, end, number, held: held(&mut nibbles)? });
         }
         list.sort_by_key(|v| v.number);
@@ -198,7 +218,7 @@ mod tests {
         ]
         .concat();
         let bytes = nibbles(&numbers);
-        let variables = Variables::decode(&bytes).unwrap();
+        let variables = Variables::decode(&bytes, Order::RangeFirst).unwrap();
         assert_eq!([variables.count(), variables.count_of(1), variables.count_of(8)], [11, 2, 0]);
         let text = |number, offset| match variables.at(number, offset) {
             Told::Held(held) => held.text(Arch::X64).unwrap_or_default(),
@@ -210,15 +230,35 @@ mod tests {
         assert_eq!([text(6, 1), text(7, 39), text(7, 40), text(8, 1)], ["", "rbx", "Ambiguous", "Nothing"]);
         assert_eq!(Held::Register(29).text(Arch::Arm64).as_deref(), Some("fp"));
         assert_eq!(Held::Register(17).text(Arch::X64), None, "the stack pointer of the caller");
-        assert_eq!(Variables::decode(&bytes[..bytes.len() - 1]), None);
-        assert_eq!(Variables::decode(&nibbles(&[1, 0, 1, 4, 12, 0])), None, "no such kind");
-        assert_eq!(Variables::decode(&nibbles(&[1 << 20, 0, 1, 4, 0, 0])), None, "too many for the bytes");
+        assert_eq!(Variables::decode(&bytes[..bytes.len() - 1], Order::RangeFirst), None);
+        assert_eq!(Variables::decode(&nibbles(&[1, 0, 1, 4, 12, 0]), Order::RangeFirst), None, "no such kind");
+        assert_eq!(Variables::decode(&nibbles(&[1 << 20, 0, 1, 4, 0, 0]), Order::RangeFirst), None, "too many for the bytes");
+    }
+
+    #[test]
+    fn numbers_come_first_since_net11() {
+        let entry = |number: u32, start: u32, len: u32, place: &[u32]| [&[number + BIAS_OF_NUMBER_FIRST, start, len], place].concat();
+        let numbers = [
+            vec![4],
+            entry(0, 0, 100, &[3, 5, signed(-8)]),
+            entry(1, 10, 90, &[0, 7]),
+            // The return value of a call: one place in the code, and the third number is not a range.
+            vec![CALL_RETURN, 40, u32::MAX, 0, 0],
+            // The generic context.
+            vec![2, 0, 100, 0, 3],
+        ]
+        .concat();
+        let variables = Variables::decode(&nibbles(&numbers), Order::NumberFirst).unwrap();
+        assert_eq!([variables.count(), variables.count_of(0), variables.count_of(1), variables.count_of(2)], [4, 1, 1, 0]);
+        let held = |number, offset| variables.at(number, offset);
+        assert_eq!(held(0, 99), Told::Held(Held::Stack(Slot { base: 5, offset: -8 })));
+        assert_eq!((held(1, 9), held(1, 10)), (Told::Dead, Told::Held(Held::Register(7))));
     }
 
     proptest! {
         #[test]
         fn any_bytes_end(bytes in prop::collection::vec(any::<u8>(), 0..200), number in 0u32..8, offset: u32) {
-            if let Some(variables) = Variables::decode(&bytes) {
+            if let Some(variables) = Variables::decode(&bytes, Order::RangeFirst) {
                 prop_assert!(variables.list.len() <= bytes.len());
                 variables.at(number, offset);
             }

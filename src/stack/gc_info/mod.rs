@@ -87,7 +87,7 @@ struct Encoding {
 
 impl Encoding {
     fn new(version: u32, arch: Arch) -> Result<Encoding, GcInfoError> {
-        if !(2..=4).contains(&version) {
+        if !(2..=5).contains(&version) {
             return Err(GcInfoError::Version { version });
         }
         match arch {

@@ -187,6 +187,14 @@ struct Function {
     epilogue: Option<(u64, Sequence)>,
 }
 
+/// Length of a function in instructions: the table of functions has only where each begins, and padding may follow.
+pub(super) fn instructions(bytes: &CodeBytes, base: Addr, entry: &FunctionEntry) -> Result<u64, UnwindError> {
+    match entry.unwind & 3 {
+        0 => Ok(Header::read(bytes, base.plus(entry.unwind.into()))?.len),
+        _ => Ok(u64::from(entry.unwind >> 2 & 0x7ff)),
+    }
+}
+
 impl Function {
     fn read(bytes: &CodeBytes, base: Addr, entry: &FunctionEntry, offset: u64) -> Result<Function, UnwindError> {
         let at = base.plus(entry.begin.into());

@@ -84,6 +84,11 @@ pub(crate) fn gc_info_after(bytes: &CodeBytes, base: Addr, entry: &FunctionEntry
     }
 }
 
+/// The end of the function of `entry`, whose entry in the function table does not have it (arm64).
+pub(crate) fn end_of(bytes: &CodeBytes, base: Addr, entry: &FunctionEntry) -> Result<Addr, UnwindError> {
+    Ok(base.plus(entry.begin.into()).plus(arm64::instructions(bytes, base, entry)?.saturating_mul(4)))
+}
+
 /// Registers in `bytes`, which begin at `base`: each at a word of them, the stack pointer and the instruction pointer where told.
 #[cfg(feature = "internals")]
 pub(super) fn try_registers(arch: Arch, base: Addr, ip: u16, sp: u16) -> Option<Registers> {

@@ -206,15 +206,14 @@ pub fn native_aot_program() -> Option<PathBuf> {
 /// The unpacked dumps of CoreCLR in the manifest, and the names of those not unpacked. `native_aot` is about the others. Fails if
 /// none is unpacked.
 pub fn known_dumps(wanted: impl Fn(&Value) -> bool) -> Result<(Vec<Known>, Vec<String>), Ignored> {
-    every_dump(|row| !row["runtime"].as_str().unwrap().starts_with("aot") && wanted(row))
+    every_dump(|row| !row["runtime"].as_str().unwrap().contains("aot") && wanted(row))
 }
 
 /// Like [`known_dumps`], including those that must be refused.
 pub fn every_dump(wanted: impl Fn(&Value) -> bool) -> Result<(Vec<Known>, Vec<String>), Ignored> {
     let (mut have, mut lack) = (Vec::new(), Vec::new());
-    let shared = needs_shared()?;
-    let manifest: Value = serde_json::from_slice(&std::fs::read(shared.join("manifest.json")).unwrap()).unwrap();
-    for row in manifest["dumps"].as_array().unwrap().iter().filter(|r| wanted(r)) {
+    let rows = manifests(&needs_shared()?);
+    for (shared, row) in rows.iter().filter(|(_, row)| wanted(row)) {
         let text = |key: &str| row[key].as_str().map(ToString::to_string);
         let name = text("name").unwrap();
         let path = unpacked().join(format!("{name}.dmp"));
@@ -246,6 +245,23 @@ pub fn every_dump(wanted: impl Fn(&Value) -> bool) -> Result<(Vec<Known>, Vec<St
         })),
         None => Ok((have, lack)),
     }
+}
+
+/// The rows of the manifest in `shared`, and of the one in `dumps3` beside it, each with its folder. Of the latter those of runtimes and
+/// platforms that the first one does not have.
+fn manifests(shared: &Path) -> Vec<(PathBuf, Value)> {
+    let later = shared.with_file_name("dumps3");
+    let rows = |folder: &Path| match json_file(&folder.join("manifest.json")) {
+        Some(mut manifest) => std::mem::take(manifest["dumps"].as_array_mut().unwrap()),
+        None => Vec::new(),
+    };
+    let is_new = |row: &Value| {
+        let runtime = row["runtime"].as_str().unwrap();
+        ["net11", "win-net11"].contains(&runtime) || runtime.contains("arm64") || runtime.contains("aot")
+    };
+    let of = |folder: &Path, row| (folder.to_path_buf(), row);
+    let first = rows(shared).into_iter().map(|row| of(shared, row));
+    first.chain(rows(&later).into_iter().filter(is_new).map(|row| of(&later, row))).collect()
 }
 
 /// Maps `work` over `items`, two at a time; results in order.
@@ -297,8 +313,7 @@ pub fn answered() -> Result<Vec<Answered>, Ignored> {
         }
     };
     if let Some(shared) = shared() {
-        let manifest = json_file(&shared.join("manifest.json")).unwrap();
-        manifest["dumps"].as_array().unwrap().iter().for_each(|e| add(e["name"].as_str().unwrap(), &unpacked(), &shared));
+        manifests(&shared).iter().for_each(|(folder, row)| add(row["name"].as_str().unwrap(), &unpacked(), folder));
     }
     if let Some(extra) = std::env::var_os("GCDUMP_TEST_EXTRA").map(PathBuf::from) {
         let mut names: Vec<String> = std::fs::read_dir(&extra)

@@ -190,7 +190,7 @@ fn root_of_clrmd(r: &Value) -> (Root, Holder) {
 const UNKNOWN: &str = "!Unknown";
 
 /// Faults of ClrMD, with the evidence by which each is recognised.
-const FAULTS: [(&str, &str); 14] = [
+const FAULTS: [(&str, &str); 15] = [
     ("crashed", "roots of a thread on which ClrMD's DAC crashed, as its answer says, or of a dump for which it has none at all"),
     ("unnamed", "frames that ClrMD has without a method: the method of ours passes the checks of methods"),
     (
@@ -200,6 +200,7 @@ const FAULTS: [(&str, &str); 14] = [
     ("not reached", "frames, and their roots, beyond the place where the dump alone does not tell how to unwind"),
     ("of another", "a frame that ClrMD shows on two threads with the same stack pointer: gcdump has it on the one whose stack it is"),
     ("cut GC info", "roots of frames for which ClrMD has none at all, and whose GC info is not in the dump as a whole"),
+    ("thrower", "roots of the frame that threw the exception in flight, of which ClrMD on .NET 11 has none: a collection keeps them"),
     ("slot to the stack", "an interior reference whose slot leads into the stack of the thread; ClrMD names an object in that local"),
     ("register to the stack", "an interior reference in a register, which callees saved: the value leads to a local that holds the object"),
     ("no address", "a slot that ClrMD places where the dump has no memory; gcdump has it in that frame at the same distance"),
@@ -423,7 +424,17 @@ impl Compared<'_> {
             return Some("not reached");
         }
         let none = !theirs.iter().any(|(r, h)| r.thread == root.thread && (h.ip, h.sp) == frame);
+        if none && self.threw(root.thread, frame) {
+            return Some("thrower");
+        }
         (none && self.bare.is_gap(root.thread, holder.sp)).then_some("cut GC info")
+    }
+
+    /// Whether a frame of .NET 11 has thrown an exception that is in flight: the runtime's frame for that is next to it.
+    fn threw(&self, thread: u64, frame: (u64, u64)) -> bool {
+        let Some(frames) = self.theirs.threads.get(&thread).filter(|_| self.dump.runtime == "net11") else { return false };
+        let next = frames.managed.iter().map(|m| m.1).filter(|sp| *sp < frame.1).max().unwrap_or(0);
+        frames.runtime.iter().any(|r| (next..frame.1).contains(&r.0) && format!("{r:?}").contains("SoftwareExceptionFrame"))
     }
 }
 

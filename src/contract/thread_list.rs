@@ -1,0 +1,67 @@
+//! The links of the thread list, which lead to threads or to the links inside of them.
+//!
+//! Source: `ThreadStore::m_ThreadList` (threads.h). Up to .NET 10 it is an `SList` of links, of which each is a part of a `Thread`; in
+//! .NET 11 and in NativeAOT the links hold the address of the next `Thread`.
+
+use super::Descriptor;
+use crate::base::Addr;
+use crate::base::missed::tried;
+use crate::memory::Memory;
+
+/// Where the links of the thread list lead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ThreadLinks {
+    /// To the next thread.
+    ToThreads {
+        /// Offset of the link in a thread.
+        link: u64,
+    },
+    /// To the link in the next thread.
+    ToLinks {
+        /// Offset of the link in a thread.
+        link: u64,
+    },
+}
+
+impl ThreadLinks {
+    /// The links of the list that begins with `first`, in threads that have theirs at `link`. The runtime's own table of ids decides,
+    /// if it is in the dump: it has each thread under its id. Otherwise the thread store does: only an `SList` has a second word.
+    pub(crate) fn of(d: &Descriptor, memory: &Memory, first: Addr, link: u64) -> ThreadLinks {
+        let (to_threads, to_links) = (ThreadLinks::ToThreads { link }, ThreadLinks::ToLinks { link });
+        if d.is_native_aot() {
+            return to_threads;
+        }
+        // What only seems to be a thread may lead anywhere.
+        let proven = |links: &ThreadLinks| links.thread(first).is_some_and(|thread| tried(|| has_its_id(d, memory, thread)) == Some(true));
+        if let Some(links) = [to_threads, to_links].into_iter().find(proven) {
+            return links;
+        }
+        let offset = |field| d.offset("ThreadStore", field).ok();
+        let next_word = offset("FirstThreadLink").map(|at| at.saturating_add(memory.ptr_bytes()));
+        if next_word.is_some() && next_word == offset("ThreadCount") { to_threads } else { to_links }
+    }
+
+    /// The thread that a link with the value `value` leads to; `None` if it is too small for one.
+    pub(crate) fn thread(self, value: Addr) -> Option<Addr> {
+        match self {
+            ThreadLinks::ToThreads { .. } => Some(value),
+            ThreadLinks::ToLinks { link } => value.minus(link),
+        }
+    }
+
+    /// The address of the link in `thread`.
+    pub(crate) fn next(self, thread: Addr) -> Addr {
+        let (ThreadLinks::ToThreads { link } | ThreadLinks::ToLinks { link }) = self;
+        thread.plus(link)
+    }
+}
+
+/// Whether the runtime's table of ids has `thread` under its id; `None` if the dump or the descriptor does not have that table.
+fn has_its_id(d: &Descriptor, memory: &Memory, thread: Addr) -> Option<bool> {
+    let dispenser = memory.ptr(d.pointer("ThinlockThreadIdDispenser").ok()?).ok()?;
+    let offset = |type_name, field| d.offset(type_name, field).ok();
+    let table = memory.ptr(dispenser.plus(offset("IdDispenser", "IdToThread")?)).ok()?;
+    let id = memory.u32(thread.plus(offset("Thread", "Id")?)).ok()?;
+    let entry = memory.ptr(table.element(u64::from(id), memory.ptr_bytes())).ok()?;
+    Some(id != 0 && entry == thread)
+}
