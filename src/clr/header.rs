@@ -167,7 +167,7 @@ impl Headers {
 
     /// These, which also read the locks that are objects (.NET 11).
     #[must_use]
-    pub(crate) fn with_locks(self, types: &Arc<Types>) -> Headers {
+    pub fn with_locks(self, types: &Arc<Types>) -> Headers {
         Headers { locks: Some((Arc::clone(types), OnceLock::new())), ..self }
     }
 

@@ -19,7 +19,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         let edge = |e: &WaitEdge| {
             let name = e.type_name.as_ref().map(|n| format!("{n} ")).unwrap_or_default();
             if e.kind == WaitEdgeKind::ClassConstructor {
-                return format!("{} for the class constructor of {name}in {}", e.from, e.to);
+                return format!("{} for the class constructor of {name}that {} runs", e.from, e.to);
             }
             format!("{} for {name}{} of {}", e.from, e.object, e.to)
         };

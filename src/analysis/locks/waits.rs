@@ -82,7 +82,7 @@ pub(super) struct BlockedFrame {
 impl BlockedFrame {
     /// Whether it waits for others, as the library and generated stubs do.
     fn is_of_waits(&self) -> bool {
-        self.name.starts_with("System.Threading.") || self.name.starts_with("ILStubClass.")
+        self.name.starts_with("System.Threading.") || self.name.starts_with("ILStubClass.") || is_of_starts(self)
     }
 }
 
