@@ -6,8 +6,8 @@ use super::sort::{self, Key};
 use crate::base::hash::Map;
 use crate::base::{Addr, Answer, Count, Name, NoteKind, cut, len64, total};
 use crate::gc::HandleFilter;
-use crate::model::{HandleBy, HandleGroup, HandleKind, HandleModel, HandleSort, HandleStat, HandlesReport, Sum};
-use crate::session::{Error, Heap, Runtime, Strength, TypePattern};
+use crate::model::{HandleBy, HandleGroup, HandleKind, HandleModel, HandleSort, HandleStat, HandleUse, HandleUseStat, HandlesReport, Sum};
+use crate::session::{Error, HandleUses, Heap, Runtime, Strength, TypePattern};
 
 /// Arguments of `handles`.
 #[derive(Clone, Debug, Default)]
@@ -67,7 +67,9 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
     let mut names: Map<Addr, Option<Name>> = Map::default();
     let mut name = |mt: Addr| names.entry(mt).or_insert_with(|| namer.name(mt)).clone();
     let mut strength = Strength::bind(runtime);
+    let uses = HandleUses::bind(runtime, &namer, &notes);
     let mut counts: BTreeMap<HandleKind, u64> = BTreeMap::new();
+    let mut used = [0u64; HandleUse::ALL.len()];
     let mut groups: BTreeMap<Option<Name>, Sum> = BTreeMap::new();
     let mut handles: Vec<HandleModel> = Vec::new();
     // As found, the first are all that is listed.
@@ -85,6 +87,9 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
             return;
         }
         counts.entry(h.kind).or_default().bump();
+        uses.decide(&mut h, gc);
+        let of_use = HandleUse::ALL.iter().zip(&mut used).find(|(of, _)| Some(**of) == h.used_for);
+        of_use.into_iter().for_each(|(_, count)| count.bump());
         if let Some(by) = query.by {
             let key = match by {
                 HandleBy::Type => Some(h.kind.name().into()),
@@ -130,6 +135,12 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
     Ok(notes.finish(HandlesReport {
         total: total(counts.iter().map(|c| c.count)),
         counts,
+        uses: HandleUse::ALL
+            .into_iter()
+            .zip(used)
+            .filter(|(_, n)| *n > 0)
+            .map(|(used_for, count)| HandleUseStat { used_for, count })
+            .collect(),
         supported,
         supported_by,
         ref_counts_unknown: list.then_some(ref_counts_unknown),

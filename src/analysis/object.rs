@@ -56,7 +56,7 @@ pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, 
         report.elements.clear();
         report.truncated.retain(|part| *part != CutShort::Elements);
     }
-    let headers = runtime.headers(&notes);
+    let headers = runtime.headers(&notes).map(|headers| Ok::<_, Error>(headers.with_locks(namer.types()?))).transpose()?;
     let report = ObjectReport {
         interior: (report.address != query.address).then_some(query.address),
         segment: heap_place(heap, report.address),

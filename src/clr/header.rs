@@ -1,11 +1,13 @@
 //! The header word before each object: lock, hash code, sync block.
 //!
 //! Source: `syncblk.h`, contracts `Object` and `SyncBlock`; offsets of `SyncBlock` measured on .NET 8, 9 and 10
-//! (`docs/internals/types.md#locks`).
+//! (`docs/internals/types.md#locks`). Since .NET 11 a sync block has a handle to a `System.Threading.Lock` instead of a lock.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use super::fields::Types;
+use super::managed_lock::LockFields;
 use super::objects::Objects;
 use super::threads::Threads;
 use crate::base::{Addr, Collector, Disjoint, Limits, NoteKind};
@@ -43,6 +45,10 @@ layout! {
         owner: opt "OwnerThread",
         // .NET 10: the managed id.
         owner_id: opt "OwnerThreadId",
+        // .NET 11: a handle to the lock, which is an object.
+        lock: opt "Lock",
+        // .NET 11: the thin lock of the header from which the block was made.
+        thin: opt "ThinLock",
         hash: opt "HashCode",
     }
 }
@@ -110,6 +116,8 @@ pub struct Headers {
     table: Option<Table>,
     cache: Option<(Addr, CacheLayout)>,
     thread: Option<ThreadLayout>,
+    /// The types of the library, and the fields of its locks.
+    locks: Option<(Arc<Types>, OnceLock<Option<LockFields>>)>,
     limit: u64,
 }
 
@@ -152,8 +160,23 @@ impl Headers {
             table: table(),
             cache: cache(),
             thread: Threads::CONTRACT.permit(d).and_then(|()| ThreadLayout::bind(d)).ok(),
+            locks: None,
             limit: limits.sync_blocks,
         })
+    }
+
+    /// These, which also read the locks that are objects (.NET 11).
+    #[must_use]
+    pub fn with_locks(self, types: &Arc<Types>) -> Headers {
+        Headers { locks: Some((Arc::clone(types), OnceLock::new())), ..self }
+    }
+
+    /// The handles of sync blocks to their locks (.NET 11).
+    pub(crate) fn lock_handles(&self, notes: &Collector) -> Vec<Addr> {
+        let lock = self.table.as_ref().and_then(|table| table.block.as_ref()?.lock);
+        let blocks = lock.and_then(|offset| Some((offset, self.sync_blocks(notes)?)));
+        let handle = |offset: u64, block: &SyncBlockModel| self.memory.link(block.address?.plus(offset));
+        blocks.into_iter().flat_map(|(offset, blocks)| blocks.into_iter().filter_map(move |b| handle(offset, &b))).collect()
     }
 
     /// Distance from the header word to the object in bytes.
@@ -267,6 +290,12 @@ impl Headers {
         out.address = self.memory.link(entry.plus(table.entry.block));
         let (Some(at), Some(l)) = (out.address, &table.block) else { return out };
         let field = |offset: Option<u64>| offset.and_then(|o| self.memory.u32(at.plus(o)).ok());
+        // 0: never computed.
+        out.hash_code = field(l.hash).filter(|h| *h != 0).map(|h| h & HASH_OR_INDEX_MASK);
+        if let (None, Some(lock)) = (l.state, l.lock) {
+            self.lock_object(at.plus(lock), field(l.thin), &mut out);
+            return out;
+        }
         let state = field(l.state);
         out.held = state.map(|s| s & LOCKED != 0);
         out.waiters = state.map(|s| s >> WAITERS_SHIFT);
@@ -279,9 +308,29 @@ impl Headers {
         } else {
             out.owner = None;
         }
-        // 0: never computed.
-        out.hash_code = field(l.hash).filter(|h| *h != 0).map(|h| h & HASH_OR_INDEX_MASK);
         out
+    }
+
+    /// Reads the lock of a sync block of .NET 11: the object to which the handle in the slot at `slot` leads. Until threads meet in it,
+    /// `thin` is the lock, as in a header.
+    fn lock_object(&self, slot: Addr, thin: Option<u32>, out: &mut SyncBlockModel) {
+        let Ok(handle) = self.memory.ptr(slot) else { return };
+        if handle.is_null() {
+            let owner = thin.map(|word| word & THIN_OWNER);
+            out.held = owner.map(|id| id != 0);
+            out.waiters = owner.map(|_| 0);
+            out.owner_managed_id = owner.filter(|id| *id != 0);
+            out.recursion =
+                thin.map(|word| if word & THIN_OWNER == 0 { 0 } else { (word >> THIN_RECURSION_SHIFT & THIN_RECURSION).saturating_add(1) });
+            return;
+        }
+        out.lock = self.memory.link(handle);
+        let fields = self.locks.as_ref().and_then(|(types, fields)| *fields.get_or_init(|| LockFields::of_library(types)));
+        let Some(state) = fields.zip(out.lock).and_then(|(fields, lock)| fields.read(&self.memory, lock)) else { return };
+        out.held = Some(state.held);
+        out.waiters = Some(state.waiters);
+        out.owner_managed_id = Some(state.owner).filter(|id| state.held && *id != 0);
+        out.recursion = Some(if state.held { state.recursion.saturating_add(1) } else { 0 });
     }
 
     /// All sync blocks of objects, by index. `None` if the table is not in the dump.

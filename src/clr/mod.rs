@@ -12,6 +12,7 @@ pub mod header;
 pub(crate) mod library;
 pub mod loader;
 pub(crate) mod loader_heaps;
+pub(crate) mod managed_lock;
 pub mod metadata;
 pub(crate) mod method_list;
 pub mod method_table;

@@ -325,6 +325,7 @@ impl Reading<'_> {
                 object_type: None,
                 method_table: None,
                 strong: kind.keeps_alive(),
+                used_for: None,
                 ref_count: None,
                 secondary,
                 secondary_type: None,

@@ -48,6 +48,26 @@ impl HandleKind {
     }
 }
 
+named_enum! {
+    /// Uses of strong handles that the runtime or its library made for itself: not by a program, which cannot free them.
+    pub enum HandleUse {
+        /// Leads from a sync block to its lock (.NET 11).
+        SyncBlockLock = "sync-block-lock",
+        /// Leads from a wait handle to its state (NativeAOT, and .NET 11 on Unix).
+        WaitHandle = "wait-handle",
+    }
+}
+
+impl HandleUse {
+    /// The use in words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            HandleUse::SyncBlockLock => "lock of a sync block",
+            HandleUse::WaitHandle => "state of a wait handle",
+        }
+    }
+}
+
 /// A GC handle.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
@@ -68,6 +88,8 @@ pub struct HandleModel {
     /// Whether the handle keeps its object alive. Ref-counted handles: whether their count does; `null` where it cannot be read.
     /// `null` for cross references, which the Java bridge decides.
     pub strong: Option<bool>,
+    /// Strong handles that the runtime or its library made for itself: the use. `null` for all others.
+    pub used_for: Option<HandleUse>,
     /// Ref-counted handles: COM references to the object's wrapper; `null` where they cannot be read, and for all others.
     pub ref_count: Option<u64>,
     /// Dependent handles: the dependent object. Weak interior pointers: the address of the pointer. Cross references: the
@@ -123,6 +145,16 @@ pub struct HandleStat {
     pub count: u64,
 }
 
+/// Handles that the runtime or its library made for itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct HandleUseStat {
+    /// The use.
+    pub used_for: HandleUse,
+    /// Number of handles.
+    pub count: u64,
+}
+
 /// `handles`: the GC handles of all handle tables.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
@@ -131,6 +163,8 @@ pub struct HandlesReport {
     pub total: u64,
     /// Number of handles by type.
     pub counts: Vec<HandleStat>,
+    /// Of the strong ones: those that the runtime or its library made for itself, by use.
+    pub uses: Vec<HandleUseStat>,
     /// Handle types that the runtime supports, whether it has such handles or not.
     pub supported: Vec<HandleKind>,
     /// Where the features that decide this are known from.

@@ -54,6 +54,8 @@ pub struct SyncBlockModel {
     pub owner_managed_id: Option<u32>,
     /// Times entered by the owner: 1 for once.
     pub recursion: Option<u32>,
+    /// The `System.Threading.Lock` that is its lock (.NET 11); `null` if it has none.
+    pub lock: Option<Addr>,
     /// Number of waiting threads.
     pub waiters: Option<u32>,
     /// Hash code of the object; `null` if none was computed.

@@ -9,7 +9,7 @@ named_enum! {
         Monitor = "monitor",
         /// `System.Threading.Lock`.
         Lock = "lock",
-        /// `ReaderWriterLockSlim`.
+        /// `ReaderWriterLockSlim`, `ReaderWriterLock`.
         ReaderWriter = "rwlock",
         /// `SemaphoreSlim`.
         Semaphore = "semaphore-slim",
@@ -25,6 +25,10 @@ named_enum! {
         Task = "task",
         /// A thread, waited for by `Thread.Join`.
         Thread = "thread",
+        /// `BlockingCollection`.
+        BlockingCollection = "blocking-collection",
+        /// The class constructor of a type, which another thread runs.
+        ClassConstructor = "class-constructor",
     }
 }
 
@@ -39,9 +43,9 @@ named_enum! {
         Lock = "lock",
         /// Waiting in the runtime's own condition variable.
         Condition = "condition",
-        /// Entering a `ReaderWriterLockSlim` to read.
+        /// Entering a `ReaderWriterLockSlim` or `ReaderWriterLock` to read.
         ReadLock = "rwlock-read",
-        /// Entering a `ReaderWriterLockSlim` to write.
+        /// Entering a `ReaderWriterLockSlim` or `ReaderWriterLock` to write.
         WriteLock = "rwlock-write",
         /// Entering a `ReaderWriterLockSlim` upgradeably.
         UpgradeableLock = "rwlock-upgradeable",
@@ -65,6 +69,10 @@ named_enum! {
         Join = "join",
         /// `Thread.Sleep`.
         Sleep = "sleep",
+        /// `BlockingCollection.Take`, or `Add` to one that is full.
+        BlockingCollection = "blocking-collection",
+        /// Waiting for the class constructor of a type, which another thread runs.
+        ClassConstructor = "class-constructor",
         /// Waits for something that the dump does not tell.
         Other = "other",
     }
@@ -98,9 +106,9 @@ pub struct LocksReport {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct LockModel {
-    /// The object.
+    /// The object. Of a class constructor: the method table of the type.
     pub object: Addr,
-    /// Name of its type.
+    /// Name of its type. Of a class constructor: name of the type.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
     /// Kind.
@@ -155,7 +163,8 @@ pub struct WaitModel {
     pub name: Option<String>,
     /// What it is blocked in.
     pub kind: WaitKind,
-    /// The object that it waits for; `null` if it waits for none, or the dump does not tell.
+    /// The object that it waits for, or the method table of the type whose class constructor it waits for; `null` if it waits for none, or it is
+    /// not known.
     pub object: Option<Addr>,
     /// Name of its type.
     #[serde(rename = "type")]
@@ -184,7 +193,8 @@ pub struct WaitModel {
 pub struct ThreadWait {
     /// What it is blocked in.
     pub kind: WaitKind,
-    /// The object; `null` if it waits for none, or the dump does not tell.
+    /// The object, or the method table of the type whose class constructor it waits for; `null` if it waits for none, or it is
+    /// not known.
     pub object: Option<Addr>,
     /// Name of its type.
     #[serde(rename = "type")]
@@ -222,6 +232,8 @@ named_enum! {
         Runs = "runs",
         /// It is the thread that is joined.
         Joined = "joined",
+        /// The other runs the class constructor.
+        ClassConstructor = "class-constructor",
     }
 }
 
@@ -233,7 +245,7 @@ pub struct WaitEdge {
     pub from: u32,
     /// Managed id of the thread that it waits for.
     pub to: u32,
-    /// The lock, task or thread object.
+    /// The lock, task or thread object, or the method table of the type whose class constructor runs.
     pub object: Addr,
     /// Why it waits for that thread.
     pub kind: WaitEdgeKind,

@@ -79,7 +79,7 @@ pub use finalizer::{
 pub use fragmentation::{
     FragmentationReport, FragmentationTotals, FreeBlockModel, FreeSizeModel, FreeSpaceModel, NeighbourModel, PinnedTypeModel,
 };
-pub use handle::{FeatureSource, HandleBy, HandleGroup, HandleKind, HandleModel, HandleStat, HandlesReport};
+pub use handle::{FeatureSource, HandleBy, HandleGroup, HandleKind, HandleModel, HandleStat, HandleUse, HandleUseStat, HandlesReport};
 pub use header::{HeaderModel, HeaderState, SyncBlockModel};
 pub use heap::{
     AllocContextModel, ContextOwner, FinalizeQueueModel, GenerationModel, GenerationTableEntry, HeapDetail, HeapModel, HeapReport,

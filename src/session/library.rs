@@ -61,6 +61,11 @@ impl Library {
         &self.types
     }
 
+    /// The target's memory.
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
     /// Reads collections; types that were met are bound once.
     pub(crate) fn collections(&self) -> Collections<'_> {
         Collections::new(self, self.collections.get_or_init(|| Tables::bind(&self.types)))

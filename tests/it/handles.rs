@@ -142,3 +142,57 @@ fn an_impossible_number_of_heaps_is_said_once() {
         assert!(warnings.len() < 40, "{} warnings, {:#?}", warnings.len(), &warnings[..20]);
     }
 }
+
+#[test]
+fn the_handle_of_a_sync_block_to_its_lock_is_not_a_handle_of_the_program() {
+    for shape in crate::common::shapes() {
+        let target = Spec { sync_blocks: true, ..Spec::standard(shape) }.build();
+        let objects = target.expected()["objects"].clone();
+        let (exit, answer) = asked(&target, &["handles"]);
+        assert_eq!(exit, Exit::Ok, "{}", answer["warnings"]);
+        assert_eq!(answer["data"]["uses"], json!([{"used_for": "sync-block-lock", "count": 1}]));
+        let used = |h: &&Value| h["used_for"] == "sync-block-lock";
+        let handles = answer["data"]["handles"].as_array().unwrap();
+        let [handle] = handles.iter().filter(used).collect::<Vec<_>>()[..] else { panic!("{handles:?}") };
+        let (_, roots) = asked(&target, &["roots", "--kind", "strong-handle"]);
+        let root = roots["data"]["roots"].as_array().unwrap().iter().find(|r| r["address"] == handle["address"]).unwrap().clone();
+        assert_eq!(root["label"], "strong handle, lock of a sync block");
+        let header = |i: usize| {
+            let address = objects[i][0].as_str().unwrap();
+            let (exit, answer) = asked(&target, &["object", address]);
+            assert_eq!(exit, Exit::Ok, "{}", answer["warnings"]);
+            answer["data"]["header"].clone()
+        };
+        let thin = header(1);
+        assert_eq!((&thin["state"], &thin["owner_managed_id"], &thin["recursion"]), (&json!("sync-block"), &json!(4), &json!(2)));
+        assert_eq!((&thin["hash_code"], &thin["sync_block"]["lock"]), (&json!(77), &Value::Null));
+        // Nothing here has metadata, which says where the state of the lock is.
+        let inflated = header(2);
+        assert_eq!((&inflated["sync_block"]["lock"], &inflated["sync_block"]["held"]), (&handle["object"], &Value::Null));
+    }
+}
+
+#[test]
+fn handles_that_the_library_made_for_itself_are_named() -> Tested {
+    let (dumps, _) = known_dumps(|row| row["scenario"] == "deadlock" && row["truth"].is_string())?;
+    for dump in dumps.iter().filter(|dump| dump.kind == "heap") {
+        let (_, answer) = ask(&dump.path, &["handles"]);
+        let handles = answer["data"]["handles"].as_array().unwrap();
+        let of = |used: &str| handles.iter().filter(|h| h["used_for"] == used).collect::<Vec<_>>();
+        if !dump.runtime.contains("11") {
+            assert!(handles.iter().all(|h| h["used_for"].is_null()), "{}", dump.name);
+            continue;
+        }
+        // A to E, the object of Monitor.Wait and that of a SemaphoreSlim.
+        let locks = of("sync-block-lock");
+        assert_eq!(locks.len(), 7, "{}", dump.name);
+        assert!(locks.iter().all(|h| h["object_type"] == "System.Threading.Lock"), "{locks:?}");
+        assert!(of("wait-handle").iter().all(|h| h["object_type"] == "System.Threading.WaitSubsystem+WaitableObject"));
+        let (_, roots) = ask(&dump.path, &["roots", "--kind", "strong-handle"]);
+        let roots = roots["data"]["roots"].as_array().unwrap();
+        let plain = roots.iter().filter(|r| r["label"] == "strong handle").map(|r| r["type"].as_str().unwrap());
+        assert!(plain.clone().count() > 0);
+        assert!(plain.into_iter().all(|ty| !ty.contains("Lock") && !ty.contains("WaitableObject")), "{}", dump.name);
+    }
+    Ok(())
+}

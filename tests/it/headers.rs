@@ -22,7 +22,12 @@ fn number(v: &Value) -> Option<u32> {
 
 fn with_headers<T>(case: &Answered, f: impl FnOnce(&Headers) -> T) -> T {
     let process = Dump::open(&case.path, &gcdump::OpenOptions::default()).unwrap();
-    f(&Headers::bind(process.memory(), process.runtime().unwrap().descriptor(), &Limits::default()).unwrap())
+    let runtime = process.runtime().unwrap();
+    let headers = Headers::bind(process.memory(), runtime.descriptor(), &Limits::default()).unwrap();
+    f(&match runtime.types() {
+        Ok(types) => headers.with_locks(types),
+        Err(_) => headers,
+    })
 }
 
 fn thin(h: &HeaderModel, owner: Option<u32>, recursion: u32) {
@@ -76,7 +81,8 @@ fn locks_and_hash_codes_match_the_programs_records() -> Tested {
 #[test]
 fn sync_blocks_are_those_of_clrmd() {
     let (mut dumps, mut blocks) = (0, 0);
-    for case in answered().unwrap_or_default() {
+    // ClrMD 4.2 reads none of .NET 11.
+    for case in answered().unwrap_or_default().into_iter().filter(|case| !case.name.contains("net11-")) {
         let Some(theirs) = case.clrmd["syncblocks"]["syncblocks"].as_array() else { continue };
         let threads: BTreeMap<&str, u64> = case.clrmd["threads"]["threads"]
             .as_array()

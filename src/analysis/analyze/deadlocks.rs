@@ -1,6 +1,6 @@
 //! Threads that wait for each other.
 //!
-//! Rule: a cycle of waits, each for a lock that the next thread holds or a task that it runs. Critical if each wait is
+//! Rule: a cycle of waits, each for a lock that the next thread holds, or a task or class constructor that it runs. Critical if each wait is
 //! known from a record of the runtime and has no timeout.
 //!
 //! Source: `docs/internals/locks.md`.
@@ -8,7 +8,7 @@
 use super::answers::{Answers, Skip};
 use super::line::{counted, listed};
 use crate::base::len64;
-use crate::model::{Problem, ProblemId, ProblemSeverity, WaitEdge};
+use crate::model::{Problem, ProblemId, ProblemSeverity, WaitEdge, WaitEdgeKind};
 
 /// Waits named in the title.
 const MAX_EDGES: usize = 4;
@@ -18,6 +18,9 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         let (severity, verb) = if d.possible { (ProblemSeverity::Warning, "may wait") } else { (ProblemSeverity::Critical, "wait") };
         let edge = |e: &WaitEdge| {
             let name = e.type_name.as_ref().map(|n| format!("{n} ")).unwrap_or_default();
+            if e.kind == WaitEdgeKind::ClassConstructor {
+                return format!("{} for the class constructor of {name}that {} runs", e.from, e.to);
+            }
             format!("{} for {name}{} of {}", e.from, e.object, e.to)
         };
         let edges: Vec<String> = d.edges.iter().take(MAX_EDGES).map(edge).collect();

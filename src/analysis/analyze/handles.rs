@@ -1,25 +1,29 @@
 //! Very many GC handles.
 //!
 //! Rule: at least `handles` of them. Each is a root or a weak reference that every collection visits; those that are not freed leak
-//! what they hold.
+//! what they hold. Those that the runtime or its library made for itself do not count: locks of sync blocks and states of wait handles end
+//! with their objects.
 //!
 //! Source: the handle tables.
 
 use super::answers::{Answers, Skip};
 use super::line::counted;
-use crate::base::thousands;
-use crate::model::{Problem, ProblemId, ProblemSeverity};
+use crate::base::{thousands, total};
+use crate::model::{HandleKind, HandleStat, Problem, ProblemId, ProblemSeverity};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let report = answers.handles()?;
-    if report.total < answers.thresholds().handles {
+    let own = total(report.uses.iter().map(|u| u.count));
+    let all = report.total.saturating_sub(own);
+    if all < answers.thresholds().handles {
         return Ok(Vec::new());
     }
-    let most = report.counts.iter().max_by_key(|c| c.count);
-    let which = most.map(|c| format!(", {} of them {}", thousands(c.count), c.kind)).unwrap_or_default();
-    let title = format!("{}{which}", counted(report.total, "GC handle"));
+    let count = |c: &HandleStat| if c.kind == HandleKind::Strong { c.count.saturating_sub(own) } else { c.count };
+    let most = report.counts.iter().map(|c| (count(c), c.kind)).max_by_key(|(n, _)| *n);
+    let which = most.map(|(n, kind)| format!(", {} of them {kind}", thousands(n))).unwrap_or_default();
+    let title = format!("{}{which}", counted(all, "GC handle"));
     Ok(vec![Problem {
-        count: Some(report.total),
+        count: Some(all),
         ..answers.finding(ProblemId::Handles, ProblemSeverity::Warning, title, &["handles", "--by", "object-type"])
     }])
 }

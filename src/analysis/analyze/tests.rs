@@ -5,9 +5,9 @@ use super::{AnalyzeQuery, Thresholds, find};
 use crate::base::{Addr, Collector};
 use crate::model::{
     CoverageModel, FeatureSource, FinalizerThread, FinalizersReport, FragmentationReport, FragmentationTotals, FreeSpaceModel, Generation,
-    HandleKind, HandleStat, HandlesReport, HeapReport, HeapTotals, InspectReport, InspectionId, InspectionModel, InspectionRow, LockKind,
-    LockModel, LockOwner, LocksReport, PinnedTypeModel, PoolKind, PoolReport, PoolWorker, Problem, ProblemId, ProblemSeverity, TimerKind,
-    TimerModel, TimersReport, WaitEvidence, WaitKind, WaitModel, WaiterModel,
+    HandleKind, HandleStat, HandleUse, HandleUseStat, HandlesReport, HeapReport, HeapTotals, InspectReport, InspectionId, InspectionModel,
+    InspectionRow, LockKind, LockModel, LockOwner, LocksReport, PinnedTypeModel, PoolKind, PoolReport, PoolWorker, Problem, ProblemId,
+    ProblemSeverity, TimerKind, TimerModel, TimersReport, WaitEvidence, WaitKind, WaitModel, WaiterModel,
 };
 
 /// What a rule finds, given `fill`.
@@ -214,10 +214,11 @@ fn free_space_is_measured_absolutely_and_relatively() {
 
 #[test]
 fn handles_and_timers_are_many_from_a_number_on() {
-    let handles = |total: u64| {
+    let handles = |total: u64, own: u64| {
         let report = || HandlesReport {
             total,
             counts: vec![HandleStat { kind: HandleKind::Strong, count: total }],
+            uses: vec![HandleUseStat { used_for: HandleUse::SyncBlockLock, count: own }],
             supported: Vec::new(),
             supported_by: FeatureSource::Descriptor,
             ref_counts_unknown: None,
@@ -230,7 +231,8 @@ fn handles_and_timers_are_many_from_a_number_on() {
         };
         only(&found(ProblemId::Handles, |a| set(&a.handles, report())))
     };
-    assert_eq!((handles(9_999), handles(10_000)), (None, Some((ProblemSeverity::Warning, Some(10_000)))));
+    assert_eq!((handles(9_999, 0), handles(10_000, 0)), (None, Some((ProblemSeverity::Warning, Some(10_000)))));
+    assert_eq!((handles(60_009, 60_000), handles(70_000, 60_000)), (None, Some((ProblemSeverity::Warning, Some(10_000)))));
     let timer = |object: u64| TimerModel {
         object: Addr(object),
         due_ms: Some(1),

@@ -19,6 +19,8 @@ pub(super) struct Edge {
     /// Whether it is known from a record and has no timeout.
     pub(super) certain: bool,
     pub(super) kind: WaitEdgeKind,
+    /// Whether the thread waits for another one first: for the holder of the lock, before those in line.
+    pub(super) later: bool,
 }
 
 /// Who waits for whom.
@@ -57,6 +59,14 @@ impl WaitGraph {
         out
     }
 
+    /// The same graph, where threads wait only for those that they wait for first.
+    ///
+    /// # Errors
+    /// See [`WaitGraph::new`].
+    pub(super) fn first(&self) -> Result<WaitGraph, GraphError> {
+        WaitGraph::new(self.graph.nodes(), self.edges.iter().filter(|e| !e.later).copied().collect())
+    }
+
     /// The threads that wait for one of `cycle`, directly or not.
     pub(super) fn victims(&self, cycle: &[u32]) -> BTreeSet<u32> {
         let mut out = self.behind(cycle.to_vec());
@@ -85,12 +95,13 @@ impl WaitGraph {
         self.back.successors(thread)
     }
 
-    /// A deadlock in words. `id` gives the managed id of a thread, `name` the name of an object's type.
+    /// A deadlock in words. `id` gives the managed id of a thread, `name` the name of an object's type, or
+    /// of the type itself.
     pub(super) fn model(
         &self,
         cycle: &[u32],
         id: impl Fn(u32) -> u32,
-        name: impl Fn(Addr) -> Option<Name>,
+        name: impl Fn(Addr, bool) -> Option<Name>,
         threads: &[(usize, Blocked<'_>)],
     ) -> DeadlockModel {
         // Edges by thread, and cycles, are sorted.
@@ -101,7 +112,8 @@ impl WaitGraph {
         let inside: Vec<&Edge> = cycle.iter().flat_map(|t| of(*t)).filter(|e| cycle.binary_search(&e.to).is_ok()).collect();
         let mut edges: Vec<WaitEdge> = inside
             .iter()
-            .map(|e| WaitEdge { from: id(e.from), to: id(e.to), object: e.object, kind: e.kind, type_name: name(e.object) })
+            .map(|e| (e, name(e.object, e.kind == WaitEdgeKind::ClassConstructor)))
+            .map(|(e, type_name)| WaitEdge { from: id(e.from), to: id(e.to), object: e.object, kind: e.kind, type_name })
             .collect();
         edges.sort();
         edges.dedup();
@@ -125,7 +137,7 @@ mod tests {
     use super::*;
 
     fn edge(from: u32, to: u32) -> Edge {
-        Edge { from, to, object: Addr(0x1000), certain: true, kind: WaitEdgeKind::Holds }
+        Edge { from, to, object: Addr(0x1000), certain: true, kind: WaitEdgeKind::Holds, later: false }
     }
 
     #[test]
@@ -137,7 +149,7 @@ mod tests {
         assert_eq!(graph.victims(&[0, 1]), BTreeSet::from([2, 3]));
         assert!(graph.victims(&[4, 5, 6]).is_empty());
         assert!(graph.owners(7).is_empty());
-        let model = graph.model(&[0, 1], |t| t + 10, |_| None, &[]);
+        let model = graph.model(&[0, 1], |t| t + 10, |_, _| None, &[]);
         assert_eq!((model.threads, model.victims, model.possible), (vec![10, 11], vec![12, 13], false));
         assert_eq!(model.edges.iter().map(|e| (e.from, e.to)).collect::<Vec<_>>(), [(10, 11), (11, 10)]);
     }
@@ -145,6 +157,6 @@ mod tests {
     #[test]
     fn an_edge_that_is_not_certain_makes_a_deadlock_possible() {
         let graph = WaitGraph::new(2, vec![edge(0, 1), Edge { certain: false, ..edge(1, 0) }]).unwrap();
-        assert!(graph.model(&[0, 1], |t| t, |_| None, &[]).possible);
+        assert!(graph.model(&[0, 1], |t| t, |_, _| None, &[]).possible);
     }
 }

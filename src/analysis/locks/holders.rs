@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use super::class_constructors::ClassConstructors;
 use super::objects::{Found, LockType};
 use super::primitives::Primitives;
+use super::waits::Wait;
 use crate::base::hash::Map;
 use crate::base::{Addr, Collector, NoteKind, be, len64, plural};
 use crate::clr::header::Headers;
 use crate::clr::library::{Classifier, FieldAt};
 use crate::clr::threads::Thread;
-use crate::model::{LockKind, SyncBlockModel};
+use crate::model::{LockKind, SyncBlockModel, WaitKind};
 use crate::session::Library;
 
 /// Maximum entries of a thread's list of reader-writer locks.
@@ -18,9 +20,10 @@ const MAX_ENTERED: usize = 1 << 12;
 // `ReaderWriterLockSlim._owners`.
 const WAITING_TO_WRITE: u32 = 0x4000_0000;
 const WAITING_TO_UPGRADE: u32 = 0x2000_0000;
-// `Lock._state`.
-const LOCKED: u32 = 1;
-const WAITERS_SHIFT: u32 = 7;
+// `ReaderWriterLock._state`.
+const OLD_WAITING_READERS: u32 = 0x007f_e000;
+const OLD_WAITING_READERS_SHIFT: u32 = 13;
+const OLD_WAITING_WRITERS_SHIFT: u32 = 23;
 // `Barrier._currentTotalCount`.
 const BARRIER_SHIFT: u32 = 16;
 const BARRIER_COUNT: u32 = 0x7fff;
@@ -149,6 +152,8 @@ impl<'h> Holders<'h> {
         self.locks(&mut out);
         self.counted(&mut out);
         self.reader_writers(&mut out);
+        self.old_reader_writers(&mut out);
+        self.mutexes(&mut out);
         let owners = out.values().flat_map(|held| held.owner.iter().chain(&held.upgrader));
         let lost = len64(owners.filter(|o| o.orphaned.is_none()).count());
         if let Some(why) = self.unknown.as_ref().filter(|_| lost > 0) {
@@ -161,16 +166,19 @@ impl<'h> Holders<'h> {
     fn locks(&self, out: &mut Locks) {
         let (library, Some(f)) = (self.library, self.primitives.lock) else { return };
         for object in self.found.of(LockType::Lock) {
-            let (Some(state), Some(id)) = (library.u32(object, f.state), library.u32(object, f.owner)) else { continue };
-            let held = state & LOCKED != 0;
+            let Some(state) = f.read(library.memory(), object) else { continue };
+            let owner = || if f.condition.is_some() { self.owner(state.owner) } else { self.owner_of_lock(state.owner) };
             let lock = Held {
-                owner: (held && id != 0).then(|| self.owner_of_lock(id)),
-                recursion: library.u32(object, f.recursion).filter(|_| held),
-                waiting: Some((state >> WAITERS_SHIFT).into()),
+                owner: (state.held && state.owner != 0).then(owner),
+                recursion: state.held.then_some(state.recursion),
+                waiting: Some(state.waiters.into()),
                 ..Held::new(LockKind::Lock)
             };
             match self.primitives.monitors.get(&object) {
-                Some(of) => out.insert(*of, Held { kind: LockKind::Monitor, ..lock }),
+                Some(of) => {
+                    let sync_block = out.get(of).and_then(|known| known.sync_block);
+                    out.insert(*of, Held { kind: LockKind::Monitor, sync_block, ..lock })
+                }
                 None => out.insert(object, lock),
             };
         }
@@ -197,7 +205,13 @@ impl<'h> Holders<'h> {
             for object in self.found.of(LockType::Semaphore) {
                 let count = library.i32(object, f.count).map(i64::from);
                 let waiting = library.i32(object, f.waiting).and_then(|n| u64::try_from(n).ok());
-                out.insert(object, Held { count, waiting, ..Held::new(LockKind::Semaphore) });
+                let Some(of) = self.primitives.collections.get(&object) else {
+                    out.insert(object, Held { count, waiting, ..Held::new(LockKind::Semaphore) });
+                    continue;
+                };
+                let whole = out.entry(*of).or_insert_with(|| Held::new(LockKind::BlockingCollection));
+                whole.waiting = whole.waiting.into_iter().chain(waiting).reduce(u64::saturating_add);
+                whole.count = count.filter(|_| self.primitives.occupied.contains(&object)).or(whole.count);
             }
         }
         if let Some(f) = self.primitives.countdown {
@@ -215,15 +229,19 @@ impl<'h> Holders<'h> {
 
     fn reader_writers(&self, out: &mut Locks) {
         let (library, Some(f)) = (self.library, self.primitives.reader_writer) else { return };
-        let readers = self.readers();
+        let readers = self.primitives.reader.map(|entry| {
+            let entered = Entered { list: "t_rwc", lock: entry.lock, next: entry.next };
+            let reads = |at| library.i32(at, entry.readers).is_some_and(|n| n > 0);
+            self.readers(LockType::ReaderWriter, LockType::ReaderWriter, entered, reads)
+        });
+        let readers = readers.unwrap_or_default();
         for object in self.found.of(LockType::ReaderWriter) {
             let owners = library.u32(object, f.owners).unwrap_or(0);
             // -1: none.
             let thread = |field: FieldAt| library.i32(object, field).and_then(|id| u32::try_from(id).ok()).map(|id| self.owner(id));
             let waiters = [f.write_waiters, f.read_waiters, f.upgrade_waiters, f.write_upgrade_waiters];
             let waiting = waiters.into_iter().map(|field| library.u32(object, field).map(u64::from)).sum::<Option<u64>>();
-            let of_lock = library.u64(object, f.id).and_then(|id| readers.get(&id));
-            let of_lock = of_lock.filter(|list| library.afford(len64(list.len()))).cloned().unwrap_or_default();
+            let of_lock = self.readers_of(&readers, object, f.id);
             let lock = Held {
                 owner: thread(f.writer),
                 upgrader: thread(f.upgrader),
@@ -236,15 +254,71 @@ impl<'h> Holders<'h> {
         }
     }
 
-    /// The threads that read, by id of the lock: each thread keeps a list of what it has entered.
-    fn readers(&self) -> Map<u64, Vec<Owner>> {
+    /// `ReaderWriterLock`, which `ReaderWriterLockSlim` replaced.
+    fn old_reader_writers(&self, out: &mut Locks) {
+        let (library, Some(f)) = (self.library, self.primitives.old_reader_writer) else { return };
+        let readers = self.primitives.old_reader.map(|entry| {
+            let entered = Entered { list: "t_lockEntryHead", lock: entry.lock, next: entry.next };
+            let reads = |at| library.u16(at, entry.readers).is_some_and(|n| n > 0);
+            self.readers(LockType::OldReaderWriter, LockType::OldReaderCount, entered, reads)
+        });
+        let readers = readers.unwrap_or_default();
+        for object in self.found.of(LockType::OldReaderWriter) {
+            let state = library.u32(object, f.state);
+            let writers = state.map_or(0, |s| s >> OLD_WAITING_WRITERS_SHIFT);
+            let waiting = state.map(|s| writers.saturating_add((s & OLD_WAITING_READERS) >> OLD_WAITING_READERS_SHIFT).into());
+            let owner = library.i32(object, f.writer).and_then(|id| u32::try_from(id).ok()).filter(|id| *id != 0);
+            let lock = Held {
+                owner: owner.map(|id| self.owner(id)),
+                recursion: library.u16(object, f.level).filter(|_| owner.is_some()).map(|n| u32::from(n).saturating_sub(1)),
+                writers_first: writers > 0,
+                readers: self.readers_of(&readers, object, f.id),
+                waiting,
+                ..Held::new(LockKind::ReaderWriter)
+            };
+            out.insert(object, lock);
+        }
+    }
+
+    /// The class constructors that threads wait for.
+    pub(super) fn constructors(&self, waits: &[Wait], constructors: &ClassConstructors, out: &mut Locks) {
+        let classes = waits.iter().filter(|w| w.kind == WaitKind::ClassConstructor).filter_map(|w| Some(w.object?.0));
+        for class in classes {
+            let owner =
+                constructors.runs(class).next().map(|i| self.owner_at(self.threads.get(i).and_then(|t| t.id).unwrap_or(0), Some(i)));
+            out.insert(class, Held { owner, ..Held::new(LockKind::ClassConstructor) });
+        }
+    }
+
+    /// Mutexes whose owner is an object.
+    fn mutexes(&self, out: &mut Locks) {
+        let Some(infos) = &self.primitives.wait_infos else { return };
+        let by_object: Map<Addr, usize> = self.threads.iter().enumerate().filter_map(|(i, t)| Some((t.exposed?, i))).collect();
+        for (mutex, owner, recursion) in infos.owned(self.library) {
+            // A thread that ends abandons its mutexes.
+            let Some(thread) = by_object.get(&owner).copied() else { continue };
+            let id = self.threads.get(thread).and_then(|t| t.id).unwrap_or(0);
+            let owner = Some(self.owner_at(id, Some(thread)));
+            out.insert(mutex, Held { owner, recursion: Some(recursion), ..Held::new(LockKind::WaitHandle) });
+        }
+    }
+
+    /// The threads that read the lock at `object`.
+    fn readers_of(&self, readers: &Map<u64, Vec<Owner>>, object: Addr, id: FieldAt) -> Vec<Owner> {
+        let of_lock = self.library.u64(object, id).and_then(|id| readers.get(&id));
+        of_lock.filter(|list| self.library.afford(len64(list.len()))).cloned().unwrap_or_default()
+    }
+
+    /// The threads that read locks of the type `lock`, by id of the lock: each thread keeps a list of what it has entered, in a thread
+    /// static of the type `keeper`.
+    fn readers(&self, lock: LockType, keeper: LockType, f: Entered, reads: impl Fn(Addr) -> bool) -> Map<u64, Vec<Owner>> {
         let mut out: Map<u64, Vec<Owner>> = Map::default();
-        let (Some(table), Some(f)) = (self.types.table(LockType::ReaderWriter), self.primitives.reader) else { return out };
-        if self.found.of(LockType::ReaderWriter).next().is_none() {
+        let Some(table) = self.types.table(keeper) else { return out };
+        if self.found.of(lock).next().is_none() {
             return out;
         }
         for (i, thread) in self.threads.iter().enumerate().filter(|(_, t)| t.has_stack()) {
-            let first = match self.library.thread_static_at(table, "t_rwc", thread.address) {
+            let first = match self.library.thread_static_at(table, f.list, thread.address) {
                 Ok(first) => first,
                 Err(missing) => {
                     self.notes.add(NoteKind::Missing, None, format!("readers of reader-writer locks are not told: {missing}"));
@@ -259,7 +333,7 @@ impl<'h> Holders<'h> {
                     self.notes.add(NoteKind::LimitHit, at, what);
                     break;
                 }
-                if self.library.i32(at, f.readers).is_some_and(|n| n > 0)
+                if reads(at)
                     && let Some(lock) = self.library.u64(at, f.lock)
                 {
                     out.entry(lock).or_default().push(self.owner_at(thread.id.unwrap_or(0), Some(i)));
@@ -269,4 +343,12 @@ impl<'h> Holders<'h> {
         }
         out
     }
+}
+
+/// A list of the reader-writer locks that a thread has entered: the thread static with its first entry, and fields of entries.
+#[derive(Clone, Copy)]
+struct Entered {
+    list: &'static str,
+    lock: FieldAt,
+    next: FieldAt,
 }

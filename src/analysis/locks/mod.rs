@@ -2,6 +2,7 @@
 //!
 //! Source: `docs/internals/locks.md`.
 
+mod class_constructors;
 mod deadlocks;
 mod holders;
 mod objects;
@@ -20,6 +21,7 @@ use crate::clr::library::Classifier;
 use crate::clr::threads::Thread;
 use crate::model::{LockKind, LocksReport, ThreadWait};
 use crate::session::{Error, Heap, Library, Namer, Runtime};
+use class_constructors::ClassConstructors;
 use holders::{Holders, Locks};
 use objects::LockType;
 use primitives::Primitives;
@@ -118,7 +120,7 @@ impl<'h> State<'h> {
         let runtime = heap.runtime();
         let library = Library::bind(runtime, namer, notes)?;
         let types = Classifier::<LockType>::bind(library.types());
-        let headers = runtime.headers(notes);
+        let headers = runtime.headers(notes).map(|headers| headers.with_locks(library.types()));
         if headers.is_none() {
             notes.add(NoteKind::Missing, None, "monitors are not told: the runtime does not describe object headers");
         }
@@ -131,7 +133,7 @@ impl<'h> State<'h> {
         let monitors = headers.is_some() && (blocks.is_some() || runtime.descriptor().is_native_aot());
         let blocks = blocks.unwrap_or_default();
         let found = objects::find(heap, &types, headers.as_ref().filter(|_| thin == Thin::Listed), notes);
-        let primitives = Primitives::read(&library, &types, &found, notes);
+        let primitives = Primitives::read(&library, &types, &found, &blocks, notes);
         let stacks = blocked(heap, namer, threads, notes);
         note_stacks(&stacks, notes);
         let mut waits = Waits {
@@ -142,11 +144,14 @@ impl<'h> State<'h> {
             blocks: blocks.iter().filter_map(|b| Some((b.address?, b.clone()))).collect(),
             blocking: runtime.scoped(notes, |d| Blocking::bind(heap.memory(), d)),
             thread_objects: threads.iter().filter_map(|t| t.exposed).collect(),
+            constructors: ClassConstructors::find(namer, &stacks),
         };
-        let mut waits = waits.read(&stacks, notes);
+        let (mut waits, constructors) = (waits.read(&stacks, notes), waits.constructors);
         tasks::lift(heap, &library, &types, &mut waits, notes);
         let are_all = runtime.thread_reader()?.are_all(threads);
-        let locks = Holders::new(&library, &types, &found, &primitives, (threads, are_all), notes).read(headers.as_ref(), &blocks);
+        let holders = Holders::new(&library, &types, &found, &primitives, (threads, are_all), notes);
+        let mut locks = holders.read(headers.as_ref(), &blocks);
+        holders.constructors(&waits, &constructors, &mut locks);
         library.note(notes);
         Ok(State { library, locks, monitors, waits, stacks })
     }

@@ -15,6 +15,7 @@ library_types! {
         in "System.Private.CoreLib" {
             Lock = "System.Threading.Lock",
             Condition = "System.Threading.Condition",
+            ConditionWaiter = "System.Threading.Condition+Waiter",
             Event = "System.Threading.ManualResetEventSlim",
             Semaphore = "System.Threading.SemaphoreSlim",
             ReaderWriter = "System.Threading.ReaderWriterLockSlim",
@@ -25,24 +26,42 @@ library_types! {
             Task = "System.Threading.Tasks.Task",
             OnInvoke = "System.Threading.Tasks.Task+SetOnInvokeMres",
             OnCountdown = "System.Threading.Tasks.Task+SetOnCountdownMres",
+            OnAny = "System.Threading.Tasks.TaskFactory+CompleteOnInvokePromise`1",
             ReaderCount = "System.Threading.ReaderWriterCount",
             BlockingInfo = "System.Threading.ThreadBlockingInfo",
-            /// Of NativeAOT.
+            /// Of NativeAOT, and of .NET 11 on Unix.
             WaitInfo = "System.Threading.WaitSubsystem+ThreadWaitInfo",
+            Waitable = "System.Threading.WaitSubsystem+WaitableObject",
+            Ownership = "System.Threading.WaitSubsystem+WaitableObject+OwnershipInfo",
             /// Of NativeAOT.
             SyncEntry = "System.Threading.SyncTable+Entry",
         }
         in "System.Threading" {
             Barrier = "System.Threading.Barrier",
             OtherCountdown = "System.Threading.CountdownEvent",
+            OldReaderWriter = "System.Threading.ReaderWriterLock",
+            OldReaderCount = "System.Threading.ReaderWriterLock+ThreadLocalLockEntry",
+        }
+        in "System.Collections.Concurrent" {
+            BlockingCollection = "System.Collections.Concurrent.BlockingCollection`1",
         }
     }
 }
 
 impl LockType {
     /// Types whose objects nothing asks for: they are met by reference.
-    const UNLISTED: [LockType; 6] =
-        [LockType::ReaderCount, LockType::BlockingInfo, LockType::Condition, LockType::Task, LockType::WaitInfo, LockType::SyncEntry];
+    const UNLISTED: [LockType; 10] = [
+        LockType::ReaderCount,
+        LockType::OldReaderCount,
+        LockType::BlockingInfo,
+        LockType::ConditionWaiter,
+        LockType::Task,
+        LockType::OnAny,
+        LockType::WaitInfo,
+        LockType::Waitable,
+        LockType::Ownership,
+        LockType::SyncEntry,
+    ];
 }
 
 /// What a walk found.

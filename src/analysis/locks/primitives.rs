@@ -1,20 +1,32 @@
 //! The state of the library's locks, and what their parts belong to.
 
 use super::objects::{Found, LockType};
-use super::wait_subsystem::{WaitInfos, monitors, whole_of_lock};
-use crate::base::hash::Map;
+use super::wait_subsystem::{WaitInfos, monitors};
+use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector};
 use crate::clr::library::{Classifier, NoSuchField, fields_of, noted};
-use crate::model::{LockKind, WaitKind};
+use crate::clr::managed_lock::LockFields;
+use crate::model::{LockKind, SyncBlockModel, WaitKind};
 use crate::session::Library;
 
+/// Maximum waiters of a condition.
+const MAX_WAITERS: usize = 1 << 16;
+
 fields_of! {
-    /// `System.Threading.Lock` (.NET 9 and later).
-    pub(super) struct LockFields {
-        state: req "_state",
-        owner: req "_owningThreadId",
-        recursion: req "_recursionCount",
+    /// `System.Threading.Condition`, on which `Monitor.Wait` sleeps where monitors are objects.
+    pub(super) struct ConditionFields {
+        lock: req "_lock",
+        head: req "_waitersHead",
+        /// Since .NET 11: the event of the lock.
         event: opt "_waitEvent",
+    }
+}
+
+fields_of! {
+    /// `System.Threading.Condition+Waiter`.
+    struct WaiterFields {
+        event: req "ev",
+        next: req "next",
     }
 }
 
@@ -79,6 +91,42 @@ fields_of! {
 }
 
 fields_of! {
+    /// `System.Threading.ReaderWriterLock`.
+    pub(super) struct OldReaderWriterFields {
+        id: req "_lockID",
+        state: req "_state",
+        writer: req "_writerID",
+        level: req "_writerLevel",
+        read_event: req "_readerEvent",
+        write_event: req "_writerEvent",
+    }
+}
+
+fields_of! {
+    /// An entry of `ReaderWriterLock+ThreadLocalLockEntry.t_lockEntryHead`: what a thread has entered.
+    pub(super) struct OldReaderFields {
+        lock: req "_lockID",
+        readers: req "_readerLevel",
+        next: req "_next",
+    }
+}
+
+fields_of! {
+    /// `BlockingCollection<T>`.
+    struct CollectionFields {
+        free: req "_freeNodes",
+        occupied: req "_occupiedNodes",
+    }
+}
+
+fields_of! {
+    /// `System.Threading.Thread`.
+    struct JoinedFields {
+        ended: req "_joinEvent",
+    }
+}
+
+fields_of! {
     /// `System.Threading.WaitHandle`.
     struct HandleFields {
         handle: req "_waitHandle",
@@ -111,21 +159,33 @@ pub(super) struct Primitives {
     pub(super) barrier: Option<BarrierFields>,
     pub(super) reader_writer: Option<ReaderWriterFields>,
     pub(super) reader: Option<ReaderFields>,
+    pub(super) old_reader_writer: Option<OldReaderWriterFields>,
+    pub(super) old_reader: Option<OldReaderFields>,
+    pub(super) condition: Option<ConditionFields>,
     /// With the type's method table.
     pub(super) blocking: Option<(Addr, BlockingFields)>,
-    /// By the object whose monitor it waits on.
+    /// By the object whose monitor it waits on. Since .NET 11 some wait on a `Lock` instead.
     pub(super) by_monitor: Map<Addr, Whole>,
+    /// Collections by their semaphores, and those of which one counts the elements.
+    pub(super) collections: Map<Addr, Addr>,
+    pub(super) occupied: Set<Addr>,
     /// By `SafeWaitHandle`.
     pub(super) by_handle: Map<Addr, Whole>,
-    /// NativeAOT: objects whose monitors have a `Lock` of their own, by that lock.
+    /// NativeAOT, .NET 11: objects whose monitors have a separate `Lock`, by that lock.
     pub(super) monitors: Map<Addr, Addr>,
-    /// NativeAOT on Unix: what threads wait for.
+    /// NativeAOT and .NET 11 on Unix: what threads wait for.
     pub(super) wait_infos: Option<WaitInfos>,
 }
 
 impl Primitives {
     /// Binds the fields, and reads what belongs to what. What a runtime lacks is left out, with a note.
-    pub(super) fn read(library: &Library, types: &Classifier<LockType>, found: &Found, notes: &Collector) -> Primitives {
+    pub(super) fn read(
+        library: &Library,
+        types: &Classifier<LockType>,
+        found: &Found,
+        blocks: &[SyncBlockModel],
+        notes: &Collector,
+    ) -> Primitives {
         let binder = Binder { library, types, notes };
         let mut out = Primitives {
             lock: binder.bind(LockType::Lock, LockFields::bind, "locks"),
@@ -136,6 +196,9 @@ impl Primitives {
             barrier: binder.bind(LockType::Barrier, BarrierFields::bind, "barriers"),
             reader_writer: binder.bind(LockType::ReaderWriter, ReaderWriterFields::bind, "reader-writer locks"),
             reader: binder.bind(LockType::ReaderCount, ReaderFields::bind, "readers of reader-writer locks"),
+            old_reader_writer: binder.bind(LockType::OldReaderWriter, OldReaderWriterFields::bind, "reader-writer locks"),
+            old_reader: binder.bind(LockType::OldReaderCount, OldReaderFields::bind, "readers of reader-writer locks"),
+            condition: binder.bind(LockType::Condition, ConditionFields::bind, "conditions"),
             blocking: types.table(LockType::BlockingInfo).zip(binder.bind(
                 LockType::BlockingInfo,
                 BlockingFields::bind,
@@ -143,13 +206,50 @@ impl Primitives {
             )),
             by_monitor: Map::default(),
             by_handle: Map::default(),
+            collections: Map::default(),
+            occupied: Set::default(),
             monitors: monitors(library, found),
             wait_infos: None,
         };
+        out.monitors.extend(blocks.iter().filter_map(|block| Some((block.lock?, block.object?))));
+        out.collections(library, found);
         out.events(library, found, &binder);
         out.handles(library, found, &binder);
         out.wait_infos = WaitInfos::bind(library, types, &out.by_handle);
         out
+    }
+
+    /// Collections that wait on semaphores.
+    fn collections(&mut self, library: &Library, found: &Found) {
+        let mut known: Map<Addr, Option<CollectionFields>> = Map::default();
+        for object in found.of(LockType::BlockingCollection) {
+            let Some(mt) = library.method_table(object) else { continue };
+            let Some(f) = *known.entry(mt).or_insert_with(|| CollectionFields::bind(library.types(), mt).ok()) else { continue };
+            let occupied = library.reference(object, f.occupied);
+            self.occupied.extend(occupied);
+            self.collections.extend(occupied.into_iter().chain(library.reference(object, f.free)).map(|part| (part, object)));
+        }
+    }
+
+    /// What a thread is blocked in that enters `lock`: a `Lock`, or the monitor that it is of.
+    pub(super) fn entered(&self, lock: Addr) -> Whole {
+        match self.monitors.get(&lock) {
+            Some(object) => Whole { object: *object, kind: LockKind::Monitor, wait: WaitKind::Monitor },
+            None => Whole { object: lock, kind: LockKind::Lock, wait: WaitKind::Lock },
+        }
+    }
+
+    /// What a thread is blocked in that waits on the monitor of `object`.
+    pub(super) fn waited(&self, object: Addr) -> Whole {
+        let plain = Whole { object, kind: LockKind::Monitor, wait: WaitKind::MonitorWait };
+        self.by_monitor.get(&object).copied().unwrap_or(plain)
+    }
+
+    /// What a thread is blocked in that waits on the condition at `condition`.
+    pub(super) fn conditional(&self, library: &Library, condition: Addr) -> Option<Whole> {
+        let lock = library.reference(condition, self.condition?.lock)?;
+        let of_lock = || Some(self.waited(*self.monitors.get(&lock)?));
+        self.by_monitor.get(&lock).copied().or_else(of_lock)
     }
 
     /// What waits on monitors of its own.
@@ -168,6 +268,12 @@ impl Primitives {
                 events.extend(both.map(|event| (event, whole)));
             }
         }
+        if let Some(fields) = self.old_reader_writer {
+            for object in found.of(LockType::OldReaderWriter) {
+                let whole = Whole { object, kind: LockKind::ReaderWriter, wait: WaitKind::ReadLock };
+                events.extend(library.reference(object, fields.read_event).map(|event| (event, whole)));
+            }
+        }
         if let Some(fields) = binder.bind(LockType::Event, EventFields::bind, "events") {
             for object in found.of(LockType::Event) {
                 let kinds = found.kinds.get(&object);
@@ -182,7 +288,10 @@ impl Primitives {
         }
         if let Some(fields) = self.semaphore {
             for object in found.of(LockType::Semaphore) {
-                let whole = Whole { object, kind: LockKind::Semaphore, wait: WaitKind::Semaphore };
+                let whole = match self.collections.get(&object) {
+                    Some(of) => Whole { object: *of, kind: LockKind::BlockingCollection, wait: WaitKind::BlockingCollection },
+                    None => Whole { object, kind: LockKind::Semaphore, wait: WaitKind::Semaphore },
+                };
                 self.by_monitor.extend(library.reference(object, fields.lock).map(|lock| (lock, whole)));
             }
         }
@@ -195,7 +304,20 @@ impl Primitives {
         let mut events: Map<Addr, Whole> = Map::default();
         if let Some(event) = self.lock.and_then(|f| f.event) {
             for lock in found.of(LockType::Lock) {
-                events.extend(library.reference(lock, event).map(|e| (e, whole_of_lock(lock, &self.monitors))));
+                events.extend(library.reference(lock, event).map(|e| (e, self.entered(lock))));
+            }
+        }
+        self.conditions(library, found, binder, &mut events);
+        if let Some(f) = self.old_reader_writer {
+            for object in found.of(LockType::OldReaderWriter) {
+                let whole = Whole { object, kind: LockKind::ReaderWriter, wait: WaitKind::WriteLock };
+                events.extend(library.reference(object, f.write_event).map(|e| (e, whole)));
+            }
+        }
+        if let Some(f) = binder.of_some(LockType::Thread, JoinedFields::bind) {
+            for object in found.of(LockType::Thread) {
+                let whole = Whole { object, kind: LockKind::Thread, wait: WaitKind::Join };
+                events.extend(library.reference(object, f.ended).map(|e| (e, whole)));
             }
         }
         if let Some(f) = self.reader_writer {
@@ -217,6 +339,24 @@ impl Primitives {
             self.by_handle.extend(library.reference(object, fields.handle).map(|handle| (handle, whole)));
         }
     }
+
+    /// The events of conditions: that of the lock, which its field may lead to through the condition, and one for each waiter.
+    fn conditions(&self, library: &Library, found: &Found, binder: &Binder<'_>, events: &mut Map<Addr, Whole>) {
+        let Some(f) = self.condition else { return };
+        let waiter = binder.of_some(LockType::ConditionWaiter, WaiterFields::bind);
+        for condition in found.of(LockType::Condition) {
+            let lock = library.reference(condition, f.lock);
+            let event = f.event.and_then(|event| library.reference(condition, event));
+            events.extend(event.zip(lock).map(|(event, lock)| (event, self.entered(lock))));
+            let Some((whole, w)) = self.conditional(library, condition).zip(waiter) else { continue };
+            let mut next = library.reference(condition, f.head);
+            for _ in 0..MAX_WAITERS {
+                let Some(at) = next.filter(|_| library.afford(1)) else { break };
+                events.extend(library.reference(at, w.event).map(|event| (event, whole)));
+                next = library.reference(at, w.next);
+            }
+        }
+    }
 }
 
 /// Binds fields of the types that are loaded.
@@ -227,6 +367,11 @@ struct Binder<'b> {
 }
 
 impl Binder<'_> {
+    /// Fields that only some runtimes have.
+    fn of_some<F>(&self, kind: LockType, bind: impl Fn(&crate::clr::fields::Types, Addr) -> Result<F, NoSuchField>) -> Option<F> {
+        bind(self.library.types(), self.types.table(kind)?).ok()
+    }
+
     fn bind<F>(&self, kind: LockType, bind: impl Fn(&crate::clr::fields::Types, Addr) -> Result<F, NoSuchField>, what: &str) -> Option<F> {
         noted(bind(self.library.types(), self.types.table(kind)?), what, self.notes)
     }

@@ -37,7 +37,8 @@ impl Reporter<'_> {
     pub(super) fn report(&self, locks: &Locks, waits: &[Wait], runs: &[Edge], query: &LocksQuery) -> Result<LocksReport, Error> {
         let graph = WaitGraph::new(u32::try_from(self.threads.len()).unwrap_or(u32::MAX), self.edges(locks, waits, runs))?;
         let cycles = graph.cycles();
-        let deadlocks = cycles.iter().map(|c| graph.model(c, |t| self.id(t), |object| self.type_of(object), self.stacks)).collect();
+        let deadlocks =
+            cycles.iter().map(|c| graph.model(c, |t| self.id(t), |object, class| self.type_of(object, class), self.stacks)).collect();
         let frames: Map<usize, &Blocked<'_>> = self.stacks.iter().map(|(i, t)| (*i, t)).collect();
         let native = ThreadStacks::new(self.runtime.file());
         let name = |thread: &Thread| {
@@ -55,7 +56,7 @@ impl Reporter<'_> {
                 name: name(thread),
                 kind: w.kind,
                 object: w.object.map(|(object, _)| object),
-                type_name: w.object.and_then(|(object, _)| self.type_of(object)),
+                type_name: self.type_of_wait(w),
                 others: w.others.clone(),
                 evidence: w.evidence,
                 timeout_ms: w.timeout,
@@ -72,16 +73,18 @@ impl Reporter<'_> {
             locks: self.locks(locks, waits, query),
             waits: waiting,
             deadlocks,
-            chains: self.chains(locks, waits, &graph, &cycles),
+            chains: self.chains(locks, waits, (&graph, &graph.first()?), &cycles),
         })
     }
 
     /// A wait, with who holds what it waits for.
     pub(super) fn brief(&self, wait: &Wait, locks: &Locks) -> ThreadWait {
         let held = wait.object.and_then(|(object, _)| locks.get(&object));
-        let owner = held.and_then(|h| h.owner.or(h.upgrader));
+        // Who reads lets others read, and is in the way of those who write.
+        let writes = matches!(wait.kind, WaitKind::WriteLock | WaitKind::Upgrade);
+        let owner = held.and_then(|h| h.owner.or(h.upgrader.filter(|_| wait.kind != WaitKind::ReadLock)));
         // Thousands of threads may wait for one lock that thousands hold.
-        let readers = held.map_or(&[][..], |h| h.readers.as_slice());
+        let readers = held.filter(|_| writes).map_or(&[][..], |h| h.readers.as_slice());
         let all = self.library.afford(len64(readers.len()).saturating_mul(STEPS_OF_AN_OWNER));
         if !all {
             self.notes.add(NoteKind::LimitHit, None, "threads wait for locks with too many readers to list all of them for each thread");
@@ -90,7 +93,7 @@ impl Reporter<'_> {
         ThreadWait {
             kind: wait.kind,
             object: wait.object.map(|(object, _)| object),
-            type_name: wait.object.and_then(|(object, _)| self.type_of(object)),
+            type_name: self.type_of_wait(wait),
             evidence: wait.evidence,
             timeout_ms: wait.timeout,
             owners: owners.map(|o| self.owner(*o)).collect(),
@@ -118,8 +121,13 @@ impl Reporter<'_> {
         usize::try_from(thread).ok().and_then(|i| self.threads.get(i)?.id).unwrap_or(0)
     }
 
-    fn type_of(&self, object: Addr) -> Option<Name> {
-        self.namer.name(self.library.method_table(object)?)
+    /// The type of an object, or the type at that address itself.
+    fn type_of(&self, object: Addr, class: bool) -> Option<Name> {
+        self.namer.name(if class { object } else { self.library.method_table(object)? })
+    }
+
+    fn type_of_wait(&self, wait: &Wait) -> Option<Name> {
+        self.type_of(wait.object?.0, wait.kind == WaitKind::ClassConstructor)
     }
 
     fn owner(&self, owner: Owner) -> LockOwner {
@@ -143,7 +151,7 @@ impl Reporter<'_> {
         all.extend(kinds.iter().filter(|(object, _)| !locks.contains_key(object)).map(|(object, kind)| (*object, Held::new(*kind))));
         let model = |(object, held): (Addr, Held)| LockModel {
             object,
-            type_name: self.type_of(object),
+            type_name: self.type_of(object, held.kind == LockKind::ClassConstructor),
             // The monitor of an object may be waited for as well as the object itself.
             kind: held.kind,
             owner: held.owner.or(held.upgrader).map(|o| self.owner(o)),
@@ -160,9 +168,9 @@ impl Reporter<'_> {
     }
 
     /// Chains of waiting threads that end outside the cycles: each thread waits for the next one, the last for something without an owner.
-    fn chains(&self, locks: &Locks, waits: &[Wait], graph: &WaitGraph, cycles: &[Vec<u32>]) -> Vec<WaitChain> {
+    fn chains(&self, locks: &Locks, waits: &[Wait], (all, graph): (&WaitGraph, &WaitGraph), cycles: &[Vec<u32>]) -> Vec<WaitChain> {
         let by_thread: Map<u32, &Wait> = waits.iter().filter_map(|w| Some((u32::try_from(w.thread).ok()?, w))).collect();
-        let in_cycle = graph.behind(cycles.concat());
+        let in_cycle = all.behind(cycles.concat());
         let mut ends: Vec<(Vec<u32>, &Wait)> = Vec::new();
         for (last, wait) in &by_thread {
             // Somebody waits for the last one, which waits for nobody.
@@ -197,7 +205,7 @@ impl Reporter<'_> {
                 threads: threads.into_iter().rev().map(|t| self.id(t)).collect(),
                 kind: wait.kind,
                 object,
-                type_name: object.and_then(|object| self.type_of(object)),
+                type_name: self.type_of_wait(wait),
                 candidates,
             }
         };
@@ -221,10 +229,11 @@ fn edges(locks: &Locks, waits: &[Wait]) -> Vec<Edge> {
         let Some((object, _)) = w.object else { continue };
         let certain = w.evidence == WaitEvidence::Exact && w.timeout.is_none();
         let from = w.thread;
-        let mut add = |to: Option<usize>, certain: bool| {
+        let kind = if w.kind == WaitKind::ClassConstructor { WaitEdgeKind::ClassConstructor } else { WaitEdgeKind::Holds };
+        let mut add = |to: Option<usize>, certain: bool, later: bool| {
             let ids = u32::try_from(from).ok().zip(to.and_then(|t| u32::try_from(t).ok()));
             if let Some((from, to)) = ids.filter(|_| out.len() < MAX_EDGES) {
-                out.push(Edge { from, to, object, certain, kind: WaitEdgeKind::Holds });
+                out.push(Edge { from, to, object, certain, kind, later });
             }
         };
         let Some(held) = locks.get(&object) else { continue };
@@ -234,21 +243,25 @@ fn edges(locks: &Locks, waits: &[Wait]) -> Vec<Edge> {
         // A lock that is found by the event its threads wait for is as sure as a record: nothing else has that event.
         let of_event = w.timeout.is_none();
         match w.kind {
-            WaitKind::Monitor | WaitKind::Lock => add(owner, certain || w.kind == WaitKind::Lock && of_event),
+            WaitKind::Monitor | WaitKind::Lock => add(owner, certain || w.kind == WaitKind::Lock && of_event, false),
+            // The owner of a mutex. Events and semaphores have none.
+            WaitKind::WaitHandle => add(owner, certain, false),
+            // Nothing else has the entry of the class.
+            WaitKind::ClassConstructor => add(owner, true, false),
             WaitKind::WriteLock => {
-                add(owner, of_event);
-                add(upgrader, of_event);
-                readers.for_each(|reader| add(reader, of_event));
+                add(owner, of_event, false);
+                add(upgrader, of_event, false);
+                readers.for_each(|reader| add(reader, of_event, false));
             }
             // Never for itself.
-            WaitKind::Upgrade => readers.filter(|reader| *reader != Some(from)).for_each(|reader| add(reader, of_event)),
+            WaitKind::Upgrade => readers.filter(|reader| *reader != Some(from)).for_each(|reader| add(reader, of_event, false)),
             WaitKind::ReadLock | WaitKind::UpgradeableLock => {
-                add(owner, of_event);
-                if w.kind == WaitKind::UpgradeableLock {
-                    add(upgrader, of_event);
-                }
+                add(owner, of_event, false);
+                let upgrader = upgrader.filter(|_| w.kind == WaitKind::UpgradeableLock);
+                add(upgrader, of_event, false);
                 if held.writers_first {
-                    writers.get(&object).into_iter().flatten().for_each(|writer| add(Some(*writer), of_event));
+                    let later = owner.or(upgrader).is_some();
+                    writers.get(&object).into_iter().flatten().for_each(|writer| add(Some(*writer), of_event, later));
                 }
             }
             _ => {}
@@ -264,7 +277,7 @@ fn joins(waits: &[Wait], by_object: &Map<Addr, usize>) -> Vec<Edge> {
         let (object, _) = w.object?;
         let to = by_object.get(&object)?;
         let (from, to) = (u32::try_from(w.thread).ok()?, u32::try_from(*to).ok()?);
-        Some(Edge { from, to, object, certain: w.timeout.is_none(), kind: WaitEdgeKind::Joined })
+        Some(Edge { from, to, object, certain: w.timeout.is_none(), kind: WaitEdgeKind::Joined, later: false })
     };
     joined.filter_map(edge).collect()
 }

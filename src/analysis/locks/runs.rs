@@ -50,7 +50,7 @@ pub(super) fn runs(
             let runs = |thread: &u32| *thread != from && frames.get(thread).is_some_and(|frames| frames.iter().any(|f| frame.is(f)));
             let mut running = on.filter(runs);
             if let (Some(to), None) = (running.next(), running.next()) {
-                out.push(Edge { from, to, object: task, certain: wait.timeout.is_none(), kind: WaitEdgeKind::Runs });
+                out.push(Edge { from, to, object: task, certain: wait.timeout.is_none(), kind: WaitEdgeKind::Runs, later: false });
             }
         }
     }

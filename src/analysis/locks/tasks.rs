@@ -20,6 +20,13 @@ fields_of! {
 }
 
 fields_of! {
+    /// `TaskFactory.CompleteOnInvokePromise<T>`: the task that ends with the first of several, as `Task.WaitAny` waits for.
+    struct OnAnyFields {
+        tasks: req "_tasks",
+    }
+}
+
+fields_of! {
     /// `List<object>`.
     struct ListFields {
         items: req "_items",
@@ -56,8 +63,9 @@ pub(super) fn lift(heap: &Heap, library: &Library, types: &Classifier<LockType>,
             }
         }
     }
-    for (wait, mut tasks) in found {
+    for (wait, tasks) in found {
         let Some(wait) = waits.get_mut(wait) else { continue };
+        let mut tasks: Vec<Addr> = tasks.into_iter().flat_map(|task| first_of(library, types, &mut list_fields, task)).collect();
         tasks.sort_unstable();
         tasks.dedup();
         if !tasks.is_empty() {
@@ -65,4 +73,23 @@ pub(super) fn lift(heap: &Heap, library: &Library, types: &Classifier<LockType>,
             wait.others = tasks;
         }
     }
+}
+
+/// The tasks of which a thread waits for the first, if `task` ends with that one; else `task`.
+fn first_of(
+    library: &Library,
+    types: &Classifier<LockType>,
+    list_fields: &mut impl FnMut(Addr) -> Option<ListFields>,
+    task: Addr,
+) -> Vec<Addr> {
+    let mut tasks = || {
+        let mt = library.method_table(task).filter(|mt| types.of(*mt).is(LockType::OnAny))?;
+        let list = library.reference(task, OnAnyFields::bind(library.types(), mt).ok()?.tasks)?;
+        // An array or a `List<Task>`.
+        let items = library.method_table(list).and_then(&mut *list_fields).and_then(|fields| library.reference(list, fields.items));
+        let tasks = library.references(items.unwrap_or(list), MAX_CONTINUATIONS).into_iter().map(|(_, task)| task);
+        let tasks: Vec<Addr> = tasks.filter(|task| !task.is_null()).collect();
+        (!tasks.is_empty()).then_some(tasks)
+    };
+    tasks().unwrap_or_else(|| vec![task])
 }

@@ -1,6 +1,6 @@
-//! Monitors and waits of NativeAOT programs, which keep both in objects.
+//! Monitors of NativeAOT programs, which keep them in objects, and the waits of these and of .NET 11 on Unix.
 //!
-//! Source: `docs/internals/native-aot.md#locks-and-waits`.
+//! Source: `docs/internals/native-aot.md#locks-and-waits`, `docs/internals/locks.md`.
 
 use super::objects::{Found, LockType};
 use super::primitives::Whole;
@@ -10,7 +10,7 @@ use crate::clr::library::{Classifier, fields_of};
 use crate::model::{LockKind, WaitKind};
 use crate::session::Library;
 
-/// `ThreadWaitInfo.WaitSignalState.Waiting`.
+/// `ThreadWaitInfo.WaitSignalState.Waiting_Interruptible`; `Waiting` is below it, all others above.
 const WAITING: u8 = 1;
 /// Maximum objects that a thread waits for at once.
 const MAX_WAITED: u64 = 64;
@@ -30,6 +30,21 @@ fields_of! {
         state: req "_waitSignalState",
         count: req "_waitedCount",
         objects: req "_waitedObjects",
+    }
+}
+
+fields_of! {
+    /// `System.Threading.WaitSubsystem+WaitableObject`.
+    struct WaitableFields {
+        ownership: req "_ownershipInfo",
+    }
+}
+
+fields_of! {
+    /// `System.Threading.WaitSubsystem+WaitableObject+OwnershipInfo`, of mutexes.
+    struct OwnershipFields {
+        thread: req "_thread",
+        entered: req "_reacquireCount",
     }
 }
 
@@ -70,19 +85,12 @@ pub(super) fn monitors(library: &Library, found: &Found) -> Map<Addr, Addr> {
     out
 }
 
-/// An event within a lock stands for the lock, or for the monitor that it is of.
-pub(super) fn whole_of_lock(lock: Addr, monitors: &Map<Addr, Addr>) -> Whole {
-    match monitors.get(&lock) {
-        Some(object) => Whole { object: *object, kind: LockKind::Monitor, wait: WaitKind::Monitor },
-        None => Whole { object: lock, kind: LockKind::Lock, wait: WaitKind::Lock },
-    }
-}
-
 /// What threads wait for.
 #[derive(Debug)]
 pub(super) struct WaitInfos {
     thread: ThreadFields,
     info: InfoFields,
+    mutex: Option<(WaitableFields, OwnershipFields)>,
     /// By `WaitableObject`.
     by_waitable: Map<Addr, Whole>,
 }
@@ -94,15 +102,28 @@ impl WaitInfos {
         let thread = ThreadFields::bind(of, types.table(LockType::Thread)?).ok()?;
         let info = InfoFields::bind(of, types.table(LockType::WaitInfo)?).ok()?;
         let handle = SafeHandleFields::bind(of, types.table(LockType::SafeWaitHandle)?).ok()?;
+        let waitable = types.table(LockType::Waitable).and_then(|mt| WaitableFields::bind(of, mt).ok());
+        let ownership = types.table(LockType::Ownership).and_then(|mt| OwnershipFields::bind(of, mt).ok());
+        let mutex = waitable.zip(ownership);
         let waitable = |safe: &Addr| library.reference(*safe, handle.handle).and_then(|handle| library.reference_at(handle));
         let by_waitable = by_handle.iter().filter_map(|(safe, whole)| Some((waitable(safe)?, *whole))).collect();
-        Some(WaitInfos { thread, info, by_waitable })
+        Some(WaitInfos { thread, info, mutex, by_waitable })
+    }
+
+    /// The mutexes that are held: the wait handle, the `Thread` object of the thread that holds it, and how often that entered it again.
+    pub(super) fn owned<'i>(&'i self, library: &'i Library) -> impl Iterator<Item = (Addr, Addr, u32)> + 'i {
+        self.by_waitable.iter().filter_map(move |(waitable, whole)| {
+            let (of_waitable, of_ownership) = self.mutex?;
+            let ownership = library.reference(*waitable, of_waitable.ownership).filter(|_| whole.kind == LockKind::WaitHandle)?;
+            let owner = library.reference(ownership, of_ownership.thread)?;
+            Some((whole.object, owner, library.u32(ownership, of_ownership.entered)?.saturating_sub(1)))
+        })
     }
 
     /// What the thread with the object at `thread` waits for; `None` if it does not.
     pub(super) fn waited(&self, library: &Library, thread: Addr) -> Option<Vec<Whole>> {
         let info = library.reference(thread, self.thread.info)?;
-        (library.u8(info, self.info.state)? == WAITING).then_some(())?;
+        (library.u8(info, self.info.state)? <= WAITING).then_some(())?;
         let count = u64::from(library.u32(info, self.info.count)?);
         let array = library.reference(info, self.info.objects)?;
         let objects = library.first_references(array, count, MAX_WAITED).into_iter().map(|(_, object)| object).filter(|o| !o.is_null());

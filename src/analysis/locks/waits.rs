@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::class_constructors::{ClassConstructors, is_of_starts};
 use super::objects::{Found, LockType};
 use super::primitives::{Primitives, Whole};
 use crate::base::hash::{Map, Set};
@@ -39,6 +40,19 @@ pub(super) struct Wait {
     pub(super) timeout: Option<u32>,
 }
 
+impl Wait {
+    /// A wait for one object, known from a record.
+    pub(super) fn exact(thread: usize, whole: Whole) -> Wait {
+        let object = Some((whole.object, whole.kind));
+        Wait { thread, kind: whole.wait, object, others: Vec::new(), evidence: WaitEvidence::Exact, timeout: None }
+    }
+
+    /// The same, with the recorded timeout. A barrier waits in steps, each with its own timeout.
+    fn with_timeout(self, timeout: Option<u32>) -> Wait {
+        Wait { timeout: timeout.filter(|_| self.kind != WaitKind::Barrier), ..self }
+    }
+}
+
 /// A thread with what is known of its stack.
 #[derive(Debug)]
 pub(super) struct Blocked<'t> {
@@ -48,6 +62,8 @@ pub(super) struct Blocked<'t> {
     pub(super) frames: Vec<BlockedFrame>,
     /// Slots of the objects that the innermost function of the runtime protects.
     pub(super) protected: Vec<Addr>,
+    /// If a function of the runtime may have been called to start a class: where the frame of the method starts that needs the class.
+    pub(super) starts_class: Option<Addr>,
 }
 
 /// A frame of a thread.
@@ -59,12 +75,14 @@ pub(super) struct BlockedFrame {
     pub(super) desc: Addr,
     /// The instruction; `None` if only the method's native part is left.
     pub(super) at: Option<Addr>,
+    /// Its stack pointer; `None` if only the method's native part is left.
+    sp: Option<Addr>,
 }
 
 impl BlockedFrame {
     /// Whether it waits for others, as the library and generated stubs do.
     fn is_of_waits(&self) -> bool {
-        self.name.starts_with("System.Threading.") || self.name.starts_with("ILStubClass.")
+        self.name.starts_with("System.Threading.") || self.name.starts_with("ILStubClass.") || is_of_starts(self)
     }
 }
 
@@ -89,11 +107,11 @@ impl Blocked<'_> {
     }
 }
 
-/// The threads that have a stack, with their frames. Threads that block for nobody to see need none.
+/// The threads that have a stack, with their frames.
 pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], notes: &Collector) -> Vec<(usize, Blocked<'t>)> {
     let runtime = heap.runtime();
     let methods = runtime.scoped(notes, |d| Methods::bind(heap.memory(), d, runtime.limits()).ok());
-    let walked = match runtime.walk_stacks(threads, Asked::default(), Thread::waits) {
+    let walked = match runtime.walk_stacks(threads, Asked::default(), |_| true) {
         Ok(walked) => walked,
         // NativeAOT programs do not describe their stacks.
         Err(_) if runtime.descriptor().is_native_aot() => Vec::new(),
@@ -102,7 +120,7 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
             Vec::new()
         }
     };
-    let lost: Vec<&Gap> = walked.iter().filter_map(|stack| stack.walk.gaps.first()).collect();
+    let lost: Vec<&Gap> = walked.iter().filter(|stack| stack.thread.waits()).filter_map(|stack| stack.walk.gaps.first()).collect();
     if let Some(first) = lost.first() {
         let module = runtime.module_of_gap(first, namer);
         let reason = first.lack.reason(module.as_deref());
@@ -112,19 +130,21 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
             format!("frames of {} are not told: {reason}", plural(len64(lost.len()), "blocked thread")),
         );
     }
-    let mut frames: Map<usize, (Vec<BlockedFrame>, Vec<Addr>)> = Map::default();
+    let mut frames: Map<usize, (Vec<BlockedFrame>, Vec<Addr>, Option<Addr>)> = Map::default();
     let mut names: Map<Addr, Option<(Name, Arc<MethodName>)>> = Map::default();
     for stack in &walked {
         let managed = stack.walk.frames.iter().filter_map(|f| match f {
-            Frame::Managed(f) => Some((f.code.method_desc, Some(f.instruction()))),
+            Frame::Managed(f) => Some((f.code.method_desc, Some(f.instruction()), Some(f.sp))),
             // Where the compiler has inlined `Thread.Join`, only its native part is left.
-            Frame::Runtime(f) => Some((f.native?, None)),
+            Frame::Runtime(f) => Some((f.native?, None, None)),
         });
         let protected = match stack.walk.frames.first() {
             Some(Frame::Runtime(f)) => f.protected.clone(),
             _ => Vec::new(),
         };
-        let mut frame = |(desc, at): (Addr, Option<Addr>)| {
+        // A call of the runtime itself, not of native code by a method.
+        let calls = matches!(stack.walk.frames.first(), Some(Frame::Runtime(f)) if !f.frame.is_inlined());
+        let mut frame = |(desc, at, sp): (Addr, Option<Addr>, Option<Addr>)| {
             let read = || {
                 let method = methods.as_ref()?.name(namer.names()?, desc)?;
                 // The generated part of an import is that of the method.
@@ -132,14 +152,17 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
                 Some((name, Arc::new(method)))
             };
             let (name, method) = names.entry(desc).or_insert_with(read).clone()?;
-            Some(BlockedFrame { name, method, desc, at })
+            Some(BlockedFrame { name, method, desc, at, sp })
         };
-        frames.insert(stack.index, (managed.take(MAX_FRAMES).filter_map(&mut frame).collect(), protected));
+        let managed: Vec<BlockedFrame> = managed.take(MAX_FRAMES).filter_map(&mut frame).collect();
+        let starts = calls || managed.first().is_some_and(is_of_starts);
+        let caller = managed.iter().find(|frame| !is_of_starts(frame)).and_then(|frame| frame.sp);
+        frames.insert(stack.index, (managed, protected, caller.filter(|_| starts)));
     }
     let stacks = runtime.stacks_in_use(threads, notes).into_iter();
     let blocked = |(i, thread, stack)| {
-        let (frames, protected) = frames.remove(&i).unwrap_or_default();
-        (i, Blocked { thread, stack, frames, protected })
+        let (frames, protected, starts_class) = frames.remove(&i).unwrap_or_default();
+        (i, Blocked { thread, stack, frames, protected, starts_class })
     };
     stacks.map(blocked).collect()
 }
@@ -155,6 +178,8 @@ pub(super) struct Waits<'w> {
     pub(super) blocking: Blocking,
     /// `Thread` objects, by address.
     pub(super) thread_objects: Set<Addr>,
+    /// The class constructors that threads run.
+    pub(super) constructors: ClassConstructors,
 }
 
 impl Waits<'_> {
@@ -171,8 +196,9 @@ impl Waits<'_> {
             let recorded = self.recorded(*index, thread).or_else(|| self.managed(*index, thread));
             let exact = recorded.or_else(|| self.subsystem(*index, thread.thread.exposed?));
             let queue = || queued.get(&thread.thread.address).map(|object| self.monitor(*index, *object, true, None));
+            let constructor = || self.constructors.waited(self.heap.memory(), *index, thread);
             let by_stack = || thread.thread.waits().then(|| self.by_stack(*index, thread));
-            out.extend(exact.or_else(queue).or_else(by_stack));
+            out.extend(exact.or_else(queue).or_else(constructor).or_else(by_stack));
         }
         out
     }
@@ -213,7 +239,7 @@ impl Waits<'_> {
         let object = Addr(self.library.word(at, fields.object)?);
         let timeout = self.library.i32(at, fields.timeout).and_then(|ms| u32::try_from(ms).ok());
         let in_slot = || self.library.reference_at(object).filter(|_| stack.contains(object));
-        let exact = |kind, object| Wait { thread: index, kind, object, others: Vec::new(), evidence: WaitEvidence::Exact, timeout };
+        let whole = |whole| Wait::exact(index, whole).with_timeout(timeout);
         match self.library.i32(at, fields.kind)? {
             kind @ (KIND_ENTER | KIND_WAIT) => {
                 let object = self.blocks.get(&object)?.object?;
@@ -221,39 +247,34 @@ impl Waits<'_> {
             }
             KIND_LOCK => {
                 let lock = in_slot()?;
-                Some(exact(WaitKind::Lock, Some((lock, LockKind::Lock))))
+                Some(whole(self.primitives.entered(lock)))
             }
             KIND_CONDITION => {
                 let condition = in_slot()?;
-                let whole = self.primitives.by_monitor.get(&condition);
-                Some(whole.map_or_else(
-                    || exact(WaitKind::Condition, Some((condition, LockKind::Monitor))),
-                    |w| exact(w.wait, Some((w.object, w.kind))),
-                ))
+                let plain = Whole { object: condition, kind: LockKind::Monitor, wait: WaitKind::Condition };
+                Some(whole(self.primitives.conditional(self.library, condition).unwrap_or(plain)))
             }
             _ => None,
         }
     }
 
-    /// By the object in which a NativeAOT program records what its thread waits for.
+    /// By the object in which the library records what a thread waits for. A sleep is a wait for nothing.
     fn subsystem(&self, index: usize, thread: Addr) -> Option<Wait> {
         let waited = self.primitives.wait_infos.as_ref()?.waited(self.library, thread)?;
         let object = |w: &Whole| (w.object, w.kind);
         let (kind, first, others) = match waited.as_slice() {
             [one] => (one.wait, Some(object(one)), Vec::new()),
             [first, rest @ ..] => (WaitKind::WaitHandles, Some(object(first)), rest.iter().map(|w| w.object).collect()),
-            [] => (WaitKind::Other, None, Vec::new()),
+            [] => return None,
         };
         Some(Wait { thread: index, kind, object: first, others, evidence: WaitEvidence::Exact, timeout: None })
     }
 
     /// A wait for the monitor of `object`, or for what it is a part of.
     fn monitor(&self, index: usize, object: Addr, waits: bool, timeout: Option<u32>) -> Wait {
-        let whole = self.primitives.by_monitor.get(&object).filter(|_| waits);
-        let plain = Whole { object, kind: LockKind::Monitor, wait: if waits { WaitKind::MonitorWait } else { WaitKind::Monitor } };
-        let whole = whole.copied().unwrap_or(plain);
-        let object = Some((whole.object, whole.kind));
-        Wait { thread: index, kind: whole.wait, object, others: Vec::new(), evidence: WaitEvidence::Exact, timeout }
+        let entered = Whole { object, kind: LockKind::Monitor, wait: WaitKind::Monitor };
+        let whole = if waits { self.primitives.waited(object) } else { entered };
+        Wait::exact(index, whole).with_timeout(timeout)
     }
 
     /// By frames, and by the first value on the stack that threads wait for.
@@ -270,7 +291,9 @@ impl Waits<'_> {
         match framed {
             Some(WaitKind::Sleep) => return wait(kind, None, Vec::new()),
             Some(WaitKind::Join) => {
-                let joined = protected.clone().find(is_thread).or_else(|| self.words(stack).find(is_thread));
+                let event = |word: Addr| self.primitives.by_handle.get(&word).filter(|w| w.wait == WaitKind::Join).map(|w| w.object);
+                let by_event = || self.words(stack).find_map(event);
+                let joined = protected.clone().find(is_thread).or_else(by_event).or_else(|| self.words(stack).find(is_thread));
                 return wait(kind, joined.map(|object| (object, LockKind::Thread)), Vec::new());
             }
             _ => {}

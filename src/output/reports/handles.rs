@@ -1,10 +1,10 @@
-use crate::model::{HandleBy, HandleGroup, HandleModel, HandleStat, HandlesReport};
+use crate::model::{HandleBy, HandleGroup, HandleModel, HandleStat, HandleUse, HandlesReport};
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 
 /// Tables omit the columns that would be empty.
-fn handle_columns<'r>(with_secondary_type: bool, with_ref_count: bool) -> Columns<'r, HandleModel> {
+fn handle_columns<'r>(with_secondary_type: bool, with_use: bool, with_ref_count: bool) -> Columns<'r, HandleModel> {
     columns::<HandleModel>()
         .address("address", |h| h.address)
         .keep(6)
@@ -21,6 +21,8 @@ fn handle_columns<'r>(with_secondary_type: bool, with_ref_count: bool) -> Column
         .names("object_type", 40, |h| h.object_type.as_ref())
         .names("secondary_type", 40, |h| h.secondary_type.as_ref())
         .only(if with_secondary_type { Readers::All } else { Readers::Machines })
+        .text_or_none("used_for", 15, |h| h.used_for.map(HandleUse::name))
+        .only(if with_use { Readers::All } else { Readers::Machines })
         .text_or_none("strong", 6, |h| h.strong.map(|strong| if strong { "true" } else { "false" }))
         .only(Readers::Machines)
         .count("ref_count", |h| h.ref_count)
@@ -44,7 +46,8 @@ impl Report for HandlesReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         if let Some(handles) = &self.handles {
             let with = |there: fn(&HandleModel) -> bool| handles.iter().any(there);
-            let columns = handle_columns(with(|h| h.secondary_type.is_some()), with(|h| h.ref_count.is_some()));
+            let columns =
+                handle_columns(with(|h| h.secondary_type.is_some()), with(|h| h.used_for.is_some()), with(|h| h.ref_count.is_some()));
             to.table(Table::records("handle", handles, columns).csv(true).shown(!handles.is_empty()));
             to.more(self.shown, self.total, "handles");
             to.gap_if(!handles.is_empty());
@@ -59,6 +62,9 @@ impl Report for HandlesReport {
         to.table(counts.csv(only).shown(shown));
         to.gap_if(shown);
         to.line(format!("{} in {}", plural(self.total, "handle"), plural(self.tables, "handle table")));
+        for of in &self.uses {
+            to.line(format!("{} made by the runtime for itself: {}", plural(of.count, "strong handle"), of.used_for.words()));
+        }
         if let Some(n) = self.ref_counts_unknown.filter(|n| *n > 0) {
             to.line(format!(
                 "{} without a readable reference count: may or may not keep their objects alive",

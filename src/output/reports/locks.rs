@@ -85,6 +85,10 @@ fn deadlock<'r>(to: &mut Sections<'r>, d: &'r DeadlockModel) {
             WaitEdgeKind::Holds => "held by",
             WaitEdgeKind::Runs => "run by",
             WaitEdgeKind::Joined => "which is thread",
+            WaitEdgeKind::ClassConstructor => {
+                to.line(format!("  {} waits for the class constructor of {ty}, run by {}", edge.from, edge.to));
+                continue;
+            }
         };
         to.line(format!("  {} waits for {} ({ty}), {by} {}", edge.from, edge.object, edge.to));
     }

@@ -1,7 +1,7 @@
 use super::exceptions::trace;
 use super::number;
 use crate::base::Name;
-use crate::model::{ThreadModel, ThreadWait, ThreadsReport};
+use crate::model::{ThreadModel, ThreadWait, ThreadsReport, WaitKind};
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
@@ -14,9 +14,11 @@ fn marks(t: &ThreadModel) -> String {
 
 /// A wait in words: `monitor 0x7f… (Lab.Account), held by 5`.
 pub(super) fn wait(w: &ThreadWait) -> String {
-    let object = w.object.map_or_else(String::new, |object| format!(" {object} ({})", w.type_name.as_ref().map_or("?", Name::shown)));
+    let name = w.type_name.as_ref().map_or("?", Name::shown);
+    let object = w.object.map_or_else(String::new, |object| format!(" {object} ({name})"));
     let owners: Vec<String> = w.owners.iter().filter_map(|o| Some(o.managed_id?.to_string())).collect();
-    let held = if owners.is_empty() { String::new() } else { format!(", held by {}", owners.join(", ")) };
+    let by = if w.kind == WaitKind::ClassConstructor { "run" } else { "held" };
+    let held = if owners.is_empty() { String::new() } else { format!(", {by} by {}", owners.join(", ")) };
     format!("{}{object}{held}", w.kind)
 }
 

@@ -5,12 +5,12 @@ mod statics;
 
 use std::collections::BTreeMap;
 
-use super::{Heap, Namer, Runtime, Strength};
+use super::{HandleUses, Heap, Namer, Runtime, Strength};
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Arch, Collector, Count, IndexVec, Indices, NoteKind, Notes, index_type, plural};
 use crate::clr::threads::Thread;
 use crate::gc::{Gc, HandleFilter};
-use crate::model::{CoverageKind, FinalizerState, HandleKind, HandleModel, RootCoverageModel, RootFlag, RootKind, Stacks};
+use crate::model::{CoverageKind, FinalizerState, HandleKind, HandleModel, HandleUse, RootCoverageModel, RootFlag, RootKind, Stacks};
 use crate::stack::gc_info::Location;
 
 /// Properties of a root.
@@ -82,6 +82,8 @@ index_type! {
 pub enum Origin {
     /// A handle.
     Handle(HandleKind),
+    /// A strong handle that the runtime or its library made for itself.
+    HandleFor(HandleUse),
     /// The finalization queue.
     Finalizer(FinalizerState),
     /// A reference of a frame.
@@ -204,6 +206,7 @@ impl Roots {
             Origin::Handle(HandleKind::CrossReference) => "cross-reference handle, kept by the other runtime".into(),
             Origin::Handle(HandleKind::RefCounted) if root.flags.has(RootFlags::WEAK) => "ref-counted handle without references".into(),
             Origin::Handle(kind) => format!("{kind} handle"),
+            Origin::HandleFor(used_for) => format!("strong handle, {}", used_for.words()),
             Origin::Finalizer(FinalizerState::Critical) => "finalizer queue, critical, ready".into(),
             Origin::Finalizer(state) => format!("finalizer queue, {state}"),
             Origin::Slot(at, location) => {
@@ -473,6 +476,7 @@ fn handle_roots(
     let most = runtime.limits().roots;
     let (mut skipped, mut found) = (0u64, 0u64);
     let mut strength = Strength::bind(runtime);
+    let uses = HandleUses::bind(runtime, namer, notes);
     // By kind: how many handles there are, and of how many it is unknown whether they keep their objects alive.
     let mut decided: BTreeMap<RootKind, (u64, u64)> = BTreeMap::new();
     let walked = gc.walk_handles(&HandleFilter { kinds: wanted.clone() }, |mut h: HandleModel| {
@@ -492,7 +496,9 @@ fn handle_roots(
         let (all, unknown) = decided.entry(kind).or_default();
         all.bump();
         unknown.grow(u64::from(flags.has(RootFlags::REF_COUNTED)));
-        let origin = last.get(&h.address).map_or(Origin::Handle(h.kind), |i| Origin::LastThrown(*i));
+        uses.decide(&mut h, gc);
+        let of_handle = h.used_for.map_or(Origin::Handle(h.kind), Origin::HandleFor);
+        let origin = last.get(&h.address).map_or(of_handle, |i| Origin::LastThrown(*i));
         roots.roots.push(Root { kind, address: Some(h.address), object: h.object, flags, origin });
     });
     notes.extend(&strength.losses());

@@ -144,6 +144,13 @@ pub(crate) struct ExplicitFrame {
     next: Addr,
 }
 
+impl ExplicitFrame {
+    /// Whether it is that of a method which calls native code itself.
+    pub(crate) fn is_inlined(&self) -> bool {
+        self.role == Role::Inlined
+    }
+}
+
 /// What a frame tells of its managed caller.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {

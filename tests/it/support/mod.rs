@@ -65,6 +65,8 @@ pub struct Spec {
     pub sweeping: bool,
     /// Whether the global allocation context is in use.
     pub global_context: bool,
+    /// Sync blocks in the form of .NET 11: of the second object a thin lock and a hash code, of the third a handle to a lock.
+    pub sync_blocks: bool,
     /// Features that the runtime publishes: names of globals and their values.
     pub features: &'static [(&'static str, u64)],
     /// State of the GC's part.
@@ -90,6 +92,7 @@ impl Spec {
             gc_in_progress: false,
             sweeping: false,
             global_context: false,
+            sync_blocks: false,
             features: &[],
             gc: GcPart::Normal,
             hostile: Hostile::No,

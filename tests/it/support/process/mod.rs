@@ -3,6 +3,7 @@
 mod describe;
 mod handles;
 mod heap;
+mod sync_blocks;
 
 use serde_json::{Value, json};
 
@@ -148,6 +149,13 @@ fn layouts(spec: &Spec) -> (Layouts, Vec<String>) {
     l.add("EEAllocContext", false, &[("GCAllocationContext", "GCAllocContext")]);
     l.add("RuntimeThreadLocals", false, &[("AllocContext", "EEAllocContext")]);
     l.add("ExceptionInfo", false, &[("PreviousNestedInfo", "pointer"), ("ThrownObject", "pointer")]);
+    if spec.sync_blocks {
+        let mut block = ptrs(&["InteropInfo", "Lock", "LinkNext"]);
+        block.extend([("HashCode", "uint32"), ("ThinLock", "uint32")]);
+        l.add("SyncBlock", false, &block);
+        l.add("SyncTableEntry", true, &ptrs(&["Object", "SyncBlock"]));
+        l.add("SyncBlockCache", false, &[("FreeSyncTableIndex", "uint32")]);
+    }
     let vm_types: Vec<String> = l.types.keys().cloned().collect();
 
     let mut generation = vec![("AllocationContext", "GCAllocContext"), ("StartSegment", "pointer")];
@@ -260,6 +268,9 @@ pub fn build(spec: &Spec) -> Target {
     }
     let strong = b.handle_tables();
     let threads = b.threads(&strong, &holes);
+    if spec.sync_blocks {
+        b.sync_blocks(&strong);
+    }
     b.bookkeeping();
     let high = b.region_at + 0x10_0000;
     for (name, value) in [("GCLowestAddress", low), ("GCHighestAddress", high)] {

@@ -1,0 +1,88 @@
+//! Threads that wait until another has run the constructor of a class.
+//!
+//! Source: `DeadlockAwareLock` in `threads.h`, `ListLockEntryBase` in `listlock.h`; `docs/internals/locks.md#class-constructors`.
+
+use std::collections::BTreeSet;
+
+use super::primitives::Whole;
+use super::waits::{Blocked, BlockedFrame, Wait};
+use crate::base::hash::Map;
+use crate::base::missed::tried;
+use crate::base::{Addr, AddrRange};
+use crate::clr::method_table::MethodTables;
+use crate::memory::Memory;
+use crate::model::{LockKind, WaitEvidence, WaitKind};
+use crate::session::Namer;
+
+/// Bytes of a `Thread` that are searched for the lock which it waits for: their offset depends on the runtime.
+const SEARCHED: u64 = 0x400;
+/// Words from the holder to the type in the entry of a class whose constructor runs.
+const TYPE_AT: u64 = 2;
+
+/// Whether the library starts a class in this frame.
+pub(super) fn is_of_starts(frame: &BlockedFrame) -> bool {
+    let library = ["System.Runtime.CompilerServices.InitHelpers.", "System.Runtime.CompilerServices.StaticsHelpers."];
+    library.iter().any(|prefix| frame.name.starts_with(prefix))
+}
+
+/// The class constructors that threads run.
+#[derive(Debug, Default)]
+pub(super) struct ClassConstructors {
+    /// The threads, by their places in the list, that run a constructor of the canonical method table.
+    running: Map<Addr, BTreeSet<usize>>,
+    /// Those threads, by the address of the `Thread`.
+    threads: Map<Addr, usize>,
+    tables: Option<MethodTables>,
+}
+
+impl ClassConstructors {
+    /// Finds the frames of class constructors.
+    pub(super) fn find(namer: &Namer, threads: &[(usize, Blocked<'_>)]) -> ClassConstructors {
+        let Some(tables) = namer.names().map(|names| names.method_tables()) else { return ClassConstructors::default() };
+        let mut out = ClassConstructors { tables: Some(tables.clone()), ..ClassConstructors::default() };
+        for (index, thread) in threads {
+            for frame in thread.frames.iter().filter(|frame| frame.method.name.ends_with("..cctor()")) {
+                let Ok(canonical) = tables.canonical(frame.method.declaring_type) else { continue };
+                out.running.entry(canonical).or_default().insert(*index);
+                out.threads.insert(thread.thread.address, *index);
+            }
+        }
+        out
+    }
+
+    /// The wait of a thread for a class constructor that another runs: by the entry of the class, to which the `Thread` leads while it
+    /// waits, or by the type on the stack of a thread that starts a class.
+    pub(super) fn waited(&self, memory: &Memory, index: usize, thread: &Blocked<'_>) -> Option<Wait> {
+        if self.running.is_empty() || thread.thread.cooperative == Some(true) {
+            return None;
+        }
+        let whole = |object| Whole { object, kind: LockKind::ClassConstructor, wait: WaitKind::ClassConstructor };
+        if let Some(class) = tried(|| self.recorded(memory, index, thread.thread.address)) {
+            return Some(Wait::exact(index, whole(class)));
+        }
+        let native = AddrRange::new(thread.stack?.start, thread.starts_class?);
+        memory.need(native);
+        let word = |(_, bytes): (Addr, &[u8])| Addr(memory.shape().number(bytes));
+        let class = memory.words(native).map(word).find(|class| self.runs(*class).any(|other| other != index))?;
+        Some(Wait { evidence: WaitEvidence::Stack, ..Wait::exact(index, whole(class)) })
+    }
+
+    /// The threads that run the constructor of the class.
+    pub(super) fn runs(&self, class: Addr) -> impl Iterator<Item = usize> {
+        let canonical = self.running.get(&class).map(|_| class);
+        let canonical = canonical.or_else(|| tried(|| self.tables.as_ref()?.canonical(class).ok()));
+        canonical.and_then(|canonical| self.running.get(&canonical)).into_iter().flatten().copied()
+    }
+
+    /// The class of the entry to which a word of the `Thread` leads: one that a thread holds which runs the constructor.
+    fn recorded(&self, memory: &Memory, index: usize, thread: Addr) -> Option<Addr> {
+        let word = memory.ptr_bytes();
+        let class = |offset: u64| {
+            let entry = memory.ptr(thread.plus(offset)).ok().filter(|at| !at.is_null())?;
+            let holder = self.threads.get(&memory.ptr(entry).ok()?).filter(|holder| **holder != index)?;
+            let class = memory.ptr(entry.plus(TYPE_AT.checked_mul(word)?)).ok()?;
+            self.runs(class).any(|runs| runs == *holder).then_some(class)
+        };
+        (0..SEARCHED.checked_div(word)?).find_map(|i| class(i.saturating_mul(word)))
+    }
+}

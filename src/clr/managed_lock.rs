@@ -1,0 +1,52 @@
+//! `System.Threading.Lock`: the library's lock. Monitors of .NET 11 and of NativeAOT programs have one each.
+//!
+//! Source: `Lock.cs`; `docs/internals/locks.md#monitors`.
+
+use super::fields::{CORE, Types};
+use super::library::{FieldAt, fields_of};
+use crate::base::Addr;
+use crate::memory::Memory;
+
+// Bits of `Lock._state`.
+const LOCKED: u32 = 1;
+const WAITERS_SHIFT: u32 = 7;
+
+fields_of! {
+    /// `System.Threading.Lock` (.NET 9 and later).
+    pub(crate) struct LockFields {
+        state: req "_state",
+        owner: req "_owningThreadId",
+        recursion: req "_recursionCount",
+        event: opt "_waitEvent|_waitEventOrCondition",
+        /// Since .NET 11: the event may be a `Condition`, and the owner is always a managed id.
+        condition: opt "_waitEventOrCondition",
+    }
+}
+
+/// The state of a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LockState {
+    /// Whether a thread holds it.
+    pub(crate) held: bool,
+    /// The id of the thread that holds it; stale if none does.
+    pub(crate) owner: u32,
+    /// How often the owner entered it again.
+    pub(crate) recursion: u32,
+    /// Number of waiting threads.
+    pub(crate) waiters: u32,
+}
+
+impl LockFields {
+    /// Those of the library; `None` if the type is not loaded, or its fields are not known.
+    pub(crate) fn of_library(types: &Types) -> Option<LockFields> {
+        let definition = types.definition_named(CORE, "System.Threading.Lock")?;
+        LockFields::bind(types, types.loaded(definition)?).ok()
+    }
+
+    /// The state of the lock at `lock`; `None` if it is not in the dump.
+    pub(crate) fn read(&self, memory: &Memory, lock: Addr) -> Option<LockState> {
+        let word = |field: FieldAt| memory.u32(field.of_object(lock)).ok();
+        let (state, owner, recursion) = (word(self.state)?, word(self.owner)?, word(self.recursion)?);
+        Some(LockState { held: state & LOCKED != 0, owner, recursion, waiters: state >> WAITERS_SHIFT })
+    }
+}
