@@ -60,11 +60,11 @@ impl AsyncQuery {
 pub fn chains(heap: &Heap, query: &AsyncQuery) -> Result<Answer<AsyncReport>, Error> {
     let (runtime, namer, notes) = (heap.runtime(), heap.namer(), heap.begin());
     let tasks = Tasks::bind(Library::bind(runtime, &namer, &notes)?, &notes);
-    let graph = Graph::build(heap, &tasks, &notes);
+    let names = Names::new(&tasks, runtime, &namer, &notes);
+    let graph = Graph::build(heap, &tasks, &names, &notes);
     let budget = Budget::new(runtime.memory().dump_bytes(), runtime.limits().max_memory);
     let exceptions = ExceptionReader::new(runtime, &namer, &notes);
     let roots = Roots::new(runtime, &tasks, &graph, &notes);
-    let names = Names::new(&tasks, runtime, &namer, &notes);
     let types = heap.filter(&query.types, &namer, &notes);
     let mut reporter = Reporter { types, tasks: &tasks, graph: &graph, names, roots, query, budget, exceptions };
     let report = reporter.report();
@@ -158,9 +158,12 @@ impl Reporter<'_> {
         let node = self.graph.node(node)?;
         match node.kind {
             NodeKind::Method => self.names.method(node.address, node.method_table),
+            // The rows of its methods have it.
+            NodeKind::Task if self.names.is_runtime_async(node.address) => None,
             NodeKind::Task => self.names.work(node.address),
             NodeKind::Callback => self.names.delegate(node.address),
-            NodeKind::Frame => self.names.suspended(node.address),
+            NodeKind::Frame => self.names.suspended(node.address).name(),
+            NodeKind::Running => self.graph.running.get(&node.address).and_then(|running| running.method.clone()),
             NodeKind::Source | NodeKind::Thread => None,
         }
     }
@@ -173,7 +176,11 @@ impl Reporter<'_> {
 
     /// Threads that have the node on their stacks.
     fn threads(&self, node: NodeIndex) -> &[u32] {
-        let at = self.graph.node(node).map(|n| n.address);
+        let found = self.graph.node(node);
+        if let Some(running) = found.filter(|n| n.kind == NodeKind::Running).and_then(|n| self.graph.running.get(&n.address)) {
+            return running.thread.as_slice();
+        }
+        let at = found.map(|n| n.address);
         at.and_then(|at| self.roots.threads.get(&at)).map_or(&[], Vec::as_slice)
     }
 

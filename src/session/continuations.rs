@@ -1,0 +1,182 @@
+//! Continuations: the suspended methods of runtime async (.NET 11), and the methods that they belong to.
+//!
+//! `docs/internals/runtime-async.md` describes them.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use super::Runtime;
+use crate::base::hash::{Map, Set};
+use crate::base::missed::{missed, tried};
+use crate::base::{Addr, AddrRange, Collector, Name, NoteKind, len64, plural};
+use crate::clr::fields::Types;
+use crate::clr::library::{Classifier, FieldAt, NoSuchField, library_types};
+use crate::clr::methods::{MethodName, Methods};
+use crate::clr::type_names::TypeNames;
+use crate::stack::LookUps;
+
+library_types! {
+    /// Types of continuations.
+    enum ContinuationType {
+        in "System.Private.CoreLib" {
+            Continuation = "System.Runtime.CompilerServices.Continuation",
+            ResumeInfo = "System.Runtime.CompilerServices.ResumeInfo",
+        }
+    }
+}
+
+/// Fields of `Continuation`, and of the `ResumeInfo` that it refers to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ContinuationFields {
+    /// The base type itself.
+    pub(crate) base: Addr,
+    /// The continuation of the caller.
+    pub(crate) next: FieldAt,
+    /// The number of the suspension point in the method.
+    pub(crate) state: Option<FieldAt>,
+    info: Option<FieldAt>,
+    ip: Option<FieldAt>,
+}
+
+impl ContinuationFields {
+    /// Binds to these types; `None` if this process has not suspended a method so.
+    ///
+    /// # Errors
+    /// [`NoSuchField`]
+    pub(crate) fn bind(types: &std::sync::Arc<Types>) -> Result<Option<ContinuationFields>, NoSuchField> {
+        let known = Classifier::<ContinuationType>::bind(types);
+        let Some(base) = known.table(ContinuationType::Continuation) else { return Ok(None) };
+        let info = known.table(ContinuationType::ResumeInfo);
+        Ok(Some(ContinuationFields {
+            base,
+            next: types.field_at(base, "Next")?,
+            state: types.field_at(base, "State").ok(),
+            info: types.field_at(base, "ResumeInfo").ok(),
+            ip: info.and_then(|mt| types.field_at(mt, "DiagnosticIP").ok()),
+        }))
+    }
+}
+
+/// What is known of the method of a continuation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Suspended {
+    /// Its name.
+    Method(Name),
+    /// Only the file of this module tells.
+    InFile(String),
+    /// Nothing.
+    Unknown,
+}
+
+impl Suspended {
+    /// The name, if it is known.
+    pub(crate) fn name(self) -> Option<Name> {
+        match self {
+            Suspended::Method(name) => Some(name),
+            Suspended::InFile(_) | Suspended::Unknown => None,
+        }
+    }
+}
+
+/// Names the methods of continuations, for one answer.
+#[derive(Debug)]
+pub(crate) struct SuspendedMethods {
+    runtime: Runtime,
+    fields: Option<ContinuationFields>,
+    methods: OnceLock<Option<Methods>>,
+    /// By `ResumeInfo`: there is one for each suspension point.
+    known: Mutex<Map<Addr, Suspended>>,
+    look_ups: LookUps,
+}
+
+impl SuspendedMethods {
+    /// For the continuations with these `fields`.
+    pub(crate) fn new(runtime: &Runtime, fields: Option<ContinuationFields>) -> SuspendedMethods {
+        let look_ups = LookUps::new(runtime.memory());
+        SuspendedMethods { runtime: runtime.clone(), fields, methods: OnceLock::new(), known: Mutex::default(), look_ups }
+    }
+
+    /// The method that is suspended in the continuation at `object`.
+    pub(crate) fn of(&self, names: &TypeNames, object: Addr) -> Suspended {
+        let info = self.fields.and_then(|f| self.runtime.memory().ptr(f.info?.of_object(object)).ok());
+        let Some(info) = info.filter(|at| !at.is_null()) else { return Suspended::Unknown };
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known().get(&info) {
+            return found.clone();
+        }
+        let found = self.look_up(names, info);
+        known().insert(info, found.clone());
+        found
+    }
+
+    fn look_up(&self, names: &TypeNames, info: Addr) -> Suspended {
+        let word = self.runtime.memory().ptr_bytes();
+        // A structure in memory has no method table before its fields.
+        let Some(at) = self.fields.and_then(|f| info.plus(f.ip?.offset).minus(word)) else { return Suspended::Unknown };
+        let Ok(walker) = self.runtime.stack_walker() else { return Suspended::Unknown };
+        match walker.code().bytes().initial_pointer(at) {
+            Ok(ip) => self.method(names, ip).map_or(Suspended::Unknown, Suspended::Method),
+            Err(_) => match self.module(names, info) {
+                Some(module) => Suspended::InFile(module),
+                None => {
+                    missed(at, word);
+                    Suspended::Unknown
+                }
+            },
+        }
+    }
+
+    /// The method whose code is at `ip`.
+    pub(crate) fn method(&self, names: &TypeNames, ip: Addr) -> Option<Name> {
+        let look_up = || self.runtime.stack_walker().ok()?.code().find(ip).ok().flatten();
+        let code = Some(ip).filter(|ip| !ip.is_null()).and_then(|_| self.look_ups.one(look_up))?;
+        self.named(names, code.method_desc).map(|name| name.to_name())
+    }
+
+    /// The method at `desc`.
+    pub(crate) fn named(&self, names: &TypeNames, desc: Addr) -> Option<MethodName> {
+        let bind = || self.runtime.scoped(&Collector::new(), |d| Methods::bind(self.runtime.memory(), d, self.runtime.limits()).ok());
+        self.methods.get_or_init(bind).as_ref()?.name(names, desc)
+    }
+
+    /// File name of the module whose image has `address`.
+    fn module(&self, names: &TypeNames, address: Addr) -> Option<String> {
+        let managed = || {
+            let (_, module) = self.runtime.stack_walker().ok()?.code().image(address).ok()??;
+            names.module(module).name.clone()
+        };
+        let mapped = || {
+            let modules = &self.runtime.file().modules;
+            let at = modules.iter().find(|m| AddrRange::new(m.base, m.base.plus(m.size)).contains(address))?;
+            Some(at.file_name().to_string())
+        };
+        tried(|| managed().or_else(mapped))
+    }
+
+    /// Notes whose files would name further methods, and whether code was looked up for too long.
+    pub(crate) fn note(&self, notes: &Collector) {
+        self.look_ups.note(notes);
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut first: Option<Addr> = None;
+        let mut files: Set<&str> = Set::default();
+        let mut count = 0usize;
+        for (info, found) in known.iter() {
+            if let Suspended::InFile(module) = found {
+                files.insert(module);
+                first = Some(first.map_or(*info, |at| at.min(*info)));
+                count = count.saturating_add(1);
+            }
+        }
+        if first.is_some() {
+            let mut files: Vec<&str> = files.into_iter().collect();
+            files.sort_unstable();
+            let points = plural(len64(count), "place");
+            let what = format!(
+                "the methods suspended at {points} in precompiled code are not named: the dump does not have that data of {}; \
+                 --modules DIR with {} names them",
+                files.join(", "),
+                if files.len() == 1 { "this file" } else { "these files" }
+            );
+            notes.add(NoteKind::Missing, first, what);
+        }
+    }
+}
