@@ -102,15 +102,20 @@ impl<'n> Names<'n> {
         if !self.is_runtime_async(task) {
             return self.delegate(self.tasks.action(task)?);
         }
-        let chain = self.tasks.chain(task, self.notes);
-        if let Some(outermost) = chain.frames.last() {
-            return self.suspended(*outermost).name();
-        }
-        let running = self.running().get(&task)?;
-        match self.tasks.chain_from(running.next, self.notes).frames.last() {
+        match self.methods_of(task, self.notes).last() {
             Some(outermost) => self.suspended(*outermost).name(),
-            None => running.method.clone(),
+            None => self.running().get(&task)?.method.clone(),
         }
+    }
+
+    /// The continuations of the suspended methods of the task of runtime async at `task`, from the innermost outwards, whether or not a
+    /// thread runs a method that they await.
+    pub(super) fn methods_of(&self, task: Addr, notes: &Collector) -> Vec<Addr> {
+        let chain = self.tasks.chain(task, notes);
+        if !chain.frames.is_empty() || chain.leaf.is_some() {
+            return chain.frames;
+        }
+        self.running().get(&task).map(|running| self.tasks.chain_from(running.next, notes).frames).unwrap_or_default()
     }
 
     /// What the task at `task`, which lies in a queue, is about to run. Of a task of runtime async, the method that goes on first.

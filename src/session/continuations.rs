@@ -33,7 +33,8 @@ pub(crate) struct ContinuationFields {
     pub(crate) next: FieldAt,
     /// The number of the suspension point in the method.
     pub(crate) state: Option<FieldAt>,
-    info: Option<FieldAt>,
+    /// What tells of the suspension point.
+    pub(crate) info: Option<FieldAt>,
     ip: Option<FieldAt>,
 }
 
@@ -74,6 +75,11 @@ impl Suspended {
             Suspended::Method(name) => Some(name),
             Suspended::InFile(_) | Suspended::Unknown => None,
         }
+    }
+
+    /// The module whose file tells.
+    pub(crate) fn file(self) -> Option<String> {
+        if let Suspended::InFile(module) = self { Some(module) } else { None }
     }
 }
 

@@ -170,7 +170,12 @@ impl Reporter<'_> {
 
     fn key(&mut self, node: NodeIndex) -> Option<FrameKey> {
         let found = *self.graph.node(node)?;
-        let method = self.method(node).map(|method| method.display());
+        let place = || self.tasks.resume_info(found.address).filter(|_| found.kind == NodeKind::Frame);
+        let method = match self.method(node) {
+            Some(method) => Some(method.display()),
+            // Methods without names are equal if they are suspended at the same place.
+            None => place().map(|at| at.to_string().into()),
+        };
         Some((self.names.type_name(found.method_table), method, found.state, found.status()))
     }
 
@@ -188,12 +193,25 @@ impl Reporter<'_> {
         let found = *self.graph.node(node)?;
         let plan = self.tasks.plan(found.method_table);
         let method = self.method(node);
+        let type_name = self.names.type_name(found.method_table);
+        let file = match found.kind {
+            NodeKind::Frame => self.names.suspended(found.address).file(),
+            _ => None,
+        };
+        let label = match (&method, &file) {
+            (Some(method), _) => method.clone(),
+            (None, Some(file)) => format!("a method of {file} (--modules names it)").into(),
+            (None, None) if found.kind == NodeKind::Task && self.names.is_runtime_async(found.address) => "its task".into(),
+            (None, None) => type_name.clone().unwrap_or_else(|| "?".into()),
+        };
         Some(AsyncFrame {
             display: method.as_ref().map(Name::display),
+            label,
+            file,
             method,
             state: found.state,
             object: found.address,
-            type_name: self.names.type_name(found.method_table),
+            type_name,
             status: found.status(),
             async_void: self.tasks.is_void(found.address, &plan),
             thread: self.threads(node).first().copied(),

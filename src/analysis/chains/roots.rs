@@ -43,10 +43,9 @@ impl<'g> Roots<'g> {
         let on_stacks = graph.nodes.iter().enumerate().filter(|(i, n)| {
             n.kind == NodeKind::Thread
                 || root(*i) && n.kind == NodeKind::Method && (!n.awaits || n.state.is_some_and(|s| s < 0))
-                || root(*i) && n.kind == NodeKind::Frame
                 || root(*i) && n.kind == NodeKind::Task && n.flags.is_some_and(|f| f & flags::DELEGATE != 0)
         });
-        let wanted = on_stacks.map(|(_, n)| n.task.unwrap_or(n.address)).collect();
+        let wanted = on_stacks.map(|(_, n)| n.address).collect();
         let stacks = runtime.stacks_in_use(runtime.threads_if_any(notes), notes);
         let threads = holders(runtime.memory(), stacks.into_iter().filter_map(|(_, t, range)| Some((t.id?, range?))), &wanted);
         let events = graph.nodes.iter().filter(|n| n.kind == NodeKind::Thread);
@@ -92,8 +91,6 @@ impl<'g> Roots<'g> {
         let task = node.task.unwrap_or(node.address);
         let (kind, label) = if self.graph.queued.contains(&task) {
             (AsyncRootKind::Queue, "ready, in a queue of the thread pool")
-        } else if self.threads.contains_key(&task) {
-            (AsyncRootKind::Running, "about to go on, on a thread")
         } else if node.awaits {
             (AsyncRootKind::Unknown, "awaits a task that has completed")
         } else {

@@ -42,11 +42,9 @@ pub(crate) struct Chain {
     pub(crate) frames: Vec<Addr>,
 }
 
-/// A method of a task that a thread runs.
+/// A method that a thread runs.
 #[derive(Clone, Debug)]
 pub(crate) struct Running {
-    /// The task.
-    pub(crate) task: Addr,
     /// The continuation of the method that awaits the running one, if there is one.
     pub(crate) next: Option<Addr>,
     /// The thread's managed id.
@@ -106,6 +104,11 @@ impl Tasks {
         self.library.i32(object, self.continuations?.state?)
     }
 
+    /// The `ResumeInfo` of the continuation at `object`: the place where its method is suspended.
+    pub(crate) fn resume_info(&self, object: Addr) -> Option<Addr> {
+        self.library.reference(object, self.continuations?.info?)
+    }
+
     /// What the continuation of an `await` at `leaf` waits for: a task, or another source.
     pub(crate) fn awaited(&self, leaf: Addr) -> Option<Addr> {
         let plan = self.plan_of(leaf)?;
@@ -142,7 +145,7 @@ impl Tasks {
             let stack = stacks.iter().find(|s| s.thread.address == dispatcher.thread);
             let method = stack.and_then(|s| resumed(&s.walk.frames, dispatcher.at, &methods, namer));
             let thread = threads.iter().find(|t| t.address == dispatcher.thread).and_then(|t| t.id);
-            out.insert(dispatcher.task, Running { task: dispatcher.task, next: dispatcher.next, thread, method });
+            out.insert(dispatcher.task, Running { next: dispatcher.next, thread, method });
         }
         methods.note(notes);
         out
