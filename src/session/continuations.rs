@@ -2,7 +2,7 @@
 //!
 //! `docs/internals/runtime-async.md` describes them.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::Runtime;
 use crate::base::hash::{Map, Set};
@@ -10,9 +10,10 @@ use crate::base::missed::{missed, tried};
 use crate::base::{Addr, AddrRange, Collector, Name, NoteKind, len64, plural};
 use crate::clr::fields::Types;
 use crate::clr::library::{Classifier, FieldAt, NoSuchField, library_types};
-use crate::clr::methods::{MethodName, Methods};
+use crate::clr::methods::{MethodName, Methods, Parameters};
 use crate::clr::type_names::TypeNames;
 use crate::stack::LookUps;
+use crate::stack::code::Code;
 
 library_types! {
     /// Types of continuations.
@@ -35,7 +36,8 @@ pub(crate) struct ContinuationFields {
     pub(crate) state: Option<FieldAt>,
     /// What tells of the suspension point.
     pub(crate) info: Option<FieldAt>,
-    ip: Option<FieldAt>,
+    /// Offset of `DiagnosticIP` in what `info` refers to.
+    ip: u64,
 }
 
 impl ContinuationFields {
@@ -43,16 +45,19 @@ impl ContinuationFields {
     ///
     /// # Errors
     /// [`NoSuchField`]
-    pub(crate) fn bind(types: &std::sync::Arc<Types>) -> Result<Option<ContinuationFields>, NoSuchField> {
+    pub(crate) fn bind(types: &Arc<Types>) -> Result<Option<ContinuationFields>, NoSuchField> {
         let known = Classifier::<ContinuationType>::bind(types);
         let Some(base) = known.table(ContinuationType::Continuation) else { return Ok(None) };
-        let info = known.table(ContinuationType::ResumeInfo);
+        let word = types.pointer_bytes();
+        let in_box = known.table(ContinuationType::ResumeInfo).and_then(|mt| types.field_at(mt, "DiagnosticIP").ok());
         Ok(Some(ContinuationFields {
             base,
             next: types.field_at(base, "Next")?,
             state: types.field_at(base, "State").ok(),
             info: types.field_at(base, "ResumeInfo").ok(),
-            ip: info.and_then(|mt| types.field_at(mt, "DiagnosticIP").ok()),
+            // A process that only compiled methods itself has not loaded the type. It is two pointers, `Resume` and this one; only an
+            // address of code counts.
+            ip: in_box.map_or(word, |field| field.offset.saturating_sub(word)),
         }))
     }
 }
@@ -116,8 +121,7 @@ impl SuspendedMethods {
 
     fn look_up(&self, names: &TypeNames, info: Addr) -> Suspended {
         let word = self.runtime.memory().ptr_bytes();
-        // A structure in memory has no method table before its fields.
-        let Some(at) = self.fields.and_then(|f| info.plus(f.ip?.offset).minus(word)) else { return Suspended::Unknown };
+        let Some(at) = self.fields.map(|f| info.plus(f.ip)) else { return Suspended::Unknown };
         let Ok(walker) = self.runtime.stack_walker() else { return Suspended::Unknown };
         match walker.code().bytes().initial_pointer(at) {
             Ok(ip) => self.method(names, ip).map_or(Suspended::Unknown, Suspended::Method),
@@ -138,10 +142,28 @@ impl SuspendedMethods {
         self.named(names, code.method_desc).map(|name| name.to_name())
     }
 
+    /// The code of the method that is suspended in the continuation at `object`, and where in it.
+    pub(crate) fn code(&self, object: Addr) -> Option<(Arc<Code>, Addr)> {
+        let fields = self.fields?;
+        let info = self.runtime.memory().ptr(fields.info?.of_object(object)).ok()?;
+        let code = self.runtime.stack_walker().ok()?.code();
+        let ip = code.bytes().initial_pointer(info.plus(fields.ip)).ok()?;
+        Some((code.find(ip).ok().flatten()?, ip))
+    }
+
+    /// The parameters of the method at `desc`.
+    pub(crate) fn parameters(&self, names: &TypeNames, desc: Addr) -> Option<Parameters> {
+        self.methods()?.parameters(names, desc, None)
+    }
+
+    fn methods(&self) -> Option<&Methods> {
+        let bind = || self.runtime.scoped(&Collector::new(), |d| Methods::bind(self.runtime.memory(), d, self.runtime.limits()).ok());
+        self.methods.get_or_init(bind).as_ref()
+    }
+
     /// The method at `desc`.
     pub(crate) fn named(&self, names: &TypeNames, desc: Addr) -> Option<MethodName> {
-        let bind = || self.runtime.scoped(&Collector::new(), |d| Methods::bind(self.runtime.memory(), d, self.runtime.limits()).ok());
-        self.methods.get_or_init(bind).as_ref()?.name(names, desc)
+        self.methods()?.name(names, desc)
     }
 
     /// File name of the module whose image has `address`.

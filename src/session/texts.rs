@@ -68,6 +68,11 @@ impl Texts {
         &self.delegates
     }
 
+    /// The methods of continuations.
+    pub(crate) fn suspended_methods(&self) -> &SuspendedMethods {
+        &self.suspended
+    }
+
     /// Notes what the objects met so far lack in this runtime.
     pub(crate) fn note(&self, notes: &Collector) {
         if self.delegates_met.load(Ordering::Relaxed) {
