@@ -4,7 +4,7 @@
 
 use crate::base::missed::tried;
 use crate::base::{Addr, len64};
-use crate::clr::fields::{Typed, VALUE_TYPE};
+use crate::clr::fields::{CORE, Typed, VALUE_TYPE};
 use crate::clr::gcdesc::GcDesc;
 use crate::clr::values::{Place, Values};
 use crate::model::FieldValue;
@@ -19,6 +19,15 @@ const MAX_CONTINUATION: u64 = 1 << 16;
 const READS: u64 = 1 << 20;
 /// `CLASS`: of references.
 const REFERENCE: u8 = 0x12;
+
+/// The flags of continuations, and what their bits number.
+const FLAGS: &str = "System.Runtime.CompilerServices.ContinuationFlags";
+const HELPERS: [(&str, &str, &str); 4] = [
+    ("ExecutionContextIndexFirstBit", "ExecutionContextIndexNumBits", "(execution context)"),
+    ("ContinuationContextIndexFirstBit", "ContinuationContextIndexNumBits", "(continuation context)"),
+    ("ExceptionIndexFirstBit", "ExceptionIndexNumBits", "(exception)"),
+    ("ResultIndexFirstBit", "ResultIndexNumBits", "(result)"),
+];
 
 /// A variable of a method.
 struct Variable {
@@ -40,8 +49,8 @@ pub(super) fn captured(runtime: &Runtime, values: &Values, methods: &SuspendedMe
     let named = CodeBytes::bounded(READS, || tried(|| named(runtime, values, methods, object))).unwrap_or_default();
     let mut out: Vec<(u64, FieldValue)> = Vec::new();
     for (captured, variable) in &named {
-        let offset = first.saturating_add(u64::from(captured.offset));
-        if offset >= end {
+        let offset = u64::from(captured.offset);
+        if offset < first || offset >= end {
             continue;
         }
         let is_slot = slots.contains(&offset);
@@ -59,12 +68,28 @@ pub(super) fn captured(runtime: &Runtime, values: &Values, methods: &SuspendedMe
     }
     // References within a structure are shown as its fields.
     let starts: Vec<(u64, u64)> = out.iter().map(|(at, value)| (*at, at.saturating_add(extent(value, word)))).collect();
+    let known = helpers(values, methods, first, object);
     for offset in slots.into_iter().filter(|at| !starts.iter().any(|(from, to)| from <= at && at < to)) {
-        let value = values.value(format!("+{offset:#x}"), "System.Object".into(), &reference(object.plus(offset)));
+        let name = known.iter().find(|(at, _)| *at == offset).map_or_else(|| format!("+{offset:#x}"), |(_, name)| (*name).to_string());
+        let value = values.value(name, "System.Object".into(), &reference(object.plus(offset)));
         out.push((offset, FieldValue { offset: Some(offset), ..value }));
     }
     out.sort_by_key(|(offset, _)| *offset);
     out.into_iter().map(|(_, value)| value).collect()
+}
+
+/// What the flags of a continuation say of its places: each has a number, from 1, in bits that constants of `ContinuationFlags` tell. 0 for
+/// none.
+fn helpers(values: &Values, methods: &SuspendedMethods, first: u64, object: Addr) -> Vec<(u64, &'static str)> {
+    let of = |(bit, bits, name): (&str, &str, &'static str)| {
+        let types = values.types();
+        let constant = |wanted: &str| values.constant(types.definition_named(CORE, FLAGS)?, wanted);
+        let (bit, bits) = (u32::try_from(constant(bit)?).ok()?, u32::try_from(constant(bits)?).ok()?);
+        let flags = u64::from(methods.flags(object)?);
+        let number = flags.checked_shr(bit)? & 1u64.checked_shl(bits)?.checked_sub(1)?;
+        Some((number.checked_sub(1)?.checked_mul(types.pointer_bytes())?.checked_add(first)?, name))
+    };
+    HELPERS.into_iter().filter_map(of).collect()
 }
 
 fn reference(address: Addr) -> Place {

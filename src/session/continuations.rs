@@ -34,6 +34,7 @@ pub(crate) struct ContinuationFields {
     pub(crate) next: FieldAt,
     /// The number of the suspension point in the method.
     pub(crate) state: Option<FieldAt>,
+    flags: Option<FieldAt>,
     /// What tells of the suspension point.
     pub(crate) info: Option<FieldAt>,
     /// Offset of `DiagnosticIP` in what `info` refers to.
@@ -54,6 +55,7 @@ impl ContinuationFields {
             base,
             next: types.field_at(base, "Next")?,
             state: types.field_at(base, "State").ok(),
+            flags: types.field_at(base, "Flags").ok(),
             info: types.field_at(base, "ResumeInfo").ok(),
             // A process that only compiled methods itself has not loaded the type. It is two pointers, `Resume` and this one; only an
             // address of code counts.
@@ -149,6 +151,11 @@ impl SuspendedMethods {
         let code = self.runtime.stack_walker().ok()?.code();
         let ip = code.bytes().initial_pointer(info.plus(fields.ip)).ok()?;
         Some((code.find(ip).ok().flatten()?, ip))
+    }
+
+    /// The flags of the continuation at `object`.
+    pub(crate) fn flags(&self, object: Addr) -> Option<u32> {
+        self.runtime.memory().u32(self.fields?.flags?.of_object(object)).ok()
     }
 
     /// The parameters of the method at `desc`.

@@ -15,7 +15,7 @@ const SMALLEST: u64 = 2;
 pub(crate) struct Captured {
     /// Its number in IL, arguments before locals; `None` for hidden arguments.
     pub(crate) number: Option<u32>,
-    /// Its offset, from the first byte of variables in the continuation.
+    /// Its offset in the continuation.
     pub(crate) offset: u32,
 }
 
