@@ -5,6 +5,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::Runtime;
+use super::runtime::WeakRuntime;
 use crate::base::hash::{Map, Set};
 use crate::base::missed::{missed, tried};
 use crate::base::{Addr, AddrRange, Collector, Name, NoteKind, len64, plural};
@@ -12,6 +13,7 @@ use crate::clr::fields::Types;
 use crate::clr::library::{Classifier, FieldAt, NoSuchField, library_types};
 use crate::clr::methods::{MethodName, Methods, Parameters};
 use crate::clr::type_names::TypeNames;
+use crate::memory::Memory;
 use crate::stack::LookUps;
 use crate::stack::code::Code;
 
@@ -90,10 +92,16 @@ impl Suspended {
     }
 }
 
+/// A continuation of this method in words.
+pub(crate) fn named(method: &str) -> String {
+    format!("continuation of {method}")
+}
+
 /// Names the methods of continuations, for one answer.
 #[derive(Debug)]
 pub(crate) struct SuspendedMethods {
-    runtime: Runtime,
+    runtime: WeakRuntime,
+    memory: Arc<Memory>,
     fields: Option<ContinuationFields>,
     methods: OnceLock<Option<Methods>>,
     /// By `ResumeInfo`: there is one for each suspension point.
@@ -105,12 +113,13 @@ impl SuspendedMethods {
     /// For the continuations with these `fields`.
     pub(crate) fn new(runtime: &Runtime, fields: Option<ContinuationFields>) -> SuspendedMethods {
         let look_ups = LookUps::new(runtime.memory());
-        SuspendedMethods { runtime: runtime.clone(), fields, methods: OnceLock::new(), known: Mutex::default(), look_ups }
+        let memory = Arc::clone(runtime.memory());
+        SuspendedMethods { runtime: runtime.weak(), memory, fields, methods: OnceLock::new(), known: Mutex::default(), look_ups }
     }
 
     /// The method that is suspended in the continuation at `object`.
     pub(crate) fn of(&self, names: &TypeNames, object: Addr) -> Suspended {
-        let info = self.fields.and_then(|f| self.runtime.memory().ptr(f.info?.of_object(object)).ok());
+        let info = self.fields.and_then(|f| self.memory.ptr(f.info?.of_object(object)).ok());
         let Some(info) = info.filter(|at| !at.is_null()) else { return Suspended::Unknown };
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = known().get(&info) {
@@ -122,9 +131,10 @@ impl SuspendedMethods {
     }
 
     fn look_up(&self, names: &TypeNames, info: Addr) -> Suspended {
-        let word = self.runtime.memory().ptr_bytes();
+        let word = self.memory.ptr_bytes();
         let Some(at) = self.fields.map(|f| info.plus(f.ip)) else { return Suspended::Unknown };
-        let Ok(walker) = self.runtime.stack_walker() else { return Suspended::Unknown };
+        let Some(runtime) = self.runtime.get() else { return Suspended::Unknown };
+        let Ok(walker) = runtime.stack_walker() else { return Suspended::Unknown };
         match walker.code().bytes().initial_pointer(at) {
             Ok(ip) => self.method(names, ip).map_or(Suspended::Unknown, Suspended::Method),
             Err(_) => match self.module(names, info) {
@@ -139,7 +149,7 @@ impl SuspendedMethods {
 
     /// The method whose code is at `ip`.
     pub(crate) fn method(&self, names: &TypeNames, ip: Addr) -> Option<Name> {
-        let look_up = || self.runtime.stack_walker().ok()?.code().find(ip).ok().flatten();
+        let look_up = || self.runtime.get()?.stack_walker().ok()?.code().find(ip).ok().flatten();
         let code = Some(ip).filter(|ip| !ip.is_null()).and_then(|_| self.look_ups.one(look_up))?;
         self.named(names, code.method_desc).map(|name| name.to_name())
     }
@@ -147,15 +157,16 @@ impl SuspendedMethods {
     /// The code of the method that is suspended in the continuation at `object`, and where in it.
     pub(crate) fn code(&self, object: Addr) -> Option<(Arc<Code>, Addr)> {
         let fields = self.fields?;
-        let info = self.runtime.memory().ptr(fields.info?.of_object(object)).ok()?;
-        let code = self.runtime.stack_walker().ok()?.code();
+        let info = self.memory.ptr(fields.info?.of_object(object)).ok()?;
+        let runtime = self.runtime.get()?;
+        let code = runtime.stack_walker().ok()?.code();
         let ip = code.bytes().initial_pointer(info.plus(fields.ip)).ok()?;
         Some((code.find(ip).ok().flatten()?, ip))
     }
 
     /// The flags of the continuation at `object`.
     pub(crate) fn flags(&self, object: Addr) -> Option<u32> {
-        self.runtime.memory().u32(self.fields?.flags?.of_object(object)).ok()
+        self.memory.u32(self.fields?.flags?.of_object(object)).ok()
     }
 
     /// The parameters of the method at `desc`.
@@ -164,7 +175,10 @@ impl SuspendedMethods {
     }
 
     fn methods(&self) -> Option<&Methods> {
-        let bind = || self.runtime.scoped(&Collector::new(), |d| Methods::bind(self.runtime.memory(), d, self.runtime.limits()).ok());
+        let bind = || {
+            let runtime = self.runtime.get()?;
+            runtime.scoped(&Collector::new(), |d| Methods::bind(&self.memory, d, runtime.limits()).ok())
+        };
         self.methods.get_or_init(bind).as_ref()
     }
 
@@ -175,12 +189,13 @@ impl SuspendedMethods {
 
     /// File name of the module whose image has `address`.
     fn module(&self, names: &TypeNames, address: Addr) -> Option<String> {
+        let runtime = self.runtime.get()?;
         let managed = || {
-            let (_, module) = self.runtime.stack_walker().ok()?.code().image(address).ok()??;
+            let (_, module) = runtime.stack_walker().ok()?.code().image(address).ok()??;
             names.module(module).name.clone()
         };
         let mapped = || {
-            let modules = &self.runtime.file().modules;
+            let modules = &runtime.file().modules;
             let at = modules.iter().find(|m| AddrRange::new(m.base, m.base.plus(m.size)).contains(address))?;
             Some(at.file_name().to_string())
         };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Runtime;
-use super::continuations::{ContinuationFields, Suspended, SuspendedMethods};
+use super::continuations::{ContinuationFields, Suspended, SuspendedMethods, named};
 use super::delegates::Delegates;
 use super::library::Library;
 use super::net::EndPoints;
@@ -84,8 +84,8 @@ impl Texts {
     /// The method of runtime async that is suspended in the continuation at `object`.
     fn suspended(&self, object: Addr) -> Option<String> {
         match self.suspended.of(self.library.types().names(), object) {
-            Suspended::Method(name) => Some(format!("of {}", name.shown())),
-            Suspended::InFile(module) => Some(format!("of a method of {module} (--modules names it)")),
+            Suspended::Method(name) => Some(format!("({})", named(name.shown()))),
+            Suspended::InFile(module) => Some(format!("(continuation of a method of {module}: --modules names it)")),
             Suspended::Unknown => None,
         }
     }
