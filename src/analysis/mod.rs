@@ -9,6 +9,7 @@ mod app;
 mod asked_fields;
 mod chains;
 mod condition;
+mod continuation;
 mod contracts;
 mod diff;
 mod exceptions;

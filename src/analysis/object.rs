@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::chains::task_part;
+use super::continuation::captured;
 use super::place::{containing, heap_place};
 use super::types::find;
 use crate::base::{Addr, Answer, Collector, NoteKind, Notes, len64};
@@ -55,6 +56,8 @@ pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, 
         report.fields.clear();
         report.elements.clear();
         report.truncated.retain(|part| *part != CutShort::Elements);
+    } else {
+        report.fields.extend(captured(runtime, &values, texts.suspended_methods(), report.method_table, report.address));
     }
     let headers = runtime.headers(&notes).map(|headers| Ok::<_, Error>(headers.with_locks(namer.types()?))).transpose()?;
     let report = ObjectReport {

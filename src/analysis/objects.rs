@@ -213,7 +213,7 @@ impl ObjectBatch<'_> {
             let brief = ObjectBrief {
                 address: met.address,
                 free: kind.is_free,
-                type_name: name.clone(),
+                type_name: self.namer.of_object(met.address, kind.method_table, name.clone()),
                 method_table: kind.method_table,
                 size: met.size,
                 generation: met.generation,
@@ -245,7 +245,7 @@ pub(super) fn brief(heap: &Heap, namer: &Namer, object: &Object<'_>) -> ObjectBr
     ObjectBrief {
         address: object.address,
         free: object.ty.is_free,
-        type_name: TypeNames::default().get(namer, object.ty),
+        type_name: namer.of_object(object.address, object.ty.method_table, TypeNames::default().get(namer, object.ty)),
         method_table: object.ty.method_table,
         size: object.size,
         generation: object.generation,

@@ -48,7 +48,12 @@ impl<'n> ObjectTypes<'n> {
 
     pub(super) fn of(&mut self, object: Addr) -> Option<Name> {
         let mt = self.method_table(object)?;
-        Some(self.name(mt))
+        Some(self.of_object(object, mt))
+    }
+
+    fn of_object(&mut self, object: Addr, method_table: Addr) -> Name {
+        let name = self.name(method_table);
+        self.namer.of_object(object, method_table, name)
     }
 }
 
@@ -153,7 +158,7 @@ fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery, types: &Typ
         kind: root.kind,
         address: root.address,
         object: root.object,
-        type_name: mt.map(|mt| objects.name(mt)),
+        type_name: mt.map(|mt| objects.of_object(root.object, mt)),
         method_table: *mt,
         flags: root.flags.names(),
         label: roots.label(root),

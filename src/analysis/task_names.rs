@@ -1,12 +1,13 @@
 //! Names of types, of what tasks run and of what delegates call, made once each.
 
+use std::sync::OnceLock;
+
 use crate::base::hash::Map;
 use crate::base::{Addr, Collector, Name};
-use crate::clr::methods::Methods;
+use crate::session::continuations::{Suspended, SuspendedMethods};
 use crate::session::delegates::Delegates;
-use crate::session::tasks::Tasks;
+use crate::session::tasks::{AsyncType, Running, Tasks};
 use crate::session::{Namer, Runtime};
-use crate::stack::LookUps;
 
 /// Names what tasks are and run.
 pub(super) struct Names<'n> {
@@ -19,16 +20,19 @@ pub(super) struct Names<'n> {
     methods: Map<Addr, Option<Name>>,
     /// By where the method is entered, and the target's type: it may tell generic arguments.
     calls: Map<(Addr, Option<Addr>), Option<Name>>,
-    /// By address of code.
-    code: Map<Addr, Option<Name>>,
-    look_ups: LookUps,
+    suspended: SuspendedMethods,
+    /// Methods of runtime async that threads run, by task.
+    running: OnceLock<Map<Addr, Running>>,
+    notes: &'n Collector,
 }
 
 impl<'n> Names<'n> {
-    pub(super) fn new(tasks: &'n Tasks, runtime: &'n Runtime, namer: &'n Namer, notes: &Collector) -> Names<'n> {
+    pub(super) fn new(tasks: &'n Tasks, runtime: &'n Runtime, namer: &'n Namer, notes: &'n Collector) -> Names<'n> {
         let delegates = Delegates::bind(runtime, tasks.library().types(), notes);
-        let (types, methods, calls, code) = Default::default();
-        Names { tasks, runtime, namer, delegates, types, methods, calls, code, look_ups: LookUps::new(runtime.memory()) }
+        let (types, methods, calls) = Default::default();
+        let suspended = SuspendedMethods::new(runtime, tasks.continuation_fields());
+        let running = OnceLock::new();
+        Names { tasks, runtime, namer, delegates, types, methods, calls, suspended, running, notes }
     }
 
     /// The name of the type at `method_table`.
@@ -51,16 +55,8 @@ impl<'n> Names<'n> {
     }
 
     /// The method of runtime async whose continuation is at `frame`.
-    pub(super) fn suspended(&mut self, frame: Addr) -> Option<Name> {
-        let ip = self.tasks.suspended_at(frame).0?;
-        let (runtime, namer, look_ups) = (self.runtime, self.namer, &self.look_ups);
-        let name = || {
-            let look_up = || runtime.stack_walker().ok()?.code().find(ip).ok().flatten();
-            let code = look_ups.one(look_up)?;
-            let methods = runtime.scoped(&Collector::new(), |d| Methods::bind(runtime.memory(), d, runtime.limits()).ok())?;
-            Some(methods.name(namer.names()?, code.method_desc)?.to_name())
-        };
-        self.code.entry(ip).or_insert_with(name).clone()
+    pub(super) fn suspended(&self, frame: Addr) -> Suspended {
+        self.namer.names().map_or(Suspended::Unknown, |names| self.suspended.of(names, frame))
     }
 
     /// Whether the object at `object` is a delegate.
@@ -78,7 +74,7 @@ impl<'n> Names<'n> {
 
     /// Notes what delegates lack, if the method of one was asked for, and whether code was looked up for too long.
     pub(super) fn note(&self, notes: &Collector) {
-        self.look_ups.note(notes);
+        self.suspended.note(notes);
         if !self.calls.is_empty() {
             self.delegates.note(notes);
         }
@@ -95,8 +91,44 @@ impl<'n> Names<'n> {
         self.type_of(target)
     }
 
-    /// What the task at `task` runs.
+    /// The methods of runtime async that threads run, by task.
+    pub(super) fn running(&self) -> &Map<Addr, Running> {
+        let find = || self.tasks.running(self.runtime, self.runtime.threads_if_any(self.notes), self.namer, self.notes);
+        self.running.get_or_init(find)
+    }
+
+    /// What the task at `task` runs. Of a task of runtime async, the method whose task it is: its delegate only resumes methods.
     pub(super) fn work(&mut self, task: Addr) -> Option<Name> {
-        self.delegate(self.tasks.action(task)?)
+        if !self.is_runtime_async(task) {
+            return self.delegate(self.tasks.action(task)?);
+        }
+        match self.methods_of(task, self.notes).last() {
+            Some(outermost) => self.suspended(*outermost).name(),
+            None => self.running().get(&task)?.method.clone(),
+        }
+    }
+
+    /// The continuations of the suspended methods of the task of runtime async at `task`, from the innermost outwards, whether or not a
+    /// thread runs a method that they await.
+    pub(super) fn methods_of(&self, task: Addr, notes: &Collector) -> Vec<Addr> {
+        let chain = self.tasks.chain(task, notes);
+        if !chain.frames.is_empty() || chain.leaf.is_some() {
+            return chain.frames;
+        }
+        self.running().get(&task).map(|running| self.tasks.chain_from(running.next, notes).frames).unwrap_or_default()
+    }
+
+    /// What the task at `task`, which lies in a queue, is about to run. Of a task of runtime async, the method that goes on first.
+    pub(super) fn next_work(&mut self, task: Addr) -> Option<Name> {
+        if !self.is_runtime_async(task) {
+            return self.work(task);
+        }
+        let first = self.tasks.chain(task, self.notes).frames.first().copied();
+        first.and_then(|frame| self.suspended(frame).name())
+    }
+
+    /// Whether the object at `task` is a task of runtime async.
+    pub(super) fn is_runtime_async(&self, task: Addr) -> bool {
+        self.tasks.plan_of(task).is_some_and(|plan| plan.kinds.is(AsyncType::RuntimeAsyncTask))
     }
 }

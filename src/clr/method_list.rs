@@ -121,7 +121,7 @@ impl MethodLists {
             let before = out.methods.len();
             // Stored minus one.
             let count = usize::from(self.memory.u8(chunk.plus(self.chunk.count))?).saturating_add(1);
-            self.chunk(&|at| methods.row(names, at).filter(|(of, rid)| *of == canonical && is_declared(*rid)), canonical, chunk, &mut out)?;
+            self.chunk(&|at| methods.row(names, at).filter(|(of, rid)| *of == canonical && is_declared(*rid)), canonical, (chunk, count), &mut out)?;
             if out.methods.len().saturating_sub(before) != count {
                 out.unclear.get_or_insert(chunk);
             }
@@ -134,25 +134,32 @@ impl MethodLists {
         Ok(out)
     }
 
-    /// Adds the methods of one chunk. `row` says of an address whose method is there, and its row.
+    /// Adds the methods of one chunk, which says how many it has. `row` says of an address whose method is there, and its row.
     fn chunk(
         &self,
         row: &impl Fn(Addr) -> Option<(Addr, u32)>,
         canonical: Addr,
-        chunk: Addr,
+        (chunk, count): (Addr, usize),
         out: &mut MethodList,
     ) -> Result<(), ReadError> {
         let first = chunk.plus(self.chunk_bytes);
         let last = u64::from(self.memory.u8(chunk.plus(self.chunk.size))?);
-        let mut starts = Vec::new();
+        let (mut starts, mut again) = (Vec::new(), Vec::new());
         let mut rids = HashSet::new();
         for index in 0..=last {
             let at = first.element(index, self.alignment);
             let stored = self.memory.u8(at.plus(self.desc.chunk_index))?;
             // What follows in a MethodDesc may look like the place of another one, but hardly has the row of another method.
-            if u64::from(stored) == index && row(at).is_some_and(|(_, rid)| rids.insert(rid)) {
-                starts.push(at);
+            if u64::from(stored) == index
+                && let Some((_, rid)) = row(at)
+            {
+                if rids.insert(rid) { starts.push(at) } else { again.push(at) }
             }
+        }
+        // .NET 11 has two of an asynchronous method, under one row: one for callers that want a task, one for those that await it.
+        if starts.len().saturating_add(again.len()) == count {
+            starts.append(&mut again);
+            starts.sort_unstable();
         }
         let end = first.element(last.saturating_add(1), self.alignment);
         for (i, at) in starts.iter().enumerate() {

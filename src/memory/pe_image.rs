@@ -184,17 +184,34 @@ impl PeHeaders {
     /// The headers and the sections that the process cannot have modified, at `base`. `None` if sections overlap, which the
     /// loader refuses.
     pub(crate) fn loaded(&self, base: Addr) -> Option<Vec<Loaded>> {
-        let part = |rva: u32, size: u32, raw: u32, raw_size: u32| {
-            let start = base.plus(u64::from(rva));
-            // Nothing lies behind the end of the image.
-            let size = size.min(self.size_of_image.saturating_sub(rva));
-            Loaded { range: AddrRange::new(start, start.plus(u64::from(size))), raw, raw_size: raw_size.min(size) }
-        };
-        let headers = part(0, self.headers_size, 0, self.headers_size);
-        let fixed = self.sections.iter().filter(|s| !s.is_writable());
-        let mut all: Vec<Loaded> = std::iter::once(headers).chain(fixed.map(|s| part(s.rva, s.virtual_size, s.raw, s.raw_size))).collect();
+        let headers = self.part(base, 0, self.headers_size, 0, self.headers_size);
+        let mut all: Vec<Loaded> = std::iter::once(headers).chain(self.sections_at(base, false)).collect();
         all.sort_by_key(|s| s.range.start);
         all.windows(2).all(|w| matches!(w, [a, b] if a.range.end <= b.range.start)).then_some(all)
+    }
+
+    /// The sections that the process may have modified, at `base`, as they were when it began.
+    pub(crate) fn writable(&self, base: Addr) -> Vec<Loaded> {
+        self.sections_at(base, true).collect()
+    }
+
+    fn sections_at(&self, base: Addr, writable: bool) -> impl Iterator<Item = Loaded> + '_ {
+        let wanted = self.sections.iter().filter(move |s| s.is_writable() == writable);
+        wanted.map(move |s| self.part(base, s.rva, s.virtual_size, s.raw, s.raw_size))
+    }
+
+    fn part(&self, base: Addr, rva: u32, size: u32, raw: u32, raw_size: u32) -> Loaded {
+        let start = base.plus(u64::from(rva));
+        // Nothing lies past the end of the image.
+        let size = size.min(self.size_of_image.saturating_sub(rva));
+        Loaded { range: AddrRange::new(start, start.plus(u64::from(size))), raw, raw_size: raw_size.min(size) }
+    }
+
+    /// Where a pointer leads that the file has as `value`, once the image is loaded at `base`: relocation adds the distance from the
+    /// preferred address. `None` if it leads out of the image.
+    pub(crate) fn relocated(&self, value: u64, base: Addr) -> Option<Addr> {
+        let rva = value.checked_sub(self.image_base).filter(|rva| *rva < u64::from(self.size_of_image))?;
+        Some(base.plus(rva))
     }
 
     /// Applies the relocations of `file`, loaded at `base`, to `copies`. `None` if `afford` refuses the steps that it takes.

@@ -84,7 +84,7 @@ pub struct AsyncTotals {
     pub pending: u64,
     /// Asynchronous methods that have not completed.
     pub methods: u64,
-    /// Those with an awaiter that is set: suspended in an `await`.
+    /// Those with an awaiter that is set, or a continuation: suspended in an `await`.
     pub suspended: u64,
     /// Those for which the awaiter and the awaited object's list of continuations name each other.
     pub confirmed: u64,
@@ -145,9 +145,15 @@ pub struct AsyncFrame {
     pub method: Option<Name>,
     /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
     pub display: Option<Name>,
-    /// `<>1__state` of the method: number of the `await` where it is suspended, -1 if it runs.
+    /// The row for people: the method, else what is known in its place.
+    pub label: Name,
+    /// The module whose file would name the method (`--modules`): its code is precompiled, and the dump does not have what the image says of
+    /// it. `null` otherwise.
+    pub file: Option<String>,
+    /// `<>1__state` of the method: number of the `await` where it is suspended, -1 if it runs. Of a method of runtime async the number of the
+    /// place where it is suspended, `null` if it runs.
     pub state: Option<i32>,
-    /// The task, box, or event that a thread waits for.
+    /// The task, box, continuation, or event that a thread waits for; of a method of runtime async that runs, its task.
     pub object: Addr,
     /// Its type; `null` if unknown.
     #[serde(rename = "type")]

@@ -243,7 +243,8 @@ impl HeapGraph {
 
     /// Name of an object's type.
     pub fn type_name(&self, namer: &Namer, id: ObjectId) -> Name {
-        self.kind(id).map_or_else(|| "?".into(), |k| namer.name_or_address(k.method_table))
+        let named = |k: &ObjectType| namer.of_object(self.address(id), k.method_table, namer.name_or_address(k.method_table));
+        self.kind(id).map_or_else(|| "?".into(), named)
     }
 
     /// Four bytes for each object; the estimate of the graph's memory has room for them.

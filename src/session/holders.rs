@@ -205,7 +205,7 @@ impl HeapGraph {
             kind: root.kind,
             address: root.address,
             object: root.object,
-            type_name: method_table.map(|mt| namer.name_or_address(mt)),
+            type_name: method_table.map(|mt| namer.of_object(root.object, mt, namer.name_or_address(mt))),
             method_table,
             flags: root.flags.names(),
             label: self.roots.label(root),

@@ -17,6 +17,7 @@
 
 mod bound;
 pub(crate) mod collections;
+pub(crate) mod continuations;
 pub(crate) mod delegates;
 mod described;
 mod dump;

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::Runtime;
+use super::continuations::{ContinuationFields, SuspendedMethods, named};
+use super::runtime::WeakRuntime;
 use crate::base::hash::Map;
 use crate::base::missed::{Kept, tried, unnamed};
 use crate::base::{Addr, Answer, Collector, Index, IndexVec, Name, NoteKind, Notes};
@@ -17,6 +19,8 @@ use crate::dump::OsThread;
 use crate::gc::TypeIndex;
 use crate::memory::Memory;
 
+/// What the names of the types of continuations begin with.
+const CONTINUATION: &str = "Continuation_";
 /// Maximum nesting of structures.
 const MAX_DEPTH: u32 = 16;
 
@@ -71,6 +75,8 @@ pub struct Namer {
     types_used: AtomicBool,
     paths: Mutex<Paths>,
     memory: Arc<Memory>,
+    runtime: Option<WeakRuntime>,
+    suspended: OnceLock<Option<SuspendedMethods>>,
     /// Whether the dump is cut off.
     cut: bool,
     /// Modules used to build the graph, for answers about it.
@@ -94,6 +100,8 @@ impl Namer {
             types_used: AtomicBool::new(false),
             paths: Mutex::default(),
             memory: Arc::clone(memory),
+            runtime: Some(runtime.weak()),
+            suspended: OnceLock::new(),
             cut: runtime.file().facts.truncated_bytes > 0,
             more: Mutex::default(),
         }
@@ -112,6 +120,8 @@ impl Namer {
             types_used: AtomicBool::new(false),
             paths: Mutex::default(),
             memory: Arc::clone(memory),
+            runtime: None,
+            suspended: OnceLock::new(),
             cut: false,
             more: Mutex::default(),
         }
@@ -168,6 +178,28 @@ impl Namer {
     pub(crate) fn kickoff(&self, method_table: Addr) -> Option<Name> {
         self.name(method_table)?;
         Some(self.names.as_ref()?.kickoff(method_table))
+    }
+
+    /// The name of the type of the object at `object`, which `type_name` is. People read of a continuation whose method it continues.
+    pub(crate) fn of_object(&self, object: Addr, method_table: Addr, type_name: Name) -> Name {
+        // Few objects are continuations.
+        if !type_name.starts_with(CONTINUATION) {
+            return type_name;
+        }
+        // A method that only a module's file would name leaves the name of the type, which is right without it.
+        let method = tried(|| {
+            let names = self.names.as_ref()?;
+            names.method_tables().continuation(method_table)?;
+            let bind = || {
+                let fields = ContinuationFields::bind(self.types.as_ref().ok()?).ok()?;
+                Some(SuspendedMethods::new(&self.runtime.as_ref()?.get()?, fields))
+            };
+            self.suspended.get_or_init(bind).as_ref()?.of(names, object).name()
+        });
+        match method {
+            Some(method) => Name::shown_as(type_name.as_str(), Some(named(method.shown()))),
+            None => type_name,
+        }
     }
 
     /// The name of the type, or its method table address if unknown.

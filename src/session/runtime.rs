@@ -1,6 +1,6 @@
 //! One .NET runtime of the process; its parts are bound on first use.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use super::dump::Process;
 use super::heap::Parts;
@@ -47,7 +47,23 @@ pub struct Runtime {
     inner: Arc<Inner>,
 }
 
+/// A handle that does not keep the runtime, for what the runtime itself may keep.
+#[derive(Clone, Debug)]
+pub(crate) struct WeakRuntime(Weak<Inner>);
+
+impl WeakRuntime {
+    /// The runtime; `None` if nothing else has it any more.
+    pub(crate) fn get(&self) -> Option<Runtime> {
+        self.0.upgrade().map(|inner| Runtime { inner })
+    }
+}
+
 impl Runtime {
+    /// A handle that does not keep it.
+    pub(crate) fn weak(&self) -> WeakRuntime {
+        WeakRuntime(Arc::downgrade(&self.inner))
+    }
+
     /// The runtime at `index` of those of the process, with a sentence about the others.
     pub(super) fn new(process: Arc<Process>, description: Description, index: usize, others: Option<String>) -> Runtime {
         let (gc, threads, heap) = (OnceLock::new(), OnceLock::new(), OnceLock::new());

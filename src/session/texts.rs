@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Runtime;
+use super::continuations::{ContinuationFields, Suspended, SuspendedMethods, named};
 use super::delegates::Delegates;
 use super::library::Library;
 use super::net::EndPoints;
@@ -21,6 +22,7 @@ library_types! {
     enum TextType {
         in "System.Private.CoreLib" {
             Task = "System.Threading.Tasks.Task",
+            Continuation = "System.Runtime.CompilerServices.Continuation",
             StringBuilder = "System.Text.StringBuilder",
         }
         in "System.Private.Uri" {
@@ -42,6 +44,7 @@ pub(crate) struct Texts {
     types: Classifier<TextType>,
     task: Option<FieldAt>,
     uri: Option<FieldAt>,
+    suspended: SuspendedMethods,
 }
 
 impl Texts {
@@ -55,6 +58,7 @@ impl Texts {
             delegates_met: AtomicBool::new(false),
             task: field(TextType::Task, "m_stateFlags"),
             uri: field(TextType::Uri, "_string"),
+            suspended: SuspendedMethods::new(runtime, ContinuationFields::bind(types).ok().flatten()),
             types: texts,
         }
     }
@@ -64,10 +68,25 @@ impl Texts {
         &self.delegates
     }
 
+    /// The methods of continuations.
+    pub(crate) fn suspended_methods(&self) -> &SuspendedMethods {
+        &self.suspended
+    }
+
     /// Notes what the objects met so far lack in this runtime.
     pub(crate) fn note(&self, notes: &Collector) {
         if self.delegates_met.load(Ordering::Relaxed) {
             self.delegates.note(notes);
+        }
+        self.suspended.note(notes);
+    }
+
+    /// The method of runtime async that is suspended in the continuation at `object`.
+    fn suspended(&self, object: Addr) -> Option<String> {
+        match self.suspended.of(self.library.types().names(), object) {
+            Suspended::Method(name) => Some(format!("({})", named(name.shown()))),
+            Suspended::InFile(module) => Some(format!("(continuation of a method of {module}: --modules names it)")),
+            Suspended::Unknown => None,
         }
     }
 }
@@ -80,6 +99,7 @@ impl ObjectTexts for Texts {
         }
         match self.types.of(method_table).iter().next()? {
             TextType::Task => Some(format!("({})", status(self.library.u32(object, self.task?)?))),
+            TextType::Continuation => self.suspended(object),
             TextType::StringBuilder => {
                 let contents = self.library.collections().read(object, 0).ok()??;
                 // What was found of a long one is not its beginning.

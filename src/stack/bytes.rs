@@ -153,6 +153,17 @@ impl CodeBytes {
         })
     }
 
+    /// The pointer at `address`, in data of an image that the process does not change although it may. The dump has it, or else the file of
+    /// the module.
+    ///
+    /// # Errors
+    /// Fails if neither of them has it.
+    pub(crate) fn initial_pointer(&self, address: Addr) -> Result<Addr, ReadError> {
+        let size = self.memory.ptr_bytes();
+        tried(|| self.memory.ptr(address))
+            .or_else(|e| self.files.as_ref().and_then(|files| files.at(address)?.initial_pointer(address, size)).ok_or(e))
+    }
+
     /// Bytes of which files have a part: page by page from the dump or else from a file.
     fn pieced(&self, files: &Files, address: Addr, len: u64) -> Option<Vec<u8>> {
         let end = Addr(address.0.checked_add(len)?);

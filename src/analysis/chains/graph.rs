@@ -1,12 +1,13 @@
 //! Who waits for whom: pending tasks, asynchronous methods, sources, blocked threads.
 
 use super::queues::queued;
+use crate::analysis::task_names::Names;
 use crate::analysis::walk::objects_of;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector, Count, NoteKind, len64, plural};
 use crate::model::{AsyncTotals, TaskStatus};
 use crate::session::Heap;
-use crate::session::tasks::{AsyncType, Outside, Plan, Tasks, Waiter, flags, status};
+use crate::session::tasks::{AsyncType, Outside, Plan, Running, Tasks, Waiter, flags, status};
 
 /// Index of a node.
 pub(super) type NodeIndex = u32;
@@ -26,6 +27,8 @@ pub(super) enum NodeKind {
     Callback,
     /// The continuation of a method of runtime async.
     Frame,
+    /// A task of runtime async one of whose methods a thread runs.
+    Running,
 }
 
 /// A node of the graph.
@@ -36,10 +39,12 @@ pub(super) struct Node {
     pub(super) kind: NodeKind,
     /// `m_stateFlags`; `None` for what is no task.
     pub(super) flags: Option<u32>,
-    /// `<>1__state` of a method.
+    /// `<>1__state` of a method, or the number of a suspension point.
     pub(super) state: Option<i32>,
     /// Whether an awaiter of the method is set.
     pub(super) awaits: bool,
+    /// The task whose method a continuation belongs to.
+    pub(super) task: Option<Addr>,
 }
 
 /// A task of the heap: address, method table, flags.
@@ -55,6 +60,8 @@ pub(super) struct Graph {
     /// Every task.
     pub(super) tasks: Vec<Listed>,
     pub(super) totals: AsyncTotals,
+    /// Methods of runtime async that threads run, by task.
+    pub(super) running: Map<Addr, Running>,
     /// Nodes in the pool's queues.
     pub(super) queued: Set<Addr>,
     /// Semaphores and channels: what waits in them.
@@ -80,12 +87,17 @@ struct Builder<'t> {
     /// Edges from holders of plain delegates, which may be stale.
     weak: Vec<(NodeIndex, NodeIndex)>,
     totals: AsyncTotals,
-    /// The innermost method of a task of runtime async: what waits when the task does.
+    /// The innermost suspended method of a task of runtime async, which goes on first.
     innermost: Map<Addr, NodeIndex>,
+    /// The outermost method of such a task, where a thread runs an inner one: what ends when the task completes.
+    outermost: Map<Addr, NodeIndex>,
+    /// What innermost methods await, as their continuations tell.
+    leaves: Map<NodeIndex, Addr>,
+    running: Map<Addr, Running>,
 }
 
 impl Graph {
-    pub(super) fn build(heap: &Heap, tasks: &Tasks, notes: &Collector) -> Graph {
+    pub(super) fn build(heap: &Heap, tasks: &Tasks, names: &Names<'_>, notes: &Collector) -> Graph {
         let found = find(heap, tasks, notes);
         let mut builder = Builder {
             tasks,
@@ -95,13 +107,16 @@ impl Graph {
             weak: Vec::new(),
             totals: AsyncTotals::default(),
             innermost: Map::default(),
+            outermost: Map::default(),
+            leaves: Map::default(),
+            running: names.running().clone(),
         };
         let listed = builder.nodes_of(&found, notes);
         builder.frames(notes);
         builder.continuations();
         builder.sources(&found);
-        builder.awaiters(notes);
         let queued = queued(tasks, &found.queues, notes);
+        builder.awaiters(&queued, notes);
         builder.finish(listed, queued, found.owners)
     }
 
@@ -191,7 +206,7 @@ impl Builder<'_> {
             if bits & flags::COMPLETED == 0 {
                 self.totals.pending.bump();
                 self.totals.methods.grow(u64::from(kind == NodeKind::Method));
-                self.add(Node { address, method_table, kind, flags: Some(bits), state: None, awaits: false });
+                self.add(Node { address, method_table, kind, flags: Some(bits), state: None, awaits: false, task: None });
             } else {
                 waiters.clear();
                 self.tasks.waiters(address, &mut waiters);
@@ -205,7 +220,7 @@ impl Builder<'_> {
             let position = self.tasks.position(address, &self.tasks.plan(method_table));
             if position.is_some_and(|p| !p.awaiters.is_empty()) {
                 self.totals.methods.bump();
-                self.add(Node { address, method_table, kind: NodeKind::Method, flags: None, state: None, awaits: false });
+                self.add(Node { address, method_table, kind: NodeKind::Method, flags: None, state: None, awaits: false, task: None });
             }
         }
         if unread.0 > 0 {
@@ -219,28 +234,46 @@ impl Builder<'_> {
         self.innermost.get(&at).or_else(|| self.index.get(&at)).copied()
     }
 
-    /// Methods of runtime async: their continuations, up to the task of the outermost.
+    /// Methods of runtime async: their continuations, up to the task of the outermost; or from that task on, if a thread runs one of them.
     fn frames(&mut self, notes: &Collector) {
         for index in 0..self.nodes.len() {
-            let Some(task) = self.nodes.get(index).copied() else { continue };
+            let (Some(task), Ok(of_task)) = (self.nodes.get(index).copied(), NodeIndex::try_from(index)) else { continue };
             if !self.tasks.kinds(task.method_table).is(AsyncType::RuntimeAsyncTask) {
                 continue;
             }
-            let mut inner = None;
-            for address in self.tasks.frames(task.address, notes) {
+            let mut chain = self.tasks.chain(task.address, notes);
+            // A task that has a continuation again is on no thread any more.
+            let runs = self.running.get(&task.address).filter(|_| chain.frames.is_empty() && chain.leaf.is_none());
+            let is_running = runs.is_some();
+            if let Some(next) = runs.map(|running| running.next) {
+                chain = self.tasks.chain_from(next, notes);
+            } else {
+                self.running.remove(&task.address);
+            }
+            let mut inner = is_running.then_some(of_task);
+            for address in chain.frames {
                 let Some(method_table) = self.tasks.library().method_table(address) else { break };
-                let (_, state) = self.tasks.suspended_at(address);
-                let node = Node { address, method_table, kind: NodeKind::Frame, flags: None, state, awaits: false };
+                let (state, task) = (self.tasks.suspension(address), Some(task.address));
+                let node = Node { address, method_table, kind: NodeKind::Frame, flags: None, state, awaits: false, task };
                 let Some(frame) = self.add(node) else { return };
                 self.totals.methods.bump();
-                match inner {
-                    Some(inner) => self.edges.push((inner, frame)),
-                    None => drop(self.innermost.insert(task.address, frame)),
+                if let Some(inner) = inner {
+                    self.edges.push((inner, frame));
                 }
                 inner = Some(frame);
+                self.innermost.entry(node.task.unwrap_or(address)).or_insert(frame);
             }
-            if let (Some(inner), Ok(task)) = (inner, NodeIndex::try_from(index)) {
-                self.edges.push((inner, task));
+            if is_running {
+                self.totals.methods.bump();
+                self.innermost.remove(&task.address);
+                self.outermost.extend(inner.map(|outer| (task.address, outer)));
+                if let Some(own) = self.nodes.get_mut(index) {
+                    own.kind = NodeKind::Running;
+                }
+            } else if let Some(outer) = inner {
+                self.edges.push((outer, of_task));
+                let awaited = chain.leaf.and_then(|leaf| self.tasks.awaited(leaf));
+                self.leaves.extend(self.innermost.get(&task.address).copied().zip(awaited));
             }
         }
     }
@@ -253,7 +286,7 @@ impl Builder<'_> {
             Waiter::Callback(at) => (at, NodeKind::Callback),
         };
         let method_table = self.tasks.library().method_table(address)?;
-        self.add(Node { address, method_table, kind, flags: None, state: None, awaits: false })
+        self.add(Node { address, method_table, kind, flags: None, state: None, awaits: false, task: None })
     }
 
     /// Edges from tasks to what their continuations lead to.
@@ -263,7 +296,8 @@ impl Builder<'_> {
             let Some(node) = self.nodes.get(index).filter(|n| n.flags.is_some()).copied() else { continue };
             waiters.clear();
             self.tasks.waiters(node.address, &mut waiters);
-            self.edges_to(index, &waiters);
+            let ends = self.outermost.get(&node.address).and_then(|outer| usize::try_from(*outer).ok());
+            self.edges_to(ends.unwrap_or(index), &waiters);
         }
     }
 
@@ -291,7 +325,7 @@ impl Builder<'_> {
                     let Some(to) = self.entry(*at).filter(|_| *at != address) else { continue };
                     // One that pools its box, and runs.
                     let kind = if plan.is_node() { NodeKind::Method } else { NodeKind::Source };
-                    let node = Node { address, method_table, kind, flags: None, state: None, awaits: false };
+                    let node = Node { address, method_table, kind, flags: None, state: None, awaits: false, task: None };
                     let Some(from) = self.add(node) else { return };
                     if weak { self.weak.push((from, to)) } else { self.edges.push((from, to)) }
                 }
@@ -300,7 +334,7 @@ impl Builder<'_> {
     }
 
     /// What the awaiters of methods say, against the edges so far.
-    fn awaiters(&mut self, notes: &Collector) {
+    fn awaiters(&mut self, queued: &Set<Addr>, notes: &Collector) {
         let mut unread = (0u64, None);
         let mut into: Vec<(NodeIndex, NodeIndex)> = self.edges.iter().map(|(from, to)| (*to, *from)).collect();
         into.sort_unstable();
@@ -311,26 +345,43 @@ impl Builder<'_> {
             list.iter().skip(from).take_while(|(n, _)| *n == to).map(|(_, from)| *from).collect()
         };
         for at in 0..self.nodes.len() {
-            let (Some(node), Ok(index)) = (self.nodes.get(at).filter(|n| n.kind == NodeKind::Method).copied(), NodeIndex::try_from(at))
-            else {
-                continue;
+            let (Some(node), Ok(index)) = (self.nodes.get(at).copied(), NodeIndex::try_from(at)) else { continue };
+            let mut from = leading(&into, index);
+            let (mut awaited, suspended) = match node.kind {
+                NodeKind::Method => {
+                    let Some(position) = self.tasks.position(node.address, &self.tasks.plan(node.method_table)) else {
+                        unread.0.bump();
+                        unread.1 = unread.1.or(Some(node.address));
+                        continue;
+                    };
+                    let awaited: Vec<Addr> = position.awaiters.into_iter().flatten().collect();
+                    if let Some(own) = self.nodes.get_mut(at) {
+                        own.state = position.state;
+                    }
+                    let suspended = !awaited.is_empty();
+                    (awaited, suspended)
+                }
+                // A continuation of another method leads to this one: that method's own task says so, too.
+                NodeKind::Frame if self.innermost.get(&node.task.unwrap_or_default()) != Some(&index) => {
+                    self.totals.suspended.bump();
+                    self.totals.confirmed.bump();
+                    continue;
+                }
+                NodeKind::Frame => match self.leaves.get(&index) {
+                    Some(awaited) => (vec![*awaited], self.is_open(*awaited)),
+                    // An awaiter that the method keeps among its variables.
+                    None => (self.tasks.captured(node.address), !node.task.is_some_and(|task| queued.contains(&task))),
+                },
+                _ => continue,
             };
-            let plan = self.tasks.plan(node.method_table);
-            let Some(position) = self.tasks.position(node.address, &plan) else {
-                unread.0.bump();
-                unread.1 = unread.1.or(Some(node.address));
-                continue;
-            };
-            let awaited: Vec<Addr> = position.awaiters.into_iter().flatten().collect();
+            let has_leaf = node.kind == NodeKind::Method || self.leaves.contains_key(&index);
             if let Some(own) = self.nodes.get_mut(at) {
-                own.state = position.state;
-                own.awaits = !awaited.is_empty();
+                own.awaits = has_leaf && !awaited.is_empty();
             }
             let names = |from: &NodeIndex| {
                 let node = usize::try_from(*from).ok().and_then(|i| self.nodes.get(i));
-                node.is_some_and(|n| awaited.contains(&n.address))
+                node.is_some_and(|n| awaited.contains(&n.address) || n.task.is_some_and(|task| awaited.contains(&task)))
             };
-            let mut from = leading(&into, index);
             if from.is_empty() {
                 // Of several holders of its delegate, the one that it awaits.
                 let holders = leading(&weak, index);
@@ -338,15 +389,20 @@ impl Builder<'_> {
                 from = if awaited.is_empty() { holders } else { awaited };
                 self.edges.extend(from.iter().map(|from| (*from, index)));
             }
-            if awaited.is_empty() {
+            if !suspended {
                 continue;
             }
             self.totals.suspended.bump();
             if from.iter().any(names) {
                 self.totals.confirmed.bump();
-            } else if !from.is_empty() {
+            } else if has_leaf && !from.is_empty() {
                 self.totals.contradicted.bump();
-            } else if let Some(from) = self.awaited(&awaited) {
+            } else if !has_leaf {
+                awaited.clear();
+            }
+            if from.is_empty()
+                && let Some(from) = self.awaited(&awaited)
+            {
                 self.edges.push((from, index));
             }
         }
@@ -354,6 +410,12 @@ impl Builder<'_> {
             let what = format!("what {} waited for: no state machine can be read", plural(unread.0, "asynchronous method"));
             notes.add(NoteKind::Missing, unread.1, what);
         }
+    }
+
+    /// Whether the object at `awaited` is no task that has completed.
+    fn is_open(&self, awaited: Addr) -> bool {
+        let is_task = self.tasks.plan_of(awaited).is_some_and(|plan| plan.kinds.is(AsyncType::Task));
+        !is_task || self.tasks.flags(awaited).is_none_or(|bits| bits & flags::COMPLETED == 0)
     }
 
     /// The node for the object that a method awaits, if nothing leads to the method: a pending task, or what is no task.
@@ -366,7 +428,7 @@ impl Builder<'_> {
             (!self.tasks.kinds(mt).is(AsyncType::Task)).then_some((*at, mt))
         });
         let (address, method_table) = other?;
-        self.add(Node { address, method_table, kind: NodeKind::Source, flags: None, state: None, awaits: false })
+        self.add(Node { address, method_table, kind: NodeKind::Source, flags: None, state: None, awaits: false, task: None })
     }
 
     fn finish(mut self, tasks: Vec<Listed>, queued: Set<Addr>, owners: Vec<(Addr, Addr)>) -> Graph {
@@ -378,7 +440,7 @@ impl Builder<'_> {
                 n.bump();
             }
         }
-        Graph { nodes: self.nodes, edges: self.edges, incoming, tasks, totals: self.totals, queued, owners }
+        Graph { nodes: self.nodes, edges: self.edges, incoming, tasks, totals: self.totals, running: self.running, queued, owners }
     }
 }
 

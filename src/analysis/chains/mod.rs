@@ -60,11 +60,11 @@ impl AsyncQuery {
 pub fn chains(heap: &Heap, query: &AsyncQuery) -> Result<Answer<AsyncReport>, Error> {
     let (runtime, namer, notes) = (heap.runtime(), heap.namer(), heap.begin());
     let tasks = Tasks::bind(Library::bind(runtime, &namer, &notes)?, &notes);
-    let graph = Graph::build(heap, &tasks, &notes);
+    let names = Names::new(&tasks, runtime, &namer, &notes);
+    let graph = Graph::build(heap, &tasks, &names, &notes);
     let budget = Budget::new(runtime.memory().dump_bytes(), runtime.limits().max_memory);
     let exceptions = ExceptionReader::new(runtime, &namer, &notes);
     let roots = Roots::new(runtime, &tasks, &graph, &notes);
-    let names = Names::new(&tasks, runtime, &namer, &notes);
     let types = heap.filter(&query.types, &namer, &notes);
     let mut reporter = Reporter { types, tasks: &tasks, graph: &graph, names, roots, query, budget, exceptions };
     let report = reporter.report();
@@ -158,22 +158,34 @@ impl Reporter<'_> {
         let node = self.graph.node(node)?;
         match node.kind {
             NodeKind::Method => self.names.method(node.address, node.method_table),
+            // The rows of its methods have it.
+            NodeKind::Task if self.names.is_runtime_async(node.address) => None,
             NodeKind::Task => self.names.work(node.address),
             NodeKind::Callback => self.names.delegate(node.address),
-            NodeKind::Frame => self.names.suspended(node.address),
+            NodeKind::Frame => self.names.suspended(node.address).name(),
+            NodeKind::Running => self.graph.running.get(&node.address).and_then(|running| running.method.clone()),
             NodeKind::Source | NodeKind::Thread => None,
         }
     }
 
     fn key(&mut self, node: NodeIndex) -> Option<FrameKey> {
         let found = *self.graph.node(node)?;
-        let method = self.method(node).map(|method| method.display());
+        let place = || self.tasks.resume_info(found.address).filter(|_| found.kind == NodeKind::Frame);
+        let method = match self.method(node) {
+            Some(method) => Some(method.display()),
+            // Methods without names are equal if they are suspended at the same place.
+            None => place().map(|at| at.to_string().into()),
+        };
         Some((self.names.type_name(found.method_table), method, found.state, found.status()))
     }
 
     /// Threads that have the node on their stacks.
     fn threads(&self, node: NodeIndex) -> &[u32] {
-        let at = self.graph.node(node).map(|n| n.address);
+        let found = self.graph.node(node);
+        if let Some(running) = found.filter(|n| n.kind == NodeKind::Running).and_then(|n| self.graph.running.get(&n.address)) {
+            return running.thread.as_slice();
+        }
+        let at = found.map(|n| n.address);
         at.and_then(|at| self.roots.threads.get(&at)).map_or(&[], Vec::as_slice)
     }
 
@@ -181,12 +193,25 @@ impl Reporter<'_> {
         let found = *self.graph.node(node)?;
         let plan = self.tasks.plan(found.method_table);
         let method = self.method(node);
+        let type_name = self.names.type_name(found.method_table);
+        let file = match found.kind {
+            NodeKind::Frame => self.names.suspended(found.address).file(),
+            _ => None,
+        };
+        let label = match (&method, &file) {
+            (Some(method), _) => method.clone(),
+            (None, Some(file)) => format!("a method of {file} (--modules names it)").into(),
+            (None, None) if found.kind == NodeKind::Task && self.names.is_runtime_async(found.address) => "its task".into(),
+            (None, None) => type_name.clone().unwrap_or_else(|| "?".into()),
+        };
         Some(AsyncFrame {
             display: method.as_ref().map(Name::display),
+            label,
+            file,
             method,
             state: found.state,
             object: found.address,
-            type_name: self.names.type_name(found.method_table),
+            type_name,
             status: found.status(),
             async_void: self.tasks.is_void(found.address, &plan),
             thread: self.threads(node).first().copied(),

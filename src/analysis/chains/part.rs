@@ -6,8 +6,29 @@ use crate::analysis::task_names::Names;
 use crate::base::{Addr, Collector, Name};
 use crate::model::{TaskPart, TaskStatus, TaskWaiter};
 use crate::session::library::Library;
-use crate::session::tasks::{Tasks, Waiter, flags, status};
+use crate::session::tasks::{AsyncType, Plan, Tasks, Waiter, flags, status};
 use crate::session::{Namer, Runtime};
+
+/// The method of the continuation at `object`, or what an `await` waits for, and the method that goes on afterwards.
+fn continuation(tasks: &Tasks, names: &mut Names<'_>, object: Addr, plan: &Plan) -> Option<TaskPart> {
+    let library = tasks.library();
+    let method = if plan.suspends { names.suspended(object).name() } else { None };
+    let caller = tasks.caller(object).and_then(|caller| {
+        let method = names.suspended(caller).name();
+        let type_name = names.type_name(library.method_table(caller)?);
+        Some(TaskWaiter { object: caller, type_name, display: method.as_ref().map(Name::display), method })
+    });
+    Some(TaskPart {
+        status: None,
+        display: method.as_ref().map(Name::display),
+        method,
+        state: if plan.suspends { tasks.suspension(object) } else { None },
+        awaits: tasks.awaited(object).into_iter().collect(),
+        waiters: caller.into_iter().collect(),
+        exceptions: Vec::new(),
+        unobserved: None,
+    })
+}
 
 /// Status, awaiter, waiters and exceptions of the object at `object`; `None` if it is neither a task nor a box, or if this dump
 /// does not tell.
@@ -17,10 +38,17 @@ pub(in crate::analysis) fn task_part(runtime: &Runtime, namer: &Namer, object: A
     let tasks = Tasks::bind(Library::bind(runtime, namer, &losses).ok()?, &losses);
     let method_table = tasks.library().method_table(object)?;
     let plan = tasks.plan(method_table);
+    let mut names = Names::new(&tasks, runtime, namer, &losses);
+    if plan.kinds.is(AsyncType::RuntimeContinuation) {
+        let part = continuation(&tasks, &mut names, object, &plan);
+        names.note(&losses);
+        tasks.note(&losses);
+        notes.extend(&losses.into_notes());
+        return part;
+    }
     if !plan.is_node() {
         return None;
     }
-    let mut names = Names::new(&tasks, runtime, namer, &losses);
     let bits = tasks.flags(object);
     let pending = bits.is_none_or(|b| b & flags::COMPLETED == 0);
     let position = if pending { tasks.position(object, &plan) } else { None };

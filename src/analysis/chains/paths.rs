@@ -83,7 +83,7 @@ impl Finder<'_> {
     /// Whether the root is a frame of its own chain: a method that waits for no object.
     fn is_frame(&self, root: NodeIndex, cycle: bool) -> bool {
         let kind = self.graph.node(root).map(|n| n.kind);
-        cycle || matches!(kind, Some(NodeKind::Method | NodeKind::Frame))
+        cycle || matches!(kind, Some(NodeKind::Method | NodeKind::Frame | NodeKind::Running))
     }
 
     /// Adds the ways from `root`. Returns whether there was room for all.

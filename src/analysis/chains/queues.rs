@@ -39,7 +39,7 @@ impl Reader<'_> {
         }
         let library = self.tasks.library();
         let mt = library.method_table(item)?;
-        let state = *self.states.entry(mt).or_insert_with(|| library.types().field_at(mt, "_state|_callback").ok());
+        let state = *self.states.entry(mt).or_insert_with(|| library.types().field_at(mt, "_state|_callback|m_action").ok());
         of(library.reference(item, state?)?)
     }
 }

@@ -64,7 +64,8 @@ impl<'g> Roots<'g> {
             _ if cycle => (AsyncRootKind::Cycle, node.address, "methods and tasks that wait for each other".into()),
             NodeKind::Method => self.method(&node),
             NodeKind::Task => self.task(&node, names),
-            NodeKind::Frame => (AsyncRootKind::Unknown, node.address, "what it awaits is not known".into()),
+            NodeKind::Frame => self.suspended(&node),
+            NodeKind::Running => self.running(&node),
             _ => self.source(node.address, node.method_table, names),
         };
         Some(AsyncRoot { kind, object: Some(object), node: Some(node.address), type_name: names.type_of(object), label })
@@ -83,6 +84,28 @@ impl<'g> Roots<'g> {
             (_, None) => (AsyncRootKind::Unknown, "its state is not known"),
         };
         (kind, node.address, label.into())
+    }
+
+    /// A suspended method of runtime async that nothing leads to.
+    fn suspended(&self, node: &Node) -> (AsyncRootKind, Addr, Name) {
+        let task = node.task.unwrap_or(node.address);
+        let (kind, label) = if self.graph.queued.contains(&task) {
+            (AsyncRootKind::Queue, "ready, in a queue of the thread pool")
+        } else if node.awaits {
+            (AsyncRootKind::Unknown, "awaits a task that has completed")
+        } else {
+            (AsyncRootKind::Unknown, "what it awaits is not known")
+        };
+        (kind, task, label.into())
+    }
+
+    /// A method of runtime async that a thread runs.
+    fn running(&self, node: &Node) -> (AsyncRootKind, Addr, Name) {
+        let thread = self.graph.running.get(&node.address).and_then(|running| running.thread);
+        if thread.is_some_and(|id| self.blocked.contains(&id)) {
+            return (AsyncRootKind::Thread, node.address, "runs on a thread that is blocked in Wait or Result".into());
+        }
+        (AsyncRootKind::Running, node.address, "runs on a thread".into())
     }
 
     fn task(&mut self, node: &Node, names: &mut Names<'_>) -> (AsyncRootKind, Addr, Name) {

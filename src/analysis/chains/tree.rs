@@ -81,7 +81,7 @@ fn row(reporter: &mut Reporter<'_>, depth: u32, nodes: &[NodeIndex], visited: bo
     let thread = nodes.first().and_then(|n| reporter.graph.node(*n)).is_some_and(|n| n.kind == NodeKind::Thread);
     let label = match &frame {
         _ if thread => "a thread that is blocked in Wait or Result".into(),
-        Some(frame) => frame.method.as_ref().or(frame.type_name.as_ref()).map_or_else(|| "?".into(), Name::display),
+        Some(frame) => frame.label.display(),
         None => "?".into(),
     };
     AsyncRow {

@@ -79,7 +79,7 @@ impl Finder<'_> {
 
     /// Name of the type of the object at an address.
     fn type_of(&self, object: Addr) -> Option<Name> {
-        self.heap.gc().method_table(object).map(|mt| self.namer.name_or_address(mt))
+        self.heap.gc().method_table(object).map(|mt| self.namer.of_object(object, mt, self.namer.name_or_address(mt)))
     }
 }
 

@@ -12,6 +12,8 @@ use crate::session::tasks::{AsyncType, Tasks};
 enum Plan {
     Task,
     Method,
+    /// A task of runtime async.
+    AsyncTask,
     /// A callback in this field.
     Callback(FieldAt),
     Other,
@@ -45,6 +47,8 @@ impl<'d> Describer<'d> {
             let plan = tasks.plan(method_table);
             if plan.kinds.is(AsyncType::Box) || plan.kinds.is(AsyncType::PoolingBox) {
                 Plan::Method
+            } else if plan.kinds.is(AsyncType::RuntimeAsyncTask) {
+                Plan::AsyncTask
             } else if plan.kinds.is(AsyncType::Task) {
                 Plan::Task
             } else {
@@ -60,6 +64,7 @@ impl<'d> Describer<'d> {
         let type_name = mt.and_then(|mt| self.type_name(mt));
         let plan = mt.map_or(Plan::Other, |mt| self.plan(mt));
         let (kind, what) = match plan {
+            Plan::AsyncTask => (PoolItemKind::AsyncMethod, self.names.next_work(object)),
             Plan::Task => (PoolItemKind::Task, self.tasks.action(object).and_then(|action| self.delegate(action))),
             Plan::Method => (PoolItemKind::AsyncMethod, mt.and_then(|mt| self.names.method(object, mt))),
             Plan::Callback(field) => {

@@ -33,7 +33,7 @@ fields_of! {
     struct RequestFields {
         method: req "_method",
         uri: req "_requestUri",
-        sent: opt "_sendStatus",
+        sent: opt "_sendStatus|_flags",
     }
 }
 
@@ -53,6 +53,8 @@ fields_of! {
 
 /// Most requests that wait for a connection of one pool.
 const MOST: u64 = 1 << 20;
+/// The bit of a request's flags that says that it has been sent.
+const SENT: u32 = 1;
 /// Most methods listed that wait for a request, and boxes that are tried as the innermost of them.
 const MAX_FRAMES: usize = 64;
 const MAX_BOXES: usize = 64;
@@ -67,15 +69,17 @@ pub fn requests(heap: &Heap) -> Result<Answer<RequestsReport>, Error> {
     let library = tasks.library();
     let types = Classifier::<NetType>::bind(library.types());
     let found = notes.take(objects_of(heap, |mt| {
-        !types.of(mt).is_empty() || tasks.kinds(mt).is(AsyncType::Box) || tasks.kinds(mt).is(AsyncType::PoolingBox)
+        !types.of(mt).is_empty() || is_method(&tasks, mt) || tasks.kinds(mt).is(AsyncType::RuntimeAsyncTask)
     }));
     let of = |kind: NetType| -> Vec<(Addr, Addr)> { found.iter().copied().filter(|(_, mt)| types.of(*mt).is(kind)).collect() };
-    let mut reader = Reader { heap, library, tasks: &tasks, names: Names::new(&tasks, runtime, &namer, &notes), notes: &notes };
+    let names = Names::new(&tasks, runtime, &namer, &notes);
+    let suspended = suspended(&tasks, &names, &found, &notes);
+    let mut reader = Reader { heap, library, tasks: &tasks, names, suspended, notes: &notes };
     let busy = noted(reader.connections(&of(NetType::Connection)), "connections of HTTP", &notes).unwrap_or_default();
     let (pools, queued) = noted(reader.pools(&of(NetType::Pool), &busy), "connection pools of HTTP", &notes).unwrap_or_default();
     let answered = noted(reader.answered(&of(NetType::Response)), "responses of HTTP", &notes).unwrap_or_default();
     let all = of(NetType::Request);
-    let boxes: Vec<(Addr, Addr)> = found.iter().copied().filter(|(_, mt)| types.of(*mt).is_empty()).collect();
+    let boxes: Vec<(Addr, Addr)> = found.iter().copied().filter(|(_, mt)| is_method(&tasks, *mt)).collect();
     let requests = noted(reader.requests(&all, &busy, &queued, &answered, &boxes), "requests of HTTP", &notes).unwrap_or_default();
     let sockets = sockets::sockets(library, &of(NetType::Socket), &notes);
     reader.names.note(&notes);
@@ -83,6 +87,23 @@ pub fn requests(heap: &Heap) -> Result<Answer<RequestsReport>, Error> {
     namer.note(&notes);
     let others = len64(all.len()).saturating_sub(len64(requests.len()));
     Ok(notes.finish(RequestsReport { requests, others, pools, sockets }))
+}
+
+/// Whether an object of the type at `mt` has the variables of an asynchronous method: a box, or a continuation.
+fn is_method(tasks: &Tasks, mt: Addr) -> bool {
+    let plan = tasks.plan(mt);
+    plan.kinds.is(AsyncType::Box) || plan.kinds.is(AsyncType::PoolingBox) || plan.suspends
+}
+
+/// The tasks of the methods of runtime async that have not ended, by continuation. `found` has all tasks.
+fn suspended(tasks: &Tasks, names: &Names<'_>, found: &[(Addr, Addr)], notes: &Collector) -> Map<Addr, Addr> {
+    let mut out = Map::default();
+    for (task, _) in found.iter().copied().filter(|(_, mt)| tasks.kinds(*mt).is(AsyncType::RuntimeAsyncTask)) {
+        if tasks.flags(task).is_some_and(|bits| bits & flags::COMPLETED == 0) {
+            out.extend(names.methods_of(task, notes).into_iter().map(|frame| (frame, task)));
+        }
+    }
+    out
 }
 
 /// A connection with its pool and the request that it works on.
@@ -97,6 +118,8 @@ struct Reader<'r> {
     library: &'r Library,
     tasks: &'r Tasks,
     names: Names<'r>,
+    /// The tasks of suspended methods of runtime async, by continuation.
+    suspended: Map<Addr, Addr>,
     notes: &'r Collector,
 }
 
@@ -198,7 +221,7 @@ impl Reader<'_> {
         let Some((_, mt)) = found.first() else { return Ok(Vec::new()) };
         let fields = RequestFields::bind(self.library.types(), *mt)?;
         let working: Map<Addr, &Connection> = connections.iter().filter_map(|c| Some((c.request?, c))).collect();
-        let sent = |object: Addr| fields.sent.is_none_or(|f| self.library.u32(object, f) != Some(0));
+        let sent = |object: Addr| fields.sent.is_none_or(|f| self.library.u32(object, f).is_none_or(|bits| bits & SENT != 0));
         let open: Set<Addr> = found.iter().map(|(object, _)| *object).filter(|o| !answered.contains(o) && sent(*o)).collect();
         let waiters = self.waiters(&open, boxes);
         let mut out = Vec::new();
@@ -241,9 +264,7 @@ impl Reader<'_> {
             let mut at = Some(*start);
             while let Some(node) = at.filter(|n| way.len() < MAX_FRAMES && seen.insert(*n) && self.tasks.afford(1)) {
                 way.push(node);
-                let mut waiters = Vec::new();
-                self.tasks.waiters(node, &mut waiters);
-                at = waiters.into_iter().find_map(|w| if let Waiter::Node(next) = w { Some(next) } else { None });
+                at = self.next(node);
             }
             if way.len() > longest.len() {
                 longest = way;
@@ -251,28 +272,54 @@ impl Reader<'_> {
         }
         let mut frame = |object: Addr| {
             let mt = self.library.method_table(object);
-            let method = mt.and_then(|mt| self.names.method(object, mt)).or_else(|| self.names.work(object));
+            let method = match mt {
+                Some(_) if self.suspended.contains_key(&object) => self.names.suspended(object).name(),
+                Some(mt) => self.names.method(object, mt).or_else(|| self.names.work(object)),
+                None => None,
+            };
             RequestFrame { object, display: method.as_ref().map(Name::display), method }
         };
         longest.into_iter().map(&mut frame).collect()
     }
 
-    /// The boxes of asynchronous methods that have not ended and refer to one of `wanted`, in heap order.
+    /// What goes on after the method or task at `node`.
+    fn next(&self, node: Addr) -> Option<Addr> {
+        let caller = |frame| self.tasks.caller(frame).filter(|caller| self.suspended.contains_key(caller));
+        // After the outermost method of runtime async, what waits for its task.
+        let ends = match self.suspended.get(&node) {
+            Some(task) => match caller(node) {
+                Some(caller) => return Some(caller),
+                None => *task,
+            },
+            None => node,
+        };
+        let mut waiters = Vec::new();
+        self.tasks.waiters(ends, &mut waiters);
+        let waiting = waiters.into_iter().find_map(|w| if let Waiter::Node(next) = w { Some(next) } else { None })?;
+        // Of a task of runtime async, its innermost method.
+        Some(self.tasks.chain(waiting, self.notes).frames.first().copied().unwrap_or(waiting))
+    }
+
+    /// The boxes and continuations of asynchronous methods that have not ended and refer to one of `wanted`, in heap order.
     fn waiters(&self, wanted: &Set<Addr>, boxes: &[(Addr, Addr)]) -> Map<Addr, Vec<Addr>> {
         let mut out: Map<Addr, Vec<Addr>> = Map::default();
         if wanted.is_empty() {
             return out;
         }
         for (object, mt) in boxes {
-            if self.tasks.flags(*object).is_some_and(|f| f & flags::COMPLETED != 0) {
+            let plan = self.tasks.plan(*mt);
+            let ended = match plan.suspends {
+                true => !self.suspended.contains_key(object),
+                false => self.tasks.flags(*object).is_some_and(|f| f & flags::COMPLETED != 0),
+            };
+            if ended {
                 continue;
             }
-            let plan = self.tasks.plan(*mt);
             // The state machine is in the box, or an object of its own.
             let machine = match &plan.machine {
                 Some(MachineAt::Behind(field)) => self.library.reference(*object, *field),
                 Some(MachineAt::Inside(_)) => Some(*object),
-                None => None,
+                None => plan.suspends.then_some(*object),
             };
             let Some(machine) = machine.and_then(|m| self.heap.object(m).ok()) else { continue };
             machine.targets(|target| {

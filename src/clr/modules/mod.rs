@@ -201,6 +201,9 @@ pub(crate) struct ImageFile {
     pub(crate) range: AddrRange,
     /// Parts that the process cannot have modified.
     parts: Vec<Loaded>,
+    /// Parts that it may have modified.
+    writable: Vec<Loaded>,
+    headers: PeHeaders,
     bytes: Arc<Bytes>,
 }
 
@@ -210,6 +213,16 @@ impl ImageFile {
         let range = AddrRange::new(address, address.plus(len64(to.len())));
         let around = self.parts.iter().find(|p| p.range.start <= range.start && range.end <= p.range.end);
         around.map(|part| part.read(&self.bytes, range, to)).is_some()
+    }
+
+    /// The pointer of `size` bytes that was at `address` of writable data when the process began, for data that nothing writes to. `None`
+    /// if it is none into this image.
+    pub(crate) fn initial_pointer(&self, address: Addr, size: u64) -> Option<Addr> {
+        let range = AddrRange::new(address, address.plus(size));
+        let around = self.writable.iter().find(|p| p.range.start <= range.start && range.end <= p.range.end)?;
+        let mut word = [0; 8];
+        around.read(&self.bytes, range, word.get_mut(..usize::try_from(size).ok()?)?);
+        self.headers.relocated(u64::from_le_bytes(word), self.range.start)
     }
 }
 
@@ -517,7 +530,8 @@ impl Reader {
         let bytes = Bytes::map_path(&self.usable_file(address, image)?).ok()?;
         let headers = PeHeaders::parse(&bytes)?;
         let range = AddrRange::new(image.base, image.base.plus(u64::from(headers.size_of_image)));
-        Some(ImageFile { range, parts: headers.loaded(image.base)?, bytes: Arc::new(bytes) })
+        let (parts, writable) = (headers.loaded(image.base)?, headers.writable(image.base));
+        Some(ImageFile { range, parts, writable, headers, bytes: Arc::new(bytes) })
     }
 
     fn search_files(&self, module: &mut Module, image: Option<LoadedImage>) {

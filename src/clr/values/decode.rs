@@ -136,6 +136,11 @@ impl Values {
         Some(self.field_within(list.get(index)?, start, 0, end, &mut self.budget()))
     }
 
+    /// The constant named `name` of the enum that `definition` defines.
+    pub(crate) fn constant(&self, definition: Definition, name: &str) -> Option<u64> {
+        self.enums.constant(&self.types, definition, name)
+    }
+
     /// Address and type of a field; `start` as in [`Values::field`].
     pub fn place(field: &Field, start: Addr) -> Place {
         place_of(field, start.plus(field.offset), None)

@@ -32,6 +32,11 @@ impl Enums {
         Arc::clone(self.known.lock().unwrap_or_else(PoisonError::into_inner).entry(definition).or_insert(list).get())
     }
 
+    /// The constant of an enum with this name.
+    pub(super) fn constant(&self, types: &Types, definition: Definition, name: &str) -> Option<u64> {
+        self.literals(types, definition).iter().find(|(_, own)| own == name).map(|(value, _)| *value)
+    }
+
     /// The name of the value `bits` of an enum of `width` bits, or its number if it has none.
     pub(super) fn name(&self, types: &Types, definition: Definition, bits: u64, width: u32, number: &Text) -> Text {
         let literals = self.literals(types, definition);

@@ -115,7 +115,7 @@ fn task_columns<'r>() -> Columns<'r, TaskModel> {
 
 /// A frame in words.
 fn line(frame: &AsyncFrame) -> String {
-    let name = frame.method.as_ref().or(frame.type_name.as_ref()).map_or("?", Name::shown);
+    let name = frame.label.shown();
     let state = frame.state.map_or_else(String::new, |s| format!(", state {s}"));
     let void = if frame.async_void { ", async void" } else { "" };
     let status = frame.status.map_or_else(String::new, |s| format!(", {s}"));
@@ -180,7 +180,7 @@ impl Report for AsyncReport {
                 labels.entry(at).or_insert_with(|| format!("{}: {} {at}", chain.root.kind, chain.root.label));
             }
             for f in &chain.frames {
-                let name = f.method.as_ref().or(f.type_name.as_ref()).map_or("?", Name::shown);
+                let name = f.label.shown();
                 let state = f.state.map_or_else(String::new, |s| format!(" state {s}"));
                 labels.insert(f.object, format!("{name}{state} {}", f.object));
             }

@@ -2,15 +2,18 @@
 //!
 //! Source: `docs/internals/async.md`. Fields are looked up by name once per type (a [`Plan`]); objects are read by offsets.
 
+mod continuations;
 mod plan;
 mod queues;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+pub(crate) use continuations::{Chain, Running};
 pub(crate) use plan::{Machine, MachineAt, Outside, Plan};
 
+use super::continuations::ContinuationFields;
 use super::library::Library;
-use crate::base::hash::{Map, Set};
+use crate::base::hash::Map;
 use crate::base::missed::Kept;
 use crate::base::{Addr, Budget, Collector, NoteKind};
 use crate::clr::library::{Classifier, FieldAt, Kinds, NoSuchField, fields_of, library_types, noted};
@@ -25,7 +28,7 @@ library_types! {
             PoolingBox = "System.Runtime.CompilerServices.PoolingAsyncValueTaskMethodBuilder`1+StateMachineBox`1",
             RuntimeAsyncTask = "System.Runtime.CompilerServices.AsyncHelpers+RuntimeAsyncTask`1",
             RuntimeContinuation = "System.Runtime.CompilerServices.Continuation",
-            ResumeInfo = "System.Runtime.CompilerServices.ResumeInfo",
+            Dispatcher = "System.Runtime.CompilerServices.AsyncDispatcherInfo",
             /// What a thread waits for in `Wait` or `Result`.
             BlockedWait = "System.Threading.Tasks.Task+SetOnInvokeMres",
             /// What a thread waits for in `WaitAll`.
@@ -62,15 +65,6 @@ fields_of! {
         state: opt "m_stateObject",
         contingent: opt "m_contingentProperties",
     }
-}
-
-/// Fields of `System.Runtime.CompilerServices.Continuation`, and of what it refers to.
-#[derive(Clone, Copy, Debug)]
-struct FrameFields {
-    next: FieldAt,
-    state: Option<FieldAt>,
-    resume_info: Option<FieldAt>,
-    diagnostic_ip: Option<FieldAt>,
 }
 
 /// The way from a task to its exceptions.
@@ -143,7 +137,7 @@ pub(crate) struct Tasks {
     kinds: Classifier<AsyncType>,
     fields: Option<TaskFields>,
     faults: Option<Faults>,
-    frame: Option<FrameFields>,
+    continuations: Option<ContinuationFields>,
     /// The modules of channels and sockets.
     channels: Option<Addr>,
     sockets: Option<Addr>,
@@ -168,7 +162,7 @@ impl Tasks {
             kinds,
             fields: None,
             faults: None,
-            frame: None,
+            continuations: None,
             plans: Mutex::default(),
             machines: Mutex::default(),
             sentinel: None,
@@ -185,7 +179,7 @@ impl Tasks {
             field("m_contingentProperties", "exceptions of tasks");
             out.fields = noted(TaskFields::bind(out.library.types(), table), "tasks", notes);
             out.faults = out.bind_faults(notes);
-            out.frame = out.bind_frame(notes);
+            out.bind_continuations(notes);
             // One of the many types with a `ManualResetValueTaskSourceCore`.
             if let Some(timer) = out.kinds.table(AsyncType::PeriodicTimer).filter(|mt| out.plan(*mt).states.is_empty()) {
                 let name = out.library.types().names().name(timer).name.clone();
@@ -194,19 +188,6 @@ impl Tasks {
             out.sentinel = noted(out.library.static_object(table, "s_taskCompletionSentinel"), "completion of tasks", notes).flatten();
         }
         out
-    }
-
-    fn bind_frame(&self, notes: &Collector) -> Option<FrameFields> {
-        let types = self.library.types();
-        let table = self.kinds.table(AsyncType::RuntimeContinuation)?;
-        let field = |names: &'static str| types.field_at(table, names);
-        let info = self.kinds.table(AsyncType::ResumeInfo);
-        Some(FrameFields {
-            next: noted(field("Next"), "methods of runtime async", notes)?,
-            state: field("State").ok(),
-            resume_info: field("ResumeInfo").ok(),
-            diagnostic_ip: info.and_then(|mt| types.field_at(mt, "DiagnosticIP").ok()),
-        })
     }
 
     fn bind_faults(&self, notes: &Collector) -> Option<Faults> {
@@ -294,40 +275,6 @@ impl Tasks {
     /// The delegate that the task at `task` runs.
     pub(crate) fn action(&self, task: Addr) -> Option<Addr> {
         self.library.reference(task, self.fields?.action?)
-    }
-
-    /// The continuations of the runtime's own asynchronous methods that the task at `task` runs, from the innermost outwards.
-    ///
-    /// Unproven: read as the sources of .NET 11 have it.
-    pub(crate) fn frames(&self, task: Addr, notes: &Collector) -> Vec<Addr> {
-        let mut out = Vec::new();
-        let mut seen = Set::default();
-        let head = || self.library.reference(task, self.fields?.state?);
-        let (mut at, next) = (head(), self.frame.map(|f| f.next));
-        while let Some(frame) = at.filter(|at| self.kinds.object(*at).is(AsyncType::RuntimeContinuation)) {
-            if !seen.insert(frame) {
-                notes.add(NoteKind::LimitHit, frame, "the continuations of a task have a cycle");
-                break;
-            }
-            if !self.afford(1) {
-                break;
-            }
-            out.push(frame);
-            at = next.and_then(|next| self.library.reference(frame, next));
-        }
-        out
-    }
-
-    /// Where the method whose continuation is at `frame` is suspended: an address of its code, and the number of the `await`.
-    pub(crate) fn suspended_at(&self, frame: Addr) -> (Option<Addr>, Option<i32>) {
-        let Some(fields) = self.frame else { return (None, None) };
-        let ip = || {
-            let info = self.library.reference(frame, fields.resume_info?)?;
-            // A structure in memory has no method table before its fields.
-            let at = info.plus(fields.diagnostic_ip?.offset).minus(self.library.types().pointer_bytes())?;
-            self.library.reference_at(at)
-        };
-        (ip(), fields.state.and_then(|f| self.library.i32(frame, f)))
     }
 
     /// The exceptions of the faulted task at `task`, through fields of the objects on the way.

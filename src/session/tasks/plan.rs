@@ -33,6 +33,10 @@ pub(crate) struct Plan {
     pub(crate) list: Option<(FieldAt, FieldAt)>,
     /// The field of a continuation that leads to what it continues.
     pub(crate) next: Option<FieldAt>,
+    /// The fields of a continuation of an `await` that say what is awaited.
+    pub(crate) awaited: Vec<FieldAt>,
+    /// Whether it is the continuation of a method of runtime async.
+    pub(crate) suspends: bool,
     /// Whether it is a `System.Action`.
     pub(crate) is_action: bool,
     /// Offsets of the states of callbacks, at any depth in structures.
@@ -119,11 +123,16 @@ impl Plan {
             machine: if is(AsyncType::Box) || is(AsyncType::PoolingBox) { machine(tasks, method_table) } else { None },
             list: if is(AsyncType::List) { field("_items").zip(field("_size")) } else { None },
             next,
+            awaited: Vec::new(),
+            suspends: false,
             is_action: is(AsyncType::Action),
             states: Vec::new(),
             actions: Vec::new(),
             array_of_actions: false,
         };
+        if is(AsyncType::RuntimeContinuation) {
+            plan.set_continuation(tasks, method_table);
+        }
         let resolved = [
             AsyncType::RuntimeContinuation,
             AsyncType::Delegate,

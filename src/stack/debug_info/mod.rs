@@ -5,9 +5,11 @@
 
 mod bounds;
 mod native_array;
+mod suspensions;
 mod variables;
 
 pub(crate) use bounds::Bounds;
+pub(crate) use suspensions::Captured;
 pub(crate) use variables::{Held, Slot, Told, Variables};
 
 use std::borrow::Cow;
@@ -90,6 +92,7 @@ struct Place {
 struct Parts {
     bounds: Option<(Addr, u32)>,
     variables: Option<(Addr, u32)>,
+    suspensions: Option<(Addr, u32)>,
 }
 
 impl DebugInfo {
@@ -142,6 +145,17 @@ impl DebugInfo {
             .ok_or(StackError::invalid(place.at, "variables in debug info cannot be decoded"))
     }
 
+    /// The variables that a continuation of the method that `code` belongs to keeps, suspended at offset `point` of the method's code;
+    /// `None` if the debug info does not tell.
+    ///
+    /// # Errors
+    /// [`StackError`] if they are not in the dump.
+    pub(crate) fn captured(&self, bytes: &CodeBytes, code: &Code, point: u32) -> Result<Option<Vec<Captured>>, StackError> {
+        let Some(place) = self.place(bytes, code)? else { return Ok(None) };
+        let Some(part) = self.parts(bytes, place)?.suspensions else { return Ok(None) };
+        Ok(suspensions::captured(&part_of(bytes, place, part)?, point))
+    }
+
     fn place(&self, bytes: &CodeBytes, code: &Code) -> Result<Option<Place>, StackError> {
         match code.origin {
             CodeOrigin::Jitted { header, .. } => {
@@ -192,30 +206,31 @@ impl DebugInfo {
         let mut sizes = || {
             let first = nibbles.u32()?;
             // Each part: what precedes it, and its size.
-            let (bounds, variables) = match (place.version, first) {
+            let (bounds, variables, suspensions) = match (place.version, first) {
                 (Version::Packed, TWO_BOUNDS) => {
                     let (instrumented, plain, variables) = (nibbles.u32()?, nibbles.u32()?, nibbles.u32()?);
                     let bounds = if plain == 0 { (0, instrumented) } else { (instrumented, plain) };
-                    (bounds, (instrumented.checked_add(plain)?, variables))
+                    (bounds, (instrumented.checked_add(plain)?, variables), (0, 0))
                 }
                 (Version::Sized, SIX_SIZES) => {
                     let (instrumented, variables, plain) = (nibbles.u32()?, nibbles.u32()?, nibbles.u32()?);
-                    // Those of what is not read.
-                    (0..3).try_for_each(|_| nibbles.u32().map(drop))?;
-                    let bounds = if plain == 0 { (0, instrumented) } else { (instrumented.checked_add(variables)?, plain) };
-                    (bounds, (instrumented, variables))
+                    let (patchpoints, inlined, suspensions) = (nibbles.u32()?, nibbles.u32()?, nibbles.u32()?);
+                    let of_variables = instrumented.checked_add(variables)?;
+                    let before = of_variables.checked_add(plain)?.checked_add(patchpoints)?.checked_add(inlined)?;
+                    let bounds = if plain == 0 { (0, instrumented) } else { (of_variables, plain) };
+                    (bounds, (instrumented, variables), (before, suspensions))
                 }
-                _ => ((0, first), (first, nibbles.u32()?)),
+                _ => ((0, first), (first, nibbles.u32()?), (0, 0)),
             };
-            Some((nibbles.next_byte(), bounds, variables))
+            Some((nibbles.next_byte(), bounds, variables, suspensions))
         };
         let read = sizes();
         if let Some(e) = failed {
             return Err(e.into());
         }
-        let (header, bounds, variables) = read.ok_or(wrong)?;
+        let (header, bounds, variables, suspensions) = read.ok_or(wrong)?;
         let part = |(skipped, size): (u32, u32)| (size > 0).then(|| (at.plus(header).plus(u64::from(skipped)), size));
-        Ok(Parts { bounds: part(bounds), variables: part(variables) })
+        Ok(Parts { bounds: part(bounds), variables: part(variables), suspensions: part(suspensions) })
     }
 }
 

@@ -1,0 +1,214 @@
+//! Chains of runtime async (.NET 11): suspended methods, and those that a thread runs.
+//!
+//! `docs/internals/runtime-async.md` describes them.
+
+use super::{AsyncType, Plan, Tasks};
+use crate::base::hash::{Map, Set};
+use crate::base::{Addr, Collector, Name, NoteKind};
+use crate::clr::library::{NoSuchField, fields_of, noted};
+use crate::clr::threads::Thread;
+use crate::gc::GcDesc;
+use crate::session::continuations::{ContinuationFields, SuspendedMethods};
+use crate::session::{Namer, Runtime};
+use crate::stack::walk::{Asked, Frame};
+
+/// Most tasks that one thread resumes within each other.
+const MAX_NESTED: usize = 1 << 10;
+/// Most bytes of a continuation whose references are read.
+const MAX_CONTINUATION: u64 = 1 << 16;
+/// The stub between the library's loop and a method that it resumes.
+const STUB: &str = "IL_STUB_AsyncResume";
+/// Types of the library whose methods lie between that loop and the stub.
+const HELPERS: [&str; 2] =
+    ["System.Runtime.CompilerServices.AsyncHelpers", "System.Runtime.CompilerServices.RuntimeAsyncInstrumentationHelpers"];
+/// Completes the task, and runs its continuations: the task's methods have ended.
+const COMPLETION: &str = "System.Threading.Tasks.Task";
+
+fields_of! {
+    /// Fields of `AsyncDispatcherInfo`, a structure on the stack of a thread that resumes methods.
+    struct DispatcherFields {
+        next: req "Next",
+        continuation: req "NextContinuation",
+        task: req "CurrentTask",
+    }
+}
+
+/// The suspended methods of a task.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Chain {
+    /// The innermost continuation, where it is that of an `await` and not of a method.
+    pub(crate) leaf: Option<Addr>,
+    /// The continuations of methods, from the innermost outwards.
+    pub(crate) frames: Vec<Addr>,
+}
+
+/// A method that a thread runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Running {
+    /// The continuation of the method that awaits the running one, if there is one.
+    pub(crate) next: Option<Addr>,
+    /// The thread's managed id.
+    pub(crate) thread: Option<u32>,
+    /// The method; `None` if the dump does not tell.
+    pub(crate) method: Option<Name>,
+}
+
+impl Tasks {
+    pub(super) fn bind_continuations(&mut self, notes: &Collector) {
+        self.continuations = noted(ContinuationFields::bind(self.library.types()), "methods of runtime async", notes).flatten();
+    }
+
+    /// Where the fields of continuations are, if this process has any.
+    pub(crate) fn continuation_fields(&self) -> Option<ContinuationFields> {
+        self.continuations
+    }
+
+    /// The methods of the task at `task` that are suspended: none while a thread runs one of them.
+    pub(crate) fn chain(&self, task: Addr, notes: &Collector) -> Chain {
+        let first = self.fields.and_then(|f| self.library.reference(task, f.state?));
+        self.chain_from(first, notes)
+    }
+
+    /// The suspended methods from the continuation at `first` on.
+    pub(crate) fn chain_from(&self, first: Option<Addr>, notes: &Collector) -> Chain {
+        let mut out = Chain::default();
+        let Some(next) = self.continuations.map(|f| f.next) else { return out };
+        let mut seen = Set::default();
+        let mut at = first;
+        while let Some(object) = at {
+            let Some(plan) = self.plan_of(object).filter(|plan| plan.kinds.is(AsyncType::RuntimeContinuation)) else { break };
+            if !seen.insert(object) {
+                notes.add(NoteKind::LimitHit, object, "the continuations of a task have a cycle");
+                break;
+            }
+            if !self.afford(1) {
+                break;
+            }
+            if plan.suspends {
+                out.frames.push(object);
+            } else if out.frames.is_empty() {
+                out.leaf = Some(object);
+            }
+            at = self.library.reference(object, next);
+        }
+        out
+    }
+
+    /// The continuation of the caller of the method whose continuation is at `object`.
+    pub(crate) fn caller(&self, object: Addr) -> Option<Addr> {
+        self.library.reference(object, self.continuations?.next)
+    }
+
+    /// The number of the place where the method is suspended whose continuation is at `object`.
+    pub(crate) fn suspension(&self, object: Addr) -> Option<i32> {
+        self.library.i32(object, self.continuations?.state?)
+    }
+
+    /// The `ResumeInfo` of the continuation at `object`: the place where its method is suspended.
+    pub(crate) fn resume_info(&self, object: Addr) -> Option<Addr> {
+        self.library.reference(object, self.continuations?.info?)
+    }
+
+    /// What the continuation of an `await` at `leaf` waits for: a task, or another source.
+    pub(crate) fn awaited(&self, leaf: Addr) -> Option<Addr> {
+        let plan = self.plan_of(leaf)?;
+        plan.awaited.iter().find_map(|field| self.library.reference(leaf, *field))
+    }
+
+    /// What the variables of the continuation at `object` refer to.
+    pub(crate) fn captured(&self, object: Addr) -> Vec<Addr> {
+        let tables = self.library.types().names().method_tables();
+        let read = || {
+            let mt = self.library.method_table(object)?;
+            let base = tables.read(self.continuations?.base).ok()?.base_size;
+            let info = tables.read(mt).ok()?;
+            // Base sizes have the object header, which offsets do not count.
+            let first = u64::from(base).saturating_sub(self.library.types().pointer_bytes());
+            let slots = GcDesc::offsets(self.library.types().memory(), &info, MAX_CONTINUATION);
+            let own = slots.into_iter().filter(|at| *at >= first && self.afford(1));
+            Some(own.filter_map(|at| self.library.reference_at(object.plus(at))).collect())
+        };
+        read().unwrap_or_default()
+    }
+
+    /// The methods of runtime async that `threads` run, by task.
+    pub(crate) fn running(&self, runtime: &Runtime, threads: &[Thread], namer: &Namer, notes: &Collector) -> Map<Addr, Running> {
+        let found = noted(self.dispatchers(threads), "methods of runtime async that run", notes).unwrap_or_default();
+        if found.is_empty() {
+            return Map::default();
+        }
+        let methods = SuspendedMethods::new(runtime, self.continuations);
+        let on: Set<Addr> = found.iter().map(|d| d.thread).collect();
+        let stacks = runtime.walk_stacks(threads, Asked::default(), |t| on.contains(&t.address)).unwrap_or_default();
+        let mut out = Map::default();
+        for dispatcher in found {
+            let stack = stacks.iter().find(|s| s.thread.address == dispatcher.thread);
+            let method = stack.and_then(|s| resumed(&s.walk.frames, dispatcher.at, &methods, namer));
+            let thread = threads.iter().find(|t| t.address == dispatcher.thread).and_then(|t| t.id);
+            out.insert(dispatcher.task, Running { next: dispatcher.next, thread, method });
+        }
+        methods.note(notes);
+        out
+    }
+
+    /// The structures of threads that resume methods.
+    fn dispatchers(&self, threads: &[Thread]) -> Result<Vec<Dispatcher>, NoSuchField> {
+        let mut out = Vec::new();
+        let types = self.library.types();
+        let Some(table) = self.kinds.table(AsyncType::Dispatcher) else { return Ok(out) };
+        let fields = DispatcherFields::bind(types, table)?;
+        // Offsets within a structure are those of its box.
+        let within = |at: Addr, offset: u64| self.library.reference_at(at.plus(offset).minus(types.pointer_bytes())?);
+        for thread in threads.iter().filter(|t| t.has_stack()) {
+            let slot = self.library.thread_static_at(table, "t_current", thread.address)?;
+            let mut at = slot.and_then(|slot| self.library.reference_at(slot));
+            let mut seen = Set::default();
+            while let Some(place) = at.filter(|at| seen.len() < MAX_NESTED && seen.insert(*at) && self.afford(1)) {
+                let task = within(place, fields.task.offset);
+                let is_one = |task: &Addr| self.plan_of(*task).is_some_and(|plan| plan.kinds.is(AsyncType::RuntimeAsyncTask));
+                if let Some(task) = task.filter(is_one) {
+                    let next = within(place, fields.continuation.offset);
+                    out.push(Dispatcher { at: place, thread: thread.address, task, next });
+                }
+                at = within(place, fields.next.offset);
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// An `AsyncDispatcherInfo`.
+struct Dispatcher {
+    at: Addr,
+    /// The `Thread`.
+    thread: Addr,
+    task: Addr,
+    next: Option<Addr>,
+}
+
+/// The method that the frame around `place` has resumed: the one that its stub calls. `frames` are a stack's, innermost first.
+fn resumed(frames: &[Frame], place: Addr, methods: &SuspendedMethods, namer: &Namer) -> Option<Name> {
+    let names = namer.names()?;
+    let managed = frames.iter().filter_map(|frame| if let Frame::Managed(frame) = frame { Some(frame) } else { None });
+    let inner: Vec<_> = managed.take_while(|frame| frame.sp <= place).collect();
+    // The last one is the library's loop.
+    for frame in inner.iter().rev().skip(1) {
+        let method = methods.named(names, frame.code.method_desc)?;
+        if method.name.contains(STUB) || HELPERS.iter().any(|helper| method.name.starts_with(helper)) {
+            continue;
+        }
+        return (!method.name.starts_with(COMPLETION)).then(|| method.to_name());
+    }
+    None
+}
+
+impl Plan {
+    /// Sets what a continuation is: that of a method, which the runtime made, or of an `await`.
+    pub(super) fn set_continuation(&mut self, tasks: &Tasks, method_table: Addr) {
+        let types = tasks.library.types();
+        let field = |name| types.field_at(method_table, name).ok();
+        self.awaited = ["Task", "Source"].into_iter().filter_map(field).collect();
+        self.next = field("RuntimeAsyncTask");
+        self.suspends = self.awaited.is_empty() && tasks.continuations.is_some_and(|f| f.base != method_table);
+    }
+}
