@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use super::dump::Process;
 use super::heap::Parts;
 use super::readers::Readers;
+use super::stacks::KeptWalks;
 use super::{Error, Heap, IndexUse, Namer};
 use crate::base::missed::{Kept, tried, watched};
 use crate::base::{Addr, Answer, Collector, Limits, NoteKind, Notes, Progress};
@@ -39,6 +40,7 @@ struct Inner {
     heap: Bound<Arc<Parts>>,
     readers: Bound<Readers>,
     stacks: OnceLock<Walked>,
+    walks: KeptWalks,
 }
 
 /// A .NET runtime in the dumped process.
@@ -68,7 +70,21 @@ impl Runtime {
     pub(super) fn new(process: Arc<Process>, description: Description, index: usize, others: Option<String>) -> Runtime {
         let (gc, threads, heap) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         let (names, readers, stacks) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Runtime { inner: Arc::new(Inner { process, description, index, others, gc, threads, names, heap, readers, stacks }) }
+        Runtime {
+            inner: Arc::new(Inner {
+                process,
+                description,
+                index,
+                others,
+                gc,
+                threads,
+                names,
+                heap,
+                readers,
+                stacks,
+                walks: KeptWalks::default(),
+            }),
+        }
     }
 
     /// Its number among the runtimes of the process, from 0.
@@ -281,6 +297,11 @@ impl Runtime {
     /// [`ContractError`] if the runtime does not describe its code or its frames.
     pub(crate) fn stack_walker(&self) -> Result<&StackWalker, ContractError> {
         self.walked().0.as_ref().map_err(Clone::clone)
+    }
+
+    /// The walks of stacks so far.
+    pub(super) fn kept_walks(&self) -> &KeptWalks {
+        &self.inner.walks
     }
 
     /// Notes about what walks of stacks lack because of the descriptor.

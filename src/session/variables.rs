@@ -7,7 +7,7 @@ use crate::base::hash::Map;
 use crate::base::missed::tried;
 use crate::base::{Addr, Collector, Count, NoteKind};
 use crate::stack::debug_info::{Bounds, DebugInfo, Variables};
-use crate::stack::walk::ManagedFrame;
+use crate::stack::walked::ManagedFrame;
 use crate::stack::{CodeBytes, StackError};
 
 /// Reads that the variables of one answer may take: some hundred for each method.

@@ -127,6 +127,31 @@ impl CodeBytes {
         LEFT.set(LEFT.get().map(|left| left.saturating_sub(reads)));
     }
 
+    /// The reads that are left; `None` where they are not counted.
+    pub(crate) fn left() -> Option<u64> {
+        LEFT.get()
+    }
+
+    /// What `f` returns, and the reads that it took.
+    pub(crate) fn measured<T>(f: impl FnOnce() -> T) -> (T, u64) {
+        let before = LEFT.get();
+        let given = before.unwrap_or(u64::MAX);
+        LEFT.set(Some(given));
+        let value = f();
+        let took = given.saturating_sub(LEFT.get().unwrap_or(0));
+        LEFT.set(before.map(|left| left.saturating_sub(took)));
+        (value, took)
+    }
+
+    /// Takes `reads` reads for work that is not a read, before it is done.
+    ///
+    /// # Errors
+    /// [`ReadError`] at `address` if they are not left.
+    pub(crate) fn afford(address: Addr, reads: u64) -> Result<(), ReadError> {
+        Self::take(reads);
+        if Self::exhausted() { Err(ReadError { address, len: 0 }) } else { Ok(()) }
+    }
+
     /// Whether all reads are taken, so that the latest failure says nothing about the dump.
     pub(crate) fn exhausted() -> bool {
         LEFT.get() == Some(0)

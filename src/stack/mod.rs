@@ -2,6 +2,7 @@
 //!
 //! Built for x64 and arm64, little-endian, .NET 8 and later. What is known and how well: `docs/internals/stacks.md`.
 
+mod budget;
 mod bytes;
 pub(crate) mod clauses;
 pub(crate) mod code;
@@ -9,13 +10,17 @@ pub(crate) mod debug_info;
 mod error;
 pub(crate) mod frames;
 pub(crate) mod gc_info;
+mod known;
 pub(crate) mod native;
 mod registers;
 mod unwind;
 pub(crate) mod walk;
+pub(crate) mod walked;
 
+pub(crate) use budget::{Allowance, WalkBudget};
 pub(crate) use bytes::{CodeBytes, LookUps};
 pub(crate) use error::StackError;
+pub(crate) use known::Known;
 pub(crate) use registers::{RegisterNames, Registers, Saved};
 pub(crate) use unwind::{FunctionEntry, UnwindError, end_of, gc_info_after, unwind};
 #[cfg(feature = "internals")]

@@ -3,20 +3,27 @@
 //! Source: `docs/internals/stacks.md#the-walk`. Native code is not unwound: where it stands between managed frames, the runtime left an
 //! explicit frame that tells how to go on.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use super::clauses;
 use super::code::{Code, CodeMap, CodeOrigin};
 use super::frames::{ExplicitFrame, FrameReader, FrameRoots, Left};
-use super::gc_info::{FrameKind, FrameSlot, FrameState, GcInfo, GcInfoError, GenericContextKind, Location, SlotBase};
-use super::{CodeBytes, RegisterNames, Registers, Saved, StackError, unwind};
+use super::gc_info::{FrameKind, FrameState, GcInfo, GcInfoError, GenericContextKind};
+use super::native::Native;
+use super::walked::{Frame, Gap, Lack, ManagedFrame, Part, RuntimeFrame, SLOT_BYTES, Walk};
+use super::{Allowance, CodeBytes, Known, Registers, StackError, unwind};
 use crate::base::hash::Map;
-use crate::base::{Addr, AddrRange, Arch, Os, PAGE};
+use crate::base::{Addr, AddrRange, Os, PAGE, len64};
 use crate::clr::methods::GenericContext;
 use crate::memory::Image;
 
-/// Most frames of a thread.
-const MAX_FRAMES: usize = 100_000;
+/// Slots of GC info that take as long to look at as a read of memory.
+const SLOTS_OF_A_READ: u64 = 2;
+/// Methods, and bytes of their GC info, that a walk remembers: it pays for the others again, with each of their frames.
+const MOST_CODES: usize = 1 << 14;
+const MOST_INFO_BYTES: u64 = 4 << 20;
+/// Bytes of memory that a gap takes beside its registers, in the answers as well.
+const GAP_BYTES: u64 = 256;
 
 /// Where a walk starts.
 #[derive(Clone, Debug)]
@@ -27,8 +34,8 @@ pub(crate) struct Start {
     pub(crate) registers: Option<Registers>,
     /// The memory of its stack, as far as known.
     pub(crate) stack: Option<AddrRange>,
-    /// Most reads that the walk may take.
-    pub(crate) reads: u64,
+    /// What the walk may cost.
+    pub(crate) part: Allowance,
 }
 
 /// What a walk tells of frames beside their methods.
@@ -40,133 +47,17 @@ pub(crate) struct Asked {
     pub(crate) registers: bool,
 }
 
-/// What a managed frame executes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// The method's body.
-    Body,
-    /// A catch or finally block, called by the runtime while it handles an exception.
-    Handler,
-    /// The filter of an exception, or a block of which the dump does not tell.
-    Filter,
-}
-
-/// A frame of a stack.
-#[derive(Clone, Debug)]
-pub(crate) enum Frame {
-    /// A method.
-    Managed(ManagedFrame),
-    /// An explicit frame of the runtime.
-    Runtime(RuntimeFrame),
-}
-
-/// A method on a stack.
-#[derive(Clone, Debug)]
-pub(crate) struct ManagedFrame {
-    /// Its code.
-    pub(crate) code: Arc<Code>,
-    /// The part of it.
-    pub(crate) part: Part,
-    /// Where it goes on: a return address, or the next instruction of the innermost frame.
-    pub(crate) ip: Addr,
-    /// Its stack pointer there.
-    pub(crate) sp: Addr,
-    /// How it was left.
-    pub(crate) left: Left,
-    /// The register that slots count from.
-    pub(crate) frame_register: Option<u8>,
-    /// Of shared generic code: what its generic context may be, likeliest first.
-    pub(crate) contexts: Vec<GenericContext>,
-    /// The slots that it holds.
-    pub(crate) roots: Vec<FrameSlot>,
-    /// Its registers whose values are known; empty unless asked for.
-    pub(crate) registers: Vec<(u8, Saved)>,
-    /// Whether it holds nothing because an exception has left it, or because the part of it that runs reports for it.
-    pub(crate) unwound: bool,
-}
-
-impl ManagedFrame {
-    /// Register `number`, if its value is known.
-    pub(crate) fn register(&self, number: u8) -> Option<Saved> {
-        self.registers.iter().find(|(n, _)| *n == number).map(|(_, saved)| *saved)
-    }
-
-    /// An address within the instruction that it executes: a return address may begin the next statement.
-    pub(crate) fn instruction(&self) -> Addr {
-        match self.left {
-            Left::Call | Left::Exception => self.ip.minus(1).unwrap_or(self.ip),
-            Left::Fault | Left::Stopped => self.ip,
-        }
-    }
-}
-
-/// An explicit frame on a stack.
-#[derive(Clone, Debug)]
-pub(crate) struct RuntimeFrame {
-    /// The frame.
-    pub(crate) frame: ExplicitFrame,
-    /// Where the walk stood when it met the frame.
-    pub(crate) ip: Option<Addr>,
-    /// The method that it is about to call.
-    pub(crate) callee: Option<Addr>,
-    /// The native function that it is in, as the method that stands for it.
-    pub(crate) native: Option<Addr>,
-    /// The references that it owns.
-    pub(crate) roots: FrameRoots,
-    /// Slots of the references that a function of the runtime protects, whatever was asked for.
-    pub(crate) protected: Vec<Addr>,
-}
-
-/// Why references of a stack are not known precisely.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Lack {
-    /// The dump has no registers for the thread.
-    Registers,
-    /// What code is at an address cannot be told, or how its frame is unwound.
-    Unwind(StackError),
-    /// The explicit frames cannot be followed.
-    Frames(StackError),
-    /// What a frame holds cannot be told.
-    GcInfo(StackError),
-    /// More frames than any stack has.
-    Endless,
-}
-
-/// A part of a stack whose references are not known precisely.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Gap {
-    /// Its start.
-    pub(crate) from: Option<Addr>,
-    /// Its end; `None` for the rest of the stack.
-    pub(crate) to: Option<Addr>,
-    /// Registers that may hold references as well.
-    pub(crate) registers: Vec<(&'static str, Saved)>,
-    /// The code of the frame.
-    pub(crate) ip: Option<Addr>,
-    /// Why.
-    pub(crate) lack: Lack,
-}
-
-/// A walked stack.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Walk {
-    /// Its frames, innermost first.
-    pub(crate) frames: Vec<Frame>,
-    /// What is not known precisely; empty for a stack that is complete.
-    pub(crate) gaps: Vec<Gap>,
-}
-
 /// Walks stacks.
 #[derive(Debug)]
 pub(crate) struct StackWalker {
     code: CodeMap,
     frames: FrameReader,
     /// The runtime's own image, for native frames of its helpers.
-    runtime: Option<Image>,
+    runtime: Native,
     /// The images of the process without managed code, sorted; none where the dump does not list them.
     images: Vec<AddrRange>,
     os: Os,
-    gc_infos: RwLock<Map<Addr, Result<Arc<GcInfo>, StackError>>>,
+    gc_infos: Known<Result<Arc<GcInfo>, StackError>>,
 }
 
 /// The frame that a handler reports for: the next body of its method with this value in the frame register.
@@ -186,6 +77,14 @@ struct Walking<'w> {
     parent: Option<Parent>,
     /// Whether a frame of an unknown type was met since the last managed one.
     unknown: Option<Addr>,
+    /// Bytes of memory left for what frames hold.
+    memory: u64,
+    /// Whether that was too little: the rest of the stack is a gap, and only its frames are told.
+    blind: bool,
+    /// What the walk has paid for: code by address, GC info by its address, and bytes of that.
+    codes: Map<Addr, Arc<Code>>,
+    infos: Map<Addr, Arc<GcInfo>>,
+    info_bytes: u64,
 }
 
 impl StackWalker {
@@ -208,7 +107,9 @@ impl StackWalker {
         } else {
             images.clear();
         }
-        StackWalker { code, frames, runtime, images, os, gc_infos: RwLock::default() }
+        let dump_bytes = code.bytes().memory().dump_bytes();
+        let (runtime, gc_infos) = (Native::new(runtime, dump_bytes), Known::new(dump_bytes));
+        StackWalker { code, frames, runtime, images, os, gc_infos }
     }
 
     /// Whether `ip`, where the runtime knows no managed code, is in none of the images that have none either.
@@ -222,29 +123,47 @@ impl StackWalker {
         &self.code
     }
 
-    /// Walks a stack.
-    pub(crate) fn walk(&self, start: &Start, asked: Asked) -> Walk {
-        CodeBytes::bounded(start.reads, || self.walk_on(start, asked))
-    }
-
-    fn walk_on(&self, start: &Start, asked: Asked) -> Walk {
-        let mut walking = Walking { walker: self, asked, out: Walk::default(), parent: None, unknown: None };
-        walking.run(start);
-        walking.out
-    }
-
-    /// The GC info of a method.
+    /// What `frame` owns.
     ///
     /// # Errors
-    /// [`StackError`] if it is not in the dump, or cannot be that of the method.
-    pub(crate) fn gc_info(&self, code: &Code) -> Result<Arc<GcInfo>, StackError> {
-        let at = code.gc_info.clone()?;
-        if let Some(known) = self.gc_infos.read().unwrap_or_else(PoisonError::into_inner).get(&at) {
-            return known.clone();
-        }
-        let decoded = self.decode(code, at).map(Arc::new);
-        self.gc_infos.write().unwrap_or_else(PoisonError::into_inner).insert(at, decoded.clone());
-        decoded
+    /// [`StackError`] if the frame is not in the dump, or wrong.
+    pub(crate) fn owned(&self, frame: &ExplicitFrame) -> Result<FrameRoots, StackError> {
+        self.frames.roots(self.code.bytes(), frame)
+    }
+
+    /// The method that `frame` is about to call.
+    pub(crate) fn callee(&self, frame: &RuntimeFrame) -> Option<Addr> {
+        (!frame.within).then(|| self.frames.callee(self.code.bytes(), &frame.frame))?
+    }
+
+    /// The native function that `frame` is in, as the method that stands for it.
+    pub(crate) fn native(&self, frame: &RuntimeFrame) -> Option<Addr> {
+        self.frames.native(self.code.bytes(), &frame.frame)
+    }
+
+    /// The first explicit frame of a thread, which is on its own stack; `None` without one, or if the dump does not tell.
+    pub(crate) fn first_frame(&self, thread: Addr) -> Option<Addr> {
+        self.frames.first(self.code.bytes(), thread).ok().flatten()
+    }
+
+    /// Walks a stack.
+    pub(crate) fn walk(&self, start: &Start, asked: Asked) -> Walk {
+        CodeBytes::bounded(start.part.reads, || {
+            let mut walking = Walking {
+                walker: self,
+                asked,
+                out: Walk::default(),
+                parent: None,
+                unknown: None,
+                memory: start.part.memory,
+                blind: false,
+                codes: Map::default(),
+                infos: Map::default(),
+                info_bytes: 0,
+            };
+            walking.run(start);
+            walking.out
+        })
     }
 
     fn decode(&self, code: &Code, at: Addr) -> Result<GcInfo, StackError> {
@@ -287,6 +206,52 @@ fn gc_error(at: Addr, e: GcInfoError) -> StackError {
 }
 
 impl Walking<'_> {
+    /// The code at `ip`.
+    fn find(&mut self, ip: Addr) -> Result<Option<Arc<Code>>, StackError> {
+        if let Some(code) = self.codes.get(&ip) {
+            return Ok(Some(Arc::clone(code)));
+        }
+        let found = self.walker.code.paid(ip)?;
+        if let Some(code) = found.as_ref().filter(|_| self.codes.len() < MOST_CODES) {
+            self.codes.insert(ip, Arc::clone(code));
+        }
+        Ok(found)
+    }
+
+    /// The GC info of a method.
+    fn gc_info(&mut self, code: &Code) -> Result<Arc<GcInfo>, StackError> {
+        let at = code.gc_info.clone()?;
+        if let Some(info) = self.infos.get(&at) {
+            return Ok(Arc::clone(info));
+        }
+        let decode = || {
+            let info = self.walker.decode(code, at).map(Arc::new);
+            let bytes = info.as_ref().map_or(0, |info| info.bytes());
+            (info, bytes)
+        };
+        let too_many = StackError::invalid(at, "the GC info takes more reads than are left");
+        let info = self.walker.gc_infos.paid(at, decode).ok_or(too_many)??;
+        let more = self.info_bytes.saturating_add(info.bytes()).saturating_add(len64(size_of::<GcInfo>()));
+        if more <= MOST_INFO_BYTES {
+            self.info_bytes = more;
+            self.infos.insert(at, Arc::clone(&info));
+        }
+        Ok(info)
+    }
+
+    /// Takes `bytes` of memory for what the frame at `at` holds. If they are not left, the rest of the stack becomes a gap.
+    fn afford(&mut self, at: Addr, bytes: u64) -> bool {
+        match self.memory.checked_sub(bytes) {
+            _ if self.blind => return false,
+            Some(left) => self.memory = left,
+            None => {
+                self.blind = true;
+                self.out.gaps.push(Gap { from: Some(at), to: None, registers: Box::default(), ip: None, lack: Lack::Memory });
+            }
+        }
+        !self.blind
+    }
+
     fn run(&mut self, start: &Start) {
         let walker = self.walker;
         let bytes = walker.code.bytes();
@@ -298,6 +263,8 @@ impl Walking<'_> {
             self.gap(None, None, Lack::Registers);
         }
         let first = walker.frames.first(bytes, start.thread).and_then(|at| at.map(|at| self.explicit(at, None, start.stack)).transpose());
+        // How far up the stack managed frames have led.
+        let mut reached = Addr::NULL;
         let mut next = match first {
             Ok(frame) => frame,
             Err(e) => {
@@ -305,8 +272,8 @@ impl Walking<'_> {
                 None
             }
         };
-        for _ in 0..MAX_FRAMES {
-            let managed = match context.as_ref().map(|c| walker.code.find(c.ip)).transpose() {
+        while len64(self.out.frames.len()) < start.part.frames {
+            let managed = match context.as_ref().map(|c| self.find(c.ip)).transpose() {
                 Ok(code) => code.flatten(),
                 Err(e) => {
                     let sp = context.as_ref().and_then(Registers::sp);
@@ -335,19 +302,14 @@ impl Walking<'_> {
                             None
                         }
                     };
-                    let native = self.walker.frames.native(bytes, &frame);
-                    self.out.frames.push(Frame::Runtime(RuntimeFrame {
-                        frame,
-                        ip: Some(registers.ip),
-                        callee: None,
-                        native,
-                        roots: FrameRoots::default(),
-                        protected: Vec::new(),
-                    }));
+                    self.out.frames.push(Frame::Runtime(RuntimeFrame { frame, ip: Some(registers.ip), within: true, reports: false }));
                 }
                 self.managed(code, registers, sp, caller_sp, left);
                 match unwound {
-                    Ok((caller, _)) => context = Some(caller),
+                    Ok((caller, caller_sp)) => {
+                        reached = caller_sp;
+                        context = Some(caller);
+                    }
                     Err(e) => {
                         let ip = registers.ip;
                         return self.gap(Some(sp), Some(ip), Lack::Unwind(e));
@@ -362,7 +324,10 @@ impl Walking<'_> {
                 let lack =
                     Lack::Unwind(StackError::invalid(caller.ip, "a caller that is neither in the map of code nor in a native image"));
                 let to = next.as_ref().map(|frame| frame.address);
-                self.gap_to(caller.sp(), to, Some(caller.ip), lack);
+                let (sp, ip) = (caller.sp(), caller.ip);
+                if self.afford(sp.unwrap_or(ip), GAP_BYTES) {
+                    self.gap_to(sp, to, Some(ip), lack);
+                }
             }
             arrived = false;
             let Some(frame) = next.clone() else {
@@ -372,7 +337,12 @@ impl Walking<'_> {
                 return;
             };
             self.runtime(&frame, context.as_ref().map(|c| c.ip));
-            match walker.frames.caller(&walker.code, walker.runtime.as_ref(), &frame) {
+            match walker.frames.caller(&walker.code, &walker.runtime, &frame) {
+                // What the methods above were called by is not below them.
+                Ok(Some(caller)) if start.stack.is_some() && caller.registers.sp().is_some_and(|sp| sp < reached) => {
+                    let lack = StackError::invalid(frame.address, "a frame that leads back down the stack");
+                    return self.gap(Some(frame.address), None, Lack::Frames(lack));
+                }
                 Ok(Some(caller)) => {
                     context = Some(caller.registers);
                     (left, arrived) = (caller.left, true);
@@ -380,7 +350,7 @@ impl Walking<'_> {
                 Ok(None) => {}
                 Err(e) => return self.gap(Some(frame.address), None, Lack::Frames(e)),
             }
-            let again = frame.is_within_caller() && context.as_ref().is_some_and(|c| matches!(walker.code.find(c.ip), Ok(Some(_))));
+            let again = frame.is_within_caller() && context.as_ref().is_some_and(|c| matches!(self.find(c.ip), Ok(Some(_))));
             if !again {
                 next = match self.after(&frame, start.stack) {
                     Ok(next) => next,
@@ -388,13 +358,14 @@ impl Walking<'_> {
                 };
             }
         }
-        let sp = context.as_ref().and_then(Registers::sp);
+        let sp = context.as_ref().and_then(Registers::sp).or(next.map(|frame| frame.address));
         self.gap(sp, None, Lack::Endless);
     }
 
     /// The frame after `frame` in the chain.
     fn after(&self, frame: &ExplicitFrame, stack: Option<AddrRange>) -> Result<Option<ExplicitFrame>, StackError> {
-        frame.next().map(|at| self.explicit(at, Some(frame.address), stack)).transpose()
+        let next = self.walker.frames.next(self.walker.code.bytes(), frame)?;
+        next.map(|at| self.explicit(at, Some(frame.address), stack)).transpose()
     }
 
     /// The explicit frame at `at`, which lies above the one before it, on the stack.
@@ -407,107 +378,88 @@ impl Walking<'_> {
 
     /// Reports an explicit frame.
     fn runtime(&mut self, frame: &ExplicitFrame, ip: Option<Addr>) {
-        let bytes = self.walker.code.bytes();
-        if frame.name.is_none() {
+        if frame.of.name.is_none() {
             self.unknown = Some(frame.address);
         }
-        let held = self.walker.frames.roots(bytes, frame);
-        let protected = held.as_ref().map(|roots| roots.slots.clone()).unwrap_or_default();
-        let roots = match held {
-            Ok(roots) if self.asked.roots && self.parent.is_none() => roots,
-            Ok(_) => FrameRoots::default(),
-            Err(e) => {
-                let to = Some(frame.address.plus(PAGE));
-                self.out.gaps.push(Gap { from: Some(frame.address), to, registers: Vec::new(), ip: None, lack: Lack::GcInfo(e) });
-                FrameRoots::default()
+        let mut reports = self.asked.roots && self.parent.is_none();
+        match self.walker.owned(frame) {
+            Ok(owned) => {
+                let slots = if reports { owned.slot_count() } else { 0 };
+                CodeBytes::take(slots / SLOTS_OF_A_READ);
+                reports &= slots == 0 || self.afford(frame.address, slots.saturating_mul(SLOT_BYTES));
             }
-        };
-        let (callee, native) = (self.walker.frames.callee(bytes, frame), self.walker.frames.native(bytes, frame));
-        self.out.frames.push(Frame::Runtime(RuntimeFrame { frame: frame.clone(), ip, callee, native, roots, protected }));
+            Err(e) => {
+                reports = false;
+                if self.afford(frame.address, GAP_BYTES) {
+                    self.gap_to(Some(frame.address), Some(frame.address.plus(PAGE)), None, Lack::GcInfo(e));
+                }
+            }
+        }
+        self.out.frames.push(Frame::Runtime(RuntimeFrame { frame: frame.clone(), ip, within: false, reports }));
     }
 
     /// Reports a managed frame.
     fn managed(&mut self, code: Arc<Code>, registers: &Registers, sp: Addr, caller_sp: Option<Addr>, left: Left) {
         let part = self.walker.part(&code);
-        let (mut roots, mut contexts, mut unwound, mut register) = (Vec::new(), Vec::new(), false, None);
-        if self.asked.roots {
-            let info = self.walker.gc_info(&code);
-            register = info.as_ref().ok().and_then(|i| i.header().frame_register);
-            let frame_register = register.map(|n| (n, registers.value(n)));
-            if let (Ok(info), Part::Body) = (&info, part) {
-                contexts = self.contexts(info, registers, caller_sp);
+        let mut frame = ManagedFrame::new(code, part, (registers.ip, sp), left);
+        if self.asked.roots && !self.blind {
+            self.holds(&mut frame, registers, caller_sp);
+        }
+        if self.asked.registers && !self.blind {
+            let known = |n: u8| Some((n, registers.get(n))).filter(|(_, saved)| saved.value.is_some());
+            let bytes = self.out.tell_registers(&mut frame, (0..registers.count()).filter_map(known));
+            self.afford(sp, bytes);
+        }
+        self.out.frames.push(Frame::Managed(frame));
+    }
+
+    /// Finds what a managed frame holds.
+    fn holds(&mut self, frame: &mut ManagedFrame, registers: &Registers, caller_sp: Option<Addr>) {
+        let (code, part, sp) = (Arc::clone(&frame.code), frame.part, frame.sp);
+        let info = self.gc_info(&code);
+        frame.frame_register = info.as_ref().ok().and_then(|i| i.header().frame_register);
+        let frame_register = frame.frame_register.map(|n| (n, registers.value(n)));
+        if let (Ok(info), Part::Body) = (&info, part) {
+            let contexts = contexts(self.walker.code.bytes(), info, registers, caller_sp);
+            self.out.tell_contexts(frame, contexts);
+        }
+        if let Some(parent) = self.parent {
+            frame.unwound = true;
+            let same = parent.frame.is_none() || frame_register.is_none() || parent.frame == frame_register;
+            if part == Part::Body && code.method_desc == parent.method_desc && same {
+                self.parent = None;
             }
-            if let Some(parent) = self.parent {
-                unwound = true;
-                let same = parent.frame.is_none() || frame_register.is_none() || parent.frame == frame_register;
-                if part == Part::Body && code.method_desc == parent.method_desc && same {
-                    self.parent = None;
-                }
-            } else {
-                match info.and_then(|info| self.slots(&info, &code, registers, caller_sp, left, part)) {
-                    Ok(slots) => roots = slots,
-                    Err(e) => {
-                        let preserved = (0..registers.count()).filter(|n| registers.preserves(*n));
-                        let registers = preserved.map(|n| (registers.name(n), registers.get(n))).collect();
-                        let lack = if CodeBytes::exhausted() { Lack::Endless } else { Lack::GcInfo(e) };
-                        self.out.gaps.push(Gap { from: Some(sp), to: caller_sp, registers, ip: Some(code.start), lack });
-                    }
-                }
-                if part == Part::Handler {
-                    self.parent = Some(Parent { method_desc: code.method_desc, frame: frame_register });
-                }
+        } else if let Err(e) = info.and_then(|info| self.slots(frame, &info, registers, caller_sp)) {
+            let preserved = (0..registers.count()).filter(|n| registers.preserves(*n) && registers.value(*n).is_some());
+            let registers: Box<[_]> = preserved.map(|n| (registers.name(n), registers.get(n))).collect();
+            if self.afford(sp, GAP_BYTES.saturating_add(len64(size_of_val(&*registers)))) {
+                let lack = if CodeBytes::exhausted() { Lack::Endless } else { Lack::GcInfo(e) };
+                self.out.gaps.push(Gap { from: Some(sp), to: caller_sp, registers, ip: Some(code.start), lack });
             }
         }
-        let known = |n: u8| Some((n, registers.get(n))).filter(|(_, saved)| saved.value.is_some());
-        let known = (0..registers.count()).filter(|_| self.asked.registers).filter_map(known).collect();
-        self.out.frames.push(Frame::Managed(ManagedFrame {
-            code,
-            part,
-            ip: registers.ip,
-            sp,
-            left,
-            frame_register: register,
-            contexts,
-            roots,
-            registers: known,
-            unwound,
-        }));
+        if part == Part::Handler && !frame.unwound {
+            self.parent = Some(Parent { method_desc: code.method_desc, frame: frame_register });
+        }
     }
 
-    /// What the slot of the generic context holds: it counts from the caller's stack pointer, or from the frame register.
-    fn contexts(&self, info: &GcInfo, registers: &Registers, caller_sp: Option<Addr>) -> Vec<GenericContext> {
-        let Some((kind, slot)) = info.header().generic_context else { return Vec::new() };
-        let frame = info.header().frame_register.and_then(|n| registers.value(n)).map(Addr);
-        let slots = [caller_sp, frame].into_iter().flatten().filter_map(|base| base.0.checked_add_signed(i64::from(slot)));
-        let words = slots.filter_map(|at| self.walker.code.bytes().u64(Addr(at)).ok()).map(Addr).filter(|word| !word.is_null());
-        let context = match kind {
-            GenericContextKind::MethodTable => GenericContext::MethodTable,
-            GenericContextKind::MethodDesc => GenericContext::Method,
-            GenericContextKind::This => GenericContext::This,
-        };
-        words.map(context).collect()
-    }
-
-    fn slots(
-        &self,
-        info: &GcInfo,
-        code: &Code,
-        registers: &Registers,
-        caller_sp: Option<Addr>,
-        left: Left,
-        part: Part,
-    ) -> Result<Vec<FrameSlot>, StackError> {
+    /// Adds the slots that a frame holds.
+    fn slots(&mut self, frame: &mut ManagedFrame, info: &GcInfo, registers: &Registers, caller_sp: Option<Addr>) -> Result<(), StackError> {
         // Without the caller the rest of the stack is scanned, this frame included.
-        let Some(caller_sp) = caller_sp else { return Ok(Vec::new()) };
-        let kind = match left {
+        let Some(caller_sp) = caller_sp else { return Ok(()) };
+        let kind = match frame.left {
             Left::Stopped => FrameKind::Leaf,
             Left::Call => FrameKind::Return,
             Left::Exception | Left::Fault => FrameKind::Exception,
         };
-        let offset =
-            u32::try_from(code.offset(registers.ip)).map_err(|_| StackError::invalid(registers.ip, "an address beyond its method"))?;
-        let state = FrameState { offset, kind, registers, caller_sp, os: self.walker.os, untracked: part != Part::Filter };
-        info.roots(self.walker.code.bytes(), &state).map_err(|e| gc_error(registers.ip, e))
+        let ip = registers.ip;
+        let offset = u32::try_from(frame.code.offset(ip)).map_err(|_| StackError::invalid(ip, "an address beyond its method"))?;
+        let state = FrameState { offset, kind, registers, caller_sp, os: self.walker.os, untracked: frame.part != Part::Filter };
+        let count = len64(info.slot_count());
+        CodeBytes::afford(ip, count / SLOTS_OF_A_READ)?;
+        let (bytes, most) = (self.walker.code.bytes(), self.memory / SLOT_BYTES);
+        let held = self.out.hold(frame, most, |each| info.report(bytes, &state, each)).map_err(|e| gc_error(ip, e))?;
+        self.afford(frame.sp, held.saturating_mul(SLOT_BYTES));
+        Ok(())
     }
 
     /// The references from `from` to the end of the stack are not known.
@@ -517,70 +469,26 @@ impl Walking<'_> {
 
     fn gap_to(&mut self, from: Option<Addr>, to: Option<Addr>, ip: Option<Addr>, lack: Lack) {
         let lack = if CodeBytes::exhausted() { Lack::Endless } else { lack };
-        self.out.gaps.push(Gap { from, to, registers: Vec::new(), ip, lack });
+        self.out.gaps.push(Gap { from, to, registers: Box::default(), ip, lack });
     }
+}
+
+/// What the slot of the generic context holds: it counts from the caller's stack pointer, or from the frame register.
+fn contexts(bytes: &CodeBytes, info: &GcInfo, registers: &Registers, caller_sp: Option<Addr>) -> impl Iterator<Item = GenericContext> {
+    let slot = info.header().generic_context.into_iter();
+    let frame = info.header().frame_register.and_then(|n| registers.value(n)).map(Addr);
+    let places = slot.flat_map(move |(kind, slot)| [caller_sp, frame].into_iter().flatten().map(move |base| (kind, base, slot)));
+    places.filter_map(|(kind, base, slot)| {
+        let word = Addr(bytes.u64(Addr(base.0.checked_add_signed(i64::from(slot))?)).ok()?);
+        let context = match kind {
+            GenericContextKind::MethodTable => GenericContext::MethodTable,
+            GenericContextKind::MethodDesc => GenericContext::Method,
+            GenericContextKind::This => GenericContext::This,
+        };
+        (!word.is_null()).then(|| context(word))
+    })
 }
 
 fn inside(stack: Option<AddrRange>, at: Addr) -> bool {
     stack.is_none_or(|s| s.start <= at && at <= s.end)
-}
-
-impl Lack {
-    /// What went wrong, where reading something did.
-    pub(crate) const fn error(&self) -> Option<&StackError> {
-        match self {
-            Lack::Unwind(e) | Lack::Frames(e) | Lack::GcInfo(e) => Some(e),
-            Lack::Registers | Lack::Endless => None,
-        }
-    }
-
-    /// In words, with the module of the code.
-    pub(crate) fn reason(&self, module: Option<&str>) -> String {
-        let of = |what: &str, e: &StackError| match module {
-            Some(module) if matches!(e, StackError::Read(_)) => format!("{what} in {module}, whose file would tell (--modules): {e}"),
-            Some(module) => format!("{what} in {module}: {e}"),
-            None => format!("{what}: {e}"),
-        };
-        match self {
-            Lack::Registers => "the registers of the thread are not in the dump".into(),
-            Lack::Unwind(e) => of("code cannot be unwound", e),
-            Lack::Frames(e) => of("the runtime's frames cannot be followed", e),
-            Lack::GcInfo(e) => of("what a frame holds is not known", e),
-            Lack::Endless => "more frames, or more to read for them, than any stack has".into(),
-        }
-    }
-}
-
-impl Location {
-    /// The stack slot: for a register, where a callee saved it.
-    pub(crate) const fn address(&self) -> Option<Addr> {
-        match self {
-            Location::Register { place, .. } => *place,
-            Location::Stack { address, .. } => *address,
-        }
-    }
-
-    /// As in a disassembly: `[rbp-0x48]`, `rbx`. `frame_register` is the one that slots count from.
-    pub(crate) fn text(&self, arch: Arch, frame_register: Option<u8>) -> String {
-        let names = RegisterNames::of(arch);
-        let name = |number: u8| names.get(usize::from(number)).copied();
-        match self {
-            Location::Register { number, place } => match (name(*number), place) {
-                (Some(name), _) => name.into(),
-                // A slot that a frame of the runtime knows by its address.
-                (None, Some(place)) => format!("[{place}]"),
-                (None, None) => "?".into(),
-            },
-            Location::Stack { base, offset, .. } => {
-                let base = match base {
-                    SlotBase::CallerSp => "caller sp",
-                    SlotBase::Sp if arch == Arch::X64 => "rsp",
-                    SlotBase::Sp => "sp",
-                    SlotBase::FrameRegister => frame_register.and_then(name).unwrap_or("frame"),
-                };
-                let sign = if *offset < 0 { '-' } else { '+' };
-                format!("[{base}{sign}{:#x}]", offset.unsigned_abs())
-            }
-        }
-    }
 }

@@ -14,12 +14,16 @@ use crate::clr::methods::{MethodName, Methods};
 use crate::clr::threads::Thread;
 use crate::model::{LockKind, SyncBlockModel, WaitEvidence, WaitKind};
 use crate::session::{Heap, Library, Namer};
-use crate::stack::walk::{Asked, Frame, Gap};
+use crate::stack::frames::FrameRoots;
+use crate::stack::walk::Asked;
+use crate::stack::walked::{Frame, Gap};
 
 /// Maximum elements of an array of wait handles.
 const MAX_HANDLES: u64 = 1024;
 /// Frames that are named of each thread.
 const MAX_FRAMES: usize = 64;
+/// Most objects looked at that the innermost function of the runtime protects; a few were met.
+const MAX_PROTECTED: usize = 64;
 
 /// The kinds of `ThreadBlockingInfo._objectKind`.
 const KIND_ENTER: i32 = 0;
@@ -61,7 +65,7 @@ pub(super) struct Blocked<'t> {
     /// Its methods, innermost first.
     pub(super) frames: Vec<BlockedFrame>,
     /// Slots of the objects that the innermost function of the runtime protects.
-    pub(super) protected: Vec<Addr>,
+    pub(super) protected: FrameRoots,
     /// If a function of the runtime may have been called to start a class: where the frame of the method starts that needs the class.
     pub(super) starts_class: Option<Addr>,
 }
@@ -111,7 +115,7 @@ impl Blocked<'_> {
 pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], notes: &Collector) -> Vec<(usize, Blocked<'t>)> {
     let runtime = heap.runtime();
     let methods = runtime.scoped(notes, |d| Methods::bind(heap.memory(), d, runtime.limits()).ok());
-    let walked = match runtime.walk_stacks(threads, Asked::default(), |_| true) {
+    let walked = match runtime.walk_stacks(Asked::default(), |_| true, notes) {
         Ok(walked) => walked,
         // NativeAOT programs do not describe their stacks.
         Err(_) if runtime.descriptor().is_native_aot() => Vec::new(),
@@ -130,17 +134,17 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
             format!("frames of {} are not told: {reason}", plural(len64(lost.len()), "blocked thread")),
         );
     }
-    let mut frames: Map<usize, (Vec<BlockedFrame>, Vec<Addr>, Option<Addr>)> = Map::default();
+    let mut frames: Map<usize, (Vec<BlockedFrame>, FrameRoots, Option<Addr>)> = Map::default();
     let mut names: Map<Addr, Option<(Name, Arc<MethodName>)>> = Map::default();
     for stack in &walked {
         let managed = stack.walk.frames.iter().filter_map(|f| match f {
             Frame::Managed(f) => Some((f.code.method_desc, Some(f.instruction()), Some(f.sp))),
             // Where the compiler has inlined `Thread.Join`, only its native part is left.
-            Frame::Runtime(f) => Some((f.native?, None, None)),
+            Frame::Runtime(f) => Some((runtime.stack_walker().ok()?.native(f)?, None, None)),
         });
         let protected = match stack.walk.frames.first() {
-            Some(Frame::Runtime(f)) => f.protected.clone(),
-            _ => Vec::new(),
+            Some(Frame::Runtime(f)) => runtime.stack_walker().ok().and_then(|walker| walker.owned(&f.frame).ok()).unwrap_or_default(),
+            _ => FrameRoots::default(),
         };
         // A call of the runtime itself, not of native code by a method.
         let calls = matches!(stack.walk.frames.first(), Some(Frame::Runtime(f)) if !f.frame.is_inlined());
@@ -282,7 +286,7 @@ impl Waits<'_> {
         let own = thread.thread.exposed;
         let is_thread = |object: &Addr| self.thread_objects.contains(object) && Some(*object) != own;
         let wait = |kind, object, others| Wait { thread: index, kind, object, others, evidence: WaitEvidence::Stack, timeout: None };
-        let protected = thread.protected.iter().filter_map(|slot| self.library.reference_at(*slot));
+        let protected = thread.protected.slots().take(MAX_PROTECTED).filter_map(|slot| self.library.reference_at(slot));
         // `ThreadNative::Join`, which .NET 8 has no frame for where `Thread.Join` is inlined.
         let joined = || protected.clone().find(is_thread).map(|_| WaitKind::Join);
         let framed = thread.framed().or_else(joined);

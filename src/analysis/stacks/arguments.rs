@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::base::hash::Map;
-use crate::base::{Addr, Arch, Collector, len64};
+use crate::base::{Addr, Arch, Collector, NoteKind, len64};
 use crate::clr::fields::{Typed, VALUE_TYPE};
 use crate::clr::methods::{GenericContext, Methods};
 use crate::clr::values::{Place, ValueLimits, Values};
@@ -14,8 +14,8 @@ use crate::model::{ArgumentModel, FieldValue};
 use crate::session::{FrameVariables, MethodVariables, Namer, Runtime};
 use crate::stack::debug_info::{Held, Slot, Told};
 use crate::stack::frames::Left;
-use crate::stack::walk::{ManagedFrame, Part};
-use crate::stack::{RegisterNames, StackError};
+use crate::stack::walked::{ManagedFrame, Part, Walk};
+use crate::stack::{RegisterNames, Saved, StackError};
 
 /// What is shown of a value: a frame is no place for whole texts and trees.
 const LIMITS: ValueLimits = ValueLimits { string_chars: 256, depth: 2, fields: 64, raw_bytes: 64, text_chars: 200 };
@@ -45,6 +45,8 @@ pub(super) struct ArgumentReader<'r> {
     signatures: Map<(Addr, Option<GenericContext>), Signature>,
     /// Number of parameters in `signatures`.
     kept: usize,
+    /// Whether the walk kept no registers of a frame.
+    cut: bool,
 }
 
 /// Why an argument has no value.
@@ -92,17 +94,24 @@ impl<'r> ArgumentReader<'r> {
     pub(super) fn new(runtime: &'r Runtime, namer: &'r Namer, methods: &Methods) -> Option<ArgumentReader<'r>> {
         let values = Values::new(namer.types().ok()?, LIMITS);
         let (methods, variables) = (methods.clone(), FrameVariables::new(runtime));
-        Some(ArgumentReader { runtime, namer, methods, values, variables, signatures: Map::default(), kept: 0 })
+        Some(ArgumentReader { runtime, namer, methods, values, variables, signatures: Map::default(), kept: 0, cut: false })
     }
 
     /// The arguments of `frame`, `this` first; `None` if the signature of its method cannot be read.
-    pub(super) fn of(&mut self, frame: &ManagedFrame) -> Option<Vec<ArgumentModel>> {
-        let parameters = self.signature(frame)?;
-        let told = if parameters.is_empty() { Ok(MethodVariables::default()) } else { self.told(frame) };
+    pub(super) fn of(&mut self, walk: &Walk, frame: &ManagedFrame) -> Option<Vec<ArgumentModel>> {
+        let parameters = self.signature(walk, frame)?;
+        // The stack pointer is always known.
+        let registers = walk.registers(frame);
+        self.cut |= registers.is_empty();
+        let told = match () {
+            () if parameters.is_empty() => Ok(MethodVariables::default()),
+            () if registers.is_empty() => Err(Untold::Limit),
+            () => self.told(frame),
+        };
         let one = |(number, parameter): (u32, &Parameter)| {
             let entries = told.as_ref().ok().and_then(|t| t.variables.as_ref()).map_or(0, |v| v.count_of(number));
             let told = if self.variables.afford(entries) { &told } else { &Err(Untold::Limit) };
-            self.argument(frame, number, parameter, told)
+            self.argument((frame, registers), number, parameter, told)
         };
         Some((0u32..).zip(parameters.iter()).map(one).collect())
     }
@@ -110,11 +119,14 @@ impl<'r> ArgumentReader<'r> {
     /// Adds notes about arguments that the dump does not tell.
     pub(super) fn note(&self, notes: &Collector) {
         self.variables.note(notes);
+        if self.cut {
+            notes.add(NoteKind::LimitHit, None, "arguments of some frames are left out: their registers take too much memory");
+        }
     }
 
-    fn signature(&mut self, frame: &ManagedFrame) -> Signature {
+    fn signature(&mut self, walk: &Walk, frame: &ManagedFrame) -> Signature {
         let method = frame.code.method_desc;
-        let context = self.namer.names().and_then(|names| self.methods.instance(names, method, &frame.contexts));
+        let context = self.namer.names().and_then(|names| self.methods.instance(names, method, walk.contexts(frame)));
         let exact = context.and_then(|context| self.parameters(method, Some(context)));
         exact.or_else(|| self.parameters(method, None))
     }
@@ -157,11 +169,17 @@ impl<'r> ArgumentReader<'r> {
         if anywhere && (!whole || frame.part != Part::Body) { Err(Untold::Moving) } else { Ok(told) }
     }
 
-    fn argument(&self, frame: &ManagedFrame, number: u32, parameter: &Parameter, told: &Result<MethodVariables, Untold>) -> ArgumentModel {
+    fn argument(
+        &self,
+        (frame, registers): (&ManagedFrame, &[(u8, Saved)]),
+        number: u32,
+        parameter: &Parameter,
+        told: &Result<MethodVariables, Untold>,
+    ) -> ArgumentModel {
         let held = told.as_ref().map_err(Clone::clone).and_then(|told| held(told, number, offset(frame)));
         let arch = self.runtime.file().facts.arch;
         let location = held.as_ref().ok().and_then(|held| held.text(arch));
-        let value = held.and_then(|held| self.value(frame, parameter, held, arch));
+        let value = held.and_then(|held| self.value((frame, registers), parameter, held, arch));
         let (value, reason) = match value {
             Ok(value) => (Some(value), None),
             Err(untold) => (None, Some(untold.reason())),
@@ -169,14 +187,20 @@ impl<'r> ArgumentReader<'r> {
         ArgumentModel { name: parameter.name.clone(), type_name: parameter.typed.name.clone(), location, value, reason }
     }
 
-    fn value(&self, frame: &ManagedFrame, parameter: &Parameter, held: Held, arch: Arch) -> Result<FieldValue, Untold> {
+    fn value(
+        &self,
+        (frame, registers): (&ManagedFrame, &[(u8, Saved)]),
+        parameter: &Parameter,
+        held: Held,
+        arch: Arch,
+    ) -> Result<FieldValue, Untold> {
         let typed = &parameter.typed;
         let name = parameter.name.clone().unwrap_or_default();
         let element = typed.element.ok_or(Untold::Layout)?;
         let place = |address: Addr| Place { address, element, method_table: typed.method_table, definition: typed.definition, bytes: None };
         let in_memory = |address: Addr| self.values.value(name.clone(), typed.name.clone(), &place(address));
         let register = |number: u8| {
-            let saved = frame.register(number);
+            let saved = registers.iter().find(|(n, _)| *n == number).map(|(_, saved)| *saved);
             let name = RegisterNames::of(arch).get(usize::from(number));
             let untold = name.map_or(Untold::Parts, |register| Untold::Clobbered(register));
             saved.and_then(|s| Some((s.value?, s.place))).ok_or(untold)

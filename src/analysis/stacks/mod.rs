@@ -3,6 +3,7 @@
 mod arguments;
 mod merge;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use super::ExceptionReader;
@@ -19,7 +20,8 @@ use crate::model::{
 use crate::session::{Error, Heap, Namer, Runtime, SourceLines, ThreadStack};
 use crate::stack::code::CodeOrigin;
 use crate::stack::gc_info::FrameSlot;
-use crate::stack::walk::{Asked, Frame, Gap, ManagedFrame, Part, RuntimeFrame};
+use crate::stack::walk::{Asked, StackWalker};
+use crate::stack::walked::{Frame, Gap, ManagedFrame, Part, RuntimeFrame, Walk};
 use arguments::ArgumentReader;
 use merge::merge;
 pub(crate) use merge::{folded as folded_stacks, label as frame_label};
@@ -54,13 +56,13 @@ pub struct StacksQuery {
 pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksReport>, Error> {
     let notes = runtime.begin();
     notes.extend(runtime.thread_reader()?.identity_losses());
-    let threads = notes.with(runtime.threads()?);
+    notes.with(runtime.threads()?);
     let wanted = |t: &Thread| {
         let ids = [t.id.map(u64::from), t.os_id];
         query.threads.is_empty() || ids.into_iter().flatten().any(|id| query.threads.contains(&id))
     };
     // References are read where the coverage of the stacks is told, which is always.
-    let walked = runtime.walk_stacks(threads, Asked { roots: true, registers: query.arguments }, wanted)?;
+    let walked = runtime.walk_stacks(Asked { roots: true, registers: query.arguments }, wanted, &notes)?;
     notes.extend(runtime.stack_losses());
     let namer = runtime.namer();
     let exceptions = ExceptionReader::new(runtime, &namer, &notes);
@@ -149,6 +151,7 @@ fn note_gaps<'g>(gaps: impl Iterator<Item = &'g StackGap>, notes: &Collector) {
 /// Turns walked stacks into models; names each method once.
 struct Reporter<'r> {
     runtime: &'r Runtime,
+    walker: Option<&'r StackWalker>,
     namer: &'r Namer,
     notes: &'r Collector,
     roots: bool,
@@ -163,6 +166,8 @@ struct Reporter<'r> {
     lines: SourceLines<'r>,
     /// `None` where frames are only counted.
     tiers: Option<Tiers<'r>>,
+    /// Whether the notes of the object starts are in the answer.
+    starts_noted: Cell<bool>,
     budget: Budget,
 }
 
@@ -189,6 +194,7 @@ impl<'r> Reporter<'r> {
         let budget = Budget::new(memory.dump_bytes().saturating_mul(EXPANSION), runtime.limits().max_memory);
         Reporter {
             runtime,
+            walker: runtime.stack_walker().ok(),
             namer,
             notes,
             roots: query.roots,
@@ -200,6 +206,7 @@ impl<'r> Reporter<'r> {
             exact: Map::default(),
             lines: SourceLines::new(runtime, namer),
             tiers: (!query.merge).then(|| Tiers::new(runtime, namer, notes)),
+            starts_noted: Cell::new(false),
             budget,
         }
     }
@@ -221,20 +228,30 @@ impl<'r> Reporter<'r> {
     }
 
     /// The name of a method in shared generic code, as the instance that its frame tells.
-    fn exact(&mut self, frame: &ManagedFrame) -> Option<String> {
-        let (methods, names, method) = (self.methods.as_ref()?, self.namer.names()?, frame.code.method_desc);
+    fn exact(&mut self, walk: &Walk, frame: &ManagedFrame) -> Option<String> {
+        let (methods, names, method, contexts) =
+            (self.methods.as_ref()?, self.namer.names()?, frame.code.method_desc, walk.contexts(frame));
+        let key = (method, contexts.to_vec());
+        if let Some(known) = self.exact.get(&key) {
+            return known.clone();
+        }
         let exact = || {
-            let context = methods.instance(names, method, &frame.contexts)?;
+            let context = methods.instance(names, method, contexts)?;
             methods.exact_name(names, method, context).map(|m| m.shown().into_owned())
         };
-        self.exact.entry((method, frame.contexts.clone())).or_insert_with(exact).clone()
+        let exact = exact();
+        // Each frame may have a context of its own.
+        if self.budget.memory(PLAIN.saturating_add(exact.as_ref().map_or(0, |name| len64(name.len())))) {
+            self.exact.insert(key, exact.clone());
+        }
+        exact
     }
 
     fn frames(&mut self, stack: &ThreadStack<'_>) -> Vec<StackFrameModel> {
         let mut out = Vec::with_capacity(stack.walk.frames.len());
         for frame in &stack.walk.frames {
             let model = match frame {
-                Frame::Managed(frame) => self.managed(frame),
+                Frame::Managed(frame) => self.managed(&stack.walk, frame),
                 Frame::Runtime(frame) => self.runtime_frame(frame),
             };
             let texts = [&model.method, &model.display, &model.module, &model.file];
@@ -249,7 +266,7 @@ impl<'r> Reporter<'r> {
         out
     }
 
-    fn managed(&mut self, frame: &ManagedFrame) -> StackFrameModel {
+    fn managed(&mut self, walk: &Walk, frame: &ManagedFrame) -> StackFrameModel {
         let (code, named) = (&frame.code, self.name(frame.code.method_desc));
         if named.is_none() {
             self.notes.add(NoteKind::Missing, code.method_desc, format!("the method at {} has no name in the dump", code.method_desc));
@@ -260,7 +277,7 @@ impl<'r> Reporter<'r> {
             ip: Some(frame.ip),
             sp: frame.sp,
             method: named.as_ref().map(|n| n.signature.clone()),
-            display: self.exact(frame).or_else(|| named.as_ref().map(|n| n.display.clone())),
+            display: self.exact(walk, frame).or_else(|| named.as_ref().map(|n| n.display.clone())),
             method_desc: Some(code.method_desc),
             module: named.and_then(|n| n.method.module),
             offset: Some(code.offset(frame.ip)),
@@ -282,20 +299,21 @@ impl<'r> Reporter<'r> {
             frame_type: None,
             address: None,
             unwound: frame.unwound,
-            roots: self.roots.then(|| self.slots(frame)),
-            arguments: self.arguments.as_mut().and_then(|a| a.of(frame)),
+            roots: self.roots.then(|| self.slots(walk, frame)),
+            arguments: self.arguments.as_mut().and_then(|a| a.of(walk, frame)),
         }
     }
 
     fn runtime_frame(&mut self, frame: &RuntimeFrame) -> StackFrameModel {
-        let named = frame.callee.and_then(|m| self.name(m));
+        let callee = self.walker.and_then(|walker| walker.callee(frame));
+        let named = callee.and_then(|m| self.name(m));
         StackFrameModel {
             kind: StackFrameKind::Runtime,
             ip: frame.ip,
             sp: frame.frame.address,
             method: named.as_ref().map(|n| n.signature.clone()),
             display: named.as_ref().map(|n| n.display.clone()),
-            method_desc: frame.callee,
+            method_desc: callee,
             module: named.and_then(|n| n.method.module),
             offset: None,
             file: None,
@@ -303,7 +321,7 @@ impl<'r> Reporter<'r> {
             part: None,
             code: None,
             tier: None,
-            frame_type: frame.frame.name.as_deref().map(ToString::to_string),
+            frame_type: frame.frame.of.name.as_deref().map(ToString::to_string),
             address: Some(frame.frame.address),
             unwound: false,
             roots: self.roots.then(|| self.owned(frame)),
@@ -312,9 +330,18 @@ impl<'r> Reporter<'r> {
     }
 
     /// What a managed frame holds.
-    fn slots(&self, frame: &ManagedFrame) -> Vec<StackRootModel> {
+    fn slots(&self, walk: &Walk, frame: &ManagedFrame) -> Vec<StackRootModel> {
         let register = frame.frame_register;
-        frame.roots.iter().filter_map(|slot| self.slot(slot, register)).collect()
+        self.listed(walk.held(frame).filter_map(|slot| self.slot(&slot, register)))
+    }
+
+    /// As many of `roots` as the answer has memory for.
+    fn listed(&self, roots: impl Iterator<Item = StackRootModel>) -> Vec<StackRootModel> {
+        let fits = |root: &StackRootModel| {
+            let texts = len64(root.location.len()).saturating_add(root.type_name.as_ref().map_or(0, |name| len64(name.shown().len())));
+            self.budget.memory(PLAIN.saturating_add(texts))
+        };
+        roots.take_while(fits).collect()
     }
 
     fn slot(&self, slot: &FrameSlot, frame_register: Option<u8>) -> Option<StackRootModel> {
@@ -332,22 +359,22 @@ impl<'r> Reporter<'r> {
     /// What a frame of the runtime owns.
     fn owned(&self, frame: &RuntimeFrame) -> Vec<StackRootModel> {
         let memory = self.runtime.memory();
-        let mut out = Vec::new();
-        for slot in &frame.roots.slots {
-            match memory.ptr(*slot) {
-                Ok(object) if object.is_null() => {}
-                Ok(object) => out.push(self.root(format!("[{slot}]"), Some(*slot), Some(object), (false, false, true))),
-                Err(_) => out.push(self.root(format!("[{slot}]"), Some(*slot), None, (false, false, true))),
-            }
-        }
-        frame.roots.words.iter().for_each(|range| memory.need(*range));
-        for (at, bytes) in frame.roots.words.iter().flat_map(|range| memory.words(*range)) {
+        // The walk has told what cannot be read.
+        let Some(owned) = self.walker.filter(|_| frame.reports).and_then(|walker| walker.owned(&frame.frame).ok()) else {
+            return Vec::new();
+        };
+        let slot = |slot: Addr| match memory.ptr(slot) {
+            Ok(object) if object.is_null() => None,
+            object => Some(self.root(format!("[{slot}]"), Some(slot), object.ok(), (false, false, true))),
+        };
+        owned.words.iter().for_each(|range| memory.need(*range));
+        let word = |(at, bytes): (Addr, &[u8])| {
             let value = Addr(memory.shape().number(bytes));
-            if let Some(object) = self.containing(value) {
-                out.push(self.root(format!("[{at}]"), Some(at), Some(object), (object != value, false, false)));
-            }
-        }
-        out
+            let object = self.containing(value)?;
+            Some(self.root(format!("[{at}]"), Some(at), Some(object), (object != value, false, false)))
+        };
+        let words = owned.words.into_iter().flat_map(|range| memory.words(range));
+        self.listed(owned.slots().filter_map(slot).chain(words.filter_map(word)))
     }
 
     fn root(&self, location: String, slot: Option<Addr>, object: Option<Addr>, flags: (bool, bool, bool)) -> StackRootModel {
@@ -359,8 +386,12 @@ impl<'r> Reporter<'r> {
     /// The object around `address`.
     fn containing(&self, address: Addr) -> Option<Addr> {
         let heap = self.heap.as_ref()?;
-        let starts = self.notes.with(heap.starts());
-        starts.containing(heap.walker(), address).map(|(_, object)| object)
+        let starts = heap.starts();
+        // Once for all slots.
+        if !self.starts_noted.replace(true) {
+            self.notes.with(starts);
+        }
+        starts.data.containing(heap.walker(), address).map(|(_, object)| object)
     }
 
     fn gap(&mut self, gap: &Gap) -> StackGap {

@@ -4,6 +4,7 @@ mod stacks;
 mod statics;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::{HandleUses, Heap, Namer, Runtime, Strength};
 use crate::base::hash::{Map, Set};
@@ -132,7 +133,7 @@ pub struct RootFrame {
     /// Its thread.
     pub thread: ThreadIndex,
     /// Its method, or the type of a frame of the runtime.
-    pub method: String,
+    pub method: Arc<str>,
     /// Number of the register that its slots count from.
     pub register: Option<u8>,
 }

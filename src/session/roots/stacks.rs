@@ -5,6 +5,7 @@
 //! stale values.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::{FrameIndex, Origin, Root, RootFlags, RootFrame, RootOptions, Roots, StackRoots, ThreadIndex, enumerated};
 use crate::base::hash::Map;
@@ -18,7 +19,8 @@ use crate::memory::Memory;
 use crate::model::{CoverageKind, RootCoverageModel, RootKind};
 use crate::session::{Heap, Namer, ThreadStack};
 use crate::stack::gc_info::{FrameSlot, Location};
-use crate::stack::walk::{Asked, Frame, Gap};
+use crate::stack::walk::{Asked, StackWalker};
+use crate::stack::walked::{Frame, Gap, Lack, Walk};
 
 /// Adds what the frames of `threads` hold. Where that is not known, the words that point to objects.
 ///
@@ -33,11 +35,13 @@ pub(super) fn frame_roots(
 ) -> Result<StackRoots, ContractError> {
     let notes = Collector::new();
     let runtime = heap.runtime();
-    let walked = runtime.walk_stacks(threads, Asked { roots: true, registers: false }, |_| true)?;
+    let walker = runtime.stack_walker()?;
+    let walked = runtime.walk_stacks(Asked { roots: true, registers: false }, |_| true, &notes)?;
     let index = notes.with(heap.starts()).as_ref();
     let mut reader = Reader {
         heap,
         namer,
+        walker,
         notes: &notes,
         index,
         methods: runtime.scoped(&notes, |d| Methods::bind(heap.memory(), d, runtime.limits()).ok()),
@@ -90,11 +94,12 @@ pub(super) fn frame_roots(
 struct Reader<'h> {
     heap: &'h Heap,
     namer: &'h Namer,
+    walker: &'h StackWalker,
     notes: &'h Collector,
     index: &'h ObjectStarts,
     methods: Option<Methods>,
     /// By MethodDesc.
-    names: Map<Addr, String>,
+    names: Map<Addr, Arc<str>>,
     stacks: ThreadStacks<'h>,
     scans: Scans<'h>,
     /// Why parts of stacks are scanned: how often, and where first.
@@ -110,30 +115,28 @@ struct Reader<'h> {
 impl Reader<'_> {
     fn thread(&mut self, stack: &ThreadStack<'_>, thread: ThreadIndex, roots: &mut Roots) {
         for frame in &stack.walk.frames {
-            let name = match frame {
-                Frame::Managed(f) if !f.roots.is_empty() => self.name(f.code.method_desc),
-                Frame::Runtime(f) if !f.roots.slots.is_empty() => f.frame.name.as_deref().unwrap_or("a frame of the runtime").to_string(),
-                _ => String::new(),
-            };
             match frame {
-                Frame::Managed(f) if !f.roots.is_empty() => {
-                    let Some(at) = roots.frames.push(RootFrame { thread, method: name, register: f.frame_register }) else { return };
-                    f.roots.iter().for_each(|slot| self.slot(slot, at, roots));
+                Frame::Managed(f) if Walk::holds_any(f) => {
+                    let method = self.name(f.code.method_desc);
+                    let Some(at) = roots.frames.push(RootFrame { thread, method, register: f.frame_register }) else { return };
+                    stack.walk.held(f).for_each(|slot| self.slot(&slot, at, roots));
                 }
                 Frame::Managed(_) => {}
                 Frame::Runtime(f) => {
-                    let words: &[AddrRange] = if self.wants(RootKind::Stack) { &f.roots.words } else { &[] };
-                    for range in words {
-                        self.heap.memory().need(*range);
-                        self.words = self.words.saturating_add(self.scans.words((thread, *range), self.index, roots));
+                    // The walk has told what cannot be read.
+                    let Some(owned) = f.reports.then(|| self.walker.owned(&f.frame).ok()).flatten() else { continue };
+                    if let Some(range) = owned.words.filter(|_| self.wants(RootKind::Stack)) {
+                        self.heap.memory().need(range);
+                        self.words = self.words.saturating_add(self.scans.words((thread, range), self.index, roots));
                     }
-                    if f.roots.slots.is_empty() {
+                    if owned.slot_count() == 0 {
                         continue;
                     }
-                    let Some(at) = roots.frames.push(RootFrame { thread, method: name, register: None }) else { return };
-                    for slot in &f.roots.slots {
-                        let value = self.heap.memory().word(*slot).ok();
-                        let location = Location::Register { number: u8::MAX, place: Some(*slot) };
+                    let method = f.frame.of.name.clone().unwrap_or_else(|| "a frame of the runtime".into());
+                    let Some(at) = roots.frames.push(RootFrame { thread, method, register: None }) else { return };
+                    for slot in owned.slots() {
+                        let value = self.heap.memory().word(slot).ok();
+                        let location = Location::Register { number: u8::MAX, place: Some(slot) };
                         self.slot(&FrameSlot { location, value, interior: false, pinned: false }, at, roots);
                     }
                 }
@@ -180,6 +183,11 @@ impl Reader<'_> {
     fn gap(&mut self, gap: &Gap, stack: &ThreadStack<'_>, thread: ThreadIndex, roots: &mut Roots) {
         let runtime = self.heap.runtime();
         let module = runtime.module_of_gap(gap, self.namer);
+        if matches!(gap.lack, Lack::Claimed(_)) {
+            // What it holds are roots of the other thread.
+            self.scans.lacks.claimed.bump();
+            return;
+        }
         let Some(native) = stack.native.filter(|n| n.stack_pointer.is_some() && !n.registers.is_empty()) else {
             self.scans.lacks.no_registers.bump();
             return;
@@ -209,10 +217,11 @@ impl Reader<'_> {
         self.scans.range((stack.thread, thread), range, self.index, self.notes, roots);
     }
 
-    fn name(&mut self, method: Addr) -> String {
+    fn name(&mut self, method: Addr) -> Arc<str> {
         let (methods, namer) = (self.methods.as_ref(), self.namer);
         let name = || methods.zip(namer.names()).and_then(|(m, types)| m.name(types, method)).map(|n| n.shown().into_owned());
-        self.names.entry(method).or_insert_with(|| name().unwrap_or_else(|| format!("method {method}"))).clone()
+        let name = || name().unwrap_or_else(|| format!("method {method}")).into();
+        Arc::clone(self.names.entry(method).or_insert_with(name))
     }
 }
 
@@ -257,6 +266,8 @@ struct Lacks {
     no_stack: u64,
     cut: u64,
     elsewhere: u64,
+    /// Their stack is that of another thread.
+    claimed: u64,
 }
 
 /// Looks for words that point to objects.
@@ -367,6 +378,7 @@ impl Lacks {
         let of = |n: u64, what: &str| (n > 0).then(|| format!("{n} of {} threads {what}", self.threads));
         let mut reasons: Vec<String> = Vec::new();
         reasons.extend(of(self.no_registers, "have no registers in the dump"));
+        reasons.extend(of(self.claimed, "claim the stack of another one"));
         if kind == RootKind::Stack {
             reasons.extend(of(self.no_stack, "have no stack in the dump"));
             reasons.extend(of(self.cut, "have only a part of their stack in the dump"));

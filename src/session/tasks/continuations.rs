@@ -10,7 +10,8 @@ use crate::clr::threads::Thread;
 use crate::gc::GcDesc;
 use crate::session::continuations::{ContinuationFields, SuspendedMethods};
 use crate::session::{Namer, Runtime};
-use crate::stack::walk::{Asked, Frame};
+use crate::stack::walk::Asked;
+use crate::stack::walked::Frame;
 
 /// Most tasks that one thread resumes within each other.
 const MAX_NESTED: usize = 1 << 10;
@@ -139,7 +140,7 @@ impl Tasks {
         }
         let methods = SuspendedMethods::new(runtime, self.continuations);
         let on: Set<Addr> = found.iter().map(|d| d.thread).collect();
-        let stacks = runtime.walk_stacks(threads, Asked::default(), |t| on.contains(&t.address)).unwrap_or_default();
+        let stacks = runtime.walk_stacks(Asked::default(), |t| on.contains(&t.address), notes).unwrap_or_default();
         let mut out = Map::default();
         for dispatcher in found {
             let stack = stacks.iter().find(|s| s.thread.address == dispatcher.thread);

@@ -8,16 +8,15 @@ mod nibbles;
 mod ready_to_run;
 mod sections;
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 pub(crate) use nibbles::NibbleForm;
 pub(super) use ready_to_run::section as ready_to_run_section;
 
 use super::gc_info::GcInfo;
-use super::{CodeBytes, FunctionEntry, StackError};
-use crate::base::hash::Map;
+use super::{CodeBytes, FunctionEntry, Known, StackError};
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange};
+use crate::base::{Addr, AddrRange, len64};
 use crate::contract::{Contract, ContractError, Descriptor};
 use jitted::Jitted;
 use ready_to_run::ReadyToRun;
@@ -90,11 +89,12 @@ pub(crate) struct CodeMap {
     sections: Sections,
     jitted: Jitted,
     ready_to_run: ReadyToRun,
-    known: RwLock<Map<Addr, Found>>,
+    known: Known<Found>,
 }
 
-/// Most answers kept.
-const MOST_KNOWN: usize = 1 << 16;
+const fn too_many_reads(ip: Addr) -> StackError {
+    StackError::invalid(ip, "the code at an address cannot be found with the reads that are left")
+}
 
 impl CodeMap {
     /// The contract read.
@@ -115,7 +115,7 @@ impl CodeMap {
             sections: Sections::bind(d)?,
             jitted: Jitted::bind(d, form)?,
             ready_to_run: ReadyToRun::bind(d)?,
-            known: RwLock::default(),
+            known: Known::new(bytes.memory().dump_bytes()),
         })
     }
 
@@ -129,16 +129,20 @@ impl CodeMap {
     /// # Errors
     /// [`StackError`] if the structures that tell are not in the dump, or are wrong.
     pub(crate) fn find(&self, ip: Addr) -> Result<Option<Arc<Code>>, StackError> {
-        if let Some(known) = self.known.read().unwrap_or_else(PoisonError::into_inner).get(&ip) {
-            return known.clone();
-        }
-        let found = self.look_up(ip).map(|code| code.map(Arc::new));
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        // An error for want of reads is none of the dump.
-        if known.len() < MOST_KNOWN && !CodeBytes::exhausted() {
-            known.insert(ip, found.clone());
-        }
-        found
+        self.known.free(ip, || self.found(ip)).unwrap_or(Err(too_many_reads(ip)))
+    }
+
+    /// The same for a walk of a stack, which takes the reads of the look-up even where the answer is known.
+    ///
+    /// # Errors
+    /// [`StackError`] if the structures that tell are not in the dump, or are wrong.
+    pub(crate) fn paid(&self, ip: Addr) -> Result<Option<Arc<Code>>, StackError> {
+        self.known.paid(ip, || self.found(ip)).unwrap_or(Err(too_many_reads(ip)))
+    }
+
+    /// The code at `ip`, and its size in memory.
+    fn found(&self, ip: Addr) -> (Found, u64) {
+        (self.look_up(ip).map(|code| code.map(Arc::new)), len64(size_of::<Code>()))
     }
 
     /// An address in each image that has code of `modules`, as far as their structures are in the dump.

@@ -3,13 +3,13 @@
 //! The frame remembers where the helper stood, not its managed caller. Once the runtime had to know, it noted the caller's registers
 //! (`MachineState`); before, the helper's native frames must be unwound.
 
-use super::{Caller, FrameReader, Left, Protected};
+use super::{Caller, FrameReader, Left, Protected, Slots};
 use crate::base::Addr;
 use crate::contract::Descriptor;
 use crate::contract::descriptor::layout;
-use crate::memory::Image;
 use crate::stack::code::CodeMap;
-use crate::stack::{CodeBytes, Saved, StackError, native};
+use crate::stack::native::Native;
+use crate::stack::{CodeBytes, Saved, StackError};
 
 layout! {
     struct HelperLayout : "HelperMethodFrame" {
@@ -53,7 +53,7 @@ impl Helper {
     }
 
     /// The managed caller of the helper whose frame is at `frame`.
-    pub(super) fn caller(&self, of: &FrameReader, code: &CodeMap, runtime: Option<&Image>, frame: Addr) -> Result<Caller, StackError> {
+    pub(super) fn caller(&self, of: &FrameReader, code: &CodeMap, runtime: &Native, frame: Addr) -> Result<Caller, StackError> {
         let (bytes, l, state) = (code.bytes(), &self.state, frame.plus(self.frame.state));
         let word = |offset: u64| bytes.u64(state.plus(offset));
         let exception = bytes.u32(frame.plus(self.frame.attributes))? & EXCEPTION != 0;
@@ -79,26 +79,34 @@ impl Helper {
         let mut registers = of.blank(Addr(word(l.capture_ip)?), sp, frame)?;
         of.callee_saved(bytes, state.plus(l.captured), &mut registers)?;
         for _ in 0..MAX_NATIVE {
-            let image = runtime.ok_or(StackError::Unsupported { at: frame, what: "a native helper of an unknown runtime image" })?;
-            registers = native::step(bytes, image, &registers, false)?;
-            if code.find(registers.ip)?.is_some() {
+            if runtime.image().is_none() {
+                return Err(StackError::Unsupported { at: frame, what: "a native helper of an unknown runtime image" });
+            }
+            registers = runtime.step(bytes, &registers, false)?;
+            if code.paid(registers.ip)?.is_some() {
                 return Ok(Caller { registers, left });
             }
         }
         Err(StackError::invalid(frame, "a native helper has no managed caller"))
     }
 
-    /// Addresses of the references that the frame protects.
-    pub(super) fn slots(&self, bytes: &CodeBytes, frame: Addr, protected: Protected) -> Result<Vec<Addr>, StackError> {
+    /// Slots of the references that the frame protects.
+    pub(super) fn slots(&self, bytes: &CodeBytes, frame: Addr, protected: Protected) -> Result<Slots, StackError> {
         let first = frame.plus(self.frame.slots);
         match protected {
-            Protected::Slots(n) => (0..n).map(|i| Ok(Addr(bytes.u64(first.element(i, 8))?))).collect(),
+            Protected::Slots(count) => {
+                let mut each = [Addr::NULL; 3];
+                for (i, slot) in (0..u64::from(count)).zip(&mut each) {
+                    *slot = Addr(bytes.u64(first.element(i, 8))?);
+                }
+                Ok(Slots::Each(each, count))
+            }
             Protected::Array => {
                 let (array, count) = (Addr(bytes.u64(first)?), bytes.u32(frame.plus(self.frame.slot_count))?);
                 if count > MAX_SLOTS {
                     return Err(StackError::invalid(frame, "a frame protects too many references"));
                 }
-                Ok((0..u64::from(count)).map(|i| array.element(i, 8)).collect())
+                Ok(Slots::Array(array, count))
             }
         }
     }

@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::code::CodeMap;
+use super::native::Native;
 use super::{CodeBytes, RegisterNames, Registers, Saved, StackError};
 use crate::base::{Addr, AddrRange, Arch, Os};
 use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
-use crate::memory::Image;
 use helper::Helper;
 
 layout! {
@@ -113,8 +113,8 @@ enum Role {
 /// The references that a `HelperMethodFrame` protects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Protected {
-    /// This many, each by a pointer of the frame.
-    Slots(u64),
+    /// This many, each by a pointer of the frame; three at most.
+    Slots(u8),
     /// An array of them.
     Array,
 }
@@ -133,21 +133,27 @@ pub(crate) enum Left {
     Stopped,
 }
 
+/// A type of explicit frames.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FrameType {
+    /// Its name; `None` for those that the descriptor does not name.
+    pub(crate) name: Option<Arc<str>>,
+    role: Role,
+}
+
 /// An explicit frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ExplicitFrame {
     /// Its address.
     pub(crate) address: Addr,
-    /// Name of its type; `None` for one that the descriptor does not name.
-    pub(crate) name: Option<Arc<str>>,
-    role: Role,
-    next: Addr,
+    /// Its type.
+    pub(crate) of: Arc<FrameType>,
 }
 
 impl ExplicitFrame {
     /// Whether it is that of a method which calls native code itself.
     pub(crate) fn is_inlined(&self) -> bool {
-        self.role == Role::Inlined
+        self.of.role == Role::Inlined
     }
 }
 
@@ -161,12 +167,43 @@ pub(crate) struct Caller {
 }
 
 /// References that a frame owns.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FrameRoots {
-    /// Addresses of slots.
-    pub(crate) slots: Vec<Addr>,
+    slots: Slots,
     /// Words that may be references: those of the callee's arguments.
-    pub(crate) words: Vec<AddrRange>,
+    pub(crate) words: Option<AddrRange>,
+}
+
+/// Slots of references.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Slots {
+    #[default]
+    None,
+    /// The first so many of these.
+    Each([Addr; 3], u8),
+    /// An array of so many.
+    Array(Addr, u32),
+}
+
+impl FrameRoots {
+    /// Addresses of slots.
+    pub(crate) fn slots(self) -> impl Iterator<Item = Addr> + Clone {
+        let (each, count, array) = match self.slots {
+            Slots::None => ([Addr::NULL; 3], 0, (Addr::NULL, 0)),
+            Slots::Each(each, count) => (each, usize::from(count), (Addr::NULL, 0)),
+            Slots::Array(start, count) => ([Addr::NULL; 3], 0, (start, u64::from(count))),
+        };
+        each.into_iter().take(count).chain((0..array.1).map(move |i| array.0.element(i, 8)))
+    }
+
+    /// Number of slots.
+    pub(crate) fn slot_count(self) -> u64 {
+        match self.slots {
+            Slots::None => 0,
+            Slots::Each(_, count) => count.into(),
+            Slots::Array(_, count) => count.into(),
+        }
+    }
 }
 
 /// Reads frames.
@@ -176,7 +213,8 @@ pub(crate) struct FrameReader {
     os: Os,
     frame: FrameLayout,
     thread: ThreadLayout,
-    types: BTreeMap<u64, (Arc<str>, Role)>,
+    types: BTreeMap<u64, Arc<FrameType>>,
+    unknown: Arc<FrameType>,
     inlined: Option<InlinedLayout>,
     framed: Option<FramedLayout>,
     block: Option<(BlockLayout, u64)>,
@@ -218,6 +256,7 @@ impl FrameReader {
             frame: FrameLayout::bind(d)?,
             thread: ThreadLayout::bind(d)?,
             types: BTreeMap::new(),
+            unknown: Arc::new(FrameType { name: None, role: Role::Marker }),
             inlined: InlinedLayout::bind(d).ok(),
             framed: FramedLayout::bind(d).ok(),
             block: BlockLayout::bind(d).ok().zip(d.size_of("TransitionBlock").ok()),
@@ -235,7 +274,7 @@ impl FrameReader {
             let Some(short) = name.strip_suffix("Identifier").filter(|n| n.contains("Frame")) else { continue };
             // A number in .NET 10 and later, the address of a vtable before.
             let identifier = d.pointer(name)?;
-            reader.types.insert(identifier.0, (short.into(), role(short)));
+            reader.types.insert(identifier.0, Arc::new(FrameType { name: Some(short.into()), role: role(short) }));
         }
         Ok(reader)
     }
@@ -253,22 +292,22 @@ impl FrameReader {
 
     /// The frame at `address`.
     pub(crate) fn read(&self, bytes: &CodeBytes, address: Addr) -> Result<ExplicitFrame, StackError> {
-        let identifier = bytes.u64(address)?;
-        let known = self.types.get(&identifier);
-        Ok(ExplicitFrame {
-            address,
-            name: known.map(|(name, _)| Arc::clone(name)),
-            role: known.map_or(Role::Marker, |(_, role)| *role),
-            next: Addr(bytes.u64(address.plus(self.frame.next))?),
-        })
+        let of = Arc::clone(self.types.get(&bytes.u64(address)?).unwrap_or(&self.unknown));
+        Ok(ExplicitFrame { address, of })
+    }
+
+    /// The address of the frame after `frame`; `None` at the end of the chain.
+    pub(crate) fn next(&self, bytes: &CodeBytes, frame: &ExplicitFrame) -> Result<Option<Addr>, StackError> {
+        let next = bytes.u64(frame.address.plus(self.frame.next))?;
+        Ok((next != END && next != 0).then_some(Addr(next)))
     }
 
     /// What `frame` tells of its managed caller; `None` for a marker.
-    pub(crate) fn caller(&self, code: &CodeMap, runtime: Option<&Image>, frame: &ExplicitFrame) -> Result<Option<Caller>, StackError> {
+    pub(crate) fn caller(&self, code: &CodeMap, runtime: &Native, frame: &ExplicitFrame) -> Result<Option<Caller>, StackError> {
         let bytes = code.bytes();
         let missing = StackError::Unsupported { at: frame.address, what: "a frame without a layout" };
         let at = frame.address;
-        match frame.role {
+        match frame.of.role {
             Role::Marker => Ok(None),
             Role::Inlined => {
                 let l = self.inlined.as_ref().ok_or(missing)?;
@@ -340,7 +379,7 @@ impl FrameReader {
     pub(crate) fn roots(&self, bytes: &CodeBytes, frame: &ExplicitFrame) -> Result<FrameRoots, StackError> {
         let mut roots = FrameRoots::default();
         let words = |start: Addr, len: u64| AddrRange::new(start, start.plus(len));
-        match frame.role {
+        match frame.of.role {
             Role::Helper(protected) => {
                 if let Some(helper) = &self.helper {
                     roots.slots = helper.slots(bytes, frame.address, protected)?;
@@ -348,13 +387,13 @@ impl FrameReader {
             }
             Role::Transition => {
                 if let (Some((block, size)), Some(start)) = (&self.block, self.transition_block(bytes, frame)?) {
-                    roots.words.push(words(start.plus(self.arguments(block, *size)), self.argument_bytes));
+                    roots.words = Some(words(start.plus(self.arguments(block, *size)), self.argument_bytes));
                 }
             }
             Role::Hijack if self.gc_version < 4 => {
                 if let Some((l, HijackArgsLayout { rax: Some(rax), .. })) = &self.hijack {
                     let start = Addr(bytes.u64(frame.address.plus(l.arguments))?);
-                    roots.words.push(words(start.plus(*rax), 8));
+                    roots.words = Some(words(start.plus(*rax), 8));
                 }
             }
             _ => {}
@@ -375,13 +414,13 @@ impl FrameReader {
 
     /// The method that `frame` is about to call.
     pub(crate) fn callee(&self, bytes: &CodeBytes, frame: &ExplicitFrame) -> Option<Addr> {
-        let offset = self.framed.as_ref().filter(|_| frame.role == Role::Transition)?.method_desc?;
+        let offset = self.framed.as_ref().filter(|_| frame.of.role == Role::Transition)?.method_desc?;
         bytes.u64(frame.address.plus(offset)).ok().filter(|m| *m != 0).map(Addr)
     }
 
     /// The method that stands for the native function which an inlined call is in.
     pub(crate) fn native(&self, bytes: &CodeBytes, frame: &ExplicitFrame) -> Option<Addr> {
-        let l = self.inlined.as_ref().filter(|_| frame.role == Role::Inlined)?;
+        let l = self.inlined.as_ref().filter(|_| frame.of.role == Role::Inlined)?;
         // Between calls there is no return address.
         bytes.u64(frame.address.plus(l.return_address)).ok().filter(|ip| *ip != 0)?;
         bytes.u64(frame.address.plus(l.datum?)).ok().filter(|m| *m != 0 && m & 1 == 0).map(Addr)
@@ -424,14 +463,9 @@ impl FrameReader {
 }
 
 impl ExplicitFrame {
-    /// The next frame; `None` at the end of the chain.
-    pub(crate) fn next(&self) -> Option<Addr> {
-        (self.next.0 != END && !self.next.is_null()).then_some(self.next)
-    }
-
     /// Whether it lies within the stack frame of the method that it tells of, so that the walk meets it again there.
     pub(crate) fn is_within_caller(&self) -> bool {
-        self.role == Role::Inlined
+        self.of.role == Role::Inlined
     }
 }
 

@@ -10,6 +10,9 @@ use crate::stack::CodeBytes;
 /// Most bytes looked at in one step. More is not faster, and recorded reads should follow what is needed.
 const CHUNK: u64 = 64;
 
+/// Steps that take as long as a read of memory.
+const STEPS_OF_A_READ: u64 = 8;
+
 /// Reads bits from the lowest of the first byte upwards.
 ///
 /// Only missing bytes that hold wanted bits fail a read, and the error names the first of them.
@@ -22,12 +25,14 @@ pub(super) struct Bits<'a> {
     chunk: Cow<'a, [u8]>,
     /// Distance of `chunk` from `start` in bytes.
     chunk_at: u64,
+    /// Steps that no read was taken for yet.
+    steps: u64,
 }
 
 impl<'a> Bits<'a> {
     /// The bits from `start`.
     pub(super) fn new(bytes: &'a CodeBytes, start: Addr) -> Bits<'a> {
-        Bits { bytes, start, position: 0, chunk: Cow::Borrowed(&[]), chunk_at: 0 }
+        Bits { bytes, start, position: 0, chunk: Cow::Borrowed(&[]), chunk_at: 0, steps: 0 }
     }
 
     /// The position in bits.
@@ -50,6 +55,7 @@ impl<'a> Bits<'a> {
         if count == 0 {
             return Ok(0);
         }
+        self.steps = self.steps.saturating_add(1);
         let (byte, shift) = (self.position / 8, self.position % 8);
         let count = u64::from(count.min(32));
         let word = match self.eight(byte) {
@@ -123,8 +129,15 @@ impl<'a> Bits<'a> {
     /// Makes the chunk begin at `byte`, which it returns.
     fn refill(&mut self, byte: u64) -> Result<u8, GcInfoError> {
         let address = self.start.plus(byte);
+        CodeBytes::afford(address, std::mem::take(&mut self.steps) / STEPS_OF_A_READ)?;
         self.chunk = self.bytes.some(address, CHUNK)?;
         self.chunk_at = byte;
         Ok(self.chunk.first().copied().ok_or(ReadError { address, len: 1 })?)
+    }
+}
+
+impl Drop for Bits<'_> {
+    fn drop(&mut self) {
+        CodeBytes::take(self.steps / STEPS_OF_A_READ);
     }
 }

@@ -23,7 +23,7 @@ pub use slots::SlotBase;
 use bits::Bits;
 use slots::Slots;
 
-use crate::base::{Addr, Arch};
+use crate::base::{Addr, Arch, len64};
 use crate::contract::Contract;
 use crate::memory::ReadError;
 use crate::stack::CodeBytes;
@@ -217,6 +217,12 @@ impl GcInfo {
     /// The number of slots: what one question costs at most, in steps.
     pub(crate) fn slot_count(&self) -> usize {
         self.slots.tracked().len().saturating_add(self.slots.untracked().len())
+    }
+
+    /// The memory that it takes, in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        let points = size_of_val(&*self.safe_points).saturating_add(size_of_val(&*self.ranges));
+        len64(points.saturating_add(size_of_val(self.slots.tracked())).saturating_add(size_of_val(self.slots.untracked())))
     }
 }
 

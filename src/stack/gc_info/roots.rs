@@ -78,21 +78,20 @@ struct Reported {
 }
 
 impl GcInfo {
-    /// The slots of `frame` that hold references. Those that hold null are left out.
+    /// Hands the slots of `frame` that hold references to `each`. Those that hold null are left out.
     ///
     /// # Errors
     /// Fails if the offset is not in the method, and if the part that says what lives there is missing or invalid. Values that
     /// cannot be read are no error.
-    pub(crate) fn roots(&self, bytes: &CodeBytes, frame: &FrameState<'_>) -> Result<Vec<FrameSlot>, GcInfoError> {
+    pub(crate) fn report(&self, bytes: &CodeBytes, frame: &FrameState<'_>, mut each: impl FnMut(FrameSlot)) -> Result<(), GcInfoError> {
         let (offset, code_length) = (frame.offset, self.header.code_length);
         if offset > code_length {
             return Err(GcInfoError::Outside { offset, code_length });
         }
-        let Some(reported) = self.reported(offset, frame.kind) else { return Ok(Vec::new()) };
-        let mut roots = Vec::new();
+        let Some(reported) = self.reported(offset, frame.kind) else { return Ok(()) };
         let mut add = |slot: &Slot, scratch: bool| {
             if scratch || !self.is_scratch(slot, frame) {
-                roots.extend(self.read(slot, bytes, frame));
+                self.read(slot, bytes, frame).into_iter().for_each(&mut each);
             }
         };
         if let Some(point) = reported.point {
@@ -102,6 +101,14 @@ impl GcInfo {
         if frame.untracked {
             self.slots.untracked().iter().for_each(|slot| add(slot, true));
         }
+        Ok(())
+    }
+
+    /// The slots of `frame` that hold references.
+    #[cfg(any(test, feature = "internals"))]
+    pub(crate) fn roots(&self, bytes: &CodeBytes, frame: &FrameState<'_>) -> Result<Vec<FrameSlot>, GcInfoError> {
+        let mut roots = Vec::new();
+        self.report(bytes, frame, |slot| roots.push(slot))?;
         Ok(roots)
     }
 

@@ -9,11 +9,14 @@ use gimli::{
     BaseAddresses, CfaRule, EhFrame, EhFrameOffset, LittleEndian, Register, RegisterRule, UnwindContext, UnwindSection as _, UnwindTableRow,
 };
 
+use super::Rows;
 use crate::base::{Addr, AddrRange, len64};
 use crate::stack::{CodeBytes, Registers, Saved, UnwindError};
 
 /// Cap on the size in bytes of an entry. The longest of libcoreclr have a few hundred.
 const MAX_ENTRY: u32 = 1 << 16;
+/// Bytes of an entry that take as long to evaluate as a read of memory.
+const BYTES_OF_A_READ: u64 = 4;
 /// `DW_EH_PE_sdata4` and `udata4`: formats of four bytes.
 const FOUR_BYTES: [u8; 2] = [0x0b, 0x03];
 /// `DW_EH_PE_udata4`, and `sdata4` relative to the table.
@@ -23,35 +26,117 @@ const ENTRIES: u8 = 0x3b;
 /// DWARF's number of each register, by the number of unwind info.
 const DWARF: [u16; 16] = [0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15];
 
-pub(super) fn step(bytes: &CodeBytes, table: AddrRange, registers: &Registers, leaf: bool) -> Result<Registers, UnwindError> {
+/// How a register of the caller is found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Rule {
+    /// No rule: as a callee leaves it.
+    #[default]
+    Preserved,
+    Undefined,
+    Same,
+    /// In memory, so far from the canonical frame address.
+    At(i32),
+    /// So far from the canonical frame address.
+    Value(i32),
+    /// In a register.
+    Register(u8),
+    /// By an expression.
+    Computed,
+}
+
+/// The rules for one address of code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    /// The canonical frame address, which is the caller's stack pointer: a register and the distance from it.
+    cfa: Result<(u8, i32), &'static str>,
+    registers: [Rule; DWARF.len()],
+    returns: Rule,
+}
+
+pub(super) fn step(bytes: &CodeBytes, rows: &Rows, table: AddrRange, registers: &Registers, leaf: bool) -> Result<Registers, UnwindError> {
     let invalid = |what| UnwindError::invalid(registers.ip, what);
     // A call that does not return may be a function's last instruction.
     let pc = registers.ip.minus(u64::from(!leaf)).ok_or(invalid("no instruction pointer"))?;
-    let entry = find(bytes, table.start, pc)?.ok_or(invalid("code without unwind information"))?;
-    let section = Section::read(bytes, entry)?;
-    let mut context = UnwindContext::new();
-    let (row, link) = section.row(&mut context, pc)?;
-    let rules = Rules { bytes, registers, cfa: cfa(row, registers)? };
+    let look_up = || (row(bytes, table, pc), len64(size_of::<Row>()));
+    let row = rows.paid(pc, look_up).ok_or(invalid("unwind information takes too many reads"))??;
+    let (register, offset) = row.cfa.map_err(invalid)?;
+    let base = registers.value(register).and_then(|base| base.checked_add_signed(offset.into()));
+    let cfa = base.map(Addr).ok_or(invalid("unknown frame register"))?;
 
     let mut caller = registers.preserved();
-    for (number, dwarf) in (0u8..).zip(DWARF) {
-        if let Some(rule) = row.register(Register(dwarf)) {
-            caller.set(number, rules.apply(&rule, Some(number))?);
+    for (number, rule) in (0u8..).zip(row.registers) {
+        if rule != Rule::Preserved {
+            caller.set(number, apply(rule, (bytes, registers, cfa), Some(number))?);
         } else if number == caller.sp_number() {
-            caller.set_sp(rules.cfa);
+            caller.set_sp(cfa);
         }
     }
-    let returns = row.register(link).ok_or(invalid("no rule for the return address"))?;
-    if returns == RegisterRule::Undefined {
-        return Err(invalid("the outermost frame"));
+    match row.returns {
+        Rule::Preserved => return Err(invalid("no rule for the return address")),
+        Rule::Undefined => return Err(invalid("the outermost frame")),
+        rule => caller.ip = apply(rule, (bytes, registers, cfa), None)?.value.map(Addr).ok_or(invalid("unknown return address"))?,
     }
-    caller.ip = rules.apply(&returns, None)?.value.map(Addr).ok_or(invalid("unknown return address"))?;
     // While a leaf has its return address in a register, there may be no frame: `vfork` of the C library.
-    let frameless = leaf && matches!(returns, RegisterRule::Register(_)) && caller.sp() == registers.sp();
+    let frameless = leaf && matches!(row.returns, Rule::Register(_)) && caller.sp() == registers.sp();
     if caller.sp() <= registers.sp() && !frameless {
         return Err(invalid("the stack does not grow"));
     }
     Ok(caller)
+}
+
+/// The rules for `pc`.
+fn row(bytes: &CodeBytes, table: AddrRange, pc: Addr) -> Result<Row, UnwindError> {
+    let entry = find(bytes, table.start, pc)?.ok_or(UnwindError::invalid(pc, "code without unwind information"))?;
+    let section = Section::read(bytes, entry)?;
+    let mut context = UnwindContext::new();
+    let (row, link) = section.row(&mut context, pc)?;
+    Row::of(row, link).ok_or(UnwindError::invalid(entry, "unwind information with distances that no frame has"))
+}
+
+impl Row {
+    /// `None` for a distance of more than 32 bits.
+    fn of(row: &UnwindTableRow<usize>, link: Register) -> Option<Row> {
+        let rule = |register: Register| match row.register(register) {
+            None => Some(Rule::Preserved),
+            Some(RegisterRule::Undefined) => Some(Rule::Undefined),
+            Some(RegisterRule::SameValue) => Some(Rule::Same),
+            Some(RegisterRule::Offset(offset)) => i32::try_from(offset).ok().map(Rule::At),
+            Some(RegisterRule::ValOffset(offset)) => i32::try_from(offset).ok().map(Rule::Value),
+            // No value is known of other registers than the general ones.
+            Some(RegisterRule::Register(other)) => Some(Rule::Register(number(other).unwrap_or(u8::MAX))),
+            Some(_) => Some(Rule::Computed),
+        };
+        let cfa = match row.cfa() {
+            CfaRule::RegisterAndOffset { register, offset } => match number(*register) {
+                Some(number) => Ok((number, i32::try_from(*offset).ok()?)),
+                None => Err("unknown frame register"),
+            },
+            CfaRule::Expression(_) => Err("a frame whose place has to be computed"),
+        };
+        let mut registers = [Rule::Preserved; DWARF.len()];
+        for (to, dwarf) in registers.iter_mut().zip(DWARF) {
+            *to = rule(Register(dwarf))?;
+        }
+        Some(Row { cfa, registers, returns: rule(link)? })
+    }
+}
+
+/// What `rule` tells of register `own`, or of the return address if that is `None`, in the frame with these registers and canonical
+/// frame address.
+fn apply(rule: Rule, (bytes, registers, cfa): (&CodeBytes, &Registers, Addr), own: Option<u8>) -> Result<Saved, UnwindError> {
+    let invalid = |what| UnwindError::invalid(registers.ip, what);
+    let at = |offset: i32| cfa.0.checked_add_signed(offset.into()).ok_or(invalid("frame beyond the end of memory"));
+    Ok(match rule {
+        Rule::Undefined => Saved::default(),
+        Rule::Preserved | Rule::Same => own.map(|number| registers.get(number)).unwrap_or_default(),
+        Rule::At(offset) => {
+            let place = Addr(at(offset)?);
+            Saved { value: Some(bytes.u64(place)?), place: Some(place) }
+        }
+        Rule::Value(offset) => Saved { value: Some(at(offset)?), place: None },
+        Rule::Register(other) => registers.get(other),
+        Rule::Computed => return Err(invalid("a register whose place has to be computed")),
+    })
 }
 
 /// The address of the FDE of the last function at or before `pc`; only that tells where it ends. `None` if all are behind.
@@ -99,9 +184,11 @@ impl Section {
         // The CIE is so many bytes before the field that says so.
         let distance = u64::from(bytes.u32(pointer)?);
         let cie = pointer.minus(distance).filter(|_| distance != 0).ok_or(UnwindError::invalid(at, "unwind information of no function"))?;
-        let mut section = bytes.bytes(cie, len(cie)?)?.into_owned();
+        let (common, own) = (len(cie)?, len(at)?);
+        CodeBytes::afford(at, common.saturating_add(own) / BYTES_OF_A_READ)?;
+        let mut section = bytes.bytes(cie, common)?.into_owned();
         let fde = section.len();
-        section.extend_from_slice(&bytes.bytes(at, len(at)?)?);
+        section.extend_from_slice(&bytes.bytes(at, own)?);
         let field = fde.saturating_add(4);
         let distance = u32::try_from(field).unwrap_or(u32::MAX);
         section.iter_mut().skip(field).zip(distance.to_le_bytes()).for_each(|(to, from)| *to = from);
@@ -127,40 +214,4 @@ impl Section {
 /// Number of a register of DWARF; `None` if it is none of the general ones.
 fn number(register: Register) -> Option<u8> {
     (0u8..).zip(DWARF).find(|(_, dwarf)| *dwarf == register.0).map(|(number, _)| number)
-}
-
-/// The canonical frame address: the caller's stack pointer.
-fn cfa(row: &UnwindTableRow<usize>, registers: &Registers) -> Result<Addr, UnwindError> {
-    let CfaRule::RegisterAndOffset { register, offset } = row.cfa() else {
-        return Err(UnwindError::invalid(registers.ip, "a frame whose place has to be computed"));
-    };
-    let base = number(*register).and_then(|number| registers.value(number));
-    base.and_then(|base| base.checked_add_signed(*offset)).map(Addr).ok_or(UnwindError::invalid(registers.ip, "unknown frame register"))
-}
-
-/// What the rules of a row start from.
-struct Rules<'a> {
-    bytes: &'a CodeBytes,
-    registers: &'a Registers,
-    cfa: Addr,
-}
-
-impl Rules<'_> {
-    /// What `rule` says of register `own`; of the return address if that is `None`.
-    fn apply(&self, rule: &RegisterRule<usize>, own: Option<u8>) -> Result<Saved, UnwindError> {
-        let invalid = |what| UnwindError::invalid(self.registers.ip, what);
-        let register = |number: Option<u8>| number.map(|number| self.registers.get(number)).unwrap_or_default();
-        let at = |offset| self.cfa.0.checked_add_signed(offset).ok_or(invalid("frame beyond the end of memory"));
-        Ok(match *rule {
-            RegisterRule::Undefined => Saved::default(),
-            RegisterRule::Offset(offset) => {
-                let place = Addr(at(offset)?);
-                Saved { value: Some(self.bytes.u64(place)?), place: Some(place) }
-            }
-            RegisterRule::ValOffset(offset) => Saved { value: Some(at(offset)?), place: None },
-            RegisterRule::SameValue => register(own),
-            RegisterRule::Register(other) => register(number(other)),
-            _ => return Err(invalid("a register whose place has to be computed")),
-        })
-    }
 }

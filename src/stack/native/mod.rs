@@ -7,27 +7,62 @@ mod real_tests;
 #[cfg(test)]
 mod tests;
 
-use super::{CodeBytes, Registers, UnwindError};
-use crate::base::Arch;
+use std::sync::OnceLock;
+
+use super::{CodeBytes, Known, Registers, UnwindError};
+use crate::base::{AddrRange, Arch};
 use crate::memory::{Image, ImageFormat};
 
-/// The caller's registers, for `registers` inside of `image`. Those that a callee does not preserve are unknown.
-///
-/// `leaf` tells that the registers are the thread's own. Otherwise the instruction pointer is a return address, which may lie behind
-/// the function that called.
-///
-/// # Errors
-/// [`UnwindError::Read`] where the image's tables or a part of the stack are absent, [`UnwindError::Invalid`] where nothing describes the
-/// function, the description is not well-formed, needs what is unknown, or does not lead up the stack, and for other architectures.
-pub(crate) fn step(bytes: &CodeBytes, image: &Image, registers: &Registers, leaf: bool) -> Result<Registers, UnwindError> {
-    let invalid = |what| UnwindError::invalid(registers.ip, what);
-    if registers.arch() != Arch::X64 {
-        return Err(invalid("native code of an architecture that is not unwound"));
+/// The rules of `.eh_frame` for addresses of code: the helpers of a process are called at few places.
+type Rows = Known<Result<eh_frame::Row, UnwindError>>;
+
+/// The runtime's own image, whose functions are unwound.
+#[derive(Debug)]
+pub(crate) struct Native {
+    /// `None` where it is not known.
+    image: Option<Image>,
+    /// Where its unwind information is, once that was found.
+    table: OnceLock<AddrRange>,
+    rows: Rows,
+}
+
+impl Native {
+    /// That of a process whose dump has so many bytes.
+    pub(crate) fn new(image: Option<Image>, dump_bytes: u64) -> Native {
+        Native { image, table: OnceLock::new(), rows: Known::new(dump_bytes) }
     }
-    let table = image.unwind_table(bytes.memory())?.ok_or(invalid("an image without unwind information"))?;
-    match image.format {
-        ImageFormat::Elf => eh_frame::step(bytes, table, registers, leaf),
-        ImageFormat::Pe => pdata::step(bytes, image.base, table, registers, leaf),
+
+    /// The image.
+    pub(crate) const fn image(&self) -> Option<&Image> {
+        self.image.as_ref()
+    }
+
+    /// The caller's registers, for `registers` inside of the image. Those that a callee does not preserve are unknown.
+    ///
+    /// `leaf` tells that the registers are the thread's own. Otherwise the instruction pointer is a return address, which may lie behind
+    /// the function that called.
+    ///
+    /// # Errors
+    /// [`UnwindError::Read`] where the image's tables or a part of the stack are absent, [`UnwindError::Invalid`] where nothing describes
+    /// the function, the description is not well-formed, needs what is unknown, or does not lead up the stack, for other architectures, and
+    /// where the image is not known.
+    pub(crate) fn step(&self, bytes: &CodeBytes, registers: &Registers, leaf: bool) -> Result<Registers, UnwindError> {
+        let invalid = |what| UnwindError::invalid(registers.ip, what);
+        let image = self.image().ok_or(invalid("native code of an unknown runtime image"))?;
+        if registers.arch() != Arch::X64 {
+            return Err(invalid("native code of an architecture that is not unwound"));
+        }
+        let table = match self.table.get() {
+            Some(table) => *table,
+            None => {
+                let table = image.unwind_table(bytes.memory())?.ok_or(invalid("an image without unwind information"))?;
+                *self.table.get_or_init(|| table)
+            }
+        };
+        match image.format {
+            ImageFormat::Elf => eh_frame::step(bytes, &self.rows, table, registers, leaf),
+            ImageFormat::Pe => pdata::step(bytes, image.base, table, registers, leaf),
+        }
     }
 }
 
@@ -42,6 +77,6 @@ pub fn try_native(
     let bytes = CodeBytes::new(memory);
     let Some(registers) = super::unwind::try_registers(Arch::X64, base, ip, sp) else { return [None; 2] };
     let table = crate::base::AddrRange::new(base, base.plus(len));
-    let results = [eh_frame::step(&bytes, table, &registers, leaf), pdata::step(&bytes, base, table, &registers, leaf)];
+    let results = [eh_frame::step(&bytes, &Rows::new(0), table, &registers, leaf), pdata::step(&bytes, base, table, &registers, leaf)];
     results.map(|caller| caller.ok()?.sp()?.since(registers.sp()?))
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{pdata, step};
+use super::{Native, pdata};
 use crate::base::{Addr, Arch, Os, Shape};
 use crate::dump::{DumpFile, Module, OpenOptions, OsThread, open, real_tests};
 use crate::memory::{Image, Memory};
@@ -59,7 +59,7 @@ fn walk(p: &Process, thread: &OsThread) -> (Option<Registers>, usize) {
     let mut runtime = 0;
     for frame in 0..1000 {
         let Some(module) = p.module_of(registers.ip) else { return (Some(registers), runtime) };
-        let caller = match step(&p.bytes, &p.image(module), &registers, frame == 0) {
+        let caller = match Native::new(Some(p.image(module)), 0).step(&p.bytes, &registers, frame == 0) {
             Ok(caller) => caller,
             Err(UnwindError::Invalid { what: "the outermost frame", .. }) => return (None, runtime),
             Err(UnwindError::Invalid { what: "a frame whose place has to be computed", .. }) => {
@@ -146,13 +146,14 @@ fn every_function_of_libcoreclr_begins_with_its_return_address() {
         let module = p.dump.modules.iter().find(|m| m.file_name() == "libcoreclr.so").unwrap();
         let image = p.image(module);
         let table = image.unwind_table(p.bytes.memory()).unwrap().unwrap().start;
+        let native = Native::new(Some(image), 0);
         let mut registers = p.registers(&p.dump.threads[0]);
         let count = p.bytes.u32(table.plus(8)).unwrap();
         let mut returns = 0;
         for i in 0..u64::from(count) {
             let begin = p.bytes.u32(table.plus(12).element(i, 8)).unwrap();
             registers.ip = Addr(table.0.checked_add_signed(begin.cast_signed().into()).unwrap());
-            let caller = step(&p.bytes, &image, &registers, true).unwrap();
+            let caller = native.step(&p.bytes, &registers, true).unwrap();
             returns += u32::from(caller.sp() == registers.sp().map(|sp| sp.plus(8)));
         }
         println!("{}: {returns} of {count}", p.name);

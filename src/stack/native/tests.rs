@@ -98,7 +98,7 @@ fn at(ip: u64) -> Registers {
 }
 
 fn eh_step(bytes: &CodeBytes, registers: &Registers, leaf: bool) -> Result<Registers, UnwindError> {
-    eh_frame::step(bytes, AddrRange::new(Addr(TABLE), Addr(TABLE + 0x1000)), registers, leaf)
+    eh_frame::step(bytes, &super::Rows::new(0), AddrRange::new(Addr(TABLE), Addr(TABLE + 0x1000)), registers, leaf)
 }
 
 fn invalid(result: Result<Registers, UnwindError>) -> &'static str {
@@ -309,10 +309,10 @@ fn images_lead_to_their_tables() {
     let bytes = process(&parts);
     let image = Image::at(bytes.memory(), Addr(CODE)).unwrap();
     assert_eq!(image.unwind_table(bytes.memory()), Ok(Some(AddrRange::new(Addr(TABLE), Addr(TABLE + 0x1000)))));
-    assert_eq!(step(&bytes, &image, &at(CODE), true).unwrap().ip, Addr(0x1234));
-    assert!(matches!(step(&process(&[]), &image, &at(CODE), true), Err(UnwindError::Read(_))));
+    assert_eq!(Native::new(Some(image.clone()), 0).step(&bytes, &at(CODE), true).unwrap().ip, Addr(0x1234));
+    assert!(matches!(Native::new(Some(image.clone()), 0).step(&process(&[]), &at(CODE), true), Err(UnwindError::Read(_))));
     let arm = Registers::new(Arch::Arm64).unwrap();
-    assert_eq!(invalid(step(&bytes, &image, &arm, true)), "native code of an architecture that is not unwound");
+    assert_eq!(invalid(Native::new(Some(image), 0).step(&bytes, &arm, true)), "native code of an architecture that is not unwound");
 }
 
 proptest! {

@@ -361,6 +361,8 @@ impl Header {
     }
 
     fn codes<'a>(&self, bytes: &'a CodeBytes) -> Result<Cow<'a, [u8]>, UnwindError> {
+        // Four codes a word, of which eight take as long as a read.
+        CodeBytes::afford(self.end, self.words / 2)?;
         Ok(bytes.bytes(self.end.element(self.scopes(), 4), self.words * 4)?)
     }
 

@@ -12,6 +12,8 @@ use crate::stack::{CodeBytes, Registers, Saved};
 const CHAIN_LIMIT: usize = 32;
 /// Cap on the registers that an epilogue pops: there are no more.
 const MAX_POPS: usize = 16;
+/// Codes that take as long as a read of memory.
+const CODES_OF_A_READ: u64 = 8;
 /// `UNW_FLAG_CHAININFO`.
 const CHAINED: u8 = 4;
 /// The frame offset of a header with which `SET_FPREG_LARGE` may tell a larger one.
@@ -63,6 +65,8 @@ impl<'a> Info<'a> {
         if !matches!(head & 7, 1 | 2) {
             return Err(UnwindError::invalid(at, "unwind information of an unknown version"));
         }
+        // Codes are undone one by one, twice with a frame register.
+        CodeBytes::afford(at, u64::from(count) / CODES_OF_A_READ)?;
         let slots = at.plus(4);
         let parent = |at: Addr| {
             let field = |offset| bytes.u32(at.plus(offset));

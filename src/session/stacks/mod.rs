@@ -1,30 +1,37 @@
 //! The stacks of the managed threads.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+mod plan;
+
+use std::sync::{Arc, OnceLock};
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use super::{Namer, Runtime};
-use crate::base::missed::{Carried, tried};
-use crate::base::{Addr, AddrRange, Collector, NoteKind, len64};
+use crate::base::missed::{Carried, Kept, tried};
+use crate::base::{Addr, AddrRange, Collector, NoteKind, len64, plural};
 use crate::clr::loader::Loader;
 use crate::clr::threads::Thread;
 use crate::contract::{ContractError, Descriptor};
 use crate::dump::{OsThread, ThreadStacks};
 use crate::stack::code::CodeMap;
 use crate::stack::frames::FrameReader;
-use crate::stack::walk::{Asked, Gap, StackWalker, Start, Walk};
+use crate::stack::walk::{Asked, StackWalker, Start};
+use crate::stack::walked::{Gap, Lack, Walk};
 use crate::stack::{CodeBytes, RegisterNames, Registers, Saved, StackError};
+use plan::{Plan, Way};
 
 /// State flags of threads without a stack (not started, or exited).
 const WITHOUT_STACK: u32 = 0x400 | 0x800;
 /// State flag of a thread that runs on its alternate signal stack instead of its own.
 const ON_ALTERNATE_STACK: u32 = 0x40;
 
-/// Reads that the walks of one answer may take together, that each may take whatever their number, and for each byte of its stack.
-const READS: u64 = 1 << 25;
-const READS_OF_A_STACK: u64 = 1 << 14;
-const READS_OF_A_BYTE: u64 = 8;
+/// The walks of a runtime, by place of their thread in its list. Most commands ask several times for the same: each stack is walked once
+/// with what its frames hold, and once without.
+#[derive(Debug, Default)]
+pub(super) struct KeptWalks {
+    plan: OnceLock<Plan>,
+    walks: OnceLock<Vec<[OnceLock<Kept<Arc<Walk>>>; 2]>>,
+}
 
 /// A thread with its stack.
 #[derive(Debug)]
@@ -38,7 +45,7 @@ pub(crate) struct ThreadStack<'t> {
     /// The memory of its stack in use, if that is in the dump.
     pub(crate) range: Option<AddrRange>,
     /// What was found on it.
-    pub(crate) walk: Walk,
+    pub(crate) walk: Arc<Walk>,
 }
 
 impl Thread {
@@ -77,37 +84,56 @@ impl Runtime {
         Ok(StackWalker::new(CodeMap::bind(&bytes, d)?, frames, self.description().site.image.clone(), images, &modules, facts.os))
     }
 
-    /// Walks the stacks of `threads`, of which `wanted` decides.
+    /// Walks the stacks of the runtime's threads, of which `wanted` decides. What limits have cut, and threads that claim the stack of
+    /// another, go to `notes`.
     ///
     /// # Errors
     /// [`ContractError`] if the runtime does not describe its code or its frames.
-    pub(crate) fn walk_stacks<'t>(
-        &'t self,
-        threads: &'t [Thread],
+    pub(crate) fn walk_stacks(
+        &self,
         asked: Asked,
         wanted: impl Fn(&Thread) -> bool + Sync,
-    ) -> Result<Vec<ThreadStack<'t>>, ContractError> {
+        notes: &Collector,
+    ) -> Result<Vec<ThreadStack<'_>>, ContractError> {
         let walker = self.stack_walker()?;
         let stacks = ThreadStacks::new(self.file());
+        // Who asks has noted what the list lacks.
+        let threads = tried(|| self.threads().map_or(&[][..], |list| list.data.as_slice()));
+        let kept = self.kept_walks();
+        let plan = kept.plan.get_or_init(|| tried(|| Plan::new(self, walker, &stacks, threads)));
+        let walks = kept.walks.get_or_init(|| threads.iter().map(|_| Default::default()).collect());
         let listed: Vec<(usize, &Thread)> = threads.iter().enumerate().filter(|(_, t)| t.has_stack() && wanted(t)).collect();
         let carried = Carried::here();
-        let share = READS.checked_div(len64(listed.len())).unwrap_or(READS).max(READS_OF_A_STACK);
-        // Stacks do not overlap: unless the dump is forged, their total size cannot exceed that of the dump.
-        let bytes = AtomicU64::new(self.memory().dump_bytes());
-        let walk = |(index, thread): &(usize, &'t Thread)| {
+        let walk = |(index, thread): &(usize, &Thread)| {
             let native = thread.os_id.and_then(|id| stacks.thread(id));
-            let range = native.and_then(|n| self.stack_in_use(&stacks, thread, n));
-            let wanted = range.map_or(0, |r| self.memory().captured(r));
-            let left = bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(wanted))).unwrap_or(0);
-            let start = Start {
-                thread: thread.address,
-                registers: native.and_then(|n| self.registers(n)),
-                stack: range.filter(|_| !thread.on_signal_stack()),
-                reads: share.saturating_add(wanted.min(left).saturating_mul(READS_OF_A_BYTE)),
+            let walk = || {
+                Arc::new(match plan.way(*index) {
+                    Way::Claimed(by) => Walk::unknown(Lack::Claimed(by)),
+                    Way::Walk { stack, bytes } => {
+                        let part = plan.budget().part(bytes, asked.registers);
+                        walker
+                            .walk(&Start { thread: thread.address, registers: native.and_then(|n| self.registers(n)), stack, part }, asked)
+                    }
+                })
             };
-            ThreadStack { thread, index: *index, native, range, walk: carried.run(|| walker.walk(&start, asked)) }
+            let place = walks.get(*index).filter(|_| !asked.registers).map(|[plain, full]| if asked.roots { full } else { plain });
+            carried.run(|| match place {
+                Some(place) => place.get_or_init(|| Kept::of(walk)).clone(),
+                None => Kept::of(walk),
+            })
         };
-        Ok(listed.par_iter().map(walk).collect())
+        let walked: Vec<Kept<Arc<Walk>>> = listed.par_iter().map(walk).collect();
+        let walked: Vec<ThreadStack<'_>> = walked
+            .iter()
+            .zip(&listed)
+            .map(|(kept, (index, thread))| {
+                let native = thread.os_id.and_then(|id| stacks.thread(id));
+                let range = native.and_then(|n| self.stack_in_use(&stacks, thread, n));
+                ThreadStack { thread, index: *index, native, range, walk: Arc::clone(kept.get()) }
+            })
+            .collect();
+        note_limits(&walked, notes);
+        Ok(walked)
     }
 
     /// The module whose file would tell what a stack lacks.
@@ -176,5 +202,30 @@ impl Runtime {
         }
         registers.set_sp(native.stack_pointer?);
         Some(registers)
+    }
+}
+
+/// Notes stacks that were not walked to their end, or not for each thread that claims them.
+fn note_limits(walked: &[ThreadStack<'_>], notes: &Collector) {
+    let cut: Vec<&ThreadStack<'_>> = walked.iter().filter(|stack| stack.walk.is_cut()).collect();
+    if let Some(first) = cut.first() {
+        let text = format!(
+            "walking {} ended at a limit of frames, reads or memory, which follow the size of the dump: what the dump tells of them is more \
+             than in a genuine one",
+            plural(len64(cut.len()), "stack")
+        );
+        notes.add(NoteKind::LimitHit, first.thread.address, text);
+    }
+    let claims = |stack: &&ThreadStack<'_>| stack.walk.gaps.iter().any(|gap| matches!(gap.lack, Lack::Claimed(_)));
+    let claimed: Vec<&ThreadStack<'_>> = walked.iter().filter(claims).collect();
+    if let Some(first) = claimed.first() {
+        let text = format!(
+            "{} the stack of another one: it is walked once",
+            match claimed.len() {
+                1 => "a thread claims".to_string(),
+                n => format!("{n} threads claim"),
+            }
+        );
+        notes.add(NoteKind::Invalid, first.thread.address, text);
     }
 }

@@ -1,0 +1,92 @@
+//! What the walks over all stacks of a process may cost.
+
+use crate::base::len64;
+
+/// Reads of the walks over all stacks, in equal shares; and of a walk, for each byte of its stack.
+const READS: u64 = 1 << 25;
+const READS_OF_A_BYTE: u64 = 4;
+/// Frames of all stacks, in equal shares; and bytes of a stack that one takes: calls align the stack pointer to 16 bytes.
+const FRAMES: u64 = 1 << 18;
+const FRAME_BYTES: u64 = 16;
+/// Bytes of memory for what the frames of all stacks hold, in equal shares; and for each byte of the dump, in proportion to the stacks.
+const MEMORY: u64 = 16 << 20;
+const MEMORY_OF_A_BYTE: u64 = 2;
+/// How many times of that for walks that keep registers as well.
+const WITH_REGISTERS: u64 = 3;
+/// Memory without which no stack is walked.
+const FIXED_MEMORY: u64 = 4 << 20;
+
+/// What a walk may cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Allowance {
+    /// Reads of code, of what describes it, and of the stack; and steps that take as long.
+    pub(crate) reads: u64,
+    /// Frames.
+    pub(crate) frames: u64,
+    /// Bytes of memory for slots, registers and gaps.
+    pub(crate) memory: u64,
+}
+
+/// The budget of the walks over all stacks of a process.
+///
+/// Each stack has its part from the start, by the bytes of it that the dump has, whichever stacks are walked: answers depend neither on the
+/// order of walks nor on what was asked before. All parts together follow the size of the dump, if the stacks share no bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WalkBudget {
+    /// Number of stacks, and their bytes together.
+    stacks: u64,
+    bytes: u64,
+    memory: u64,
+    /// For all bytes of the stacks together.
+    memory_of_bytes: u64,
+}
+
+impl WalkBudget {
+    /// The budget for stacks of so many bytes in a dump of `dump_bytes`. Memory is bounded by `max_memory` as well.
+    pub(crate) fn new(dump_bytes: u64, stacks: &[u64], max_memory: Option<u64>) -> WalkBudget {
+        let most = max_memory.map_or(u64::MAX, |most| most.max(FIXED_MEMORY));
+        WalkBudget {
+            stacks: len64(stacks.len()).max(1),
+            bytes: stacks.iter().fold(0, |sum: u64, bytes| sum.saturating_add(*bytes)).max(1),
+            memory: MEMORY.min(most),
+            memory_of_bytes: dump_bytes.saturating_mul(MEMORY_OF_A_BYTE).min(most),
+        }
+    }
+
+    /// The part of a stack of `bytes`.
+    pub(crate) fn part(&self, bytes: u64, registers: bool) -> Allowance {
+        let share = |all: u64| all.checked_div(self.stacks).unwrap_or(0);
+        let of_bytes = u128::from(self.memory_of_bytes).saturating_mul(u128::from(bytes)).checked_div(u128::from(self.bytes)).unwrap_or(0);
+        let memory = share(self.memory).saturating_add(u64::try_from(of_bytes).unwrap_or(u64::MAX));
+        Allowance {
+            reads: share(READS).saturating_add(bytes.saturating_mul(READS_OF_A_BYTE)),
+            frames: share(FRAMES).saturating_add(bytes / FRAME_BYTES),
+            memory: if registers { memory.saturating_mul(WITH_REGISTERS) } else { memory },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_parts_together_follow_the_dump() {
+        let dump = 20 << 20;
+        for (count, bytes) in [(1u64, dump), (100_000, dump / 100_000), (100_000, 0), (1, 0)] {
+            let stacks = vec![bytes; usize::try_from(count).unwrap()];
+            let part = WalkBudget::new(dump, &stacks, None).part(bytes, false);
+            assert!(part.reads * count <= READS + READS_OF_A_BYTE * dump, "{part:?}");
+            assert!(part.frames * count <= FRAMES + dump / FRAME_BYTES, "{part:?}");
+            assert!(part.memory * count <= MEMORY + MEMORY_OF_A_BYTE * dump, "{part:?}");
+        }
+    }
+
+    #[test]
+    fn a_stack_overflow_has_a_part_for_each_of_its_frames() {
+        let budget = WalkBudget::new(12 << 20, &[8 << 20, 4096, 4096, 0], None);
+        let part = budget.part(8 << 20, false);
+        assert!(part.frames > 500_000 && part.reads > 64 * 500_000 && part.memory > 40 * 500_000, "{part:?}");
+        assert!(WalkBudget::new(12 << 20, &[8 << 20], Some(1 << 20)).part(8 << 20, false).memory <= 8 << 20);
+    }
+}

@@ -1,0 +1,123 @@
+//! Answers that are kept by address, each with the reads that it took.
+
+use std::sync::{PoisonError, RwLock};
+
+use super::CodeBytes;
+use crate::base::Addr;
+use crate::base::hash::Map;
+
+/// Bytes that the answers of one kind take: these, and one for each so many bytes of the dump.
+const BYTES: u64 = 16 << 20;
+const DUMP_BYTES_OF_ONE: u64 = 16;
+/// Larger answers are not kept: they would displace many.
+const LARGEST: u64 = 64 << 10;
+
+/// What was found at addresses. The threads of a process are in few methods, so most look-ups repeat one.
+///
+/// A walk of a stack [pays](Known::paid) for each answer what finding it took, whether or not another one has found it before: its result
+/// must not depend on the order of walks.
+#[derive(Debug)]
+pub(crate) struct Known<T> {
+    entries: RwLock<Entries<T>>,
+    most: u64,
+}
+
+#[derive(Debug)]
+struct Entries<T> {
+    map: Map<Addr, Entry<T>>,
+    bytes: u64,
+}
+
+/// An answer and its cost in reads; without an answer it costs more than that.
+#[derive(Debug)]
+struct Entry<T> {
+    found: Option<T>,
+    cost: u64,
+}
+
+impl<T: Clone> Known<T> {
+    /// Answers about a dump of `dump_bytes`.
+    pub(crate) fn new(dump_bytes: u64) -> Known<T> {
+        let most = BYTES.saturating_add(dump_bytes / DUMP_BYTES_OF_ONE);
+        Known { entries: RwLock::new(Entries { map: Map::default(), bytes: 0 }), most }
+    }
+
+    /// The answer for `at`, which costs nothing where it is known; `None` for want of reads. `find` returns it with its size in bytes.
+    pub(crate) fn free(&self, at: Addr, find: impl FnOnce() -> (T, u64)) -> Option<T> {
+        self.get(at, false, find)
+    }
+
+    /// The answer for `at`, for the reads that finding it takes; `None` for want of them.
+    pub(crate) fn paid(&self, at: Addr, find: impl FnOnce() -> (T, u64)) -> Option<T> {
+        self.get(at, true, find)
+    }
+
+    fn get(&self, at: Addr, paid: bool, find: impl FnOnce() -> (T, u64)) -> Option<T> {
+        if let Some(entry) = self.entries.read().unwrap_or_else(PoisonError::into_inner).map.get(&at) {
+            match &entry.found {
+                Some(found) => {
+                    if paid {
+                        CodeBytes::take(entry.cost);
+                    }
+                    return (!paid || !CodeBytes::exhausted()).then(|| found.clone());
+                }
+                None if CodeBytes::left().is_some_and(|left| left <= entry.cost) => {
+                    CodeBytes::take(entry.cost);
+                    return None;
+                }
+                None => {}
+            }
+        }
+        let ((found, bytes), cost) = CodeBytes::measured(find);
+        let exhausted = CodeBytes::exhausted();
+        let entry = Entry { found: (!exhausted).then(|| found.clone()), cost };
+        let bytes = if exhausted { 0 } else { bytes }.saturating_add(u64::try_from(size_of::<(Addr, Entry<T>)>()).unwrap_or(u64::MAX));
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        let more = entries.bytes.saturating_add(bytes);
+        if bytes <= LARGEST && more <= self.most {
+            entries.bytes = more;
+            entries.map.insert(at, entry);
+        }
+        (!exhausted).then_some(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_costs_the_same_whether_or_not_it_is_known() {
+        let known: Known<u32> = Known::new(0);
+        let find = || {
+            CodeBytes::take(10);
+            (7, 4)
+        };
+        let left = |mut reads: u64, paid: bool| {
+            let found = CodeBytes::taking(&mut reads, || if paid { known.paid(Addr(8), find) } else { known.free(Addr(8), find) });
+            (found, reads)
+        };
+        // For want of reads there is none; and none again, without looking.
+        assert_eq!((left(10, true), left(9, true), left(10, true)), ((None, 0), (None, 0), (None, 0)));
+        assert_eq!((left(11, true), left(11, true), left(10, true)), ((Some(7), 1), (Some(7), 1), (None, 0)));
+        assert_eq!((left(11, false), left(10, true)), ((Some(7), 11), (None, 0)));
+    }
+
+    #[test]
+    fn answers_are_kept_up_to_a_number_of_bytes() {
+        let known: Known<u64> = Known::new(0);
+        let mut made = 0;
+        for _ in 0..2 {
+            (0..100_000).for_each(|i| {
+                known.free(Addr(i), || {
+                    made += 1;
+                    (i, 1024)
+                });
+            });
+        }
+        let kept = 200_000 - made;
+        assert!((10_000..=16_384).contains(&kept), "{kept}");
+        known.free(Addr(1 << 40), || (1, LARGEST));
+        assert_eq!(known.free(Addr(1 << 40), || (2, LARGEST)), Some(2));
+    }
+}
