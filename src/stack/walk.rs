@@ -394,7 +394,7 @@ impl Walking<'_> {
 
     /// The frame after `frame` in the chain.
     fn after(&self, frame: &ExplicitFrame, stack: Option<AddrRange>) -> Result<Option<ExplicitFrame>, StackError> {
-        frame.next().map(|at| self.explicit(at, Some(frame.address), stack)).transpose()
+        frame.next()?.map(|at| self.explicit(at, Some(frame.address), stack)).transpose()
     }
 
     /// The explicit frame at `at`, which lies above the one before it, on the stack.

@@ -100,6 +100,8 @@ fn threads<'h>(heap: &'h Heap, notes: &Collector) -> Result<&'h [Thread], Error>
     let runtime = heap.runtime();
     // Who waits is told by states, who is joined by objects.
     notes.extend(runtime.thread_reader()?.losses());
+    runtime.note_thread_ids(notes);
+    runtime.note_thread_objects(notes);
     Ok(notes.with(runtime.threads()?).as_slice())
 }
 
@@ -145,8 +147,9 @@ impl<'h> State<'h> {
         };
         let mut waits = waits.read(&stacks, notes);
         tasks::lift(heap, &library, &types, &mut waits, notes);
-        let are_all = runtime.thread_reader()?.are_all(threads);
-        let locks = Holders::new(&library, &types, &found, &primitives, (threads, are_all), notes).read(headers.as_ref(), &blocks);
+        let reader = runtime.thread_reader()?;
+        let (are_all, highest) = (reader.are_all(threads), reader.highest_id());
+        let locks = Holders::new(&library, &types, &found, &primitives, (threads, are_all, highest), notes).read(headers.as_ref(), &blocks);
         library.note(notes);
         Ok(State { library, locks, monitors, waits, stacks })
     }

@@ -240,8 +240,7 @@ impl FrameReader {
 
     /// The first frame of a thread; `None` if it has none.
     pub(crate) fn first(&self, bytes: &CodeBytes, thread: Addr) -> Result<Option<Addr>, StackError> {
-        let first = bytes.u64(thread.plus(self.thread.frame))?;
-        Ok((first != END && first != 0).then_some(Addr(first)))
+        followed(thread.plus(self.thread.frame), bytes.u64(thread.plus(self.thread.frame))?)
     }
 
     /// The frame at `address`.
@@ -416,10 +415,19 @@ impl FrameReader {
     }
 }
 
+/// The frame that `link`, a word of the chain at `at`, leads to; `None` at its end. No link is ever null.
+fn followed(at: Addr, link: u64) -> Result<Option<Addr>, StackError> {
+    match link {
+        END => Ok(None),
+        0 => Err(StackError::invalid(at, "the chain of frames has a null link")),
+        _ => Ok(Some(Addr(link))),
+    }
+}
+
 impl ExplicitFrame {
     /// The next frame; `None` at the end of the chain.
-    pub(crate) fn next(&self) -> Option<Addr> {
-        (self.next.0 != END && !self.next.is_null()).then_some(self.next)
+    pub(crate) fn next(&self) -> Result<Option<Addr>, StackError> {
+        followed(self.address, self.next.0)
     }
 
     /// Whether it lies within the stack frame of the method that it tells of, so that the walk meets it again there.
