@@ -58,7 +58,10 @@ pub fn finalizers(runtime: &Runtime, query: &FinalizersQuery) -> Result<Answer<F
     let notes = runtime.begin();
     let gc = notes.with(runtime.gc()?);
     match runtime.thread_reader() {
-        Ok(reader) => notes.extend(reader.losses()),
+        Ok(reader) => {
+            notes.extend(reader.losses());
+            runtime.note_thread_ids(&notes);
+        }
         Err(e @ ContractError::Unusable { .. }) => {
             notes.add(NoteKind::Missing, None, format!("the finalizer's thread cannot be read: {e}"))
         }

@@ -51,6 +51,11 @@ pub fn heap(runtime: &Runtime, query: &HeapQuery) -> Result<Answer<HeapReport>, 
     let heaps = heaps.collect();
     // Without the thread list, only the allocation contexts of threads are unknown.
     notes.extend(&runtime.context_losses());
+    gc.note_figures(&segments, &notes);
+    runtime.note_thread_ids(&notes);
+    if let Ok(reader) = runtime.thread_reader() {
+        reader.note_contexts(runtime.threads_if_any(&notes), &notes);
+    }
     let mut allocation_contexts = notes.take(gc.contexts(runtime.threads_if_any(&notes)));
     allocation_contexts.retain(|c| c.heap.or(c.alloc_heap).is_none_or(wanted));
     let totals = totals(&segments);

@@ -39,6 +39,7 @@ pub fn segments(runtime: &Runtime, query: &SegmentsQuery) -> Result<Answer<Segme
     if let Some(by) = query.sort {
         sort::sort(&mut segments, |s| key(s, by));
     }
+    gc.note_figures(&segments, &notes);
     let elsewhere = query.at.filter(|_| segments.is_empty());
     let mut regions = (query.free || elsewhere.is_some()).then(|| notes.take(gc.regions()));
     if let (Some(at), Some(regions)) = (query.at, &mut regions) {

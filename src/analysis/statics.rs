@@ -18,6 +18,7 @@ pub fn statics(runtime: &Runtime, query: &StaticsQuery) -> Result<Answer<Statics
     let reader = StaticsReader::bind(runtime, types, &notes).with_texts(texts.clone());
     if query.thread_statics {
         notes.extend(runtime.thread_reader()?.identity_losses());
+        runtime.note_thread_ids(&notes);
     }
     let threads = if query.thread_statics { notes.with(runtime.threads()?).as_slice() } else { &[] };
     let mut report = reader.with_threads(threads).all(&[], query, &notes);

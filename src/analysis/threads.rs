@@ -33,6 +33,10 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
     notes.extend(reader.losses());
     let finalizer = reader.finalizer(runtime.threads()?, &notes);
     let threads = notes.with(runtime.threads()?);
+    runtime.note_thread_ids(&notes);
+    runtime.note_thread_objects(&notes);
+    reader.note_modes(threads, &notes);
+    reader.note_contexts(threads, &notes);
     let file = runtime.file();
     let crashed = file.crash.as_ref().and_then(|c| c.thread);
     let objects = runtime.scoped(&notes, |d| Objects::bind(runtime.memory(), d).ok());

@@ -25,6 +25,9 @@ pub fn types(runtime: &Runtime, wanted: &TypePattern, methods: bool) -> Result<A
             let threads = runtime.threads().map_or(&[][..], |list| notes.with(list).as_slice());
             let reader = reader.with_threads(threads);
             layout.statics = reader.of_type(one.method_table);
+            if layout.statics.iter().any(|s| s.thread.is_some()) {
+                runtime.note_thread_ids(&notes);
+            }
             reader.note(&notes);
             layout.methods = if methods { type_methods(runtime, &namer, types, one.method_table, &notes) } else { None };
             layout

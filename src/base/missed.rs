@@ -6,7 +6,8 @@
 //! gets a note. What is [kept](Kept) for later answers keeps its own failed reads, and tells them to each answer that uses it.
 //! Where a word may be no address at all, reading it is [a try](tried). So a failed read where no process has memory counts for
 //! nothing, and who follows a pointer of the runtime, which is an address or null, reports one that is neither as [`stray`]. Who asks a
-//! type for what it is called, and the dump has no names for it, reports it as [`unnamed`].
+//! type for what it is called, and the dump has no names for it, reports it as [`unnamed`]. A reader that finds a word which cannot be true,
+//! since another one says otherwise, reports it as a [`contradiction`].
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,6 +38,8 @@ pub(crate) struct Missed {
     strays: BTreeMap<Addr, Addr>,
     /// Types, by method table, that were asked for a name or a field which the dump lacks.
     unnamed: BTreeSet<Addr>,
+    /// Words that cannot be true, by their address: what is wrong with them.
+    wrong: BTreeMap<Addr, &'static str>,
     /// Tells apart those of different values; 0 if there are none.
     id: u64,
 }
@@ -56,6 +59,7 @@ impl Told {
             other.reads.iter().for_each(|(at, len)| self.missed.add(*at, *len));
             other.strays.iter().for_each(|(at, to)| self.missed.add_stray(*at, *to));
             other.unnamed.iter().for_each(|mt| self.missed.add_unnamed(*mt));
+            other.wrong.iter().for_each(|(at, what)| self.missed.add_wrong(*at, what));
         }
     }
 }
@@ -87,8 +91,25 @@ impl Missed {
         }
     }
 
+    fn add_wrong(&mut self, at: Addr, what: &'static str) {
+        self.wrong.entry(at).or_insert(what);
+        if self.wrong.len() > MOST {
+            self.wrong.pop_last();
+        }
+    }
+
     fn is_empty(&self) -> bool {
-        self.reads.is_empty() && self.strays.is_empty() && self.unnamed.is_empty()
+        self.reads.is_empty() && self.strays.is_empty() && self.unnamed.is_empty() && self.wrong.is_empty()
+    }
+
+    /// The words that cannot be true: of each kind the one at the lowest address, and how many there are.
+    pub(crate) fn contradictions(&self) -> BTreeMap<&'static str, (Addr, u64)> {
+        let mut out = BTreeMap::new();
+        for (at, what) in &self.wrong {
+            let (_, count) = out.entry(*what).or_insert((*at, 0u64));
+            *count = count.saturating_add(1);
+        }
+        out
     }
 
     /// The pointer at the lowest address that is no address: where it is stored, and its value.
@@ -149,6 +170,12 @@ pub(crate) fn stray(at: Addr, to: Addr) {
 #[cold]
 pub(crate) fn unnamed(method_table: Addr) {
     innermost(|scope| scope.missed.add_unnamed(method_table));
+}
+
+/// Reports that the word at `at` cannot be true, since another one of the dump says otherwise. `what`: the start of a sentence.
+#[cold]
+pub(crate) fn contradiction(at: Addr, what: &'static str) {
+    innermost(|scope| scope.missed.add_wrong(at, what));
 }
 
 /// A scope of this thread: from its opening until it is closed or dropped, failed reads are reported to it.
@@ -322,6 +349,19 @@ mod tests {
         kept.get();
         unnamed(Addr(0x20_0000));
         assert_eq!(scope.missed().first_unnamed(), Some((Addr(0x10_0000), 3)));
+    }
+
+    #[test]
+    fn contradictions_are_kept_and_counted_by_kind() {
+        let kept = Kept::of(|| (1..=3).for_each(|i| contradiction(Addr(0x10_0000 * i), if i == 2 { "b" } else { "a" })));
+        let scope = Scope::open();
+        tried(|| kept.get());
+        assert!(scope.missed().contradictions().is_empty());
+        kept.get();
+        kept.get();
+        assert_eq!(scope.missed().contradictions(), BTreeMap::from([("a", (Addr(0x10_0000), 2)), ("b", (Addr(0x20_0000), 1))]));
+        (0..10_000u64).for_each(|i| contradiction(Addr(8 * i), "c"));
+        assert_eq!(scope.missed().wrong.len(), MOST);
     }
 
     #[test]

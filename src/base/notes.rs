@@ -154,6 +154,13 @@ impl Notes {
             };
             self.add(NoteKind::Missing, first, format!("the answer depends on names, or fields, of {of}, which are not in the dump"));
         }
+        for (what, (at, times)) in missed.contradictions() {
+            let more = match times {
+                0 | 1 => String::new(),
+                n => format!(", and {} more", n.saturating_sub(1)),
+            };
+            self.add(NoteKind::Invalid, at, format!("the dump contradicts itself: {what} (at {at}{more})"));
+        }
         if let Some((at, to)) = missed.first_stray().filter(|_| self.complete()) {
             self.add(
                 NoteKind::Invalid,

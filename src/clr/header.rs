@@ -10,6 +10,7 @@ use super::fields::Types;
 use super::managed_lock::LockFields;
 use super::objects::Objects;
 use super::threads::Threads;
+use crate::base::missed::{contradiction, tried};
 use crate::base::{Addr, Collector, Disjoint, Limits, NoteKind};
 use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
@@ -29,6 +30,8 @@ const THIN_RECURSION: u32 = 0x3f;
 // Bits of SyncBlock.LockState.
 const LOCKED: u32 = 1;
 const WAITERS_SHIFT: u32 = 6;
+/// More often no thread enters a monitor without leaving it.
+pub(crate) const MAX_RECURSION: u32 = 1 << 20;
 
 layout! {
     struct EntryLayout : "SyncTableEntry" {
@@ -50,6 +53,8 @@ layout! {
         // .NET 11: the thin lock of the header from which the block was made.
         thin: opt "ThinLock",
         hash: opt "HashCode",
+        // Of the overlays: its place in the sync table.
+        index: opt "Index",
     }
 }
 
@@ -95,6 +100,12 @@ pub enum HeaderUse {
 }
 
 impl HeaderUse {
+    /// Whether a word without a lock, hash code or sync block can be true: it counts no recursions.
+    #[inline]
+    pub fn is_possible(word: u32) -> bool {
+        word >> THIN_RECURSION_SHIFT & THIN_RECURSION == 0
+    }
+
     /// Decodes `word`.
     #[inline]
     pub fn of(word: u32) -> HeaderUse {
@@ -119,6 +130,8 @@ pub struct Headers {
     /// The types of the library, and the fields of its locks.
     locks: Option<(Arc<Types>, OnceLock<Option<LockFields>>)>,
     limit: u64,
+    /// Whether objects may be elsewhere than what names them says.
+    moving: bool,
 }
 
 /// Bytes from the header word to the object. Newer runtimes describe the header as a type, which ends where the object begins.
@@ -162,6 +175,7 @@ impl Headers {
             thread: Threads::CONTRACT.permit(d).and_then(|()| ThreadLayout::bind(d)).ok(),
             locks: None,
             limit: limits.sync_blocks,
+            moving: false,
         })
     }
 
@@ -177,6 +191,11 @@ impl Headers {
         let blocks = lock.and_then(|offset| Some((offset, self.sync_blocks(notes)?)));
         let handle = |offset: u64, block: &SyncBlockModel| self.memory.link(block.address?.plus(offset));
         blocks.into_iter().flat_map(|(offset, blocks)| blocks.into_iter().filter_map(move |b| handle(offset, &b))).collect()
+    }
+
+    /// These headers while a collection moves objects, or not: if it does, they prove nothing.
+    pub(crate) fn while_moving(self, moving: bool) -> Headers {
+        Headers { moving, ..self }
     }
 
     /// Distance from the header word to the object in bytes.
@@ -258,6 +277,8 @@ impl Headers {
             HeaderModel { state: HeaderState::Hash, hash_code: Some(word & HASH_OR_INDEX_MASK), ..none }
         } else {
             let block = self.block(word & HASH_OR_INDEX_MASK);
+            self.check_entry(&block, Some(object));
+            self.check_block(&block);
             let held = block.held == Some(true);
             HeaderModel {
                 state: HeaderState::SyncBlock,
@@ -333,12 +354,68 @@ impl Headers {
         out.recursion = Some(if state.held { state.recursion.saturating_add(1) } else { 0 });
     }
 
+    /// Reports the entry of the sync table at `index`, which the header of `object` names, where it is not that of the object.
+    pub(crate) fn check_named(&self, index: u32, object: Addr) {
+        self.check_entry(&SyncBlockModel { index, ..SyncBlockModel::default() }, Some(object));
+    }
+
+    /// Reports an entry of the sync table that its object, or that `object` whose header names it, contradicts. An entry is allocated before
+    /// its block, and the header names it after both.
+    fn check_entry(&self, block: &SyncBlockModel, object: Option<Addr>) {
+        let Some(table) = self.table.as_ref().filter(|_| !self.moving) else { return };
+        let at = table.at.element(u64::from(block.index), table.entry_bytes);
+        let word = |at: Addr| tried(|| self.memory.ptr(at)).ok();
+        let (Some(stored), Some(of_block)) = (table.entry.object.and_then(|o| word(at.plus(o))), word(at.plus(table.entry.block))) else {
+            return;
+        };
+        let free = stored.is_null() || stored.0 & 1 != 0;
+        let header = object.and_then(|o| o.minus(self.before)).and_then(|at| tried(|| self.memory.u32(at)).ok());
+        let named = header.map(|word| HeaderUse::of(word) == HeaderUse::SyncBlock(block.index));
+        match (free, of_block.is_null(), named) {
+            (true, false, _) => contradiction(at, "an entry of the sync table without an object has a sync block"),
+            (true, _, Some(true)) => contradiction(at, "the entry of the sync table that an object's header names is free"),
+            (false, true, Some(true)) => contradiction(at, "the entry of the sync table that an object's header names has no sync block"),
+            (false, false, Some(false)) => {
+                contradiction(at, "the object of an entry of the sync table does not name the entry in its header")
+            }
+            (false, ..) if object.is_some_and(|object| object != stored) => {
+                contradiction(at, "the entry of the sync table that an object's header names is that of another object");
+            }
+            _ => {}
+        }
+    }
+
+    /// Reports a sync block whose words contradict each other. Its owner and its recursion are set after the lock is taken, and cleared before
+    /// it is released.
+    fn check_block(&self, block: &SyncBlockModel) {
+        let (Some(at), Some(l)) = (block.address, self.table.as_ref().and_then(|t| t.block.as_ref())) else { return };
+        let field = |offset: Option<u64>| offset.and_then(|o| tried(|| self.memory.u32(at.plus(o))).ok());
+        let pointer = || l.owner.and_then(|o| tried(|| self.memory.ptr(at.plus(o))).ok()).map(|owner| !owner.is_null());
+        let owned = field(l.owner_id).map(|id| id != 0).or_else(pointer);
+        match (block.held, owned) {
+            (Some(true), Some(false)) => contradiction(at, "a monitor is locked, and no thread owns it"),
+            (Some(false), Some(true)) => contradiction(at, "a monitor is not locked, and a thread owns it"),
+            _ => {}
+        }
+        match (block.held, block.recursion) {
+            (_, Some(MAX_RECURSION..)) => contradiction(at, "a monitor was entered more often than a thread can"),
+            (Some(true), Some(0)) => contradiction(at, "a monitor is locked, and was not entered"),
+            (Some(false), Some(1..)) => contradiction(at, "a monitor is not locked, and was entered"),
+            _ => {}
+        }
+        if field(l.index).is_some_and(|index| index & HASH_OR_INDEX_MASK != block.index) {
+            contradiction(at, "a sync block has the index of another entry of the sync table");
+        }
+    }
+
     /// All sync blocks of objects, by index. `None` if the table is not in the dump.
     pub fn sync_blocks(&self, notes: &Collector) -> Option<Vec<SyncBlockModel>> {
         let (indices, room) = (self.sync_indices(notes)?, self.sync_room());
         let mut out = Vec::new();
         for index in indices {
             let block = self.block(index);
+            self.check_entry(&block, block.object);
+            self.check_block(&block);
             // The entry is allocated before its block.
             if block.address.is_none() || block.object.is_none() {
                 continue;

@@ -12,6 +12,7 @@ use super::method_table::{Category, Generics, MethodTableInfo, MethodTables};
 use super::modules::Modules;
 use super::type_names::{NameQuality, TypeName};
 use crate::base::Addr;
+use crate::base::missed::contradiction;
 use crate::contract::Descriptor;
 use crate::contract::descriptor::layout;
 use crate::memory::Memory;
@@ -125,12 +126,18 @@ impl Layouts {
         let layout = self.dictionary.as_ref()?;
         let word = memory.ptr_bytes();
         let dictionaries = tables.per_inst_info(info.address).ok()?;
-        let counts = dictionaries.minus(word)?;
-        let own = u64::from(memory.u16(counts.plus(layout.dictionaries)).ok()?).checked_sub(1)?;
-        let count = u64::from(memory.u16(counts.plus(layout.arguments)).ok()?);
-        if count > MAX_ARGUMENTS {
+        if dictionaries.is_null() {
+            contradiction(info.address, "the method table of a generic instance has no dictionaries");
             return None;
         }
+        let counts = dictionaries.minus(word)?;
+        let all = memory.u16(counts.plus(layout.dictionaries)).ok()?;
+        let count = u64::from(memory.u16(counts.plus(layout.arguments)).ok()?);
+        if all == 0 || count == 0 || count > MAX_ARGUMENTS {
+            contradiction(counts, "a generic instance has an impossible number of dictionaries or arguments");
+            return None;
+        }
+        let own = u64::from(all).checked_sub(1)?;
         // Dictionaries of base types come first; the last one is the type's own.
         let dictionary = memory.ptr(dictionaries.element(own, word)).ok()?;
         (0..count).map(|i| memory.ptr(dictionary.element(i, word)).ok()).collect()
@@ -304,7 +311,11 @@ impl<'r> Renderer<'r> {
             return self.continuation(info, base);
         }
         let (Ok(module), Ok(rid)) = (self.tables.module(info), self.tables.rid(info)) else { return self.unknown(info.address, depth) };
+        if module.is_null() {
+            contradiction(info.address, "the method table of a class names no module");
+        }
         if rid == 0 || rid > RID {
+            contradiction(info.address, "the method table of a class has no token of a type");
             return self.unknown(info.address, depth);
         }
         let token = TYPE_DEF_TOKEN | rid;

@@ -3,9 +3,10 @@
 //! Source: contract `Thread`, with a dereference of `ThreadStore` that its document omits
 //! (`docs/internals/gc-structures.md#errata`). State bits: `threads.h`.
 
-use std::sync::Arc;
+mod checks;
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Answer, Collector, Limits, NoteKind, Notes, flag_names, len64, plural};
@@ -13,6 +14,7 @@ use crate::contract::descriptor::layout;
 use crate::contract::thread_list::ThreadLinks;
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::memory::Memory;
+use checks::Ids;
 
 layout! {
     /// Offsets of the runtime's `Thread`.
@@ -203,6 +205,19 @@ const STATES: &[(u64, &str)] = &[
     (0x8000_0000, "detached"),
 ];
 
+/// State flag of a thread that runs managed code, or may.
+const INITIALIZED: u32 = 0x0002_0000;
+/// State flags of a thread that has not started, and of one that has ended.
+pub(crate) const UNSTARTED: u32 = 0x0000_0400;
+pub(crate) const DEAD: u32 = 0x0000_0800;
+/// State flags of threads that have not started, or end: unstarted, dead, reported dead, detached.
+const NOT_RUNNING: u32 = UNSTARTED | DEAD | 0x0001_0000 | 0x8000_0000;
+
+/// Whether CoreCLR has set up a thread in this state, and has not begun to take it down.
+pub(crate) fn is_running(state: u32) -> bool {
+    state & INITIALIZED != 0 && state & NOT_RUNNING == 0
+}
+
 /// State flag of a thread that waits, sleeps or joins.
 const WAITS: u32 = 0x0200_0000;
 /// State flag of a thread that is to stop, or has stopped, while the runtime suspends all.
@@ -282,6 +297,7 @@ pub struct Threads {
     losses: Notes,
     context_losses: Notes,
     identity_losses: Notes,
+    ids: Option<Ids>,
 }
 
 /// The bounds of the heap, from the runtime's variables; `None` where the dump or the descriptor does not have them.
@@ -320,6 +336,7 @@ impl Threads {
             losses: d.losses(),
             context_losses: of_contexts.losses(),
             identity_losses: of_identity.losses(),
+            ids: Ids::bind(memory, &d),
         };
         if threads.context.is_none() && threads.context_losses.is_empty() {
             let what = "the descriptor does not describe the allocation contexts of threads";
@@ -436,7 +453,7 @@ impl Threads {
             // A size_t; the id itself has 32 bits on every system.
             os_id: at(self.identity.os_id).and_then(|a| m.word(a).ok()).map(|id| id & 0xffff_ffff),
             state: at(self.thread.state).and_then(|a| m.u32(a).ok()),
-            cooperative: at(self.thread.cooperative).and_then(|a| m.u32(a).ok()).map(|n| n != 0),
+            cooperative: self.mode(address).filter(|n| *n <= 1).map(|n| n != 0),
             context: self.context_of(address),
             exposed: at(self.thread.exposed).and_then(|a| self.handle(a)),
             exception,
@@ -496,6 +513,11 @@ impl Threads {
     /// The object of the handle stored at `address`.
     fn handle(&self, address: Addr) -> Option<Addr> {
         self.memory.link(self.memory.link(address)?)
+    }
+
+    /// The word with the GC mode of a thread.
+    fn mode(&self, thread: Addr) -> Option<u32> {
+        self.memory.u32(thread.plus(self.thread.cooperative?)).ok()
     }
 
     fn context_of(&self, thread: Addr) -> Option<AllocContext> {

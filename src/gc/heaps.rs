@@ -23,19 +23,43 @@ impl Reading<'_> {
             allocated_bytes_uoh: c.bytes_uoh,
         };
         // What is lost of the segments belongs to other answers.
-        let segments = tried(|| self.part().segments());
+        let (segments, all) = tried(|| {
+            let part = self.part();
+            (part.segments(), part.notes.notes().complete() && !self.facts.moves_objects())
+        });
         let around = |at: Addr| segments.iter().find(|s| s.start <= at && at < s.reserved).map(|s| s.heap);
+        let check = |what: &str, c: &AllocContext| {
+            let outside = !c.pointer.is_null() && !segments.iter().any(|s| s.start <= c.pointer && c.pointer <= s.reserved);
+            if outside && all {
+                let what = format!("the allocation context of {what} is at {}, and no segment is there", c.pointer);
+                self.notes.add(NoteKind::Invalid, c.pointer, what);
+            }
+        };
         // Every collection empties the contexts; the totals remain.
         let used = |c: &AllocContext| !c.pointer.is_null() || [c.bytes, c.bytes_uoh].into_iter().flatten().any(|n| n != 0);
         let of_threads = threads.iter().filter_map(|t| Some((t.id.map(u64::from), t.context.filter(used)?)));
-        let mut out: Vec<AllocContextModel> = of_threads.map(|(id, c)| row(ContextOwner::Thread, id, around(c.pointer), c)).collect();
+        let of_thread = |(id, c): (Option<u64>, AllocContext)| {
+            check(&id.map_or_else(|| "a thread".to_string(), |id| format!("thread {id}")), &c);
+            row(ContextOwner::Thread, id, around(c.pointer), c)
+        };
+        let mut out: Vec<AllocContextModel> = of_threads.map(of_thread).collect();
         for heap in &self.facts.heaps {
             for generation in 0..self.facts.total_generations {
-                let context = self.generation_context(*heap, generation).filter(used);
-                out.extend(context.map(|c| row(ContextOwner::Generation, Some(generation), Some(heap.index), c)));
+                let context = self.generation_context(*heap, generation);
+                if let Some(c) = &context {
+                    check(&format!("generation {generation} of heap {}", heap.index), c);
+                    if c.pointer.is_null() != c.limit.is_null() && all {
+                        let what = format!("heap {}: generation {generation} has one end of an allocation context only", heap.index);
+                        self.notes.add(NoteKind::Invalid, c.pointer, what);
+                    }
+                }
+                out.extend(context.filter(used).map(|c| row(ContextOwner::Generation, Some(generation), Some(heap.index), c)));
             }
         }
-        out.extend(self.global_context().map(|c| row(ContextOwner::Global, None, around(c.pointer), c)));
+        out.extend(self.global_context().map(|c| {
+            check("the process", &c);
+            row(ContextOwner::Global, None, around(c.pointer), c)
+        }));
         out
     }
 
@@ -107,6 +131,18 @@ impl Reading<'_> {
         let entry = self.generation_entry(heap, generation);
         let ptr = |offset: u64| self.memory.ptr(entry?.plus(offset)).ok();
         let context = self.generation_context(heap, generation);
+        // The segments build has the youngest generations on one segment.
+        let youngest = self.places.ephemeral_segment.and_then(|p| p.of(heap.address)).and_then(|at| tried(|| self.memory.ptr(at)).ok());
+        if let (Some(first), Some(ephemeral)) = (ptr(self.generation.start_segment), youngest)
+            && !self.facts.regions
+            && generation < self.facts.oldest()
+            && first != ephemeral
+            && !self.facts.moves_objects()
+        {
+            let what =
+                format!("heap {}: generation {generation} starts on segment {first}, not on the ephemeral one, {ephemeral}", heap.index);
+            self.notes.add(NoteKind::Invalid, entry, what);
+        }
         GenerationTableEntry {
             generation,
             start_segment: ptr(self.generation.start_segment),

@@ -16,6 +16,7 @@ mod names;
 mod oom;
 mod phase;
 mod regions;
+mod segment_checks;
 mod segments;
 mod side_tables;
 mod sweep;

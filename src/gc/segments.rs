@@ -89,6 +89,7 @@ impl Reading<'_> {
                 reading.follow(*list, &lists, &youngest, &mut seen, &mut own);
             }
             reading.note_stray(heap, &youngest, &own);
+            reading.note_frozen(&own);
             // Stable: keeps list order within a generation.
             own.sort_by_key(|s| s.generation);
             own
@@ -240,7 +241,8 @@ impl Reading<'_> {
 
     fn segment_model(&self, heap: HeapId, list: Generation, address: Addr, raw: &RawSegment, youngest: &Youngest) -> SegmentModel {
         let allocating = youngest.ephemeral == Some(address);
-        let generation = if raw.flags & names::READONLY != 0 {
+        // Only the list of the oldest objects holds frozen segments.
+        let generation = if raw.flags & names::READONLY != 0 && list == Generation::Gen2 {
             Generation::Frozen
         } else if !self.facts.regions && allocating {
             Generation::Ephemeral

@@ -50,6 +50,7 @@ mod statics;
 mod strength;
 pub(crate) mod tasks;
 mod texts;
+mod thread_objects;
 mod ty;
 mod types;
 mod value;

@@ -161,7 +161,8 @@ impl Runtime {
 
     /// Reader of object headers and sync blocks; `None` if the descriptor lacks the layouts.
     pub(crate) fn headers(&self, notes: &Collector) -> Option<Headers> {
-        self.scoped(notes, |d| Headers::bind(self.memory(), d, self.limits()).ok())
+        let moving = self.gc().is_ok_and(|gc| gc.facts().moves_objects());
+        self.scoped(notes, |d| Headers::bind(self.memory(), d, self.limits()).ok()).map(|h| h.while_moving(moving))
     }
 
     /// The GC's structures.

@@ -13,12 +13,13 @@ use crate::common::{self, NOWHERE, number, unpacked};
 use crate::support::{Shape, Spec};
 
 /// Address, value, and number of bytes.
-type Write = (u64, u64, u64);
+pub(crate) type Write = (u64, u64, u64);
 
-struct Whole {
-    name: String,
+/// A dump to be changed.
+pub(crate) struct Whole {
+    pub(crate) name: String,
     bytes: Vec<u8>,
-    dump: Dump,
+    pub(crate) dump: Dump,
 }
 
 fn opened(name: &str, bytes: Vec<u8>) -> Dump {
@@ -27,7 +28,7 @@ fn opened(name: &str, bytes: Vec<u8>) -> Dump {
 }
 
 /// Exit code, answer and its warnings.
-fn ask(dump: &Dump, command: &str) -> (Exit, Value, Value) {
+pub(crate) fn ask(dump: &Dump, command: &str) -> (Exit, Value, Value) {
     let words = command.split(' ').chain(["x.dmp", "--json", "--no-local-files"]);
     let cli = common::parsed(&words.collect::<Vec<_>>());
     let ran = common::captured(|streams| cli.run_on(std::slice::from_ref(dump), streams));
@@ -37,17 +38,17 @@ fn ask(dump: &Dump, command: &str) -> (Exit, Value, Value) {
 }
 
 /// What the warnings say.
-fn messages(warnings: &Value) -> Vec<&str> {
+pub(crate) fn messages(warnings: &Value) -> Vec<&str> {
     warnings.as_array().unwrap().iter().map(|w| w["message"].as_str().unwrap()).collect()
 }
 
 impl Whole {
-    fn of(name: &str, bytes: Vec<u8>) -> Whole {
+    pub(crate) fn of(name: &str, bytes: Vec<u8>) -> Whole {
         Whole { name: name.into(), dump: opened(name, bytes.clone()), bytes }
     }
 
     /// A dump that is on this machine.
-    fn named(name: &str) -> Option<Whole> {
+    pub(crate) fn named(name: &str) -> Option<Whole> {
         Some(Whole::of(name, common::bytes_of(name)?))
     }
 
@@ -64,30 +65,35 @@ impl Whole {
         out
     }
 
-    fn pointer(&self, name: &str) -> u64 {
+    pub(crate) fn pointer(&self, name: &str) -> u64 {
         self.dump.runtime().unwrap().descriptor().pointer(name).unwrap().0
     }
 
-    fn offset(&self, of: &str, field: &str) -> u64 {
+    pub(crate) fn offset(&self, of: &str, field: &str) -> u64 {
         self.dump.runtime().unwrap().descriptor().offset(of, field).unwrap()
     }
 
-    fn word(&self, at: u64) -> u64 {
+    pub(crate) fn word(&self, at: u64) -> u64 {
         self.dump.memory().word(Addr(at)).unwrap()
     }
 
-    fn u32(&self, at: u64) -> u64 {
+    pub(crate) fn u32(&self, at: u64) -> u64 {
         self.dump.memory().u32(Addr(at)).unwrap().into()
     }
 
-    fn p(&self) -> u64 {
+    pub(crate) fn p(&self) -> u64 {
         self.dump.memory().ptr_bytes()
     }
 
     /// The same dump with other words.
-    fn with(&self, writes: &[Write]) -> Dump {
+    pub(crate) fn with(&self, writes: &[Write]) -> Dump {
+        opened(&self.name, self.bytes_with(writes))
+    }
+
+    /// The bytes of that.
+    pub(crate) fn bytes_with(&self, writes: &[Write]) -> Vec<u8> {
         let words: Vec<_> = writes.iter().map(|(at, value, len)| (Addr(*at), *value, *len as usize)).collect();
-        opened(&self.name, common::with_words(self.dump.file(), &self.bytes, self.dump.memory().shape().endian, &words))
+        common::with_words(self.dump.file(), &self.bytes, self.dump.memory().shape().endian, &words)
     }
 
     /// Runs `commands` on the dump with `writes`: each gives the same answer as before, or a partial one. A warning of the first one
@@ -112,12 +118,12 @@ impl Whole {
 }
 
 /// Heap addresses, 0 for that of workstation GC.
-fn heaps(whole: &Whole) -> Vec<u64> {
+pub(crate) fn heaps(whole: &Whole) -> Vec<u64> {
     whole.dump.runtime().unwrap().gc().unwrap().facts().heaps.iter().map(|h| h.address.map_or(0, |a| a.0)).collect()
 }
 
 /// Where an item of the heap at `heap` is.
-fn item(whole: &Whole, heap: u64, name: &str) -> u64 {
+pub(crate) fn item(whole: &Whole, heap: u64, name: &str) -> u64 {
     if heap == 0 { whole.pointer(&format!("GCHeap{name}")) } else { heap + whole.offset("GCHeap", name) }
 }
 

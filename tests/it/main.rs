@@ -41,6 +41,7 @@ mod cli;
 mod collecting;
 mod collections_of;
 mod completions;
+mod contradictions;
 mod cores;
 mod corpus;
 mod damage;

@@ -7,8 +7,9 @@ use super::objects::{Found, LockType};
 use super::primitives::Primitives;
 use super::waits::Wait;
 use crate::base::hash::Map;
+use crate::base::missed::contradiction;
 use crate::base::{Addr, Collector, NoteKind, be, len64, plural};
-use crate::clr::header::Headers;
+use crate::clr::header::{Headers, MAX_RECURSION};
 use crate::clr::library::{Classifier, FieldAt};
 use crate::clr::threads::Thread;
 use crate::model::{LockKind, SyncBlockModel, WaitKind};
@@ -97,6 +98,8 @@ pub(super) struct Holders<'h> {
     by_id: (Map<u32, usize>, Map<u32, usize>),
     /// Why a living thread may be missing there.
     unknown: Option<String>,
+    /// The highest managed id that the runtime gave to a thread.
+    highest: Option<u32>,
 }
 
 impl<'h> Holders<'h> {
@@ -105,7 +108,7 @@ impl<'h> Holders<'h> {
         types: &'h Classifier<LockType>,
         found: &'h Found,
         primitives: &'h Primitives,
-        (threads, are_all): (&'h [Thread], bool),
+        (threads, are_all, highest): (&'h [Thread], bool, Option<u32>),
         notes: &'h Collector,
     ) -> Holders<'h> {
         let alive = || threads.iter().enumerate().filter(|(_, t)| t.has_stack());
@@ -117,7 +120,7 @@ impl<'h> Holders<'h> {
             (true, 0) => None,
             (true, n) => Some(format!("the {} of {} not known", if n == 1 { "id" } else { "ids" }, threads_are(n))),
         };
-        Holders { library, types, found, primitives, threads, notes, by_id: (managed, os), unknown }
+        Holders { library, types, found, primitives, threads, notes, by_id: (managed, os), unknown, highest }
     }
 
     fn owner(&self, id: u32) -> Owner {
@@ -154,6 +157,7 @@ impl<'h> Holders<'h> {
         self.reader_writers(&mut out);
         self.old_reader_writers(&mut out);
         self.mutexes(&mut out);
+        self.note_unknown(blocks, &out);
         let owners = out.values().flat_map(|held| held.owner.iter().chain(&held.upgrader));
         let lost = len64(owners.filter(|o| o.orphaned.is_none()).count());
         if let Some(why) = self.unknown.as_ref().filter(|_| lost > 0) {
@@ -163,10 +167,45 @@ impl<'h> Holders<'h> {
         out
     }
 
+    /// Notes owners that no thread can be, and more waiters than there are threads.
+    fn note_unknown(&self, blocks: &[SyncBlockModel], locks: &Locks) {
+        if self.unknown.is_some() {
+            return;
+        }
+        let add = |object: Addr, what: String| self.notes.add(NoteKind::Invalid, object, format!("the lock of {object}: {what}"));
+        for (object, lock) in locks {
+            let owners = lock.owner.iter().chain(&lock.upgrader).filter(|o| o.thread.is_none() && o.orphaned == Some(true));
+            for owner in owners.filter(|o| self.highest.is_some_and(|highest| o.id > highest)) {
+                add(*object, format!("it is held by thread {}, an id that the runtime gave to no thread", owner.id));
+            }
+            let counted = matches!(lock.kind, LockKind::Monitor | LockKind::Lock);
+            if let Some(n) = lock.waiting.filter(|n| counted && *n > len64(self.threads.len())) {
+                add(*object, format!("it has {n} waiters, and there are {} threads", self.threads.len()));
+            }
+        }
+        // An ended thread leaves its structure until it is collected: then nothing of the owner is known.
+        for block in blocks.iter().filter(|b| b.held == Some(true)) {
+            if let (Some(object), Some(owner)) = (block.object, block.owner)
+                && !self.threads.iter().any(|t| t.address == owner)
+            {
+                add(object, format!("its owner, at {owner}, is not in the thread list"));
+            }
+        }
+    }
+
     fn locks(&self, out: &mut Locks) {
         let (library, Some(f)) = (self.library, self.primitives.lock) else { return };
         for object in self.found.of(LockType::Lock) {
             let Some(state) = f.read(library.memory(), object) else { continue };
+            let at = |field: FieldAt| field.of_object(object);
+            // The owner is set after the lock is taken, and cleared before it is released.
+            match (state.held, state.owner, state.recursion) {
+                (true, 0, _) => contradiction(at(f.owner), "a Lock is locked, and no thread owns it"),
+                (false, 1.., _) => contradiction(at(f.owner), "a Lock is not locked, and a thread owns it"),
+                (false, _, 1..) => contradiction(at(f.recursion), "a Lock is not locked, and was entered"),
+                (_, _, MAX_RECURSION..) => contradiction(at(f.recursion), "a Lock was entered more often than a thread can"),
+                _ => {}
+            }
             let owner = || if f.condition.is_some() { self.owner(state.owner) } else { self.owner_of_lock(state.owner) };
             let lock = Held {
                 owner: (state.held && state.owner != 0).then(owner),

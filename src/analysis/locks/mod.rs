@@ -102,6 +102,8 @@ fn threads<'h>(heap: &'h Heap, notes: &Collector) -> Result<&'h [Thread], Error>
     let runtime = heap.runtime();
     // Who waits is told by states, who is joined by objects.
     notes.extend(runtime.thread_reader()?.losses());
+    runtime.note_thread_ids(notes);
+    runtime.note_thread_objects(notes);
     Ok(notes.with(runtime.threads()?).as_slice())
 }
 
@@ -148,8 +150,9 @@ impl<'h> State<'h> {
         };
         let (mut waits, constructors) = (waits.read(&stacks, notes), waits.constructors);
         tasks::lift(heap, &library, &types, &mut waits, notes);
-        let are_all = runtime.thread_reader()?.are_all(threads);
-        let holders = Holders::new(&library, &types, &found, &primitives, (threads, are_all), notes);
+        let reader = runtime.thread_reader()?;
+        let (are_all, highest) = (reader.are_all(threads), reader.highest_id());
+        let holders = Holders::new(&library, &types, &found, &primitives, (threads, are_all, highest), notes);
         let mut locks = holders.read(headers.as_ref(), &blocks);
         holders.constructors(&waits, &constructors, &mut locks);
         library.note(notes);

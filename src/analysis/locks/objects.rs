@@ -1,6 +1,7 @@
 //! The objects that threads wait for, found by one walk of the heap.
 
 use crate::base::hash::Map;
+use crate::base::missed::contradiction;
 use crate::base::{Addr, Collector, IndexVec, NoteKind};
 use crate::clr::header::{HeaderUse, Headers};
 use crate::clr::library::{Classifier, Kinds, library_types};
@@ -136,9 +137,13 @@ impl Visitor for Finder<'_> {
         {
             match HeaderUse::of(word) {
                 HeaderUse::ThinLock(_) => self.thin.push(object.address),
+                HeaderUse::None if !HeaderUse::is_possible(word) => {
+                    contradiction(object.address, "an object's header counts recursions of a lock that no thread holds");
+                }
                 HeaderUse::SyncBlock(index) if self.sync_end.is_some_and(|end| index >= end) => {
                     self.past = earlier(self.past, Some((object.address, 1)));
                 }
+                HeaderUse::SyncBlock(index) => headers.check_named(index, object.address),
                 _ => {}
             }
         }

@@ -83,6 +83,8 @@ pub(super) fn pool_with(heap: &Heap, waits: Option<&[WaitModel]>) -> Result<Answ
     if let Ok(reader) = runtime.thread_reader() {
         notes.extend(reader.losses());
     }
+    runtime.note_thread_ids(&notes);
+    runtime.note_thread_objects(&notes);
     let mut reader = Reader { heap, tasks: &tasks, library, types: &types, describer, threads, notes: &notes };
     let mut report = reader.counters();
     if report.kind == PoolKind::Portable {

@@ -57,6 +57,8 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
     let notes = runtime.begin();
     notes.extend(runtime.thread_reader()?.identity_losses());
     notes.with(runtime.threads()?);
+    runtime.note_thread_ids(&notes);
+    runtime.note_thread_objects(&notes);
     let wanted = |t: &Thread| {
         let ids = [t.id.map(u64::from), t.os_id];
         query.threads.is_empty() || ids.into_iter().flatten().any(|id| query.threads.contains(&id))

@@ -17,7 +17,7 @@ use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Answer, Collector, Count, NoteKind, top_or_all, total};
 use crate::clr::header::Headers;
-use crate::gc::{MAX_GAPS, ObjectStarts, SegmentIndex, Walker};
+use crate::gc::{Gc, MAX_GAPS, ObjectStarts, SegmentIndex, Walker};
 use crate::model::{
     FindingCount, FindingId, GapKind, SegmentModel, Severity, UnavailableCheck, VerifyCheck, VerifyReport, VerifyTotals, WalkModel,
 };
@@ -59,6 +59,7 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
     let all_threads = runtime.threads().is_ok_and(|list| list.complete());
     let mut heap = notes.take(Walker::new(gc, threads)?);
     notes.extend(&runtime.context_losses());
+    note_words(runtime, gc, &notes);
     let mut totals = VerifyTotals::default();
     let mut unavailable = Unavailable::default();
     let mut structural = Sink::new(query.top, None);
@@ -130,6 +131,18 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
     Ok(notes.finish(VerifyReport { object, findings, summary, totals, unavailable: unavailable.0, coverage }))
 }
 
+/// Notes words of threads and segments that other words contradict. They are outside the heap, so that no finding has an object for them.
+fn note_words(runtime: &Runtime, gc: &Gc, notes: &Collector) {
+    runtime.note_thread_ids(notes);
+    runtime.note_thread_objects(notes);
+    if let Ok(reader) = runtime.thread_reader() {
+        let threads = runtime.threads_if_any(notes);
+        reader.note_modes(threads, notes);
+        reader.note_contexts(threads, notes);
+    }
+    gc.note_figures(&tried(|| gc.segments()).data, notes);
+}
+
 /// Reads what the checks read beside objects and what other answers are made of, without the checks: for recording.
 pub(crate) fn touch(runtime: &Runtime) {
     let Ok(gc) = runtime.gc() else { return };
@@ -181,6 +194,8 @@ fn tools<'h>(
         };
         unavailable.add(VerifyCheck::SyncBlocks, why);
     }
+    // Reports the contradictions of its entries.
+    let _ = headers.as_ref().and_then(|h| h.sync_blocks(notes));
     let ids: Set<u32> = threads.iter().filter_map(|t| t.id).collect();
     let known = (all_threads && headers.is_some() && ids.len() == threads.len() && !ids.is_empty()).then_some(ids);
     if known.is_none() {

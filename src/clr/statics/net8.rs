@@ -2,10 +2,12 @@
 //!
 //! Source: `appdomain.hpp`, `threadstatics.h` of .NET 8; every rule is measured (`docs/internals/types.md#statics`).
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Base, behind_handle};
 use crate::base::Addr;
+use crate::base::hash::Map;
+use crate::base::missed::contradiction;
 use crate::clr::fields::Types;
 use crate::clr::method_table::MethodTableInfo;
 use crate::contract::Descriptor;
@@ -54,6 +56,8 @@ pub(super) struct Net8 {
     /// Offsets of the index of collectible types: `EEClass.OptionalFields`, and the field therein.
     optional: Option<(u64, u64)>,
     array_data: Option<u64>,
+    /// The thread of each table of blocks that was read.
+    owners: Arc<Mutex<Map<Addr, Addr>>>,
 }
 
 impl Net8 {
@@ -68,6 +72,7 @@ impl Net8 {
             module: d.offset("Module", "DomainLocalModule").ok()?,
             optional: optional(),
             array_data,
+            owners: Arc::default(),
         })
     }
 
@@ -99,8 +104,15 @@ impl Net8 {
             return Some(Addr::NULL);
         }
         let index = self.memory.word(domain.plus(self.domain.index)).ok()?;
-        let blocks = self.memory.link_or_null(thread.plus(layout.blocks))?;
+        let at = thread.plus(layout.blocks);
+        let blocks = self.memory.link_or_null(at)?;
         let count = u64::from(self.memory.u32(thread.plus(layout.block_count)).ok()?);
+        if blocks.is_null() != (count == 0) {
+            contradiction(at, "the table of a thread's statics and its size do not fit");
+        }
+        if !blocks.is_null() && *self.owners.lock().unwrap_or_else(PoisonError::into_inner).entry(blocks).or_insert(thread) != thread {
+            contradiction(at, "two threads have the same table of statics");
+        }
         if blocks.is_null() || index >= count {
             return Some(Addr::NULL);
         }

@@ -3,12 +3,15 @@
 //! Source: contracts `RuntimeTypeSystem` and `Thread` of .NET 10; every rule is measured (`docs/internals/types.md#statics`).
 
 use std::collections::HashSet;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::{Base, behind_handle};
+use crate::base::hash::Map;
+use crate::base::missed::{contradiction, tried};
 use crate::base::{Addr, Collector, NoteKind};
 use crate::clr::fields::Types;
 use crate::clr::method_table::MethodTableInfo;
+use crate::clr::threads::is_running;
 use crate::contract::Descriptor;
 use crate::contract::descriptor::layout;
 use crate::memory::Memory;
@@ -61,6 +64,7 @@ layout! {
 layout! {
     struct ThreadLayout : "Thread" {
         locals: req "ThreadLocalDataPtr",
+        state: opt "State",
     }
 }
 
@@ -100,6 +104,8 @@ pub(super) struct Net9 {
     array_data: Option<u64>,
     /// The first list of thread statics that was not read to its end.
     unended: Arc<OnceLock<Addr>>,
+    /// The thread of each block of thread statics that was read.
+    owners: Arc<Mutex<Map<Addr, Addr>>>,
 }
 
 impl Net9 {
@@ -113,6 +119,7 @@ impl Net9 {
             threads: if threads { ThreadStatics::bind(d) } else { None },
             array_data,
             unended: Arc::default(),
+            owners: Arc::default(),
         })
     }
 
@@ -140,8 +147,7 @@ impl Net9 {
         if index == NO_INDEX {
             return Some(Addr::NULL);
         }
-        // Null for dead and unstarted threads, and those that never accessed a thread static.
-        let data = self.memory.link_or_null(thread.plus(t.thread.as_ref()?.locals))?;
+        let data = self.locals(t, thread)?;
         if data.is_null() {
             return Some(Addr::NULL);
         }
@@ -152,9 +158,28 @@ impl Net9 {
     /// The array of thread statics of `thread`: address of the reference, and the array.
     pub(super) fn thread_array(&self, thread: Addr) -> Option<(Addr, Addr)> {
         let t = self.threads.as_ref()?;
-        let data = self.memory.link(thread.plus(t.thread.as_ref()?.locals))?;
+        let data = self.locals(t, thread).filter(|data| !data.is_null())?;
         let at = data.plus(t.locals.array);
         self.memory.link(at).map(|array| (at, array))
+    }
+
+    /// The block of thread statics of `thread`; null for threads that have not started, and for those that end.
+    fn locals(&self, t: &ThreadStatics, thread: Addr) -> Option<Addr> {
+        let layout = t.thread.as_ref()?;
+        let at = thread.plus(layout.locals);
+        let data = self.memory.link_or_null(at)?;
+        if data.is_null() {
+            let state = layout.state.and_then(|o| tried(|| self.memory.u32(thread.plus(o))).ok());
+            if state.is_some_and(is_running) {
+                contradiction(at, "a thread that has started has no thread statics");
+            }
+            return Some(data);
+        }
+        let owner = *self.owners.lock().unwrap_or_else(PoisonError::into_inner).entry(data).or_insert(thread);
+        if owner != thread {
+            contradiction(at, "two threads have the same thread statics");
+        }
+        Some(data)
     }
 
     /// The base of an index; null if not yet allocated.

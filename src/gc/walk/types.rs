@@ -3,11 +3,11 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::base::hash::Map;
-use crate::base::missed::{Missed, watched};
+use crate::base::missed::{Missed, contradiction, watched};
 use crate::base::ranges::union;
 use crate::base::{Addr, AddrRange, Budget, Collector, Index, IndexVec, index_type};
 use crate::clr::gcdesc::{GcDesc, Series};
-use crate::clr::method_table::MethodTables;
+use crate::clr::method_table::{MethodTableInfo, MethodTables};
 use crate::memory::Memory;
 use crate::model::SegmentModel;
 
@@ -164,6 +164,12 @@ impl ObjectTypes {
     }
 }
 
+/// Whether the base size is whole words, as that of every type but `System.String`, whose terminator is two bytes more.
+fn fits_words(info: &MethodTableInfo, word: u64) -> bool {
+    let more = if info.is_string { 2 } else { 0 };
+    u64::from(info.base_size).saturating_add(more).is_multiple_of(word)
+}
+
 fn make(memory: &Memory, tables: &MethodTables, mt: Addr, afford: impl FnOnce(u64) -> bool) -> Option<ObjectType> {
     if mt.is_null() {
         return None;
@@ -174,6 +180,9 @@ fn make(memory: &Memory, tables: &MethodTables, mt: Addr, afford: impl FnOnce(u6
     let smallest = min_object_size(memory);
     if base_size.saturating_add(8) < smallest || !(info.is_free || tables.is_valid(mt).unwrap_or(false)) {
         return None;
+    }
+    if !fits_words(&info, memory.ptr_bytes()) {
+        contradiction(mt, "the base size of a method table is not one that objects of such a type have");
     }
     let gc_desc = GcDesc::of(memory, &info, afford);
     Some(ObjectType {

@@ -286,8 +286,7 @@ impl FrameReader {
 
     /// The first frame of a thread; `None` if it has none.
     pub(crate) fn first(&self, bytes: &CodeBytes, thread: Addr) -> Result<Option<Addr>, StackError> {
-        let first = bytes.u64(thread.plus(self.thread.frame))?;
-        Ok((first != END && first != 0).then_some(Addr(first)))
+        followed(thread.plus(self.thread.frame), bytes.u64(thread.plus(self.thread.frame))?)
     }
 
     /// The frame at `address`.
@@ -298,8 +297,7 @@ impl FrameReader {
 
     /// The address of the frame after `frame`; `None` at the end of the chain.
     pub(crate) fn next(&self, bytes: &CodeBytes, frame: &ExplicitFrame) -> Result<Option<Addr>, StackError> {
-        let next = bytes.u64(frame.address.plus(self.frame.next))?;
-        Ok((next != END && next != 0).then_some(Addr(next)))
+        followed(frame.address, bytes.u64(frame.address.plus(self.frame.next))?)
     }
 
     /// What `frame` tells of its managed caller; `None` for a marker.
@@ -459,6 +457,15 @@ impl FrameReader {
             }
         }
         Ok(())
+    }
+}
+
+/// The frame that `link`, a word of the chain at `at`, leads to; `None` at its end. No link is ever null.
+fn followed(at: Addr, link: u64) -> Result<Option<Addr>, StackError> {
+    match link {
+        END => Ok(None),
+        0 => Err(StackError::invalid(at, "the chain of frames has a null link")),
+        _ => Ok(Some(Addr(link))),
     }
 }
 

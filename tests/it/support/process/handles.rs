@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{BLOCKS, BUCKETS, Builder, GLOBAL_CONTEXT, Global, HANDLE_TYPES, NO_BLOCK, hex};
+use super::{BLOCKS, BUCKETS, Builder, Global, HANDLE_TYPES, NO_BLOCK, hex};
 
 impl Builder {
     /// A segment of a handle table with `(type, block, place, object, secondary)`; returns its address.
@@ -181,7 +181,7 @@ impl Builder {
         let global = self.var(bytes.max(p));
         self.vm_slot("GlobalAllocContext", global);
         let gc = global + self.at("EEAllocContext", "GCAllocationContext");
-        let (pointer, limit) = if self.spec.global_context { GLOBAL_CONTEXT } else { (0, 0) };
+        let (pointer, limit) = self.global_context();
         for (f, v) in [("Pointer", pointer), ("Limit", limit)] {
             self.set(gc, "GCAllocContext", f, v);
         }

