@@ -1,15 +1,17 @@
 //! Reads static fields with their values.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::{Runtime, TypeFilter, TypePattern, loaded_types};
 use crate::base::hash::Set;
 use crate::base::missed::watched;
-use crate::base::{Addr, Collector, Count};
+use crate::base::{Addr, Budget, Collector, Count, NoteKind, len64};
 use crate::clr::fields::{Field, Storage, Types};
-use crate::clr::method_table::Generics;
-use crate::clr::statics::{StaticPlace, Statics};
+use crate::clr::method_table::{Generics, MethodTableInfo};
+use crate::clr::statics::{StaticPlace, Statics, ThreadBlock};
 use crate::clr::threads::Thread;
+use crate::clr::type_names::TypeName;
 use crate::clr::values::{ObjectTexts, ValueLimits, Values};
 use crate::contract::Descriptor;
 use crate::memory::Memory;
@@ -30,13 +32,44 @@ pub struct StaticsQuery {
     pub top: usize,
 }
 
+/// Bytes of memory for each byte of the dump that the fields of an answer may take.
+const EXPANSION: u64 = 4;
+/// Bytes of memory that a field takes beside its texts.
+const PLAIN: u64 = 320;
+
 /// Reads static fields.
 #[derive(Debug)]
 pub struct StaticsReader<'t> {
     values: Values,
     statics: Statics,
     /// The managed threads, for thread statics.
-    threads: &'t [Thread],
+    threads: Vec<Owner<'t>>,
+    /// Threads whose thread statics are those of another one, and the first.
+    claimed: (u64, Option<Addr>),
+    /// For the thread statics of all threads, and what is kept of fields.
+    budget: Budget,
+}
+
+/// A thread, and what leads to its thread statics.
+#[derive(Clone, Copy, Debug)]
+struct Owner<'t> {
+    thread: &'t Thread,
+    block: ThreadBlock,
+    /// Whether another thread has the same, so that they are read for that only.
+    claimed: bool,
+}
+
+/// A static field, or a thread static of one thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StaticSpot<'s, 't> {
+    /// The declaring type.
+    pub(crate) info: &'s MethodTableInfo,
+    /// The field.
+    pub(crate) field: &'s Field,
+    /// The thread, of thread statics.
+    pub(crate) thread: Option<&'t Thread>,
+    /// Where its value is.
+    pub(crate) place: StaticPlace,
 }
 
 impl<'t> StaticsReader<'t> {
@@ -48,13 +81,29 @@ impl<'t> StaticsReader<'t> {
 
     /// Creates a reader of the static fields of `types`.
     pub fn new(memory: &Arc<Memory>, d: &Descriptor, types: &Arc<Types>) -> Self {
-        StaticsReader { values: Values::new(types, ValueLimits::default()), statics: Statics::new(memory, d, types), threads: &[] }
+        StaticsReader {
+            values: Values::new(types, ValueLimits::default()),
+            statics: Statics::new(memory, d, types),
+            threads: Vec::new(),
+            claimed: (0, None),
+            budget: Budget::new(memory.dump_bytes().saturating_mul(EXPANSION), None),
+        }
     }
 
-    /// Reads thread statics of these threads.
+    /// Reads thread statics of these threads. What several threads have is read for the first.
     #[must_use]
-    pub fn with_threads(self, threads: &'t [Thread]) -> Self {
-        StaticsReader { threads, ..self }
+    pub fn with_threads(mut self, threads: &'t [Thread]) -> Self {
+        let mut seen = Set::default();
+        for thread in threads {
+            let block = self.statics.thread_block(thread.address);
+            let claimed = block.address().is_some_and(|at| !at.is_null() && !seen.insert(at));
+            if claimed {
+                self.claimed.0.bump();
+                self.claimed.1.get_or_insert(thread.address);
+            }
+            self.threads.push(Owner { thread, block, claimed });
+        }
+        self
     }
 
     /// The same with texts for references to objects.
@@ -77,50 +126,137 @@ impl<'t> StaticsReader<'t> {
         let mut report = StaticsReport { types: 0, initialised: 0, not_initialised: 0, unknown: 0, statics: Vec::new(), shown: None };
         let mut seen = Set::default();
         let list = loaded_types(self.types());
-        let wanted = |f: &&Field| match f.storage {
+        let wanted = |f: &Field| match f.storage {
             Storage::ThreadStatic => options.thread_statics,
             Storage::Static => !options.thread_statics,
             // Nearly all are array initializers named by hash.
             Storage::Rva => !options.thread_statics && options.everything,
             Storage::Instance => false,
         };
-        // Check fields before names, which are expensive: most types have no statics.
-        let declaring = |mt: &Addr| Some((*mt, self.fields(*mt).filter(|fields| fields.iter().any(|f| wanted(&f)))?));
-        let declaring: Vec<_> = list.iter().chain(more).filter(|mt| seen.insert(**mt)).filter_map(declaring).collect();
         let name = |mt: Addr| self.types().names().name(mt).to_name();
-        let labels = || declaring.iter().map(|(mt, _)| self.types().names().label(*mt)).collect();
+        let declaring = self.declaring(list.iter().chain(more).copied().filter(|mt| seen.insert(*mt)), &wanted);
+        let labels = || declaring.iter().map(|(info, _)| self.types().names().label(info.address)).collect();
         let filter = TypeFilter::of(&options.types, labels, notes);
-        for (mt, fields) in &declaring {
-            if !filter.is_empty() && !filter.matches(*mt, || name(*mt)) {
+        for (info, fields) in &declaring {
+            if !filter.is_empty() && !filter.matches(info.address, || name(info.address)) {
                 continue;
             }
             report.types.bump();
-            for field in fields.iter().filter(wanted) {
-                for model in self.models(*mt, field) {
-                    let count = match model.field.kind {
-                        ValueKind::NotInitialised => &mut report.not_initialised,
-                        ValueKind::Absent if model.field.address.is_none() => &mut report.unknown,
-                        _ => &mut report.initialised,
+            for field in fields.iter().filter(|f| wanted(f)) {
+                let _ = self.spots((info, field), options.everything, &mut |spot, times| {
+                    let count = match spot.place {
+                        StaticPlace::NotInitialised => &mut report.not_initialised,
+                        StaticPlace::Unknown => &mut report.unknown,
+                        StaticPlace::At(_) => &mut report.initialised,
                     };
-                    count.bump();
-                    if options.everything || model.field.kind != ValueKind::NotInitialised {
+                    count.grow(times);
+                    if options.everything || spot.place != StaticPlace::NotInitialised {
+                        let model = self.model(spot);
+                        if !self.budget.memory(bytes(&model.field)) {
+                            return ControlFlow::Break(());
+                        }
                         report.statics.push(model);
                     }
-                }
+                    ControlFlow::Continue(())
+                });
             }
         }
         self.note(notes);
         report
     }
 
+    /// The types among `list` with static fields that are `wanted`, and these fields.
+    fn declaring(&self, list: impl Iterator<Item = Addr>, wanted: &dyn Fn(&Field) -> bool) -> Vec<(MethodTableInfo, Arc<Vec<Field>>)> {
+        // Fields before names, which are expensive: most types have no statics.
+        let of = |mt: Addr| {
+            let fields = self.fields(mt).filter(|fields| fields.iter().any(wanted))?;
+            Some((self.types().names().method_tables().read(mt).ok()?, fields))
+        };
+        list.filter_map(of).collect()
+    }
+
+    /// Hands the static fields of all loaded types that are `wanted` to `each`, where they have a place; thread statics thread by thread,
+    /// those of threads without any left out.
+    pub(crate) fn visit(
+        &self,
+        wanted: impl Fn(&Field) -> bool,
+        mut each: impl FnMut(StaticSpot<'_, 't>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let mut seen = Set::default();
+        let list = loaded_types(self.types());
+        for (info, fields) in &self.declaring(list.into_iter().filter(|mt| seen.insert(*mt)), &wanted) {
+            for field in fields.iter().filter(|f| wanted(f)) {
+                self.spots((info, field), false, &mut |spot, _| each(spot))?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Hands a static field to `each`, or a thread static of each thread; with the number of threads that it stands for: those without
+    /// any thread statics are told one by one only if `everything` is.
+    fn spots(
+        &self,
+        (info, field): (&MethodTableInfo, &Field),
+        everything: bool,
+        each: &mut dyn FnMut(StaticSpot<'_, 't>, u64) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let spot = |thread, place| StaticSpot { info, field, thread, place };
+        if field.storage != Storage::ThreadStatic {
+            return each(spot(None, self.unless_lost(field, || self.statics.place(info, field))), 1);
+        }
+        let slot = self.statics.thread_slot(info, field);
+        let is_empty = |owner: &Owner<'_>| !slot.is_used() || owner.block.address().is_some_and(Addr::is_null);
+        if !everything {
+            let empty = len64(self.threads.iter().filter(|owner| is_empty(owner)).count());
+            if empty > 0 {
+                each(spot(None, StaticPlace::NotInitialised), empty)?;
+            }
+        }
+        for owner in self.threads.iter().filter(|owner| !owner.claimed && (everything || !is_empty(owner))) {
+            let afford = |n| self.budget.steps(n);
+            if !afford(1) {
+                return ControlFlow::Break(());
+            }
+            each(spot(Some(owner.thread), self.statics.in_block(owner.block, &slot, (info, field), &afford)), 1)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// The memory of the process.
+    pub(crate) fn memory(&self) -> &Memory {
+        self.types().memory()
+    }
+
+    /// The name of the declaring type of `field`.
+    pub(crate) fn declaring_name(&self, field: &Field) -> Arc<TypeName> {
+        self.types().names().name(field.declaring)
+    }
+
     /// Notes what may be missing among the fields that were read.
     pub(crate) fn note(&self, notes: &Collector) {
         self.statics.note(notes);
+        self.budget.note("reading static fields", notes);
+        if let (count @ 1.., at) = self.claimed {
+            let threads = if count == 1 { "a thread claims".to_string() } else { format!("{count} threads claim") };
+            notes.add(NoteKind::Invalid, at, format!("{threads} the thread statics of another one: they are read once"));
+        }
     }
 
     /// The static fields of one type; thread statics once per thread.
     pub fn of_type(&self, mt: Addr) -> Vec<StaticModel> {
-        self.fields(mt).iter().flat_map(|list| list.iter()).flat_map(|f| self.models(mt, f)).collect()
+        let Ok(info) = self.types().names().method_tables().read(mt) else { return Vec::new() };
+        let mut out = Vec::new();
+        for field in self.fields(mt).iter().flat_map(|list| list.iter()).filter(|f| f.storage != Storage::Instance) {
+            let _ = self.spots((&info, field), true, &mut |spot, _| {
+                let model = self.model(spot);
+                if !self.budget.memory(bytes(&model.field)) {
+                    return ControlFlow::Break(());
+                }
+                out.push(model);
+                ControlFlow::Continue(())
+            });
+        }
+        out
     }
 
     /// The static fields of a type that can have values; open generic types have none.
@@ -129,43 +265,42 @@ impl<'t> StaticsReader<'t> {
         (info.generics != Generics::Definition && !info.is_array).then(|| self.types().static_fields(mt))?
     }
 
-    fn models(&self, mt: Addr, field: &Field) -> Vec<StaticModel> {
-        let names = self.types().names();
-        let Ok(info) = names.method_tables().read(mt) else { return Vec::new() };
-        let module = names.name(mt).module.clone();
-        let model = |thread: Option<StaticThread>, place: StaticPlace| StaticModel {
-            method_table: mt,
-            module: module.clone(),
-            storage: field.storage,
-            thread,
-            field: self.value(field, place),
-        };
-        match field.storage {
-            Storage::Instance => Vec::new(),
-            Storage::Static => vec![model(None, self.statics.place(&info, field))],
-            Storage::Rva => {
-                // Heap dumps lack the images with the initial values.
-                let (model, missed) = watched(|| model(None, self.statics.place(&info, field)));
-                if self.types().memory().has_lost(&missed) {
-                    missed.tell();
-                }
-                vec![model]
-            }
-            Storage::ThreadStatic => {
-                let of = |t: &Thread| {
-                    let thread = StaticThread { address: t.address, managed_id: t.id, os_id: t.os_id.filter(|id| *id != 0) };
-                    model(Some(thread), self.statics.of_thread(t.address, &info, field))
-                };
-                self.threads.iter().map(of).collect()
-            }
+    /// A field with its value.
+    pub(crate) fn model(&self, spot: StaticSpot<'_, '_>) -> StaticModel {
+        let thread = |t: &Thread| StaticThread { address: t.address, managed_id: t.id, os_id: t.os_id.filter(|id| *id != 0) };
+        StaticModel {
+            method_table: spot.info.address,
+            module: self.types().names().name(spot.info.address).module.clone(),
+            storage: spot.field.storage,
+            thread: spot.thread.map(thread),
+            field: self.unless_lost(spot.field, || self.value(spot.field, spot.place)),
         }
     }
 
-    fn value(&self, field: &Field, place: StaticPlace) -> FieldValue {
+    /// What `f` reads of `field`. Heap dumps lack the images with initial values: for these, only what is lost counts.
+    fn unless_lost<T>(&self, field: &Field, f: impl FnOnce() -> T) -> T {
+        if field.storage != Storage::Rva {
+            return f();
+        }
+        let (value, missed) = watched(f);
+        if self.types().memory().has_lost(&missed) {
+            missed.tell();
+        }
+        value
+    }
+
+    /// The value of a field.
+    pub(crate) fn value(&self, field: &Field, place: StaticPlace) -> FieldValue {
         match place {
             StaticPlace::At(address) => self.values.static_field(field, address),
             StaticPlace::NotInitialised => self.values.nowhere(field, ValueKind::NotInitialised, "<not initialised>"),
             StaticPlace::Unknown => self.values.nowhere(field, ValueKind::Absent, "<its place is not in the dump>"),
         }
     }
+}
+
+/// The memory that a value takes, in bytes.
+fn bytes(value: &FieldValue) -> u64 {
+    let texts = [&value.name, &value.type_name, &value.text].into_iter().fold(PLAIN, |n, t| n.saturating_add(len64(t.len())));
+    value.fields.iter().map(bytes).fold(texts, u64::saturating_add)
 }

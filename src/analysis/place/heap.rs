@@ -4,10 +4,16 @@ use std::ops::ControlFlow;
 
 use super::super::objects::brief;
 use super::{Finder, arrow};
+use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Collector, NoteKind, Silent, plural};
+use crate::clr::fields::Storage;
 use crate::clr::method_table::Category;
+use crate::clr::statics::StaticPlace;
 use crate::model::{FieldValue, ObjectBrief, PlaceKind, SegmentModel, SegmentPlace, StaticModel, WhereReport};
-use crate::session::{Heap, Namer, StaticsQuery, StaticsReader, note_walks};
+use crate::session::{Heap, Namer, StaticsReader, note_walks};
+
+/// Bytes of the largest value of a static field.
+const MAX_VALUE: u64 = 1 << 20;
 
 /// The object or free space that contains `address`, in its header word, fields or elements. If there is none, what could not be
 /// walked goes to `notes`.
@@ -112,10 +118,28 @@ impl Finder<'_> {
             self.notes.add(NoteKind::Missing, None, format!("{why}: static fields of most types are not known"));
         }
         let reader = StaticsReader::bind(runtime, types, self.notes).with_threads(runtime.threads_if_any(self.notes));
-        [false, true].into_iter().find_map(|thread_statics| {
-            let report = reader.all(&[], &StaticsQuery { thread_statics, everything: true, ..StaticsQuery::default() }, self.notes);
-            report.statics.iter().find_map(|s| self.static_report(blank, s))
-        })
+        let mut found = None;
+        for storage in [&[Storage::Static, Storage::Rva][..], &[Storage::ThreadStatic]] {
+            let _ = reader.visit(
+                |field| storage.contains(&field.storage),
+                |spot| {
+                    let StaticPlace::At(at) = spot.place else { return ControlFlow::Continue(()) };
+                    let bytes = || match spot.field.storage {
+                        Storage::Rva => MAX_VALUE,
+                        _ => tried(|| reader.statics().value_bytes(at, spot.field)),
+                    };
+                    if blank.address.since(at).is_some_and(|offset| offset == 0 || offset < MAX_VALUE && offset < bytes()) {
+                        found = self.static_report(blank, &reader.model(spot));
+                    }
+                    if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                },
+            );
+            if found.is_some() {
+                break;
+            }
+        }
+        reader.note(self.notes);
+        found
     }
 
     fn static_report(&self, blank: &WhereReport, model: &StaticModel) -> Option<WhereReport> {

@@ -62,6 +62,35 @@ enum Bases {
     Net9(Net9),
 }
 
+/// Where a thread static is in the block of each thread.
+#[derive(Clone, Copy, Debug)]
+enum Slot {
+    Net8(net8::ThreadSlot),
+    Net9(u32),
+}
+
+/// Where a thread static is in the block of each thread; unknown, or in none yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ThreadSlot(Option<Option<Slot>>);
+
+impl ThreadSlot {
+    /// Whether a thread with a block may have the thread static.
+    pub(crate) const fn is_used(&self) -> bool {
+        !matches!(self.0, Some(None))
+    }
+}
+
+/// What leads to the thread statics of a thread: an address, and a length; unknown, or null without any.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ThreadBlock(Option<(Addr, u64)>);
+
+impl ThreadBlock {
+    /// Its address; null without one, `None` if unknown.
+    pub(crate) fn address(self) -> Option<Addr> {
+        self.0.map(|(at, _)| at)
+    }
+}
+
 /// Locates static fields.
 #[derive(Debug)]
 pub struct Statics {
@@ -132,14 +161,44 @@ impl Statics {
 
     /// The location of a thread static for the `Thread` at `thread`.
     pub fn of_thread(&self, thread: Addr, info: &MethodTableInfo, field: &Field) -> StaticPlace {
-        if field.storage != Storage::ThreadStatic {
-            return StaticPlace::Unknown;
-        }
+        self.in_block(self.thread_block(thread), &self.thread_slot(info, field), (info, field), &|_| true)
+    }
+
+    /// Where a thread static is in the block of each thread.
+    pub(crate) fn thread_slot(&self, info: &MethodTableInfo, field: &Field) -> ThreadSlot {
         let gc = has_reference(field);
-        let base = match &self.bases {
-            Some(Bases::Net8(net8)) => net8.thread_base(&self.types, thread, info, gc),
-            Some(Bases::Net9(net9)) => net9.thread_base(&self.types, thread, info, gc),
+        let slot = match self.bases.as_ref().filter(|_| field.storage == Storage::ThreadStatic) {
+            Some(Bases::Net8(net8)) => net8.thread_slot(&self.types, info).map(|slot| slot.map(Slot::Net8)),
+            Some(Bases::Net9(net9)) => net9.thread_index(&self.types, info, gc).map(|index| index.map(Slot::Net9)),
             None => None,
+        };
+        ThreadSlot(slot)
+    }
+
+    /// What leads to the thread statics of the `Thread` at `thread`.
+    pub(crate) fn thread_block(&self, thread: Addr) -> ThreadBlock {
+        ThreadBlock(match &self.bases {
+            Some(Bases::Net8(net8)) => net8.block(thread),
+            Some(Bases::Net9(net9)) => net9.block(thread).map(|data| (data, 0)),
+            None => None,
+        })
+    }
+
+    /// The location of a thread static in the block of a thread. `afford` takes steps in the lists there.
+    pub(crate) fn in_block(
+        &self,
+        block: ThreadBlock,
+        slot: &ThreadSlot,
+        (info, field): (&MethodTableInfo, &Field),
+        afford: &dyn Fn(u64) -> bool,
+    ) -> StaticPlace {
+        let gc = has_reference(field);
+        let base = match (&self.bases, &slot.0, block.0) {
+            (_, Some(None), _) => Some(Addr::NULL),
+            (_, Some(_), Some((at, _))) if at.is_null() => Some(Addr::NULL),
+            (Some(Bases::Net8(net8)), Some(Some(Slot::Net8(slot))), Some(block)) => net8.in_block(&self.types, block, slot, (info, gc)),
+            (Some(Bases::Net9(net9)), Some(Some(Slot::Net9(index))), Some((at, _))) => net9.in_block(at, *index, afford),
+            _ => None,
         };
         self.behind(base, field)
     }
@@ -170,18 +229,23 @@ impl Statics {
         }
     }
 
-    /// Whether a field is still zero: an uninitialized class with memory may be running its constructor.
-    fn is_zero(&self, at: Addr, field: &Field) -> bool {
+    /// The size of the value of a field at `at`, in bytes; 0 for a structure whose box is not in the dump.
+    pub(crate) fn value_bytes(&self, at: Addr, field: &Field) -> u64 {
         let word = self.memory.ptr_bytes();
         let boxed = || {
             let mt = self.types.objects().method_table(at.minus(word)?)?;
             let info = self.types.names().method_tables().read(mt).ok()?;
             u64::from(info.base_size).checked_sub(word.checked_mul(2)?)
         };
-        let bytes = match field.element {
+        match field.element {
             VALUE_TYPE => boxed().unwrap_or(0),
             element => Primitive::of(element).and_then(|p| p.bytes(word)).unwrap_or(word),
-        };
+        }
+    }
+
+    /// Whether a field is still zero: an uninitialized class with memory may be running its constructor.
+    fn is_zero(&self, at: Addr, field: &Field) -> bool {
+        let bytes = self.value_bytes(at, field);
         self.memory.bytes(at, bytes.min(MAX_BOX)).is_ok_and(|b| b.iter().all(|b| *b == 0))
     }
 

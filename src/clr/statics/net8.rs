@@ -43,6 +43,16 @@ layout! {
     }
 }
 
+/// The place of a type's thread statics in the tables of each thread.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ThreadSlot {
+    module: Addr,
+    /// Of the module, in the table of the thread.
+    index: u64,
+    /// In the dynamic part: see [`Net8::dynamic_id`].
+    dynamic: Option<Option<u64>>,
+}
+
 /// Finds the bases of statics. Ordinary types have a fixed offset in the tables; generic and collectible ones an entry in
 /// the *dynamic* part.
 #[derive(Clone, Debug)]
@@ -95,15 +105,21 @@ impl Net8 {
         }
     }
 
-    /// The base of the thread statics of `thread`; null if not yet allocated.
-    pub(super) fn thread_base(&self, types: &Types, thread: Addr, info: &MethodTableInfo, gc: bool) -> Option<Addr> {
-        let layout = self.thread.as_ref()?;
+    /// The place of the thread statics of a type in the tables of each thread; `Some(None)` if no thread has them yet.
+    pub(super) fn thread_slot(&self, types: &Types, info: &MethodTableInfo) -> Option<Option<ThreadSlot>> {
+        self.thread.as_ref()?;
         let module = types.names().method_tables().loader_module(info.address)?;
         let domain = self.memory.link_or_null(module.plus(self.module))?;
         if domain.is_null() {
-            return Some(Addr::NULL);
+            return Some(None);
         }
         let index = self.memory.word(domain.plus(self.domain.index)).ok()?;
+        Some(Some(ThreadSlot { module, index, dynamic: self.dynamic_id(types, info) }))
+    }
+
+    /// The table of blocks of `thread`, and its length; null without one.
+    pub(super) fn block(&self, thread: Addr) -> Option<(Addr, u64)> {
+        let layout = self.thread.as_ref()?;
         let at = thread.plus(layout.blocks);
         let blocks = self.memory.link_or_null(at)?;
         let count = u64::from(self.memory.u32(thread.plus(layout.block_count)).ok()?);
@@ -113,19 +129,30 @@ impl Net8 {
         if !blocks.is_null() && *self.owners.lock().unwrap_or_else(PoisonError::into_inner).entry(blocks).or_insert(thread) != thread {
             contradiction(at, "two threads have the same table of statics");
         }
-        if blocks.is_null() || index >= count {
+        Some((blocks, count))
+    }
+
+    /// The base of the thread statics at `slot` of the table of a thread; `gc` for references. Null if not yet allocated.
+    pub(super) fn in_block(
+        &self,
+        types: &Types,
+        (blocks, count): (Addr, u64),
+        slot: &ThreadSlot,
+        (info, gc): (&MethodTableInfo, bool),
+    ) -> Option<Addr> {
+        if slot.index >= count {
             return Some(Addr::NULL);
         }
-        let block = self.memory.link_or_null(blocks.element(index, self.memory.ptr_bytes()))?;
+        let block = self.memory.link_or_null(blocks.element(slot.index, self.memory.ptr_bytes()))?;
         if block.is_null() {
             return Some(Addr::NULL);
         }
-        match self.dynamic_id(types, info)? {
+        match slot.dynamic? {
             None if gc => self.elements_behind(block.plus(self.thread_module.gc)),
             None => Some(block),
             Some(id) => {
                 let entry = self.entry(block, self.thread_module.dynamic, self.thread_module.count, id)?;
-                self.dynamic(types, info, module, entry, gc, true)
+                self.dynamic(types, info, slot.module, entry, gc, true)
             }
         }
     }

@@ -139,20 +139,24 @@ impl Net9 {
         Some(Base { address: self.memory.followed(at, Addr(word & self.mask))?, initialised: word & NOT_INITIALISED == 0 })
     }
 
-    /// The base of the thread statics of `thread`; null if not yet allocated.
-    pub(super) fn thread_base(&self, types: &Types, thread: Addr, info: &MethodTableInfo, gc: bool) -> Option<Addr> {
+    /// The index of the thread statics of a type, which is the same in all threads; `Some(None)` if none has them yet.
+    pub(super) fn thread_index(&self, types: &Types, info: &MethodTableInfo, gc: bool) -> Option<Option<u32>> {
         let t = self.threads.as_ref()?;
-        let Some(end) = types.names().method_tables().statics_end(info.address) else { return Some(Addr::NULL) };
+        let Some(end) = types.names().method_tables().statics_end(info.address) else { return Some(None) };
         let index = self.memory.u32(end.minus(t.info_bytes)?.plus(if gc { t.info.gc } else { t.info.plain })).ok()?;
-        if index == NO_INDEX {
-            return Some(Addr::NULL);
-        }
-        let data = self.locals(t, thread)?;
-        if data.is_null() {
-            return Some(Addr::NULL);
-        }
+        Some((index != NO_INDEX).then_some(index))
+    }
+
+    /// The block of thread statics of `thread`; null for dead and unstarted threads, and those that never accessed a thread static.
+    pub(super) fn block(&self, thread: Addr) -> Option<Addr> {
+        self.locals(self.threads.as_ref()?, thread)
+    }
+
+    /// The base of an index in the block at `data`; null if not yet allocated. `afford` takes steps in its lists.
+    pub(super) fn in_block(&self, data: Addr, index: u32, afford: &dyn Fn(u64) -> bool) -> Option<Addr> {
+        let t = self.threads.as_ref()?;
         let base = self.indexed(t, data, index)?;
-        if base.is_null() { self.in_flight(t, data, index) } else { Some(base) }
+        if base.is_null() { self.in_flight(t, data, index, afford) } else { Some(base) }
     }
 
     /// The array of thread statics of `thread`: address of the reference, and the array.
@@ -210,7 +214,7 @@ impl Net9 {
 
     /// While a class constructor runs, or if it ran when the array was created, the thread keeps the object in a separate list
     /// (measured: agrees with ClrMD).
-    fn in_flight(&self, t: &ThreadStatics, data: Addr, index: u32) -> Option<Addr> {
+    fn in_flight(&self, t: &ThreadStatics, data: Addr, index: u32, afford: &dyn Fn(u64) -> bool) -> Option<Addr> {
         let (Some(layout), Some(head)) = (&t.in_flight, t.locals.in_flight) else { return Some(Addr::NULL) };
         let first = data.plus(head);
         let mut at = self.memory.link_or_null(first)?;
@@ -218,6 +222,9 @@ impl Net9 {
         while !at.is_null() {
             if seen.len() >= MAX_IN_FLIGHT || !seen.insert(at) {
                 let _ = self.unended.set(first);
+                return None;
+            }
+            if !afford(1) {
                 return None;
             }
             if self.memory.u32(at.plus(layout.index)).ok()? == index {

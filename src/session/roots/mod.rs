@@ -8,11 +8,15 @@ use std::sync::Arc;
 
 use super::{HandleUses, Heap, Namer, Runtime, Strength};
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Answer, Arch, Collector, Count, IndexVec, Indices, NoteKind, Notes, index_type, plural};
+use crate::base::{Addr, Answer, Arch, Budget, Collector, Count, IndexVec, Indices, NoteKind, Notes, index_type, plural};
 use crate::clr::threads::Thread;
 use crate::gc::{Gc, HandleFilter};
 use crate::model::{CoverageKind, FinalizerState, HandleKind, HandleModel, HandleUse, RootCoverageModel, RootFlag, RootKind, Stacks};
 use crate::stack::gc_info::Location;
+
+/// Bytes of memory that a root takes, and a frame with roots.
+const ROOT_BYTES: u64 = 72;
+const _: () = assert!(size_of::<Root>() <= 72 && size_of::<RootFrame>() <= 72);
 
 /// Properties of a root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -318,6 +322,7 @@ fn collect(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector)
     }
     let trouble = runtime.threads().ok().and_then(|list| first_loss(&list.notes));
     let list = threads.clone().map_or(&[][..], Vec::as_slice);
+    let budget = Budget::new(heap.memory().dump_bytes(), runtime.limits().max_memory);
     let mut roots = Roots {
         threads: list.iter().map(|t| RootThread { managed_id: t.id, os_id: t.os_id.filter(|id| *id != 0) }).collect(),
         arch: Some(runtime.file().facts.arch),
@@ -339,15 +344,16 @@ fn collect(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector)
         finalizer_roots(gc, notes, &mut roots);
     }
     if options.wants(RootKind::Static) || options.wants(RootKind::ThreadStatic) {
-        statics::static_roots(runtime, namer, options, notes, &mut roots);
+        statics::static_roots(runtime, namer, options, (notes, &budget), &mut roots);
     }
     if options.wants(RootKind::ExternalMemory) {
         external_memory(runtime, notes, &mut roots);
     }
     if options.needs_index() {
-        on_stacks(heap, namer, list, options, &mut roots);
+        on_stacks(heap, namer, (list, &budget), options, &mut roots);
     }
     let limits = runtime.limits();
+    budget.note("collecting roots", notes);
     if roots.roots.len() > limits.roots {
         notes.add(NoteKind::LimitHit, None, format!("more than {} roots: the rest is left out", limits.roots));
         roots.roots.truncate(limits.roots);
@@ -359,14 +365,14 @@ fn collect(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector)
 }
 
 /// Adds the roots on stacks and in registers.
-fn on_stacks(heap: &Heap, namer: &Namer, threads: &[Thread], options: &RootOptions, roots: &mut Roots) {
+fn on_stacks(heap: &Heap, namer: &Namer, (threads, budget): (&[Thread], &Budget), options: &RootOptions, roots: &mut Roots) {
     if options.any_stacks || options.stacks == Stacks::Precise {
-        roots.framed = match stacks::frame_roots(heap, namer, threads, options, roots) {
+        roots.framed = match stacks::frame_roots((heap, budget), namer, threads, options, roots) {
             Ok(framed) => framed,
             Err(e) => {
                 // Words that point to objects are all that is left.
                 let first = roots.roots.len();
-                let mut scanned = stacks::scanned_roots(heap, threads, options, roots);
+                let mut scanned = stacks::scanned_roots((heap, budget), threads, options, roots);
                 roots.roots.iter_mut().skip(first).for_each(|r| r.flags = r.flags.without(RootFlags::SCANNED));
                 for c in &mut scanned.coverage {
                     let why = c.reason.take().map_or_else(String::new, |r| format!("; {r}"));
@@ -378,7 +384,7 @@ fn on_stacks(heap: &Heap, namer: &Namer, threads: &[Thread], options: &RootOptio
         roots.framed.notes.extend(heap.runtime().stack_losses());
     }
     if options.any_stacks || options.stacks == Stacks::Conservative {
-        roots.scanned = stacks::scanned_roots(heap, threads, options, roots);
+        roots.scanned = stacks::scanned_roots((heap, budget), threads, options, roots);
     }
 }
 

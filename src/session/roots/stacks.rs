@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{FrameIndex, Origin, Root, RootFlags, RootFrame, RootOptions, Roots, StackRoots, ThreadIndex, enumerated};
+use super::{FrameIndex, Origin, ROOT_BYTES, Root, RootFlags, RootFrame, RootOptions, Roots, StackRoots, ThreadIndex, enumerated};
 use crate::base::hash::Map;
-use crate::base::{Addr, AddrRange, Collector, Count, NoteKind};
+use crate::base::{Addr, AddrRange, Budget, Collector, Count, NoteKind};
 use crate::clr::methods::Methods;
 use crate::clr::threads::Thread;
 use crate::contract::ContractError;
@@ -27,7 +27,7 @@ use crate::stack::walked::{Frame, Gap, Lack, Walk};
 /// # Errors
 /// [`ContractError`] if the runtime does not describe its code or its frames.
 pub(super) fn frame_roots(
-    heap: &Heap,
+    (heap, budget): (&Heap, &Budget),
     namer: &Namer,
     threads: &[Thread],
     options: &RootOptions,
@@ -47,7 +47,7 @@ pub(super) fn frame_roots(
         methods: runtime.scoped(&notes, |d| Methods::bind(heap.memory(), d, runtime.limits()).ok()),
         names: Map::default(),
         stacks: ThreadStacks::new(runtime.file()),
-        scans: Scans::new(heap),
+        scans: Scans::new(heap, budget),
         reasons: BTreeMap::new(),
         words: 0,
         whole: 0,
@@ -118,6 +118,9 @@ impl Reader<'_> {
             match frame {
                 Frame::Managed(f) if Walk::holds_any(f) => {
                     let method = self.name(f.code.method_desc);
+                    if !self.scans.kept.memory(ROOT_BYTES) {
+                        continue;
+                    }
                     let Some(at) = roots.frames.push(RootFrame { thread, method, register: f.frame_register }) else { return };
                     stack.walk.held(f).for_each(|slot| self.slot(&slot, at, roots));
                 }
@@ -226,11 +229,11 @@ impl Reader<'_> {
 }
 
 /// Adds every value of the stacks and registers of `threads` that points to an object.
-pub(super) fn scanned_roots(heap: &Heap, threads: &[Thread], options: &RootOptions, roots: &mut Roots) -> StackRoots {
+pub(super) fn scanned_roots((heap, budget): (&Heap, &Budget), threads: &[Thread], options: &RootOptions, roots: &mut Roots) -> StackRoots {
     let notes = Collector::new();
     let index = notes.with(heap.starts());
     let stacks = ThreadStacks::new(heap.runtime().file());
-    let mut scans = Scans::new(heap);
+    let mut scans = Scans::new(heap, budget);
     scans.flags = scans.flags.with(RootFlags::SCANNED);
     for (thread, at) in enumerated(threads).filter(|(t, _)| t.has_stack()) {
         scans.lacks.threads.bump();
@@ -273,6 +276,8 @@ struct Lacks {
 /// Looks for words that point to objects.
 struct Scans<'h> {
     heap: &'h Heap,
+    /// What all roots may take.
+    kept: &'h Budget,
     lacks: Lacks,
     flags: RootFlags,
     /// Stacks do not overlap: unless the dump is forged, their total size cannot exceed that of the dump.
@@ -281,14 +286,14 @@ struct Scans<'h> {
 }
 
 impl<'h> Scans<'h> {
-    fn new(heap: &'h Heap) -> Scans<'h> {
+    fn new(heap: &'h Heap, kept: &'h Budget) -> Scans<'h> {
         let budget = heap.memory().dump_bytes();
-        Scans { heap, lacks: Lacks::default(), flags: RootFlags::CONSERVATIVE, budget, forged: None }
+        Scans { heap, kept, lacks: Lacks::default(), flags: RootFlags::CONSERVATIVE, budget, forged: None }
     }
 
     /// Adds a root, up to the limit.
     fn add(&self, roots: &mut Roots, root: Root) {
-        if roots.roots.len() <= self.heap.limits().roots {
+        if roots.roots.len() <= self.heap.limits().roots && self.kept.memory(ROOT_BYTES) {
             roots.roots.push(root);
         }
     }

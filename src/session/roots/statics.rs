@@ -1,15 +1,28 @@
 //! Static fields and thread statics as roots.
 
-use super::{Origin, Root, RootFlags, RootOptions, Roots, enumerated};
+use std::ops::ControlFlow;
+
+use super::{Origin, ROOT_BYTES, Root, RootFlags, RootOptions, Roots, StaticIndex, ThreadIndex, enumerated};
+use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
-use crate::base::{Addr, Collector, Name, NoteKind, be, len64, plural};
+use crate::base::{Addr, Budget, Collector, Count, NoteKind, be, len64, plural};
 use crate::clr::aot::Program;
+use crate::clr::fields::Storage;
+use crate::clr::metadata::signature::Primitive;
+use crate::clr::statics::StaticPlace;
 use crate::clr::threads::Thread;
 use crate::model::{CoverageKind, FieldValue, RootKind, ValueKind};
-use crate::session::{Namer, Runtime, StaticsQuery, StaticsReader};
+use crate::session::statics::StaticSpot;
+use crate::session::{Namer, Runtime, StaticsReader};
 
 /// Adds a root for every reference in a static field, including those in structures.
-pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptions, notes: &Collector, roots: &mut Roots) {
+pub(super) fn static_roots(
+    runtime: &Runtime,
+    namer: &Namer,
+    options: &RootOptions,
+    (notes, budget): (&Collector, &Budget),
+    roots: &mut Roots,
+) {
     let threads = runtime.threads_if_any(notes);
     notes.extend(namer.type_losses());
     let types = match namer.types() {
@@ -24,6 +37,7 @@ pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptio
     if let Some(program) = types.names().native_aot() {
         return compiled_statics(runtime, (program, namer), threads, options, notes, roots);
     }
+    let index: Map<Addr, ThreadIndex> = enumerated(threads).map(|(thread, i)| (thread.address, i)).collect();
     let reader = StaticsReader::bind(runtime, types, notes).with_threads(threads);
     if !reader.statics().is_described() {
         let why = "the descriptor does not describe where static fields are";
@@ -37,26 +51,51 @@ pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptio
         if !options.wants(kind) {
             continue;
         }
-        let report = reader.all(&[], &StaticsQuery { thread_statics, ..StaticsQuery::default() }, notes);
-        let absent = report.statics.iter().filter(|s| s.field.kind == ValueKind::Absent).count();
-        for model in &report.statics {
-            let declaring = model.field.declaring_type.as_ref().map_or("?", Name::shown);
-            let thread = model.thread.and_then(|t| enumerated(threads).find(|(l, _)| l.address == t.address)).map(|(_, i)| i);
-            let mut found = Vec::new();
-            references(&format!("{declaring}.{}", model.field.name), &model.field, &mut found);
-            for (name, address, object) in found {
-                if roots.roots.len() >= runtime.limits().roots {
-                    notes.add(NoteKind::LimitHit, None, "static fields beyond the cap on roots are left out");
-                    return;
+        let storage = if thread_statics { Storage::ThreadStatic } else { Storage::Static };
+        let (mut absent, mut unknown) = (0u64, 0u64);
+        // The name of the field before, which all threads share.
+        let mut last: Option<(Addr, u32, StaticIndex)> = None;
+        let mut references = Vec::new();
+        let ended = reader.visit(
+            |field| field.storage == storage,
+            |spot| {
+                match spot.place {
+                    StaticPlace::NotInitialised => return ControlFlow::Continue(()),
+                    StaticPlace::Unknown => {
+                        unknown.bump();
+                        absent.bump();
+                        return ControlFlow::Continue(());
+                    }
+                    StaticPlace::At(at) => absent.grow(u64::from(!held(&reader, &spot, at, &mut references))),
                 }
-                let Some(name) = roots.names.push(name) else { return };
-                roots.roots.push(Root { kind, address, object, flags: RootFlags::NONE, origin: Origin::Static(name, thread) });
-            }
+                let thread = spot.thread.and_then(|t| index.get(&t.address).copied());
+                for (path, address, object) in references.drain(..) {
+                    if roots.roots.len() >= runtime.limits().roots || !budget.memory(ROOT_BYTES) {
+                        return ControlFlow::Break(());
+                    }
+                    let key = (spot.info.address, spot.field.token);
+                    let known = last.filter(|(mt, token, _)| path.is_empty() && (*mt, *token) == key).map(|(.., name)| name);
+                    let declaring = || reader.declaring_name(spot.field).to_name();
+                    let name = known.or_else(|| roots.names.push(format!("{}.{}{path}", declaring().shown(), spot.field.name)));
+                    let Some(name) = name else { return ControlFlow::Break(()) };
+                    if path.is_empty() {
+                        last = Some((key.0, key.1, name));
+                    }
+                    roots.roots.push(Root { kind, address, object, flags: RootFlags::NONE, origin: Origin::Static(name, thread) });
+                }
+                ControlFlow::Continue(())
+            },
+        );
+        if ended.is_break() && roots.roots.len() >= runtime.limits().roots {
+            notes.add(NoteKind::LimitHit, None, "static fields beyond the cap on roots are left out");
+            return;
         }
         if thread_statics {
+            // Threads that claim those of another one were told.
+            let (mut arrays, name) = (Set::default(), roots.names.push("thread statics".into()));
             for (thread, i) in enumerated(threads) {
-                if let Some((address, object)) = reader.statics().thread_array(thread.address) {
-                    let Some(name) = roots.names.push("thread statics".into()) else { return };
+                if let Some((address, object)) = reader.statics().thread_array(thread.address).filter(|(at, _)| arrays.insert(*at)) {
+                    let Some(name) = name else { return };
                     let origin = Origin::Static(name, Some(i));
                     roots.roots.push(Root { kind, address: Some(address), object, flags: RootFlags::NONE, origin });
                 }
@@ -64,8 +103,9 @@ pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptio
         }
         let lack = match () {
             () if types.lacks().is_some() => types.lacks().map(String::from),
-            () if absent > 0 => Some(format!("the values of {} are not in the dump", plural(len64(absent), "field"))),
-            () if report.unknown > 0 => Some(format!("the place of {} cannot be told", plural(report.unknown, "field"))),
+            () if ended.is_break() => Some("there are more than their limit".into()),
+            () if absent > 0 => Some(format!("the values of {} are not in the dump", plural(absent, "field"))),
+            () if unknown > 0 => Some(format!("the place of {} cannot be told", plural(unknown, "field"))),
             () => None,
         };
         let coverage = if lack.is_some() { CoverageKind::Partial } else { CoverageKind::Complete };
@@ -74,6 +114,7 @@ pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptio
         }
         roots.cover(kind, coverage, lack);
     }
+    reader.note(notes);
     // The loader tells what is wrong with its lists; answers from a graph have no namer that did.
     notes.extend(&types.loader().faults());
 }
@@ -149,12 +190,27 @@ fn spine(runtime: &Runtime, namer: &Namer, roots: &Roots, count: u64) -> Option<
     tried(|| arrays.next()).map(|at| at.plus(elements))
 }
 
-/// Every reference in a value, with its name.
-fn references(name: &str, value: &FieldValue, out: &mut Vec<(String, Option<Addr>, Addr)>) {
+/// Adds the references of a static field whose value is at `at` to `out`: each with its path in a structure, and where it is. Returns whether
+/// the value is in the dump.
+fn held(reader: &StaticsReader<'_>, spot: &StaticSpot<'_, '_>, at: Addr, out: &mut Vec<(String, Option<Addr>, Addr)>) -> bool {
+    let memory = reader.memory();
+    if spot.field.is_reference() {
+        return memory.ptr(at).map(|object| out.extend((!object.is_null()).then_some((String::new(), Some(at), object)))).is_ok();
+    }
+    if let Some(bytes) = Primitive::of(spot.field.element).and_then(|p| p.bytes(memory.ptr_bytes())) {
+        return memory.bytes(at, bytes).is_ok();
+    }
+    let value = reader.value(spot.field, spot.place);
+    references("", &value, out);
+    value.kind != ValueKind::Absent
+}
+
+/// Every reference in a value, with its path.
+fn references(path: &str, value: &FieldValue, out: &mut Vec<(String, Option<Addr>, Addr)>) {
     if let Some(object) = value.object.filter(|o| !o.is_null()) {
-        out.push((name.to_string(), value.address, object));
+        out.push((path.to_string(), value.address, object));
     }
     for field in &value.fields {
-        references(&format!("{name}.{}", field.name), field, out);
+        references(&format!("{path}.{}", field.name), field, out);
     }
 }
