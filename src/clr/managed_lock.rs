@@ -37,7 +37,7 @@ pub(crate) struct LockState {
 }
 
 impl LockFields {
-    /// Those of the library; `None` if the type is not loaded, or its fields are not known.
+    /// Binds to the type of the library; `None` if the type is not loaded, or its fields are not known.
     pub(crate) fn of_library(types: &Types) -> Option<LockFields> {
         let definition = types.definition_named(CORE, "System.Threading.Lock")?;
         LockFields::bind(types, types.loaded(definition)?).ok()

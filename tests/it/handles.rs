@@ -7,6 +7,9 @@ use crate::common::{ask, known_dumps, own_dump, run};
 use crate::support::{Shape, Spec, Target};
 use gcdump::Dump;
 use gcdump::cli::Exit;
+use gcdump::internals::base::{Addr, Limits};
+use gcdump::internals::clr::header::Headers;
+use gcdump::model::HeaderState;
 use serde_json::{Value, json};
 
 const ALWAYS: [&str; 6] = ["weak-short", "weak-long", "strong", "pinned", "dependent", "weak-interior-pointer"];
@@ -157,18 +160,22 @@ fn the_handle_of_a_sync_block_to_its_lock_is_not_a_handle_of_the_program() {
         let (_, roots) = asked(&target, &["roots", "--kind", "strong-handle"]);
         let root = roots["data"]["roots"].as_array().unwrap().iter().find(|r| r["address"] == handle["address"]).unwrap().clone();
         assert_eq!(root["label"], "strong handle, lock of a sync block");
-        let header = |i: usize| {
-            let address = objects[i][0].as_str().unwrap();
-            let (exit, answer) = asked(&target, &["object", address]);
-            assert_eq!(exit, Exit::Ok, "{}", answer["warnings"]);
-            answer["data"]["header"].clone()
-        };
+        let mut file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
+        file.write_all(&target.to_elf_core()).unwrap();
+        let process = Dump::open(file.path(), &gcdump::OpenOptions::default()).unwrap();
+        let headers = Headers::bind(process.memory(), process.runtime().unwrap().descriptor(), &Limits::default()).unwrap();
+        let address = |v: &Value| Addr(u64::from_str_radix(v.as_str().unwrap().trim_start_matches("0x"), 16).unwrap());
+        let header = |i: usize| headers.read(address(&objects[i][0])).unwrap();
         let thin = header(1);
-        assert_eq!((&thin["state"], &thin["owner_managed_id"], &thin["recursion"]), (&json!("sync-block"), &json!(4), &json!(2)));
-        assert_eq!((&thin["hash_code"], &thin["sync_block"]["lock"]), (&json!(77), &Value::Null));
+        assert_eq!(
+            (thin.state, thin.owner_managed_id, thin.recursion, thin.hash_code),
+            (HeaderState::SyncBlock, Some(4), Some(2), Some(77))
+        );
+        let block = thin.sync_block.unwrap();
+        assert_eq!((block.held, block.recursion, block.waiters, block.lock), (Some(true), Some(3), Some(0), None));
         // Nothing here has metadata, which says where the state of the lock is.
-        let inflated = header(2);
-        assert_eq!((&inflated["sync_block"]["lock"], &inflated["sync_block"]["held"]), (&handle["object"], &Value::Null));
+        let block = header(2).sync_block.unwrap();
+        assert_eq!((block.lock, block.held, block.hash_code), (Some(address(&handle["object"])), None, None));
     }
 }
 

@@ -218,7 +218,7 @@ fn joins_are_told_from_optimized_code_as_well() -> Tested {
     Ok(())
 }
 
-/// What programs of the lab call a wait, as gcdump does.
+/// The kind of a wait that programs of the lab call `kind`.
 fn kind_of(kind: &str) -> &str {
     match kind {
         "tasks-all" | "tasks-any" => "task",

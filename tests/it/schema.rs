@@ -415,7 +415,7 @@ fn csv_columns(asked: &[&str]) -> &'static str {
             "heap,generation,address,objects,bytes,free_objects,free_bytes,context_bytes,in_allocation,not_walked,end"
         }
         ["segments", _] => "list,heap,size_class,address,start,end,bytes,allocated,reserved,used,next,flags",
-        ["handles"] => "address,type,object,method_table,object_size,secondary,object_type,secondary_type,strong,ref_count",
+        ["handles"] => "address,type,object,method_table,object_size,secondary,object_type,secondary_type,strong,ref_count,used_for",
         ["handles", "--by", "object-type"] => "object_type,count,bytes",
         ["roots"] => "kind,address,object,type,flags,label,thread,method_table",
         ["roots", _] => "count,objects,method_table,type",

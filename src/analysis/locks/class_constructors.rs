@@ -30,7 +30,7 @@ pub(super) fn is_of_starts(frame: &BlockedFrame) -> bool {
 pub(super) struct ClassConstructors {
     /// The threads, by their places in the list, that run a constructor of the canonical method table.
     running: Map<Addr, BTreeSet<usize>>,
-    /// Those threads, by the address of the `Thread`.
+    /// Places of these threads, by the address of the `Thread`.
     threads: Map<Addr, usize>,
     tables: Option<MethodTables>,
 }

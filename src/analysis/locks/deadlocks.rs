@@ -59,7 +59,7 @@ impl WaitGraph {
         out
     }
 
-    /// The same graph, where threads wait only for those that they wait for first.
+    /// Makes the graph in which threads wait only for those that they wait for first.
     ///
     /// # Errors
     /// See [`WaitGraph::new`].

@@ -231,7 +231,7 @@ impl Primitives {
         }
     }
 
-    /// What a thread is blocked in that enters `lock`: a `Lock`, or the monitor that it is of.
+    /// Describes the wait of a thread that enters `lock`: a `Lock`, or the monitor that it is of.
     pub(super) fn entered(&self, lock: Addr) -> Whole {
         match self.monitors.get(&lock) {
             Some(object) => Whole { object: *object, kind: LockKind::Monitor, wait: WaitKind::Monitor },
@@ -239,13 +239,13 @@ impl Primitives {
         }
     }
 
-    /// What a thread is blocked in that waits on the monitor of `object`.
+    /// Describes the wait of a thread on the monitor of `object`.
     pub(super) fn waited(&self, object: Addr) -> Whole {
         let plain = Whole { object, kind: LockKind::Monitor, wait: WaitKind::MonitorWait };
         self.by_monitor.get(&object).copied().unwrap_or(plain)
     }
 
-    /// What a thread is blocked in that waits on the condition at `condition`.
+    /// Describes the wait of a thread on the condition at `condition`.
     pub(super) fn conditional(&self, library: &Library, condition: Addr) -> Option<Whole> {
         let lock = library.reference(condition, self.condition?.lock)?;
         let of_lock = || Some(self.waited(*self.monitors.get(&lock)?));

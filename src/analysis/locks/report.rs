@@ -80,7 +80,7 @@ impl Reporter<'_> {
     /// A wait, with who holds what it waits for.
     pub(super) fn brief(&self, wait: &Wait, locks: &Locks) -> ThreadWait {
         let held = wait.object.and_then(|(object, _)| locks.get(&object));
-        // Who reads lets others read, and is in the way of those who write.
+        // Threads that read let others read, and block those that write.
         let writes = matches!(wait.kind, WaitKind::WriteLock | WaitKind::Upgrade);
         let owner = held.and_then(|h| h.owner.or(h.upgrader.filter(|_| wait.kind != WaitKind::ReadLock)));
         // Thousands of threads may wait for one lock that thousands hold.

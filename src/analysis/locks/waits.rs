@@ -51,7 +51,7 @@ impl Wait {
         Wait { thread, kind: whole.wait, object, others: Vec::new(), evidence: WaitEvidence::Exact, timeout: None }
     }
 
-    /// The same, with the recorded timeout. A barrier waits in steps, each with its own timeout.
+    /// Adds the recorded timeout. A barrier waits in steps, each with its own timeout.
     fn with_timeout(self, timeout: Option<u32>) -> Wait {
         Wait { timeout: timeout.filter(|_| self.kind != WaitKind::Barrier), ..self }
     }
@@ -68,6 +68,14 @@ pub(super) struct Blocked<'t> {
     pub(super) protected: FrameRoots,
     /// If a function of the runtime may have been called to start a class: where the frame of the method starts that needs the class.
     pub(super) starts_class: Option<Addr>,
+}
+
+/// The part of a [`Blocked`] that a walk of the stack finds.
+#[derive(Default)]
+struct Framed {
+    frames: Vec<BlockedFrame>,
+    protected: Vec<Addr>,
+    starts_class: Option<Addr>,
 }
 
 /// A frame of a thread.
@@ -134,7 +142,7 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
             format!("frames of {} are not told: {reason}", plural(len64(lost.len()), "blocked thread")),
         );
     }
-    let mut frames: Map<usize, (Vec<BlockedFrame>, FrameRoots, Option<Addr>)> = Map::default();
+    let mut frames: Map<usize, Framed> = Map::default();
     let mut names: Map<Addr, Option<(Name, Arc<MethodName>)>> = Map::default();
     for stack in &walked {
         let managed = stack.walk.frames.iter().filter_map(|f| match f {
@@ -161,11 +169,11 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
         let managed: Vec<BlockedFrame> = managed.take(MAX_FRAMES).filter_map(&mut frame).collect();
         let starts = calls || managed.first().is_some_and(is_of_starts);
         let caller = managed.iter().find(|frame| !is_of_starts(frame)).and_then(|frame| frame.sp);
-        frames.insert(stack.index, (managed, protected, caller.filter(|_| starts)));
+        frames.insert(stack.index, Framed { frames: managed, protected, starts_class: caller.filter(|_| starts) });
     }
     let stacks = runtime.stacks_in_use(threads, notes).into_iter();
     let blocked = |(i, thread, stack)| {
-        let (frames, protected, starts_class) = frames.remove(&i).unwrap_or_default();
+        let Framed { frames, protected, starts_class } = frames.remove(&i).unwrap_or_default();
         (i, Blocked { thread, stack, frames, protected, starts_class })
     };
     stacks.map(blocked).collect()

@@ -21,12 +21,12 @@ fn handle_columns<'r>(with_secondary_type: bool, with_use: bool, with_ref_count:
         .names("object_type", 40, |h| h.object_type.as_ref())
         .names("secondary_type", 40, |h| h.secondary_type.as_ref())
         .only(if with_secondary_type { Readers::All } else { Readers::Machines })
-        .text_or_none("used_for", 15, |h| h.used_for.map(HandleUse::name))
-        .only(if with_use { Readers::All } else { Readers::Machines })
         .text_or_none("strong", 6, |h| h.strong.map(|strong| if strong { "true" } else { "false" }))
         .only(Readers::Machines)
         .count("ref_count", |h| h.ref_count)
         .only(if with_ref_count { Readers::All } else { Readers::Machines })
+        .text_or_none("used_for", 15, |h| h.used_for.map(HandleUse::name))
+        .only(if with_use { Readers::All } else { Readers::Machines })
 }
 
 fn count_columns<'r>() -> Columns<'r, HandleStat> {
