@@ -78,8 +78,7 @@ pub(super) fn captured(runtime: &Runtime, values: &Values, methods: &SuspendedMe
     out.into_iter().map(|(_, value)| value).collect()
 }
 
-/// What the flags of a continuation say of its places: each has a number, from 1, in bits that constants of `ContinuationFlags` tell. 0 for
-/// none.
+/// The places that the flags of a continuation number, from 1, each in bits that constants of `ContinuationFlags` give. 0 stands for none.
 fn helpers(values: &Values, methods: &SuspendedMethods, first: u64, object: Addr) -> Vec<(u64, &'static str)> {
     let of = |(bit, bits, name): (&str, &str, &'static str)| {
         let types = values.types();
@@ -102,7 +101,7 @@ fn extent(value: &FieldValue, word: u64) -> u64 {
     last.unwrap_or(0).max(word).max(len64(value.fields.len()))
 }
 
-/// The variables that the debug info of the method tells, with their places.
+/// The variables in the debug info of the method, with their places.
 fn named(runtime: &Runtime, values: &Values, methods: &SuspendedMethods, object: Addr) -> Option<Vec<(Captured, Variable)>> {
     let (code, ip) = methods.code(object)?;
     let debug_info = DebugInfo::bind(&runtime.descriptor().scope()).ok()?;

@@ -97,7 +97,7 @@ impl<'n> Names<'n> {
         self.running.get_or_init(find)
     }
 
-    /// What the task at `task` runs. Of a task of runtime async, the method whose task it is: its delegate only resumes methods.
+    /// The method that the task at `task` runs. Of a task of runtime async, the method whose task it is: its delegate only resumes methods.
     pub(super) fn work(&mut self, task: Addr) -> Option<Name> {
         if !self.is_runtime_async(task) {
             return self.delegate(self.tasks.action(task)?);
@@ -118,7 +118,7 @@ impl<'n> Names<'n> {
         self.running().get(&task).map(|running| self.tasks.chain_from(running.next, notes).frames).unwrap_or_default()
     }
 
-    /// What the task at `task`, which lies in a queue, is about to run. Of a task of runtime async, the method that goes on first.
+    /// The method that the task at `task`, which lies in a queue, is about to run. Of a task of runtime async, the method that goes on first.
     pub(super) fn next_work(&mut self, task: Addr) -> Option<Name> {
         if !self.is_runtime_async(task) {
             return self.work(task);

@@ -121,7 +121,12 @@ impl MethodLists {
             let before = out.methods.len();
             // Stored minus one.
             let count = usize::from(self.memory.u8(chunk.plus(self.chunk.count))?).saturating_add(1);
-            self.chunk(&|at| methods.row(names, at).filter(|(of, rid)| *of == canonical && is_declared(*rid)), canonical, (chunk, count), &mut out)?;
+            self.chunk(
+                &|at| methods.row(names, at).filter(|(of, rid)| *of == canonical && is_declared(*rid)),
+                canonical,
+                (chunk, count),
+                &mut out,
+            )?;
             if out.methods.len().saturating_sub(before) != count {
                 out.unclear.get_or_insert(chunk);
             }

@@ -84,7 +84,7 @@ pub struct AsyncTotals {
     pub pending: u64,
     /// Asynchronous methods that have not completed.
     pub methods: u64,
-    /// Those with an awaiter that is set, or a continuation: suspended in an `await`.
+    /// Methods with an awaiter that is set, or a continuation: suspended in an `await`.
     pub suspended: u64,
     /// Those for which the awaiter and the awaited object's list of continuations name each other.
     pub confirmed: u64,

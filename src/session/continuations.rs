@@ -37,7 +37,7 @@ pub(crate) struct ContinuationFields {
     /// The number of the suspension point in the method.
     pub(crate) state: Option<FieldAt>,
     flags: Option<FieldAt>,
-    /// What tells of the suspension point.
+    /// The description of the suspension point.
     pub(crate) info: Option<FieldAt>,
     /// Offset of `DiagnosticIP` in what `info` refers to.
     ip: u64,
@@ -66,12 +66,12 @@ impl ContinuationFields {
     }
 }
 
-/// What is known of the method of a continuation.
+/// The method of a continuation, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Suspended {
     /// Its name.
     Method(Name),
-    /// Only the file of this module tells.
+    /// Only the file of this module names it.
     InFile(String),
     /// Nothing.
     Unknown,
@@ -86,7 +86,7 @@ impl Suspended {
         }
     }
 
-    /// The module whose file tells.
+    /// The module whose file names it.
     pub(crate) fn file(self) -> Option<String> {
         if let Suspended::InFile(module) = self { Some(module) } else { None }
     }

@@ -19,7 +19,7 @@ use crate::dump::OsThread;
 use crate::gc::TypeIndex;
 use crate::memory::Memory;
 
-/// What the names of the types of continuations begin with.
+/// The beginning of the names of types of continuations.
 const CONTINUATION: &str = "Continuation_";
 /// Maximum nesting of structures.
 const MAX_DEPTH: u32 = 16;

@@ -91,7 +91,7 @@ struct Builder<'t> {
     innermost: Map<Addr, NodeIndex>,
     /// The outermost method of such a task, where a thread runs an inner one: what ends when the task completes.
     outermost: Map<Addr, NodeIndex>,
-    /// What innermost methods await, as their continuations tell.
+    /// The objects that innermost methods await, from their continuations.
     leaves: Map<NodeIndex, Addr>,
     running: Map<Addr, Running>,
 }
@@ -412,7 +412,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Whether the object at `awaited` is no task that has completed.
+    /// Whether the object at `awaited` is anything but a task that has completed.
     fn is_open(&self, awaited: Addr) -> bool {
         let is_task = self.tasks.plan_of(awaited).is_some_and(|plan| plan.kinds.is(AsyncType::Task));
         !is_task || self.tasks.flags(awaited).is_none_or(|bits| bits & flags::COMPLETED == 0)

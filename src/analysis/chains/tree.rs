@@ -4,7 +4,7 @@ use super::graph::{NodeIndex, NodeKind};
 use super::paths::Path;
 use super::{FrameKey, Reporter};
 use crate::base::hash::{Map, Set};
-use crate::base::{Count, Name, len64};
+use crate::base::{Count, len64};
 use crate::model::{AsyncRoot, AsyncRow};
 
 /// Greatest depth of a tree, and most threads told in a row.

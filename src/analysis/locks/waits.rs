@@ -74,7 +74,7 @@ pub(super) struct Blocked<'t> {
 #[derive(Default)]
 struct Framed {
     frames: Vec<BlockedFrame>,
-    protected: Vec<Addr>,
+    protected: FrameRoots,
     starts_class: Option<Addr>,
 }
 

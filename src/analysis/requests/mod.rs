@@ -68,9 +68,8 @@ pub fn requests(heap: &Heap) -> Result<Answer<RequestsReport>, Error> {
     let tasks = Tasks::bind(Library::bind(runtime, &namer, &notes)?, &notes);
     let library = tasks.library();
     let types = Classifier::<NetType>::bind(library.types());
-    let found = notes.take(objects_of(heap, |mt| {
-        !types.of(mt).is_empty() || is_method(&tasks, mt) || tasks.kinds(mt).is(AsyncType::RuntimeAsyncTask)
-    }));
+    let found = notes
+        .take(objects_of(heap, |mt| !types.of(mt).is_empty() || is_method(&tasks, mt) || tasks.kinds(mt).is(AsyncType::RuntimeAsyncTask)));
     let of = |kind: NetType| -> Vec<(Addr, Addr)> { found.iter().copied().filter(|(_, mt)| types.of(*mt).is(kind)).collect() };
     let names = Names::new(&tasks, runtime, &namer, &notes);
     let suspended = suspended(&tasks, &names, &found, &notes);
@@ -282,7 +281,7 @@ impl Reader<'_> {
         longest.into_iter().map(&mut frame).collect()
     }
 
-    /// What goes on after the method or task at `node`.
+    /// The method or task that goes on after the one at `node`.
     fn next(&self, node: Addr) -> Option<Addr> {
         let caller = |frame| self.tasks.caller(frame).filter(|caller| self.suspended.contains_key(caller));
         // After the outermost method of runtime async, what waits for its task.

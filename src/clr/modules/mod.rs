@@ -24,7 +24,8 @@ use crate::base::{Addr, AddrRange, Budget, Collector, Limits, Os, file_name, len
 use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::dump::Bytes;
-use crate::memory::{FileSearch, Loaded, Memory, PeHeaders};
+use crate::memory::{FileSearch, Memory};
+pub(crate) use images::ImageFile;
 use net8::Net8;
 use net9::Net9;
 use siblings::Siblings;
@@ -192,38 +193,6 @@ impl Module {
 struct LoadedImage {
     base: Addr,
     size: Option<u32>,
-}
-
-/// The file of a module, laid out as in memory.
-#[derive(Clone, Debug)]
-pub(crate) struct ImageFile {
-    /// The image in memory.
-    pub(crate) range: AddrRange,
-    /// Parts that the process cannot have modified.
-    parts: Vec<Loaded>,
-    /// Parts that it may have modified.
-    writable: Vec<Loaded>,
-    headers: PeHeaders,
-    bytes: Arc<Bytes>,
-}
-
-impl ImageFile {
-    /// Copies the bytes at `address` into `to`. Whether the file has them all.
-    pub(crate) fn read(&self, address: Addr, to: &mut [u8]) -> bool {
-        let range = AddrRange::new(address, address.plus(len64(to.len())));
-        let around = self.parts.iter().find(|p| p.range.start <= range.start && range.end <= p.range.end);
-        around.map(|part| part.read(&self.bytes, range, to)).is_some()
-    }
-
-    /// The pointer of `size` bytes that was at `address` of writable data when the process began, for data that nothing writes to. `None`
-    /// if it is none into this image.
-    pub(crate) fn initial_pointer(&self, address: Addr, size: u64) -> Option<Addr> {
-        let range = AddrRange::new(address, address.plus(size));
-        let around = self.writable.iter().find(|p| p.range.start <= range.start && range.end <= p.range.end)?;
-        let mut word = [0; 8];
-        around.read(&self.bytes, range, word.get_mut(..usize::try_from(size).ok()?)?);
-        self.headers.relocated(u64::from_le_bytes(word), self.range.start)
-    }
 }
 
 /// Location of the metadata saved for debuggers of emitted modules.
@@ -523,15 +492,6 @@ impl Reader {
             Err(_) => false,
         };
         self.candidates(&self.get(address)).into_iter().find(usable)
-    }
-
-    fn image_file(&self, address: Addr) -> Option<ImageFile> {
-        let image = self.image_of(address)?;
-        let bytes = Bytes::map_path(&self.usable_file(address, image)?).ok()?;
-        let headers = PeHeaders::parse(&bytes)?;
-        let range = AddrRange::new(image.base, image.base.plus(u64::from(headers.size_of_image)));
-        let (parts, writable) = (headers.loaded(image.base)?, headers.writable(image.base));
-        Some(ImageFile { range, parts, writable, headers, bytes: Arc::new(bytes) })
     }
 
     fn search_files(&self, module: &mut Module, image: Option<LoadedImage>) {

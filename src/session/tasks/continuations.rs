@@ -50,7 +50,7 @@ pub(crate) struct Running {
     pub(crate) next: Option<Addr>,
     /// The thread's managed id.
     pub(crate) thread: Option<u32>,
-    /// The method; `None` if the dump does not tell.
+    /// The method; `None` if it is not known.
     pub(crate) method: Option<Name>,
 }
 
@@ -110,13 +110,13 @@ impl Tasks {
         self.library.reference(object, self.continuations?.info?)
     }
 
-    /// What the continuation of an `await` at `leaf` waits for: a task, or another source.
+    /// The task, or other source, that the continuation of an `await` at `leaf` waits for.
     pub(crate) fn awaited(&self, leaf: Addr) -> Option<Addr> {
         let plan = self.plan_of(leaf)?;
         plan.awaited.iter().find_map(|field| self.library.reference(leaf, *field))
     }
 
-    /// What the variables of the continuation at `object` refer to.
+    /// The objects that the variables of the continuation at `object` refer to.
     pub(crate) fn captured(&self, object: Addr) -> Vec<Addr> {
         let tables = self.library.types().names().method_tables();
         let read = || {

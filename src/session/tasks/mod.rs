@@ -8,7 +8,7 @@ mod queues;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub(crate) use continuations::{Chain, Running};
+pub(crate) use continuations::Running;
 pub(crate) use plan::{Machine, MachineAt, Outside, Plan};
 
 use super::continuations::ContinuationFields;

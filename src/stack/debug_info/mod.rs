@@ -146,7 +146,7 @@ impl DebugInfo {
     }
 
     /// The variables that a continuation of the method that `code` belongs to keeps, suspended at offset `point` of the method's code;
-    /// `None` if the debug info does not tell.
+    /// `None` if the debug info does not have them.
     ///
     /// # Errors
     /// [`StackError`] if they are not in the dump.
