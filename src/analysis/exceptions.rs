@@ -123,6 +123,22 @@ impl<'r> ExceptionReader<'r> {
         model
     }
 
+    /// The exception at `address` that a thread names: another object contradicts the thread.
+    pub(crate) fn of_thread(&self, address: Addr, current: bool) -> ExceptionModel {
+        let model = self.model(address, current);
+        if let (Some(objects), Some(names), Some(mt)) = (&self.objects, self.namer.names(), model.method_table)
+            && !objects.is_exception(names, mt)
+            && !objects.are_undecided()
+        {
+            self.notes.add(
+                NoteKind::Invalid,
+                address,
+                format!("a thread names {address} as its exception, which is an object of another type"),
+            );
+        }
+        model
+    }
+
     fn model_of(&self, address: Addr, seen: &mut HashSet<Addr>, depth: usize) -> ExceptionModel {
         /// Maximum nesting, within the limits of common JSON readers.
         const MAX_DEPTH: usize = 48;

@@ -43,7 +43,7 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
     let method_table = |object: Addr| objects.as_ref()?.method_table(object);
     let namer = runtime.namer();
     let exceptions = ExceptionReader::new(runtime, &namer, &notes);
-    let exception = |address: Addr, current: bool| exceptions.model(address, current);
+    let exception = |address: Addr, current: bool| exceptions.of_thread(address, current);
     let stacks = ThreadStacks::new(file);
     let mut locks = if query.waits { thread_locks(runtime, &namer, &notes)? } else { ThreadLocks::default() };
     let native_aot = runtime.descriptor().is_native_aot();

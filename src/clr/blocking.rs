@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use crate::base::missed::contradiction;
 use crate::base::{Addr, AddrRange};
 use crate::contract::Descriptor;
 use crate::contract::descriptor::layout;
@@ -58,6 +59,8 @@ pub(crate) struct BlockingItem {
 pub(crate) struct Blocking {
     memory: Arc<Memory>,
     offset: Option<u64>,
+    /// Whether the descriptor says where the items are, and it is not a guess.
+    placed: bool,
     item: Option<ItemLayout>,
     queue: Option<(BlockLayout, LinkLayout)>,
 }
@@ -73,9 +76,11 @@ const SEARCHED: u64 = 0x800;
 impl Blocking {
     /// Binds to a runtime. What the descriptor lacks is left out.
     pub(crate) fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Blocking {
+        let offset = ThreadLayout::bind(d).ok().and_then(|l| l.item);
         Blocking {
             memory: Arc::clone(memory),
-            offset: ThreadLayout::bind(d).ok().and_then(|l| l.item),
+            offset,
+            placed: offset.is_some(),
             item: ItemLayout::bind(d).ok(),
             queue: BlockLayout::bind(d).ok().zip(LinkLayout::bind(d).ok()),
         }
@@ -83,7 +88,7 @@ impl Blocking {
 
     /// Whether the descriptor says where threads keep their items.
     pub(crate) fn is_placed(&self) -> bool {
-        self.offset.is_some()
+        self.placed
     }
 
     /// Whether the descriptor says how threads queue on sync blocks.
@@ -105,7 +110,12 @@ impl Blocking {
 
     /// The item of the `Thread` at `thread`, whose stack in use is `stack`. `None` if it is not blocked by a monitor.
     pub(crate) fn item(&self, thread: Addr, stack: AddrRange, is_block: impl Fn(Addr) -> bool) -> Option<BlockingItem> {
-        self.read(thread.plus(self.offset?), stack, &is_block)
+        let slot = thread.plus(self.offset?);
+        let item = self.read(slot, stack, &is_block);
+        if item.is_none() && self.placed && self.item.is_some() && self.memory.ptr(slot).is_ok_and(|at| !at.is_null()) {
+            contradiction(slot, "what a thread notes of the monitor that it waits for is not on its stack, or names no monitor");
+        }
+        item
     }
 
     fn read(&self, slot: Addr, stack: AddrRange, is_block: &impl Fn(Addr) -> bool) -> Option<BlockingItem> {

@@ -208,8 +208,8 @@ const STATES: &[(u64, &str)] = &[
 /// State flag of a thread that runs managed code, or may.
 const INITIALIZED: u32 = 0x0002_0000;
 /// State flags of a thread that has not started, and of one that has ended.
-pub(crate) const UNSTARTED: u32 = 0x0000_0400;
-pub(crate) const DEAD: u32 = 0x0000_0800;
+const UNSTARTED: u32 = 0x0000_0400;
+const DEAD: u32 = 0x0000_0800;
 /// State flags of threads that have not started, or end: unstarted, dead, reported dead, detached.
 const NOT_RUNNING: u32 = UNSTARTED | DEAD | 0x0001_0000 | 0x8000_0000;
 

@@ -149,7 +149,7 @@ fn words_of_threads_are_held_against_each_other() {
 #[test]
 fn figures_and_flags_of_segments_are_held_against_their_lists() {
     let mut cases = 0;
-    for whole in dumps(OF_EACH, 3) {
+    for whole in dumps(OF_EACH, 2) {
         let mut campaign = Campaign::of(&whole, &["segments", "heap", "verify", "stat", "threads", "handles"]);
         let (partial, same) = (["segments", "heap", "verify"], ["stat", "threads", "handles"]);
         let (_, answer, _) = ask(&whole.dump, "segments");
@@ -218,6 +218,13 @@ fn monitors_are_held_against_headers_and_threads() {
         let mut campaign = Campaign::of(&whole, &["locks --all", "verify", "segments", "threads"]);
         let (partial, same) = (["locks --all", "verify"], ["segments", "threads"]);
         let (_, answer, _) = ask(&whole.dump, "locks --all");
+        for thread in threads(&whole) {
+            if let Some(item) = field(&whole, &thread, &["DebugBlockingItem"]).filter(|at| whole.word(*at) != 0) {
+                for value in [common::NOWHERE, whole.word(item) + 8, thread.address.0] {
+                    campaign.check("another record of a wait", &[(item, value, whole.p())], &["locks --all"], &same);
+                }
+            }
+        }
         let (table, entry) = (whole.word(whole.pointer("SyncTableEntries")), whole.dump.runtime().unwrap());
         let entry_size = entry.descriptor().size_of("SyncTableEntry").unwrap();
         let p = whole.p();
@@ -298,6 +305,14 @@ fn method_tables_are_held_against_what_they_are() {
             campaign.check("no module", &[(module, 0, whole.p())], &["stat"], &["segments", "heap"]);
             let rid = plain + whole.offset("MethodTable", "TypeDefRidShort");
             campaign.check("no token", &[(rid, 0, 2)], &["stat"], &["segments", "heap"]);
+        }
+        cases += campaign.cases;
+        let command: &'static str = Box::leak(format!("type {plain:#x}").into_boxed_str());
+        let mut campaign = Campaign::of(&whole, &[command, "segments"]);
+        let parent = plain + whole.offset("MethodTable", "ParentMethodTable");
+        campaign.check("no base type", &[(parent, 0, whole.p())], &[command], &["segments"]);
+        if size > 0x28 {
+            campaign.check("a small base size", &[(base, 0x18, 4)], &[command], &["segments"]);
         }
         cases += campaign.cases;
     }

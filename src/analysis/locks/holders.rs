@@ -40,6 +40,13 @@ pub(super) struct Owner {
     pub(super) orphaned: Option<bool>,
 }
 
+/// Reports a count below zero, which no semaphore and no event has.
+fn check_count(object: Addr, count: Option<i64>) {
+    if count.is_some_and(|count| count < 0) {
+        contradiction(object, "what a semaphore or an event counts is less than zero");
+    }
+}
+
 fn threads_are(n: usize) -> String {
     format!("{} {}", plural(len64(n), "thread"), be(len64(n)))
 }
@@ -243,6 +250,7 @@ impl<'h> Holders<'h> {
         if let Some(f) = self.primitives.semaphore {
             for object in self.found.of(LockType::Semaphore) {
                 let count = library.i32(object, f.count).map(i64::from);
+                check_count(object, count);
                 let waiting = library.i32(object, f.waiting).and_then(|n| u64::try_from(n).ok());
                 let Some(of) = self.primitives.collections.get(&object) else {
                     out.insert(object, Held { count, waiting, ..Held::new(LockKind::Semaphore) });
@@ -255,7 +263,9 @@ impl<'h> Holders<'h> {
         }
         if let Some(f) = self.primitives.countdown {
             for object in self.found.of(LockType::Countdown).chain(self.found.of(LockType::OtherCountdown)) {
-                out.insert(object, Held { count: library.i32(object, f.count).map(i64::from), ..Held::new(LockKind::Countdown) });
+                let count = library.i32(object, f.count).map(i64::from);
+                check_count(object, count);
+                out.insert(object, Held { count, ..Held::new(LockKind::Countdown) });
             }
         }
         if let Some(f) = self.primitives.barrier {

@@ -91,7 +91,7 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
             names.into_iter().any(|name| matches(glob_text, name))
         };
         if query.methods.is_empty() || query.methods.iter().any(stands_in) {
-            model.exception = thread.exception.map(|a| exceptions.model(a, true));
+            model.exception = thread.exception.map(|a| exceptions.of_thread(a, true));
             list.push(model);
         } else {
             // The method may stand where the stack is not known.

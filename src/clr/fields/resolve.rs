@@ -6,7 +6,7 @@ use super::index::Index;
 use super::names::SignatureNames;
 use super::{Field, FieldDesc, Fields, OwnFields, Storage};
 use crate::base::hash::Map;
-use crate::base::missed::Kept;
+use crate::base::missed::{Kept, contradiction};
 use crate::base::{Addr, Limits, len64};
 use crate::clr::loader::Loader;
 use crate::clr::metadata::signature::{Primitive, TypeSig};
@@ -307,6 +307,14 @@ impl Types {
         self.names.afford_steps(len64(own.instance.len().saturating_add(own.statics.len()))).then_some(own)
     }
 
+    /// Whether a type may have no base type: `System.Object`, interfaces, and the types of global methods, which are the first of modules.
+    fn may_have_no_base(&self, info: &MethodTableInfo) -> bool {
+        let tables = self.names.method_tables();
+        tables.object.is_none_or(|object| object == info.address)
+            || info.category == Category::Interface
+            || tables.rid(info).is_ok_and(|rid| rid <= 1)
+    }
+
     fn read_instance_fields(&self, mt: Addr) -> Option<Vec<Field>> {
         let tables = self.names.method_tables();
         // The type of free space has no class, and nothing but a length.
@@ -329,9 +337,16 @@ impl Types {
                 chain.push(info);
             }
         }
+        if let Some(root) = chain.last().filter(|root| !self.may_have_no_base(root)) {
+            contradiction(root.address, "the method table of a class names no base type");
+        }
         let mut out = Vec::new();
         for info in chain.iter().rev() {
             let own = self.own(info)?;
+            let room = u64::from(info.base_size).saturating_sub(self.pointer_bytes().saturating_mul(2));
+            if own.instance.iter().any(|field| field.offset >= room) {
+                contradiction(info.address, "a field is past the end of the objects of its type");
+            }
             out.extend(self.complete(info, &own.instance)?);
             if out.len() > MAX_FIELDS {
                 return None;

@@ -10,7 +10,7 @@ use super::{Namer, Runtime};
 use crate::base::missed::{Carried, Kept, tried};
 use crate::base::{Addr, AddrRange, Collector, NoteKind, len64, plural};
 use crate::clr::loader::Loader;
-use crate::clr::threads::{DEAD, Thread, UNSTARTED};
+use crate::clr::threads::Thread;
 use crate::contract::{ContractError, Descriptor};
 use crate::dump::{OsThread, ThreadStacks};
 use crate::stack::code::CodeMap;
@@ -20,6 +20,8 @@ use crate::stack::walked::{Gap, Lack, Walk};
 use crate::stack::{CodeBytes, RegisterNames, Registers, Saved, StackError};
 use plan::{Plan, Way};
 
+/// State flags of threads without a stack (not started, or exited).
+const WITHOUT_STACK: u32 = 0x400 | 0x800;
 /// State flag of a thread that runs on its alternate signal stack instead of its own.
 const ON_ALTERNATE_STACK: u32 = 0x40;
 
@@ -49,7 +51,7 @@ pub(crate) struct ThreadStack<'t> {
 impl Thread {
     /// Whether it can have a stack: it has started and not ended.
     pub(crate) fn has_stack(&self) -> bool {
-        self.os_id.is_some_and(|id| id != 0) && self.state.is_none_or(|s| s & (UNSTARTED | DEAD) == 0)
+        self.os_id.is_some_and(|id| id != 0) && self.state.is_none_or(|s| s & WITHOUT_STACK == 0)
     }
 
     /// Whether it ran on its signal stack, so that its stack pointer is not on its own.
