@@ -16,8 +16,10 @@ pub(crate) struct App {
 /// another host.
 pub(crate) fn app(runtime: &Runtime, namer: &Namer) -> Option<App> {
     let types = namer.types().ok()?;
-    let process = runtime.file().facts.process_name.as_deref()?;
-    let words: Vec<&str> = process.split_whitespace().map(|word| stem(file_name(word))).collect();
+    let facts = &runtime.file().facts;
+    // A host is named after itself, and its command line names the program. Only names of modules come out of it.
+    let words = facts.process_name.iter().chain(&facts.command_line).flat_map(|text| text.split_whitespace());
+    let words: Vec<&str> = words.map(|word| stem(file_name(word))).collect();
     // Which program it is may be unknown: what an answer needs of modules is read for it again.
     tried(|| {
         let modules: Vec<_> = types.loader().modules().into_iter().map(|m| types.names().module(m)).collect();

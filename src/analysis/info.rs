@@ -5,7 +5,7 @@ use super::answers::answers;
 use crate::base::{Answer, Collector, NoteKind, len64};
 use crate::contract::Description;
 use crate::gc::{Facts, Gc};
-use crate::memory::hex;
+use crate::memory::{Memory, hex};
 use crate::model::{
     AnswerKind, AnswerModel, CollectionsModel, DumpModel, GcKind, GcLatencyMode, GcLayout, GcModel, InfoReport, ModuleFileModel,
     NamedCount, RuntimeBrief, RuntimeKind, RuntimeModel, SegmentModel,
@@ -93,6 +93,7 @@ pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
         mapped_bytes: f.mapped_bytes,
         truncated_bytes: f.truncated_bytes,
         process_name: f.process_name.clone(),
+        command_line: f.command_line.as_ref().map(|line| if dump.memory().hides_contents() { Memory::HIDDEN.into() } else { line.clone() }),
         time: f.time,
         modules: len64(Images::of(dump.file(), dump.memory(), runtime.as_ref().ok()).modules.len()),
         os_threads: len64(dump.file().threads.len()),

@@ -166,7 +166,7 @@ impl Parts<'_> {
 /// The name of the process, or of the file.
 fn title(dump: &Dump) -> String {
     let facts = &dump.file().facts;
-    let process = facts.process_name.as_deref().map(|p| file_name(p.split(' ').next().unwrap_or(p)));
+    let process = facts.process_name.as_deref().map(file_name);
     match process.filter(|name| !name.is_empty()) {
         Some(name) => name.into(),
         None => file_name(&facts.path.to_string_lossy()).into(),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::exit::UsageError;
 use crate::base::glob;
-use crate::dump::{FileKind, sniff};
+use crate::dump::{FileKind, regular, sniff};
 
 /// Maximum files to inspect in a folder.
 const MAX_FILES: usize = 10_000;
@@ -97,12 +97,16 @@ fn is_named_dump(path: &Path) -> bool {
     path.is_file() && path.extension().is_some_and(|e| ["dmp", "mdmp", "core"].iter().any(|known| e.eq_ignore_ascii_case(known)))
 }
 
-/// What a regular file is, by its beginning.
-fn kind(path: &Path) -> Option<FileKind> {
-    let metadata = path.metadata().ok().filter(|m| m.is_file())?;
+/// The format of an open file, by its beginning.
+fn kind_of(file: &File) -> Option<FileKind> {
     let mut head = Vec::new();
-    File::open(path).and_then(|f| f.take(4096).read_to_end(&mut head)).ok()?;
-    Some(sniff(&head, metadata.len()))
+    file.take(4096).read_to_end(&mut head).ok()?;
+    Some(sniff(&head, file.metadata().ok()?.len()))
+}
+
+/// The format of a regular file.
+fn kind(path: &Path) -> Option<FileKind> {
+    kind_of(&regular(path).ok()?)
 }
 
 /// Whether a file is a dump, or a compressed file that may contain one.
@@ -117,12 +121,22 @@ pub(super) fn is_compressed(path: &Path) -> bool {
 
 /// Whether a file is a dump, or a compressed file whose name says so.
 pub(super) fn is_dump(path: &Path) -> bool {
+    kind(path).is_some_and(|kind| counts_as_dump(kind, path))
+}
+
+/// Whether an open file is a dump by [`is_dump`], and compressed. `path` is its name.
+pub(super) fn opened_dump(file: &File, path: &Path) -> Option<bool> {
+    let kind = kind_of(file).filter(|kind| counts_as_dump(*kind, path))?;
+    Some(kind.is_compressed())
+}
+
+/// Compressed files count only if the name suggests a dump.
+fn counts_as_dump(kind: FileKind, path: &Path) -> bool {
     let compressed_dump = || {
         let name = path.file_name().map(|n| n.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
         ["dmp", "mdmp", "core", "dump"].iter().any(|x| name.contains(x))
     };
-    // Compressed files count only if the name suggests a dump.
-    kind(path).is_some_and(|kind| kind.is_dump() || (kind.is_compressed() && compressed_dump()))
+    kind.is_dump() || (kind.is_compressed() && compressed_dump())
 }
 
 #[cfg(test)]

@@ -56,15 +56,22 @@ impl Strings {
         self.units(address, cap).map(|(units, length)| (utf16(units), length))
     }
 
+    /// The text of the string at `address`, at most `cap` code units, even where contents are hidden: for a hash of it, not to be shown.
+    pub(crate) fn text_to_hash(&self, address: Addr, cap: u32) -> Option<String> {
+        Some(utf16(self.all_units(address, cap)?.0))
+    }
+
     /// The UTF-16 units of the string at `address`, at most `cap`, and its full length.
     pub(super) fn units(&self, address: Addr, cap: u32) -> Option<(Vec<u16>, u32)> {
+        let (units, length) = self.all_units(address, cap)?;
+        Some((if self.hidden(length) { Memory::HIDDEN.encode_utf16().collect() } else { units }, length))
+    }
+
+    fn all_units(&self, address: Addr, cap: u32) -> Option<(Vec<u16>, u32)> {
         let length = self.length(address)?;
         let read = u64::from(length.min(cap));
         self.holds_text(address, read);
         let bytes = self.memory.bytes(address.plus(self.layout.first), read.checked_mul(2)?).ok()?;
-        if self.hidden(length) {
-            return Some((Memory::HIDDEN.encode_utf16().collect(), length));
-        }
         let shape = self.memory.shape();
         let mut units: Vec<u16> = bytes.as_chunks::<2>().0.iter().filter_map(|c| u16::try_from(shape.number(c)).ok()).collect();
         drop_split_pair(&mut units, length > cap);

@@ -277,6 +277,9 @@ impl ContextPlace {
     }
 }
 
+/// More bytes than a thread, or its allocation context, has of numbers that are read.
+const THREAD_BYTES: u64 = 1024;
+
 /// Reader of the thread list.
 #[derive(Debug)]
 pub struct Threads {
@@ -440,6 +443,8 @@ impl Threads {
     fn thread(&self, address: Addr, notes: &Collector) -> Thread {
         let at = |offset: Option<u64>| offset.map(|o| address.plus(o));
         let m = &self.memory;
+        // That of a NativeAOT program is in the storage of its thread.
+        m.spare(AddrRange::new(address, address.plus(THREAD_BYTES)));
         let thrown = self.in_flight(address, notes);
         let exception_handles = thrown.iter().filter_map(|(handle, object)| (*handle).zip(*object)).collect();
         let mut thrown = thrown.into_iter().map(|(_, object)| object);
@@ -527,6 +532,7 @@ impl Threads {
             // Null for dead and unstarted threads.
             ContextPlace::Net9 { locals, context } => self.memory.link(thread.plus(*locals))?.plus(*context),
         };
+        self.memory.spare(AddrRange::new(at, at.plus(THREAD_BYTES)));
         layout.read(&self.memory, at)
     }
 }

@@ -74,6 +74,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         shape: Some(shape),
         pid: notes.pid,
         process_name: notes.process_name,
+        command_line: notes.command_line,
         time: None,
         started: None,
         file_bytes: file.len(),

@@ -3,7 +3,7 @@
 use super::fields::Fields;
 use super::registers::{self, named};
 use super::{Crash, FileMapping, MappedRegion, OsThread, Register};
-use crate::base::{Addr, AddrRange, Arch, Limits, PtrSize, Shape};
+use crate::base::{Addr, AddrRange, Arch, Limits, PtrSize, Shape, file_name};
 
 pub(super) const NT_PRSTATUS: u32 = 1;
 pub(super) const NT_PRPSINFO: u32 = 3;
@@ -22,8 +22,10 @@ pub(super) struct CoreNotes {
     pub(super) auxv: Vec<(u64, u64)>,
     /// Process id (NT_PRPSINFO).
     pub(super) pid: Option<u32>,
-    /// Command line, or the executable's name if that is empty.
+    /// Name of the program (NT_PRPSINFO).
     pub(super) process_name: Option<String>,
+    /// Its command line, of which that note has 80 bytes.
+    pub(super) command_line: Option<String>,
     /// The note that `gcdump trim` adds.
     pub(super) trimmed: Option<TrimNote>,
     /// Irregularities, one sentence each.
@@ -136,6 +138,31 @@ pub(super) fn read_notes(data: Fields<'_>, align: u64, (shape, arch): (Shape, Ar
     }
 }
 
+/// Offset of the signal in `struct elf_prstatus`: 16 bits.
+pub(super) const SIGNAL_OF_THREAD: u64 = 12;
+/// Bytes of the name in `struct elf_prpsinfo`.
+pub(super) const NAME_BYTES: u64 = 16;
+/// Key of the last entry of the auxiliary vector (`elf.h`).
+pub(super) const AT_NULL: u64 = 0;
+/// Keys of the entries that readers look at: the program's headers, the loader, the entry point, the program's path, the kernel's library.
+pub(super) const AUXV_READ: [u64; 5] = [3, 7, 9, 31, 33];
+
+/// Offset of the thread's id in `struct elf_prstatus`: 32 bits.
+pub(super) fn thread_id_at(shape: Shape) -> u64 {
+    match shape.ptr {
+        PtrSize::Four => 24,
+        PtrSize::Eight => 32,
+    }
+}
+
+/// Offset of the address in `siginfo_t`.
+pub(super) fn address_of_signal(shape: Shape) -> u64 {
+    match shape.ptr {
+        PtrSize::Four => 12,
+        PtrSize::Eight => 16,
+    }
+}
+
 /// Offset of the general-purpose registers in `struct elf_prstatus`.
 pub(super) fn registers_at(shape: Shape) -> u64 {
     match shape.ptr {
@@ -156,10 +183,6 @@ pub(super) fn process_at(shape: Shape, len: u64) -> (u64, u64) {
 
 /// Decodes `struct elf_prstatus`: signal, ids, times, then the general-purpose registers.
 fn thread(desc: Fields<'_>, shape: Shape, arch: Arch) -> Option<OsThread> {
-    let pid_at = match shape.ptr {
-        PtrSize::Four => 24,
-        PtrSize::Eight => 32,
-    };
     let registers_at = registers_at(shape);
     let word = shape.ptr.bytes();
     let register = |index: u64| desc.word(registers_at + index * word, shape.ptr);
@@ -181,12 +204,12 @@ fn thread(desc: Fields<'_>, shape: Shape, arch: Arch) -> Option<OsThread> {
         general.extend(register(sp).map(|value| Register { name, value }));
     }
     Some(OsThread {
-        id: desc.u32(pid_at)?,
+        id: desc.u32(thread_id_at(shape))?,
         instruction_pointer: register(ip).filter(|_| known).map(Addr),
         stack_pointer: register(sp).filter(|_| known).map(Addr),
         registers: general,
         thread_base: (arch == Arch::X64).then(|| register(21)).flatten().filter(|b| *b != 0).map(Addr),
-        signal: u32::from(desc.u16(12)?),
+        signal: u32::from(desc.u16(SIGNAL_OF_THREAD)?),
         name: None,
         stack: None,
         teb: None,
@@ -201,9 +224,18 @@ fn process(desc: Fields<'_>, shape: Shape, limits: &Limits, out: &mut CoreNotes)
         string(bytes.split(|b| *b == 0).next().unwrap_or(&[]), limits)
     };
     out.pid = out.pid.or_else(|| desc.u32(pid_at).filter(|pid| *pid != 0));
+    let some = |text: String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
     // createdump writes no command line.
-    let name = [text(name_at + 16, 80), text(name_at, 16)].into_iter().find(|t| !t.trim().is_empty());
-    out.process_name = out.process_name.take().or(name.map(|n| n.trim().to_owned()));
+    let line = some(text(name_at + NAME_BYTES, 80));
+    // The kernel cuts the name, and the program's path may have all of it.
+    let program = line.as_deref().and_then(|line| line.split_whitespace().next()).map(file_name);
+    let name = match (some(text(name_at, NAME_BYTES)), program) {
+        (Some(name), Some(program)) if program.starts_with(&name) => Some(program.to_owned()),
+        (Some(name), _) => Some(name),
+        (None, program) => program.map(str::to_owned),
+    };
+    out.process_name = out.process_name.take().or(name);
+    out.command_line = out.command_line.take().or(line);
 }
 
 fn auxv(desc: Fields<'_>, shape: Shape, out: &mut CoreNotes) {
@@ -222,14 +254,10 @@ fn auxv(desc: Fields<'_>, shape: Shape, out: &mut CoreNotes) {
 fn signal_info(desc: Fields<'_>, shape: Shape, limits: &Limits, out: &mut CoreNotes) {
     const SI_KERNEL: u32 = 0x80;
     let (Some(signal), Some(code)) = (desc.u32(0), desc.u32(8)) else { return };
-    let address_at = match shape.ptr {
-        PtrSize::Four => 12,
-        PtrSize::Eight => 16,
-    };
     // Only hardware faults (SIGILL, SIGBUS, SIGFPE, SIGSEGV) carry an address. Codes from user space are 0 or negative,
     // and SI_KERNEL has no address.
     let fault = matches!(signal, 4 | 7 | 8 | 11) && code != 0 && code != SI_KERNEL && code < 0x8000_0000;
-    let address = desc.word(address_at, shape.ptr).filter(|_| fault).map(Addr);
+    let address = desc.word(address_of_signal(shape), shape.ptr).filter(|_| fault).map(Addr);
     if out.signals.len() < limits.threads {
         out.signals.push(SignalInfo { thread: out.threads.last().map(|t| t.id), signal, address });
     }

@@ -122,6 +122,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         pid,
         // Minidumps record no command line; the executable is the first module.
         process_name: modules.first().map(|m| m.file_name().to_owned()).filter(|n| !n.is_empty()),
+        command_line: None,
         time: file.u32(20).filter(|t| *t != 0).map(u64::from),
         started,
         file_bytes: file.len(),

@@ -48,13 +48,13 @@ pub(crate) use elf_core::diag_page_places;
 pub use error::DumpError;
 pub(crate) use mapping::regular;
 pub use mapping::{Bytes, HugePages};
-pub use open::{OpenOptions, open, open_bytes};
+pub use open::{OpenOptions, open, open_bytes, open_file};
 pub use snapshot::{Snapshot, SnapshotNode};
 pub use sniff::FileKind;
 pub(crate) use sniff::sniff;
 pub(crate) use stacks::ThreadStacks;
 pub use temp::TempFiles;
-pub use write::{Layout, Ranges, RedactRegisters, WriteError, lay_out};
+pub use write::{Layout, Ranges, RedactRegisters, WriteError, has_no_text, lay_out};
 
 use crate::base::{Addr, AddrRange, Arch, Os, Shape, file_name};
 pub use crate::model::{Compression, Container};
@@ -128,8 +128,10 @@ pub struct DumpFacts {
     pub shape: Option<Shape>,
     /// Process id.
     pub pid: Option<u32>,
-    /// Name or command line of the process, as recorded.
+    /// Name of the process.
     pub process_name: Option<String>,
+    /// Its command line, as far as recorded: contents, which [`InfoReport`](crate::model::InfoReport) hides where they are to be hidden.
+    pub command_line: Option<String>,
     /// When the dump was written, in seconds since 1970. Minidumps only.
     pub time: Option<u64>,
     /// When the process was started, in seconds since 1970. Minidumps only.

@@ -1,6 +1,7 @@
 //! Opens a dump: format detection, decompression, dispatch to the container's reader.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -41,7 +42,23 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<DumpFile, DumpError> {
     if !kind.is_file() {
         return Err(DumpError::NotADump { path: path.to_owned(), kind: FileKind::NotRegular });
     }
-    let bytes = if options.no_mmap { fs::read(path).map(Bytes::Owned) } else { Bytes::map_path(path) };
+    open_file(&File::open(path).map_err(io)?, path, options)
+}
+
+/// Opens a dump from a file that is open already. `path` is where it was found: see [`open_bytes`].
+///
+/// # Errors
+/// See [`open`].
+pub fn open_file(file: &File, path: &Path, options: &OpenOptions) -> Result<DumpFile, DumpError> {
+    let io = |source| DumpError::Io { path: path.to_owned(), source };
+    if !file.metadata().map_err(io)?.is_file() {
+        return Err(DumpError::NotADump { path: path.to_owned(), kind: FileKind::NotRegular });
+    }
+    let read = |mut file: &File| {
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map(|_| Bytes::Owned(bytes))
+    };
+    let bytes = if options.no_mmap { read(file) } else { Bytes::map_file(file) };
     open_bytes(bytes.map_err(io)?, path, options)
 }
 

@@ -157,6 +157,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path) -> Result<DumpFile, DumpError
         shape: Some(Shape { ptr, ..Shape::LE64 }),
         pid: about.process_id,
         process_name: about.process,
+        command_line: None,
         time: about.time,
         started: None,
         file_bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX),

@@ -37,6 +37,7 @@ pub struct Recorder {
     /// Those of `scanned` that are heap segments: start and end.
     objects: RwLock<BTreeMap<u64, u64>>,
     texts: Mutex<Set<(u64, u64)>>,
+    spared: Mutex<Set<(u64, u64)>>,
     /// Most blocks: beyond them, the dump shows the same bytes at many places.
     most: usize,
     overflow: AtomicBool,
@@ -174,6 +175,11 @@ impl Recorder {
     pub fn texts(&self) -> Vec<AddrRange> {
         sorted(&self.texts)
     }
+
+    /// The ranges of structures that may be on a stack: see [`Memory::spare`]. Sorted; may overlap.
+    pub fn spared(&self) -> Vec<AddrRange> {
+        sorted(&self.spared)
+    }
 }
 
 fn sorted(set: &Mutex<Set<(u64, u64)>>) -> Vec<AddrRange> {
@@ -234,6 +240,14 @@ impl Memory {
     pub(crate) fn scan_objects(&self, range: AddrRange) {
         if let Some(recorder) = self.recorder.as_ref().filter(|_| !range.is_empty()) {
             recorder.scan_objects(range);
+        }
+    }
+
+    /// Records that `range` is a structure whose numbers matter even if it is on a stack, of which a redacted copy has addresses only:
+    /// what the C library lays on top of a thread's stack.
+    pub(crate) fn spare(&self, range: AddrRange) {
+        if let Some(recorder) = self.recorder.as_ref().filter(|_| !range.is_empty()) {
+            recorder.spared.lock().unwrap_or_else(PoisonError::into_inner).insert((range.start.0, range.end.0));
         }
     }
 

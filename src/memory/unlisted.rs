@@ -1,7 +1,7 @@
 //! Modules of a core that does not list its mapped files: old kernels and emulators write none (NT_FILE).
 
 use super::{Image, Memory, elf_image};
-use crate::base::{Addr, AddrRange, Limits, PAGE, ranges};
+use crate::base::{Addr, AddrRange, Limits, PAGE, len64, ranges};
 use crate::dump::{DumpFile, Module};
 
 /// Entries of the auxiliary vector (`elf.h`): the program's headers in memory, and the path that it was started with.
@@ -14,7 +14,12 @@ pub(crate) fn unlisted_modules(dump: &DumpFile, memory: &Memory, limits: &Limits
     let writable = ranges::union(dump.regions.iter().filter(|r| r.write).map(|r| r.range).collect(), 0);
     let captured = ranges::union(dump.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect(), 0);
     let aux = |wanted: u64| dump.auxv.iter().find(|(key, _)| *key == wanted).map(|(_, value)| Addr(*value));
-    let program = || memory.text(aux(AT_EXECFN)?, limits.string_bytes).ok().filter(|path| !path.is_empty());
+    let program = || {
+        let at = aux(AT_EXECFN)?;
+        let path = memory.text(at, limits.string_bytes).ok().filter(|path| !path.is_empty())?;
+        memory.spare(AddrRange::new(at, at.plus(len64(path.len()))));
+        Some(path)
+    };
     let mut out = Vec::new();
     for range in ranges::subtract(&captured, &writable) {
         let mut at = range.start.plus(PAGE.saturating_sub(1)).align_down(PAGE);

@@ -137,8 +137,10 @@ pub struct InfoReport {
     pub mapped_bytes: Option<u64>,
     /// Bytes missing at the end of a truncated file.
     pub truncated_bytes: u64,
-    /// Name or command line of the process.
+    /// Name of the process.
     pub process_name: Option<String>,
+    /// The first 80 bytes of its command line, as cores of the kernel and of gdb have it; `(hidden)` where contents are not shown.
+    pub command_line: Option<String>,
     /// When the dump was written, in seconds since 1970.
     pub time: Option<u64>,
     /// Number of loaded images; an image that is mapped twice counts twice.

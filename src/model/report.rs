@@ -13,7 +13,7 @@ use crate::base::{Addr, Name};
 pub struct PageReport {
     /// What the page is about: the name of the process, or of the file.
     pub title: String,
-    /// Whether the contents of the process were left out (`--share`).
+    /// Whether the contents of the process were left out (all but `--contents`).
     pub without_contents: bool,
     /// The command line that makes this page.
     pub made_by: String,

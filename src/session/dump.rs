@@ -1,5 +1,6 @@
 //! An opened dump: its file, memory and runtimes.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -115,13 +116,21 @@ impl Dump {
     /// # Errors
     /// [`Error::Dump`] if the file is not a dump or cannot be read.
     pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Dump, Error> {
-        Dump::try_open(path.as_ref(), options).map_err(Error::Dump)
+        Dump::parsed(|opening| dump::open(path.as_ref(), opening), options)
     }
 
-    fn try_open(path: &Path, options: &OpenOptions) -> Result<Dump, DumpError> {
+    /// Opens the dump in `file`, which has been opened at `path`: whatever has that name now, `file` is what is read.
+    ///
+    /// # Errors
+    /// See [`Dump::open`].
+    pub fn open_file(file: &File, path: impl AsRef<Path>, options: &OpenOptions) -> Result<Dump, Error> {
+        Dump::parsed(|opening| dump::open_file(file, path.as_ref(), opening), options)
+    }
+
+    fn parsed(open: impl FnOnce(&dump::OpenOptions) -> Result<DumpFile, DumpError>, options: &OpenOptions) -> Result<Dump, Error> {
         let (limits, progress, cache) = (options.limits.clone(), options.progress.clone(), options.cache.clone());
         let opening = dump::OpenOptions { limits, progress, cache, ..dump::OpenOptions::default() };
-        Ok(Dump::of(dump::open(path, &opening)?, options))
+        Ok(Dump::of(open(&opening).map_err(Error::Dump)?, options))
     }
 
     /// Finds the runtimes in a dump whose container is parsed already.
@@ -268,9 +277,10 @@ fn others(index: usize, all: &[Description]) -> Option<String> {
     Some(format!("this is about {mine}, of {} runtimes; --runtime {numbers} for the {other} ({names})", all.len()))
 }
 
-/// Takes out of the container's facts what the user of the process chose: arguments, names of threads.
+/// Takes out of the container's facts what the user of the process chose: arguments, names of threads. The command line stays for those
+/// who look for names of modules in it.
 fn hide_contents(file: &mut DumpFile) {
-    // The kernel notes the whole command line where others note the name.
+    // A `.gcdump` file of an earlier edition may have the whole command line where others have the name.
     if let Some(name) = &mut file.facts.process_name
         && let Some(end) = name.find(' ')
     {

@@ -444,6 +444,7 @@ impl Heap {
                 IndexUse::None => return Ok(None),
                 IndexUse::Auto => index::beside(&self.runtime().file().facts.path),
                 IndexUse::File(path) => path.clone(),
+                IndexUse::Open(index) => return HeapIndex::open(&index.0, self).map(Some),
             };
             match dump::regular(&path) {
                 Ok(file) => HeapIndex::open(&file, self).map(Some),

@@ -76,7 +76,7 @@ pub(crate) use holders::Holders;
 pub(crate) use images::Images;
 #[cfg(feature = "internals")]
 pub use index::checksum as index_checksum;
-pub use index::{IndexError, IndexUse, beside};
+pub use index::{IndexError, IndexUse, OpenIndex, beside};
 pub(crate) use kind::{Found, kind};
 pub(crate) use lines::SourceLines;
 pub use names::Namer;

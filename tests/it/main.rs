@@ -98,6 +98,7 @@ mod retained;
 mod roots;
 mod schema;
 mod screens;
+mod secrets;
 mod seeds;
 mod shell;
 mod slow;

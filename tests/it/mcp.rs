@@ -14,6 +14,8 @@ use gcdump::Dump;
 use gcdump::cli::Exit;
 use serde_json::{Map, Value, json};
 
+mod hostile;
+
 /// Objects in the dump of the repository: one with fields of every kind, and a string.
 const EVERYTHING: &str = "0x7f316dc27908";
 const STRING: &str = "0x7f3d36400008";

@@ -11,10 +11,10 @@ use serde_json::{Map, Value, json};
 use crate::common::{ask, own_dump, own_unpacked, run, sample};
 use crate::export::dumps;
 
-type Row = Map<String, Value>;
+pub type Row = Map<String, Value>;
 
 /// The rows of a Parquet file, by a reader that is not ours.
-fn rows(path: &Path) -> Vec<Row> {
+pub fn rows(path: &Path) -> Vec<Row> {
     let file = std::fs::File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let reader = SerializedFileReader::new(file).unwrap();
     let value = |field: &Field| match field {
@@ -314,7 +314,7 @@ fn fields_are_typed_columns_with_the_values_that_objects_lists() {
     for dump in sample([own_unpacked()].iter().chain(&corpus(&["net8-wks-basics-heap", "net10-svr-handles-heap"])), 3) {
         let name = dump.file_name().unwrap().to_string_lossy().into_owned();
         let (out, lines) = (folder.path().join(&name), folder.path().join(format!("{name}-lines")));
-        let (exit, _) = export("parquet", dump, &out, &["--tables", "objects", "--fields", fields]);
+        let (exit, _) = export("parquet", dump, &out, &["--tables", "objects", "--contents", "--fields", fields]);
         let (_, told) = ask(dump, &["objects", "--count", "0", "--fields", fields]);
         let told: BTreeMap<i64, &Value> = list(&told, "objects").iter().map(|o| (address(&o["address"]).as_i64().unwrap(), o)).collect();
         let objects = table(&out, "objects");
@@ -378,7 +378,7 @@ fn folders_are_written_whole_and_nothing_else_is_replaced() {
     assert!(out.join("mine.txt").is_file() && out.join("types.parquet").is_file());
     assert_eq!(run(&["export", "parquet", from, from, "--force"]).exit, Exit::Usage);
     assert_eq!(run(&["export", "parquet", from, "/no/where/x"]).exit, Exit::NotWritten);
-    for wrong in [&["--since", from][..], &["--unreachable"], &["--generations"], &["--contents"]] {
+    for wrong in [&["--since", from][..], &["--unreachable"], &["--generations"]] {
         assert_eq!(run(&[&["export", "parquet", from, "y"], wrong].concat()).exit, Exit::Usage, "{wrong:?}");
     }
     for wrong in [&["--tables", "types"][..], &["--partition"], &["--retained"]] {

@@ -24,6 +24,9 @@ const MOST_KEPT: usize = 1 << 18;
 /// Bytes of memory that a value takes beside its texts.
 const PLAIN: u64 = 256;
 
+/// Element types of values that are addresses: strings, pointers, references to values, classes, arrays, objects (`ECMA-335`, II.23.1.16).
+const ADDRESSES: [u8; 7] = [0x0e, 0x0f, 0x10, 0x12, 0x14, 0x1c, 0x1d];
+
 /// A parameter of a method.
 #[derive(Debug)]
 struct Parameter {
@@ -66,6 +69,7 @@ enum Untold {
     Parts,
     NotInDump,
     Layout,
+    Redacted,
 }
 
 impl Untold {
@@ -85,6 +89,7 @@ impl Untold {
             Untold::Parts => "it is in parts, or at a place that is not known".into(),
             Untold::NotInDump => "the stack slot with its address is not in the dump".into(),
             Untold::Layout => "the layout of its type is not known".into(),
+            Untold::Redacted => "of stacks, a redacted copy has addresses only".into(),
         }
     }
 }
@@ -197,6 +202,9 @@ impl<'r> ArgumentReader<'r> {
         let typed = &parameter.typed;
         let name = parameter.name.clone().unwrap_or_default();
         let element = typed.element.ok_or(Untold::Layout)?;
+        if !ADDRESSES.contains(&element) && self.runtime.file().facts.trimmed.is_some_and(|trimmed| trimmed.redacted) {
+            return Err(Untold::Redacted);
+        }
         let place = |address: Addr| Place { address, element, method_table: typed.method_table, definition: typed.definition, bytes: None };
         let in_memory = |address: Addr| self.values.value(name.clone(), typed.name.clone(), &place(address));
         let register = |number: u8| {

@@ -27,6 +27,8 @@ pub struct Reads {
     scanned: Vec<AddrRange>,
     /// Ranges of string characters; may overlap.
     texts: Vec<AddrRange>,
+    /// Ranges of structures that may be on a stack; may overlap.
+    spared: Vec<AddrRange>,
     /// Whether more was read than could be recorded.
     overflowed: bool,
 }
@@ -37,7 +39,13 @@ impl Reads {
     pub fn of(dump: &Dump, before: Option<&Dump>) -> Reads {
         readers::read_everything(dump, before);
         let Some(recorder) = dump.memory().recorder() else { return Reads::default() };
-        Reads { read: recorder.read(), scanned: union(recorder.scanned(), 0), texts: recorder.texts(), overflowed: recorder.overflowed() }
+        Reads {
+            read: recorder.read(),
+            scanned: union(recorder.scanned(), 0),
+            texts: recorder.texts(),
+            spared: recorder.spared(),
+            overflowed: recorder.overflowed(),
+        }
     }
 
     /// Merges two recordings, made with and without module files.
@@ -45,7 +53,9 @@ impl Reads {
     pub fn and(self, other: Reads) -> Reads {
         let both = |a: Vec<AddrRange>, b: Vec<AddrRange>| union(a.into_iter().chain(b).collect(), 0);
         let texts = self.texts.into_iter().chain(other.texts).collect();
+        let spared = self.spared.into_iter().chain(other.spared).collect();
         Reads {
+            spared,
             read: both(self.read, other.read),
             scanned: both(self.scanned, other.scanned),
             texts,

@@ -1,7 +1,8 @@
 //! Redacted copies, without user data: strings, numeric arrays, free memory.
 //!
-//! Only memory known to be needed is copied: on the heap, the headers, method tables, lengths and fields of objects;
-//! elsewhere, ranges read individually, and the addresses in stacks and variables that were scanned.
+//! Only memory known to be needed is copied: on the heap, the headers, method tables, lengths and fields of objects; elsewhere, ranges read
+//! individually, and the addresses in stacks and variables that were scanned. Of stacks, whatever was read of them, only words that are
+//! addresses or could not be a part of a text.
 
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -12,10 +13,12 @@ use super::sink::Sink;
 use super::{Addresses, Reads};
 use crate::analysis::walk::objects_of;
 use crate::base::hash::Set;
-use crate::base::ranges::{subtract, union};
-use crate::base::{Addr, AddrRange, Count, Endian, Silent};
+use crate::base::ranges::{intersect, subtract, union};
+use crate::base::{Addr, AddrRange, Count, Endian, Silent, len64};
 use crate::clr::exceptions::Exceptions;
 use crate::clr::fields::{Storage, Types};
+use crate::contract::redacted_crash_report;
+use crate::dump::{ThreadStacks, has_no_text};
 use crate::gc::{ObjectType, SegmentIndex, TypeIndex};
 use crate::memory::Memory;
 use crate::model::{GapKind, RedactionModel, WalkModel};
@@ -33,6 +36,10 @@ enum Act {
     Copy,
     /// Only words that look like addresses are copied.
     Addresses,
+    /// Those, and words that could not be a part of a text.
+    Frames,
+    /// Overwritten with these bytes.
+    Bytes(Vec<u8>),
     /// Overwritten with a letter.
     Letters,
     /// A segment: index of the heap, and index within the heap.
@@ -65,7 +72,12 @@ impl<'d> Redaction<'d> {
         let strings = reads.texts.iter().copied().filter(|t| heaps.is_empty() || heaps.iter().any(|h| h.is_text(*t)));
         let texts = subtract(&union(strings.collect(), 0), &segments);
         let searched = subtract(&subtract(&reads.scanned, &segments), &outside);
-        acts.extend(subtract(&outside, &texts).into_iter().map(|r| (r, Act::Copy)));
+        let reports: Vec<(AddrRange, Vec<u8>)> = crash_reports(dump);
+        let replaced = union(texts.iter().copied().chain(reports.iter().map(|(range, _)| *range)).collect(), 0);
+        let frames = subtract(&intersect(&outside, &stacks(dump)), &union(reads.spared.clone(), 0));
+        acts.extend(subtract(&subtract(&outside, &frames), &replaced).into_iter().map(|r| (r, Act::Copy)));
+        acts.extend(subtract(&frames, &replaced).into_iter().map(|r| (r, Act::Frames)));
+        acts.extend(reports.into_iter().map(|(range, bytes)| (range, Act::Bytes(bytes))));
         acts.extend(subtract(&searched, &texts).into_iter().map(|r| (r, Act::Addresses)));
         acts.extend(texts.into_iter().map(|r| (r, Act::Letters)));
         acts.sort_by_key(|(range, _)| range.start);
@@ -79,7 +91,9 @@ impl<'d> Redaction<'d> {
         for (range, act) in &self.acts {
             match act {
                 Act::Copy => sink.copy(memory, *range)?,
-                Act::Addresses => self.copy_addresses(sink, *range)?,
+                Act::Addresses => self.copy_words(sink, *range, |word| self.addresses.contains(word))?,
+                Act::Frames => self.copy_words(sink, *range, |word| self.addresses.contains(word) || has_no_text(word))?,
+                Act::Bytes(bytes) => sink.put(range.start, bytes)?,
                 Act::Letters => sink.fill(*range, letter(memory))?,
                 Act::Segment(heap, segment) => {
                     let Some(heap) = self.heaps.get(*heap) else { continue };
@@ -90,15 +104,37 @@ impl<'d> Redaction<'d> {
         Ok(counts)
     }
 
-    fn copy_addresses<W: Write>(&self, sink: &mut Sink<'_, W>, range: AddrRange) -> io::Result<()> {
+    fn copy_words<W: Write>(&self, sink: &mut Sink<'_, W>, range: AddrRange, keeps: impl Fn(u64) -> bool) -> io::Result<()> {
         let memory = self.dump.memory();
         for (at, bytes) in memory.words(range) {
-            if self.addresses.contains(memory.shape().number(bytes)) {
+            if keeps(memory.shape().number(bytes)) {
                 sink.put(at, bytes)?;
             }
         }
         Ok(())
     }
+}
+
+/// The stacks of managed threads: those that readers walk.
+fn stacks(dump: &Dump) -> Vec<AddrRange> {
+    let index = ThreadStacks::new(dump.file());
+    let mut out = Vec::new();
+    for runtime in dump.runtimes().into_iter().flatten() {
+        for thread in runtime.threads().map(|threads| threads.data.as_slice()).unwrap_or_default() {
+            let native = thread.os_id.and_then(|id| index.thread(id));
+            out.extend(native.and_then(|native| index.whole(native, thread.stack_base)));
+            // A thread may be on its signal stack.
+            out.extend(thread.stack_limit.zip(thread.stack_base).map(|(limit, base)| AddrRange::new(limit, base.max(limit))));
+        }
+    }
+    union(out, 0)
+}
+
+/// The reports that NativeAOT programs wrote of their own end, without messages.
+fn crash_reports(dump: &Dump) -> Vec<(AddrRange, Vec<u8>)> {
+    let runtimes = dump.runtimes().into_iter().flatten();
+    let reports = runtimes.filter_map(|runtime| redacted_crash_report(runtime.memory(), runtime.descriptor()));
+    reports.map(|(at, bytes)| (AddrRange::new(at, at.plus(len64(bytes.len()))), bytes)).collect()
 }
 
 /// The replacement for every character.
@@ -227,7 +263,7 @@ impl RedactedHeap {
                 } else {
                     strays.next();
                     if let Some((kind, size)) = self.heap.walker().object(stray) {
-                        self.object(stray, &kind, size, sink, keeps, counts)?;
+                        self.object(stray, (&kind, size), addresses, sink, keeps, counts)?;
                     }
                 }
             }
@@ -238,7 +274,7 @@ impl RedactedHeap {
             |o| {
                 between = between.saturating_sub(o.size.next_multiple_of(memory.ptr_bytes()));
                 result = before(o.address, sink, &mut keeps, counts)
-                    .and_then(|()| self.object(o.address, o.ty, o.size, sink, &mut keeps, counts));
+                    .and_then(|()| self.object(o.address, (o.ty, o.size), addresses, sink, &mut keeps, counts));
                 if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             },
         );
@@ -262,8 +298,8 @@ impl RedactedHeap {
     fn object<W: Write>(
         &self,
         at: Addr,
-        kind: &ObjectType,
-        size: u64,
+        (kind, size): (&ObjectType, u64),
+        addresses: &Addresses,
         sink: &mut Sink<'_, W>,
         keeps: &mut FxHashMap<TypeIndex, Keep>,
         counts: &mut RedactionModel,
@@ -284,7 +320,7 @@ impl RedactedHeap {
             return sink.copy(memory, part(0, word.saturating_mul(2).min(end)));
         }
         if self.traces.contains(&at) {
-            return sink.copy(memory, part(0, end));
+            return self.trace(part(0, head), part(head, end), addresses, sink);
         }
         match keeps.entry(kind.index).or_insert_with(|| self.keep(kind)) {
             Keep::String => {
@@ -312,6 +348,26 @@ impl RedactedHeap {
                 Ok(())
             }
         }
+    }
+
+    /// Writes the stack trace of an exception: its number of frames, which begins it, and what could be an address, or no text. Code and
+    /// stacks of the trace may be unmapped by now.
+    fn trace<W: Write>(&self, head: AddrRange, frames: AddrRange, addresses: &Addresses, sink: &mut Sink<'_, W>) -> io::Result<()> {
+        /// Bits of an address of 64.
+        const ADDRESS: u32 = 48;
+        let memory = self.heap.memory();
+        let could_be = |word: u64| memory.ptr_bytes() == 8 && word >> ADDRESS == 0;
+        sink.copy(memory, head)?;
+        let count = memory.u32(frames.start).ok().filter(|n| u64::from(*n) <= frames.len());
+        for (at, bytes) in memory.words(frames) {
+            let word = memory.shape().number(bytes);
+            if addresses.contains(word) || could_be(word) || has_no_text(word) {
+                sink.put(at, bytes)?;
+            } else if at == frames.start && count.is_some() {
+                sink.copy(memory, AddrRange::new(at, at.plus(4)))?;
+            }
+        }
+        Ok(())
     }
 
     /// Copies the bytes `from` to `to` of the object at `at`, without `holes`, whose offsets are relative to `from`.

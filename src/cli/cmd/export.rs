@@ -9,6 +9,7 @@ use super::super::args::{StacksArg, size};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::UsageError;
 use super::super::lake::{Filled, Lake, bytes_of, check_folder, dump_id, rows_of, write_folder};
+use super::super::open::Opening;
 use super::super::select::address;
 use super::super::write::{check_output, whole_file};
 use crate::analysis::survivors;
@@ -31,7 +32,8 @@ const DEVTOOLS_BYTES: u64 = 120;
 /// number from 0 to which the other tables refer; `refs` has its references. Nothing is in memory as a whole, unless --retained or the
 /// table `suspects` asks for the graph.
 ///
-/// Contents of objects are left out, but for what --contents adds.
+/// Contents are left out: texts of strings, characters, elements of arrays of numbers, names of threads, the command line. --contents adds
+/// them.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Export {
     /// The format.
@@ -63,7 +65,8 @@ pub(in crate::cli) struct Export {
     #[arg(long, value_name = "BYTES", value_parser = size, default_value = "0", hide_default_value = true)]
     min_retained: u64,
 
-    /// Also the contents of strings: in a heapsnapshot up to 1,000 characters each, else in the table `strings`.
+    /// Also contents: texts of strings, in a heapsnapshot up to 1,000 characters each, else in the table `strings` and in the columns of
+    /// --fields; names of threads.
     #[arg(long)]
     contents: bool,
 
@@ -115,6 +118,11 @@ impl Command for Export {
 
     fn further(&self) -> &[PathBuf] {
         self.since.as_slice()
+    }
+
+    /// Opens the dumps without contents, unless they are asked for.
+    fn prepare(&self, opening: &mut Opening) {
+        opening.options.hide_contents |= !self.contents;
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<ExportReport>> {
@@ -189,9 +197,6 @@ impl Export {
             }
             _ if !self.fields.is_empty() && !self.tables.is_empty() && !self.tables.contains(&ExportTable::Objects) => {
                 Some("--fields are columns of the table objects: --tables objects")
-            }
-            _ if self.contents && !self.tables.contains(&ExportTable::Strings) => {
-                Some("only the table strings has contents: --tables strings")
             }
             _ => None,
         };

@@ -10,6 +10,7 @@ use super::super::args::StacksArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::{Exit, UsageError};
 use super::super::lake::{Lake, dump_id};
+use super::super::open::Opening;
 use super::super::pick::all_dumps;
 use super::super::{Streams, conclude};
 use crate::analysis::head_parts;
@@ -48,6 +49,10 @@ pub(in crate::cli) struct Fleet {
     )]
     tables: Vec<ExportTable>,
 
+    /// Also contents: texts of strings in the table `strings`, names of threads.
+    #[arg(long)]
+    contents: bool,
+
     /// Write dumps anew that the folder has already, and those that failed.
     #[arg(long)]
     force: bool,
@@ -68,6 +73,11 @@ impl Command for Fleet {
 
     fn dump(&self) -> Result<Option<PathBuf>> {
         Ok(if self.dumps.is_empty() { None } else { self.all()?.into_iter().next() })
+    }
+
+    /// Opens the dumps without contents, unless they are asked for.
+    fn prepare(&self, opening: &mut Opening) {
+        opening.options.hide_contents |= !self.contents;
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<FleetReport>> {
@@ -124,7 +134,7 @@ impl Fleet {
             tables: list,
             retained: true,
             stacks: self.stacks.stacks,
-            contents: false,
+            contents: self.contents,
             fields: Vec::new(),
         };
         let lake = Lake { root: &root, tables: &tables };

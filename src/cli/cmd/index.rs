@@ -49,7 +49,7 @@ impl Command for Index {
         opening.options.index = match (self.check, &opening.options.index) {
             (false, _) => IndexUse::None,
             (true, IndexUse::File(path)) => IndexUse::File(path.clone()),
-            (true, IndexUse::Auto | IndexUse::None) => IndexUse::Auto,
+            (true, IndexUse::Auto | IndexUse::None | IndexUse::Open(_)) => IndexUse::Auto,
         };
     }
 

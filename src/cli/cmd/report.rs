@@ -14,11 +14,16 @@ use crate::output::Format;
 /// A page to attach to a ticket: one HTML file with the findings, the heap, what retains what, stacks, locks and more.
 ///
 /// Write it with -o crash.html. It needs no network, is readable without script, and takes less than 1.5 MB: long tables are cut, and say so. Of two dumps it is
-/// about the later one, with what changed. --share leaves out what the process stored: texts of strings, elements of arrays, messages.
+/// about the later one, with what changed. What the process stored is left out (texts of strings, elements of arrays, messages, its command
+/// line), so that the page may be sent to others; --contents shows it.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Report {
-    /// Leave out contents: strings, elements of arrays of numbers, messages of exceptions, names of threads.
+    /// Show contents as well: strings, elements of arrays of numbers, messages of exceptions, names of threads, the command line.
     #[arg(long)]
+    contents: bool,
+
+    /// Without contents, as without it: once they were shown unless it was given.
+    #[arg(long, hide = true, conflicts_with = "contents")]
     share: bool,
 
     /// Do not build the graph of the heap: no retained sizes, no suspects.
@@ -39,7 +44,7 @@ impl Command for Report {
     const GROUP: Group = Group::Tools;
     const EXAMPLES: &'static [Example] = &[
         example("report DUMP", "one page about the process: -o crash.html, or > crash.html"),
-        example("report --share DUMP", "one without contents, to be sent to others"),
+        example("report --contents DUMP", "one with contents as well, which may be secrets"),
         example("report BEFORE AFTER", "what changed, and the later dump"),
     ];
     type Report = PageReport;
@@ -53,9 +58,9 @@ impl Command for Report {
         if self.after.is_some() { self.dump.as_slice() } else { &[] }
     }
 
-    /// Opens the dumps without contents, if they are to be left out.
+    /// Opens the dumps without contents, unless they are asked for.
     fn prepare(&self, opening: &mut Opening) {
-        opening.options.hide_contents |= self.share;
+        opening.options.hide_contents |= !self.contents;
     }
 
     fn format(&self, asked: Format) -> Result<Format> {
@@ -81,7 +86,7 @@ impl Report {
 
     /// The command line that makes the page.
     fn made_by(&self, at: &At<'_>) -> String {
-        let flags = [(self.share, "--share"), (self.no_graph, "--no-graph")].into_iter().filter_map(|(on, flag)| on.then_some(flag));
+        let flags = [(self.contents, "--contents"), (self.no_graph, "--no-graph")].into_iter().filter_map(|(on, flag)| on.then_some(flag));
         let options = at.config.repeated();
         // In a shell the dump has another name.
         let path = |index| at.dump_at(index).map(|dump| dump.file().facts.path.display().to_string());

@@ -14,6 +14,7 @@ use super::super::job::{self, Ended};
 use super::super::{Cli, Streams, fail, in_one_line, out_of_memory, out_of_time};
 use super::arguments::{Arguments, Line};
 use super::dumps::Dumps;
+use super::rpc::beginning;
 use super::tools::{Does, TOOLS, Tool};
 use crate::base::Cancel;
 use crate::memory::Memory;
@@ -21,8 +22,11 @@ use crate::session::Dump;
 
 /// Most bytes of an answer's document.
 pub(super) const LARGEST: usize = 100_000;
-/// Remarks of a command that are repeated.
+/// Remarks of a command that are repeated, and characters of each.
 const REMARKS: usize = 20;
+const REMARK: usize = 1000;
+/// Characters of a refusal.
+const REFUSAL: usize = 10_000;
 
 /// What runs the tools: one at a time.
 pub(super) struct Worker {
@@ -58,8 +62,8 @@ pub(super) struct Answer {
 
 impl Answer {
     /// Why there is no answer.
-    pub(super) fn refused(why: impl Into<String>) -> Answer {
-        Answer { text: why.into(), document: None, notes: Vec::new() }
+    pub(super) fn refused(why: &str) -> Answer {
+        Answer { text: beginning(why, REFUSAL).into_owned(), document: None, notes: Vec::new() }
     }
 
     /// As the protocol has it. `structured`: in a form for programs as well.
@@ -84,13 +88,13 @@ impl Worker {
         let (text, exit, remarks, next) = loop {
             match self.run(tool, &line, cancel) {
                 Ran::Document { text, exit, remarks, next } => break (text, exit, remarks, next),
-                Ran::Refused(why) => return Some(Answer::refused(why)),
+                Ran::Refused(why) => return Some(Answer::refused(&line.repeated_in(why))),
                 Ran::Cancelled => return None,
                 Ran::TooLarge => match line.shortened() {
                     Some(less) => (line, shortened) = (less, true),
                     None => {
                         let why = format!("{}: the answer has more than {LARGEST} bytes: {}", tool.name, tool.instead);
-                        return Some(Answer::refused(why));
+                        return Some(Answer::refused(&why));
                     }
                 },
             }
@@ -99,7 +103,7 @@ impl Worker {
         let text = text.replace('\n', "");
         let document: Value = match serde_json::from_str(&text) {
             Ok(document) => document,
-            Err(e) => return Some(Answer::refused(format!("{}: {e}", tool.name))),
+            Err(e) => return Some(Answer::refused(&format!("{}: {e}", tool.name))),
         };
         let mut notes = Vec::new();
         if let Some(rows) = line.most_rows().filter(|_| shortened) {
@@ -112,7 +116,7 @@ impl Worker {
         if exit == Exit::Negative {
             notes.push("The answer is negative: nothing matches, or a check failed.".into());
         }
-        notes.extend(remarks.lines().take(REMARKS).map(ToString::to_string));
+        notes.extend(line.repeated_in(remarks).lines().take(REMARKS).map(|remark| beginning(remark, REMARK).into_owned()));
         if text.contains(Memory::HIDDEN) {
             notes.push(format!("Texts of the process are not shown, but as {}: that takes a server with --contents.", Memory::HIDDEN));
         }
@@ -171,14 +175,14 @@ impl Worker {
 
     /// The command line of a call, and its dumps.
     fn opened(&mut self, tool: &Tool, name: &str, line: &Line) -> Result<(Cli, Vec<Dump>)> {
-        let paths = line.dumps.iter().map(|given| self.dumps.find(given.as_deref())).collect::<Result<Vec<_>, _>>()?;
+        let files = line.dumps.iter().map(|given| self.dumps.find(given.as_deref())).collect::<Result<Vec<_>, _>>()?;
         // Commands that compare want them named.
-        let named = paths.iter().filter(|_| matches!(tool.does, Does::Compares(_))).map(|path| path.clone().into_os_string());
+        let named = files.iter().filter(|_| matches!(tool.does, Does::Compares(_))).map(|found| found.path.clone().into_os_string());
         let words = line.words(name, &named.collect::<Vec<OsString>>());
         let mut cli = Cli::of(&words).map_err(|e| UsageError(in_one_line(&e)))?;
         let given = |id: &str| cli.matches.value_source(id) == Some(ValueSource::CommandLine);
         cli.config = cli.config.clone().over(&self.config, given);
-        let dumps = paths.iter().map(|path| self.dumps.open(path)).collect::<Result<_>>()?;
+        let dumps = files.iter().map(|found| self.dumps.open(found)).collect::<Result<_>>()?;
         Ok((cli, dumps))
     }
 }

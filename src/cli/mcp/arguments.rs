@@ -1,16 +1,22 @@
 //! Arguments of tools: their schema from clap's definition of the command line, and the command line from their values.
 
 use std::any::TypeId;
+use std::borrow::Cow;
 use std::ffi::OsString;
 
 use clap::{Arg, ArgAction};
 use serde_json::{Map, Value, json};
 
+use super::rpc::cut;
 use super::tools::{Does, Rows, Tool};
 use crate::base::nearest;
 
 /// Dumps that a tool compares with the first.
 const COMPARED: u64 = 7;
+/// Bytes of a text.
+const LONGEST: usize = 4096;
+/// Values of an argument that takes several.
+const VALUES: usize = 64;
 /// What the dump of a tool is.
 const DUMP: &str =
     "Path of the dump, absolute or below a folder of the server, as the tool dumps lists it. May be left out if there is one.";
@@ -59,10 +65,13 @@ impl Kind {
     /// `value` as it is typed.
     fn word(&self, value: &Value) -> Result<String, String> {
         let expected = match (self, value) {
+            (Kind::Text | Kind::WholeOrText, Value::String(text)) if text.len() > LONGEST => {
+                return Err(format!("expected at most {LONGEST} bytes, not {}", text.len()));
+            }
             (Kind::Text | Kind::WholeOrText, Value::String(text)) => return Ok(text.clone()),
             (Kind::Word(words), Value::String(text)) => {
                 let known = words.iter().find(|word| word.eq_ignore_ascii_case(text));
-                return known.cloned().ok_or_else(|| format!("'{text}' is none of {}", words.join(", ")));
+                return known.cloned().ok_or_else(|| format!("'{}' is none of {}", cut(text), words.join(", ")));
             }
             (Kind::Whole | Kind::WholeOrText, Value::Number(n)) if n.is_u64() => return Ok(n.to_string()),
             (Kind::Number, Value::Number(n)) => return Ok(n.to_string()),
@@ -120,6 +129,17 @@ impl Line {
         let most = self.most_rows().filter(|rows| *rows > 1)?;
         let rows = self.rows.iter().map(|(option, n)| (*option, (*n).min(most / 4).max(1))).collect();
         Some(Line { rows, ..self.clone() })
+    }
+
+    /// `text`, which may repeat arguments, with at most the part of each that an error repeats.
+    pub(super) fn repeated_in(&self, text: String) -> String {
+        let dumps = self.dumps.iter().flatten().map(String::as_str);
+        let words = self.options.iter().chain(&self.positional).filter_map(|word| word.to_str());
+        let values = words.map(|word| word.strip_prefix("--").and_then(|option| option.split_once('=')).map_or(word, |(_, value)| value));
+        dumps.chain(values).fold(text, |text, value| match cut(value) {
+            Cow::Borrowed(_) => text,
+            Cow::Owned(part) => text.replace(value, &part),
+        })
     }
 
     /// The words of the command line.
@@ -227,6 +247,7 @@ impl Arguments {
     }
 
     fn unknown(&self, name: &str) -> String {
+        let name = &*cut(name);
         let known = || self.list.iter().map(|a| a.name.as_str()).chain(self.takes_dump().then_some("dump"));
         let near = nearest(name, known(), name.len() / 2).map(|n| format!("; did you mean {n}?")).unwrap_or_default();
         let all: Vec<&str> = known().collect();
@@ -316,6 +337,9 @@ impl Argument {
         }
         let words = match (self.list, value) {
             (true, Value::Array(values)) if values.is_empty() => return Err("expected at least one".into()),
+            (true, Value::Array(values)) if values.len() > VALUES => {
+                return Err(format!("expected at most {VALUES}, not {}", values.len()));
+            }
             (true, Value::Array(values)) => values.iter().map(|v| self.kind.word(v)).collect::<Result<Vec<_>, _>>()?,
             (true, _) => return Err("expected a list".into()),
             (false, value) => vec![self.kind.word(value)?],

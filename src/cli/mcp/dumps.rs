@@ -1,16 +1,18 @@
 //! The dumps that may be read, and those that stay open.
 
 use std::collections::VecDeque;
-use std::fs;
 use std::path::{Component, Path, PathBuf};
-use std::time::SystemTime;
+use std::sync::Arc;
+use std::{fs, io};
 
 use anyhow::Result;
 use serde::Serialize;
 
 use super::super::exit::UsageError;
-use super::super::pick;
-use crate::session::{Dump, OpenOptions};
+use super::super::pick::opened_dump;
+use super::beneath::{Found, Stamp};
+use super::rpc::cut;
+use crate::session::{Dump, IndexUse, OpenIndex, OpenOptions, beside};
 
 /// Dumps that stay open, each with its graph once that was needed.
 const OPEN: usize = 4;
@@ -50,8 +52,8 @@ struct ListedDump {
 /// A dump that is open.
 struct Open {
     path: PathBuf,
-    /// Length and time of the file when it was opened: one that was replaced is opened anew.
-    stamp: (u64, Option<SystemTime>),
+    /// The stamp of the file when it was opened: one that was replaced is opened anew.
+    stamp: Stamp,
     dump: Dump,
 }
 
@@ -99,26 +101,53 @@ impl Dumps {
         self.own.as_deref() == Some(path) || self.roots.iter().any(|root| path.starts_with(root))
     }
 
-    /// The file that `given` means, canonical: a path, or one within a root; the only dump if none is given.
+    /// The folder below which the dump at `path` may be read.
+    fn root_of(&self, path: &Path) -> io::Result<&Path> {
+        let own = self.own.as_deref().filter(|own| *own == path).and_then(Path::parent);
+        let root = own.or_else(|| self.roots.iter().find(|root| path.starts_with(root)).map(PathBuf::as_path));
+        root.ok_or_else(|| io::ErrorKind::NotADirectory.into())
+    }
+
+    /// Opens the file at `path`, which has no link in it and may be read.
+    fn opened(&self, path: &Path) -> io::Result<Found> {
+        Found::open(self.root_of(path)?, path)
+    }
+
+    /// The file that `given` names: a path, or one within a root; the only dump if none is given. It is open: its name may be that of
+    /// another file by now.
     ///
     /// # Errors
-    /// Files that may not be read, and such that are no regular files.
-    pub(super) fn find(&self, given: Option<&str>) -> Result<PathBuf, UsageError> {
-        let Some(given) = given else { return self.default() };
+    /// Files that may not be read, and all that are not regular files.
+    pub(super) fn find(&self, given: Option<&str>) -> Result<Found, UsageError> {
+        let cannot = |path: &Path, e: io::Error| UsageError(format!("cannot read {}: {e}", cut(&path.display().to_string())));
+        let Some(given) = given else {
+            let path = self.default()?;
+            return self.opened(&path).map_err(|e| cannot(&path, e));
+        };
         let path = Path::new(given);
         // The dump by which the server was started may be called by its name.
         let own = self.own.iter().filter(|own| own.as_path() == path || own.file_name() == Some(path.as_os_str())).cloned();
         let places = self.roots.iter().map(|root| root.join(path));
         let mut outside = path.is_absolute() || path.components().any(|c| c == Component::ParentDir);
         for place in own.chain(places) {
-            // Links are followed first: where they lead is what counts.
+            // Links are followed first: where they lead is what counts, and from there on none is followed.
             match place.canonicalize() {
-                Ok(found) if self.may_read(&found) => return regular(&found),
+                Ok(found) if self.may_read(&found) => match self.opened(&found) {
+                    Ok(found) => return Ok(found),
+                    Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
+                        return Err(UsageError(format!("{} is not a regular file", cut(&found.display().to_string()))));
+                    }
+                    // A link has come since, or the file is gone.
+                    Err(e) if e.kind() == io::ErrorKind::NotADirectory => outside = true,
+                    Err(e) if e.kind() == io::ErrorKind::NotFound => outside = false,
+                    Err(e) => return Err(cannot(&found, e)),
+                },
                 Ok(_) => outside = true,
                 Err(_) => outside &= !self.may_read(&place) || place.components().any(|c| c == Component::ParentDir),
             }
         }
         // The same for what exists and what does not: nothing is told about files elsewhere.
+        let given = cut(given);
         Err(UsageError(match outside {
             true => format!("{given} is outside of what this server may read: {}", self.named()),
             false => format!("there is no file {given} in {}: the tool dumps lists the dumps", self.named()),
@@ -131,28 +160,31 @@ impl Dumps {
         }
         let (found, _) = self.all();
         match found.as_slice() {
-            [only] => Ok(only.clone()),
+            [only] => Ok(only.path.clone()),
             [] => Err(UsageError(format!("there is no dump in {}", self.named()))),
             many => {
                 let mut text = format!("there are {} dumps: name one as dump:", many.len());
-                for path in many.iter().take(20) {
-                    text.push_str(&format!("\n  {}", path.display()));
+                for dump in many.iter().take(20) {
+                    text.push_str(&format!("\n  {}", dump.path.display()));
                 }
                 Err(UsageError(text))
             }
         }
     }
 
-    /// The dump in the file at `path`, which [`Dumps::find`] found.
+    /// The dump in a file that [`Dumps::find`] opened.
     ///
     /// # Errors
     /// See [`Dump::open`].
-    pub(super) fn open(&mut self, path: &Path) -> Result<Dump> {
-        let stamp = path.metadata().map(|m| (m.len(), m.modified().ok())).unwrap_or_default();
-        let kept = self.open.iter().position(|open| open.path == path).and_then(|at| self.open.remove(at));
-        let open = match kept.filter(|open| open.stamp == stamp) {
+    pub(super) fn open(&mut self, found: &Found) -> Result<Dump> {
+        let kept = self.open.iter().position(|open| open.path == found.path).and_then(|at| self.open.remove(at));
+        let open = match kept.filter(|open| open.stamp == found.stamp()) {
             Some(open) => open,
-            None => Open { path: path.into(), stamp, dump: Dump::open(path, &self.options)? },
+            None => {
+                let options = OpenOptions { index: self.index_of(&found.path), ..self.options.clone() };
+                let dump = Dump::open_file(&found.file, &found.path, &options)?;
+                Open { path: found.path.clone(), stamp: found.stamp(), dump }
+            }
         };
         let dump = open.dump.clone();
         self.open.push_back(open);
@@ -162,20 +194,31 @@ impl Dumps {
         Ok(dump)
     }
 
+    /// The index of the dump at `path`, opened like the dump where it is one beside it.
+    fn index_of(&self, path: &Path) -> IndexUse {
+        match &self.options.index {
+            IndexUse::Auto => match self.root_of(path).and_then(|root| Found::open(root, &beside(path))) {
+                Ok(index) => IndexUse::Open(OpenIndex(Arc::new(index.file))),
+                Err(_) => IndexUse::None,
+            },
+            asked => asked.clone(),
+        }
+    }
+
     /// What may be read.
     pub(super) fn list(&self) -> DumpList {
         let (found, complete) = self.all();
-        let listed = |path: &PathBuf| {
+        let listed = |dump: &Seen| {
             Some(ListedDump {
-                path: path.to_str()?.into(),
-                bytes: path.metadata().ok()?.len(),
-                compressed: pick::is_compressed(path),
-                open: self.open.iter().any(|open| open.path == *path),
+                path: dump.path.to_str()?.into(),
+                bytes: dump.bytes,
+                compressed: dump.compressed,
+                open: self.open.iter().any(|open| open.path == dump.path),
             })
         };
         let text = |path: &PathBuf| path.display().to_string();
         let default = self.own.as_ref().or(match found.as_slice() {
-            [only] => Some(only),
+            [only] => Some(&only.path),
             _ => None,
         });
         DumpList {
@@ -187,8 +230,13 @@ impl Dumps {
     }
 
     /// The dumps that may be read, in order, and whether these are all.
-    fn all(&self) -> (Vec<PathBuf>, bool) {
-        let mut found: Vec<PathBuf> = self.own.iter().cloned().collect();
+    fn all(&self) -> (Vec<Seen>, bool) {
+        let seen = |path: PathBuf, is_named: bool| {
+            let found = self.opened(&path).ok()?;
+            let dump = opened_dump(&found.file, &path);
+            (dump.is_some() || is_named).then(|| Seen { bytes: found.len(), compressed: dump.unwrap_or(false), path })
+        };
+        let mut found: Vec<Seen> = self.own.iter().filter_map(|own| seen(own.clone(), true)).collect();
         let mut folders: VecDeque<(PathBuf, usize)> = self.roots.iter().map(|root| (root.clone(), 0)).collect();
         let (mut left, mut complete) = (LOOKED_AT, true);
         while let Some((folder, depth)) = folders.pop_front() {
@@ -204,15 +252,22 @@ impl Dumps {
                 match entry.file_type() {
                     Ok(kind) if kind.is_dir() && depth < DEPTH => folders.push_back((path, depth.saturating_add(1))),
                     Ok(kind) if kind.is_dir() => complete = false,
-                    Ok(_) => found.extend(path.canonicalize().ok().filter(|p| self.may_read(p) && pick::is_dump(p))),
+                    Ok(_) => found.extend(path.canonicalize().ok().filter(|p| self.may_read(p)).and_then(|p| seen(p, false))),
                     Err(_) => {}
                 }
             }
         }
-        found.sort();
-        found.dedup();
+        found.sort_by(|a, b| a.path.cmp(&b.path));
+        found.dedup_by(|a, b| a.path == b.path);
         (found, complete)
     }
+}
+
+/// A dump file that was looked at.
+struct Seen {
+    path: PathBuf,
+    bytes: u64,
+    compressed: bool,
 }
 
 /// `path`, if a regular file is there: pipes and devices have no end.
@@ -230,6 +285,10 @@ mod tests {
 
     fn dumps(root: &Path, own: Option<&Path>) -> Dumps {
         Dumps::new(&[root.to_path_buf()], own, OpenOptions::default()).unwrap()
+    }
+
+    fn place(known: &Dumps, given: Option<&str>) -> Result<PathBuf, String> {
+        known.find(given).map(|found| found.path).map_err(|e| e.0)
     }
 
     const MINIDUMP: &[u8] = b"MDMP\x93\xa7\0\0 and some more bytes to be long enough for a header";
@@ -250,19 +309,19 @@ mod tests {
             ("deep/../a.dmp", "root/a.dmp"),
             (root.join("a.dmp").to_str().unwrap(), "root/a.dmp"),
         ] {
-            assert_eq!(known.find(Some(given)).map_err(|e| e.0), Ok(folder.join(found)), "{given}");
+            assert_eq!(place(&known, Some(given)), Ok(folder.join(found)), "{given}");
         }
-        let why = |given: &str| known.find(Some(given)).unwrap_err().0;
+        let why = |given: &str| place(&known, Some(given)).unwrap_err();
         for given in ["../secret.dmp", "../nothing.dmp", "deep/../../secret.dmp", "/etc/passwd", "/etc/no/such/file"] {
             assert_eq!(why(given), format!("{given} is outside of what this server may read: {}", root.display()));
         }
         assert!(why("nothing.dmp").starts_with("there is no file nothing.dmp in "), "{}", why("nothing.dmp"));
         assert!(why("deep").ends_with("is not a regular file"));
-        assert!(known.find(None).unwrap_err().0.starts_with("there are 2 dumps"));
+        assert!(place(&known, None).unwrap_err().starts_with("there are 2 dumps"));
         // What it was started with may be elsewhere.
         let with = dumps(&root, Some(&folder.join("secret.dmp")));
         for given in [None, Some("secret.dmp"), folder.join("secret.dmp").to_str()] {
-            assert_eq!(with.find(given).map_err(|e| e.0), Ok(folder.join("secret.dmp")), "{given:?}");
+            assert_eq!(place(&with, given), Ok(folder.join("secret.dmp")), "{given:?}");
         }
         assert!(with.find(Some("../secret.dmp")).is_ok(), "by whatever way");
         assert!(with.find(Some("/etc/passwd")).is_err());
@@ -291,9 +350,9 @@ mod tests {
         symlink("/dev/zero", root.join("zero.dmp")).unwrap();
         let known = dumps(&root, None);
         for given in ["link.dmp", "folder/secret.dmp", "folder/../secret.dmp", "zero.dmp"] {
-            assert!(known.find(Some(given)).unwrap_err().0.contains("outside of what this server may read"), "{given}");
+            assert!(place(&known, Some(given)).unwrap_err().contains("outside of what this server may read"), "{given}");
         }
-        assert_eq!(known.find(Some("inside.dmp")).map_err(|e| e.0), Ok(root.join("a.dmp")));
+        assert_eq!(place(&known, Some("inside.dmp")), Ok(root.join("a.dmp")));
         assert_eq!(known.list().dumps.iter().map(|d| d.path.as_str()).collect::<Vec<_>>(), [root.join("a.dmp").to_str().unwrap()]);
         let zero = Dumps::new(&[], Some(Path::new("/dev/zero")), OpenOptions::default()).err().unwrap();
         assert_eq!(zero.0, "/dev/zero is not a regular file");

@@ -4,6 +4,7 @@
 
 mod answer;
 mod arguments;
+mod beneath;
 mod dumps;
 mod list;
 mod rpc;
@@ -84,4 +85,17 @@ fn run(matches: &ArgMatches, config: &Config, open: &[Dump], streams: &mut Strea
     let worker = Worker { config: config.clone(), dumps };
     server::serve(worker, mcp.contents, BufReader::new(std::io::stdin()), streams)?;
     Ok(Exit::Ok)
+}
+
+/// The answers of a server that may read no file to the messages in `input`, one a line. For fuzzers.
+#[cfg(feature = "internals")]
+pub fn conversation(input: Vec<u8>) -> Vec<u8> {
+    let none = super::Cli::of(&["gcdump", "info"].map(std::ffi::OsString::from)).ok();
+    let Some((config, dumps)) = none.map(|cli| cli.config).zip(Dumps::new(&[], None, crate::session::OpenOptions::default()).ok()) else {
+        return Vec::new();
+    };
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    // Vectors take all that is written.
+    let _ = server::serve(Worker { config, dumps }, false, std::io::Cursor::new(input), &mut Streams::piped(&mut out, &mut err));
+    out
 }

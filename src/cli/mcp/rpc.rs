@@ -1,11 +1,33 @@
 //! JSON-RPC 2.0 as the Model Context Protocol has it: one message a line.
 
+use std::borrow::Cow;
 use std::io::{self, BufRead};
 
 use serde_json::{Map, Value, json};
 
 /// Longest message in bytes.
 pub(super) const LONGEST: usize = 1 << 20;
+
+/// Characters that an error repeats of what it was sent.
+const REPEATED: usize = 200;
+
+/// The part of `text` that an error repeats.
+pub(super) fn cut(text: &str) -> Cow<'_, str> {
+    beginning(text, REPEATED)
+}
+
+/// The first `most` characters of `text`, and whether more follow.
+pub(super) fn beginning(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()).into(),
+        None => text.into(),
+    }
+}
+
+/// Whether `value` may be repeated with each message about a request: a number, or a text that is not long.
+pub(super) fn may_be_repeated(value: &Value) -> bool {
+    value.is_number() || value.as_str().is_some_and(|text| text.len() <= REPEATED)
+}
 
 /// A message that is no JSON.
 pub(super) const NO_JSON: i64 = -32700;
@@ -98,7 +120,7 @@ pub(super) fn message(value: Value) -> Result<Message, (Value, Failure)> {
         return Err((Value::Null, Failure::new(NO_REQUEST, "a message is an object")));
     };
     let id = fields.remove("id");
-    let known = id.as_ref().filter(|id| id.is_string() || id.is_number()).cloned();
+    let known = id.as_ref().filter(|id| may_be_repeated(id)).cloned();
     let refuse = |why: &str| Err((known.clone().unwrap_or(Value::Null), Failure::new(NO_REQUEST, why)));
     if fields.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
         return refuse("\"jsonrpc\" must be \"2.0\"");
@@ -115,7 +137,10 @@ pub(super) fn message(value: Value) -> Result<Message, (Value, Failure)> {
     };
     match (id, known, params) {
         (None, _, params) => Ok(Message::Notification { method, params: params.unwrap_or_default() }),
-        (Some(_), None, _) => Err((Value::Null, Failure::new(NO_REQUEST, "\"id\" must be a string or a number"))),
+        (Some(_), None, _) => {
+            let why = format!("\"id\" must be a number or a string of at most {REPEATED} bytes");
+            Err((Value::Null, Failure::new(NO_REQUEST, why)))
+        }
         (Some(_), Some(id), Ok(params)) => Ok(Message::Request { id, method, params }),
         (Some(_), Some(id), Err(why)) => Err((id, Failure::new(NO_PARAMS, why))),
     }
@@ -184,6 +209,7 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":1,"method":2}"#, 1.into(), NO_REQUEST),
             (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, Value::Null, NO_REQUEST),
             (r#"{"jsonrpc":"2.0","id":[1],"method":"ping"}"#, Value::Null, NO_REQUEST),
+            (&format!(r#"{{"jsonrpc":"2.0","id":"{}","method":"ping"}}"#, "i".repeat(201)), Value::Null, NO_REQUEST),
             (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#, 1.into(), NO_PARAMS),
         ] {
             let (found, failure) = of(text).unwrap_err();

@@ -13,7 +13,7 @@ use super::super::Streams;
 use super::answer::{Answer, Worker};
 use super::arguments::{Arguments, Line as Asked};
 use super::list;
-use super::rpc::{self, Failure, LONGEST, Line, Message, NO_JSON, NO_METHOD, NO_PARAMS, NO_REQUEST, NO_VERSION};
+use super::rpc::{self, Failure, LONGEST, Line, Message, NO_JSON, NO_METHOD, NO_PARAMS, NO_REQUEST, NO_VERSION, cut};
 use super::tools::{self, Tool};
 use crate::base::Cancel;
 
@@ -36,6 +36,10 @@ const CALLS: usize = 32;
 const PROGRESS: Duration = Duration::from_secs(2);
 /// Messages that were read and not yet looked at.
 const READ: usize = 16;
+/// Requests of a batch.
+const BATCH: usize = 32;
+/// Bytes of the answers to a batch: they wait for the last one.
+const BATCH_BYTES: usize = 1_000_000;
 
 /// What happened.
 enum Event {
@@ -64,6 +68,28 @@ struct Running {
     started: Instant,
     /// What the client calls its progress.
     token: Option<Value>,
+}
+
+/// The answers to a batch so far.
+#[derive(Default)]
+struct Batch {
+    /// As they are written, separated by commas.
+    text: String,
+}
+
+impl Batch {
+    /// Adds the answer to the request with this id, or an error where it has no room.
+    fn add(&mut self, id: &Value, response: &Value) {
+        let mut answer = response.to_string();
+        if self.text.len().saturating_add(answer.len()) > BATCH_BYTES {
+            let why = format!("the answers to this batch have more than {BATCH_BYTES} bytes: send this request by itself");
+            answer = rpc::response(id, Err(Failure::new(NO_REQUEST, why))).to_string();
+        }
+        if !self.text.is_empty() {
+            self.text.push(',');
+        }
+        self.text.push_str(&answer);
+    }
 }
 
 /// Where a request came from.
@@ -111,7 +137,7 @@ struct Server<'s, 'o> {
     /// By their ids, as text.
     running: BTreeMap<String, Running>,
     /// The answers to batches that are not complete.
-    batches: BTreeMap<u64, Vec<Value>>,
+    batches: BTreeMap<u64, Batch>,
     /// Batches so far.
     numbered: u64,
     streams: &'s mut Streams<'o>,
@@ -137,7 +163,10 @@ impl Server<'_, '_> {
     }
 
     fn write(&mut self, message: &Value) -> Result<()> {
-        let mut line = message.to_string();
+        self.write_line(message.to_string())
+    }
+
+    fn write_line(&mut self, mut line: String) -> Result<()> {
         line.push('\n');
         let written = self.streams.out.write_all(line.as_bytes()).and_then(|()| self.streams.out.flush());
         written.context("writing an answer")
@@ -145,6 +174,10 @@ impl Server<'_, '_> {
 
     fn line(&mut self, text: &[u8]) -> Result<()> {
         let refused = match serde_json::from_slice::<Value>(text) {
+            Ok(Value::Array(batch)) if batch.len() > BATCH => Failure::new(
+                NO_REQUEST,
+                format!("a batch has at most {BATCH} requests, and this one has {}: send fewer at a time", batch.len()),
+            ),
             Ok(Value::Array(batch)) if self.version == Some(BATCHES) && !batch.is_empty() => return self.batch(batch),
             Ok(Value::Array(_)) => {
                 Failure::new(NO_REQUEST, format!("batches are of version {BATCHES} of the protocol alone, and not empty"))
@@ -158,7 +191,7 @@ impl Server<'_, '_> {
     fn batch(&mut self, messages: Vec<Value>) -> Result<()> {
         let number = self.numbered;
         self.numbered = number.saturating_add(1);
-        self.batches.insert(number, Vec::new());
+        self.batches.insert(number, Batch::default());
         messages.into_iter().try_for_each(|message| self.message(message, Some(number)))?;
         self.complete(number)
     }
@@ -168,8 +201,8 @@ impl Server<'_, '_> {
         if self.running.values().any(|call| call.from.batch == Some(batch)) {
             return Ok(());
         }
-        match self.batches.remove(&batch).filter(|answers| !answers.is_empty()) {
-            Some(answers) => self.write(&answers.into()),
+        match self.batches.remove(&batch).filter(|batch| !batch.text.is_empty()) {
+            Some(batch) => self.write_line(format!("[{}]", batch.text)),
             None => Ok(()),
         }
     }
@@ -179,8 +212,8 @@ impl Server<'_, '_> {
         let outcome = outcome.map(|result| if from.stateless { stateless(result) } else { result });
         let response = rpc::response(id, outcome);
         match from.batch.and_then(|number| self.batches.get_mut(&number)) {
-            Some(answers) => {
-                answers.push(response);
+            Some(batch) => {
+                batch.add(id, &response);
                 Ok(())
             }
             None => self.write(&response),
@@ -208,8 +241,9 @@ impl Server<'_, '_> {
         let named = params.get("_meta").and_then(|meta| meta.get(VERSION));
         let from = From { batch, stateless: named.is_some() };
         if let Some(named) = named.filter(|named| *named != STATELESS) {
-            let data = Some(json!({ "supported": [STATELESS], "requested": named }));
+            let named = named.as_str().map_or_else(|| cut(&named.to_string()).into_owned(), |text| cut(text).into_owned());
             let message = format!("version {named} of the protocol is not spoken here without a handshake");
+            let data = Some(json!({ "supported": [STATELESS], "requested": named }));
             return self.answer(id, from, Err(Failure { code: NO_VERSION, message, data }));
         }
         let outcome = match method {
@@ -223,7 +257,7 @@ impl Server<'_, '_> {
                 Ok(Some(refused)) => Ok(refused.result(false)),
                 Err(failure) => Err(failure),
             },
-            _ => Err(Failure::new(NO_METHOD, format!("there is no method {method}"))),
+            _ => Err(Failure::new(NO_METHOD, format!("there is no method {}", cut(method)))),
         };
         self.answer(id, from, outcome)
     }
@@ -266,8 +300,8 @@ impl Server<'_, '_> {
     fn call(&mut self, id: &Value, from: From, mut params: Map<String, Value>) -> Result<Option<Answer>, Failure> {
         let wrong = |why: &str| Failure::new(NO_PARAMS, format!("tools/call: {why}"));
         let name = params.get("name").and_then(Value::as_str).ok_or_else(|| wrong("name must be a string"))?;
-        let tool = tools::find(name).ok_or_else(|| wrong(&format!("there is no tool {name}")))?;
-        let token = params.get("_meta").and_then(|meta| meta.get("progressToken")).filter(|t| t.is_string() || t.is_number()).cloned();
+        let tool = tools::find(name).ok_or_else(|| wrong(&format!("there is no tool {}", cut(name))))?;
+        let token = params.get("_meta").and_then(|meta| meta.get("progressToken")).filter(|t| rpc::may_be_repeated(t)).cloned();
         let arguments = match params.remove("arguments") {
             Some(Value::Object(arguments)) => arguments,
             None | Some(Value::Null) => Map::new(),
@@ -280,10 +314,10 @@ impl Server<'_, '_> {
         // What an assistant gets wrong is told to it, not to its host.
         let line = match Arguments::of(tool).line(&arguments) {
             Ok(line) => line,
-            Err(why) => return Ok(Some(Answer::refused(why))),
+            Err(why) => return Ok(Some(Answer::refused(&why))),
         };
         if self.running.len() >= CALLS {
-            return Ok(Some(Answer::refused(format!("{CALLS} calls are waiting already"))));
+            return Ok(Some(Answer::refused(&format!("{CALLS} calls are waiting already"))));
         }
         let cancel = Cancel::default();
         let call = Call { key: key.clone(), tool, line, cancel: cancel.clone() };

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::{Base, behind_handle};
 use crate::base::hash::Map;
 use crate::base::missed::{contradiction, tried};
-use crate::base::{Addr, Collector, NoteKind};
+use crate::base::{Addr, AddrRange, Collector, NoteKind};
 use crate::clr::fields::Types;
 use crate::clr::method_table::MethodTableInfo;
 use crate::clr::threads::is_running;
@@ -76,6 +76,7 @@ struct ThreadStatics {
     thread: Option<ThreadLayout>,
     locals: LocalsLayout,
     in_flight: Option<InFlightLayout>,
+    locals_bytes: u64,
     /// Unused slots at the start of the array.
     skipped: u64,
 }
@@ -88,6 +89,7 @@ impl ThreadStatics {
             thread: ThreadLayout::bind(d).ok(),
             locals: LocalsLayout::bind(d).ok()?,
             in_flight: InFlightLayout::bind(d).ok(),
+            locals_bytes: d.size_of("ThreadLocalData").unwrap_or(64),
             skipped: d.number("NumberOfTlsOffsetsNotUsedInNoncollectibleArray").unwrap_or(2),
         })
     }
@@ -149,7 +151,13 @@ impl Net9 {
 
     /// The block of thread statics of `thread`; null for dead and unstarted threads, and those that never accessed a thread static.
     pub(super) fn block(&self, thread: Addr) -> Option<Addr> {
-        self.locals(self.threads.as_ref()?, thread)
+        let t = self.threads.as_ref()?;
+        let data = self.locals(t, thread)?;
+        if !data.is_null() {
+            // In the storage of the thread.
+            self.memory.spare(AddrRange::new(data, data.plus(t.locals_bytes)));
+        }
+        Some(data)
     }
 
     /// The base of an index in the block at `data`; null if not yet allocated. `afford` takes steps in its lists.

@@ -14,6 +14,23 @@ const MAX_BYTES: u64 = 64 << 10;
 /// Maximum inner exceptions followed.
 const MAX_DEPTH: usize = 32;
 
+/// Fields whose values are names and numbers (`CrashInfo.cs`).
+const KEPT: [&[u8]; 13] = [
+    b"version",
+    b"runtime_base",
+    b"runtime_type",
+    b"runtime_version",
+    b"reason",
+    b"thread",
+    b"address",
+    b"hr",
+    b"type",
+    b"ip",
+    b"module",
+    b"offset",
+    b"name",
+];
+
 #[derive(Deserialize)]
 struct Raw {
     runtime_version: Option<String>,
@@ -63,6 +80,34 @@ pub(in crate::contract) fn report(memory: &Memory, descriptor: &Descriptor) -> O
     })
 }
 
+/// The memory of the report with all texts overwritten but those that readers know as names and numbers: messages.
+pub(crate) fn redacted(memory: &Memory, descriptor: &Descriptor) -> Option<(Addr, Vec<u8>)> {
+    let at = descriptor.pointer("CrashInfoBuffer").ok().filter(|at| memory.u8(*at) == Ok(b'{'))?;
+    let mut text = memory.text(at, MAX_BYTES).ok()?.into_bytes();
+    overwrite(&mut text);
+    Some((at, text))
+}
+
+/// Overwrites the strings of a JSON text that are not the value of a field in [`KEPT`].
+fn overwrite(text: &mut [u8]) {
+    let (mut at, mut key) = (0, Vec::new());
+    while let Some(start) = memchr::memchr(b'"', text.get(at..).unwrap_or_default()).map(|n| at.saturating_add(n).saturating_add(1)) {
+        let (mut end, mut escaped) = (start, false);
+        while let Some(byte) = text.get(end).filter(|byte| escaped || **byte != b'"') {
+            escaped = !escaped && *byte == b'\\';
+            end = end.saturating_add(1);
+        }
+        at = end.saturating_add(1);
+        let mut after = text.get(at..).unwrap_or_default().iter().skip_while(|byte| byte.is_ascii_whitespace());
+        let Some(string) = text.get(start..end) else { return };
+        if after.next() == Some(&b':') {
+            key = string.to_vec();
+        } else if !KEPT.contains(&key.as_slice()) {
+            text.get_mut(start..end).unwrap_or_default().fill(b'x');
+        }
+    }
+}
+
 /// Takes the messages out of an exception and those within.
 fn hide_messages(raw: &mut RawException) {
     let mut next: Vec<&mut RawException> = vec![raw];
@@ -95,5 +140,24 @@ fn exception(raw: RawException, depth: usize) -> CrashException {
         message: raw.message,
         stack: raw.stack.into_iter().map(|f| CrashFrame { ip: f.ip.as_deref().and_then(number).map(Addr), method: f.name }).collect(),
         inner: raw.inner.into_iter().filter(|_| depth < MAX_DEPTH).map(|e| exception(e, depth.saturating_add(1))).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_and_numbers_of_a_report_are_kept() {
+        let mut text =
+            br#"{"version":"1.0","message":"a \"se\\cret\"","other" : "text","n":[1,{"name":"A.B()","message":"two"}]}"#.to_vec();
+        overwrite(&mut text);
+        let wanted = r#"{"version":"1.0","message":"xxxxxxxxxxxxxx","other" : "xxxx","n":[1,{"name":"A.B()","message":"xxx"}]}"#;
+        assert_eq!(String::from_utf8(text).unwrap(), wanted);
+        for cut in [r#"{"message":"is cu"#, r#"{"message":"\"#, "{\""] {
+            let mut text = cut.as_bytes().to_vec();
+            overwrite(&mut text);
+            assert!(!text.windows(2).any(|w| w == b"is"), "{cut}");
+        }
     }
 }

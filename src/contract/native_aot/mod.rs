@@ -10,6 +10,7 @@ mod header;
 mod tests;
 mod version;
 
+pub(crate) use crash::redacted;
 pub(super) use crash::report;
 pub(super) use describe::{complete, describe};
 pub(super) use find::{all_by_content, by_content, by_export};

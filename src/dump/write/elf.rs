@@ -2,11 +2,12 @@
 
 use super::super::elf_core::{self, NoteSegment, PN_XNUM};
 use super::super::elf_notes::{
-    NT_AUXV, NT_FILE, NT_PRPSINFO, NT_PRSTATUS, NT_SIGINFO, NT_TRIM, TRIM_OWNER, process_at, raw_notes, registers_at,
+    AT_NULL, AUXV_READ, NAME_BYTES, NT_AUXV, NT_FILE, NT_PRPSINFO, NT_PRSTATUS, NT_SIGINFO, NT_TRIM, SIGNAL_OF_THREAD, TRIM_OWNER,
+    address_of_signal, process_at, raw_notes, registers_at, thread_id_at,
 };
 use super::super::fields::Fields;
 use super::super::{DumpFile, MappedRegion};
-use super::{Layout, Out, RedactRegisters, WriteError, place, redact_words};
+use super::{Layout, Out, RedactRegisters, WriteError, blank_but, has_no_text, place, redact_words};
 use crate::base::{AddrRange, Limits, PtrSize, Shape};
 
 use goblin::elf::program_header::PT_NOTE;
@@ -129,22 +130,41 @@ fn copy_notes(segment: &NoteSegment<'_>, shape: Shape, redact: Option<RedactRegi
     Ok(())
 }
 
-/// Zeroes the command line and the registers that do not hold addresses.
-fn redact_note(kind: u32, desc: &mut [u8], shape: Shape, address: RedactRegisters<'_>) {
+/// Zeroes what readers do not need: of registers all but addresses, the command line, and of the auxiliary vector and of signals all but
+/// what is looked at.
+fn redact_note(kind: u32, desc: &mut Vec<u8>, shape: Shape, address: RedactRegisters<'_>) {
     let len = u64::try_from(desc.len()).unwrap_or(u64::MAX);
     let from = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-    let word = from(shape.ptr.bytes());
+    let word = shape.ptr.bytes();
     match kind {
         NT_PRSTATUS => {
-            if let Some(registers) = desc.get_mut(from(registers_at(shape))..) {
-                redact_words(registers, word, shape.endian, 0..0, address);
+            let registers = registers_at(shape);
+            blank_but(desc, &[(SIGNAL_OF_THREAD, 2), (thread_id_at(shape), 4), (registers, len)]);
+            if let Some(registers) = desc.get_mut(from(registers)..) {
+                redact_words(registers, from(word), shape.endian, address);
             }
         }
         NT_PRPSINFO => {
-            let (_, name) = process_at(shape, len);
-            if let Some(arguments) = desc.get_mut(from(name.saturating_add(16))..) {
-                arguments.fill(0);
+            let (pid, name) = process_at(shape, len);
+            let text = desc.get(from(name)..).unwrap_or_default().split(|b| *b == 0).next().map_or(0, <[u8]>::len);
+            blank_but(desc, &[(pid, 4), (name, u64::try_from(text).unwrap_or(0).min(NAME_BYTES))]);
+        }
+        NT_SIGINFO => {
+            let (code, at) = (8, address_of_signal(shape));
+            let value = Fields::new(desc, shape.endian).word(at, shape.ptr);
+            match value.is_some_and(|value| address(value) || has_no_text(value)) {
+                true => blank_but(desc, &[(0, 4), (code, 4), (at, word)]),
+                // Without its code, the signal has no address, which is not the same as 0.
+                false => blank_but(desc, &[(0, 4)]),
             }
+        }
+        NT_AUXV => {
+            let entry = from(word.saturating_mul(2)).max(1);
+            let key = |entry: &&[u8]| Fields::new(entry, shape.endian).word(0, shape.ptr).unwrap_or(AT_NULL);
+            let entries = desc.chunks_exact(entry).take_while(|entry| key(entry) != AT_NULL);
+            let mut kept = entries.filter(|entry| AUXV_READ.contains(&key(entry))).collect::<Vec<_>>().concat();
+            kept.resize(kept.len().saturating_add(entry), 0);
+            *desc = kept;
         }
         _ => {}
     }

@@ -3,12 +3,14 @@
 use super::super::DumpFile;
 use super::super::fields::Fields;
 use super::super::minidump::{Reading, stream};
-use super::{Layout, Out, RedactRegisters, WriteError, place, redact_words};
+use super::{Layout, Out, RedactRegisters, WriteError, blank_but, has_no_text, place, redact_words};
 use crate::base::hash::Map;
 use crate::base::{AddrRange, Arch, Endian, Limits};
 
 /// Size in bytes of the largest processor context that is copied. With vector registers, a context takes a few kilobytes.
 const MAX_CONTEXT: u64 = 64 << 10;
+/// Size in bytes of the system information.
+const SYSTEM_BYTES: u64 = 56;
 /// Size in bytes of the part of MiscInfo that is copied: process id and times, but not time zone and build names.
 const MISC_BYTES: u64 = 24;
 
@@ -121,8 +123,8 @@ impl Copy<'_, '_> {
     fn system(&mut self) -> Result<Option<(u64, u64)>, WriteError> {
         const SERVICE_PACK: u64 = 24;
         let Some(stream) = self.from.stream(stream::SYSTEM, "system info") else { return Ok(None) };
-        let place = self.plain(stream::SYSTEM, u64::MAX);
-        let name = stream.u32(SERVICE_PACK).map_or(Ok(0), |at| self.string(u64::from(at), false))?;
+        let place = self.plain(stream::SYSTEM, SYSTEM_BYTES);
+        let name = stream.u32(SERVICE_PACK).map_or(Ok(0), |at| self.string(u64::from(at), true))?;
         if let Some((at, _)) = place {
             self.out.patch32(at.saturating_add(SERVICE_PACK), name);
         }
@@ -139,7 +141,11 @@ impl Copy<'_, '_> {
     }
 
     fn memory_info(&mut self) -> Result<Option<(u64, u64)>, WriteError> {
-        Ok(self.plain(stream::MEMORY_INFO, u64::MAX))
+        // The stream starts with the sizes of its header and of its entries, and their number.
+        let Some(stream) = self.from.stream(stream::MEMORY_INFO, "memory info") else { return Ok(None) };
+        let (header, entry) = (u64::from(stream.u32(0).unwrap_or(0)), u64::from(stream.u32(4).unwrap_or(0)));
+        let bytes = stream.u64(8).unwrap_or(0).saturating_mul(entry).saturating_add(header);
+        Ok(self.plain(stream::MEMORY_INFO, bytes))
     }
 
     /// Copies the records of a list that starts with a 32-bit count. Returns the new offset and old contents of each.
@@ -164,9 +170,19 @@ impl Copy<'_, '_> {
             let record = Fields::new(record, self.out.endian);
             let name = record.u32(20).map_or(Ok(0), |n| self.string(u64::from(n), false))?;
             self.out.patch32(at.saturating_add(20), name);
+            if self.redact.is_some() {
+                // Reserved.
+                self.out.patch(at.saturating_add(92), &[0; 16]);
+            }
             let (len, from) = (record.u32(76).unwrap_or(0), record.u32(80).unwrap_or(0));
             let bytes = self.from.file.slice(u64::from(from), u64::from(len)).filter(|b| b.len() <= 4096).unwrap_or_default();
-            let place = self.once((from, len), 4, bytes.len(), "the debug records of its modules", |_| bytes.to_vec())?;
+            let place = self.once((from, len), 4, bytes.len(), "the debug records of its modules", |copy| {
+                let mut bytes = bytes.to_vec();
+                if copy.redact.is_some() {
+                    end_path(&mut bytes);
+                }
+                bytes
+            })?;
             self.out.patch32(at.saturating_add(76), u32::try_from(bytes.len()).unwrap_or(0));
             self.out.patch32(at.saturating_add(80), place);
             // The legacy debug record is dropped.
@@ -196,13 +212,7 @@ impl Copy<'_, '_> {
         let place = self.once(part, 16, bytes.len(), "the registers of its threads", |copy| {
             let mut bytes = bytes.to_vec();
             if let Some(address) = copy.redact {
-                // ContextFlags, which tell what parts of the context are present.
-                let (word, flags) = match copy.arch {
-                    Arch::X64 => (8, 0x30..0x38),
-                    Arch::X86 | Arch::Arm | Arch::Ppc => (4, 0..4),
-                    _ => (8, 0..8),
-                };
-                redact_words(&mut bytes, word, copy.out.endian, flags, address);
+                redact_context(&mut bytes, copy.arch, copy.out.endian, address);
             }
             bytes
         })?;
@@ -249,9 +259,35 @@ impl Copy<'_, '_> {
         let Some(stream) = self.from.stream(stream::EXCEPTION, "exception") else { return Ok(None) };
         let place = self.plain(stream::EXCEPTION, BYTES);
         if let Some((at, BYTES)) = place {
+            self.redact_exception(at);
             self.context(at.saturating_add(CONTEXT), stream.u32(CONTEXT), stream.u32(CONTEXT.saturating_add(4)))?;
         }
         Ok(place)
+    }
+
+    /// Zeroes what the exception record at `at` has beside its code, addresses, and what is no text.
+    fn redact_exception(&mut self, at: u64) {
+        const RECORD: (u64, u64) = (8, 160);
+        const PARAMETERS: u64 = 40;
+        let Some(address) = self.redact else { return };
+        let from = usize::try_from(at.saturating_add(RECORD.0)).unwrap_or(usize::MAX);
+        let to = usize::try_from(at.saturating_add(RECORD.1)).unwrap_or(usize::MAX);
+        let endian = self.out.endian;
+        self.out.patch(at.saturating_add(4), &[0; 4]);
+        let Some(record) = self.out.bytes.get_mut(from..to) else { return };
+        let fields = Fields::new(record, endian);
+        let (code, count) = (fields.u32(0).unwrap_or(0), fields.u32(24).unwrap_or(0));
+        let first = fields.u64(PARAMETERS.saturating_sub(RECORD.0)).unwrap_or(0);
+        // Of a CLR exception, the first parameter is the HRESULT of a failure.
+        let is_result = code == CLR_EXCEPTION && matches!(first >> 31, 1 | 0x1_ffff_ffff);
+        let parameters = u64::from(count).saturating_mul(8);
+        blank_but(record, &[(0, 28), (PARAMETERS.saturating_sub(RECORD.0), parameters)]);
+        let head = if is_result { 40 } else { 32 };
+        for (words, from, to) in [(8, 8, 24), (8, head, 152)] {
+            if let Some(words_of) = record.get_mut(from..to) {
+                redact_words(words_of, words, endian, &|word| address(word) || has_no_text(word));
+            }
+        }
     }
 
     /// Copies the string at `from` of the original, once even if it is shared. `secret` strings come from the program.
@@ -277,6 +313,40 @@ impl Copy<'_, '_> {
         self.out.u16(0);
         self.strings.insert((from, secret), at);
         Ok(at)
+    }
+}
+
+/// Code of the exception that the runtime raises for a managed one.
+const CLR_EXCEPTION: u32 = 0xe043_4352;
+
+/// Zeroes what follows the path in a debug record of a PE image: signature, GUID and age, then the path of the PDB.
+fn end_path(record: &mut [u8]) {
+    const PATH: usize = 24;
+    if record.starts_with(b"RSDS") {
+        let path = record.get_mut(PATH..).unwrap_or_default();
+        let len = path.iter().position(|byte| *byte == 0).unwrap_or(path.len());
+        path.get_mut(len..).unwrap_or_default().fill(0);
+    }
+}
+
+/// Zeroes all of a processor context but its flags, which tell what is in it, and the addresses in general registers: no reader looks at
+/// the registers for vectors, which hold parts of texts.
+fn redact_context(bytes: &mut [u8], arch: Arch, endian: Endian, address: RedactRegisters<'_>) {
+    let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    // Size of a register, and the offsets of flags and registers (`CONTEXT` of `winnt.h`).
+    let (word, flags, registers) = match arch {
+        Arch::X64 => (8, 0x30..0x34, 0x78..0x100),
+        Arch::X86 => (4, 0..4, 0x9c..0xc8),
+        Arch::Arm => (4, 0..4, 4..0x44),
+        Arch::Arm64 => (8, 0..8, 8..0x110),
+        Arch::Ppc => (4, 0..4, 4..len),
+        _ => (8, 0..8, 8..len),
+    };
+    let size = |range: &std::ops::Range<u64>| range.end.saturating_sub(range.start);
+    blank_but(bytes, &[(flags.start, size(&flags)), (registers.start, size(&registers))]);
+    let part = |at: u64| usize::try_from(at.min(len)).unwrap_or(0);
+    if let Some(registers) = bytes.get_mut(part(registers.start)..part(registers.end)) {
+        redact_words(registers, word, endian, address);
     }
 }
 

@@ -151,11 +151,25 @@ fn place(ranges: &[AddrRange], offset: u64) -> (Vec<CapturedRange>, u64) {
     (placed, at)
 }
 
-/// Zeroes the words of `bytes` that are not addresses, except those at offsets in `keep`.
-fn redact_words(bytes: &mut [u8], size: usize, endian: Endian, keep: std::ops::Range<usize>, address: RedactRegisters<'_>) {
-    for (word, at) in bytes.chunks_mut(size.max(1)).zip((0usize..).step_by(size.max(1))) {
-        let value = Shape { endian, ..Shape::LE64 }.number(word);
-        if !keep.contains(&at) && !address(value) {
+/// Whether a word that is not an address may stay in a redacted copy: at most one of its bytes could be a part of a text. Identifiers of
+/// frames, counts, flags and the ends of lists are such words.
+pub fn has_no_text(word: u64) -> bool {
+    word.to_le_bytes().into_iter().filter(|byte| (0x20..0xff).contains(byte)).count() <= 1
+}
+
+/// Zeroes `bytes` but for the parts in `keep`: offset and length.
+fn blank_but(bytes: &mut [u8], keep: &[(u64, u64)]) {
+    for (byte, at) in bytes.iter_mut().zip(0u64..) {
+        if !keep.iter().any(|(from, len)| at.checked_sub(*from).is_some_and(|n| n < *len)) {
+            *byte = 0;
+        }
+    }
+}
+
+/// Zeroes the words of `bytes` that are not addresses.
+fn redact_words(bytes: &mut [u8], size: usize, endian: Endian, address: RedactRegisters<'_>) {
+    for word in bytes.chunks_mut(size.max(1)) {
+        if !address(Shape { endian, ..Shape::LE64 }.number(word)) {
             word.fill(0);
         }
     }

@@ -179,8 +179,10 @@ fn suspects(context: &Context<'_>, feed: &mut Feed) -> Result<ControlFlow<()>, E
 fn strings_of(context: &Context<'_>, feed: &mut Feed) -> Result<ControlFlow<()>, Error> {
     let query = StringsQuery { min_count: 1, top: 0, max_chars: MAX_CHARS, ..StringsQuery::default() };
     let report = context.notes.take(strings(context.heap, &query)?);
+    let strings = context.namer.types()?.strings();
     Ok(report.strings.iter().try_for_each(|s| {
-        let hash = (!s.truncated).then(|| blake3::hash(s.value.as_bytes()).to_hex().chars().take(32).collect::<String>());
+        let text = if s.truncated { None } else { strings.text_to_hash(s.address, MAX_CHARS) };
+        let hash = text.map(|text| blake3::hash(text.as_bytes()).to_hex().chars().take(32).collect::<String>());
         let text = Some(&s.value).filter(|_| context.options.contents && !s.truncated);
         feed.row([hash.as_ref().into(), s.length.into(), s.count.into(), s.bytes.into(), s.waste.into(), s.address.into(), text.into()])
     }))

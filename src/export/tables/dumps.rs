@@ -85,6 +85,7 @@ pub(super) fn dump(context: &Context<'_>, about: &About, feed: &mut Feed) -> Res
         notes.notes().complete().into(),
         env!("CARGO_PKG_VERSION").into(),
         Value::Null,
+        facts.command_line.as_ref().filter(|_| context.options.contents).into(),
     ]);
     Ok(())
 }

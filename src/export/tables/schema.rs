@@ -78,6 +78,7 @@ const DUMPS: &[Column] = &[
     flag("complete"),
     text("gcdump"),
     text("error"),
+    text("command_line"),
 ];
 
 const TYPES: &[Column] = &[

@@ -90,6 +90,7 @@ impl InfoReport {
         fact("mapped", self.mapped_bytes.filter(|n| *n > self.captured_bytes).map(|n| format!("{} of address space", bytes(n))));
         fact("truncated", (self.truncated_bytes > 0).then(|| format!("{} missing at the end of the file", bytes(self.truncated_bytes))));
         fact("process", self.process_name.clone());
+        fact("command line", self.command_line.clone());
         fact("modules", is_dump.then(|| count(self.modules)));
         let managed = self.managed_threads.map(|n| format!(", {n} managed")).unwrap_or_default();
         fact("threads", is_dump.then(|| format!("{}{managed}", self.os_threads)));

@@ -48,7 +48,21 @@ pub enum IndexUse {
     Auto,
     /// This file, which must fit.
     File(PathBuf),
+    /// The one beside the dump, which is open already.
+    Open(OpenIndex),
 }
+
+/// A file that is open, and may be an index.
+#[derive(Clone, Debug)]
+pub struct OpenIndex(pub Arc<File>);
+
+impl PartialEq for OpenIndex {
+    fn eq(&self, other: &OpenIndex) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for OpenIndex {}
 
 /// The index of one heap.
 #[derive(Debug)]
