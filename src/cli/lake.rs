@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use super::exit::UsageError;
 use super::write::{Workshop, check_named};
 use crate::base::Answer;
+use crate::dump::regular;
 use crate::export::tables::{About, Tables, TablesError, seconds, written};
 use crate::model::{ExportTable, Sum, TableFile};
 use crate::session::{Dump, Heap};
@@ -20,7 +21,7 @@ const PIECE: usize = 1 << 22;
 pub(super) fn dump_id(path: &Path) -> Result<String> {
     // An error of the dump, not of what is written.
     let cannot = |e: io::Error| anyhow::anyhow!("reading {}: {e}", path.display());
-    let mut file = File::open(path).map_err(cannot)?;
+    let mut file = regular(path).map_err(cannot)?;
     let mut hash = blake3::Hasher::new();
     let mut piece = vec![0; PIECE];
     loop {
@@ -126,14 +127,9 @@ pub(super) fn write_folder(of: (&Heap, &Dump), tables: &Tables, out: &Path, forc
     let new = shop.path().join("new");
     fs::create_dir(&new)?;
     let filled = fill(of, tables, (&new, out), |table| plain(table, tables.format.name()))?;
-    let context = || format!("writing {}", out.display());
-    if force && out.exists() {
-        check_folder(out, force)?;
-        fs::rename(out, shop.path().join("old")).with_context(context)?;
-    } else if out.symlink_metadata().is_ok() {
-        return Err(UsageError(format!("{} exists; use --force to overwrite it", out.display())).into());
-    }
-    fs::rename(&new, out).with_context(context)?;
+    // It may have come since the command began.
+    check_folder(out, force)?;
+    shop.put(&new, out, force).with_context(|| format!("writing {}", out.display()))?;
     Ok(filled)
 }
 
@@ -201,17 +197,13 @@ impl Lake<'_> {
         let mut tables = self.tables.tables.clone();
         tables.sort_by_key(|t| *t != ExportTable::Dumps);
         for table in &tables {
-            let (from, place) = (self.root.join(partition(*table, id)), shop.path().join("old").join(table.name()));
-            if from.exists() {
-                make_below(shop.path(), Path::new("old/it")).with_context(context)?;
-                fs::rename(from, place).with_context(context)?;
-            }
+            shop.take_away(&self.root.join(partition(*table, id))).with_context(context)?;
         }
         for table in tables.iter().rev() {
             let part = partition(*table, id);
             let to = self.root.join(&part);
             to.parent().map_or(Ok(()), fs::create_dir_all).with_context(context)?;
-            fs::rename(shop.path().join(&part), to).with_context(context)?;
+            shop.put(&shop.path().join(&part), &to, true).with_context(context)?;
         }
         Ok(())
     }

@@ -1,12 +1,12 @@
 //! Default choice of the dump.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::exit::UsageError;
 use crate::base::glob;
-use crate::dump::{FileKind, sniff};
+use crate::dump::{FileKind, regular, sniff};
 
 /// Maximum files to inspect in a folder.
 const MAX_FILES: usize = 10_000;
@@ -99,10 +99,11 @@ fn is_named_dump(path: &Path) -> bool {
 
 /// What a regular file is, by its beginning.
 fn kind(path: &Path) -> Option<FileKind> {
-    let metadata = path.metadata().ok().filter(|m| m.is_file())?;
     let mut head = Vec::new();
-    File::open(path).and_then(|f| f.take(4096).read_to_end(&mut head)).ok()?;
-    Some(sniff(&head, metadata.len()))
+    let file = regular(path).ok()?;
+    let len = file.metadata().ok()?.len();
+    file.take(4096).read_to_end(&mut head).ok()?;
+    Some(sniff(&head, len))
 }
 
 /// Whether a file is a dump, or a compressed file that may contain one.

@@ -7,12 +7,19 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use tempfile::{Builder, NamedTempFile, TempDir};
+use tempfile::{Builder, NamedTempFile};
 
 use super::exit::UsageError;
+use crate::dump::is_same;
 
 /// Unfinished output files and folders, removed if the process exits early.
-static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+static UNFINISHED: Mutex<Vec<Unfinished>> = Mutex::new(Vec::new());
+
+struct Unfinished {
+    path: PathBuf,
+    /// Of a folder: a descriptor for removing it, which takes one.
+    spare: Option<File>,
+}
 
 /// Removes unfinished output files; call before exiting the process while work goes on. Who would make another one then waits for the
 /// exit.
@@ -20,14 +27,16 @@ pub fn remove_unfinished() {
     /// Another thread may still be adding files to a folder that is being removed.
     const TRIES: u32 = 20;
     let mut all = unfinished();
-    for path in all.drain(..) {
+    for Unfinished { path, spare } in all.drain(..) {
+        drop(spare);
         // There is nowhere left to report a failure.
         if !path.is_dir() {
             let _ = fs::remove_file(path);
             continue;
         }
         for _ in 0..TRIES {
-            if fs::remove_dir_all(&path).is_ok() || !path.exists() {
+            remove_folder(&path, DEPTH);
+            if !path.exists() {
                 break;
             }
             std::thread::sleep(Duration::from_millis(2));
@@ -36,7 +45,24 @@ pub fn remove_unfinished() {
     std::mem::forget(all);
 }
 
-fn unfinished() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
+/// Folders below each other in one that this process makes.
+const DEPTH: u32 = 8;
+
+/// Removes a folder and all in it, with no more than one descriptor at a time. It is this process's own, and open to no other user, so that
+/// nothing puts a link in the place of one of its folders.
+fn remove_folder(folder: &Path, depth: u32) {
+    let entries: Vec<fs::DirEntry> = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok).collect();
+    for entry in entries {
+        // What cannot be removed stays, and its folder with it.
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() && depth > 0 => remove_folder(&entry.path(), depth.saturating_sub(1)),
+            _ => drop(fs::remove_file(entry.path())),
+        }
+    }
+    let _ = fs::remove_dir(folder);
+}
+
+fn unfinished() -> std::sync::MutexGuard<'static, Vec<Unfinished>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -63,7 +89,7 @@ pub(super) fn check_output(dump: &Path, out: &Path, force: bool) -> Result<()> {
     if out.metadata().is_ok_and(|m| !m.is_file()) {
         return Err(UsageError(format!("{} is a device or a pipe; this is written to a file", out.display())).into());
     }
-    if out.exists() && same_file::is_same_file(dump, out).with_context(|| format!("comparing {} with the dump", out.display()))? {
+    if out.exists() && is_same(dump, out).with_context(|| format!("comparing {} with the dump", out.display()))? {
         return Err(UsageError(format!("{} is the dump itself; it is never overwritten", out.display())).into());
     }
     if !force && out.symlink_metadata().is_ok() {
@@ -84,7 +110,7 @@ struct Listed(PathBuf);
 
 impl Drop for Listed {
     fn drop(&mut self) {
-        unfinished().retain(|p| *p != self.0);
+        unfinished().retain(|u| u.path != self.0);
     }
 }
 
@@ -104,7 +130,7 @@ impl Draft {
         // A signal waits until it is listed.
         let mut all = unfinished();
         let file = builder.tempfile_in(folder).map_err(|e| io::Error::from(e.kind()))?;
-        all.push(file.path().to_path_buf());
+        all.push(Unfinished { path: file.path().to_path_buf(), spare: None });
         drop(all);
         let listed = Listed(file.path().to_path_buf());
         Ok(Draft { file, place, listed })
@@ -128,9 +154,15 @@ impl Draft {
 }
 
 /// A folder for unfinished files, beside the place where they will be; removed with all that is left in it.
-pub(super) struct Workshop {
-    folder: TempDir,
-    _listed: Listed,
+pub(super) struct Workshop(Listed);
+
+impl Drop for Workshop {
+    fn drop(&mut self) {
+        if let Some(own) = unfinished().iter_mut().find(|u| u.path == self.0.0) {
+            own.spare = None;
+        }
+        remove_folder(&self.0.0, DEPTH);
+    }
 }
 
 impl Workshop {
@@ -141,15 +173,58 @@ impl Workshop {
         // A signal waits until it is listed.
         let mut all = unfinished();
         let folder = Builder::new().prefix(".gcdump-").tempdir_in(parent).map_err(|e| io::Error::from(e.kind()))?;
-        all.push(folder.path().to_path_buf());
+        let path = folder.keep();
+        // Before anything is in it: without a descriptor left, it is removed now.
+        let spare = spare(&path).inspect_err(|_| drop(fs::remove_dir(&path)))?;
+        all.push(Unfinished { path: path.clone(), spare: Some(spare) });
         drop(all);
-        let listed = Listed(folder.path().to_path_buf());
-        Ok(Workshop { folder, _listed: listed })
+        Ok(Workshop(Listed(path)))
     }
 
     pub(super) fn path(&self) -> &Path {
-        self.folder.path()
+        &self.0.0
     }
+
+    /// Moves `new`, a folder in it, to `place`. What is there already is moved away, where `replace` allows: another process may put its own there
+    /// at any time.
+    pub(super) fn put(&self, new: &Path, place: &Path, replace: bool) -> io::Result<()> {
+        /// More often than other processes write the same at the same time.
+        const TRIES: u32 = 100;
+        let mut tries = 0..TRIES;
+        loop {
+            match fs::rename(new, place) {
+                Err(e) if replace && tries.next().is_some() && is_in_the_way(&e, place) => self.take_away(place)?,
+                done => return done,
+            }
+        }
+    }
+
+    /// Moves the folder at `place`, if there is one, to where it is removed with this one.
+    pub(super) fn take_away(&self, place: &Path) -> io::Result<()> {
+        let old = Builder::new().prefix("old-").tempdir_in(self.path()).map_err(|e| io::Error::from(e.kind()))?.keep();
+        match fs::rename(place, old.join("it")) {
+            // Another process was faster.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            moved => moved,
+        }
+    }
+}
+
+/// Whether a folder could not be moved because there is another. Windows does not name the reason.
+fn is_in_the_way(e: &io::Error, place: &Path) -> bool {
+    matches!(e.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists) || cfg!(windows) && place.is_dir()
+}
+
+/// A descriptor that is kept until it is needed.
+#[cfg(unix)]
+fn spare(folder: &Path) -> io::Result<File> {
+    File::open(folder)
+}
+
+/// Of other systems, no folder can be opened.
+#[cfg(not(unix))]
+fn spare(folder: &Path) -> io::Result<File> {
+    tempfile::tempfile_in(folder.parent().unwrap_or(folder))
 }
 
 /// Uses the permissions of the existing file or the defaults; temporary files are readable by their owner only.

@@ -193,7 +193,8 @@ struct Decoding<'a> {
 impl Decoding<'_> {
     /// An empty file.
     fn file(&self) -> io::Result<File> {
-        let Some(draft) = self.draft else { return tempfile::tempfile() };
+        // The errors of `tempfile` name its own file, which means nothing to the user.
+        let Some(draft) = self.draft else { return tempfile::tempfile().map_err(|e| io::Error::from(e.kind())) };
         let mut file = draft.file().try_clone()?;
         // A second attempt begins again.
         file.set_len(0)?;
@@ -221,7 +222,7 @@ impl Decoding<'_> {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
                     DumpError::NoSpace { path: self.path.to_owned(), directory, written, source }
                 }
-                _ => DumpError::Io { path: directory, source },
+                _ => DumpError::NoTemporaryFile { path: self.path.to_owned(), directory, source },
             }
         };
         let mut file = self.file().map_err(|e| out_failed(e, 0))?;

@@ -1,10 +1,12 @@
 //! Opens a dump: format detection, decompression, dispatch to the container's reader.
 
 use std::fs;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
 use super::compressed::{Cache, DamageKind};
+use super::files::regular;
 use super::sniff::SNIFF_BYTES;
 use super::{Bytes, Compression, DumpError, DumpFile, FileKind, compressed, elf_core, sniff};
 use crate::base::{Limits, Progress};
@@ -33,7 +35,6 @@ pub struct OpenOptions {
 /// [`DumpFacts::truncated_bytes`](super::DumpFacts::truncated_bytes) report the rest.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<DumpFile, DumpError> {
     let io = |source| DumpError::Io { path: path.to_owned(), source };
-    // Checked before opening: opening a pipe without a writer blocks.
     let kind = fs::metadata(path).map_err(io)?;
     if kind.is_dir() {
         return Err(DumpError::NotADump { path: path.to_owned(), kind: FileKind::Directory });
@@ -41,8 +42,14 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<DumpFile, DumpError> {
     if !kind.is_file() {
         return Err(DumpError::NotADump { path: path.to_owned(), kind: FileKind::NotRegular });
     }
-    let bytes = if options.no_mmap { fs::read(path).map(Bytes::Owned) } else { Bytes::map_path(path) };
+    let bytes = if options.no_mmap { read(path).map(Bytes::Owned) } else { Bytes::map_path(path) };
     open_bytes(bytes.map_err(io)?, path, options)
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    regular(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Opens a dump from its bytes. `path` is used in messages and as [`DumpFacts::path`](super::DumpFacts::path).
