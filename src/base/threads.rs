@@ -20,11 +20,13 @@ fn usual() -> usize {
 
 /// Makes rayon's global pool, of `threads` threads or as many as there are processors. Where the system does not start them all, the calling
 /// thread is the pool, and no other is started. rayon itself would panic at the first loop. The first call counts; a pool that exists is kept.
-pub fn make_pool(threads: Option<usize>) {
+#[cfg(feature = "cli")]
+pub(crate) fn make_pool(threads: Option<usize>) {
     static MADE: Once = Once::new();
     MADE.call_once(|| make(threads.unwrap_or_else(usual)));
 }
 
+#[cfg(feature = "cli")]
 fn make(threads: usize) {
     match waiting(threads, |builder, work| builder.spawn(work).map(drop)) {
         Some(waiting) => {
@@ -40,6 +42,7 @@ fn make(threads: usize) {
     }
 }
 
+#[cfg(feature = "cli")]
 /// Threads that wait for their part of a pool; `None` where not all of them start. rayon does not try twice, so that they are started before it
 /// is asked.
 fn waiting(

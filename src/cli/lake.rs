@@ -51,32 +51,17 @@ fn partition(table: ExportTable, id: &str) -> PathBuf {
     Path::new(table.name()).join(format!("dump={id}"))
 }
 
-/// Makes the folders of `place` in `folder`, but not that again: a signal may have removed it.
-fn make_below(folder: &Path, place: &Path) -> io::Result<()> {
-    let mut at = folder.to_path_buf();
-    for part in place.parent().into_iter().flat_map(Path::components) {
-        at.push(part);
-        match fs::create_dir(&at) {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            made => made?,
-        }
-    }
-    Ok(())
-}
-
-/// Writes tables to the files that `place` names in `folder`; `output` is where the folder will be.
+/// Writes tables to the files that `place` names, in the folder `new` of `shop`; `output` is where that will be.
 fn fill(
     (heap, dump): (&Heap, &Dump),
     tables: &Tables,
-    (folder, output): (&Path, &Path),
+    (shop, new, output): (&Workshop, &str, &Path),
     place: impl Fn(ExportTable) -> PathBuf,
 ) -> Result<Answer<Filled>> {
     let file_time = dump.file().facts.path.metadata().and_then(|m| m.modified()).ok().and_then(seconds);
     let mut files: Vec<(ExportTable, File)> = Vec::new();
     let create = |table: ExportTable| {
-        let place = place(table);
-        make_below(folder, &place)?;
-        let file = File::create_new(folder.join(place))?;
+        let file = shop.create(&Path::new(new).join(place(table)))?;
         files.push((table, file.try_clone()?));
         Ok(file)
     };
@@ -120,16 +105,17 @@ pub(super) fn check_folder(out: &Path, force: bool) -> Result<()> {
     }
 }
 
+/// The folder of tables in a workshop.
+const NEW: &str = "new";
+
 /// Writes the folder at `out`: all tables or none.
 pub(super) fn write_folder(of: (&Heap, &Dump), tables: &Tables, out: &Path, force: bool) -> Result<Answer<Filled>> {
     let parent = out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let shop = Workshop::beside(parent).with_context(|| format!("cannot write {}", out.display()))?;
-    let new = shop.path().join("new");
-    fs::create_dir(&new)?;
-    let filled = fill(of, tables, (&new, out), |table| plain(table, tables.format.name()))?;
+    let filled = fill(of, tables, (&shop, NEW, out), |table| plain(table, tables.format.name()))?;
     // It may have come since the command began.
     check_folder(out, force)?;
-    shop.put(&new, out, force).with_context(|| format!("writing {}", out.display()))?;
+    shop.put(&shop.path().join(NEW), out, force).with_context(|| format!("writing {}", out.display()))?;
     Ok(filled)
 }
 
@@ -157,8 +143,7 @@ impl Lake<'_> {
     }
 
     fn shop(&self) -> Result<Workshop> {
-        let made = fs::create_dir_all(self.root).and_then(|()| Workshop::beside(self.root));
-        made.with_context(|| format!("cannot write {}", self.root.display()))
+        Workshop::within(self.root).with_context(|| format!("cannot write {}", self.root.display()))
     }
 
     fn place(&self, table: ExportTable, id: &str) -> PathBuf {
@@ -168,7 +153,7 @@ impl Lake<'_> {
     /// Adds a dump, or replaces it.
     pub(super) fn add(&self, of: (&Heap, &Dump), id: &str) -> Result<Answer<Filled>> {
         let shop = self.shop()?;
-        let filled = fill(of, self.tables, (shop.path(), self.root), |table| self.place(table, id))?;
+        let filled = fill(of, self.tables, (&shop, "", self.root), |table| self.place(table, id))?;
         self.take(&shop, id)?;
         Ok(filled)
     }
@@ -178,9 +163,7 @@ impl Lake<'_> {
         use crate::export::tables::{columns, failed, sink};
         let shop = self.shop()?;
         for table in &self.tables.tables {
-            let place = self.place(*table, id);
-            make_below(shop.path(), &place)?;
-            let file = File::create_new(shop.path().join(place))?;
+            let file = shop.create(&self.place(*table, id))?;
             let Some(to) = sink(self.tables.format, *table, columns(*table), file)? else { continue };
             match table {
                 ExportTable::Dumps => failed(&path.display().to_string(), path.metadata().ok().as_ref(), why, to)?,

@@ -219,8 +219,9 @@ pub fn parse(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>
     let args = match words::ordered(args, &LINE) {
         Ok(Ordered::Line(args)) => args,
         Ok(Ordered::Help(topic)) => {
-            let _ = streams.out.write_all(help::text(topic, streams.screen.width).as_bytes()).and_then(|()| streams.out.flush());
-            return Err(Exit::Ok);
+            let text = help::text(topic, streams.screen.width);
+            let written = streams.out.write_all(text.as_bytes()).map_err(|e| anyhow::Error::new(e).context("writing the answer"));
+            return Err(conclusion(written.map(|()| Exit::Ok), streams));
         }
         Err(e) => return Err(fail(&e.into(), streams)),
     };
@@ -303,14 +304,17 @@ fn usage(e: &clap::Error, plain: bool, streams: &mut Streams<'_>) -> Exit {
     let text = e.render();
     let (stream, screen): (&mut dyn Write, Screen) =
         if to_err { (&mut *streams.err, streams.err_screen) } else { (&mut *streams.out, streams.screen) };
-    // There is nowhere left to report a failure.
-    let _ = match (screen.interprets(), plain) {
+    let written = match (screen.interprets(), plain) {
         (true, false) => text.to_string().lines().try_for_each(|line| writeln!(stream, "{}", crate::output::sanitize(line))),
         _ if screen.colour => write!(stream, "{}", text.ansi()),
         _ => write!(stream, "{text}"),
     };
-    let _ = stream.flush();
-    if to_err { Exit::Usage } else { Exit::Ok }
+    if to_err {
+        // There is nowhere left to report a failure.
+        let _ = written.and_then(|()| stream.flush());
+        return Exit::Usage;
+    }
+    conclusion(written.map(|()| Exit::Ok).map_err(|e| anyhow::Error::new(e).context("writing the answer")), streams)
 }
 
 /// The error of a command line, in one line.
@@ -438,7 +442,7 @@ fn exit_of(e: &anyhow::Error) -> Exit {
     }
     match e.downcast_ref::<Error>() {
         Some(Error::Query(_) | Error::Memory(_)) => Exit::Usage,
-        Some(Error::Room(_)) => Exit::NotWritten,
+        Some(Error::Room(_) | Error::Dump(DumpError::NoSpace { .. } | DumpError::NoTemporaryFile { .. })) => Exit::NotWritten,
         Some(Error::NoObject(_) | Error::Nothing(_)) => Exit::Negative,
         Some(Error::Unknown(..)) => Exit::Partial,
         Some(Error::Runtime(_) | Error::Contract(_)) => Exit::NoRuntime,

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, BufRead, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
+use super::temp::reason;
 use super::{Bytes, Compression, DumpError, OpenOptions};
 use crate::base::{Progress, cancel, len64, plural, thousands};
 
@@ -193,8 +194,7 @@ struct Decoding<'a> {
 impl Decoding<'_> {
     /// An empty file.
     fn file(&self) -> io::Result<File> {
-        // The errors of `tempfile` name its own file, which means nothing to the user.
-        let Some(draft) = self.draft else { return tempfile::tempfile().map_err(|e| io::Error::from(e.kind())) };
+        let Some(draft) = self.draft else { return tempfile::tempfile().map_err(reason) };
         let mut file = draft.file().try_clone()?;
         // A second attempt begins again.
         file.set_len(0)?;

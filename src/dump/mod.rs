@@ -57,6 +57,8 @@ pub use sniff::FileKind;
 pub(crate) use sniff::sniff;
 pub(crate) use stacks::ThreadStacks;
 pub use temp::TempFiles;
+#[cfg(feature = "cli")]
+pub(crate) use temp::reason;
 pub use write::{Layout, Ranges, RedactRegisters, WriteError, lay_out};
 
 use crate::base::{Addr, AddrRange, Arch, Os, Shape, file_name};
