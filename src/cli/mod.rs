@@ -38,6 +38,8 @@ pub use command::{Entry, Example, Group};
 pub use exit::Exit;
 pub use generate::complete;
 pub use mcp::MCP;
+#[cfg(feature = "internals")]
+pub use mcp::try_mcp;
 pub use pager::paging;
 pub use registry::{COMMANDS, command_line};
 pub use screen::screen_of;

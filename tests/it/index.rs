@@ -389,7 +389,7 @@ fn a_forged_count_takes_no_time_and_no_memory() {
         use Forgery::{Cut, Filled, First, Longer, Of, Words};
         let fixed = [Filled(0), Filled(0xff), Words(1), Words(0xffff), Words(u32::MAX - 1), Cut(0), Cut(4), Cut(12), Longer];
         let firsts = [0, 1, 7, 1 << 20, u32::MAX >> 1, u32::MAX - 4, u32::MAX].map(First);
-        fixed.into_iter().chain(firsts).chain((1..arrays).map(move |n| Of((at + n) % arrays)))
+        fixed.into_iter().chain(firsts).chain([1, 2, 5, 11].map(|n| Of((at + n) % arrays)))
     };
     let of_arrays = (0..arrays).flat_map(|at| forgeries(at).map(move |forgery| (at, forgery)));
     let of_numbers = places.iter().flat_map(|place| [0, 1, u64::from(u32::MAX), u64::MAX].map(|number| (place, number)));
@@ -416,7 +416,7 @@ fn a_forged_count_takes_no_time_and_no_memory() {
     let (mut used, mut same) = (0, 0);
     for (case, (what, forged)) in cases.into_iter().enumerate() {
         fs::write(&index, forged).unwrap();
-        for (line, plain) in lines.iter().zip(&plain).skip(case % 3).step_by(common::cases(3, 1)) {
+        for (line, plain) in lines.iter().zip(&plain).skip(case % 3).step_by(3) {
             let started = common::Stopwatch::start();
             // All on one thread, whose allocations are counted.
             let (ran, most) = pool.install(|| {
