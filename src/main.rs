@@ -2,6 +2,8 @@
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -15,6 +17,8 @@ static MEMORY: HugePages = HugePages;
 const STACK: usize = 8 << 20;
 /// As of a main thread that panics.
 const PANICKED: u8 = 101;
+/// As of a process that a signal ends.
+const SIGNALLED: u8 = 130;
 
 fn main() -> ExitCode {
     if cfg!(unix) {
@@ -28,35 +32,67 @@ fn run() -> ExitCode {
     if cli::complete(std::env::args_os()) {
         return ExitCode::SUCCESS;
     }
-    on_signals();
+    let signals = on_signals();
     let cli = with_streams(|mut streams| cli::parse(std::env::args_os(), &mut streams));
     let exit = match cli {
         Err(exit) => exit,
-        Ok(cli) if cli.watches_itself() || (cli.config.timeout.is_none() && cli.config.max_memory.is_none()) => {
-            with_streams(|streams| cli::run_parsed(&cli, streams))
-        }
-        Ok(cli) => watched(cli),
+        Ok(cli) => match (signals, cli.watches_itself() || (cli.config.timeout.is_none() && cli.config.max_memory.is_none())) {
+            (Signals::Flag(stopped), _) => return here(&cli, &stopped),
+            (Signals::Handled, true) => with_streams(|streams| cli::run_parsed(&cli, streams)),
+            (Signals::Handled, false) => watched(cli),
+        },
     };
     ExitCode::from(exit.code())
 }
 
-/// SIGINT, SIGTERM and SIGHUP would end the process as well, but leave half a progress bar and half a file. Without a thread that waits
-/// for them, they do.
+/// Runs the command on this thread, which looks at the flag of the signals, at the time and at the memory by itself.
+fn here(cli: &Cli, stopped: &Arc<AtomicBool>) -> ExitCode {
+    let exit = with_streams(|streams| cli::run_here(cli, streams, stopped));
+    exit.map_or_else(
+        || {
+            clear_line();
+            cli::remove_unfinished();
+            ExitCode::from(SIGNALLED)
+        },
+        |exit| ExitCode::from(exit.code()),
+    )
+}
+
+/// How signals that end the process are noticed.
+enum Signals {
+    /// By a thread, or by the system.
+    Handled,
+    /// By this flag, where no thread can be started or no descriptor is left.
+    Flag(Arc<AtomicBool>),
+}
+
+/// SIGINT, SIGTERM and SIGHUP would end the process as well, but leave half a progress bar and half a file. So they are caught before
+/// there can be either, and wait for the thread that handles them. SIGXFSZ would end it in place of the error of the write that met the limit.
 #[cfg(unix)]
-fn on_signals() {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    let waits = || {
-        if let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]) {
-            signals.forever().for_each(|signal| stop(signal == SIGINT));
+fn on_signals() -> Signals {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+    const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
+    let _ = signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)));
+    if let Ok(mut signals) = signal_hook::iterator::Signals::new(ENDING) {
+        let waits = move || signals.forever().for_each(|signal| stop(signal == SIGINT));
+        if thread::Builder::new().name("signals".into()).spawn(waits).is_ok() {
+            return Signals::Handled;
         }
-    };
-    let _ = thread::Builder::new().name("signals".into()).spawn(waits);
+    }
+    // The second one ends the process wherever it is.
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in ENDING {
+        let _ = signal_hook::flag::register_conditional_default(signal, Arc::clone(&flag));
+        let _ = signal_hook::flag::register(signal, Arc::clone(&flag));
+    }
+    Signals::Flag(flag)
 }
 
 /// The same for the console of other systems.
 #[cfg(not(unix))]
-fn on_signals() {
+fn on_signals() -> Signals {
     let _ = ctrlc::set_handler(|| stop(true));
+    Signals::Handled
 }
 
 /// Ends the process, or the command that runs in a shell. Only what was being written has to be undone: dumps are only read, and what
@@ -69,7 +105,7 @@ fn stop(interrupted: bool) {
     clear_line();
     cli::remove_unfinished();
     #[allow(clippy::exit)] // This is `main`'s.
-    std::process::exit(130);
+    std::process::exit(SIGNALLED.into());
 }
 
 fn with_streams<R>(work: impl FnOnce(Streams<'_>) -> R) -> R {
@@ -84,7 +120,7 @@ fn with_streams<R>(work: impl FnOnce(Streams<'_>) -> R) -> R {
 /// How often the memory is looked at.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Runs the command on a thread of its own, which the end of the process ends where it takes longer than `--timeout` or more
+/// Runs the command on another thread, which the end of the process ends where it takes longer than `--timeout` or more
 /// memory than `--max-memory` allows.
 fn watched(cli: Cli) -> Exit {
     let (done, answer) = mpsc::channel();
@@ -93,8 +129,10 @@ fn watched(cli: Cli) -> Exit {
         let exit = with_streams(|streams| cli::run_parsed(&work, streams));
         let _ = done.send(exit);
     });
-    // Cannot spawn: run without a watch.
-    let Ok(worker) = worker else { return with_streams(|streams| cli::run_parsed(&cli, streams)) };
+    let Ok(worker) = worker else {
+        let exit = with_streams(|streams| cli::run_here(&cli, streams, &Arc::default()));
+        return exit.unwrap_or(Exit::Timeout);
+    };
     let started = Instant::now();
     loop {
         let left = cli.config.timeout.map(|t| t.saturating_sub(started.elapsed()));

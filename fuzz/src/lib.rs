@@ -1,8 +1,8 @@
 //! What the fuzz targets do with their input. Nothing here may panic, hang or need much memory, whatever the input is.
 
 use std::ffi::OsString;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
 
 use gcdump::internals::base::{Addr, AddrRange, Arch, Endian, PtrSize, Shape};
 use gcdump::cli::{self, Streams};
@@ -11,7 +11,33 @@ use gcdump::internals::clr::metadata::{Metadata, Source, signature};
 use gcdump::internals::dump::{Bytes, OpenOptions, open_bytes};
 use gcdump::internals::gc::GcDesc;
 use gcdump::internals::memory::Memory;
-use gcdump::internals::stack::{try_gc_info, try_native, try_unwind};
+use gcdump::internals::stack::{try_debug_info, try_gc_info, try_native, try_unwind};
+use serde_json::Value;
+
+/// Counts what a target allocates: its memory is bounded by the length of its input, not only by libFuzzer's limit.
+#[path = "../../tests/it/mutation/allocations.rs"]
+mod allocations;
+/// Synthetic processes.
+#[allow(dead_code)]
+#[path = "../../tests/it/support/mod.rs"]
+pub mod support;
+
+#[global_allocator]
+static COUNTING: allocations::Counting = allocations::Counting;
+
+/// Does `work`, which may allocate `fixed` bytes at a time, and `times` for each byte of an input of `len`.
+fn within<T>(len: usize, fixed: usize, times: usize, work: impl FnOnce() -> T) -> T {
+    allocations::start();
+    let done = work();
+    let (peak, most) = (allocations::peak(), (fixed + times * len) as u64);
+    assert!(peak <= most, "{peak} bytes were allocated for an input of {len}, more than {most}");
+    done
+}
+
+/// A folder for files, in memory where there is one.
+fn folder() -> PathBuf {
+    if Path::new("/dev/shm").is_dir() { "/dev/shm".into() } else { std::env::temp_dir() }
+}
 
 /// Rows of each metadata table that are looked at.
 const ROWS: u32 = 200;
@@ -128,8 +154,7 @@ pub fn commands() -> Vec<&'static str> {
 /// Runs a whole command on a file: the first byte picks the command, the second the format.
 pub fn program(bytes: &[u8]) {
     let Some(([pick, format], dump)) = bytes.split_first_chunk() else { return };
-    let folder = if Path::new("/dev/shm").is_dir() { "/dev/shm".into() } else { std::env::temp_dir() };
-    let Ok(file) = tempfile::Builder::new().suffix(".dmp").tempfile_in(folder) else { return };
+    let Ok(file) = tempfile::Builder::new().suffix(".dmp").tempfile_in(folder()) else { return };
     if std::fs::write(file.path(), dump).is_err() {
         return;
     }
@@ -159,4 +184,154 @@ pub fn pdb(bytes: &[u8]) {
         }
     }
     let _ = debugging.symbols.map(|s| s.types().count());
+}
+
+/// Reads `bytes` as the debug info of a method, behind an index and an offset of its code.
+pub fn debug_info(bytes: &[u8]) {
+    let Some(([index, low, high], info)) = bytes.split_first_chunk::<3>() else { return };
+    let base = 0x10_0000;
+    let Ok(dump) = open_bytes(Bytes::Owned(one_range(base, info)), Path::new("fuzz.dmp"), &OpenOptions::default()) else { return };
+    let memory = Arc::new(Memory::new(&dump, Shape::LE64));
+    let offset = u32::from(u16::from_le_bytes([*low, *high]));
+    let [parts, variables] = within(info.len(), 1 << 16, 256, || try_debug_info(&memory, Addr(base), u32::from(*index), offset));
+    // Each has bits of its own.
+    assert!(parts.max(variables) <= 8 * info.len() as u64, "{parts} parts, {variables} variables in {} bytes", info.len());
+}
+
+/// Reads `bytes` as a portable PDB, and as an assembly that has one in it.
+pub fn symbols(bytes: &[u8]) {
+    // What is in an assembly is packed, up to 16 times; a document's name has parts of 4096 bytes.
+    within(bytes.len(), 16 << 20, 64, || gcdump::internals::clr::modules::try_symbols(bytes.to_vec(), ROWS));
+}
+
+/// Runs a command on the heap of a `.gcdump` file: the first byte picks it.
+pub fn snapshot(bytes: &[u8]) {
+    const LINES: [&str; 8] = [
+        "stat", "retained --tree", "objects --refs", "path --type *", "unreachable --objects", "info", "diff DUMP", "retained --suspects",
+    ];
+    let Some(([pick], trace)) = bytes.split_first_chunk() else { return };
+    let Ok(file) = tempfile::Builder::new().suffix(".gcdump").tempfile_in(folder()) else { return };
+    if std::fs::write(file.path(), trace).is_err() {
+        return;
+    }
+    let line = LINES[usize::from(*pick) % LINES.len()];
+    let (exit, err) = within(trace.len(), 64 << 20, 512, || asked(line, file.path(), &[]));
+    assert!(matches!(exit, 0 | 1 | 3 | 4 | 5), "{line}: {exit} {err}");
+}
+
+/// The exit code of a command line on a dump, and what it says.
+fn asked(line: &str, dump: &Path, more: &[&str]) -> (u8, String) {
+    let words = line.split(' ').map(|word| if word == "DUMP" { dump.into() } else { OsString::from(word) });
+    let args = std::iter::once("gcdump".into()).chain(words).chain([dump.into()]).chain(more.iter().map(OsString::from));
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let exit = cli::run(args, Streams::piped(&mut out, &mut err));
+    (exit.code(), String::from_utf8_lossy(&err).into_owned())
+}
+
+/// A synthetic dump with its index.
+struct Indexed {
+    folder: tempfile::TempDir,
+    index: Vec<u8>,
+    /// Where the arrays end.
+    end: usize,
+    description: Value,
+    /// The places of numbers in it.
+    numbers: Vec<String>,
+}
+
+static INDEXED: LazyLock<Indexed> = LazyLock::new(|| {
+    let folder = tempfile::tempdir_in(folder()).expect("a folder");
+    let (dump, index) = (folder.path().join("dump"), folder.path().join("index"));
+    std::fs::write(&dump, support::Spec::standard(support::Shape::ALL[0]).build().to_elf_core()).expect("it can be written");
+    let (exit, err) = asked("index", &dump, &["-o", index.to_str().expect("a plain name")]);
+    assert!(matches!(exit, 0 | 5), "{err}");
+    let index = std::fs::read(index).expect("it was written");
+    let number = |at: usize| u64::from_le_bytes(*index[at..].first_chunk().expect("a head")) as usize;
+    let (end, len) = (number(16), number(24));
+    let description: Value = serde_json::from_slice(&index[end..end + len]).expect("a description");
+    let mut all = Vec::new();
+    numbers(&description["kept"], "/kept", &mut all);
+    Indexed { folder, index, end, description, numbers: all }
+});
+
+fn numbers(value: &Value, at: &str, out: &mut Vec<String>) {
+    match value {
+        Value::Number(_) => out.push(at.into()),
+        Value::Array(items) => items.iter().enumerate().for_each(|(n, item)| numbers(item, &format!("{at}/{n}"), out)),
+        Value::Object(fields) => fields.iter().for_each(|(key, field)| numbers(field, &format!("{at}/{key}"), out)),
+        _ => {}
+    }
+}
+
+/// Changes an index as `bytes` say, with checksums that fit, and answers from it: the first byte picks the command; each eight that follow are a
+/// change.
+pub fn index(bytes: &[u8]) {
+    const LINES: [&str; 6] =
+        ["stat", "retained --tree", "path --type *", "unreachable --objects", "objects --type * --count 20", "retained --top 5"];
+    const CHANGES: usize = 64;
+    let Some(([pick], changes)) = bytes.split_first_chunk() else { return };
+    let base = &*INDEXED;
+    let (mut forged, mut told) = (base.index[..base.end].to_vec(), base.description.clone());
+    let sections = base.description["sections"].as_array().map_or(0, Vec::len);
+    for [section, change, low, high, word @ ..] in changes.as_chunks::<8>().0.iter().take(CHANGES) {
+        let (section, word, place) = (usize::from(*section) % sections, u32::from_le_bytes(*word), usize::from(u16::from_le_bytes([*low, *high])));
+        let of = |key: &str| base.description["sections"][section][key].as_u64().unwrap_or(0) as usize;
+        let array = &mut forged[of("offset")..of("offset") + of("bytes")];
+        match change % 6 {
+            0 => {
+                let at = place * 4 % array.len().max(4);
+                array.iter_mut().skip(at).zip(word.to_le_bytes()).for_each(|(to, byte)| *to = byte);
+            }
+            1 => array.fill(*low),
+            2 => array.chunks_exact_mut(4).for_each(|to| to.copy_from_slice(&word.to_le_bytes())),
+            3 => told["sections"][section]["bytes"] = word.into(),
+            4 => told["sections"][section] = base.description["sections"][place % sections].clone(),
+            _ => {
+                let number = if high & 1 == 0 { u64::from(word) } else { u64::MAX - u64::from(word) };
+                let pointer = &base.numbers[place % base.numbers.len()];
+                told.pointer_mut(pointer).into_iter().for_each(|to| *to = number.into());
+            }
+        }
+    }
+    for (n, section) in (0..).zip(base.description["sections"].as_array().into_iter().flatten()) {
+        told["sections"][n]["name"] = section["name"].clone();
+    }
+    let checksum = gcdump::internals::session::index_checksum;
+    told["checksums"] = forged[40..].chunks(1 << 20).map(checksum).collect();
+    let text = serde_json::to_vec(&told).expect("JSON");
+    forged[24..32].copy_from_slice(&(text.len() as u64).to_le_bytes());
+    forged[32..40].copy_from_slice(&checksum(&text).to_le_bytes());
+    forged.extend(text);
+    let path = base.folder.path().join("forged");
+    std::fs::write(&path, forged).expect("it can be written");
+    let line = LINES[usize::from(*pick) % LINES.len()];
+    let dump = base.folder.path().join("dump");
+    let (exit, err) = within(0, 24 << 20, 0, || asked(line, &dump, &["--no-local-files", "--index", path.to_str().expect("a plain name")]));
+    assert!(matches!(exit, 0 | 1 | 5) || exit == 2 && err.contains("is not used as an index"), "{line}: {exit} {err}");
+}
+
+/// Sends `bytes` to the server of the Model Context Protocol, which has a synthetic dump.
+pub fn mcp(bytes: &[u8]) {
+    let dump = INDEXED.folder.path().join("dump");
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let done = cli::try_mcp(&dump, bytes.to_vec(), &mut Streams::piped(&mut out, &mut err));
+    assert!(done.is_ok(), "{done:?}");
+    for line in out.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
+        assert!(serde_json::from_slice::<Value>(line).is_ok(), "no JSON: {}", String::from_utf8_lossy(line));
+    }
+}
+
+/// Reads what somebody types, or wrote to a file, as the first byte picks: a command line, of which NUL ends each word, with its conditions,
+/// patterns, rules and addresses; a budget; an overlay.
+pub fn words(bytes: &[u8]) {
+    let Some(([pick], text)) = bytes.split_first_chunk() else { return };
+    within(text.len(), 16 << 20, 1 << 12, || match (pick % 3, std::str::from_utf8(text)) {
+        (0, Ok(text)) => {
+            let args = std::iter::once("gcdump").chain(text.split('\0')).take(16).map(OsString::from);
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            let _ = cli::parse(args, &mut Streams::piped(&mut out, &mut err));
+        }
+        (1, Ok(text)) => drop(gcdump::analysis::Rule::parse_all(text)),
+        _ => drop(gcdump::internals::contract::Overlay::parse(text, true)),
+    });
 }

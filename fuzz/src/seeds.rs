@@ -1,9 +1,5 @@
 //! Writes the first inputs of every target into `corpus/`: synthetic dumps of each kind of machine, and what the real dumps
 //! on the command line hold of metadata, descriptions and headers.
-#![allow(dead_code)]
-
-#[path = "../../tests/it/support/mod.rs"]
-mod support;
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +7,7 @@ use std::path::Path;
 use gcdump::internals::base::{Addr, AddrRange, Shape as Machine};
 use gcdump::internals::dump::{OpenOptions, open};
 use gcdump::internals::memory::Memory;
-use support::{Shape, Spec};
+use gcdump_fuzz::support::{Shape, Spec};
 
 /// Seeds of one kind from one dump.
 const MOST: usize = 40;
@@ -49,8 +45,50 @@ fn unwinding() {
     put("eh_frame", 0, 0, &[&record(&[0x3b03_1b01, 0, 1, 0, fde_at]), &cie, &fde]);
 }
 
+/// Seeds of what is neither a dump nor a part of one.
+fn beside() {
+    put("symbols", "portable", include_bytes!("../../tests/it/lines/stacks.pdb"));
+    for name in ["lab.dll", "lab.pdb"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/dumps/modules/net10").join(name);
+        if let Ok(bytes) = fs::read(path) {
+            put("symbols", name, &bytes);
+        }
+    }
+    // Nibbles, the highest bit of which says that another follows: sizes of bounds and variables, then both.
+    put("debug_info", "nibbles", &[0, 4, 0, 0x88, 0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0, 0x11, 0x22, 0x33, 0x44]);
+    put("debug_info", "packed", &[1, 4, 0, 0x29, 0x18, 0x03, 0x85, 0x21, 0x43, 0x65, 0x07, 0x10, 0x32, 0x54, 0x76, 0x98, 0x01, 0x23]);
+    put("debug_info", "patchpoint", &[[2, 4, 0, 1].as_slice(), &[0; 8], &[1, 0, 0, 0], &[0; 8], &[0x22, 0x11, 0x33, 0x44]].concat());
+    let packed = include_bytes!("../../tests/it/golden/basics.gcdump.zst");
+    let trace = zstd::decode_all(&packed[..]).expect("it is packed");
+    (0..8).for_each(|command| put("snapshot", &format!("basics-{command}"), &[&[command], trace.as_slice()].concat()));
+    for command in 0..6 {
+        put("index", &format!("whole-{command}"), &[command]);
+        for change in 0..6 {
+            put("index", &format!("changed-{command}-{change}"), &[command, 3 * change + command, change, 1, 0, 0xff, 0xff, 0xff, 0xff]);
+        }
+    }
+    let messages = [
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{}}}"#,
+        r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#,
+        r#"[{"jsonrpc":"2.0","id":3,"method":"ping"},{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}]"#,
+        r#"{"jsonrpc":"2.0","id":"4","method":"tools/call","params":{"name":"stat","arguments":{"dump":"dump","top":3}}}"#,
+        r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"objects","arguments":{"type":"*","where":"size > 1K"}}}"#,
+        r#"{"jsonrpc":"2.0","id":6,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#,
+    ];
+    messages.iter().enumerate().for_each(|(n, message)| put("mcp", &n.to_string(), format!("{message}\n").as_bytes()));
+    put("mcp", "all", messages.join("\n").as_bytes());
+    for (n, line) in gcdump_fuzz::commands().iter().enumerate() {
+        put("words", &format!("line-{n}"), format!("\0{}", line.replace(' ', "\0")).as_bytes());
+    }
+    let condition = "objects\0--where\0size >= 1.5K and not (type ~ \"Lab.*\" or field('_a._b') != null)\0x";
+    put("words", "condition", format!("\0{condition}").as_bytes());
+    put("words", "rules", b"\x01bytes>10% # a comment\ntype:Lab.Order<System.Int32>:retained>=+10MB\nhandles:pinned<=5\n");
+    put("words", "overlay", &[b"\x02", &include_bytes!("../../src/contract/overlay/data/net10.0-linux-x64.json")[..]].concat());
+}
+
 fn main() {
     unwinding();
+    beside();
     let packed = include_bytes!("../../tests/it/pdb/program.pdb.zst");
     put("pdb", "clang", &zstd::decode_all(&packed[..]).expect("it is packed"));
     let commands = u8::try_from(gcdump_fuzz::commands().len()).expect("a byte picks from them");

@@ -11,6 +11,7 @@ use super::{
     stat,
 };
 use crate::base::missed::Carried;
+use crate::base::threads::start;
 use crate::base::{Addr, Answer, Collector, NoteKind, file_name, len64};
 use crate::model::{
     AsyncReport, DiffReport, ExceptionModel, Icicle, LackingPart, PageReport, PageSuspect, PageType, PageTypes, PathModel, Stacks, Suspect,
@@ -121,7 +122,7 @@ fn ahead(answers: &Answers<'_>) -> Option<Result<Answer<AsyncReport>, Error>> {
 fn beside<A: Send, B>(there: impl Fn() -> A + Send + Sync, here: impl FnOnce() -> B) -> (A, B) {
     let carried = Carried::here();
     std::thread::scope(|scope| {
-        let worker = std::thread::Builder::new().spawn_scoped(scope, || carried.run(&there));
+        let worker = start(scope, None, || carried.run(&there));
         let done = here();
         let other = match worker {
             // Where it was cancelled, so is this thread.

@@ -6,6 +6,7 @@
 //! own; what loops over its own arrays has one some ten thousand steps apart. A lock may be held: none stays poisoned.
 
 use std::cell::{Cell, RefCell};
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,22 +24,42 @@ const STEPS: u32 = 1 << 16;
 const TICKS: u32 = 1 << 10;
 
 /// A handle with which work can be cancelled. Clones cancel the same work.
-#[derive(Clone, Debug, Default)]
-pub struct Cancel(Arc<AtomicBool>);
+#[derive(Clone, Default)]
+pub struct Cancel {
+    flag: Arc<AtomicBool>,
+    /// Looks at each check whether the work is to end, where no other thread does.
+    look: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+}
+
+impl fmt::Debug for Cancel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cancel").field("flag", &self.flag).finish_non_exhaustive()
+    }
+}
 
 /// The work was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cancelled;
 
 impl Cancel {
+    /// Work that `flag` cancels.
+    pub fn of(flag: Arc<AtomicBool>) -> Cancel {
+        Cancel { flag, look: None }
+    }
+
+    /// The same, which `look` cancels as well: it is called at each check.
+    pub(crate) fn watching(&self, look: impl Fn() -> bool + Send + Sync + 'static) -> Cancel {
+        Cancel { flag: Arc::clone(&self.flag), look: Some(Arc::new(look)) }
+    }
+
     /// Cancels the work. It goes on until its next check.
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.flag.store(true, Ordering::Relaxed);
     }
 
     /// Whether the work was cancelled.
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.flag.load(Ordering::Relaxed) || self.look.as_ref().is_some_and(|look| look())
     }
 
     /// What `work` returns, unless it is cancelled meanwhile.

@@ -26,6 +26,7 @@ mod shape;
 mod share;
 pub(crate) mod store;
 mod thousands;
+pub(crate) mod threads;
 mod utf16;
 
 pub(crate) use addr::PAGE;

@@ -56,6 +56,11 @@ impl<S: Small> Packed<S> {
         Packed { small, before, large }
     }
 
+    /// Whether there are this many numbers, and room for what is known of each block; a file may say anything.
+    pub(crate) fn is_of(&self, numbers: usize) -> bool {
+        self.small.len() == numbers && self.before.len() == numbers.div_ceil(BLOCK) && self.large.len() <= numbers
+    }
+
     /// What it consists of.
     pub(crate) fn parts(&self) -> (&Array<S>, &Array<u32>, &Array<u64>) {
         (&self.small, &self.before, &self.large)

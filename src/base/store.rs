@@ -20,14 +20,21 @@ const SMALL: usize = if cfg!(test) { 1 } else { 8 << 10 };
 
 /// A temporary file cannot take what memory is not to hold.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("the graph does not fit --max-memory, and its temporary file of {bytes} bytes not into {} (TMPDIR)", folder.display())]
+#[error("the graph does not fit --max-memory, and {} in {}; set TMPDIR to a folder with room for it, or allow more memory", file_of(*bytes), folder.display())]
 pub struct NoRoom {
     /// The folder.
     pub folder: PathBuf,
-    /// Bytes of the file.
+    /// Bytes of the file; 0 if there can be none.
     pub bytes: u64,
     /// What the system said.
     pub source: Arc<io::Error>,
+}
+
+fn file_of(bytes: u64) -> String {
+    match bytes {
+        0 => "a temporary file cannot be made".into(),
+        bytes => format!("a temporary file of {bytes} bytes has no room"),
+    }
 }
 
 impl NoRoom {

@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 use super::exit::UsageError;
 use super::write::Draft;
 use crate::base::at_even_distances;
-use crate::dump::{Cache, CacheDraft, Found};
+use crate::dump::{Cache, CacheDraft, Found, regular};
 
 /// Which cache was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,10 +80,10 @@ impl Folder {
 
     /// The entry with this name, if it is as it was written.
     fn entry(&self, name: &str) -> Option<File> {
-        let mut file = File::open(self.path.join(name)).ok()?;
+        let mut file = regular(&self.path.join(name)).ok()?;
         let stamp = self.stamp(name);
         let mut text = String::new();
-        let kept = File::open(&stamp).and_then(|f| f.take(LONGEST).read_to_string(&mut text));
+        let kept = regular(&stamp).and_then(|f| f.take(LONGEST).read_to_string(&mut text));
         if kept.is_err() || Some(text) != stamp_of(&mut file).ok() {
             self.remove(name);
             return None;
@@ -189,7 +189,7 @@ impl CacheDraft for New {
     }
 
     fn reader(&self) -> io::Result<File> {
-        File::open(self.draft.path())
+        regular(self.draft.path())
     }
 
     fn folder(&self) -> PathBuf {

@@ -62,12 +62,13 @@ pipe or a file, and in all formats but table, answers list all rows unless --top
 
 const EXIT_CODES: &str = "  0   complete answer
   1   negative answer: no object is of the type that was asked for, the heap is corrupt, a rule is broken
-  2   usage error, or more memory needed than --max-memory allows
+  2   usage error, or more memory needed than --max-memory allows, or more threads (mcp) than the system starts
   3   no readable dump
   4   no supported .NET runtime in it
   5   partial answer: the dump lacks something, or holds impossible values; warnings say what (with --strict: any warning)
   6   timed out (--timeout)
-  7   the answer, or a temporary file (--max-memory), could not be written
+  7   the answer, or a temporary file (TMPDIR), could not be written
+  130 ended by SIGINT, SIGTERM or SIGHUP; no part of a file is left
 ";
 
 /// The output formats, and what all of them have in common.

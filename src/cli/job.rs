@@ -1,14 +1,16 @@
-//! A command on a thread of its own, which a handle, `--timeout` and `--max-memory` stop.
+//! A command on its own thread, which a handle, `--timeout` and `--max-memory` stop.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::args::Config;
-use super::{Exit, Streams, takes_too_much};
+use super::{Exit, Streams, takes_more_than, takes_too_much};
 use crate::base::Cancel;
 use crate::base::cancel;
+use crate::base::threads::start;
 
 /// As much as the main thread of a Linux process has.
 const STACK: usize = 8 << 20;
@@ -76,11 +78,41 @@ pub(super) fn for_a_while(time: Duration, work: impl FnOnce() + Send) {
             drop(send);
         };
         // Cannot spawn: without.
-        if thread::Builder::new().stack_size(STACK).spawn_scoped(scope, job).is_ok() {
+        if start(scope, Some(STACK), job).is_ok() {
             let _ = done.recv_timeout(time);
             cancel.cancel();
         }
     });
+}
+
+/// Runs `work` on this thread, where the system starts no other, until `cancel` stops it or it meets the time or the memory that `config`
+/// allows: its checks look at the clock.
+pub(super) fn here(cancel: &Cancel, config: &Config, work: impl FnOnce() -> Exit) -> Ended {
+    let why = Arc::new(Mutex::new(None));
+    let (started, end, looked) = (Instant::now(), Arc::clone(&why), Mutex::new(Instant::now()));
+    let (timeout, most) = (config.timeout, config.max_memory);
+    let look = move || {
+        let now = Instant::now();
+        let found = if timeout.is_some_and(|most| now.duration_since(started) >= most) {
+            Some(Ended::TimedOut)
+        } else {
+            let mut looked = looked.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_due = most.is_some() && now.duration_since(*looked) >= LOOK;
+            if is_due {
+                *looked = now;
+            }
+            (is_due && takes_more_than(most)).then_some(Ended::TooMuch)
+        };
+        let stop = found.is_some();
+        if stop {
+            *end.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        }
+        stop
+    };
+    match cancel.watching(look).run(work) {
+        Ok(exit) => Ended::Done(exit),
+        Err(_) => why.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or(Ended::Interrupted),
+    }
 }
 
 /// Runs `work` until `cancel` stops it, within the time and memory that `config` allows, with streams whose contents arrive at
@@ -96,16 +128,23 @@ pub(super) fn run(
 ) -> io::Result<Ended> {
     let (screen, err_screen, seen, next) = (streams.screen, streams.err_screen, streams.seen, streams.next);
     let (send, pieces) = mpsc::sync_channel(4);
+    let work = Arc::new(Mutex::new(Some(work)));
+    let taken = || work.lock().unwrap_or_else(PoisonError::into_inner).take();
     let job = || {
         let sink = |piece, lines| Sink { to: send.clone(), piece, lines, buffer: Vec::new() };
         let (mut out, mut err) = (sink(Piece::Out, false), sink(Piece::Err, true));
-        let exit = cancel.run(|| work(Streams { out: &mut out, err: &mut err, screen, err_screen, seen, next }));
-        // The other end waits until nobody can send.
+        let streams = Streams { out: &mut out, err: &mut err, screen, err_screen, seen, next };
+        let exit = cancel.run(|| taken().map_or(Exit::BadDump, |work| work(streams)));
+        // The other end waits until nothing can be sent.
         drop(send);
         exit
     };
     thread::scope(|scope| {
-        let worker = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, job)?;
+        let Ok(worker) = start(scope, Some(STACK), job) else {
+            let Some(work) = taken() else { return Ok(Ended::Interrupted) };
+            let streams = Streams { out: &mut *streams.out, err: &mut *streams.err, screen, err_screen, seen, next };
+            return Ok(here(cancel, config, || work(streams)));
+        };
         let (started, mut why, mut failed) = (Instant::now(), None, None);
         let mut pieces = Some(pieces);
         while let Some(open) = &pieces {

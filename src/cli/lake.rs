@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use super::exit::UsageError;
 use super::write::{Workshop, check_named};
 use crate::base::Answer;
+use crate::dump::regular;
 use crate::export::tables::{About, Tables, TablesError, seconds, written};
 use crate::model::{ExportTable, Sum, TableFile};
 use crate::session::{Dump, Heap};
@@ -20,7 +21,7 @@ const PIECE: usize = 1 << 22;
 pub(super) fn dump_id(path: &Path) -> Result<String> {
     // An error of the dump, not of what is written.
     let cannot = |e: io::Error| anyhow::anyhow!("reading {}: {e}", path.display());
-    let mut file = File::open(path).map_err(cannot)?;
+    let mut file = regular(path).map_err(cannot)?;
     let mut hash = blake3::Hasher::new();
     let mut piece = vec![0; PIECE];
     loop {
@@ -50,32 +51,17 @@ fn partition(table: ExportTable, id: &str) -> PathBuf {
     Path::new(table.name()).join(format!("dump={id}"))
 }
 
-/// Makes the folders of `place` in `folder`, but not that again: a signal may have removed it.
-fn make_below(folder: &Path, place: &Path) -> io::Result<()> {
-    let mut at = folder.to_path_buf();
-    for part in place.parent().into_iter().flat_map(Path::components) {
-        at.push(part);
-        match fs::create_dir(&at) {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            made => made?,
-        }
-    }
-    Ok(())
-}
-
-/// Writes tables to the files that `place` names in `folder`; `output` is where the folder will be.
+/// Writes tables to the files that `place` names, in the folder `new` of `shop`; `output` is where that will be.
 fn fill(
     (heap, dump): (&Heap, &Dump),
     tables: &Tables,
-    (folder, output): (&Path, &Path),
+    (shop, new, output): (&Workshop, &str, &Path),
     place: impl Fn(ExportTable) -> PathBuf,
 ) -> Result<Answer<Filled>> {
     let file_time = dump.file().facts.path.metadata().and_then(|m| m.modified()).ok().and_then(seconds);
     let mut files: Vec<(ExportTable, File)> = Vec::new();
     let create = |table: ExportTable| {
-        let place = place(table);
-        make_below(folder, &place)?;
-        let file = File::create_new(folder.join(place))?;
+        let file = shop.create(&Path::new(new).join(place(table)))?;
         files.push((table, file.try_clone()?));
         Ok(file)
     };
@@ -119,21 +105,17 @@ pub(super) fn check_folder(out: &Path, force: bool) -> Result<()> {
     }
 }
 
+/// The folder of tables in a workshop.
+const NEW: &str = "new";
+
 /// Writes the folder at `out`: all tables or none.
 pub(super) fn write_folder(of: (&Heap, &Dump), tables: &Tables, out: &Path, force: bool) -> Result<Answer<Filled>> {
     let parent = out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let shop = Workshop::beside(parent).with_context(|| format!("cannot write {}", out.display()))?;
-    let new = shop.path().join("new");
-    fs::create_dir(&new)?;
-    let filled = fill(of, tables, (&new, out), |table| plain(table, tables.format.name()))?;
-    let context = || format!("writing {}", out.display());
-    if force && out.exists() {
-        check_folder(out, force)?;
-        fs::rename(out, shop.path().join("old")).with_context(context)?;
-    } else if out.symlink_metadata().is_ok() {
-        return Err(UsageError(format!("{} exists; use --force to overwrite it", out.display())).into());
-    }
-    fs::rename(&new, out).with_context(context)?;
+    let filled = fill(of, tables, (&shop, NEW, out), |table| plain(table, tables.format.name()))?;
+    // It may have come since the command began.
+    check_folder(out, force)?;
+    shop.put(&shop.path().join(NEW), out, force).with_context(|| format!("writing {}", out.display()))?;
     Ok(filled)
 }
 
@@ -161,8 +143,7 @@ impl Lake<'_> {
     }
 
     fn shop(&self) -> Result<Workshop> {
-        let made = fs::create_dir_all(self.root).and_then(|()| Workshop::beside(self.root));
-        made.with_context(|| format!("cannot write {}", self.root.display()))
+        Workshop::within(self.root).with_context(|| format!("cannot write {}", self.root.display()))
     }
 
     fn place(&self, table: ExportTable, id: &str) -> PathBuf {
@@ -172,7 +153,7 @@ impl Lake<'_> {
     /// Adds a dump, or replaces it.
     pub(super) fn add(&self, of: (&Heap, &Dump), id: &str) -> Result<Answer<Filled>> {
         let shop = self.shop()?;
-        let filled = fill(of, self.tables, (shop.path(), self.root), |table| self.place(table, id))?;
+        let filled = fill(of, self.tables, (&shop, "", self.root), |table| self.place(table, id))?;
         self.take(&shop, id)?;
         Ok(filled)
     }
@@ -182,9 +163,7 @@ impl Lake<'_> {
         use crate::export::tables::{columns, failed, sink};
         let shop = self.shop()?;
         for table in &self.tables.tables {
-            let place = self.place(*table, id);
-            make_below(shop.path(), &place)?;
-            let file = File::create_new(shop.path().join(place))?;
+            let file = shop.create(&self.place(*table, id))?;
             let Some(to) = sink(self.tables.format, *table, columns(*table), file)? else { continue };
             match table {
                 ExportTable::Dumps => failed(&path.display().to_string(), path.metadata().ok().as_ref(), why, to)?,
@@ -201,17 +180,13 @@ impl Lake<'_> {
         let mut tables = self.tables.tables.clone();
         tables.sort_by_key(|t| *t != ExportTable::Dumps);
         for table in &tables {
-            let (from, place) = (self.root.join(partition(*table, id)), shop.path().join("old").join(table.name()));
-            if from.exists() {
-                make_below(shop.path(), Path::new("old/it")).with_context(context)?;
-                fs::rename(from, place).with_context(context)?;
-            }
+            shop.take_away(&self.root.join(partition(*table, id))).with_context(context)?;
         }
         for table in tables.iter().rev() {
             let part = partition(*table, id);
             let to = self.root.join(&part);
             to.parent().map_or(Ok(()), fs::create_dir_all).with_context(context)?;
-            fs::rename(shop.path().join(&part), to).with_context(context)?;
+            shop.put(&shop.path().join(&part), &to, true).with_context(context)?;
         }
         Ok(())
     }

@@ -27,7 +27,8 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use clap::{ArgMatches, FromArgMatches};
 
@@ -39,6 +40,7 @@ pub use generate::complete;
 pub use mcp::MCP;
 #[cfg(feature = "internals")]
 pub use mcp::conversation as mcp_conversation;
+pub use mcp::try_mcp;
 pub use pager::paging;
 pub use registry::{COMMANDS, command_line};
 pub use screen::screen_of;
@@ -50,12 +52,14 @@ pub use crate::dump::HugePages;
 pub use crate::output::{Screen, Seen};
 
 use crate::base::store::caught;
-use crate::base::{NoteKind, Notes};
+use crate::base::threads::make_pool;
+use crate::base::{Cancel, NoteKind, Notes};
 use crate::contract::{ContractError, RuntimeError};
 use crate::dump::DumpError;
 use crate::output::Target;
 use crate::session::{Dump, Error};
 use exit::UsageError;
+use job::Ended;
 use words::Ordered;
 
 /// Output streams of a run.
@@ -196,12 +200,10 @@ impl Cli {
     }
 
     fn run(&self, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
-        if let Some(threads) = self.config.threads {
-            // Fails if the pool already exists, as in tests that run several commands; answers do not depend on it.
-            let processors = std::thread::available_parallelism().map_or(1, usize::from);
-            let threads = usize::from(threads).min(processors.saturating_mul(THREADS_PER_PROCESSOR));
-            let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
-        }
+        // One that exists is kept, as in tests that run several commands; answers do not depend on it.
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let most = processors.saturating_mul(THREADS_PER_PROCESSOR);
+        make_pool(self.config.threads.map(|threads| usize::from(threads).min(most)));
         self.run_command(&[], streams)
     }
 
@@ -220,8 +222,9 @@ pub fn parse(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>
     let args = match words::ordered(args, &LINE) {
         Ok(Ordered::Line(args)) => args,
         Ok(Ordered::Help(topic)) => {
-            let _ = streams.out.write_all(help::text(topic, streams.screen.width).as_bytes()).and_then(|()| streams.out.flush());
-            return Err(Exit::Ok);
+            let text = help::text(topic, streams.screen.width);
+            let written = streams.out.write_all(text.as_bytes()).map_err(|e| anyhow::Error::new(e).context("writing the answer"));
+            return Err(conclusion(written.map(|()| Exit::Ok), streams));
         }
         Err(e) => return Err(fail(&e.into(), streams)),
     };
@@ -304,14 +307,17 @@ fn usage(e: &clap::Error, plain: bool, streams: &mut Streams<'_>) -> Exit {
     let text = e.render();
     let (stream, screen): (&mut dyn Write, Screen) =
         if to_err { (&mut *streams.err, streams.err_screen) } else { (&mut *streams.out, streams.screen) };
-    // There is nowhere left to report a failure.
-    let _ = match (screen.interprets(), plain) {
+    let written = match (screen.interprets(), plain) {
         (true, false) => text.to_string().lines().try_for_each(|line| writeln!(stream, "{}", crate::output::sanitize(line))),
         _ if screen.colour => write!(stream, "{}", text.ansi()),
         _ => write!(stream, "{text}"),
     };
-    let _ = stream.flush();
-    if to_err { Exit::Usage } else { Exit::Ok }
+    if to_err {
+        // There is nowhere left to report a failure.
+        let _ = written.and_then(|()| stream.flush());
+        return Exit::Usage;
+    }
+    conclusion(written.map(|()| Exit::Ok).map_err(|e| anyhow::Error::new(e).context("writing the answer")), streams)
 }
 
 /// The error of a command line, in one line.
@@ -360,6 +366,18 @@ fn broken_pipe(e: &anyhow::Error) -> bool {
     })
 }
 
+/// Runs a parsed command line where the system starts no other thread, and returns its exit code: `stopped` ends it, and so do `--timeout`
+/// and `--max-memory`. `None` if it was stopped.
+pub fn run_here(cli: &Cli, streams: Streams<'_>, stopped: &Arc<AtomicBool>) -> Option<Exit> {
+    let inner = Streams { out: &mut *streams.out, err: &mut *streams.err, ..streams };
+    match job::here(&Cancel::of(Arc::clone(stopped)), &cli.config, || run_parsed(cli, inner)) {
+        Ended::Done(exit) => Some(exit),
+        Ended::Interrupted => None,
+        Ended::TimedOut => Some(out_of_time(&cli.config, streams.err)),
+        Ended::TooMuch => Some(out_of_memory(&cli.config, streams.err)),
+    }
+}
+
 /// Stops the command that runs in a shell, because of an interrupt or of another signal. Returns false if the signal is to end the process.
 pub fn interrupt(interrupted: bool) -> bool {
     shell::interrupt(interrupted)
@@ -378,12 +396,34 @@ const OWN_MEMORY: u64 = 16 << 20;
 /// Whether the process takes more memory than `--max-memory` allows. Only Linux tells: elsewhere the estimates of the commands
 /// have to do.
 pub fn takes_too_much(config: &Config) -> bool {
-    let Some(allowed) = config.max_memory else { return false };
+    takes_more_than(config.max_memory)
+}
+
+/// Whether the process takes more than this many bytes.
+fn takes_more_than(allowed: Option<u64>) -> bool {
+    let Some(allowed) = allowed else { return false };
     // Without the pages of mapped files, the dump's and those of graphs beyond the limit: they can be taken back at any time.
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = own_status().unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
     let kib: Option<u64> = line.and_then(|l| l.trim().strip_suffix("kB")?.trim().parse().ok());
     kib.is_some_and(|kib| kib.saturating_mul(1024) > allowed.saturating_add(OWN_MEMORY))
+}
+
+/// What the system says of this process, read from a file that stays open: at a limit of descriptors no other can be opened.
+#[cfg(unix)]
+fn own_status() -> Option<String> {
+    use std::os::unix::fs::FileExt;
+    const LONGEST: usize = 8 << 10;
+    static STATUS: LazyLock<Option<File>> = LazyLock::new(|| File::open("/proc/self/status").ok());
+    let mut text = vec![0; LONGEST];
+    let read = STATUS.as_ref()?.read_at(&mut text, 0).ok()?;
+    text.truncate(read);
+    String::from_utf8(text).ok()
+}
+
+#[cfg(not(unix))]
+fn own_status() -> Option<String> {
+    None
 }
 
 /// Reports on `err` that `--max-memory` is exceeded.
@@ -405,7 +445,7 @@ fn exit_of(e: &anyhow::Error) -> Exit {
     }
     match e.downcast_ref::<Error>() {
         Some(Error::Query(_) | Error::Memory(_)) => Exit::Usage,
-        Some(Error::Room(_)) => Exit::NotWritten,
+        Some(Error::Room(_) | Error::Dump(DumpError::NoSpace { .. } | DumpError::NoTemporaryFile { .. })) => Exit::NotWritten,
         Some(Error::NoObject(_) | Error::Nothing(_)) => Exit::Negative,
         Some(Error::Unknown(..)) => Exit::Partial,
         Some(Error::Runtime(_) | Error::Contract(_)) => Exit::NoRuntime,

@@ -1,6 +1,5 @@
 //! Locates the dump and prepares the options to open it with.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use super::pick::pick;
 use super::progress::Bar;
 use crate::base::Limits;
 use crate::contract::Overlay;
-use crate::dump::Cache;
+use crate::dump::{Cache, regular};
 use crate::memory::FileSearch;
 use crate::session::{IndexUse, OpenOptions};
 
@@ -74,12 +73,12 @@ fn overlay(path: &Path) -> Result<Overlay> {
     parsed.map_err(|e| UsageError(format!("{} is not an overlay: {e}", path.display())).into())
 }
 
-/// The contents of a `what` that the command line names. Reading tells the size: a device or a pipe has none.
+/// The contents of a `what` that the command line names.
 pub(super) fn read_small(path: &Path, what: &str) -> Result<Vec<u8>> {
     /// The largest bundled overlay has 14 KB.
     const MAX: u64 = 4 << 20;
     let mut text = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(MAX.saturating_add(1)).read_to_end(&mut text));
+    let read = regular(path).and_then(|file| file.take(MAX.saturating_add(1)).read_to_end(&mut text));
     let read = read.with_context(|| UsageError(format!("reading the {what} {}", path.display())))?;
     if u64::try_from(read).is_ok_and(|n| n <= MAX) {
         return Ok(text);

@@ -4,39 +4,69 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use anyhow::{Context, Result};
-use tempfile::{Builder, NamedTempFile, TempDir};
+use tempfile::{Builder, NamedTempFile};
 
 use super::exit::UsageError;
+use crate::dump::{is_same, reason};
 
 /// Unfinished output files and folders, removed if the process exits early.
-static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+static UNFINISHED: Mutex<Vec<Unfinished>> = Mutex::new(Vec::new());
+
+struct Unfinished {
+    path: PathBuf,
+    /// Files and folders that were made in a folder, so that no descriptor is needed to find them.
+    inside: Vec<PathBuf>,
+    /// The folder around it, if it was made for it: it is removed as well where nothing else is in it.
+    around: Option<PathBuf>,
+}
 
 /// Removes unfinished output files; call before exiting the process while work goes on. Who would make another one then waits for the
 /// exit.
 pub fn remove_unfinished() {
-    /// Another thread may still be adding files to a folder that is being removed.
-    const TRIES: u32 = 20;
     let mut all = unfinished();
-    for path in all.drain(..) {
-        // There is nowhere left to report a failure.
-        if !path.is_dir() {
-            let _ = fs::remove_file(path);
-            continue;
-        }
-        for _ in 0..TRIES {
-            if fs::remove_dir_all(&path).is_ok() || !path.exists() {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
-    }
+    all.drain(..).for_each(Unfinished::remove);
     std::mem::forget(all);
 }
 
-fn unfinished() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
+impl Unfinished {
+    /// Removes it with what is in it. There is nowhere left to report a failure.
+    fn remove(self) {
+        if !self.path.is_dir() {
+            let _ = fs::remove_file(self.path);
+            return;
+        }
+        for inside in self.inside.iter().rev() {
+            let _ = fs::remove_file(inside).or_else(|_| fs::remove_dir(inside));
+        }
+        // What was moved to it is left.
+        remove_folder(&self.path, DEPTH);
+        let _ = self.around.map(fs::remove_dir);
+    }
+}
+
+/// Folders below each other in one that this process makes.
+const DEPTH: u32 = 8;
+
+/// Removes a folder and all in it, with no more than one descriptor at a time. It is this process's own, and open to no other user, so that
+/// nothing puts a link in the place of one of its folders.
+fn remove_folder(folder: &Path, depth: u32) {
+    if fs::remove_dir(folder).is_ok() {
+        return;
+    }
+    let entries: Vec<fs::DirEntry> = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok).collect();
+    for entry in entries {
+        // What cannot be removed stays, and its folder with it.
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() && depth > 0 => remove_folder(&entry.path(), depth.saturating_sub(1)),
+            _ => drop(fs::remove_file(entry.path())),
+        }
+    }
+    let _ = fs::remove_dir(folder);
+}
+
+fn unfinished() -> std::sync::MutexGuard<'static, Vec<Unfinished>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -63,7 +93,7 @@ pub(super) fn check_output(dump: &Path, out: &Path, force: bool) -> Result<()> {
     if out.metadata().is_ok_and(|m| !m.is_file()) {
         return Err(UsageError(format!("{} is a device or a pipe; this is written to a file", out.display())).into());
     }
-    if out.exists() && same_file::is_same_file(dump, out).with_context(|| format!("comparing {} with the dump", out.display()))? {
+    if out.exists() && is_same(dump, out).with_context(|| format!("comparing {} with the dump", out.display()))? {
         return Err(UsageError(format!("{} is the dump itself; it is never overwritten", out.display())).into());
     }
     if !force && out.symlink_metadata().is_ok() {
@@ -84,7 +114,7 @@ struct Listed(PathBuf);
 
 impl Drop for Listed {
     fn drop(&mut self) {
-        unfinished().retain(|p| *p != self.0);
+        unfinished().retain(|u| u.path != self.0);
     }
 }
 
@@ -99,12 +129,11 @@ impl Draft {
         if public {
             permit(&mut builder, &place);
         }
-        // The errors of `tempfile` name its own file, which means nothing to the user.
         fs::metadata(folder)?;
         // A signal waits until it is listed.
         let mut all = unfinished();
-        let file = builder.tempfile_in(folder).map_err(|e| io::Error::from(e.kind()))?;
-        all.push(file.path().to_path_buf());
+        let file = builder.tempfile_in(folder).map_err(reason)?;
+        all.push(Unfinished { path: file.path().to_path_buf(), inside: Vec::new(), around: None });
         drop(all);
         let listed = Listed(file.path().to_path_buf());
         Ok(Draft { file, place, listed })
@@ -128,28 +157,96 @@ impl Draft {
 }
 
 /// A folder for unfinished files, beside the place where they will be; removed with all that is left in it.
-pub(super) struct Workshop {
-    folder: TempDir,
-    _listed: Listed,
+pub(super) struct Workshop(PathBuf);
+
+impl Drop for Workshop {
+    fn drop(&mut self) {
+        let mut all = unfinished();
+        if let Some(own) = all.iter().position(|u| u.path == self.0) {
+            all.swap_remove(own).remove();
+        }
+    }
 }
 
 impl Workshop {
     /// Creates one in `parent`.
     pub(super) fn beside(parent: &Path) -> io::Result<Workshop> {
-        // The errors of `tempfile` name its own folder, which means nothing to the user.
         fs::metadata(parent)?;
         // A signal waits until it is listed.
         let mut all = unfinished();
-        let folder = Builder::new().prefix(".gcdump-").tempdir_in(parent).map_err(|e| io::Error::from(e.kind()))?;
-        all.push(folder.path().to_path_buf());
+        let folder = Builder::new().prefix(".gcdump-").tempdir_in(parent).map_err(reason)?;
+        let path = folder.keep();
+        all.push(Unfinished { path: path.clone(), inside: Vec::new(), around: None });
         drop(all);
-        let listed = Listed(folder.path().to_path_buf());
-        Ok(Workshop { folder, _listed: listed })
+        Ok(Workshop(path))
+    }
+
+    /// Creates one in `root`, which is made if it is not there.
+    pub(super) fn within(root: &Path) -> io::Result<Workshop> {
+        let is_new = !root.exists();
+        fs::create_dir_all(root)?;
+        let shop = Workshop::beside(root)?;
+        if is_new && let Some(own) = unfinished().iter_mut().find(|u| u.path == shop.0) {
+            own.around = Some(root.to_path_buf());
+        }
+        Ok(shop)
+    }
+
+    /// Makes a file in it, with the folders where it is.
+    pub(super) fn create(&self, place: &Path) -> io::Result<File> {
+        let mut at = self.0.clone();
+        for part in place.parent().into_iter().flat_map(Path::components) {
+            at.push(part);
+            match self.noted(&at, |at| fs::create_dir(at)) {
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                made => made?,
+            }
+        }
+        self.noted(&self.0.join(place), |path| File::create_new(path))
+    }
+
+    /// Makes something in it. A signal waits until it is noted.
+    fn noted<T>(&self, path: &Path, make: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
+        let mut all = unfinished();
+        let made = make(path)?;
+        let own = all.iter_mut().find(|u| u.path == self.0);
+        own.into_iter().for_each(|own| own.inside.push(path.to_path_buf()));
+        Ok(made)
     }
 
     pub(super) fn path(&self) -> &Path {
-        self.folder.path()
+        &self.0
     }
+
+    /// Moves `new`, a folder in it, to `place`. What is there already is moved away, where `replace` allows: another process may put its own there
+    /// at any time.
+    pub(super) fn put(&self, new: &Path, place: &Path, replace: bool) -> io::Result<()> {
+        /// More often than other processes write the same at the same time.
+        const TRIES: u32 = 100;
+        let mut tries = 0..TRIES;
+        loop {
+            match fs::rename(new, place) {
+                Err(e) if replace && tries.next().is_some() && is_in_the_way(&e, place) => self.take_away(place)?,
+                done => return done,
+            }
+        }
+    }
+
+    /// Moves the folder at `place`, if there is one, to where it is removed with this one.
+    pub(super) fn take_away(&self, place: &Path) -> io::Result<()> {
+        let old = (0u32..).map(|n| self.0.join(format!("old-{n}"))).find(|old| !old.exists()).unwrap_or_else(|| self.0.join("old"));
+        self.noted(&old, |old| fs::create_dir(old))?;
+        match fs::rename(place, old.join("it")) {
+            // Another process was faster.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            moved => moved,
+        }
+    }
+}
+
+/// Whether a folder could not be moved because there is another. Windows does not name the reason.
+fn is_in_the_way(e: &io::Error, place: &Path) -> bool {
+    matches!(e.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists) || cfg!(windows) && place.is_dir()
 }
 
 /// Uses the permissions of the existing file or the defaults; temporary files are readable by their owner only.

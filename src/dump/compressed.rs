@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, BufRead, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
+use super::temp::reason;
 use super::{Bytes, Compression, DumpError, OpenOptions};
 use crate::base::{Progress, cancel, len64, plural, thousands};
 
@@ -193,7 +194,7 @@ struct Decoding<'a> {
 impl Decoding<'_> {
     /// An empty file.
     fn file(&self) -> io::Result<File> {
-        let Some(draft) = self.draft else { return tempfile::tempfile() };
+        let Some(draft) = self.draft else { return tempfile::tempfile().map_err(reason) };
         let mut file = draft.file().try_clone()?;
         // A second attempt begins again.
         file.set_len(0)?;
@@ -221,7 +222,7 @@ impl Decoding<'_> {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
                     DumpError::NoSpace { path: self.path.to_owned(), directory, written, source }
                 }
-                _ => DumpError::Io { path: directory, source },
+                _ => DumpError::NoTemporaryFile { path: self.path.to_owned(), directory, source },
             }
         };
         let mut file = self.file().map_err(|e| out_failed(e, 0))?;

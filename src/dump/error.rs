@@ -85,6 +85,16 @@ pub enum DumpError {
         /// The underlying error.
         source: io::Error,
     },
+    /// There can be no file for the decompressed dump.
+    #[error("cannot decompress {}: cannot write a temporary file in {}; set TMPDIR to a folder that can be written to, or use --cache", path.display(), directory.display())]
+    NoTemporaryFile {
+        /// The compressed file.
+        path: PathBuf,
+        /// The temporary directory.
+        directory: PathBuf,
+        /// The underlying error.
+        source: io::Error,
+    },
     /// The decompressed dump is larger than `Limits::decompressed_bytes`.
     #[error("{} decompresses to more than the limit of {limit} bytes; decompress it with another tool first", path.display())]
     DecompressedTooLarge {

@@ -9,6 +9,8 @@ use std::path::Path;
 
 use memmap2::{Mmap, MmapMut};
 
+use super::files::regular;
+
 /// The largest base page size of any host.
 #[cfg(unix)]
 const RELEASED_PAGE: u64 = 64 << 10;
@@ -21,19 +23,11 @@ pub enum Bytes {
     Owned(Vec<u8>),
 }
 
-/// Opens the file at `path`, which has been found by its name. Looked at before: opening a pipe that nobody writes to waits.
-pub(crate) fn regular(path: &Path) -> io::Result<File> {
-    match std::fs::metadata(path)?.is_file() {
-        true => File::open(path),
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),
-    }
-}
-
 impl Bytes {
     /// Maps the file at `path`.
     ///
     /// # Errors
-    /// Fails if it is no file, or cannot be opened or mapped. An empty file is not an error.
+    /// Fails if it is not a regular file, or cannot be opened or mapped. An empty file is not an error.
     pub fn map_path(path: &Path) -> io::Result<Bytes> {
         Bytes::map_file(&regular(path)?)
     }

@@ -21,6 +21,7 @@ mod elf_modules;
 mod elf_notes;
 mod error;
 mod fields;
+mod files;
 #[cfg(test)]
 mod hostile_tests;
 mod mapping;
@@ -46,7 +47,9 @@ use std::sync::Arc;
 pub use compressed::{Cache, Draft as CacheDraft, Found};
 pub(crate) use elf_core::diag_page_places;
 pub use error::DumpError;
-pub(crate) use mapping::regular;
+#[cfg(feature = "cli")]
+pub(crate) use files::is_same;
+pub(crate) use files::regular;
 pub use mapping::{Bytes, HugePages};
 pub use open::{OpenOptions, open, open_bytes, open_file};
 pub use snapshot::{Snapshot, SnapshotNode};
@@ -54,6 +57,8 @@ pub use sniff::FileKind;
 pub(crate) use sniff::sniff;
 pub(crate) use stacks::ThreadStacks;
 pub use temp::TempFiles;
+#[cfg(feature = "cli")]
+pub(crate) use temp::reason;
 pub use write::{Layout, Ranges, RedactRegisters, WriteError, has_no_text, lay_out};
 
 use crate::base::{Addr, AddrRange, Arch, Os, Shape, file_name};

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::compressed::{Cache, DamageKind};
+use super::files::regular;
 use super::sniff::SNIFF_BYTES;
 use super::{Bytes, Compression, DumpError, DumpFile, FileKind, compressed, elf_core, sniff};
 use crate::base::{Limits, Progress};
@@ -34,7 +35,6 @@ pub struct OpenOptions {
 /// [`DumpFacts::truncated_bytes`](super::DumpFacts::truncated_bytes) report the rest.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<DumpFile, DumpError> {
     let io = |source| DumpError::Io { path: path.to_owned(), source };
-    // Checked before opening: opening a pipe without a writer blocks.
     let kind = fs::metadata(path).map_err(io)?;
     if kind.is_dir() {
         return Err(DumpError::NotADump { path: path.to_owned(), kind: FileKind::Directory });
@@ -42,7 +42,7 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<DumpFile, DumpError> {
     if !kind.is_file() {
         return Err(DumpError::NotADump { path: path.to_owned(), kind: FileKind::NotRegular });
     }
-    open_file(&File::open(path).map_err(io)?, path, options)
+    open_file(&regular(path).map_err(io)?, path, options)
 }
 
 /// Opens a dump from a file that is open already. `path` is where it was found: see [`open_bytes`].

@@ -33,9 +33,17 @@ impl Default for TempFiles {
 impl Files for TempFiles {
     fn region(&self) -> Result<Box<dyn Region>, NoRoom> {
         let failed = |source| no_room(&self.folder, 0, source);
-        // The errors of `tempfile` name its own file, which means nothing to the user.
-        let file = tempfile::tempfile_in(&self.folder).map_err(|e| failed(io::Error::from(e.kind())))?;
+        let file = tempfile::tempfile_in(&self.folder).map_err(|e| failed(reason(e)))?;
         Ok(Box::new(TempFile { map: None, file, len: 0, folder: self.folder.clone() }))
+    }
+}
+
+/// The reason of an error of `tempfile`, without the name of its own file, which means nothing to the user.
+pub(crate) fn reason(e: io::Error) -> io::Error {
+    let text = e.to_string();
+    match text.split_once(" at path ") {
+        Some((reason, _)) => io::Error::new(e.kind(), reason),
+        None => e,
     }
 }
 

@@ -82,6 +82,16 @@ impl Rows {
         Self { offsets, items }
     }
 
+    /// Whether there are this many rows, and each item is in one of them.
+    pub(crate) fn is_of(&self, rows: u32) -> bool {
+        u32::try_from(self.items.len()).is_ok_and(|items| self.offsets.is_of(rows, items))
+    }
+
+    /// The number of all items.
+    pub(crate) fn item_count(&self) -> usize {
+        self.items.len()
+    }
+
     /// What they consist of.
     pub(crate) fn parts(&self) -> (&Offsets, &Array<u32>) {
         (&self.offsets, &self.items)

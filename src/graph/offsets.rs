@@ -61,6 +61,36 @@ impl Offsets {
         Offsets { blocks, long, rows }
     }
 
+    /// Whether there are this many rows, which follow each other and share this many items, none of which is in two of them: a file may say
+    /// anything, and a walk over rows that overlap has no bound but their product.
+    pub(super) fn is_of(&self, rows: u32, items: u32) -> bool {
+        if self.rows != rows || self.blocks.len() != rows.div_ceil(ROWS) as usize {
+            return false;
+        }
+        let (mut at, mut long) = (0u32, self.long.iter());
+        for (row, block) in (0..rows).step_by(ROWS as usize).zip(self.blocks.iter()) {
+            let (bytes, in_block) = (lengths(block), rows.saturating_sub(row).min(ROWS));
+            let (mut total, has_long) = sum(bytes, ROWS - 1);
+            let last = bytes >> ((ROWS - 1) * 8);
+            if block[0] != at || in_block < ROWS && bytes >> (in_block * 8) != 0 {
+                return false;
+            }
+            if has_long || last == LONG {
+                let mut length = |n: u32| match bytes >> (n * 8) & 0xff {
+                    LONG => long.next().filter(|[of, length]| *of == row + n && u64::from(*length) >= LONG).map(|[_, length]| *length),
+                    short => Some(low(short)),
+                };
+                let Some(sum) = (0..in_block).try_fold(0u32, |sum, n| sum.checked_add(length(n)?)) else { return false };
+                total = sum;
+            } else {
+                total += low(last);
+            }
+            let Some(next) = at.checked_add(total) else { return false };
+            at = next;
+        }
+        at == items && long.next().is_none()
+    }
+
     /// Of at most `rows` rows with these lengths.
     pub(super) fn of(store: &Store, rows: u32, lengths: impl Iterator<Item = u32>) -> Offsets {
         let mut builder = OffsetsBuilder::with_capacity(store, rows);
@@ -193,8 +223,27 @@ mod tests {
                 at += length;
             }
             prop_assert_eq!(offsets.rows() as usize, lengths.len());
+            prop_assert!(offsets.is_of(offsets.rows(), at) && !offsets.is_of(offsets.rows(), at + 1) && !offsets.is_of(offsets.rows() + 1, at));
             let beyond = offsets.span(offsets.rows());
             prop_assert!(beyond.0 == beyond.1 && offsets.span(u32::MAX) == (0, 0));
+        }
+
+        /// A number that differs is a row that overlaps another or is not there, unless it says nothing of a row.
+        #[test]
+        fn rows_of_a_file_are_held_against_each_other(
+            lengths in prop::collection::vec(prop_oneof![0u32..4, 250u32..260, Just(70_000u32)], 1..60),
+            at in any::<prop::sample::Index>(),
+            bit in 0u32..32,
+        ) {
+            let whole = Offsets::of(&Store::default(), len32(lengths.len()), lengths.iter().copied());
+            let (blocks, long) = (whole.blocks.len() * 3, whole.long.len() * 2);
+            let mut blocks: Vec<u32> = whole.blocks.iter().flatten().copied().take(blocks).collect();
+            let mut longs: Vec<u32> = whole.long.iter().flatten().copied().take(long).collect();
+            let place = at.index(blocks.len() + longs.len());
+            let word = if place < blocks.len() { &mut blocks[place] } else { &mut longs[place - blocks.len()] };
+            *word ^= 1 << bit;
+            let changed = Offsets::of_parts(blocks.as_chunks().0.to_vec().into(), longs.as_chunks().0.to_vec().into(), whole.rows);
+            prop_assert!(!changed.is_of(whole.rows, lengths.iter().sum()));
         }
     }
 }

@@ -22,6 +22,15 @@ pub(super) struct Described {
 }
 
 impl Described {
+    /// Whether it is of this many objects; a file may say anything.
+    pub(super) fn is_of(&self, objects: u32) -> bool {
+        let types = match &self.types {
+            TypeOf::Narrow(types) => types.len(),
+            TypeOf::Wide(types) => types.len(),
+        };
+        types == objects as usize && self.sizes.is_of(objects as usize)
+    }
+
     #[inline]
     pub(super) fn type_of(&self, id: ObjectId) -> Option<TypeIndex> {
         let index = match &self.types {

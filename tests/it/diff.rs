@@ -185,7 +185,18 @@ fn rules_fail_with_their_reasons() {
     assert_eq!((ran.exit, failed), (Exit::Negative, vec![true, false, false, true, true]), "{rules}");
     assert!(ran.err.contains("failed: bytes>10%: bytes went from 268,058 to 584,316 (+316,258)"), "{}", ran.err);
     assert!(!ran.err.contains("handles>+500"), "{}", ran.err);
-    assert_eq!(with(&["type:Lab.Leaky:count>1000", "type:No.Such:count>0"]).exit, Exit::Ok);
+    // A name that is misspelt is a gate that never closes; one of a type that must not come is as it should be.
+    let gate = with(&["type:Lab.Leaky:count>1000", "type:No.Such:count>0"]);
+    let told: Vec<String> = gate.json()["warnings"].as_array().unwrap().iter().map(|w| format!("{} {}", w["kind"], w["message"])).collect();
+    assert!(
+        gate.exit == Exit::Ok && told.len() == 1 && told[0].contains("no-match") && told[0].contains("type:No.Such:count>0: none"),
+        "{told:?}"
+    );
+    assert_eq!(
+        run(&["diff", "--strict", "--fail-on", "type:No.Such:count>0", a.to_str().unwrap(), b.to_str().unwrap()]).exit,
+        Exit::Partial
+    );
+    assert_eq!(with(&["type:[:count>1"]).exit, Exit::Usage);
     assert_eq!(with(&["type:Lab.Leaky:retained>100KB"]).exit, Exit::Negative);
 
     let wrong = with(&["bytes>>10%"]);

@@ -29,10 +29,10 @@ fn what_the_command_line_names_is_read_up_to_a_size() {
     File::create(&large).unwrap().set_len(4 << 30).unwrap();
     let dump = own_dump();
     let dump = dump.to_str().unwrap();
-    for file in ["/dev/zero", large.to_str().unwrap()] {
+    for (file, why) in [("/dev/zero", "it is a device"), (large.to_str().unwrap(), "too large")] {
         for args in [["info", "--overlay", file, dump].as_slice(), &["diff", "--budget", file, dump, dump]] {
             let ran = run(args);
-            assert!(ran.exit == Exit::Usage && ran.err.contains("too large"), "{args:?}: {:?} {}", ran.exit, ran.err);
+            assert!(ran.exit == Exit::Usage && ran.err.contains(why), "{args:?}: {:?} {}", ran.exit, ran.err);
         }
     }
 }
@@ -64,9 +64,9 @@ fn a_pipe_with_the_name_of_a_file_holds_nothing_up() {
     let index = folder.path().join("crash.dmp.gcindex");
     pipe(&index);
     let beside = run(&["stat", dump]);
-    assert!(beside.out == plain.out && beside.err.contains("is not used: it is no regular file"), "{}", beside.err);
+    assert!(beside.out == plain.out && beside.err.contains("is not used: it is a pipe, not a regular file"), "{}", beside.err);
     let asked = run(&["stat", "--index", index.to_str().unwrap(), dump]);
-    assert!(asked.exit == Exit::Usage && asked.err.contains("it is no regular file"), "{}", asked.err);
+    assert!(asked.exit == Exit::Usage && asked.err.contains("it is a pipe, not a regular file"), "{}", asked.err);
     let modules = folder.path().join("modules");
     fs::create_dir(&modules).unwrap();
     for name in ["libcoreclr.so", "libcoreclr.so.dbg", "System.Private.CoreLib.dll", "System.Private.CoreLib.pdb", "lab.dll", "lab.pdb"] {
@@ -131,22 +131,18 @@ fn a_file_that_cannot_be_finished_is_none() {
 fn a_signal_leaves_no_unfinished_file() {
     for signal in ["INT", "TERM", "HUP"] {
         let folder = tempfile::tempdir().unwrap();
-        let overlay = folder.path().join("overlay");
-        pipe(&overlay);
-        // Waits for somebody to write the overlay, with the draft of the answer open.
-        let args = ["heap", "-o", folder.path().join("answer").to_str().unwrap(), "--overlay", overlay.to_str().unwrap()].map(String::from);
-        let mut child = program().args(args).arg(own_dump()).spawn().unwrap();
+        let mut child = program().args(["report", "-o"]).arg(folder.path().join("answer")).arg(own_dump()).spawn().unwrap();
         let files = || fs::read_dir(folder.path()).unwrap().map(|f| f.unwrap().file_name()).collect::<Vec<_>>();
         let started = Instant::now();
-        while files().len() < 2 {
+        while files().is_empty() {
             assert!(started.elapsed() < Duration::from_secs(20), "{signal}: no draft: {:?}", files());
-            std::thread::sleep(Duration::from_millis(5));
+            std::thread::sleep(Duration::from_millis(1));
         }
         assert!(Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status().unwrap().success());
         let status = child.wait().unwrap();
         let mut err = String::new();
         child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
-        assert_eq!((status.code(), files()), (Some(130), vec!["overlay".into()]), "{signal}: {err}");
+        assert_eq!((status.code(), files()), (Some(130), vec![]), "{signal}: {err}");
     }
 }
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::common::{self, Ran, commands, own_dump, run};
 use crate::corpus;
+use crate::mutation::allocations;
 use crate::mutation::base::{MORE, Rng};
 
 /// Further command lines that the graph or the sums answer.
@@ -311,4 +312,125 @@ fn a_forged_index_does_no_harm() {
         }
     }
     assert!(answered > common::cases(2, 20), "{answered}");
+}
+
+/// What is put in the place of an array, or of a number: none, one, all ones, another array, what is longer or shorter.
+#[derive(Clone, Copy, Debug)]
+enum Forgery {
+    /// Each byte of the array is this.
+    Filled(u8),
+    /// Each word of 32 bits is this.
+    Words(u32),
+    /// The array ends after so many bytes.
+    Cut(u64),
+    /// It goes on to the end of the arrays.
+    Longer,
+    /// It is another one.
+    Of(usize),
+    /// The first number is this.
+    First(u32),
+}
+
+/// `whole` with an array forged, and the checksums of what came of it.
+fn with_forged_array(whole: &[u8], at: usize, forgery: Forgery) -> Vec<u8> {
+    let mut forged = whole.to_vec();
+    let mut section = Value::Null;
+    describe(&mut forged, |told| section = told["sections"][at].clone());
+    let (offset, bytes) = (section["offset"].as_u64().unwrap(), section["bytes"].as_u64().unwrap());
+    let place = offset as usize..(offset + bytes) as usize;
+    match forgery {
+        Forgery::Filled(byte) => forged[place].fill(byte),
+        Forgery::Words(word) => forged[place].chunks_exact_mut(4).for_each(|to| to.copy_from_slice(&word.to_le_bytes())),
+        Forgery::First(word) if bytes >= 4 => forged[offset as usize..offset as usize + 4].copy_from_slice(&word.to_le_bytes()),
+        _ => {}
+    }
+    let end = u64::from_le_bytes(whole[16..24].try_into().unwrap());
+    describe(&mut forged, |told| {
+        let other = |n: usize| told["sections"].as_array().unwrap()[n].clone();
+        match forgery {
+            Forgery::Cut(to) => told["sections"][at]["bytes"] = to.min(bytes).into(),
+            Forgery::Longer => told["sections"][at]["bytes"] = (end - offset).next_multiple_of(12).saturating_sub(12).into(),
+            Forgery::Of(n) => {
+                let other = other(n);
+                told["sections"][at]["offset"] = other["offset"].clone();
+                told["sections"][at]["bytes"] = other["bytes"].clone();
+            }
+            _ => {}
+        }
+    });
+    forged
+}
+
+/// The places of all numbers in a description, as paths of keys and indices; of long lists, the first ones.
+fn numbers(value: &Value, at: &str, out: &mut Vec<String>) {
+    match value {
+        Value::Number(_) => out.push(at.into()),
+        Value::Array(items) => items.iter().take(2).enumerate().for_each(|(n, item)| numbers(item, &format!("{at}/{n}"), out)),
+        Value::Object(fields) => fields.iter().for_each(|(key, field)| numbers(field, &format!("{at}/{key}"), out)),
+        _ => {}
+    }
+}
+
+/// Checksums do not save who forges them: with any array in the place of another, and any number in the place of a count, answers come in
+/// time and in little memory, from the index or without it.
+#[test]
+fn a_forged_count_takes_no_time_and_no_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dump, index) = beside(folder.path());
+    let whole = fs::read(&index).unwrap();
+    let mut description = Value::Null;
+    describe(&mut whole.clone(), |told| description = told.clone());
+    let arrays = description["sections"].as_array().unwrap().len();
+    let mut places = Vec::new();
+    numbers(&description["kept"], "/kept", &mut places);
+    let object = asked(&["objects", "--type", "System.String", "--count", "1", "--index", "none"], &dump, &["--json"]).json();
+    let address = object["data"]["objects"][0]["address"].as_str().unwrap().to_string();
+    let forgeries = |at: usize| {
+        use Forgery::{Cut, Filled, First, Longer, Of, Words};
+        let fixed = [Filled(0), Filled(0xff), Words(1), Words(0xffff), Words(u32::MAX - 1), Cut(0), Cut(4), Cut(12), Longer];
+        let firsts = [0, 1, 7, 1 << 20, u32::MAX >> 1, u32::MAX - 4, u32::MAX].map(First);
+        fixed.into_iter().chain(firsts).chain([1, 2, 5, 11].map(|n| Of((at + n) % arrays)))
+    };
+    let of_arrays = (0..arrays).flat_map(|at| forgeries(at).map(move |forgery| (at, forgery)));
+    let of_numbers = places.iter().flat_map(|place| [0, 1, u64::from(u32::MAX), u64::MAX].map(|number| (place, number)));
+    let mut cases: Vec<(String, Vec<u8>)> = common::sample(of_arrays.collect::<Vec<_>>(), 16)
+        .into_iter()
+        .map(|(at, forgery)| (format!("{}: {forgery:?}", description["sections"][at]["name"]), with_forged_array(&whole, at, forgery)))
+        .collect();
+    cases.extend(common::sample(of_numbers.collect::<Vec<_>>(), 12).into_iter().map(|(place, number)| {
+        let mut forged = whole.clone();
+        describe(&mut forged, |told| *told.pointer_mut(place).unwrap() = number.into());
+        (format!("{place}: {number}"), forged)
+    }));
+    let lines: [&[&str]; 7] = [
+        &["stat"],
+        &["path", &address],
+        &["path", "--type", "System.String"],
+        &["unreachable", "--objects"],
+        &["retained", "--tree"],
+        &["objects", "--type", "System.*", "--count", "20"],
+        &["index", "--check"],
+    ];
+    let plain: Vec<Ran> = lines.iter().map(|line| asked(line, &dump, &["--index", "none"])).collect();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let (mut used, mut same) = (0, 0);
+    for (case, (what, forged)) in cases.into_iter().enumerate() {
+        fs::write(&index, forged).unwrap();
+        for (line, plain) in lines.iter().zip(&plain).skip(case % 3).step_by(3) {
+            let started = common::Stopwatch::start();
+            // All on one thread, whose allocations are counted.
+            let (ran, most) = pool.install(|| {
+                allocations::start();
+                (asked(line, &dump, &[]), allocations::peak())
+            });
+            assert!(started.elapsed().as_secs() < 5, "{what}: {line:?} took {:?}", started.elapsed());
+            assert!(most < 96 << 20, "{what}: {line:?} took {most} bytes");
+            let is_used = !ran.err.contains("is not used");
+            used += usize::from(is_used);
+            // Without it, the answer is that of the dump.
+            assert!(is_used || line[0] == "index" || ran.out == plain.out, "{what}: {line:?}: {}", ran.err);
+            same += usize::from(ran.out == plain.out);
+        }
+    }
+    println!("{used} answers from forged indices, {same} as of the dump");
 }

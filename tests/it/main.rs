@@ -75,6 +75,7 @@ mod lines;
 mod locks;
 mod loops;
 mod lost_names;
+mod machine;
 mod manifest;
 mod max_memory;
 mod mcp;

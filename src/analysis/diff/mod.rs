@@ -170,6 +170,14 @@ pub fn diff(heaps: &[&dyn GraphSource], query: &DiffQuery) -> Result<Answer<Diff
     if let Some(what) = first.heap.heap().zip(last.heap.heap()).and_then(|(before, after)| tried(|| in_wrong_order(before, after))) {
         notes.add(NoteKind::Order, None, format!("{what}: the first dump was taken last"));
     }
+    for rule in &query.rules {
+        // A misspelt name would be a gate that never closes.
+        let Subject::Types(pattern, _) = &rule.subject else { continue };
+        if !parts.iter().any(|part| part.types().any(|t| t.type_name.matches(pattern))) {
+            let what = format!("{rule}: none of the dumps has an object of this type (check the name, if one is expected)");
+            notes.add(NoteKind::NoMatch, None, what);
+        }
+    }
     for part in parts {
         notes.extend(&part.notes.into_notes().about(&part.path));
     }

@@ -159,6 +159,10 @@ impl<'t> Parser<'t> {
             if name.trim().is_empty() {
                 return self.fail(self.rest, "the name of a type");
             }
+            // Those of arrays and of arguments do, in any name.
+            if !name.contains('*') && name.matches('[').count() != name.matches(']').count() {
+                return self.fail(self.rest, "the name of a type, in which brackets come in pairs");
+            }
             self.rest = tail.strip_prefix(':').unwrap_or(tail);
             let at = self.rest;
             let word = self.until(is_operator).trim();
@@ -369,6 +373,8 @@ mod tests {
             ["type:Lab.A>3", "type::count>3", "type:Lab.A:size>3", "handles:x>1", "bytes>1 2", "bytes=5"].map(at),
             [12, 5, 11, 8, 8, 5]
         );
+        assert_eq!(["type:[:count>1", "type:Lab.A[]]:bytes>1"].map(at), [5, 5]);
+        assert!("type:Lab.A[,][]:count>1".parse::<Rule>().is_ok() && "type:Lab.*[:count>1".parse::<Rule>().is_ok());
         assert_eq!(at("bytes>99999999999999999999"), 6);
         let text = "bytes>>10%".parse::<Rule>().unwrap_err().to_string();
         assert!(text.ends_with("\n  bytes>>10%\n        ^"), "{text}");

@@ -15,6 +15,7 @@ use super::super::pick::all_dumps;
 use super::super::{Streams, conclude};
 use crate::analysis::head_parts;
 use crate::base::missed::Carried;
+use crate::base::threads::start;
 use crate::base::{Answer, Collector, Count, NoteKind};
 use crate::dump::DumpError;
 use crate::export::tables::Tables;
@@ -202,7 +203,10 @@ impl Work<'_> {
             Ok(done)
         };
         let results: Vec<Result<Vec<(usize, Done)>>> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..workers.min(files.len())).map(|_| scope.spawn(worker)).collect();
+            let threads: Vec<_> = (0..workers.min(files.len())).map_while(|_| start(scope, None, &worker).ok()).collect();
+            if threads.is_empty() {
+                return vec![worker()];
+            }
             threads.into_iter().map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
         });
         let mut done: Vec<(usize, Done)> = results.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();

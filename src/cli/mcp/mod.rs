@@ -67,6 +67,19 @@ struct Mcp {
     dump: DumpArg,
 }
 
+/// Answers `messages`, one a line, about the dump at `path`: for fuzz targets.
+///
+/// # Errors
+/// Those of the server.
+#[cfg(feature = "internals")]
+pub fn try_mcp(path: &std::path::Path, messages: Vec<u8>, streams: &mut Streams<'_>) -> Result<()> {
+    let args = ["gcdump", "mcp", "--no-local-files", "--timeout", "10s"].map(std::ffi::OsString::from);
+    let config = super::Cli::of(&args)?.config;
+    let options = Opening::options(&config, streams)?;
+    let dumps = Dumps::new(&[], Some(path), options)?;
+    server::serve(Worker { config, dumps }, false, std::io::Cursor::new(messages), streams)
+}
+
 fn run(matches: &ArgMatches, config: &Config, open: &[Dump], streams: &mut Streams<'_>) -> Result<Exit> {
     let mcp = Mcp::from_arg_matches(matches)?;
     if config.output.is_some() {

@@ -3,19 +3,20 @@
 use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
 
 use super::super::Streams;
+use super::super::exit::UsageError;
 use super::answer::{Answer, Worker};
 use super::arguments::{Arguments, Line as Asked};
 use super::list;
 use super::rpc::{self, Failure, LONGEST, Line, Message, NO_JSON, NO_METHOD, NO_PARAMS, NO_REQUEST, NO_VERSION, cut};
 use super::tools::{self, Tool};
 use crate::base::Cancel;
+use crate::base::threads::start_apart;
 
 /// Versions of the protocol that begin with a handshake, oldest first. They differ in what this server uses in two things: from the
 /// third on, answers have a form for programs; the second alone has batches.
@@ -110,21 +111,25 @@ pub(super) fn serve(mut worker: Worker, contents: bool, input: impl BufRead + Se
     let (calls, waiting) = mpsc::channel::<Call>();
     let lines: SyncSender<Event> = send.clone();
     // Neither is waited for: one may read and the other may compute on while the process ends.
-    thread::Builder::new().name("requests".into()).spawn(move || {
+    let reading = move || {
         let read = rpc::lines(input, |line| lines.send(Event::Line(line)).is_ok());
         if let Err(e) = read {
             // The process has nothing else to say it to.
             let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("gcdump mcp: reading requests: {e}\n"));
         }
         let _ = lines.send(Event::End);
-    })?;
-    thread::Builder::new().name("tools".into()).spawn(move || {
+    };
+    let working = move || {
         for Call { key, tool, line, cancel } in waiting {
             let answer = if cancel.is_cancelled() { None } else { worker.call(tool, line, &cancel) };
             if send.send(Event::Done(key, answer)).is_err() {
                 break;
             }
         }
+    };
+    let started = start_apart("requests", reading).and_then(|()| start_apart("tools", working));
+    started.map_err(|_| {
+        UsageError("mcp takes two threads, and the system starts none: raise the limit of processes (ulimit -u, pids.max)".into())
     })?;
     Server { contents, version: None, calls, running: BTreeMap::new(), batches: BTreeMap::new(), numbered: 0, streams }.run(&events)
 }

@@ -31,6 +31,8 @@ use net9::Net9;
 use siblings::Siblings;
 use symbols::Room;
 pub(crate) use symbols::Symbols;
+#[cfg(feature = "internals")]
+pub use symbols::try_symbols;
 
 /// Maximum image size: RVAs have 32 bits.
 const MAX_IMAGE: u64 = 1 << 32;

@@ -196,6 +196,27 @@ fn try_file(path: &Path, named: Option<&Named>) -> Result<Pdb, String> {
     Ok(pdb)
 }
 
+/// Reads `bytes` as a portable PDB, and as an assembly with one in it, and all that it tells of the first `rows` methods and documents: for fuzz
+/// targets. The bytes of the names of documents.
+#[cfg(feature = "internals")]
+pub fn try_symbols(bytes: Vec<u8>, rows: u32) -> usize {
+    let len = len64(bytes.len());
+    let bytes = Arc::new(Bytes::Owned(bytes));
+    let source = || Source::File { bytes: Arc::clone(&bytes), offset: 0, len };
+    let within = Assembly::read(source(), |_, _| true).and_then(|assembly| {
+        let _ = assembly.named();
+        assembly.unpack(|bytes| bytes <= len.saturating_mul(MAX_RATIO))
+    });
+    let mut named = 0usize;
+    for pdb in Pdb::open(source()).ok().into_iter().chain(within) {
+        for row in 0..rows {
+            let _ = (pdb.id(), pdb.line(row, 0), pdb.line(row, u32::MAX), pdb.lines_bytes(row));
+            named = named.saturating_add(pdb.document(row).map_or(0, |name| name.len()));
+        }
+    }
+    named
+}
+
 #[cfg(test)]
 #[path = "symbols_tests.rs"]
 mod tests;

@@ -12,6 +12,7 @@ use super::objects::Retention;
 use super::{About, BLOCK_ROWS, Sink, answers, columns, dumps, objects, sink};
 use crate::analysis::{StatQuery, stat};
 use crate::base::hash::Map;
+use crate::base::threads::start;
 use crate::base::{Addr, Answer, Collector, Count, IndexVec, Name};
 use crate::gc::{ObjectStarts, TypeIndex};
 use crate::model::{ExportFormat, ExportTable, Stacks, StatReport, Sum};
@@ -91,9 +92,7 @@ pub(super) struct Feed {
     table: ExportTable,
     columns: Vec<Column>,
     block: Block,
-    to: SyncSender<Block>,
-    /// Blocks that are written, to be filled again.
-    back: Receiver<Block>,
+    to: To,
     rows: u64,
 }
 
@@ -119,12 +118,42 @@ impl Feed {
     }
 
     fn send(&mut self) -> ControlFlow<()> {
-        let next = self.back.try_recv().unwrap_or_else(|_| Block::new(&self.columns));
-        match self.to.send(std::mem::replace(&mut self.block, next)) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(_) => ControlFlow::Break(()),
+        let sent = match &mut self.to {
+            To::Thread { to, back } => {
+                let next = back.try_recv().unwrap_or_else(|_| Block::new(&self.columns));
+                to.send(std::mem::replace(&mut self.block, next)).is_ok()
+            }
+            To::Here(sink, written) => {
+                if written.is_ok() {
+                    *written = sink.block(&self.block);
+                }
+                self.block.clear();
+                written.is_ok()
+            }
+        };
+        if sent { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+
+    /// Ends the file, where no thread does.
+    fn finish(self) -> io::Result<()> {
+        match self.to {
+            To::Thread { .. } => Ok(()),
+            To::Here(sink, written) => written.and_then(|()| sink.finish()),
         }
     }
+}
+
+/// The writer of a table.
+enum To {
+    /// A thread.
+    Thread {
+        /// Takes blocks.
+        to: SyncSender<Block>,
+        /// Blocks that are written, to be filled again.
+        back: Receiver<Block>,
+    },
+    /// This thread, where the system starts no other; and whether all blocks could be written.
+    Here(Box<dyn Sink>, io::Result<()>),
 }
 
 /// Writes blocks as they come, and hands them back.
@@ -145,10 +174,10 @@ struct Opened {
     sink: Box<dyn Sink>,
 }
 
-/// Runs `produce` with a feed for each table, which are written by threads of their own.
+/// Runs `produce` with a feed for each table, each written by its own thread.
 fn fed<T>(tables: Vec<Opened>, done: &mut Vec<(ExportTable, u64)>, produce: impl FnOnce(&mut [Feed]) -> T) -> io::Result<T> {
     std::thread::scope(|scope| {
-        let (mut feeds, threads): (Vec<Feed>, Vec<_>) = tables.into_iter().map(|opened| start(scope, opened)).unzip();
+        let (mut feeds, threads): (Vec<Feed>, Vec<_>) = tables.into_iter().map(|opened| feed(scope, opened)).unzip();
         let made = produce(&mut feeds);
         for feed in &mut feeds {
             if feed.block.rows > 0 {
@@ -157,20 +186,29 @@ fn fed<T>(tables: Vec<Opened>, done: &mut Vec<(ExportTable, u64)>, produce: impl
             }
             done.push((feed.table, feed.rows));
         }
-        drop(feeds);
-        for thread in threads {
+        feeds.into_iter().try_for_each(Feed::finish)?;
+        for thread in threads.into_iter().flatten() {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         }
         Ok(made)
     })
 }
 
-fn start<'s>(scope: &'s Scope<'s, '_>, opened: Opened) -> (Feed, ScopedJoinHandle<'s, io::Result<()>>) {
+fn feed<'s>(scope: &'s Scope<'s, '_>, opened: Opened) -> (Feed, Option<ScopedJoinHandle<'s, io::Result<()>>>) {
     let Opened { table, columns, sink } = opened;
     let (to, blocks) = sync_channel(1);
     let (give, back) = channel();
-    let feed = Feed { table, block: Block::new(&columns), columns, to, back, rows: 0 };
-    (feed, scope.spawn(move || encode(sink, &blocks, &give)))
+    let (hand, handed) = channel();
+    let work = move || handed.recv().map_or(Ok(()), |sink| encode(sink, &blocks, &give));
+    let (to, thread) = match start(scope, None, work) {
+        Ok(thread) => {
+            // It has not ended: it waits for this.
+            let _ = hand.send(sink);
+            (To::Thread { to, back }, Some(thread))
+        }
+        Err(_) => (To::Here(sink, Ok(())), None),
+    };
+    (Feed { table, block: Block::new(&columns), columns, to, rows: 0 }, thread)
 }
 
 /// Writes the tables of `heap` to the files that `create` makes.

@@ -123,6 +123,18 @@ impl Dominators {
         Self { position, order, below, up, store: Store::default() }
     }
 
+    /// Whether its arrays are those of a tree of some of `nodes` nodes; a file may say anything.
+    pub(crate) fn is_of(&self, nodes: u32) -> bool {
+        let positions = self.order.len();
+        let fit = (1..=nodes as usize + 1).contains(&positions) && self.position.len() == nodes as usize;
+        fit && self.below.is_of(positions) && self.up.is_of(positions)
+    }
+
+    /// The number of positions: of the nodes that roots reach, and of the virtual root.
+    pub(crate) fn positions(&self) -> usize {
+        self.order.len()
+    }
+
     /// The position after the subtree of the one at `position`.
     fn end(&self, position: u32) -> u32 {
         let below = self.below.get(position as usize).and_then(|n| u32::try_from(n).ok()).unwrap_or(0);

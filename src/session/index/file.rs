@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::{Array, Packed, len64};
 use crate::dump::Bytes;
-use crate::graph::{Csr, Offsets, Rows};
+use crate::graph::{Offsets, Rows};
 
 /// The first bytes. The digits are the version of the format.
 const MAGIC: &[u8; 16] = b"gcdump-index 03\n";
@@ -210,10 +210,6 @@ impl Sections {
         let (blocks, long) = (self.array(&format!("{name}.blocks"))?, self.array(&format!("{name}.long"))?);
         let offsets = Offsets::of_parts(blocks, long, count.first().copied().unwrap_or(0));
         Ok(Rows::of_parts(offsets, self.array(&format!("{name}.items"))?))
-    }
-
-    pub(super) fn csr(&self, name: &str) -> Result<Csr, IndexError> {
-        Ok(Csr::of_rows(self.rows(name)?))
     }
 
     pub(super) fn packed<S: crate::base::Small>(&self, name: &str) -> Result<Packed<S>, IndexError> {

@@ -30,9 +30,9 @@ use super::heap::{Sums, TypeSums};
 use super::references::References;
 use super::retention::Sums as Retained;
 use super::{DominatorTree, Heap, HeapGraph, ObjectSet};
-use crate::base::{Answer, Index as _, IndexVec};
+use crate::base::{Answer, Index as _, IndexVec, Packed};
 use crate::gc::{ObjectId, ObjectStarts, ObjectType, Part, SegmentIndex, Starts, TypeIndex, Walker};
-use crate::graph::Dominators;
+use crate::graph::{Csr, Dominators};
 use crate::model::Stacks;
 
 /// Objects that are looked up in the dump when an index is opened.
@@ -71,6 +71,8 @@ pub(super) struct HeapIndex {
     kept: Kept,
     /// The types, in the order of the index.
     types: IndexVec<TypeIndex, Arc<ObjectType>>,
+    /// Number of objects, with which the lengths of all arrays agree.
+    objects: u32,
 }
 
 impl HeapIndex {
@@ -102,9 +104,38 @@ impl HeapIndex {
             Some(if now.index == index { now } else { Arc::new(now.at(index)) })
         });
         let types = types.collect::<Option<_>>().ok_or_else(|| other("its types differ"))?;
-        let index = HeapIndex { sections, kept, types };
+        let mut index = HeapIndex { sections, kept, types, objects: 0 };
+        index.objects = index.object_starts(walker)?.len();
+        index.check_lengths()?;
         index.check_sample(walker)?;
         Ok(index)
+    }
+
+    /// Holds the lengths of all arrays against the number of objects and of types: what is made from them takes memory for as many.
+    fn check_lengths(&self) -> Result<(), IndexError> {
+        let (objects, types, segments) = (self.objects, self.types.len(), self.kept.segments.len());
+        let agree = |what: &str, agree: bool| match agree {
+            true => Ok(()),
+            false => Err(IndexError::Damaged(format!("its {what} do not fit its objects"))),
+        };
+        agree("types and sizes", self.described()?.is_of(objects))?;
+        agree("sums", self.kept.sums.len() == types && self.kept.by_type.len() == types)?;
+        agree("walks", self.kept.walks.len() <= segments && self.kept.walks.iter().all(|(at, _)| (*at as usize) < segments))?;
+        agree("places", self.kept.places.iter().all(|(at, ty)| (*at as usize) < segments && (*ty as usize) < types))?;
+        agree("largest", self.kept.largest.len() <= objects as usize && self.kept.largest.iter().all(|id| *id < objects))?;
+        let counts = [self.sections.rows("references")?, self.sections.rows("reversed")?].map(|rows| (rows.len(), rows.item_count()));
+        agree("references", counts.iter().all(|(rows, items)| *rows == objects && *items == counts[0].1))?;
+        let by_type = self.sections.rows("by_type")?;
+        agree("lists by type", by_type.len() as usize == types && by_type.item_count() == objects as usize)?;
+        let (tree, retained) = self.tree()?;
+        agree("dominators", tree.is_of(objects) && retained.is_of(tree.positions()))?;
+        agree("live objects", self.sections.array::<u64>("live")?.len() == objects.div_ceil(64) as usize)
+    }
+
+    fn tree(&self) -> Result<(Dominators, Packed<u16>), IndexError> {
+        let (position, order) = (self.sections.array("position")?, self.sections.array("order")?);
+        let (below, up) = (self.sections.packed("below")?, self.sections.packed("up")?);
+        Ok((Dominators::of_parts(position, order, below, up), self.sections.packed("retained")?))
     }
 
     /// Looks up some objects in the dump.
@@ -125,7 +156,14 @@ impl HeapIndex {
 
     /// Reads all of it, to see whether it was changed since it was made.
     pub(super) fn check_all(&self) -> Result<(), IndexError> {
-        self.sections.check_all()
+        self.sections.check_all()?;
+        let rows = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let whole = |name: &str, n: usize| self.sections.rows(name).map(|all| all.is_of(rows(n)));
+        let objects = self.objects as usize;
+        match whole("references", objects)? && whole("reversed", objects)? && whole("by_type", self.types.len())? {
+            true => Ok(()),
+            false => Err(IndexError::Damaged("its rows do not follow each other".into())),
+        }
     }
 
     fn object_starts(&self, walker: &Walker) -> Result<ObjectStarts, IndexError> {
@@ -136,6 +174,9 @@ impl HeapIndex {
         let mut objects = 0u32;
         for segment in &self.kept.segments {
             if segment.first != objects {
+                return Err(damaged());
+            }
+            if segment.end > segment.allocated.0 {
                 return Err(damaged());
             }
             objects = objects.checked_add(segment.count).ok_or_else(damaged)?;
@@ -161,6 +202,9 @@ impl HeapIndex {
                 }
             };
             parts.push(Part { start: segment.start.0, end: segment.end, first: segment.first, count: segment.count, starts });
+        }
+        if (next_word, next_block, next_listed) != (words.len(), counted.len(), listed.len()) {
+            return Err(damaged());
         }
         Ok(ObjectStarts::of_parts(walker.memory().ptr_bytes(), parts))
     }
@@ -198,12 +242,16 @@ impl HeapIndex {
         if self.kept.links != kept::links(extra.all(has)) {
             return None;
         }
-        let edges = Edges::with_reversed(self.sections.csr("references").ok()?, self.sections.csr("reversed").ok()?);
+        // Rows that overlap are the one thing that makes more work than there are items.
+        let whole = |name: &str, rows: u32| self.sections.rows(name).ok().filter(|all| all.is_of(rows));
+        let (references, reversed) = (whole("references", self.objects)?, whole("reversed", self.objects)?);
+        let by_type = whole("by_type", u32::try_from(self.types.len()).ok()?)?;
+        let edges = Edges::with_reversed(Csr::of_rows(references), Csr::of_rows(reversed));
         Some(References {
             edges,
             types: self.types.clone(),
             described: self.described().ok()?,
-            by_type: ByType::of_rows(self.sections.rows("by_type").ok()?).into(),
+            by_type: ByType::of_rows(by_type).into(),
             notes: self.kept.graph_notes.notes(),
         })
     }
@@ -224,14 +272,13 @@ impl HeapIndex {
         if !self.has_roots_of(graph, stacks) {
             return None;
         }
-        let (position, order) = (self.sections.array("position").ok()?, self.sections.array("order").ok()?);
-        let (below, up) = (self.sections.packed("below").ok()?, self.sections.packed("up").ok()?);
+        let (tree, retained) = self.tree().ok()?;
         let sums = Retained::of(
             self.kept.totals.clone(),
             self.kept.by_type.iter().copied().collect(),
             self.kept.largest.iter().copied().map(ObjectId::from_u32).collect(),
         );
-        Some(DominatorTree::of_parts(Dominators::of_parts(position, order, below, up), self.sections.packed("retained").ok()?, sums))
+        Some(DominatorTree::of_parts(tree, retained, sums))
     }
 }
 

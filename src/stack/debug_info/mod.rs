@@ -243,5 +243,33 @@ fn part_of(bytes: &CodeBytes, place: Place, (at, len): (Addr, u32)) -> Result<Co
     Ok(bytes.bytes(at, u64::from(len))?)
 }
 
+/// Reads the debug info at `at` in each of its versions, and that of the method `index` of an array of them there, and asks about the code at
+/// `offset`: for fuzz targets. The numbers of parts of the code and of variables.
+#[cfg(feature = "internals")]
+pub fn try_debug_info(memory: &std::sync::Arc<crate::memory::Memory>, at: Addr, index: u32, offset: u32) -> [u64; 2] {
+    let bytes = CodeBytes::new(memory);
+    let _ = native_array::element(&bytes, at, index.into());
+    let mut most = [0; 2];
+    for version in [Version::Nibbles, Version::Packed, Version::Sized] {
+        for flags in [false, true] {
+            let info =
+                DebugInfo { header: HeaderLayout { debug_info: 0 }, patchpoint: Some((PatchpointLayout { locals: 8 }, 16)), version };
+            let place = Place { at, flags, version };
+            let Ok(parts) = info.parts(&bytes, place) else { continue };
+            let part = |part: Option<(Addr, u32)>| part.and_then(|part| part_of(&bytes, place, part).ok());
+            let forms = [Form::Nibbles, Form::Packed { source: 2 }, Form::Packed { source: 3 }];
+            for bounds in forms.into_iter().filter_map(|form| Bounds::decode(&part(parts.bounds)?, form)) {
+                let _ = (bounds.il_offset(offset), bounds.is_prologue_or_epilogue(offset));
+                most[0] = most[0].max(bounds.count());
+            }
+            if let Some(variables) = part(parts.variables).and_then(|part| Variables::decode(&part)) {
+                let _ = (0..8).map(|number| (variables.at(number, offset), variables.count_of(number))).count();
+                most[1] = most[1].max(variables.count());
+            }
+        }
+    }
+    most
+}
+
 #[cfg(test)]
 mod tests;

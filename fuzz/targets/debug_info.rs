@@ -1,0 +1,6 @@
+//! Debug info of a method: which IL its code stands for, and where its variables are.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    gcdump_fuzz::debug_info(bytes);
+});

@@ -1,0 +1,6 @@
+//! A `.gcdump` file, and the whole program behind it.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    gcdump_fuzz::snapshot(bytes);
+});

@@ -1,0 +1,93 @@
+//! Files that are opened to be read. A dump, and what belongs to one, is a regular file: opening a pipe waits until something writes to it, and
+//! opening a device may do anything.
+
+use std::fs::{self, File, FileType};
+use std::io;
+use std::path::Path;
+
+/// Opens the regular file at `path`, without waiting for anything: it may have become a pipe since it was looked at.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidInput`] for anything else, and the errors of the system.
+pub(crate) fn regular(path: &Path) -> io::Result<File> {
+    checked(fs::metadata(path)?.file_type())?;
+    let file = open(path)?;
+    checked(file.metadata()?.file_type())?;
+    Ok(file)
+}
+
+#[cfg(unix)]
+fn open(path: &Path) -> io::Result<File> {
+    use rustix::fs::OFlags;
+    use std::os::unix::fs::OpenOptionsExt;
+    // Reads of a regular file do not know the difference.
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)
+}
+
+#[cfg(not(unix))]
+fn open(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
+fn checked(kind: FileType) -> io::Result<()> {
+    match kind.is_file() {
+        true => Ok(()),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {}, not a regular file", name(kind)))),
+    }
+}
+
+fn name(kind: FileType) -> &'static str {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        if kind.is_fifo() {
+            return "a pipe";
+        } else if kind.is_socket() {
+            return "a socket";
+        }
+    }
+    if kind.is_dir() { "a folder" } else { "a device" }
+}
+
+/// Whether two paths are one file, under whichever names. Neither is opened.
+///
+/// # Errors
+/// Those of the system, where one of them is not there.
+#[cfg(all(unix, feature = "cli"))]
+pub(crate) fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let place = |path: &Path| fs::metadata(path).map(|m| (m.dev(), m.ino()));
+    Ok(place(one)? == place(other)?)
+}
+
+#[cfg(all(not(unix), feature = "cli"))]
+pub(crate) fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
+    same_file::is_same_file(one, other)
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+
+    /// What a dump, an index, an overlay, a module or symbols may be in place of a file: each is refused at once, in words.
+    #[test]
+    fn only_regular_files_are_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("file"), "contents").unwrap();
+        rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR, 0).unwrap();
+        let _listens = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        for (name, kind) in [("pipe", "a pipe"), ("socket", "a socket"), ("", "a folder")] {
+            let refused = regular(&at(name)).unwrap_err();
+            assert_eq!(refused.to_string(), format!("it is {kind}, not a regular file"));
+        }
+        assert!(regular(Path::new("/dev/zero")).unwrap_err().to_string().contains("a device"));
+        assert_eq!(io::read_to_string(regular(&at("file")).unwrap()).unwrap(), "contents");
+        // A pipe that took the place of a file between the look and the opening.
+        assert!(checked(open(&at("pipe")).unwrap().metadata().unwrap().file_type()).is_err());
+        assert!(is_same(&at("file"), &at("../").join(folder.path().file_name().unwrap()).join("file")).unwrap());
+        assert!(!is_same(&at("file"), &at("pipe")).unwrap());
+    }
+}
