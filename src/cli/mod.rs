@@ -39,8 +39,7 @@ pub use exit::Exit;
 pub use generate::complete;
 pub use mcp::MCP;
 #[cfg(feature = "internals")]
-pub use mcp::conversation as mcp_conversation;
-pub use mcp::try_mcp;
+pub use mcp::{conversation as mcp_conversation, try_mcp};
 pub use pager::paging;
 pub use registry::{COMMANDS, command_line};
 pub use screen::screen_of;

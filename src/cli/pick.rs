@@ -1,6 +1,6 @@
 //! Default choice of the dump.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
