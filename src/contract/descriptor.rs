@@ -179,6 +179,8 @@ pub struct Descriptor {
     pub unusable: Arc<BTreeMap<DescriptorItem, String>>,
     /// Items that two sources of the same kind define; the later one is used.
     disputed: Arc<BTreeSet<DescriptorItem>>,
+    /// NativeAOT: the release that the layouts beside the runtime's own were measured on: `10.0`.
+    pub(super) release: Option<String>,
     /// Which of both were asked for.
     asked: Mutex<BTreeSet<DescriptorItem>>,
 }
@@ -193,6 +195,7 @@ impl Clone for Descriptor {
             origins: self.origins.clone(),
             unusable: self.unusable.clone(),
             disputed: self.disputed.clone(),
+            release: self.release.clone(),
             asked: Mutex::default(),
         }
     }
@@ -369,6 +372,11 @@ impl Descriptor {
     /// Whether this describes a NativeAOT program: its method tables and threads have forms of their own.
     pub fn is_native_aot(&self) -> bool {
         self.contract("RuntimeTypeSystem").is_some_and(|v| NATIVE_AOT.contains(&v.as_str()))
+    }
+
+    /// The release of .NET that a NativeAOT program was built with, as far as its structures tell: `10.0`.
+    pub(crate) fn native_aot_release(&self) -> Option<&str> {
+        self.release.as_deref()
     }
 
     /// The type `name`; aliases separated by `|`, the first that exists counts.

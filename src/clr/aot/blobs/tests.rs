@@ -267,7 +267,7 @@ fn module(sections: &[(u32, Vec<u8>)]) -> Vec<u8> {
 fn blobs(image: Vec<u8>) -> Option<Blobs> {
     let memory = memory(image);
     let image = Image::at(&memory, Addr(BASE)).unwrap();
-    Blobs::find(&memory, None, &image, &Limits::default())
+    Blobs::find(&memory, None, &image, HAS_POINTERS, &Limits::default())
 }
 
 /// Sections with two types, of which the second is nested, at 0x100 and 0x200 behind the fixups.
@@ -342,8 +342,8 @@ fn headers_that_cannot_be_are_refused() {
     let partial = Arc::new(memory_of(good.clone(), &[(BASE, DATA, 0)], Shape::LE64));
     let image = Image::at(&partial, Addr(BASE)).unwrap();
     let file = memory(good);
-    assert!(Blobs::find(&partial, None, &image, &Limits::default()).is_none());
-    assert!(Blobs::find(&partial, Some(&file), &image, &Limits::default()).is_some());
+    assert!(Blobs::find(&partial, None, &image, HAS_POINTERS, &Limits::default()).is_none());
+    assert!(Blobs::find(&partial, Some(&file), &image, HAS_POINTERS, &Limits::default()).is_some());
 }
 
 #[test]
