@@ -161,6 +161,11 @@ pub enum ContractError {
 /// Versions of contracts that only NativeAOT has.
 const NATIVE_AOT: [&str; 2] = ["n1", "1001"];
 
+/// Variables that the runtime never changes.
+const CONSTANTS: [&str; 1] = ["MaxGeneration"];
+/// Variables that tell the phase of the GC, each of which may be missing.
+const WITNESSES: [&str; 3] = ["StructureInvalidCount", "CurrentGCState", "GCThread"];
+
 /// The merged descriptor of one runtime.
 ///
 /// Items that cannot be used are set aside. Whoever binds to one of them gets [`ContractError::Unusable`]; a reader that does
@@ -348,6 +353,24 @@ impl Descriptor {
         let value = GlobalValue::Pointer(address);
         Arc::make_mut(&mut self.unusable).remove(&DescriptorItem::Global(name.into()));
         Arc::make_mut(&mut self.globals).insert(name.into(), GlobalInfo { value, type_name: Some("pointer".into()), origin });
+    }
+
+    /// Takes away the variables whose values are not those of the process: [`Memory::is_initial`](crate::memory::Memory) tells of each
+    /// address.
+    pub(super) fn forget_initial(&mut self, is_initial: impl Fn(Addr) -> bool) {
+        let gone = |(name, global): &(&String, &GlobalInfo)| match global.value {
+            GlobalValue::Pointer(at) => !CONSTANTS.contains(&name.as_str()) && is_initial(at),
+            _ => false,
+        };
+        let names: Vec<String> = self.globals.iter().filter(gone).map(|(name, _)| name.clone()).collect();
+        for name in names {
+            if WITNESSES.contains(&name.as_str()) {
+                Arc::make_mut(&mut self.globals).remove(&name);
+            } else {
+                let why = "the page with the variable is not in the dump, and its value in the file is that of before the start";
+                self.set_aside(&DescriptorItem::Global(name), why);
+            }
+        }
     }
 
     /// Sets one number.

@@ -19,7 +19,7 @@ use super::copies::Copies;
 use super::elf_image::{self, MAX_PROGRAM_HEADERS};
 use super::pe::PeHeaders;
 use super::{Image, ImageFormat, Memory};
-use crate::base::{Addr, AddrRange, Endian, Os, PAGE, PtrSize, Shape, file_name, len64};
+use crate::base::{Addr, AddrRange, Endian, Os, PAGE, PtrSize, Shape, file_name, len64, ranges};
 use crate::dump::{Bytes, Module};
 
 /// What looking at a file takes of the opening's budget.
@@ -29,6 +29,18 @@ const DT_RELA: u64 = 7;
 const DT_RELA_SIZE: u64 = 8;
 const DT_RELR_SIZE: u64 = 35;
 const DT_RELR: u64 = 36;
+
+/// What is done with writable pages of an image that a dump does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataPages {
+    /// They stay missing: the process may have changed them.
+    Absent,
+    /// The dump has each page that the process changed, so that those of the file are equal.
+    Unchanged,
+    /// They are filled from the file, with contents of before the start: constants, and pointers that were relocated. What the process may
+    /// have changed is [known as such](Memory::is_initial).
+    Initial,
+}
 
 /// Where to look for module files.
 #[derive(Clone, Debug, Default)]
@@ -141,17 +153,16 @@ impl From<String> for Rejected {
 
 /// Fills gaps of `memory` from the file of `module`, whose image in memory is `image` (`None` if its first page is absent).
 ///
-/// `clean_pages` states that the dump holds every page that the process modified, so that missing writable pages equal the
-/// file's. True for kernel cores, and for createdump's dumps of single-file programs (without a DAC it saves modified pages
-/// only), but not for mini dumps.
-pub fn fill_module(memory: &mut Memory, module: &Module, image: Option<&Image>, search: &FileSearch, os: Os, clean_pages: bool) -> Filled {
+/// `data`: what is done with its missing writable pages. Kernel cores have every page that the process changed; createdump's heap dumps of
+/// programs whose DAC it does not have leave out all data of files.
+pub fn fill_module(memory: &mut Memory, module: &Module, image: Option<&Image>, search: &FileSearch, os: Os, data: DataPages) -> Filled {
     let mut filled = Filled::default();
     for path in search.candidates(&module.path, os) {
         if !memory.afford_steps(STEPS_OF_A_FILE) {
             break;
         }
         let bytes = Bytes::map_path(&path).map_err(|e| Rejected::Unverified(e.to_string()));
-        match bytes.and_then(|b| fill_from(memory, module, image, b, clean_pages)) {
+        match bytes.and_then(|b| fill_from(memory, module, image, b, data)) {
             Ok(bytes) => {
                 filled.bytes = bytes;
                 filled.file = Some(path);
@@ -172,17 +183,17 @@ pub fn fill_module(memory: &mut Memory, module: &Module, image: Option<&Image>, 
 pub fn file_image(module: &Module, image: &Image, path: &Path, shape: Shape) -> Result<Memory, String> {
     let bytes = Bytes::map_path(path).map_err(|e| e.to_string())?;
     let mut memory = Memory::empty(shape);
-    let filled = fill_from(&mut memory, module, Some(image), bytes, true);
+    let filled = fill_from(&mut memory, module, Some(image), bytes, DataPages::Unchanged);
     filled.map_err(|rejected| match rejected {
         Rejected::Other(why) | Rejected::Unverified(why) => why,
     })?;
     Ok(memory)
 }
 
-fn fill_from(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: Bytes, clean_pages: bool) -> Result<u64, Rejected> {
+fn fill_from(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: Bytes, data: DataPages) -> Result<u64, Rejected> {
     let bytes = Arc::new(bytes);
     if bytes.starts_with(b"\x7fELF") {
-        fill_elf(memory, module, image, &bytes, clean_pages)
+        fill_elf(memory, module, image, &bytes, data)
     } else if bytes.starts_with(b"MZ") {
         fill_pe(memory, module, image, &bytes)
     } else {
@@ -223,7 +234,7 @@ fn load_elf(bytes: &Arc<Bytes>, shape: Shape, base: Addr) -> Option<LoadedElf> {
     Some(LoadedElf { memory, image, headers, machine: header.e_machine })
 }
 
-fn fill_elf(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: &Arc<Bytes>, clean_pages: bool) -> Result<u64, Rejected> {
+fn fill_elf(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: &Arc<Bytes>, data: DataPages) -> Result<u64, Rejected> {
     let loaded = load_elf(bytes, memory.shape(), module.base).ok_or("not a readable ELF image of this architecture")?;
     // Minidumps record it beside the module.
     let wanted = image.and_then(|i| i.build_id.as_ref()).or(module.build_id.as_ref());
@@ -246,12 +257,20 @@ fn fill_elf(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: 
         let end = if h.p_memsz > h.p_filesz { end } else { end.plus(PAGE - 1).align_down(PAGE) };
         added = added.saturating_add(memory.fill_gaps(AddrRange::new(page, end), bytes, h.p_offset.saturating_sub(head)));
     }
-    let unchanged = |h: &&ProgramHeader| h.p_type == PT_GNU_RELRO || (clean_pages && h.p_type == PT_LOAD && h.p_flags & PF_W != 0);
-    let ranges = loaded.headers.iter().filter(unchanged).map(|h| {
+    let is_relro = |h: &&ProgramHeader| h.p_type == PT_GNU_RELRO;
+    let is_data = |h: &&ProgramHeader| data != DataPages::Absent && h.p_type == PT_LOAD && h.p_flags & PF_W != 0;
+    let range = |h: &ProgramHeader| {
         let start = Addr(image.bias.wrapping_add(h.p_vaddr));
         AddrRange::new(start, start.plus(h.p_filesz))
-    });
+    };
+    let ranges = loaded.headers.iter().filter(|h| is_relro(h) || is_data(h)).map(range);
     let wanted = ranges.filter(|r| loaded.memory.captured(*r) == r.len()).collect();
+    if data == DataPages::Initial {
+        // Relocation is the last that changes RELRO.
+        let fixed: Vec<AddrRange> = loaded.headers.iter().filter(is_relro).map(range).collect();
+        let written: Vec<AddrRange> = loaded.headers.iter().filter(is_data).map(range).collect();
+        memory.mark_initial(ranges::subtract(&ranges::union(written, 0), &ranges::union(fixed, 0)));
+    }
     let copies = loaded.image.exports.and_then(|_| Copies::reserve(memory, wanted)).filter(|c| !c.is_empty());
     if let Some(copies) = copies.and_then(|c| relocated(&loaded, c, |n| memory.afford_steps(n))) {
         added = added.saturating_add(copies.fill(memory));
