@@ -196,7 +196,7 @@ impl<'a> Opener<'a> {
         }
         vm.descriptor.forget_initial(|at| self.memory.is_initial(at));
         let gc_image = gc_image::find(self.dump, self.memory, self.site.image.as_ref(), &mut vm.descriptor, self.notes);
-        let crash_report = native_aot::report(self.memory, &vm.descriptor);
+        let crash_report = native_aot::report(self.memory, &vm.descriptor, self.site.image.as_ref());
         let (version, version_source) = self.version(&vm, crash_report.as_ref()).map_or((None, None), |(v, s)| (Some(v), Some(s)));
         let mut site = self.site.clone();
         site.dac_table = vm.table.or(site.dac_table);

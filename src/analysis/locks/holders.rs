@@ -21,6 +21,8 @@ const WAITING_TO_UPGRADE: u32 = 0x2000_0000;
 // `Lock._state`.
 const LOCKED: u32 = 1;
 const WAITERS_SHIFT: u32 = 7;
+/// In .NET 8.
+const WAITERS_SHIFT_NET8: u32 = 3;
 // `Barrier._currentTotalCount`.
 const BARRIER_SHIFT: u32 = 16;
 const BARRIER_COUNT: u32 = 0x7fff;
@@ -166,7 +168,7 @@ impl<'h> Holders<'h> {
             let lock = Held {
                 owner: (held && id != 0).then(|| self.owner_of_lock(id)),
                 recursion: library.u32(object, f.recursion).filter(|_| held),
-                waiting: Some((state >> WAITERS_SHIFT).into()),
+                waiting: Some((state >> if f.of_net8.is_some() { WAITERS_SHIFT_NET8 } else { WAITERS_SHIFT }).into()),
                 ..Held::new(LockKind::Lock)
             };
             match self.primitives.monitors.get(&object) {

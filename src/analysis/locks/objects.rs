@@ -41,8 +41,8 @@ library_types! {
 
 impl LockType {
     /// Types whose objects nothing asks for: they are met by reference.
-    const UNLISTED: [LockType; 6] =
-        [LockType::ReaderCount, LockType::BlockingInfo, LockType::Condition, LockType::Task, LockType::WaitInfo, LockType::SyncEntry];
+    const UNLISTED: [LockType; 5] =
+        [LockType::ReaderCount, LockType::BlockingInfo, LockType::Task, LockType::WaitInfo, LockType::SyncEntry];
 }
 
 /// What a walk found.

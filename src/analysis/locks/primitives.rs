@@ -1,7 +1,7 @@
 //! The state of the library's locks, and what their parts belong to.
 
 use super::objects::{Found, LockType};
-use super::wait_subsystem::{WaitInfos, monitors, whole_of_lock};
+use super::wait_subsystem::{WaitInfos, monitors, pulses, whole_of_lock};
 use crate::base::hash::Map;
 use crate::base::{Addr, Collector};
 use crate::clr::library::{Classifier, NoSuchField, fields_of, noted};
@@ -9,12 +9,14 @@ use crate::model::{LockKind, WaitKind};
 use crate::session::Library;
 
 fields_of! {
-    /// `System.Threading.Lock` (.NET 9 and later).
+    /// `System.Threading.Lock` (.NET 9 and later, NativeAOT of .NET 8).
     pub(super) struct LockFields {
         state: req "_state",
         owner: req "_owningThreadId",
         recursion: req "_recursionCount",
-        event: opt "_waitEvent",
+        event: opt "_waitEvent|_waitEventOrCondition|_lazyEvent",
+        // Of .NET 8, where the number of waiters is elsewhere in the state.
+        of_net8: opt "_lazyEvent",
     }
 }
 
@@ -198,6 +200,7 @@ impl Primitives {
                 events.extend(library.reference(lock, event).map(|e| (e, whole_of_lock(lock, &self.monitors))));
             }
         }
+        events.extend(pulses(library, found, &self.monitors, &self.by_monitor));
         if let Some(f) = self.reader_writer {
             let of = [
                 (f.write_event, WaitKind::WriteLock),

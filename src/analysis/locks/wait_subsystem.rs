@@ -2,6 +2,8 @@
 //!
 //! Source: `docs/internals/native-aot.md#locks-and-waits`.
 
+use std::collections::HashSet;
+
 use super::objects::{Found, LockType};
 use super::primitives::Whole;
 use crate::base::Addr;
@@ -10,8 +12,10 @@ use crate::clr::library::{Classifier, fields_of};
 use crate::model::{LockKind, WaitKind};
 use crate::session::Library;
 
-/// `ThreadWaitInfo.WaitSignalState.Waiting`.
-const WAITING: u8 = 1;
+/// `ThreadWaitInfo.WaitSignalState.NotWaiting`: those below are of threads that wait, interruptible or not.
+const NOT_WAITING: u8 = 2;
+/// Maximum threads that wait for one condition.
+const MAX_WAITERS: usize = 1 << 16;
 /// Maximum objects that a thread waits for at once.
 const MAX_WAITED: u64 = 64;
 /// Maximum entries of the table of monitors.
@@ -46,6 +50,52 @@ fields_of! {
         lock: req "Lock",
         owner: req "Owner",
     }
+}
+
+fields_of! {
+    /// `System.Threading.Condition`: what `Monitor.Wait` waits for, by the lock of the monitor.
+    struct ConditionFields {
+        lock: req "_lock",
+        first: req "_waitersHead",
+    }
+}
+
+fields_of! {
+    /// `System.Threading.Condition+Waiter`: a thread that waits has its own event.
+    struct WaiterFields {
+        next: req "next",
+        event: req "ev",
+    }
+}
+
+/// The events that threads in `Monitor.Wait` wait for, each with what its monitor belongs to.
+pub(super) fn pulses(
+    library: &Library,
+    found: &Found,
+    monitors: &Map<Addr, Addr>,
+    by_monitor: &Map<Addr, Whole>,
+) -> Vec<(Addr, Whole)> {
+    let types = library.types();
+    if types.names().native_aot().is_none() {
+        return Vec::new();
+    }
+    let mut out = Vec::new();
+    for condition in found.of(LockType::Condition) {
+        let Some(f) = library.method_table(condition).and_then(|mt| ConditionFields::bind(types, mt).ok()) else { continue };
+        let Some(lock) = library.reference(condition, f.lock) else { continue };
+        // The lock of a monitor, or one that is a field.
+        let object = monitors.get(&lock).copied().unwrap_or(lock);
+        let plain = Whole { object, kind: whole_of_lock(lock, monitors).kind, wait: WaitKind::MonitorWait };
+        let whole = by_monitor.get(&object).copied().unwrap_or(plain);
+        let mut waiter = library.reference(condition, f.first);
+        let mut seen = HashSet::new();
+        while let Some(at) = waiter.filter(|at| seen.len() < MAX_WAITERS && library.afford(1) && seen.insert(*at)) {
+            let Some(f) = library.method_table(at).and_then(|mt| WaiterFields::bind(types, mt).ok()) else { break };
+            out.extend(library.reference(at, f.event).map(|event| (event, whole)));
+            waiter = library.reference(at, f.next);
+        }
+    }
+    out
 }
 
 /// The objects whose monitors have a lock of their own, by that lock.
@@ -102,7 +152,7 @@ impl WaitInfos {
     /// What the thread with the object at `thread` waits for; `None` if it does not.
     pub(super) fn waited(&self, library: &Library, thread: Addr) -> Option<Vec<Whole>> {
         let info = library.reference(thread, self.thread.info)?;
-        (library.u8(info, self.info.state)? == WAITING).then_some(())?;
+        (library.u8(info, self.info.state)? < NOT_WAITING).then_some(())?;
         let count = u64::from(library.u32(info, self.info.count)?);
         let array = library.reference(info, self.info.objects)?;
         let objects = library.first_references(array, count, MAX_WAITED).into_iter().map(|(_, object)| object).filter(|o| !o.is_null());

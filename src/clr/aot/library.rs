@@ -71,11 +71,14 @@ pub fn library_fields(name: &str, ptr: PtrSize, release: &str) -> Option<&'stati
     overlay::aot_library(ptr).next()?;
     let tables = FIELDS.get_or_init(|| overlay::aot_library(ptr).filter_map(of_overlay).collect());
     let release = major(release)?;
-    // That of the oldest release measured is the one of those before it as well: the method tables confirm it.
-    let oldest = tables.last().map(|(n, _)| *n)?;
-    let of_release = tables.iter().filter(|(n, _)| *n <= release.max(oldest));
-    of_release.filter_map(|(_, fields)| fields.get(name)).map(Vec::as_slice).next()
+    let between = |n: u32| (WHOLE.min(release)..=WHOLE.max(release)).contains(&n);
+    // The nearest one that has the type.
+    let of_release = tables.iter().filter(|(n, fields)| between(*n) && fields.contains_key(name));
+    of_release.min_by_key(|(n, _)| n.abs_diff(release)).and_then(|(_, fields)| fields.get(name)).map(Vec::as_slice)
 }
+
+/// The release of which all types that are asked for are known. The tables of others have what differs in them.
+const WHOLE: u32 = 9;
 
 fn major(release: &str) -> Option<u32> {
     release.split('.').next()?.parse().ok()
@@ -136,10 +139,12 @@ mod tests {
         assert!(library_fields("Lab.Node", PtrSize::Eight, "9.0").is_none());
         // A release has what moved in it, and what moved before.
         let signal = |release| at(of_release("System.Threading.WaitSubsystem+ThreadWaitInfo", release), "_waitSignalState");
-        assert_eq!(["8.0", "9.0", "10.0", "11.0", "12.0"].map(|r| signal(r).map(|s| s.0)), [48, 48, 48, 56, 56].map(Some));
+        assert_eq!(["8.0", "9.0", "10.0", "11.0", "12.0"].map(|r| signal(r).map(|s| s.0)), [52, 48, 48, 56, 56].map(Some));
         let grow = |release| at(of_release("System.Collections.Concurrent.ConcurrentDictionary`2", release), "_growLockArray");
         assert_eq!(["9.0", "10.0", "11.0"].map(|r| grow(r).map(|s| s.0)), [20, 24, 24].map(Some));
-        assert_eq!(at(of_release("System.Threading.Lock", "11.0"), "_waitEvent"), None);
+        let event = |release, field| at(of_release("System.Threading.Lock", release), field).is_some();
+        assert!(event("8.0", "_lazyEvent") && event("10.0", "_waitEvent") && event("11.0", "_waitEventOrCondition"));
+        assert!(!event("8.0", "_waitEvent") && !event("11.0", "_waitEvent"));
         // Every type that the table names is understood, and no two fields of a type are at one place.
         for overlay in overlay::aot_library(PtrSize::Eight) {
             for (name, ty) in &overlay.raw.types {

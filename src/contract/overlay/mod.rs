@@ -171,7 +171,7 @@ static GC_32: Bundled = Bundled::new(include_str!("data/gc-32.json"));
 static VM_64: Bundled = Bundled::new(include_str!("data/vm-64.json"));
 static AOT_64: [Bundled; 4] = bundled!["aot-net11-64", "aot-net10-64", "aot-64", "aot-net8-64"];
 static AOT_32: [Bundled; 1] = bundled!["aot-32"];
-static AOT_LIBRARY_64: [Bundled; 3] = bundled!["aot-library-net11-64", "aot-library-net10-64", "aot-library-64"];
+static AOT_LIBRARY_64: [Bundled; 4] = bundled!["aot-library-net11-64", "aot-library-net10-64", "aot-library-64", "aot-library-net8-64"];
 static GC_RECORDS_64: Bundled = Bundled::new(include_str!("data/gc-records-64.json"));
 
 /// The bundled runtime overlays for this operating system and architecture, newest first.
@@ -209,8 +209,8 @@ pub fn native_aot(ptr: PtrSize) -> impl Iterator<Item = &'static Overlay> {
     all.iter().filter_map(Bundled::get)
 }
 
-/// Fields of .NET's own types in NativeAOT programs, newest release first: those of a release hold for later ones that do not have the
-/// type. A guess until a method table confirms it; none for 32-bit targets.
+/// Fields of .NET's own types in NativeAOT programs: all that are known of .NET 9, and for each other release what differs in it from those
+/// nearer to .NET 9. A guess until a method table confirms it; none for 32-bit targets.
 pub fn aot_library(ptr: PtrSize) -> impl Iterator<Item = &'static Overlay> {
     AOT_LIBRARY_64.iter().filter(move |_| ptr == PtrSize::Eight).filter_map(Bundled::get)
 }
