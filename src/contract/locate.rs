@@ -142,7 +142,8 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
     // Small dumps have no data of a program. Its file tells that there is a runtime in it.
     if sites.is_empty() && seen.native_aot.is_empty() {
         let own = own_program(dump);
-        let given = |m: &&Module| own.is_some_and(|own| own.base == m.base) || search.modules.iter().any(|folder| search.is_in(folder, &m.path));
+        let given =
+            |m: &&Module| own.is_some_and(|own| own.base == m.base) || search.modules.iter().any(|folder| search.is_in(folder, &m.path));
         for module in own.into_iter().chain(dump.modules.iter().filter(|m| own.is_none_or(|own| own.base != m.base))).filter(given) {
             let filled = top_up(&unread, memory, module, search, &Collector::new(), false);
             let Some(image) = Image::at(memory, module.base) else { continue };

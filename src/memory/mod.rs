@@ -26,7 +26,7 @@ mod unlisted;
 mod window;
 mod words;
 
-pub(crate) use diag_page::{diag_page, is_by_createdump, is_diag_page};
+pub(crate) use diag_page::{is_by_createdump, is_diag_page};
 pub(crate) use files::Rejected;
 #[cfg(feature = "internals")]
 pub use files::file_image;

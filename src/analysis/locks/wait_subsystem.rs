@@ -45,11 +45,20 @@ fields_of! {
 }
 
 fields_of! {
-    /// `System.Threading.SyncTable+Entry`: the lock of a monitor, and a dependent handle to its object.
+    /// `System.Threading.SyncTable+Entry`: the lock of a monitor, the hash code, and a dependent handle to the object.
     struct EntryFields {
         lock: req "Lock",
+        hash: opt "_hashOrNext",
         owner: req "Owner",
     }
+}
+
+/// An entry of the table of monitors in use.
+struct Entry {
+    /// Where it is, as a box would be.
+    at: Addr,
+    fields: EntryFields,
+    object: Addr,
 }
 
 fields_of! {
@@ -69,12 +78,7 @@ fields_of! {
 }
 
 /// The events that threads in `Monitor.Wait` wait for, each with what its monitor belongs to.
-pub(super) fn pulses(
-    library: &Library,
-    found: &Found,
-    monitors: &Map<Addr, Addr>,
-    by_monitor: &Map<Addr, Whole>,
-) -> Vec<(Addr, Whole)> {
+pub(super) fn pulses(library: &Library, found: &Found, monitors: &Map<Addr, Addr>, by_monitor: &Map<Addr, Whole>) -> Vec<(Addr, Whole)> {
     let types = library.types();
     if types.names().native_aot().is_none() {
         return Vec::new();
@@ -100,24 +104,38 @@ pub(super) fn pulses(
 
 /// The objects whose monitors have a lock of their own, by that lock.
 pub(super) fn monitors(library: &Library, found: &Found) -> Map<Addr, Addr> {
-    let mut out = Map::default();
+    let entries = found.sync_tables.iter().flat_map(|table| entries(library, *table, None));
+    entries.filter_map(|e| Some((library.reference(e.at, e.fields.lock)?, e.object))).collect()
+}
+
+/// The hash code of `object`, whose header leads to the entry at `index`. 0: it was not asked for one.
+pub(super) fn hash_code(library: &Library, found: &Found, index: u32, object: Addr) -> Option<u32> {
+    // A table that has grown leaves its old one behind.
+    let mut entries = found.sync_tables.iter().flat_map(|table| entries(library, *table, Some(index.into())));
+    let entry = entries.find(|e| e.object == object)?;
+    library.u32(entry.at, entry.fields.hash?).filter(|hash| *hash != 0)
+}
+
+/// The entries in use of the table from `array` to `end`: all, or the one at an index.
+fn entries(library: &Library, (array, end): (Addr, Addr), only: Option<u64>) -> impl Iterator<Item = Entry> {
     let (types, word) = (library.types(), library.types().pointer_bytes());
     let tables = types.names().method_tables();
-    for (array, end) in &found.sync_tables {
-        let mt = library.method_table(*array);
-        let element = mt.and_then(|mt| Some((tables.element_type(mt).ok()?, u64::from(tables.read(mt).ok()?.component_size))));
-        let Some((Ok(f), size)) = element.map(|(element, size)| (EntryFields::bind(types, element), size)) else { continue };
-        let Some(first) = types.objects().array_bytes().map(|n| array.plus(n)).filter(|_| size > 0) else { continue };
-        let room = end.since(first).and_then(|n| n.checked_div(size)).unwrap_or(0).min(MAX_ENTRIES);
-        for i in 0..room {
+    let bound = || {
+        let mt = library.method_table(array)?;
+        let (element, size) = (tables.element_type(mt).ok()?, u64::from(tables.read(mt).ok()?.component_size));
+        let first = array.plus(types.objects().array_bytes()?);
+        let room = end.since(first)?.checked_div(size)?.min(MAX_ENTRIES);
+        Some((EntryFields::bind(types, element).ok()?, first, size, room))
+    };
+    bound().into_iter().flat_map(move |(fields, first, size, room)| {
+        let indices = only.map_or(0..room, |i| i..room.min(i.saturating_add(1)));
+        indices.filter_map(move |i| {
             // Offsets of a structure are those of its box.
-            let Some(entry) = first.element(i, size).minus(word) else { break };
-            let Some(lock) = library.reference(entry, f.lock) else { continue };
-            let handle = library.word(entry, f.owner).map(Addr).filter(|h| !h.is_null());
-            out.extend(handle.and_then(|h| library.reference_at(h)).map(|object| (lock, object)));
-        }
-    }
-    out
+            let at = first.element(i, size).minus(word)?;
+            let handle = library.word(at, fields.owner).map(Addr).filter(|h| !h.is_null())?;
+            Some(Entry { at, fields, object: library.reference_at(handle)? })
+        })
+    })
 }
 
 /// An event within a lock stands for the lock, or for the monitor that it is of.

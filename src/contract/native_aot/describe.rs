@@ -136,7 +136,8 @@ pub fn complete(descriptor: &mut Descriptor, memory: &Memory) {
         for (field, at, _) in &layout.fields {
             let item = DescriptorItem::Field(name.clone(), field.clone());
             let known = descriptor.types.get(name).is_some_and(|t| t.fields.contains_key(field));
-            let set_aside = descriptor.unusable.contains_key(&item) || descriptor.unusable.contains_key(&DescriptorItem::Type(name.clone()));
+            let set_aside =
+                descriptor.unusable.contains_key(&item) || descriptor.unusable.contains_key(&DescriptorItem::Type(name.clone()));
             if !known && !set_aside {
                 descriptor.set_field(name, field, *at, origin);
             }

@@ -221,7 +221,8 @@ mod tests {
 
     #[test]
     fn every_bundled_overlay_parses_and_says_what_it_is_for() {
-        for bundled in RUNTIMES.iter().chain([&GC_64, &GC_32, &VM_64, &GC_RECORDS_64]).chain(&AOT_64).chain(&AOT_32).chain(&AOT_LIBRARY_64) {
+        for bundled in RUNTIMES.iter().chain([&GC_64, &GC_32, &VM_64, &GC_RECORDS_64]).chain(&AOT_64).chain(&AOT_32).chain(&AOT_LIBRARY_64)
+        {
             Overlay::parse(bundled.text.as_bytes(), false).unwrap();
         }
         for bundled in &RUNTIMES {
