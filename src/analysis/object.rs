@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::chains::task_part;
 use super::continuation::captured;
+use super::locks::with_hash_code;
 use super::place::{containing, heap_place};
 use super::types::find;
 use crate::base::{Addr, Answer, Collector, NoteKind, Notes, len64};
@@ -63,7 +64,7 @@ pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, 
     let report = ObjectReport {
         interior: (report.address != query.address).then_some(query.address),
         segment: heap_place(heap, report.address),
-        header: headers.and_then(|h| h.read(report.address)),
+        header: headers.and_then(|h| h.read(report.address)).map(|h| with_hash_code(heap, &namer, report.address, h, &notes)),
         delegate: texts.delegates().model(report.address, query.items, &notes),
         collection: collection(&Library::of(runtime, namer.types()?, &notes), &values, report.address, query, &notes),
         task: task_part(runtime, &namer, report.address, &notes),

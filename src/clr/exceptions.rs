@@ -117,7 +117,7 @@ pub struct Exceptions {
 
 impl Exceptions {
     /// The contract read.
-    pub const CONTRACT: Contract = Contract::needed("Exception", &["1"]);
+    pub const CONTRACT: Contract = Contract::needed("Exception", &["1", "n1"]);
 
     /// Binds to a runtime.
     ///

@@ -10,16 +10,19 @@ use crate::memory::Memory;
 // Bits of `Lock._state`.
 const LOCKED: u32 = 1;
 const WAITERS_SHIFT: u32 = 7;
+const WAITERS_SHIFT_NET8: u32 = 3;
 
 fields_of! {
-    /// `System.Threading.Lock` (.NET 9 and later).
+    /// `System.Threading.Lock` (.NET 9 and later, NativeAOT of .NET 8).
     pub(crate) struct LockFields {
         state: req "_state",
         owner: req "_owningThreadId",
         recursion: req "_recursionCount",
-        event: opt "_waitEvent|_waitEventOrCondition",
+        event: opt "_waitEvent|_waitEventOrCondition|_lazyEvent",
         /// Since .NET 11: the event may be a `Condition`, and the owner is always a managed id.
         condition: opt "_waitEventOrCondition",
+        /// NativeAOT of .NET 8, where the number of waiters is elsewhere in the state.
+        of_net8: opt "_lazyEvent",
     }
 }
 
@@ -47,6 +50,7 @@ impl LockFields {
     pub(crate) fn read(&self, memory: &Memory, lock: Addr) -> Option<LockState> {
         let word = |field: FieldAt| memory.u32(field.of_object(lock)).ok();
         let (state, owner, recursion) = (word(self.state)?, word(self.owner)?, word(self.recursion)?);
-        Some(LockState { held: state & LOCKED != 0, owner, recursion, waiters: state >> WAITERS_SHIFT })
+        let shift = if self.of_net8.is_some() { WAITERS_SHIFT_NET8 } else { WAITERS_SHIFT };
+        Some(LockState { held: state & LOCKED != 0, owner, recursion, waiters: state >> shift })
     }
 }

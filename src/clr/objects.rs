@@ -19,7 +19,7 @@ pub struct Objects {
 
 impl Objects {
     /// The contract read.
-    pub const CONTRACT: Contract = Contract::needed("Object", &["1"]);
+    pub const CONTRACT: Contract = Contract::needed("Object", &["1", "n1"]);
 
     /// Binds to a runtime. If only the GC is described there is no contract; method tables are still aligned.
     ///

@@ -262,13 +262,14 @@ enum ContextPlace {
 
 impl ContextPlace {
     fn bind(d: &Descriptor) -> Option<ContextPlace> {
-        if let Ok(context) = d.offset("Thread", "AllocContext") {
-            return Some(ContextPlace::Net8(context));
-        }
-        // .NET 10 and later embed the GC's context in one of the VM; .NET 9 does not.
+        // .NET 10 and later embed the GC's context in one of the VM; earlier ones do not.
         let outer = d.offset("EEAllocContext", "GCAllocationContext").unwrap_or(0);
         if d.is_native_aot() {
-            return Some(ContextPlace::NativeAot(d.offset("RuntimeThreadLocals", "AllocContext").ok()?.saturating_add(outer)));
+            let context = d.offset("Thread", "AllocContext").or_else(|_| d.offset("RuntimeThreadLocals", "AllocContext"));
+            return Some(ContextPlace::NativeAot(context.ok()?.saturating_add(outer)));
+        }
+        if let Ok(context) = d.offset("Thread", "AllocContext") {
+            return Some(ContextPlace::Net8(context));
         }
         Some(ContextPlace::Net9 {
             locals: d.offset("Thread", "RuntimeThreadLocals").ok()?,

@@ -101,7 +101,7 @@ impl TypeNames {
     ) -> Result<TypeNames, ContractError> {
         let site = site.filter(|_| descriptor.is_native_aot());
         Ok(TypeNames {
-            native_aot: site.map(|site| Arc::new(Program::new(memory, site, os, search.clone(), limits))),
+            native_aot: site.map(|site| Arc::new(Program::new(memory, descriptor, site, os, search.clone(), limits))),
             tables: MethodTables::bind(memory, descriptor)?,
             modules: Modules::bind(memory, descriptor, os, search, limits)?,
             layouts: Layouts::bind(descriptor),

@@ -161,6 +161,11 @@ pub enum ContractError {
 /// Versions of contracts that only NativeAOT has.
 const NATIVE_AOT: [&str; 2] = ["n1", "1001"];
 
+/// Variables that the runtime never changes.
+const CONSTANTS: [&str; 1] = ["MaxGeneration"];
+/// Variables that tell the phase of the GC, each of which may be missing.
+const WITNESSES: [&str; 3] = ["StructureInvalidCount", "CurrentGCState", "GCThread"];
+
 /// The merged descriptor of one runtime.
 ///
 /// Items that cannot be used are set aside. Whoever binds to one of them gets [`ContractError::Unusable`]; a reader that does
@@ -179,6 +184,8 @@ pub struct Descriptor {
     pub unusable: Arc<BTreeMap<DescriptorItem, String>>,
     /// Items that two sources of the same kind define; the later one is used.
     disputed: Arc<BTreeSet<DescriptorItem>>,
+    /// NativeAOT: the release that the layouts beside the runtime's own were measured on: `10.0`.
+    pub(super) release: Option<String>,
     /// Which of both were asked for.
     asked: Mutex<BTreeSet<DescriptorItem>>,
 }
@@ -193,6 +200,7 @@ impl Clone for Descriptor {
             origins: self.origins.clone(),
             unusable: self.unusable.clone(),
             disputed: self.disputed.clone(),
+            release: self.release.clone(),
             asked: Mutex::default(),
         }
     }
@@ -347,6 +355,24 @@ impl Descriptor {
         Arc::make_mut(&mut self.globals).insert(name.into(), GlobalInfo { value, type_name: Some("pointer".into()), origin });
     }
 
+    /// Takes away the variables whose values are not those of the process: [`Memory::is_initial`](crate::memory::Memory) tells of each
+    /// address.
+    pub(super) fn forget_initial(&mut self, is_initial: impl Fn(Addr) -> bool) {
+        let gone = |(name, global): &(&String, &GlobalInfo)| match global.value {
+            GlobalValue::Pointer(at) => !CONSTANTS.contains(&name.as_str()) && is_initial(at),
+            _ => false,
+        };
+        let names: Vec<String> = self.globals.iter().filter(gone).map(|(name, _)| name.clone()).collect();
+        for name in names {
+            if WITNESSES.contains(&name.as_str()) {
+                Arc::make_mut(&mut self.globals).remove(&name);
+            } else {
+                let why = "the page with the variable is not in the dump, and its value in the file is that of before the start";
+                self.set_aside(&DescriptorItem::Global(name), why);
+            }
+        }
+    }
+
     /// Sets one number.
     pub fn set_number(&mut self, name: &str, number: u64, origin: usize) {
         let value = GlobalValue::Literal { number: Some(number), text: None };
@@ -369,6 +395,11 @@ impl Descriptor {
     /// Whether this describes a NativeAOT program: its method tables and threads have forms of their own.
     pub fn is_native_aot(&self) -> bool {
         self.contract("RuntimeTypeSystem").is_some_and(|v| NATIVE_AOT.contains(&v.as_str()))
+    }
+
+    /// The release of .NET that a NativeAOT program was built with, as far as its structures tell: `10.0`.
+    pub(crate) fn native_aot_release(&self) -> Option<&str> {
+        self.release.as_deref()
     }
 
     /// The type `name`; aliases separated by `|`, the first that exists counts.

@@ -4,7 +4,7 @@
 
 use crate::base::{AddrRange, PAGE, ranges};
 use crate::dump::{Container, DumpFile, OsThread, ThreadStacks};
-use crate::memory::{Memory, diag_page};
+use crate::memory::{Memory, is_by_createdump};
 
 /// Most bytes outside of stacks in a dump of stacks: the code around the instruction pointers, what registers point to, the TLS blocks.
 const BESIDE_STACKS: u64 = 256 << 10;
@@ -32,7 +32,7 @@ pub(super) struct LeftOut {
 impl LeftOut {
     pub(super) fn of(dump: &DumpFile, memory: &Memory) -> LeftOut {
         let facts = &dump.facts;
-        if facts.container != Container::ElfCore || facts.header_of_createdump || diag_page(memory).is_some() {
+        if facts.container != Container::ElfCore || is_by_createdump(dump, memory) {
             return LeftOut::default();
         }
         let is_library = |path: &str| path.ends_with(".so") || path.contains(".so.");

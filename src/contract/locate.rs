@@ -1,6 +1,7 @@
 //! Locates candidate runtimes in the process.
 
 use std::cell::OnceCell;
+use std::path::Path;
 
 use super::dac_table::DacTable;
 use super::header::{self, Header};
@@ -9,12 +10,17 @@ use crate::base::hash::Set;
 use crate::base::missed::watched;
 use crate::base::{Addr, AddrRange, Collector, Limits, NoteKind, len64, ranges};
 use crate::dump::{Container, DumpFile, Module};
-use crate::memory::{FileSearch, Filled, Image, ImageFormat, Memory, Rejected, fill_module};
+use crate::memory::{DataPages, FileSearch, Filled, Image, ImageFormat, Memory, Rejected, fill_module, is_by_createdump};
 
 /// Exported by .NET 9 and later: the descriptor.
 const DESCRIPTOR: &str = "DotNetRuntimeContractDescriptor";
 /// Exported by CoreCLR of every version.
 const DAC_TABLE: &str = "g_dacTable";
+const RUNTIME: [&str; 2] = [DESCRIPTOR, DAC_TABLE];
+
+/// Entries of the auxiliary vector (`elf.h`): the program's headers in memory, and where its code begins.
+const AT_PHDR: u64 = 3;
+const AT_ENTRY: u64 = 9;
 
 /// Most bytes of `.bss`. That of libcoreclr has 70 KB; other memory may follow it.
 const MOST_BSS: u64 = 1 << 20;
@@ -53,6 +59,26 @@ pub struct Seen {
     pub foreign: Vec<(Module, &'static str)>,
     /// Modules named like a runtime whose image is not in the dump.
     pub headless: Vec<Module>,
+    /// The program, if nothing of the dump tells whether the runtime is in it.
+    pub unread: Option<UnreadProgram>,
+}
+
+/// A program whose exports are not in the dump.
+#[derive(Clone, Debug)]
+pub struct UnreadProgram {
+    /// Its path.
+    pub path: String,
+    /// Its build id.
+    pub build_id: Option<Vec<u8>>,
+    /// Why files that were found are not used.
+    pub refused: Vec<String>,
+}
+
+/// The module of the program itself.
+fn own_program(dump: &DumpFile) -> Option<&Module> {
+    let aux = |wanted: u64| dump.auxv.iter().find(|(key, _)| *key == wanted).map(|(_, value)| Addr(*value));
+    let of = |at: Addr| dump.modules.iter().find(|m| AddrRange::new(m.base, m.base.plus(m.size)).contains(at));
+    [AT_PHDR, AT_ENTRY].into_iter().filter_map(aux).find_map(of).or(dump.modules.first())
 }
 
 /// Whether this is the runtime module, by name.
@@ -104,7 +130,7 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
             continue;
         }
         let Some(image) = Image::at(memory, module.base) else { continue };
-        let exports = image.export(memory, DESCRIPTOR).is_some() || image.export(memory, DAC_TABLE).is_some();
+        let exports = RUNTIME.iter().any(|name| image.export(memory, name).is_some());
         if exports {
             if !has_room(&sites, limits, notes) {
                 break;
@@ -126,14 +152,29 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
         }
     }
     // Small dumps have no data of a program. Its file tells that there is a runtime in it.
-    if sites.is_empty()
-        && seen.native_aot.is_empty()
-        && let Some(module) = dump.modules.first()
-    {
-        top_up(&unread, memory, module, search, &Collector::new(), false);
-        let found = Image::at(memory, module.base).and_then(|image| Some((native_aot::by_export(memory, &image)?, image)));
-        if let Some((found, image)) = found {
-            program(&mut sites, &mut seen, (&unread, memory), (module, image), (search, notes), found);
+    if sites.is_empty() && seen.native_aot.is_empty() {
+        let own = own_program(dump);
+        let given =
+            |m: &&Module| own.is_some_and(|own| own.base == m.base) || search.modules.iter().any(|folder| search.is_in(folder, &m.path));
+        for module in own.into_iter().chain(dump.modules.iter().filter(|m| own.is_none_or(|own| own.base != m.base))).filter(given) {
+            let filled = top_up(&unread, memory, module, search, &Collector::new(), false);
+            let Some(image) = Image::at(memory, module.base) else { continue };
+            let (exported, missed) = watched(|| RUNTIME.iter().any(|name| image.export(memory, name).is_some()));
+            if exported {
+                if !has_room(&sites, limits, notes) {
+                    break;
+                }
+                let filled = top_up(&unread, memory, module, search, notes, true);
+                sites.push(site(memory, module, image, filled, limits));
+            } else if let Some(found) = native_aot::by_export(memory, &image) {
+                if !has_room(&sites, limits, notes) {
+                    break;
+                }
+                program(&mut sites, &mut seen, (&unread, memory), (module, image), (search, notes), found);
+            } else if filled.file.is_none() && missed.first().is_some() && own.is_some_and(|own| own.base == module.base) {
+                let refused = filled.rejected.iter().map(|(path, why)| refusal(module, path, why)).collect();
+                seen.unread = Some(UnreadProgram { path: module.path.clone(), build_id: image.build_id, refused });
+            }
         }
     }
     if sites.is_empty() && seen.native_aot.is_empty() {
@@ -198,7 +239,7 @@ fn note_losses(memory: &Memory, site: &Site, notes: &Collector) {
     let looked_for = || {
         let headers = Image::at(memory, image.base);
         // Programs of NativeAOT export neither.
-        let exports = site.debug_header.is_none().then(|| [DESCRIPTOR, DAC_TABLE].map(|name| image.export(memory, name)));
+        let exports = site.debug_header.is_none().then(|| RUNTIME.map(|name| image.export(memory, name)));
         (headers, exports)
     };
     let (_, missed) = watched(looked_for);
@@ -217,7 +258,7 @@ fn program(
     found: Result<DebugHeader, DebugHeaderError>,
 ) {
     // createdump's heap dumps lack pages of data, where compilers put constants too. Who reads what the process may have changed there
-    // asks where a page comes from (`Memory::is_from_dump`).
+    // asks where a page comes from (`Memory::is_from_dump`); variables of the runtime in such pages are left out of the descriptor.
     let filled = top_up(unread, memory, module, search, notes, true);
     // With what the file has it may be read.
     let again = |e| native_aot::by_export(memory, &image).or_else(|| native_aot::by_content(memory, &image)).unwrap_or(Err(e));
@@ -247,24 +288,31 @@ fn has_room(sites: &[Site], limits: &Limits, notes: &Collector) -> bool {
 fn top_up(unread: &Unread<'_>, memory: &mut Memory, module: &Module, search: &FileSearch, notes: &Collector, single_file: bool) -> Filled {
     let dump = unread.dump;
     let image = Image::at(memory, module.base);
-    // Kernels, and createdump without a DAC (single-file programs), dump only written pages of private mappings. If no
-    // writable page of the image was captured, it is a mini dump: the data in the file would be stale.
+    // Kernels dump the written pages of private mappings; createdump without a DAC (single-file programs) leaves them out if they are of a
+    // file. If no writable page of the image was captured, it is a mini dump: the data in the file would be stale.
     image.iter().flat_map(|i| &i.writable).take_while(|_| memory.afford_steps(1)).for_each(|r| memory.scan(*r));
     let written_pages_saved = match &image {
         Some(image) => image.writable.iter().any(|r| memory.captured(*r) > 0),
         None => unread.image(memory, module).is_some(),
     };
-    let clean_pages = written_pages_saved && (single_file || dump.facts.uncaptured_mappings > 0);
-    let filled = fill_module(memory, module, image.as_ref(), search, dump.facts.os, clean_pages);
+    let data = match written_pages_saved {
+        true if single_file && is_by_createdump(dump, memory) => DataPages::Initial,
+        true if single_file || dump.facts.uncaptured_mappings > 0 => DataPages::Unchanged,
+        _ => DataPages::Absent,
+    };
+    let filled = fill_module(memory, module, image.as_ref(), search, dump.facts.os, data);
     for (path, reason) in &filled.rejected {
-        let (path, name) = (path.display(), module.file_name());
-        let what = match reason {
-            Rejected::Other(why) => format!("{path} is not the {name} of this process: {why}"),
-            Rejected::Unverified(why) => format!("{path} cannot be verified as the {name} of this process, and is not used: {why}"),
-        };
-        notes.add(NoteKind::ModuleMismatch, None, what);
+        notes.add(NoteKind::ModuleMismatch, None, refusal(module, path, reason));
     }
     filled
+}
+
+fn refusal(module: &Module, path: &Path, reason: &Rejected) -> String {
+    let (path, name) = (path.display(), module.file_name());
+    match reason {
+        Rejected::Other(why) => format!("{path} is not the {name} of this process: {why}"),
+        Rejected::Unverified(why) => format!("{path} cannot be verified as the {name} of this process, and is not used: {why}"),
+    }
 }
 
 fn site(memory: &Memory, module: &Module, image: Image, filled: Filled, limits: &Limits) -> Site {

@@ -14,14 +14,14 @@ use super::gc_image;
 use super::header::{self, Copies, Header, HeaderError, Part};
 use super::json::{DescriptorItem, RawGlobal, RawValue};
 use super::left_out::{self, LeftOut};
-use super::locate::{self, Seen, Site};
+use super::locate::{self, Seen, Site, UnreadProgram};
 use super::native_aot::{self, DebugHeader};
 use super::overlay::{self, Overlay};
 use super::synthesis;
 use crate::base::missed::{Missed, watched};
 use crate::base::{Addr, Collector, Limits, NoteKind, len64};
 use crate::dump::DumpFile;
-use crate::memory::{FileSearch, Image, Memory, hex};
+use crate::memory::{FileSearch, Image, Memory, hex, is_by_createdump};
 use crate::model::{CrashReport, LayoutSource, OriginKind, VersionSource};
 pub use error::RuntimeError;
 
@@ -83,9 +83,10 @@ pub fn open_runtimes(dump: &DumpFile, memory: &mut Memory, options: &Options, no
         }
     }
     let left_out = LeftOut::of(dump, memory);
+    let program = seen.unread.as_ref().map(without_exports);
     failures.extend(unread(seen, left_out));
     if runtimes.is_empty() {
-        let why = failures.into_iter().next().unwrap_or_else(|| nothing(dump));
+        let why = failures.into_iter().next().unwrap_or_else(|| nothing(dump, memory, program));
         let is_there = matches!(why, RuntimeError::Headless { .. } | RuntimeError::Unsupported { .. });
         return Err(match left_out::only_stacks(dump).filter(|_| is_there) {
             Some(bytes) => RuntimeError::OnlyStacks { bytes, threads: len64(dump.threads.len()) },
@@ -111,11 +112,23 @@ pub fn open_runtimes(dump: &DumpFile, memory: &mut Memory, options: &Options, no
 /// Most runtimes that are not read and are named beside those that are.
 const MAX_UNREAD: usize = 8;
 
-fn nothing(dump: &DumpFile) -> RuntimeError {
-    match left_out::host(dump) {
-        Some(host) => RuntimeError::NotLoaded { host: host.into() },
-        None => RuntimeError::NoRuntime { modules: dump.modules.len() },
+fn nothing(dump: &DumpFile, memory: &Memory, program: Option<String>) -> RuntimeError {
+    match (left_out::host(dump), program) {
+        (Some(host), _) => RuntimeError::NotLoaded { host: host.into() },
+        (None, Some(program)) if is_by_createdump(dump, memory) => RuntimeError::Unread { program },
+        (None, program) => RuntimeError::NoRuntime { modules: dump.modules.len(), program },
     }
+}
+
+/// The file to specify for a program whose exports are not in the dump.
+fn without_exports(program: &UnreadProgram) -> String {
+    let id = program.build_id.as_deref().map(|id| format!(" (build id {})", hex(id))).unwrap_or_default();
+    let refused: String = program.refused.iter().map(|why| format!("; {why}")).collect();
+    format!(
+        "the runtime is in {}{id}, of which the dump does not have the part that leads to it; specify the folder with that file with \
+         --modules{refused}",
+        program.path
+    )
 }
 
 /// Why runtimes that were seen are not read.
@@ -188,8 +201,9 @@ impl<'a> Opener<'a> {
         {
             self.notes.add(NoteKind::OverlayUsed, None, format!("layouts from overlay {}", o.section.name));
         }
+        vm.descriptor.forget_initial(|at| self.memory.is_initial(at));
         let gc_image = gc_image::find(self.dump, self.memory, self.site.image.as_ref(), &mut vm.descriptor, self.notes);
-        let crash_report = native_aot::report(self.memory, &vm.descriptor);
+        let crash_report = native_aot::report(self.memory, &vm.descriptor, self.site.image.as_ref());
         let (version, version_source) = self.version(&vm, crash_report.as_ref()).map_or((None, None), |(v, s)| (Some(v), Some(s)));
         let mut site = self.site.clone();
         site.dac_table = vm.table.or(site.dac_table);

@@ -67,13 +67,11 @@ impl Facts {
         }
         let regions = is("regions") || (!is("segments") && d.offset("Generation", "AllocationStart").is_err());
         let through = |name: &str| d.pointer(name).ok().filter(|a| !a.is_null());
-        // A module file has the values of before the start.
-        let current = |name: &str| through(name).filter(|a| memory.is_from_dump(*a));
         let background = is("background");
         let total = d.number("TotalGenerationCount").unwrap_or(5).min(limits.generations);
         let reported = through("NumHeaps").filter(|_| server).and_then(|a| memory.i32(a).ok());
         let heap_count = if server { reported.and_then(|n| u64::try_from(n).ok()) } else { Some(1) };
-        let structures_valid = current("StructureInvalidCount").and_then(|a| memory.i32(a).ok()).map(|n| n == 0);
+        let structures_valid = through("StructureInvalidCount").and_then(|a| memory.i32(a).ok()).map(|n| n == 0);
         let max_generation = through("MaxGeneration").and_then(|a| Some((a, memory.u32(a).ok().map(u64::from)?)));
         if let Some((at, n)) = max_generation.filter(|(_, n)| *n >= total) {
             notes.add(NoteKind::Invalid, at, format!("the GC's oldest generation is {n}, of {total} in all; assuming {OLDEST}"));
@@ -90,7 +88,7 @@ impl Facts {
             suspended_by: None,
             phase: None,
             // Published only by builds with background collection.
-            state: current("CurrentGCState").filter(|_| background).and_then(|a| memory.u32(a).ok()).map(u64::from),
+            state: through("CurrentGCState").filter(|_| background).and_then(|a| memory.u32(a).ok()).map(u64::from),
             adaptation_mode: through("DynamicAdaptationMode").filter(|_| is("dynamic_heap")).and_then(|a| memory.i32(a).ok()),
             lowest: through("GCLowestAddress").and_then(|a| memory.ptr(a).ok()),
             highest: through("GCHighestAddress").and_then(|a| memory.ptr(a).ok()),

@@ -20,7 +20,7 @@ use crate::model::{GcPhase, LastCollection};
 
 /// The runtime's thread that suspended the others; null if none did.
 pub(super) fn suspended_by(memory: &Memory, d: &Descriptor) -> Option<Addr> {
-    let variable = d.pointer("GCThread").ok().filter(|a| !a.is_null() && memory.is_from_dump(*a))?;
+    let variable = d.pointer("GCThread").ok().filter(|a| !a.is_null())?;
     memory.ptr(variable).ok()
 }
 

@@ -5,7 +5,7 @@
 
 use super::Memory;
 use crate::base::Addr;
-use crate::dump::diag_page_places;
+use crate::dump::{DumpFile, diag_page_places};
 
 /// createdump's record for debuggers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,11 @@ fn places(memory: &Memory) -> impl Iterator<Item = Addr> {
 /// Whether the page lies at `start`. A dump that announces memory there was written by createdump, even if it is cut off before it.
 pub(crate) fn is_diag_page(memory: &Memory, start: Addr) -> bool {
     places(memory).any(|place| place == start)
+}
+
+/// Whether createdump wrote `dump`: it says so in the header, or has the page. A dump that is cut off only announces it.
+pub(crate) fn is_by_createdump(dump: &DumpFile, memory: &Memory) -> bool {
+    dump.facts.header_of_createdump || diag_page(memory).is_some() || dump.regions.iter().any(|r| is_diag_page(memory, r.range.start))
 }
 
 /// Reads the page. Its presence proves that createdump wrote the dump.

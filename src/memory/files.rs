@@ -19,7 +19,7 @@ use super::copies::Copies;
 use super::elf_image::{self, MAX_PROGRAM_HEADERS};
 use super::pe::PeHeaders;
 use super::{Image, ImageFormat, Memory};
-use crate::base::{Addr, AddrRange, Endian, Os, PAGE, PtrSize, Shape, file_name, len64};
+use crate::base::{Addr, AddrRange, Endian, Os, PAGE, PtrSize, Shape, file_name, len64, ranges};
 use crate::dump::{Bytes, Module};
 
 /// What looking at a file takes of the opening's budget.
@@ -29,6 +29,18 @@ const DT_RELA: u64 = 7;
 const DT_RELA_SIZE: u64 = 8;
 const DT_RELR_SIZE: u64 = 35;
 const DT_RELR: u64 = 36;
+
+/// What is done with writable pages of an image that a dump does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataPages {
+    /// They stay missing: the process may have changed them.
+    Absent,
+    /// The dump has each page that the process changed, so that those of the file are equal.
+    Unchanged,
+    /// They are filled from the file, with contents of before the start: constants, and pointers that were relocated. What the process may
+    /// have changed is [known as such](Memory::is_initial).
+    Initial,
+}
 
 /// Where to look for module files.
 #[derive(Clone, Debug, Default)]
@@ -141,17 +153,16 @@ impl From<String> for Rejected {
 
 /// Fills gaps of `memory` from the file of `module`, whose image in memory is `image` (`None` if its first page is absent).
 ///
-/// `clean_pages` states that the dump holds every page that the process modified, so that missing writable pages equal the
-/// file's. True for kernel cores, and for createdump's dumps of single-file programs (without a DAC it saves modified pages
-/// only), but not for mini dumps.
-pub fn fill_module(memory: &mut Memory, module: &Module, image: Option<&Image>, search: &FileSearch, os: Os, clean_pages: bool) -> Filled {
+/// `data`: what is done with its missing writable pages. Kernel cores have every page that the process changed; createdump's heap dumps of
+/// programs whose DAC it does not have leave out all data of files.
+pub fn fill_module(memory: &mut Memory, module: &Module, image: Option<&Image>, search: &FileSearch, os: Os, data: DataPages) -> Filled {
     let mut filled = Filled::default();
     for path in search.candidates(&module.path, os) {
         if !memory.afford_steps(STEPS_OF_A_FILE) {
             break;
         }
         let bytes = Bytes::map_path(&path).map_err(|e| Rejected::Unverified(e.to_string()));
-        match bytes.and_then(|b| fill_from(memory, module, image, b, clean_pages)) {
+        match bytes.and_then(|b| fill_from(memory, module, image, b, data)) {
             Ok(bytes) => {
                 filled.bytes = bytes;
                 filled.file = Some(path);
@@ -172,17 +183,17 @@ pub fn fill_module(memory: &mut Memory, module: &Module, image: Option<&Image>, 
 pub fn file_image(module: &Module, image: &Image, path: &Path, shape: Shape) -> Result<Memory, String> {
     let bytes = Bytes::map_path(path).map_err(|e| e.to_string())?;
     let mut memory = Memory::empty(shape);
-    let filled = fill_from(&mut memory, module, Some(image), bytes, true);
+    let filled = fill_from(&mut memory, module, Some(image), bytes, DataPages::Unchanged);
     filled.map_err(|rejected| match rejected {
         Rejected::Other(why) | Rejected::Unverified(why) => why,
     })?;
     Ok(memory)
 }
 
-fn fill_from(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: Bytes, clean_pages: bool) -> Result<u64, Rejected> {
+fn fill_from(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: Bytes, data: DataPages) -> Result<u64, Rejected> {
     let bytes = Arc::new(bytes);
     if bytes.starts_with(b"\x7fELF") {
-        fill_elf(memory, module, image, &bytes, clean_pages)
+        fill_elf(memory, module, image, &bytes, data)
     } else if bytes.starts_with(b"MZ") {
         fill_pe(memory, module, image, &bytes)
     } else {
@@ -223,7 +234,7 @@ fn load_elf(bytes: &Arc<Bytes>, shape: Shape, base: Addr) -> Option<LoadedElf> {
     Some(LoadedElf { memory, image, headers, machine: header.e_machine })
 }
 
-fn fill_elf(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: &Arc<Bytes>, clean_pages: bool) -> Result<u64, Rejected> {
+fn fill_elf(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: &Arc<Bytes>, data: DataPages) -> Result<u64, Rejected> {
     let loaded = load_elf(bytes, memory.shape(), module.base).ok_or("not a readable ELF image of this architecture")?;
     // Minidumps record it beside the module.
     let wanted = image.and_then(|i| i.build_id.as_ref()).or(module.build_id.as_ref());
@@ -246,12 +257,20 @@ fn fill_elf(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: 
         let end = if h.p_memsz > h.p_filesz { end } else { end.plus(PAGE - 1).align_down(PAGE) };
         added = added.saturating_add(memory.fill_gaps(AddrRange::new(page, end), bytes, h.p_offset.saturating_sub(head)));
     }
-    let unchanged = |h: &&ProgramHeader| h.p_type == PT_GNU_RELRO || (clean_pages && h.p_type == PT_LOAD && h.p_flags & PF_W != 0);
-    let ranges = loaded.headers.iter().filter(unchanged).map(|h| {
+    let is_relro = |h: &&ProgramHeader| h.p_type == PT_GNU_RELRO;
+    let is_data = |h: &&ProgramHeader| data != DataPages::Absent && h.p_type == PT_LOAD && h.p_flags & PF_W != 0;
+    let range = |h: &ProgramHeader| {
         let start = Addr(image.bias.wrapping_add(h.p_vaddr));
         AddrRange::new(start, start.plus(h.p_filesz))
-    });
+    };
+    let ranges = loaded.headers.iter().filter(|h| is_relro(h) || is_data(h)).map(range);
     let wanted = ranges.filter(|r| loaded.memory.captured(*r) == r.len()).collect();
+    if data == DataPages::Initial {
+        // Relocation is the last that changes RELRO.
+        let fixed: Vec<AddrRange> = loaded.headers.iter().filter(is_relro).map(range).collect();
+        let written: Vec<AddrRange> = loaded.headers.iter().filter(is_data).map(range).collect();
+        memory.mark_initial(ranges::subtract(&ranges::union(written, 0), &ranges::union(fixed, 0)));
+    }
     let copies = loaded.image.exports.and_then(|_| Copies::reserve(memory, wanted)).filter(|c| !c.is_empty());
     if let Some(copies) = copies.and_then(|c| relocated(&loaded, c, |n| memory.afford_steps(n))) {
         added = added.saturating_add(copies.fill(memory));
@@ -466,150 +485,4 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 #[cfg(target_os = "linux")]
-mod tests {
-    use super::*;
-
-    /// A system library with a build id, of whose image only the first page was captured.
-    fn library() -> Option<(PathBuf, Memory, Image, Module)> {
-        let path = ["/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib/libc.so.6", "/lib64/libc.so.6"]
-            .iter()
-            .map(PathBuf::from)
-            .find(|p| p.is_file())?;
-        let bytes = Arc::new(Bytes::map_path(&path).unwrap());
-        let base = Addr(0x7f00_0000_0000);
-        let mut memory = Memory::empty(Shape::LE64);
-        memory.fill_gaps(AddrRange::new(base, base.plus(4096)), &bytes, 0);
-        let image = Image::at(&memory, base)?;
-        let module =
-            Module { path: path.display().to_string(), base, size: image.range.len(), timestamp: None, version: None, build_id: None };
-        image.build_id.is_some().then_some((path, memory, image, module))
-    }
-
-    #[test]
-    fn a_matching_file_fills_read_only_pages_and_writable_ones_only_if_known_clean() {
-        let Some((path, memory, image, module)) = library() else { return println!("skipped: no libc with a build id") };
-        let search = FileSearch { modules: vec![path.parent().unwrap().into()], ..FileSearch::default() };
-        let writable: u64 = image.writable.iter().map(AddrRange::len).sum();
-        let missing = |m: &Memory| image.writable.iter().map(|r| r.len() - m.captured(*r)).sum::<u64>();
-        let fill = |clean| {
-            let mut m = Memory::of(memory.shape, memory.sources.clone(), memory.pieces.clone());
-            let filled = fill_module(&mut m, &module, Some(&image), &search, Os::Linux, clean);
-            assert!(filled.file.is_some() && filled.bytes > 500_000, "{filled:?}");
-            (m, filled)
-        };
-        let (guarded, _) = fill(false);
-        let (clean, _) = fill(true);
-        // RELRO is filled in both, `.data` only in the second, `.bss` in neither.
-        assert!(missing(&guarded) > 0 && missing(&guarded) < writable);
-        assert!(missing(&clean) > 0 && missing(&clean) < missing(&guarded));
-        let dynamic = image.exports.unwrap();
-        assert!(image.export(&clean, "malloc").is_some() && clean.has(dynamic.start));
-        // Relocated: pointers in RELRO point into the image at its new base.
-        let relro = image.writable[0].start;
-        let inside = (0..64).filter_map(|i| clean.ptr(relro.element(i, 8)).ok()).filter(|p| image.range.contains(*p)).count();
-        assert!(inside > 8, "{inside}");
-    }
-
-    /// Without headers, the relocated pointers that the process has written prove the file, or disprove it.
-    #[test]
-    fn contents_prove_a_file_where_the_headers_are_missing() {
-        let Some((path, memory, image, module)) = library() else { return println!("skipped: no libc with a build id") };
-        let search = FileSearch { modules: vec![path.parent().unwrap().into()], ..FileSearch::default() };
-        let mut whole = Memory::of(memory.shape, memory.sources.clone(), memory.pieces.clone());
-        assert!(fill_module(&mut whole, &module, Some(&image), &search, Os::Linux, true).file.is_some());
-        let relro = image.writable[0];
-        let captured = AddrRange::new(relro.start, relro.start.align_down(PAGE).plus(2 * PAGE));
-        let with = |bytes: Vec<u8>| {
-            let mut memory = Memory::empty(Shape::LE64);
-            memory.fill_gaps(captured, &Arc::new(Bytes::Owned(bytes)), 0);
-            let filled = fill_module(&mut memory, &module, None, &search, Os::Linux, false);
-            let reason = filled.rejected.into_iter().find(|r| r.0 == path).map(|r| r.1);
-            (filled.file.is_some(), reason, Image::at(&memory, module.base).and_then(|i| i.build_id))
-        };
-        let mut bytes = vec![0; usize::try_from(captured.len()).unwrap()];
-        whole.read(captured.start, &mut bytes).unwrap();
-        assert_eq!(with(bytes.clone()), (true, None, image.build_id.clone()));
-        // One pointer of another build, and nothing to compare.
-        let pointer = (0..bytes.len() / 8).find(|i| whole.ptr(captured.start.element(*i as u64, 8)).is_ok_and(|p| image.range.contains(p)));
-        bytes[pointer.unwrap() * 8] ^= 8;
-        assert!(
-            matches!(with(bytes), (false, Some(Rejected::Other(why)), None) if why.contains("it differs from what the process had loaded"))
-        );
-        let mut empty = Memory::empty(Shape::LE64);
-        let filled = fill_module(&mut empty, &module, None, &search, Os::Linux, false);
-        assert!(filled.rejected.iter().any(|r| r.0 == path && matches!(&r.1, Rejected::Unverified(_))), "{filled:?}");
-        // A minidump records the build id beside the module.
-        let recorded = Module { build_id: image.build_id.clone(), ..module };
-        assert!(fill_module(&mut empty, &recorded, None, &search, Os::Linux, false).file.is_some());
-    }
-
-    #[test]
-    fn a_file_with_another_build_id_is_refused() {
-        let Some((path, mut memory, mut image, module)) = library() else { return println!("skipped: no libc with a build id") };
-        image.build_id = Some(vec![1, 2, 3]);
-        let search = FileSearch { sysroot: Some("/".into()), ..FileSearch::default() };
-        let filled = fill_module(&mut memory, &module, Some(&image), &search, Os::Linux, true);
-        assert_eq!((filled.file, filled.bytes), (None, 0));
-        let is_other = |reason: &Rejected| matches!(reason, Rejected::Other(why) if why.contains("010203"));
-        assert!(filled.rejected.iter().any(|r| r.0 == path && is_other(&r.1)), "{:?}", filled.rejected);
-    }
-
-    /// An ELF file of a read-only, a RELRO and a data segment, each of which ends within a page and is larger in memory.
-    fn small(copied: u64) -> Arc<Bytes> {
-        let mut file = vec![0xeeu8; 0x3800];
-        let mut put = |at: usize, n: u64, len: usize| file[at..at + len].copy_from_slice(&n.to_le_bytes()[..len]);
-        put(0, 0x0001_0102_464c_457f, 8);
-        put(32, 64, 8);
-        put(54, 56, 2);
-        // Kind, flags, offset and address, size in the file, size in memory.
-        let headers: [(u32, u32, u64, u64, u64, u64); 6] = [
-            (PT_LOAD, 4, 0, 0, 0x800, 0x900),
-            (PT_LOAD, 4 | PF_W, 0x1000, 0x1000, 0x800, 0x1000),
-            (PT_GNU_RELRO, 4, 0x1000, 0x1000, 0x800, 0x1000),
-            (PT_LOAD, 4 | PF_W, 0x2000, 0x2000, 0x800, 0x2000),
-            (2, 4, 0x400, 0x400, 0x40, 0x40),
-            (4, 4, 0x500, 0x500, 0x20, 0x20),
-        ];
-        put(56, u64::try_from(headers.len()).unwrap(), 2);
-        for (i, (kind, flags, offset, address, in_file, in_memory)) in headers.into_iter().enumerate() {
-            let at = 64 + i * 56;
-            put(at, u64::from(kind) | u64::from(flags) << 32, 8);
-            [(8, offset), (16, address), (32, in_file), (40, in_memory)].iter().for_each(|(field, n)| put(at + field, *n, 8));
-        }
-        [(DT_RELA, 0x600), (DT_RELA_SIZE, 24), (0, 0)].iter().enumerate().for_each(|(i, (tag, n))| {
-            put(0x400 + i * 16, *tag, 8);
-            put(0x408 + i * 16, *n, 8);
-        });
-        // A build id, and a relocation of the first symbol.
-        [(0x500, 4, 4), (0x504, 4, 4), (0x508, 3, 4), (0x50c, 0x0055_4e47, 4), (0x510, 7, 4)]
-            .iter()
-            .for_each(|(at, n, len)| put(*at, *n, *len));
-        [(0x600, copied), (0x608, 1 << 32 | 5), (0x610, 0)].iter().for_each(|(at, n)| put(*at, *n, 8));
-        Arc::new(Bytes::Owned(file))
-    }
-
-    #[test]
-    fn the_end_of_a_page_is_zero_where_the_loader_zeroed_it_and_nothing_writes_afterwards() {
-        let base = Addr(0x7f00_0000_0000);
-        let module = Module { path: "/app/small.so".into(), base, size: 0x3000, timestamp: None, version: None, build_id: None };
-        let filled = |copied: u64, clean: bool| {
-            let file = small(copied);
-            let mut memory = Memory::empty(Shape::LE64);
-            memory.fill_gaps(AddrRange::new(base, base.plus(0x800)), &file, 0);
-            let image = Image::at(&memory, base).unwrap();
-            fill_elf(&mut memory, &module, Some(&image), &file, clean).unwrap();
-            move |at: u64| memory.u8(base.plus(at)).ok()
-        };
-        // The read-only segment: zeros, and nothing after its end. RELRO: zeros up to the end of the page.
-        let of_file = filled(0x1700, false);
-        assert_eq!([0x7ff, 0x800, 0x8ff, 0x900].map(&of_file), [Some(0xee), Some(0), Some(0), None]);
-        assert_eq!([0x17ff, 0x1800, 0x1fff].map(&of_file), [Some(0xee), Some(0), Some(0)]);
-        // The data segment: nothing is known of it, or only what the file has of it; `.bss` is not in the file.
-        assert_eq!([0x2000, 0x27ff, 0x2800, 0x2fff, 0x3000].map(&of_file), [None; 5]);
-        let clean = filled(0x1700, true);
-        assert_eq!([0x2000, 0x27ff, 0x2800, 0x2fff, 0x3000].map(clean), [Some(0xee), Some(0xee), None, None, None]);
-        // A program has a library's variable there.
-        let copy = filled(0x1900, false);
-        assert_eq!([0x8ff, 0x17ff, 0x1800, 0x1fff].map(copy), [Some(0), Some(0xee), None, None]);
-    }
-}
+mod tests;

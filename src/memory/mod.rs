@@ -26,12 +26,12 @@ mod unlisted;
 mod window;
 mod words;
 
-pub(crate) use diag_page::{diag_page, is_diag_page};
+pub(crate) use diag_page::{is_by_createdump, is_diag_page};
 pub(crate) use files::Rejected;
 #[cfg(feature = "internals")]
 pub use files::file_image;
 pub(crate) use files::hex;
-pub use files::{FileSearch, Filled, fill_module};
+pub use files::{DataPages, FileSearch, Filled, fill_module};
 pub use image::{Export, Image, ImageFormat};
 pub(crate) use pe::PeHeaders;
 pub(crate) use pe_image::Loaded;
@@ -93,6 +93,8 @@ pub struct Memory {
     all: bool,
     /// Whether it is a copy with only what the readers of an edition looked at.
     trimmed: bool,
+    /// Parts of images whose contents, where they are from files, are those of before the start of the process.
+    initial: Vec<AddrRange>,
     /// Record of reads, if enabled. Does not cover [`Memory::contiguous`] and [`Memory::stretches`], which hand out more
     /// than is looked at: their callers report what counts through [`Memory::touch`] and [`Memory::scan`].
     recorder: Option<Box<record::Recorder>>,
@@ -142,6 +144,7 @@ impl Memory {
             cut: false,
             all: false,
             trimmed: false,
+            initial: Vec::new(),
             recorder: None,
             hides_contents: false,
             budget: None,
@@ -558,6 +561,17 @@ impl Memory {
         let first = self.at_or_behind(range.start);
         let cut = move |p: &Piece| AddrRange::new(Addr(p.start).max(range.start), Addr(p.end).min(range.end));
         self.pieces.iter().skip(first).take_while(move |p| p.start < range.end.0).filter(|p| p.source == 0).map(cut)
+    }
+
+    /// Notes that what files supply in these ranges may be older than the process.
+    fn mark_initial(&mut self, ranges: Vec<AddrRange>) {
+        self.initial.extend(ranges);
+    }
+
+    /// Whether the byte at `address` comes from a module file, and the process may have changed it: state of the process is never read
+    /// there.
+    pub(crate) fn is_initial(&self, address: Addr) -> bool {
+        self.initial.iter().any(|r| r.contains(address)) && !self.is_from_dump(address)
     }
 
     /// Whether the byte at `address` comes from the dump itself rather than from a module file.

@@ -5,7 +5,7 @@ use crate::base::missed::tried;
 use crate::base::{NoteKind, Notes, Os, thousands, total};
 use crate::contract::Description;
 use crate::dump::{DumpFile, Trimmed};
-use crate::memory::{Memory, diag_page, is_diag_page};
+use crate::memory::{Memory, is_by_createdump};
 use crate::model::{DumpKind, DumpWriter, SegmentModel};
 
 /// Flags of a minidump (`MINIDUMP_TYPE`, minidumpapiset.h) that determine its kind.
@@ -89,9 +89,7 @@ pub(crate) fn kind(
         };
         return say(kind, &why, Some(DumpWriter::Windows).filter(|_| facts.os == Os::Windows));
     }
-    // createdump writes its page last: a dump that is cut off announces it only.
-    let announced = || file.regions.iter().any(|r| is_diag_page(memory, r.range.start));
-    if facts.header_of_createdump || diag_page(memory).is_some() || announced() {
+    if is_by_createdump(file, memory) {
         // createdump does not record the requested type.
         let image = runtime.and_then(|r| r.site.image.as_ref());
         let code_there = image.is_some_and(|i| memory.captured(i.range).saturating_mul(10) >= i.range.len().saturating_mul(9));

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use gcdump::internals::base::{Addr, AddrRange, Arch, Limits, Shape};
-use gcdump::internals::clr::aot::{Blobs, DebugField, Debugging, FieldKind, StaticAt, StaticKind};
+use gcdump::internals::clr::aot::{Blobs, DebugField, Debugging, FieldKind, HAS_POINTERS, StaticAt, StaticKind};
 use gcdump::internals::dump::{self, DumpFile};
-use gcdump::internals::memory::{FileSearch, Image, Memory, file_image, fill_module};
+use gcdump::internals::memory::{DataPages, FileSearch, Image, Memory, file_image, fill_module};
 use goblin::elf::Elf;
 
 use crate::common::{self, Known, native_aot_program, needs_native_aot_program};
@@ -32,12 +32,12 @@ fn open(path: &Path, folder: &Path) -> Opened {
     let image = Image::at(&memory, module.base).unwrap();
     let search = FileSearch { modules: vec![folder.into()], ..FileSearch::default() };
     // Heap dumps lack pages of the module's data that the process changed.
-    let clean_pages = !path.to_string_lossy().contains("-heap");
-    fill_module(&mut memory, module, Some(&image), &search, dump.facts.os, clean_pages);
+    let data = if path.to_string_lossy().contains("-heap") { DataPages::Absent } else { DataPages::Unchanged };
+    fill_module(&mut memory, module, Some(&image), &search, dump.facts.os, data);
     let file = Arc::new(file_image(module, &image, &folder.join("lab"), memory.shape()).unwrap());
     assert_eq!(dump.facts.arch, Arch::X64);
     let memory = Arc::new(memory);
-    let blobs = Blobs::find(&memory, Some(&file), &image, &Limits::default()).unwrap_or_else(|| panic!("{}", path.display()));
+    let blobs = Blobs::find(&memory, Some(&file), &image, HAS_POINTERS, &Limits::default()).unwrap_or_else(|| panic!("{}", path.display()));
     let debugging = Debugging::find(&memory, module, &image, &search, dump.facts.os, &Limits::default());
     assert!(debugging.refused.is_empty(), "{:?}", debugging.refused);
     Opened { memory, image, blobs, debugging }
@@ -103,6 +103,35 @@ fn every_type_of_the_map_is_named_as_its_symbol() -> Tested {
         assert_eq!(opened.blobs.definition_name(table), Some(dictionary));
         assert_eq!(opened.blobs.method_table_of("lab", dictionary), None);
         assert!(opened.blobs.method_table_of("lab", "Lab.Program+Entry").is_some());
+    }
+    Ok(())
+}
+
+/// Releases with the flag of method tables with references, and the kind of the dumps that hold all tables.
+const OTHERS: [(&str, u32); 3] = [("net8aot", 0x20_0000), ("net10aot", HAS_POINTERS), ("net11aot", HAS_POINTERS)];
+
+#[test]
+fn programs_of_each_release_have_names_methods_and_static_fields() -> Tested {
+    let is_full = |row: &serde_json::Value| row["kind"] == "full" && OTHERS.iter().any(|(runtime, _)| row["runtime"] == *runtime);
+    for known in common::every_dump(is_full)?.0 {
+        let has_pointers = OTHERS.iter().find(|(runtime, _)| known.runtime == *runtime).unwrap().1;
+        let dump: DumpFile = dump::open(&known.path, &dump::OpenOptions::default()).unwrap();
+        let memory = Arc::new(Memory::new(&dump, Shape::LE64));
+        let module = dump.modules.iter().find(|m| m.path.ends_with("/lab")).unwrap();
+        let image = Image::at(&memory, module.base).unwrap();
+        let blobs = Blobs::find(&memory, None, &image, has_pointers, &Limits::default()).unwrap();
+        let types = blobs.definitions().count();
+        assert!(types > 900 && blobs.method_count() > 3000, "{}: {types} {}", known.name, blobs.method_count());
+        assert!(blobs.method_table_of("lab", "Lab.Program").is_some(), "{}", known.name);
+        assert!(blobs.method_table_of("System.Private.CoreLib", "System.Collections.Generic.Dictionary`2").is_some(), "{}", known.name);
+        // Helpers that the compiler makes have no metadata: .NET 11 lists one for each structure.
+        let named = blobs.method_starts().filter(|at| blobs.method_at(*at).is_some()).count();
+        assert!(named * 20 > blobs.method_count() * 19, "{}: {named} of {}", known.name, blobs.method_count());
+        let statics = blobs.gc_statics();
+        let absent = statics.iter().filter(|s| s.block.is_none()).count();
+        assert!(statics.len() > 300 && absent == 0, "{}: {absent} of {}", known.name, statics.len());
+        assert_eq!(blobs.incomplete(), [""; 0], "{}", known.name);
+        println!("{}: {types} types, {named} methods, {} blocks of static fields", known.name, statics.len());
     }
     Ok(())
 }

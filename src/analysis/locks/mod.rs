@@ -15,11 +15,11 @@ mod waits;
 
 use std::collections::BTreeMap;
 
-use crate::base::{Answer, Collector, Count, NoteKind};
+use crate::base::{Addr, Answer, Collector, Count, NoteKind};
 use crate::clr::blocking::Blocking;
 use crate::clr::library::Classifier;
 use crate::clr::threads::Thread;
-use crate::model::{LockKind, LocksReport, ThreadWait};
+use crate::model::{HeaderModel, LockKind, LocksReport, ThreadWait};
 use crate::session::{Error, Heap, Library, Namer, Runtime};
 use class_constructors::ClassConstructors;
 use holders::{Holders, Locks};
@@ -96,6 +96,16 @@ pub(super) fn thread_locks(runtime: &Runtime, namer: &Namer, notes: &Collector) 
         held
     });
     Ok(ThreadLocks { waits, held })
+}
+
+/// `header`, that of the object at `object`, with the hash code that a NativeAOT program keeps in its table of monitors.
+pub(super) fn with_hash_code(heap: &Heap, namer: &Namer, object: Addr, header: HeaderModel, notes: &Collector) -> HeaderModel {
+    let index = header.sync_block.as_ref().map(|block| block.index);
+    let Some(index) = index.filter(|_| header.hash_code.is_none() && heap.runtime().descriptor().is_native_aot()) else { return header };
+    let Ok(types) = namer.types() else { return header };
+    let library = Library::of(heap.runtime(), types, notes);
+    let found = objects::find(heap, &Classifier::<LockType>::bind(types), None, notes);
+    HeaderModel { hash_code: wait_subsystem::hash_code(&library, &found, index, object), ..header }
 }
 
 fn threads<'h>(heap: &'h Heap, notes: &Collector) -> Result<&'h [Thread], Error> {

@@ -10,8 +10,8 @@ use crate::clr::library::{Classifier, fields_of};
 use crate::model::{LockKind, WaitKind};
 use crate::session::Library;
 
-/// `ThreadWaitInfo.WaitSignalState.Waiting_Interruptible`; `Waiting` is below it, all others above.
-const WAITING: u8 = 1;
+/// `ThreadWaitInfo.WaitSignalState.NotWaiting`: those below are of threads that wait, interruptible or not.
+const NOT_WAITING: u8 = 2;
 /// Maximum objects that a thread waits for at once.
 const MAX_WAITED: u64 = 64;
 /// Maximum entries of the table of monitors.
@@ -56,33 +56,56 @@ fields_of! {
 }
 
 fields_of! {
-    /// `System.Threading.SyncTable+Entry`: the lock of a monitor, and a dependent handle to its object.
+    /// `System.Threading.SyncTable+Entry`: the lock of a monitor, the hash code, and a dependent handle to the object.
     struct EntryFields {
         lock: req "Lock",
+        hash: opt "_hashOrNext",
         owner: req "Owner",
     }
 }
 
+/// An entry of the table of monitors in use.
+struct Entry {
+    /// Where it is, as a box would be.
+    at: Addr,
+    fields: EntryFields,
+    object: Addr,
+}
+
 /// The objects whose monitors have a lock of their own, by that lock.
 pub(super) fn monitors(library: &Library, found: &Found) -> Map<Addr, Addr> {
-    let mut out = Map::default();
+    let entries = found.sync_tables.iter().flat_map(|table| entries(library, *table, None));
+    entries.filter_map(|e| Some((library.reference(e.at, e.fields.lock)?, e.object))).collect()
+}
+
+/// The hash code of `object`, whose header leads to the entry at `index`. 0: it was not asked for one.
+pub(super) fn hash_code(library: &Library, found: &Found, index: u32, object: Addr) -> Option<u32> {
+    // A table that has grown leaves its old one behind.
+    let mut entries = found.sync_tables.iter().flat_map(|table| entries(library, *table, Some(index.into())));
+    let entry = entries.find(|e| e.object == object)?;
+    library.u32(entry.at, entry.fields.hash?).filter(|hash| *hash != 0)
+}
+
+/// The entries in use of the table from `array` to `end`: all, or the one at an index.
+fn entries(library: &Library, (array, end): (Addr, Addr), only: Option<u64>) -> impl Iterator<Item = Entry> {
     let (types, word) = (library.types(), library.types().pointer_bytes());
     let tables = types.names().method_tables();
-    for (array, end) in &found.sync_tables {
-        let mt = library.method_table(*array);
-        let element = mt.and_then(|mt| Some((tables.element_type(mt).ok()?, u64::from(tables.read(mt).ok()?.component_size))));
-        let Some((Ok(f), size)) = element.map(|(element, size)| (EntryFields::bind(types, element), size)) else { continue };
-        let Some(first) = types.objects().array_bytes().map(|n| array.plus(n)).filter(|_| size > 0) else { continue };
-        let room = end.since(first).and_then(|n| n.checked_div(size)).unwrap_or(0).min(MAX_ENTRIES);
-        for i in 0..room {
+    let bound = || {
+        let mt = library.method_table(array)?;
+        let (element, size) = (tables.element_type(mt).ok()?, u64::from(tables.read(mt).ok()?.component_size));
+        let first = array.plus(types.objects().array_bytes()?);
+        let room = end.since(first)?.checked_div(size)?.min(MAX_ENTRIES);
+        Some((EntryFields::bind(types, element).ok()?, first, size, room))
+    };
+    bound().into_iter().flat_map(move |(fields, first, size, room)| {
+        let indices = only.map_or(0..room, |i| i..room.min(i.saturating_add(1)));
+        indices.filter_map(move |i| {
             // Offsets of a structure are those of its box.
-            let Some(entry) = first.element(i, size).minus(word) else { break };
-            let Some(lock) = library.reference(entry, f.lock) else { continue };
-            let handle = library.word(entry, f.owner).map(Addr).filter(|h| !h.is_null());
-            out.extend(handle.and_then(|h| library.reference_at(h)).map(|object| (lock, object)));
-        }
-    }
-    out
+            let at = first.element(i, size).minus(word)?;
+            let handle = library.word(at, fields.owner).map(Addr).filter(|h| !h.is_null())?;
+            Some(Entry { at, fields, object: library.reference_at(handle)? })
+        })
+    })
 }
 
 /// What threads wait for.
@@ -123,7 +146,7 @@ impl WaitInfos {
     /// What the thread with the object at `thread` waits for; `None` if it does not.
     pub(super) fn waited(&self, library: &Library, thread: Addr) -> Option<Vec<Whole>> {
         let info = library.reference(thread, self.thread.info)?;
-        (library.u8(info, self.info.state)? <= WAITING).then_some(())?;
+        (library.u8(info, self.info.state)? < NOT_WAITING).then_some(())?;
         let count = u64::from(library.u32(info, self.info.count)?);
         let array = library.reference(info, self.info.objects)?;
         let objects = library.first_references(array, count, MAX_WAITED).into_iter().map(|(_, object)| object).filter(|o| !o.is_null());

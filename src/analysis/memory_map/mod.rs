@@ -14,7 +14,7 @@ use sweep::{Piece, Span, sweep};
 
 use crate::base::{AddrRange, Answer, Collector, Count, NoteKind, cut, ranges, share};
 use crate::dump::{Backing, DumpFile, MappedRegion};
-use crate::memory::is_diag_page;
+use crate::memory::is_by_createdump;
 use crate::model::{
     Container, Generation, LoaderHeapKind, MemoryKind, MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport, MemoryTotals,
 };
@@ -62,9 +62,7 @@ pub fn memory_map(dump: &Dump, query: &MemoryQuery) -> Answer<MemoryReport> {
 /// Whether gdb wrote `dump`: it lists all that it captured, without createdump's page.
 fn is_by_gdb(dump: &Dump) -> bool {
     let facts = &dump.file().facts;
-    let has_page = || dump.file().regions.iter().any(|r| is_diag_page(dump.memory(), r.range.start));
-    let createdump = facts.header_of_createdump || has_page();
-    facts.container == Container::ElfCore && facts.uncaptured_mappings == 0 && !createdump
+    facts.container == Container::ElfCore && facts.uncaptured_mappings == 0 && !is_by_createdump(dump.file(), dump.memory())
 }
 
 /// How much of the address space `dump` lists.

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use crate::base::PtrSize;
 use crate::base::hash::Map;
-use crate::contract::overlay;
+use crate::contract::overlay::{self, Overlay};
 
 /// `CorElementType` of pointers, structures and references.
 const POINTER: u8 = 0x0f;
@@ -59,15 +59,29 @@ impl LibraryField {
 type Fields = Map<&'static str, Vec<LibraryField>>;
 
 /// The instance fields of the type with this full name, as in metadata, by offset: its own and inherited ones. Of generic types those
-/// that all instances have at the same place. `None` if the table does not have it, or is for no program of this pointer size.
-pub fn library_fields(name: &str, ptr: PtrSize) -> Option<&'static [LibraryField]> {
-    static FIELDS: OnceLock<Fields> = OnceLock::new();
-    let overlay = overlay::aot_library(ptr)?;
-    let fields = FIELDS.get_or_init(|| {
-        let types = overlay.raw.types.iter();
-        types.map(|(name, ty)| (name.as_str(), ty.fields.iter().filter_map(|f| field(f, ptr.bytes())).collect())).collect()
-    });
-    fields.get(name).map(Vec::as_slice)
+/// that all instances have at the same place. `release`: the one that the program was built with. `None` if the table does not have it, or
+/// is for no program of this pointer size and release.
+pub fn library_fields(name: &str, ptr: PtrSize, release: &str) -> Option<&'static [LibraryField]> {
+    static FIELDS: OnceLock<Vec<(u32, Fields)>> = OnceLock::new();
+    let of_overlay = |o: &'static Overlay| {
+        let types = o.raw.types.iter().map(|(name, ty)| (name.as_str(), ty.fields.iter().filter_map(|f| field(f, ptr.bytes())).collect()));
+        Some((major(o.section.runtime.as_deref()?)?, types.collect()))
+    };
+    // Only for one pointer size.
+    overlay::aot_library(ptr).next()?;
+    let tables = FIELDS.get_or_init(|| overlay::aot_library(ptr).filter_map(of_overlay).collect());
+    let release = major(release)?;
+    let between = |n: u32| (WHOLE.min(release)..=WHOLE.max(release)).contains(&n);
+    // The nearest one that has the type.
+    let of_release = tables.iter().filter(|(n, fields)| between(*n) && fields.contains_key(name));
+    of_release.min_by_key(|(n, _)| n.abs_diff(release)).and_then(|(_, fields)| fields.get(name)).map(Vec::as_slice)
+}
+
+/// The release of which all types that are asked for are known. The tables of others have what differs in them.
+const WHOLE: u32 = 9;
+
+fn major(release: &str) -> Option<u32> {
+    release.split('.').next()?.parse().ok()
 }
 
 fn field((name, offset, ty): &'static (String, u64, Option<String>), word: u64) -> Option<LibraryField> {
@@ -113,28 +127,39 @@ mod tests {
 
     #[test]
     fn the_table_has_the_fields_that_readers_ask_for() {
-        let fields = |name| library_fields(name, PtrSize::Eight).unwrap();
-        let place = |name, field: &str| fields(name).iter().find(|f| f.name == field).map(|f| (f.offset, f.element));
+        let of_release = |name, release| library_fields(name, PtrSize::Eight, release).unwrap();
+        let fields = |name| of_release(name, "9.0");
+        let at = |fields: &[LibraryField], field: &str| fields.iter().find(|f| f.name == field).map(|f| (f.offset, f.element));
+        let place = |name, field: &str| at(fields(name), field);
         assert_eq!(place("System.Threading.Tasks.Task", "m_stateFlags"), Some((52, 0x08)));
         assert_eq!(place("System.Threading.Lock", "_owningThreadId"), Some((16, 0x09)));
         assert_eq!(place("System.Collections.Generic.List`1", "_items"), Some((8, 0x12)));
         assert_eq!(place("System.Threading.WaitSubsystem+ThreadWaitInfo", "_waitSignalState"), Some((48, 0x05)));
-        assert!(library_fields("System.Threading.Tasks.Task", PtrSize::Four).is_none());
-        assert!(library_fields("Lab.Node", PtrSize::Eight).is_none());
+        assert!(library_fields("System.Threading.Tasks.Task", PtrSize::Four, "9.0").is_none());
+        assert!(library_fields("Lab.Node", PtrSize::Eight, "9.0").is_none());
+        // A release has what moved in it, and what moved before.
+        let signal = |release| at(of_release("System.Threading.WaitSubsystem+ThreadWaitInfo", release), "_waitSignalState");
+        assert_eq!(["8.0", "9.0", "10.0", "11.0", "12.0"].map(|r| signal(r).map(|s| s.0)), [52, 48, 48, 56, 56].map(Some));
+        let grow = |release| at(of_release("System.Collections.Concurrent.ConcurrentDictionary`2", release), "_growLockArray");
+        assert_eq!(["9.0", "10.0", "11.0"].map(|r| grow(r).map(|s| s.0)), [20, 24, 24].map(Some));
+        let event = |release, field| at(of_release("System.Threading.Lock", release), field).is_some();
+        assert!(event("8.0", "_lazyEvent") && event("10.0", "_waitEvent") && event("11.0", "_waitEventOrCondition"));
+        assert!(!event("8.0", "_waitEvent") && !event("11.0", "_waitEvent"));
         // Every type that the table names is understood, and no two fields of a type are at one place.
-        let overlay = overlay::aot_library(PtrSize::Eight).unwrap();
-        for (name, ty) in &overlay.raw.types {
-            let known = fields(name.as_str());
-            assert_eq!(known.len(), ty.fields.len(), "{name}");
-            let mut places: Vec<u64> = known.iter().map(|f| f.offset).collect();
-            places.dedup();
-            assert!(places.is_sorted() && places.len() == known.len(), "{name}: {known:?}");
+        for overlay in overlay::aot_library(PtrSize::Eight) {
+            for (name, ty) in &overlay.raw.types {
+                let known = of_release(name, overlay.section.runtime.as_deref().unwrap());
+                assert_eq!(known.len(), ty.fields.len(), "{name}");
+                let mut places: Vec<u64> = known.iter().map(|f| f.offset).collect();
+                places.dedup();
+                assert!(places.is_sorted() && places.len() == known.len(), "{name}: {known:?}");
+            }
         }
     }
 
     #[test]
     fn only_method_tables_that_agree_confirm_the_table() {
-        let fields = library_fields("System.Threading.Tasks.Task", PtrSize::Eight).unwrap();
+        let fields = library_fields("System.Threading.Tasks.Task", PtrSize::Eight, "9.0").unwrap();
         // Header, method table, five references, two numbers.
         let references = [8, 16, 24, 32, 40];
         assert!(fits(fields, 64, &references, 8));

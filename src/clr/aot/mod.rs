@@ -23,6 +23,8 @@ mod unwind;
 
 use std::path::PathBuf;
 
+use crate::contract::Descriptor;
+
 use crate::base::{Limits, Os, Shape};
 use crate::dump::Module;
 use crate::memory::{FileSearch, Image, ImageFormat, Memory};
@@ -34,6 +36,14 @@ pub use library::{LibraryField, fits, library_fields};
 pub(crate) use program::Program;
 pub use symbols::{NativeSymbols, TypeSymbol};
 pub use types::{DebugField, DebugStatic, DebugTypes, FieldKind, StaticAt};
+
+/// Flag of method tables whose objects hold references, in .NET 9 and later. Source: `MethodTable.h` of the runtime, `EETypeFlags`.
+pub const HAS_POINTERS: u32 = 0x0100_0000;
+
+/// That flag in this program: .NET 8 has another one, which the overlay gives.
+pub(crate) fn has_pointers(descriptor: &Descriptor) -> u32 {
+    descriptor.number("MethodTableHasPointersFlag").ok().and_then(|n| u32::try_from(n).ok()).unwrap_or(HAS_POINTERS)
+}
 
 /// What the files of a module add to its tables.
 #[derive(Debug, Default)]

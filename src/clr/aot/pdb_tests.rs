@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::base::Shape;
 use crate::clr::aot::{DebugField, FieldKind, StaticKind, TypeSymbol};
-use crate::memory::{ImageFormat, PeHeaders, fill_module};
+use crate::memory::{DataPages, ImageFormat, PeHeaders, fill_module};
 
 const BASE: Addr = Addr(0x1_8000_0000);
 /// Where the linker put the sections.
@@ -45,7 +45,7 @@ impl Loaded {
         };
         let mut memory = Memory::empty(Shape::LE64);
         let loaded = Loaded::search(&folder);
-        assert!(fill_module(&mut memory, &module, None, &loaded, Os::Windows, false).file.is_some());
+        assert!(fill_module(&mut memory, &module, None, &loaded, Os::Windows, DataPages::Absent).file.is_some());
         let image = Image::at(&memory, BASE).unwrap();
         assert_eq!(image.format, ImageFormat::Pe);
         Loaded { folder, memory, module, image }

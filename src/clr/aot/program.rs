@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use super::{Blobs, Debugging, Method, StaticKind};
+use super::{Blobs, Debugging, Method, StaticKind, has_pointers};
 use crate::base::hash::Map;
 use crate::base::missed::{Kept, tried};
 use crate::base::{Addr, Collector, Limits, Name, NoteKind, Os};
 use crate::clr::generated::{self, SharedNames};
-use crate::contract::Site;
+use crate::contract::{Descriptor, Site};
 use crate::dump::Module;
 use crate::memory::{FileSearch, Image, Memory};
 
@@ -21,22 +21,33 @@ pub(crate) struct Program {
     search: Option<FileSearch>,
     os: Os,
     limits: Limits,
+    /// The release that it was built with.
+    release: Option<String>,
     debugging: OnceLock<Kept<Debugging>>,
     by_symbol: OnceLock<Map<String, Addr>>,
     shared_names: OnceLock<Kept<SharedNames>>,
 }
 
 impl Program {
-    pub(in crate::clr) fn new(memory: &Arc<Memory>, site: &Site, os: Os, search: Option<FileSearch>, limits: &Limits) -> Program {
+    pub(in crate::clr) fn new(
+        memory: &Arc<Memory>,
+        descriptor: &Descriptor,
+        site: &Site,
+        os: Os,
+        search: Option<FileSearch>,
+        limits: &Limits,
+    ) -> Program {
         let image = site.image.as_ref();
+        let find = |image| Blobs::find(memory, None, image, has_pointers(descriptor), limits);
         Program {
             // What is not in the dump is told by [`Program::note`].
-            blobs: image.and_then(|image| tried(|| Blobs::find(memory, None, image, limits))),
+            blobs: image.and_then(|image| tried(|| find(image))),
             memory: Arc::clone(memory),
             module: site.module.clone().zip(image.cloned()),
             search,
             os,
             limits: limits.clone(),
+            release: descriptor.native_aot_release().map(Into::into),
             debugging: OnceLock::new(),
             by_symbol: OnceLock::new(),
             shared_names: OnceLock::new(),
@@ -46,6 +57,11 @@ impl Program {
     /// What the compiler left in the image. `None` if it is not in the dump.
     pub(crate) fn blobs(&self) -> Option<&Blobs> {
         self.blobs.as_ref()
+    }
+
+    /// The release of .NET that it was built with, as far as its structures tell: `10.0`.
+    pub(crate) fn release(&self) -> Option<&str> {
+        self.release.as_deref()
     }
 
     /// Symbols and debug information of the program's file, or of the one beside it.

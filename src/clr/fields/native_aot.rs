@@ -55,7 +55,7 @@ impl Types {
                 let own = list.into_iter().filter(|f| f.offset >= self.pointer_bytes());
                 own.map(|f| self.of_debug(program, info, f)).collect()
             }
-            None => self.of_library(info).unwrap_or_default(),
+            None => self.of_library(program, info).unwrap_or_default(),
         };
         fields.sort_by_key(|f| f.offset);
         let references = GcDesc::offsets(&self.memory, info, LISTED);
@@ -162,13 +162,14 @@ impl Types {
     }
 
     /// The fields that the table of the library has for a type or one of its base types, the nearest that fits.
-    fn of_library(&self, info: &MethodTableInfo) -> Option<Vec<Field>> {
+    fn of_library(&self, program: &Program, info: &MethodTableInfo) -> Option<Vec<Field>> {
+        let release = program.release()?;
         let tables = self.names().method_tables();
         let word = self.pointer_bytes();
         let mut at = *info;
         for _ in 0..MAX_BASES {
             let name = self.compiled(at.address).map(|d| d.name.as_str());
-            let fields = name.and_then(|name| library_fields(name, self.memory.shape().ptr));
+            let fields = name.and_then(|name| library_fields(name, self.memory.shape().ptr, release));
             // Fields of structures count from their start, those of their boxes from the method table.
             let of_box = at.category == Category::ValueType;
             if let Some(fields) = fields {

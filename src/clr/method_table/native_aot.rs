@@ -1,10 +1,11 @@
 //! Method tables of NativeAOT ("EEType"): made by the compiler, or at run time for types that only reflection asks for.
 //!
-//! Source: contract `RuntimeTypeSystem` n1; `MethodTable.h`, `MethodTable.cs`; measured on .NET 9.0.20.
+//! Source: contract `RuntimeTypeSystem` n1; `MethodTable.h`, `MethodTable.cs`; measured on .NET 8.0.31, 9.0.20, 10.0.12 and 11.0.0.
 
 use super::{Category, MethodTableInfo, WellKnown};
 use crate::base::Addr;
 use crate::base::missed::tried;
+use crate::clr::aot::has_pointers;
 use crate::clr::metadata::signature::Primitive;
 use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
@@ -18,7 +19,8 @@ const DISPATCH_MAP: u32 = 0x0004_0000;
 const DYNAMIC: u32 = 0x0008_0000;
 const FINALIZER: u32 = 0x0010_0000;
 const SEALED_SLOTS: u32 = 0x0040_0000;
-const CONTAINS_POINTERS: u32 = 0x0100_0000;
+/// Of .NET 8, where another flag says whether there are references.
+const OPTIONAL_FIELDS: u32 = 0x0100_0000;
 const GENERIC: u32 = 0x0200_0000;
 const ELEMENT_SHIFT: u32 = 26;
 const ELEMENT_MASK: u32 = 0x1f;
@@ -56,11 +58,13 @@ layout! {
 #[derive(Clone, Debug)]
 pub(super) struct NativeAot {
     layout: Layout,
+    /// Flag of types whose objects hold references.
+    has_pointers: u32,
 }
 
 impl NativeAot {
     pub(super) fn bind(d: &Descriptor) -> Result<NativeAot, ContractError> {
-        Ok(NativeAot { layout: Layout::bind(d)? })
+        Ok(NativeAot { layout: Layout::bind(d)?, has_pointers: has_pointers(d) })
     }
 
     pub(super) fn read(&self, memory: &Memory, known: &WellKnown, mt: Addr) -> Result<MethodTableInfo, ReadError> {
@@ -89,7 +93,7 @@ impl NativeAot {
             flags,
             base_size: memory.u32(mt.plus(self.layout.base_size))?,
             component_size,
-            contains_pointers: flags & CONTAINS_POINTERS != 0,
+            contains_pointers: flags & self.has_pointers != 0,
             is_collectible: false,
             has_finalizer: flags & FINALIZER != 0,
             category,
@@ -149,7 +153,7 @@ impl NativeAot {
     pub(super) fn holds_statics(&self, memory: &Memory, mt: Addr) -> Result<bool, ReadError> {
         let word = memory.ptr_bytes();
         // Those of a type without references are in one block with others'.
-        if memory.u32(mt.plus(self.layout.flags))? & !CONTAINS_POINTERS != 0 {
+        if memory.u32(mt.plus(self.layout.flags))? & !self.has_pointers != 0 {
             return Ok(false);
         }
         let base = self.related(memory, mt)?;
@@ -201,6 +205,12 @@ impl NativeAot {
         }
     }
 
+    /// Number of parameters of a generic definition: in place of the base size or, in .NET 8, of the component size.
+    fn parameters(&self, memory: &Memory, definition: Addr) -> Result<u32, ReadError> {
+        let flags = memory.u32(definition.plus(self.layout.flags))?;
+        if flags & HAS_COMPONENT_SIZE != 0 { Ok(flags & 0xffff) } else { memory.u32(definition.plus(self.layout.base_size)) }
+    }
+
     /// The definition and the arguments of a generic instance.
     pub(super) fn instance(&self, memory: &Memory, mt: Addr) -> Result<(Addr, Vec<Addr>), ReadError> {
         let l = &self.layout;
@@ -211,12 +221,13 @@ impl NativeAot {
         let width = if dynamic { memory.ptr_bytes() } else { 4 };
         let tail = mt.plus(l.vtable).element(slots, memory.ptr_bytes());
         // Type manager and writable data first.
-        let optional = [DISPATCH_MAP, FINALIZER, SEALED_SLOTS].iter().filter(|f| flags & **f != 0).count();
+        let optional_fields = if self.has_pointers == OPTIONAL_FIELDS { 0 } else { OPTIONAL_FIELDS };
+        let optional = [DISPATCH_MAP, FINALIZER, optional_fields, SEALED_SLOTS].iter().filter(|f| flags & **f != 0).count();
         let before = u64::try_from(optional).unwrap_or(0).saturating_add(2);
         let at = |i: u64| tail.element(before.saturating_add(i), width);
         let leads = |at: Addr| if dynamic { memory.ptr(at) } else { relative(memory, at) };
         let definition = leads(at(0))?;
-        let count = memory.u32(definition.plus(l.base_size))?.min(MAX_ARGUMENTS);
+        let count = self.parameters(memory, definition)?.min(MAX_ARGUMENTS);
         let list = leads(at(1))?;
         if count == 1 {
             return Ok((definition, vec![list]));

@@ -1,16 +1,19 @@
 //! The crash report that a NativeAOT program leaves in its memory.
 //!
-//! Source: `CrashInfo.cs`, `g_CrashInfoBuffer`; measured on .NET 9.0.20. JSON, written before the program ends itself.
+//! Source: `CrashInfo.cs`, `g_CrashInfoBuffer`; measured on .NET 9.0.20 and 11.0.0. JSON, written before the program ends itself. Nothing leads
+//! to it in .NET 11: it is looked for in the program's own writable memory.
 
 use serde::Deserialize;
 
-use crate::base::Addr;
+use crate::base::{Addr, AddrRange, len64};
 use crate::contract::descriptor::Descriptor;
-use crate::memory::Memory;
+use crate::memory::{Image, Memory};
 use crate::model::{CrashException, CrashFrame, CrashReport};
 
 /// Size of the buffer (`CrashInfoBufferSize`, 8 KiB in .NET 9).
 const MAX_BYTES: u64 = 64 << 10;
+/// The first bytes of a report.
+const START: &[u8] = b"{\"version\":\"";
 /// Maximum inner exceptions followed.
 const MAX_DEPTH: usize = 32;
 
@@ -33,6 +36,7 @@ const KEPT: [&[u8]; 13] = [
 
 #[derive(Deserialize)]
 struct Raw {
+    runtime_base: Option<String>,
     runtime_version: Option<String>,
     reason: Option<String>,
     thread: Option<String>,
@@ -60,13 +64,11 @@ struct RawFrame {
 }
 
 /// The report, if the program wrote one.
-pub(in crate::contract) fn report(memory: &Memory, descriptor: &Descriptor) -> Option<CrashReport> {
-    let at = descriptor.pointer("CrashInfoBuffer").ok()?;
-    if memory.u8(at) != Ok(b'{') {
-        return None;
-    }
-    let text = memory.text(at, MAX_BYTES).ok()?;
-    let mut raw: Raw = serde_json::from_str(&text).ok()?;
+pub(in crate::contract) fn report(memory: &Memory, descriptor: &Descriptor, image: Option<&Image>) -> Option<CrashReport> {
+    let mut raw = match descriptor.pointer("CrashInfoBuffer") {
+        Ok(at) => read(memory, at)?,
+        Err(_) => search(memory, image.filter(|_| descriptor.is_native_aot())?)?,
+    };
     if memory.hides_contents() {
         raw.message = raw.message.map(|_| Memory::HIDDEN.into());
         raw.exception.iter_mut().for_each(hide_messages);
@@ -106,6 +108,29 @@ fn overwrite(text: &mut [u8]) {
             text.get_mut(start..end).unwrap_or_default().fill(b'x');
         }
     }
+}
+
+fn read(memory: &Memory, at: Addr) -> Option<Raw> {
+    (memory.u8(at) == Ok(b'{')).then_some(())?;
+    serde_json::from_str(&memory.text(at, MAX_BYTES).ok()?).ok()
+}
+
+/// The first report in the writable memory of `image` that the dump captured: what a file supplies is of before the start.
+fn search(memory: &Memory, image: &Image) -> Option<Raw> {
+    let afford = |r: &&AddrRange| memory.afford_bytes(memory.captured(**r));
+    for range in image.writable.iter().take_while(afford) {
+        for (start, bytes) in memory.stretches(*range) {
+            for offset in memchr::memmem::find_iter(bytes, START) {
+                let at = start.plus(len64(offset));
+                memory.afford_bytes(MAX_BYTES).then_some(())?;
+                let found = Some(at).filter(|at| memory.is_from_dump(*at)).and_then(|at| read(memory, at));
+                if let Some(raw) = found.filter(|raw| raw.runtime_base.is_some()) {
+                    return Some(raw);
+                }
+            }
+        }
+    }
+    None
 }
 
 /// Takes the messages out of an exception and those within.

@@ -1,7 +1,7 @@
 //! Turns the debug header into the descriptor that .NET 11 publishes for NativeAOT programs.
 
 use super::DebugHeader;
-use crate::base::Addr;
+use crate::base::{Addr, PtrSize};
 use crate::contract::dac_table::GcDacVars;
 use crate::contract::descriptor::{Descriptor, Origin};
 use crate::contract::json::{DescriptorItem, RawDescriptor};
@@ -32,6 +32,7 @@ const FIELDS: &[(&str, &str, &str, &str)] = &[
     ("Thread", "m_pInlinedThreadLocalStatics", "Thread", "InlinedThreadLocalStatics"),
     ("Thread", "m_rgbAllocContextBuffer", "RuntimeThreadLocals", "AllocContext"),
     ("Thread", "m_eeAllocContext", "RuntimeThreadLocals", "AllocContext"),
+    ("ee_alloc_context", "m_rgbAllocContextBuffer", "EEAllocContext", "GCAllocationContext"),
     ("InlinedThreadStaticRoot", "m_threadStaticsBase", "InlinedThreadStaticRoot", "Statics"),
     ("InlinedThreadStaticRoot", "m_next", "InlinedThreadStaticRoot", "Next"),
     ("ExInfo", "m_pPrevExInfo", "ExInfo", "PreviousNestedInfo"),
@@ -48,11 +49,11 @@ const FIELDS: &[(&str, &str, &str, &str)] = &[
 /// Adds what `header` tells to `descriptor`. Returns where the GC's variables are, and the overlay that adds what the
 /// header leaves out, if one agrees with it.
 pub fn describe(descriptor: &mut Descriptor, memory: &Memory, header: &DebugHeader) -> (Option<GcDacVars>, Option<&'static Overlay>) {
-    let bundled = overlay::native_aot(memory.shape().ptr);
     let mut used = None;
-    if let Some(o) = bundled {
+    if let Some(o) = release_of(header, memory) {
         let origin = add_origin(descriptor, o);
         add_forms(descriptor, o, origin);
+        descriptor.release.clone_from(&o.section.runtime);
         for (name, layout) in &o.raw.types {
             // The thread's structure goes by one name here, whatever the release calls it.
             let theirs = if THREAD.contains(&name.as_str()) { thread(header) } else { name.as_str() };
@@ -62,13 +63,13 @@ pub fn describe(descriptor: &mut Descriptor, memory: &Memory, header: &DebugHead
             if !agrees {
                 continue;
             }
-            used = Some(o);
             let name = if THREAD.contains(&name.as_str()) { "Thread" } else { name.as_str() };
             for (_, field, to_type, to_field) in FIELDS.iter().filter(|f| f.0 == name) {
                 if let Some((_, offset, _)) = layout.fields.iter().find(|f| f.0 == *field) {
                     descriptor.set_field(to_type, to_field, *offset, origin);
                 }
             }
+            used = Some(o);
             if name == "Exception" {
                 let raw = RawDescriptor { types: vec![(name.to_string(), layout.clone())], ..RawDescriptor::default() };
                 descriptor.merge(&raw, origin, |_| None);
@@ -103,12 +104,58 @@ pub fn describe(descriptor: &mut Descriptor, memory: &Memory, header: &DebugHead
     (vars, used)
 }
 
-/// Adds the forms of objects, strings and arrays to the descriptor of a NativeAOT program, where it does not have them: that of .NET 11
-/// leaves them to the contract's documents (*from source*).
+/// The overlay for the release of the header: by its version or, without one, the one that agrees with the most of its entries.
+fn release_of(header: &DebugHeader, memory: &Memory) -> Option<&'static Overlay> {
+    let agreeing = |o: &&Overlay| {
+        let types = o.raw.types.iter().flat_map(|(name, layout)| layout.fields.iter().map(move |(field, at, _)| (name, field, at)));
+        types.filter(|(name, field, at)| header.offset(name, field) == Some(**at)).count()
+    };
+    let of_header = |o: &&Overlay| o.section.debug_header.as_ref().is_none_or(|order| header.major.is_none_or(|n| n == order.major));
+    let ptr = memory.shape().ptr;
+    // That for 32-bit targets has no order, nor has that of .NET 11, whose programs have no header.
+    let candidates = overlay::native_aot(ptr).filter(|o| ptr == PtrSize::Four || o.section.debug_header.is_some());
+    candidates.filter(of_header).max_by_key(agreeing)
+}
+
+/// Adds to the descriptor of a NativeAOT program of .NET 11 what it does not have: the forms of objects, strings and arrays, and fields
+/// that were measured on the release that agrees with it.
 pub fn complete(descriptor: &mut Descriptor, memory: &Memory) {
-    let Some(o) = overlay::native_aot(memory.shape().ptr).filter(|_| descriptor.is_native_aot()) else { return };
+    if !descriptor.is_native_aot() {
+        return;
+    }
+    let ptr = memory.shape().ptr;
+    let agrees = |o: &&Overlay| o.section.debug_header.is_none() && o.section.runtime.is_some() && agree(descriptor, o);
+    // The forms are the same in every release.
+    let release = overlay::native_aot(ptr).find(agrees);
+    let Some(o) = release.or_else(|| overlay::native_aot(ptr).next()) else { return };
     let origin = add_origin(descriptor, o);
     add_forms(descriptor, o, origin);
+    let Some(o) = release else { return };
+    descriptor.release.clone_from(&o.section.runtime);
+    for (name, layout) in &o.raw.types {
+        for (field, at, _) in &layout.fields {
+            let item = DescriptorItem::Field(name.clone(), field.clone());
+            let known = descriptor.types.get(name).is_some_and(|t| t.fields.contains_key(field));
+            let set_aside =
+                descriptor.unusable.contains_key(&item) || descriptor.unusable.contains_key(&DescriptorItem::Type(name.clone()));
+            if !known && !set_aside {
+                descriptor.set_field(name, field, *at, origin);
+            }
+        }
+    }
+}
+
+/// Whether the threads of the descriptor are those that `overlay` was measured on: all fields that both have are at the same places, and
+/// one at least is in both.
+fn agree(descriptor: &Descriptor, overlay: &Overlay) -> bool {
+    let ours = |name: &str| overlay.raw.types.iter().find(|t| t.0 == name).map(|t| &t.1);
+    let of_both = |name: &str| -> Vec<bool> {
+        let (Some(ours), Some(theirs)) = (ours(name), descriptor.types.get(name)) else { return Vec::new() };
+        ours.fields.iter().filter_map(|(field, at, _)| Some(theirs.fields.get(field)?.offset == *at)).collect()
+    };
+    let thread = of_both("Thread");
+    let others = ["ExInfo", "EEAllocContext", "MethodTable"].into_iter().flat_map(of_both);
+    thread.len() > 1 && thread.into_iter().chain(others).all(|same| same)
 }
 
 fn add_origin(descriptor: &mut Descriptor, o: &Overlay) -> usize {

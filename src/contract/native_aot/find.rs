@@ -2,7 +2,7 @@
 
 use super::header::{COOKIE, DebugHeader, DebugHeaderError, MAX_ENTRIES, MAX_GLOBALS, Tables};
 use crate::base::{Addr, AddrRange, PAGE, len64};
-use crate::contract::overlay::{self, DebugHeaderOrder};
+use crate::contract::overlay::{self, Overlay};
 use crate::dump::Module;
 use crate::memory::{Image, Memory};
 
@@ -18,7 +18,7 @@ const MAX_VALUE: u64 = 0x1_0000;
 /// The header that `image` exports, if it does.
 pub fn by_export(memory: &Memory, image: &Image) -> Option<Result<DebugHeader, DebugHeaderError>> {
     let export = image.export(memory, EXPORT)?;
-    let read = DebugHeader::read(memory, export.address, "its export", &orders(memory));
+    let read = DebugHeader::read(memory, export.address, "its export", &releases(memory));
     // Heap dumps lack the page of the header, and have those of its tables.
     Some(read.or_else(|e| by_content(memory, image).unwrap_or(Err(e))))
 }
@@ -45,22 +45,22 @@ pub fn by_content(memory: &Memory, image: &Image) -> Option<Result<DebugHeader, 
             if !address.is_aligned(memory.ptr_bytes()) || !memory.afford_steps(1) {
                 continue;
             }
-            match DebugHeader::read(memory, address, "its cookie in the module's data", &orders(memory)) {
+            match DebugHeader::read(memory, address, "its cookie in the module's data", &releases(memory)) {
                 Ok(header) => return Some(Ok(header)),
                 Err(e) => failure = failure.or(Some(e)),
             }
         }
     }
     let tables = tables_by_shape(memory, image)?;
-    let read = DebugHeader::of_tables(memory, tables, None, "the shape of its tables in the module's data", &orders(memory));
+    let read = DebugHeader::of_tables(memory, tables, None, "the shape of its tables in the module's data", &releases(memory));
     match (read, failure) {
         (Err(_), Some(failure)) => Some(Err(failure)),
         (read, _) => Some(read),
     }
 }
 
-fn orders(memory: &Memory) -> Vec<&'static DebugHeaderOrder> {
-    overlay::native_aot(memory.shape().ptr).and_then(|o| o.section.debug_header.as_ref()).into_iter().collect()
+fn releases(memory: &Memory) -> Vec<&'static Overlay> {
+    overlay::native_aot(memory.shape().ptr).filter(|o| o.section.debug_header.is_some()).collect()
 }
 
 /// The captured writable memory of an image, as far as the opening may read.

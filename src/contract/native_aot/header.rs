@@ -1,15 +1,17 @@
 //! `DotNetRuntimeDebugHeader`: two tables of names, one with sizes and offsets, one with addresses.
 //!
-//! Source: `DebugHeader.cpp`; measured on .NET 9.0.20. Both tables lie in `.bss`, their names in `.rodata`.
+//! Source: `DebugHeader.cpp`; measured on .NET 8.0.31, 9.0.20 and 10.0.12. Both tables lie in `.bss`, their names in `.rodata`.
+
+use std::ops::RangeInclusive;
 
 use crate::base::{Addr, Endian, PtrSize};
-use crate::contract::overlay::DebugHeaderOrder;
+use crate::contract::overlay::{DebugHeaderOrder, Overlay};
 use crate::memory::{Memory, ReadError};
 
 /// The first four bytes.
 pub(super) const COOKIE: [u8; 4] = *b"DNDH";
-/// Major version of .NET 8 to 10. Another one may mean anything.
-const MAJOR: u16 = 4;
+/// Major versions of .NET 8, 9 and 10. Another one may mean anything.
+const MAJORS: RangeInclusive<u16> = 3..=5;
 /// Capacity of the table of types (`DebugTypeEntriesArraySize`).
 pub(super) const MAX_ENTRIES: u64 = 128;
 /// Capacity of the table of globals (`GlobalEntriesArraySize`).
@@ -35,7 +37,7 @@ pub enum DebugHeaderError {
         address: Addr,
     },
     /// A version that is not known.
-    #[error("its debug header has version {major}.{minor}; version {MAJOR} is read")]
+    #[error("its debug header has version {major}.{minor}; versions {} to {} are read", MAJORS.start(), MAJORS.end())]
     Version {
         /// Major version.
         major: u16,
@@ -74,6 +76,8 @@ pub struct DebugHeader {
     pub address: Option<Addr>,
     /// How it was found.
     pub found_by: &'static str,
+    /// Its major version, or the one of the release whose tables have the same entries. `None` where neither is known.
+    pub(super) major: Option<u16>,
     pub(super) entries: Vec<Entry>,
     /// Name, and where its value is.
     pub(super) globals: Vec<(String, Addr)>,
@@ -87,7 +91,7 @@ pub(super) struct Tables {
 }
 
 impl DebugHeader {
-    /// Reads the header at `address`. `orders`: the order of the entries in known releases, for where their names are missing.
+    /// Reads the header at `address`. `releases`: the order of the entries in known releases, for where their names are missing.
     ///
     /// # Errors
     /// [`DebugHeaderError`].
@@ -95,7 +99,7 @@ impl DebugHeader {
         memory: &Memory,
         address: Addr,
         found_by: &'static str,
-        orders: &[&DebugHeaderOrder],
+        releases: &[&Overlay],
     ) -> Result<DebugHeader, DebugHeaderError> {
         if memory.bytes(address, 4)?.as_ref() != COOKIE {
             return Err(DebugHeaderError::NoHeader { address });
@@ -103,7 +107,7 @@ impl DebugHeader {
         // These are little endian everywhere.
         let little = |at: u64| memory.bytes(address.plus(at), 2).map(|b| b.iter().rev().fold(0u16, |n, b| n << 8 | u16::from(*b)));
         let (major, minor) = (little(4)?, little(6)?);
-        if major != MAJOR {
+        if !MAJORS.contains(&major) {
             return Err(DebugHeaderError::Version { major, minor });
         }
         let flags = u32::from(little(8)?);
@@ -112,24 +116,34 @@ impl DebugHeader {
             return Err(DebugHeaderError::Shape { flags });
         }
         let tables = Tables { types: memory.ptr(address.plus(16))?, globals: memory.ptr(address.plus(16 + memory.ptr_bytes()))? };
-        DebugHeader::of_tables(memory, tables, Some(address), found_by, orders)
+        DebugHeader::of_tables(memory, tables, Some((address, major)), found_by, releases)
     }
 
     pub(super) fn of_tables(
         memory: &Memory,
         tables: Tables,
-        address: Option<Addr>,
+        header: Option<(Addr, u16)>,
         found_by: &'static str,
-        orders: &[&DebugHeaderOrder],
+        releases: &[&Overlay],
     ) -> Result<DebugHeader, DebugHeaderError> {
         let rows = Rows::read(memory, tables)?;
         let named = |at: Addr| memory.text(at, MAX_NAME);
         let names: Result<Vec<_>, _> = rows.types.iter().map(|(t, f, _)| Ok((named(*t)?, named(*f)?))).collect();
         let globals: Result<Vec<_>, ReadError> = rows.globals.iter().map(|(n, _)| named(*n)).collect();
+        let (address, mut major) = header.unzip();
         let (names, globals) = match (names, globals) {
-            (Ok(names), Ok(globals)) => (names, globals),
+            (Ok(names), Ok(globals)) => {
+                let is_same = |o: &DebugHeaderOrder| {
+                    let mut both = o.entries.iter().zip(&names);
+                    o.entries.len() == names.len() && both.all(|(e, (t, f))| e.split_once('.') == Some((t.as_str(), f.as_str())))
+                };
+                let mut known = releases.iter().filter_map(|o| o.section.debug_header.as_ref());
+                major = major.or_else(|| known.find(|o| is_same(o)).map(|o| o.major));
+                (names, globals)
+            }
             (Err::<_, ReadError>(_), _) | (_, Err(_)) => {
-                let order = orders.iter().find_map(|o| rows.in_order(o)).ok_or(DebugHeaderError::Nameless)?;
+                let order = rows.release(releases, major).ok_or(DebugHeaderError::Nameless)?;
+                major = major.or(Some(order.major));
                 let split = |e: &String| e.split_once('.').map(|(t, f)| (t.to_string(), f.to_string())).unwrap_or_default();
                 (order.entries.iter().map(split).collect(), order.globals.clone())
             }
@@ -139,7 +153,7 @@ impl DebugHeader {
             Entry { type_name, field, value: row.2 }
         });
         let globals = globals.into_iter().zip(&rows.globals).map(|(name, row)| (name, row.1));
-        Ok(DebugHeader { address, found_by, entries: entries.collect(), globals: globals.collect() })
+        Ok(DebugHeader { address, found_by, major, entries: entries.collect(), globals: globals.collect() })
     }
 
     /// The offset of a field.
@@ -198,25 +212,44 @@ impl Rows {
         Ok(rows)
     }
 
-    /// `order`, if the tables can be in it: entries of one type share the address of its name, and sizes hold the offsets.
-    fn in_order<'o>(&self, order: &'o DebugHeaderOrder) -> Option<&'o DebugHeaderOrder> {
+    /// The order of the release that the tables can be of: of that with this major version, where it is known. Where two have as many
+    /// entries, the values tell.
+    fn release<'o>(&self, releases: &[&'o Overlay], major: Option<u16>) -> Option<&'o DebugHeaderOrder> {
+        let of_version = |o: &&DebugHeaderOrder| major.is_none_or(|n| o.major == n);
+        let can_be = |o: &&'o Overlay| Some((*o, o.section.debug_header.as_ref().filter(of_version)?)).filter(|(_, o)| self.in_order(o));
+        // The last one of equals.
+        releases.iter().rev().filter_map(can_be).max_by_key(|(overlay, order)| self.agreeing(overlay, order)).map(|(_, order)| order)
+    }
+
+    /// Number of rows that have the values that `overlay` has, in this order.
+    fn agreeing(&self, overlay: &Overlay, order: &DebugHeaderOrder) -> usize {
+        let known = |entry: &str| {
+            let (type_name, field) = entry.split_once('.')?;
+            let layout = &overlay.raw.types.iter().find(|t| t.0 == type_name)?.1;
+            if field == SIZE { layout.size } else { layout.fields.iter().find(|f| f.0 == field).map(|f| f.1) }
+        };
+        order.entries.iter().zip(&self.types).filter(|(entry, row)| known(entry) == Some(row.2)).count()
+    }
+
+    /// Whether the tables can be in `order`: entries of one type share the address of its name, and sizes hold the offsets.
+    fn in_order(&self, order: &DebugHeaderOrder) -> bool {
         if (self.types.len(), self.globals.len()) != (order.entries.len(), order.globals.len()) {
-            return None;
+            return false;
         }
         let mut names = std::collections::BTreeMap::new();
         let mut size = 0;
         for (entry, (type_at, field_at, value)) in order.entries.iter().zip(&self.types) {
-            let (type_name, field) = entry.split_once('.')?;
+            let Some((type_name, field)) = entry.split_once('.') else { return false };
             // Linkers fold equal strings of one file.
             if *names.entry(type_name).or_insert(type_at) != type_at || *names.entry(field).or_insert(field_at) != field_at {
-                return None;
+                return false;
             }
             match field {
                 SIZE => size = *value,
-                _ if type_name != "Globals" && *value > size => return None,
+                _ if type_name != "Globals" && *value > size => return false,
                 _ => {}
             }
         }
-        Some(order)
+        true
     }
 }

@@ -5,7 +5,7 @@ use super::*;
 use crate::base::{Addr, AddrRange, Budget, Endian, PtrSize, Shape};
 use crate::contract::descriptor::{Descriptor, Origin};
 use crate::contract::json::parse;
-use crate::contract::overlay::{self, DebugHeaderOrder};
+use crate::contract::overlay::{self, DebugHeaderOrder, Overlay};
 use crate::dump::Module;
 use crate::memory::tests::memory_of;
 use crate::memory::{Image, ImageFormat, Memory};
@@ -216,7 +216,7 @@ fn each_program_or_library_of_a_process_is_found_without_its_exports() {
     assert_eq!(places, [BASE, second].map(|base| (base, base, Some(base.plus(HEADER)))));
     assert_eq!(all_by_content(&both, &modules, |m| Image::at(&both, m.base), 1).len(), 1);
     // One of an unknown version does not hide the other.
-    let one = memory([library(BASE, 5), library(second, 4)]);
+    let one = memory([library(BASE, 6), library(second, 4)]);
     let found = all_by_content(&one, &modules, |m| Image::at(&one, m.base), 8);
     assert!(matches!(found.as_slice(), [(module, _, Ok(_))] if module.base == second));
 }
@@ -233,7 +233,7 @@ fn headers_that_are_none_are_refused() {
     };
     assert!(read(&|_| {}).is_ok());
     assert!(matches!(read(&|p| p.bytes[index(HEADER)] = 0), Err(DebugHeaderError::NoHeader { .. })));
-    assert!(matches!(read(&|p| p.bytes[index(HEADER) + 4] = 5), Err(DebugHeaderError::Version { major: 5, .. })));
+    assert!(matches!(read(&|p| p.bytes[index(HEADER) + 4] = 6), Err(DebugHeaderError::Version { major: 6, .. })));
     assert!(matches!(read(&|p| p.bytes[index(HEADER) + 8] = 3), Err(DebugHeaderError::Shape { .. })));
     assert!(matches!(read(&|p| p.word(TYPES, 0)), Err(DebugHeaderError::Empty)));
     assert!(matches!(read(&|p| p.word(HEADER + 16, 0x9999_9999)), Err(DebugHeaderError::Read(_))));
@@ -241,7 +241,18 @@ fn headers_that_are_none_are_refused() {
     assert!(matches!(read(&endless), Err(DebugHeaderError::Empty)));
 }
 
-/// The tables of .NET 9, with sizes and offsets that rise.
+fn overlay_of(release: &str) -> &'static Overlay {
+    overlay::native_aot(PtrSize::Eight).find(|o| o.section.runtime.as_deref() == Some(release)).unwrap()
+}
+
+/// The layouts of .NET 9 with another order.
+fn with(order: &DebugHeaderOrder) -> Overlay {
+    let mut overlay = overlay_of("9.0").clone();
+    overlay.section.debug_header = Some(order.clone());
+    overlay
+}
+
+/// The tables of a release, with sizes and offsets that rise.
 fn of_release(order: &DebugHeaderOrder) -> Program {
     let mut program = Program::new(SHAPES[0]);
     let entry = |(i, e): (usize, &String)| -> (String, String, u64) {
@@ -258,7 +269,7 @@ fn of_release(order: &DebugHeaderOrder) -> Program {
 
 #[test]
 fn tables_without_header_and_names_are_those_of_a_known_release_or_refused() {
-    let order = overlay::native_aot(PtrSize::Eight).unwrap().section.debug_header.as_ref().unwrap();
+    let order = overlay_of("9.0").section.debug_header.as_ref().unwrap();
     let program = of_release(order);
     // Neither header nor names.
     let tables_only = program.memory(&[TYPES..GLOBALS, GLOBALS..NAMES]);
@@ -269,21 +280,122 @@ fn tables_without_header_and_names_are_those_of_a_known_release_or_refused() {
         Tables { types: BASE.plus(TYPES), globals: BASE.plus(GLOBALS) },
         None,
         header.found_by,
-        &[],
+        &[overlay_of("9.0")],
     );
     assert_eq!(whole.as_ref(), Ok(&header));
 
     // One entry less is another release.
-    let shorter = DebugHeaderOrder { entries: order.entries[1..].to_vec(), globals: order.globals.clone() };
-    let refused =
-        DebugHeader::of_tables(&tables_only, Tables { types: BASE.plus(TYPES), globals: BASE.plus(GLOBALS) }, None, "test", &[&shorter]);
+    let shorter = DebugHeaderOrder { entries: order.entries[1..].to_vec(), ..order.clone() };
+    let refused = DebugHeader::of_tables(
+        &tables_only,
+        Tables { types: BASE.plus(TYPES), globals: BASE.plus(GLOBALS) },
+        None,
+        "test",
+        &[&with(&shorter)],
+    );
     assert_eq!(refused, Err(DebugHeaderError::Nameless));
     // So is one in which equal names would have different addresses.
-    let mut swapped = DebugHeaderOrder { entries: order.entries.clone(), globals: order.globals.clone() };
+    let mut swapped = order.clone();
     swapped.entries.swap(3, 20);
-    let refused =
-        DebugHeader::of_tables(&tables_only, Tables { types: BASE.plus(TYPES), globals: BASE.plus(GLOBALS) }, None, "test", &[&swapped]);
+    let refused = DebugHeader::of_tables(
+        &tables_only,
+        Tables { types: BASE.plus(TYPES), globals: BASE.plus(GLOBALS) },
+        None,
+        "test",
+        &[&with(&swapped)],
+    );
     assert_eq!(refused, Err(DebugHeaderError::Nameless));
+}
+
+/// The tables of a release with the values that were measured on it.
+fn measured(release: &str) -> Program {
+    let overlay = overlay_of(release);
+    let order = overlay.section.debug_header.as_ref().unwrap();
+    let mut program = Program::new(SHAPES[0]);
+    let value = |type_name: &str, field: &str| {
+        let layout = &overlay.raw.types.iter().find(|t| t.0 == type_name)?.1;
+        if field == "SIZEOF" { layout.size } else { layout.fields.iter().find(|f| f.0 == field).map(|f| f.1) }
+    };
+    let split = |e: &'static String| e.split_once('.').unwrap();
+    // Types that are not described are large.
+    let default = |field: &str| if field == "SIZEOF" { 4096 } else { 1 };
+    let entries: Vec<_> = order.entries.iter().map(split).map(|(t, f)| (t, f, value(t, f).unwrap_or(default(f)))).collect();
+    let globals: Vec<_> =
+        order.globals.iter().map(|g| (g.as_str(), if g == "moduleBaseAddress" { BASE.0 } else { BASE.0 + 0x7000 })).collect();
+    program.header(u8::try_from(order.major).unwrap(), 1);
+    program.tables(&entries, &globals);
+    program
+}
+
+#[test]
+fn each_release_has_the_layouts_that_were_measured_on_it() {
+    // Release, next thread, thrown exception, thread statics, where the GC's context is in that of the VM, flag of references.
+    let releases = [("8.0", 88, 128, 0, Some(0x20_0000)), ("9.0", 88, 128, 0, None), ("10.0", 96, 120, 8, None)];
+    for (release, next, tracker, context, flag) in releases {
+        let program = measured(release);
+        // With the header; without it; without it and the names; with the header alone.
+        let parts: [&[std::ops::Range<u64>]; 4] =
+            [&[ALL], &[TYPES..END], &[TYPES..GLOBALS, GLOBALS..NAMES], &[HEADER..TYPES, TYPES..GLOBALS, GLOBALS..NAMES]];
+        for captured in parts {
+            let memory = program.memory(captured);
+            let header = by_content(&memory, &program.image()).unwrap().unwrap_or_else(|e| panic!("{release} {captured:?}: {e}"));
+            let mut d = Descriptor::default();
+            let (_, used) = describe(&mut d, &memory, &header);
+            assert_eq!(used.unwrap().section.runtime.as_deref(), Some(release), "{captured:?}");
+            assert_eq!(d.native_aot_release(), Some(release), "{captured:?}");
+            let thread = |field| d.offset("Thread", field);
+            assert_eq!((thread("LinkNext"), thread("ExceptionTracker"), thread("OSId")), (Ok(next), Ok(tracker), Ok(184)), "{release}");
+            assert_eq!((thread("ThreadLocalStatics"), thread("InlinedThreadLocalStatics")), (Ok(144), Ok(152)), "{release}");
+            assert_eq!(d.offset("RuntimeThreadLocals", "AllocContext"), Ok(0), "{release}");
+            assert_eq!(d.offset("EEAllocContext", "GCAllocationContext").unwrap_or(0), context, "{release}");
+            assert_eq!(d.number("MethodTableHasPointersFlag").ok(), flag, "{release}");
+        }
+    }
+}
+
+#[test]
+fn the_descriptor_of_net_11_gets_fields_only_where_it_agrees_with_what_was_measured() {
+    let memory = Program::new(SHAPES[0]).memory(&[ALL]);
+    let with_next = |next: u64| {
+        let json = format!(
+            r#"{{"version": 2, "baseline": "empty", "types": {{"Thread": {{"LinkNext": {next}, "OSId": 176}},
+                "ExInfo": {{"ThrownObject": 16}}}}, "globals": {{}}, "contracts": {{"Thread": "n1", "RuntimeTypeSystem": "n1", "Object": "n1"}}}}"#
+        );
+        let mut d = Descriptor::default();
+        let origin = d.add_origin(Origin { kind: OriginKind::InMemory, name: "descriptor".into(), address: None, version: 2 });
+        d.merge(&parse(json.as_bytes()).unwrap(), origin, |_| None);
+        complete(&mut d, &memory);
+        d
+    };
+    let d = with_next(96);
+    assert_eq!((d.offset("Thread", "ThreadLocalStatics"), d.offset("Thread", "InlinedThreadLocalStatics")), (Ok(136), Ok(144)));
+    assert_eq!((d.offset("Exception", "_message"), d.offset("InlinedThreadStaticRoot", "Next")), (Ok(8), Ok(8)));
+    assert_eq!((d.native_aot_release(), d.contract("Object").as_deref()), (Some("11.0"), Some("n1")));
+    // Another layout of the thread is that of another release.
+    let other = with_next(104);
+    assert!(other.offset("Thread", "ThreadLocalStatics").is_err() && other.type_info("Exception").is_err());
+    assert_eq!((other.native_aot_release(), other.offset("String", "m_FirstChar")), (None, Ok(12)));
+}
+
+#[test]
+fn the_crash_report_is_found_where_nothing_leads_to_it() {
+    let json = r#"{"version":"1.0.0","runtime_base":"0x400000","runtime_type":"4","runtime_version":"11.0.0","reason":"1","thread":"0xE4F","message":"m"}"#;
+    let image = |text: &[u8]| {
+        let mut program = Program::new(SHAPES[0]);
+        // Text that only begins like one comes before.
+        program.bytes[index(HEADER) + 0x10..][..13].copy_from_slice(b"{\"version\":\"x");
+        program.bytes[index(HEADER) + 0x100..][..text.len()].copy_from_slice(text);
+        (program.memory(&[ALL]), program.image())
+    };
+    let mut d = Descriptor::default();
+    let (memory, found) = image(json.as_bytes());
+    assert_eq!(report(&memory, &d, Some(&found)), None, "not a NativeAOT program");
+    let raw = parse(br#"{"version": 2, "types": {}, "globals": {}, "contracts": {"RuntimeTypeSystem": "n1"}}"#).unwrap();
+    d.merge(&raw, 0, |_| None);
+    let crash = report(&memory, &d, Some(&found)).unwrap();
+    assert_eq!((crash.reason.as_deref(), crash.thread, crash.message.as_deref()), (Some("unhandled exception"), Some(0xe4f), Some("m")));
+    let (memory, other) = image(br#"{"version":"1.0.0"}"#);
+    assert_eq!(report(&memory, &d, Some(&other)), None, "any other JSON");
 }
 
 #[test]

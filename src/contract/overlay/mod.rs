@@ -77,6 +77,9 @@ pub struct DacTableOrder {
 /// Order of the two tables of a NativeAOT program's debug header, for dumps without their names.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct DebugHeaderOrder {
+    /// Major version of the header.
+    #[serde(default)]
+    pub major: u16,
     /// `Type.field`, or `Type.SIZEOF`.
     pub entries: Vec<String>,
     /// Names of the globals.
@@ -194,9 +197,9 @@ static TEXTS: [Bundled; 20] = bundled![
 static GC_64: Bundled = Bundled::new(include_str!("data/gc-64.json"));
 static GC_32: Bundled = Bundled::new(include_str!("data/gc-32.json"));
 static VM_64: Bundled = Bundled::new(include_str!("data/vm-64.json"));
-static AOT_64: Bundled = Bundled::new(include_str!("data/aot-64.json"));
-static AOT_32: Bundled = Bundled::new(include_str!("data/aot-32.json"));
-static AOT_LIBRARY_64: Bundled = Bundled::new(include_str!("data/aot-library-64.json"));
+static AOT_64: [Bundled; 4] = bundled!["aot-net11-64", "aot-net10-64", "aot-64", "aot-net8-64"];
+static AOT_32: [Bundled; 1] = bundled!["aot-32"];
+static AOT_LIBRARY_64: [Bundled; 4] = bundled!["aot-library-net11-64", "aot-library-net10-64", "aot-library-64", "aot-library-net8-64"];
 static GC_RECORDS_64: Bundled = Bundled::new(include_str!("data/gc-records-64.json"));
 
 /// The bundled runtime overlays for this operating system and architecture, newest first.
@@ -229,18 +232,20 @@ pub fn gc_records(ptr: PtrSize) -> Option<&'static Overlay> {
     GC_RECORDS_64.get().filter(|_| ptr == PtrSize::Eight)
 }
 
-/// What the debug header of a NativeAOT program of .NET 9 leaves out.
-pub fn native_aot(ptr: PtrSize) -> Option<&'static Overlay> {
-    match ptr {
-        PtrSize::Eight => AOT_64.get(),
-        PtrSize::Four => AOT_32.get(),
-    }
+/// What the debug header or the descriptor of a NativeAOT program leaves out, newest release first. That for 32-bit targets is for any
+/// release.
+pub fn native_aot(ptr: PtrSize) -> impl Iterator<Item = &'static Overlay> {
+    let all: &[Bundled] = match ptr {
+        PtrSize::Eight => &AOT_64,
+        PtrSize::Four => &AOT_32,
+    };
+    all.iter().filter_map(Bundled::get)
 }
 
-/// Fields of .NET's own types in NativeAOT programs, measured on .NET 9. A guess until a method table confirms it; `None` for 32-bit
-/// targets.
-pub fn aot_library(ptr: PtrSize) -> Option<&'static Overlay> {
-    AOT_LIBRARY_64.get().filter(|_| ptr == PtrSize::Eight)
+/// Fields of .NET's own types in NativeAOT programs: all that are known of .NET 9, and for each other release what differs in it from those
+/// nearer to .NET 9. A guess until a method table confirms it; none for 32-bit targets.
+pub fn aot_library(ptr: PtrSize) -> impl Iterator<Item = &'static Overlay> {
+    AOT_LIBRARY_64.iter().filter(move |_| ptr == PtrSize::Eight).filter_map(Bundled::get)
 }
 
 #[cfg(test)]
@@ -249,7 +254,8 @@ mod tests {
 
     #[test]
     fn every_bundled_overlay_parses_and_says_what_it_is_for() {
-        for bundled in RUNTIMES.iter().chain(&TEXTS).chain([&GC_64, &GC_32, &VM_64, &GC_RECORDS_64, &AOT_64, &AOT_32, &AOT_LIBRARY_64]) {
+        let of_programs = AOT_64.iter().chain(&AOT_32).chain(&AOT_LIBRARY_64);
+        for bundled in RUNTIMES.iter().chain(&TEXTS).chain([&GC_64, &GC_32, &VM_64, &GC_RECORDS_64]).chain(of_programs) {
             Overlay::parse(bundled.text.as_bytes(), false).unwrap();
         }
         for bundled in &RUNTIMES {

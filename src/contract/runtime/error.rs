@@ -13,12 +13,21 @@ pub enum RuntimeError {
     Snapshot,
     /// The process contains no .NET runtime.
     #[error(
-        "no .NET runtime found in this process: {}, and its captured memory contains no descriptor",
-        no_runtime_among(*modules)
+        "no .NET runtime found in this process: {}, and its captured memory contains no descriptor{}",
+        no_runtime_among(*modules),
+        program.as_ref().map(|p| format!("; if it is a single-file or NativeAOT program, {p}")).unwrap_or_default()
     )]
     NoRuntime {
         /// Number of modules examined.
         modules: usize,
+        /// Why nothing is known of the program's exports, if nothing is.
+        program: Option<String>,
+    },
+    /// createdump wrote the dump, of a process whose runtime can only be in the program itself.
+    #[error("a single-file or NativeAOT program: {program}")]
+    Unread {
+        /// Why nothing is known of the program's exports.
+        program: String,
     },
     /// Runtime index out of range.
     #[error("runtime index {index} is out of range: {have} found, counted from 0")]

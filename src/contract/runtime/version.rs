@@ -10,18 +10,14 @@ use crate::model::{CrashReport, VersionSource};
 
 impl Opener<'_> {
     pub(super) fn version(&self, vm: &Vm, crash: Option<&CrashReport>) -> Option<(String, VersionSource)> {
+        if let Some(text) = self.product_version(&vm.descriptor) {
+            return Some((text, VersionSource::Descriptor));
+        }
         if let Some(version) = crash.and_then(|c| c.runtime_version.clone()) {
             return Some((version, VersionSource::CrashReport));
         }
         if vm.descriptor.is_native_aot() {
-            let own = || native_aot::version(self.memory, self.site.image.as_ref()?);
-            return self
-                .product_version(&vm.descriptor)
-                .map(|v| (v, VersionSource::Descriptor))
-                .or_else(|| Some((own()?, VersionSource::Image)));
-        }
-        if let Some(text) = self.product_version(&vm.descriptor) {
-            return Some((text, VersionSource::Descriptor));
+            return Some((native_aot::version(self.memory, self.site.image.as_ref()?)?, VersionSource::Image));
         }
         if let Some(plain) = self.plain_version() {
             return Some(plain);

@@ -80,7 +80,13 @@ pub fn ask(dump: &Path, command: &[&str]) -> (Exit, Value) {
     let mut args: Vec<&str> = command.to_vec();
     args.extend(["--json", "--no-local-files"]);
     let path = dump.to_str().unwrap();
-    let program = native_aot_program().filter(|_| dump.file_name().is_some_and(|n| n.to_string_lossy().starts_with("aot9-")));
+    let name = dump.file_name().unwrap_or_default().to_string_lossy();
+    // The program of the dump of server GC is another one.
+    let program = match () {
+        () if name.starts_with("aot9-") => native_aot_program(),
+        () if name.starts_with("net11aot-wks-") => native_aot_11_program(),
+        () => None,
+    };
     if let Some(folder) = &program {
         args.extend(["--modules", folder.to_str().unwrap()]);
     }
@@ -201,6 +207,21 @@ pub struct Known {
 /// The folder of the NativeAOT program that was dumped; `None` if it is not on this machine.
 pub fn native_aot_program() -> Option<PathBuf> {
     Some(lab()?.join("aot9")).filter(|folder| folder.join("lab").is_file())
+}
+
+/// The folder of the program of NativeAOT 11 that was dumped, unpacked once for all tests.
+pub fn native_aot_11_program() -> Option<PathBuf> {
+    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let unpack = || {
+        let packed = File::open(shared()?.join("../dumps3/modules/net11-aot/lab.zst")).ok()?;
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("net11-aot");
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut file = tempfile::NamedTempFile::new_in(&folder).unwrap();
+        zstd::stream::copy_decode(packed, &mut file).unwrap();
+        file.persist(folder.join("lab")).unwrap();
+        Some(folder)
+    };
+    FOLDER.get_or_init(unpack).clone()
 }
 
 /// The unpacked dumps of CoreCLR in the manifest, and the names of those not unpacked. `native_aot` is about the others. Fails if

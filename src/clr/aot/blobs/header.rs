@@ -2,6 +2,7 @@
 //!
 //! Source of the layout, and of where it is: `ModuleHeaders.h`, `ReadyToRunHeaderNode.cs` of the runtime.
 
+use super::metadata::Split;
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, len64};
 use crate::memory::{Image, ImageFormat, Memory};
@@ -11,7 +12,7 @@ const MODULES: &str = "__modules";
 const MAGIC: &[u8] = b"RTR\0";
 /// Bytes of the header before its rows.
 const HEAD: u64 = 16;
-/// Major versions of .NET 8 to 11 are 9 to 18. A version says little: the shape decides.
+/// Major versions of .NET 8 to 11 are 9, 10, 16 and 26. A version says little: the shape decides.
 const VERSIONS: std::ops::RangeInclusive<u16> = 8..=32;
 /// Most sections. .NET 9 has 34.
 const MAX_SECTIONS: u64 = 128;
@@ -23,6 +24,8 @@ const BYTES_OF_A_HIT: u64 = 256;
 pub(super) struct Sections {
     /// Address of the header.
     pub(super) header: Addr,
+    /// Where the kind of a reference to metadata ends.
+    pub(super) split: Split,
     rows: Vec<(u32, AddrRange)>,
 }
 
@@ -66,12 +69,20 @@ impl Sections {
             && VERSIONS.contains(&memory.u16(at.plus(4)).ok()?);
         let count = u64::from(memory.u16(at.plus(12)).ok()?);
         let entry = u64::from(memory.u8(at.plus(14)).ok()?);
-        (fits && (1..=MAX_SECTIONS).contains(&count) && entry == word.saturating_mul(2).saturating_add(8)).then_some(())?;
+        // Identifier, flags, start, end; in .NET 11 identifier, length, start.
+        let long = word.saturating_mul(2).saturating_add(8);
+        let short = word.saturating_add(8);
+        (fits && (1..=MAX_SECTIONS).contains(&count) && [long, short].contains(&entry)).then_some(())?;
         let mut rows = Vec::new();
         let mut last = 0;
         for i in 0..count {
             let row = at.plus(HEAD).element(i, entry);
-            let (id, start, end) = (memory.u32(row).ok()?, memory.ptr(row.plus(8)).ok()?, memory.ptr(row.plus(8).plus(word)).ok()?);
+            let (id, start) = (memory.u32(row).ok()?, memory.ptr(row.plus(8)).ok()?);
+            let end = match memory.u32(row.plus(4)).ok()? {
+                _ if entry == long => memory.ptr(row.plus(8).plus(word)).ok()?,
+                0 => Addr::NULL,
+                length => start.plus(length.into()),
+            };
             // A single item has no end. An empty section may lie behind the last byte.
             let inside = |at: Addr| at >= image.range.start && at <= image.range.end;
             let single = end.is_null();
@@ -81,7 +92,8 @@ impl Sections {
                 rows.push((id, AddrRange::new(start, end)));
             }
         }
-        let sections = Sections { header: at, rows };
+        let split = Split::of_version(memory.u16(at.plus(4)).ok()?);
+        let sections = Sections { header: at, split, rows };
         [super::METADATA, super::TYPE_MAP].iter().all(|id| sections.get(*id).is_some()).then_some(sections)
     }
 

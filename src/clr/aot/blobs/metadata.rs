@@ -1,7 +1,7 @@
 //! Metadata in the native format: names of types, namespaces and modules.
 //!
 //! A record is a run of numbers at an offset. A reference to a record of one kind is its offset; where kinds differ, the kind is in the
-//! low 8 bits and the offset above. Source: `SchemaDef.cs` of the runtime's metadata generator.
+//! low bits and the offset above: 8 bits, 7 since .NET 10. Source: `SchemaDef.cs` of the runtime's metadata generator.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -28,25 +28,44 @@ const MAX_NESTING: u32 = 64;
 /// Most bytes of one name. The compilers' own limit is 1,023.
 const MAX_NAME: u64 = 4096;
 
+/// The major version of ReadyToRun headers since which kinds have 7 bits: that of .NET 10.
+const NARROW_SINCE: u16 = 16;
+
+/// How many bits of a reference to a record are its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Split {
+    kind_bits: u32,
+}
+
+impl Split {
+    pub(super) fn of_version(major: u16) -> Split {
+        Split { kind_bits: if major >= NARROW_SINCE { 7 } else { 8 } }
+    }
+
+    /// As it is written in metadata.
+    fn of_reference(self, n: u32) -> Handle {
+        let offset = n >> self.kind_bits;
+        Handle { kind: low_byte(n ^ offset << self.kind_bits), offset }
+    }
+
+    /// As it is written elsewhere.
+    pub(super) fn of_token(self, n: u32) -> Handle {
+        let shift = u32::BITS.saturating_sub(self.kind_bits);
+        let kind = n >> shift;
+        Handle { kind: low_byte(kind), offset: n ^ kind << shift }
+    }
+}
+
+fn low_byte(n: u32) -> u8 {
+    let [low, ..] = n.to_le_bytes();
+    low
+}
+
 /// A reference to a record of any kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Handle {
     kind: u8,
     offset: u32,
-}
-
-impl Handle {
-    /// As it is written in metadata.
-    fn of_reference(n: u32) -> Handle {
-        let [kind, a, b, c] = n.to_le_bytes();
-        Handle { kind, offset: u32::from_le_bytes([a, b, c, 0]) }
-    }
-
-    /// As it is written elsewhere.
-    pub(super) fn of_token(n: u32) -> Handle {
-        let [a, b, c, kind] = n.to_le_bytes();
-        Handle { kind, offset: u32::from_le_bytes([a, b, c, 0]) }
-    }
 }
 
 /// A namespace, or the module itself, with the module's name.
@@ -69,13 +88,14 @@ pub struct Definition {
 #[derive(Debug)]
 pub(super) struct Metadata {
     section: Section,
+    split: Split,
     /// Namespaces by offset: most types share a few.
     places: Mutex<Map<u32, Kept<Option<Arc<Place>>>>>,
 }
 
 impl Metadata {
-    pub(super) fn open(section: Section) -> Option<Metadata> {
-        (section.u32(0)? == SIGNATURE).then(|| Metadata { section, places: Mutex::default() })
+    pub(super) fn open(section: Section, split: Split) -> Option<Metadata> {
+        (section.u32(0)? == SIGNATURE).then(|| Metadata { section, split, places: Mutex::default() })
     }
 
     fn at(&self, offset: u32) -> Cursor<'_> {
@@ -112,10 +132,10 @@ impl Metadata {
                 TYPE_REFERENCE => {
                     let (parent, name) = (record.unsigned()?, record.unsigned()?);
                     names.push(self.string(name, budget)?);
-                    Handle::of_reference(parent)
+                    self.split.of_reference(parent)
                 }
                 // Of an instance, the definition comes first.
-                TYPE_SPECIFICATION | TYPE_INSTANCE if names.is_empty() => Handle::of_reference(record.unsigned()?),
+                TYPE_SPECIFICATION | TYPE_INSTANCE if names.is_empty() => self.split.of_reference(record.unsigned()?),
                 NAMESPACE_DEFINITION | NAMESPACE_REFERENCE if !names.is_empty() => {
                     return Some(named(&*self.place(handle, budget)?, &names)).filter(|d| budget.memory(len64(d.name.len())));
                 }
@@ -151,7 +171,7 @@ impl Metadata {
                     if name != 0 {
                         parts.push(self.string(name, budget)?);
                     }
-                    handle = Handle::of_reference(parent);
+                    handle = self.split.of_reference(parent);
                 }
                 SCOPE_DEFINITION | SCOPE_REFERENCE => {
                     let (_flags, name) = (record.unsigned()?, record.unsigned()?);

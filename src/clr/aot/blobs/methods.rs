@@ -89,7 +89,7 @@ impl Blobs {
         rows.sort_unstable_by_key(|row| row.start);
         // Older modules have metadata for this alone.
         let own = self.section(STACK_TRACE_METADATA).filter(|s| self.sections.get(METADATA) != Some(s.range));
-        Table { data: Methods { rows, metadata: own.and_then(Metadata::open) }, whole }
+        Table { data: Methods { rows, metadata: own.and_then(|s| Metadata::open(s, self.sections.split)) }, whole }
     }
 
     /// Appends all methods to `rows`; `None` if there are fewer than the section says.
@@ -101,7 +101,7 @@ impl Blobs {
             (self.budget.steps(1) && self.budget.memory(u64::try_from(size_of::<Row>()).ok()?)).then_some(())?;
             let command = cursor.u8()?;
             if command & OWNING_TYPE != 0 {
-                owner = Some(Handle::of_token(cursor.u32()?));
+                owner = Some(self.sections.split.of_token(cursor.u32()?));
             }
             if command & NAME != 0 {
                 name = Some(cursor.unsigned()?);

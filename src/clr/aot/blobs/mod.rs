@@ -20,7 +20,7 @@ use crate::memory::{Image, Memory};
 
 use header::Sections;
 pub use metadata::Definition;
-use metadata::{Handle, Metadata};
+use metadata::Metadata;
 pub use methods::Method;
 use methods::Methods;
 use reader::Section;
@@ -58,6 +58,8 @@ pub struct Blobs {
     image: Image,
     sections: Sections,
     metadata: Option<Metadata>,
+    /// Flag of method tables whose objects hold references.
+    has_pointers: u32,
     budget: Budget,
     types: OnceLock<Kept<Table<Types>>>,
     owners: OnceLock<Kept<Table<Owners>>>,
@@ -74,17 +76,19 @@ struct Types {
 
 impl Blobs {
     /// Finds the tables of `image`: in `memory`, or in the module's `file` ([`file_image`](crate::memory::file_image)), whose writable pages
-    /// hold the list of them. `None` if there are none, or the page that leads to them is absent.
-    pub fn find(memory: &Arc<Memory>, file: Option<&Arc<Memory>>, image: &Image, limits: &Limits) -> Option<Blobs> {
+    /// hold the list of them. `has_pointers`: the flag of method tables whose objects hold references. `None` if there are none, or the page
+    /// that leads to them is absent.
+    pub fn find(memory: &Arc<Memory>, file: Option<&Arc<Memory>>, image: &Image, has_pointers: u32, limits: &Limits) -> Option<Blobs> {
         let found = |tables: &Arc<Memory>| Some((Sections::find(tables, image)?, Arc::clone(tables)));
         let (sections, tables) = found(memory).or_else(|| found(file?))?;
-        let metadata = sections.get(METADATA).and_then(|range| Metadata::open(Section::new(&tables, range)));
+        let metadata = sections.get(METADATA).and_then(|range| Metadata::open(Section::new(&tables, range), sections.split));
         Some(Blobs {
             memory: Arc::clone(memory),
             tables,
             image: image.clone(),
             sections,
             metadata,
+            has_pointers,
             budget: Budget::of_types(memory.dump_bytes(), limits.max_memory),
             types: OnceLock::new(),
             owners: OnceLock::new(),
@@ -171,7 +175,7 @@ impl Blobs {
                 let (index, token) = (entry.unsigned()?, entry.unsigned()?);
                 let table = fixups.relative(u64::from(index).checked_mul(4)?)?;
                 // Types that reflection may not look into are only referred to.
-                Some((table, metadata.type_name(Handle::of_token(token), &self.budget)?))
+                Some((table, metadata.type_name(self.sections.split.of_token(token), &self.budget)?))
             };
             match read() {
                 Some((table, definition)) => {

@@ -12,8 +12,6 @@ use crate::base::missed::Kept;
 const MAX_PAIRS: usize = 16;
 /// Most slots. The table may be mapped from few bytes.
 const MAX_SLOTS: u64 = 1 << 20;
-/// Flag of method tables. Source: `MethodTable.h` of the runtime, `EETypeFlags`.
-const CONTAINS_POINTERS: u32 = 0x0100_0000;
 /// Memory that each of them takes.
 const BYTES_OF_AN_OWNER: u64 = 48;
 /// Bit of a slot whose block was not yet made: what it leads to is the block's type.
@@ -116,7 +114,7 @@ impl Blobs {
 
     /// Whether a block is at `at`: an object whose type the compiler made, with no other flag than that it contains references.
     fn is_block(&self, at: Addr) -> bool {
-        let flags = |table: Addr| self.memory.u32(table).is_ok_and(|flags| flags & !CONTAINS_POINTERS == 0);
+        let flags = |table: Addr| self.memory.u32(table).is_ok_and(|flags| flags & !self.has_pointers == 0);
         self.target(at).is_some_and(|table| self.image.range.contains(table) && flags(table))
     }
 

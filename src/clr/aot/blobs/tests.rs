@@ -1,8 +1,10 @@
 // Handmade numbers are small.
 #![allow(clippy::cast_possible_truncation)]
 
+use super::metadata::Split;
 use super::*;
 use crate::base::Shape;
+use crate::clr::aot::HAS_POINTERS;
 use crate::memory::tests::memory_of;
 
 const BASE: u64 = 0x10_0000;
@@ -160,10 +162,6 @@ const fn at(i: u32) -> u32 {
     (i + 1) * 32
 }
 
-const fn reference(kind: u32, i: u32) -> u32 {
-    at(i) << 8 | kind
-}
-
 const fn token(kind: u32, i: u32) -> u32 {
     kind << 24 | at(i)
 }
@@ -175,6 +173,12 @@ fn definition(namespace: u32, name: u32, enclosing: u32) -> Vec<u8> {
 
 /// A module `Lib` with the namespace `A.B`, the type ``T`1`` in it, and `Inner` in that; the same by reference; cycles.
 fn records() -> Vec<Vec<u8>> {
+    records_of(8)
+}
+
+/// The same with kinds of so many bits in references.
+fn records_of(bits: u32) -> Vec<Vec<u8>> {
+    let reference = |kind: u32, i: u32| at(i) << bits | kind;
     vec![
         text("Lib"),
         record(&[0, at(0)]),
@@ -210,8 +214,9 @@ fn records() -> Vec<Vec<u8>> {
 
 #[test]
 fn types_are_named_with_namespaces_and_enclosing_types() {
-    let metadata = Metadata::open(section(&metadata(&records()))).unwrap();
-    let name = |token| metadata.type_name(Handle::of_token(token), &budget()).map(|d| (d.name, d.module.to_string()));
+    let split = Split::of_version(10);
+    let metadata = Metadata::open(section(&metadata(&records())), split).unwrap();
+    let name = |token| metadata.type_name(split.of_token(token), &budget()).map(|d| (d.name, d.module.to_string()));
     let named = |name: &str| Some((name.to_string(), "Lib".to_string()));
     assert_eq!(name(token(0x3a, 8)), named("A.B.T`1"));
     assert_eq!(name(token(0x3a, 10)), named("A.B.T`1+Inner"));
@@ -223,15 +228,20 @@ fn types_are_named_with_namespaces_and_enclosing_types() {
     for wrong in [token(0x3a, 18), token(0x3a, 19), token(0x3e, 20), token(0x2f, 6), token(0x3a, 23), token(0x3a, 4000), token(0, 8)] {
         assert_eq!(name(wrong), None, "{wrong:#x}");
     }
-    assert!(Metadata::open(section(&[0; 64])).is_none());
+    assert!(Metadata::open(section(&[0; 64]), split).is_none());
     // What costs too much has no name.
     let spent = Budget::of_types(0, Some(0));
     while spent.steps(1 << 16) {}
-    assert_eq!(metadata.type_name(Handle::of_token(token(0x3a, 8)), &spent), None);
+    assert_eq!(metadata.type_name(split.of_token(token(0x3a, 8)), &spent), None);
 }
 
 /// A module with these sections, from `DATA` on the header; an ELF image of two segments.
 fn module(sections: &[(u32, Vec<u8>)]) -> Vec<u8> {
+    module_of(10, sections)
+}
+
+/// The same with a header of this version: that of .NET 11 has short rows.
+fn module_of(version: u16, sections: &[(u32, Vec<u8>)]) -> Vec<u8> {
     let mut image = vec![0; END as usize];
     let mut put = |at: u64, bytes: &[u8]| image[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
     put(0, b"\x7fELF\x02\x01\x01");
@@ -249,15 +259,20 @@ fn module(sections: &[(u32, Vec<u8>)]) -> Vec<u8> {
     // Magic bytes in front that are no header.
     put(DATA + 8, b"RTR\0");
     let header = DATA + 64;
-    put(header, b"RTR\0\x0a\0\x01\0");
+    let entry = if version < 26 { 24 } else { 16 };
+    put(header, b"RTR\0\0\0\x01\0");
+    put(header + 4, &version.to_le_bytes());
     put(header + 12, &(sections.len() as u16).to_le_bytes());
-    put(header + 14, &[24, 1]);
+    put(header + 14, &[entry, 1]);
     let mut at = 0x1000;
     for (i, (id, bytes)) in sections.iter().enumerate() {
-        let row = header + 16 + 24 * i as u64;
+        let row = header + 16 + u64::from(entry) * i as u64;
         put(row, &id.to_le_bytes());
         put(row + 8, &(BASE + at).to_le_bytes());
-        put(row + 16, &(BASE + at + bytes.len() as u64).to_le_bytes());
+        match entry {
+            16 => put(row + 4, &(bytes.len() as u32).to_le_bytes()),
+            _ => put(row + 16, &(BASE + at + bytes.len() as u64).to_le_bytes()),
+        }
         put(at, bytes);
         at = (at + bytes.len() as u64).next_multiple_of(16);
     }
@@ -267,7 +282,7 @@ fn module(sections: &[(u32, Vec<u8>)]) -> Vec<u8> {
 fn blobs(image: Vec<u8>) -> Option<Blobs> {
     let memory = memory(image);
     let image = Image::at(&memory, Addr(BASE)).unwrap();
-    Blobs::find(&memory, None, &image, &Limits::default())
+    Blobs::find(&memory, None, &image, HAS_POINTERS, &Limits::default())
 }
 
 /// Sections with two types, of which the second is nested, at 0x100 and 0x200 behind the fixups.
@@ -290,6 +305,23 @@ fn a_module_tells_its_types() {
     assert_eq!(blobs.method_table_of("Other", "A.B.T`1"), None);
     assert_eq!(blobs.incomplete(), [""; 0]);
     assert!(blobs.gc_statics().is_empty() && blobs.method_at(first).is_none());
+}
+
+#[test]
+fn modules_of_each_release_have_their_forms() {
+    // .NET 8, 9, 10 and 11: kinds have 7 bits since 10, rows of the header 16 bytes since 11.
+    for (version, bits) in [(9, 8), (10, 8), (16, 7), (26, 7)] {
+        let token = |i: u32| 0x3a << (32 - bits) | at(i);
+        let mut sections = sections();
+        sections[0].1 = table(&[record(&[0, token(8)]), record(&[1, token(10)])], 1, 1);
+        sections[2].1 = metadata(&records_of(bits));
+        let blobs = blobs(module_of(version, &sections)).unwrap_or_else(|| panic!("{version}"));
+        let fixups = blobs.sections.get(COMMON_FIXUPS).unwrap();
+        assert_eq!((fixups.len(), blobs.definition_name(fixups.start.plus(0x100))), (8, Some("A.B.T`1")), "{version}");
+        assert_eq!((blobs.definition_name(fixups.start.plus(0x200)), blobs.incomplete()), (Some("A.B.T`1+Inner"), vec![]), "{version}");
+    }
+    // The other form says nothing: such kinds and offsets do not exist.
+    assert_eq!(blobs(module_of(16, &sections())).unwrap().definitions().count(), 0);
 }
 
 #[test]
@@ -342,8 +374,8 @@ fn headers_that_cannot_be_are_refused() {
     let partial = Arc::new(memory_of(good.clone(), &[(BASE, DATA, 0)], Shape::LE64));
     let image = Image::at(&partial, Addr(BASE)).unwrap();
     let file = memory(good);
-    assert!(Blobs::find(&partial, None, &image, &Limits::default()).is_none());
-    assert!(Blobs::find(&partial, Some(&file), &image, &Limits::default()).is_some());
+    assert!(Blobs::find(&partial, None, &image, HAS_POINTERS, &Limits::default()).is_none());
+    assert!(Blobs::find(&partial, Some(&file), &image, HAS_POINTERS, &Limits::default()).is_some());
 }
 
 #[test]

@@ -1,0 +1,155 @@
+//! Module files: which are used, and what of them.
+
+use super::*;
+
+/// A system library with a build id, of whose image only the first page was captured.
+fn library() -> Option<(PathBuf, Memory, Image, Module)> {
+    let path =
+        ["/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib/libc.so.6", "/lib64/libc.so.6"].iter().map(PathBuf::from).find(|p| p.is_file())?;
+    let bytes = Arc::new(Bytes::map_path(&path).unwrap());
+    let base = Addr(0x7f00_0000_0000);
+    let mut memory = Memory::empty(Shape::LE64);
+    memory.fill_gaps(AddrRange::new(base, base.plus(4096)), &bytes, 0);
+    let image = Image::at(&memory, base)?;
+    let module = Module { path: path.display().to_string(), base, size: image.range.len(), timestamp: None, version: None, build_id: None };
+    image.build_id.is_some().then_some((path, memory, image, module))
+}
+
+#[test]
+fn a_matching_file_fills_read_only_pages_and_writable_ones_only_if_known_clean() {
+    let Some((path, memory, image, module)) = library() else { return println!("skipped: no libc with a build id") };
+    let search = FileSearch { modules: vec![path.parent().unwrap().into()], ..FileSearch::default() };
+    let writable: u64 = image.writable.iter().map(AddrRange::len).sum();
+    let missing = |m: &Memory| image.writable.iter().map(|r| r.len() - m.captured(*r)).sum::<u64>();
+    let fill = |clean| {
+        let mut m = Memory::of(memory.shape, memory.sources.clone(), memory.pieces.clone());
+        let filled = fill_module(&mut m, &module, Some(&image), &search, Os::Linux, clean);
+        assert!(filled.file.is_some() && filled.bytes > 500_000, "{filled:?}");
+        (m, filled)
+    };
+    let (guarded, _) = fill(DataPages::Absent);
+    let (clean, _) = fill(DataPages::Unchanged);
+    // RELRO is filled in both, `.data` only in the second, `.bss` in neither.
+    assert!(missing(&guarded) > 0 && missing(&guarded) < writable);
+    assert!(missing(&clean) > 0 && missing(&clean) < missing(&guarded));
+    let dynamic = image.exports.unwrap();
+    assert!(image.export(&clean, "malloc").is_some() && clean.has(dynamic.start));
+    // Relocated: pointers in RELRO point into the image at its new base.
+    let relro = image.writable[0].start;
+    let inside = (0..64).filter_map(|i| clean.ptr(relro.element(i, 8)).ok()).filter(|p| image.range.contains(*p)).count();
+    assert!(inside > 8, "{inside}");
+}
+
+/// Without headers, the relocated pointers that the process has written prove the file, or disprove it.
+#[test]
+fn contents_prove_a_file_where_the_headers_are_missing() {
+    let Some((path, memory, image, module)) = library() else { return println!("skipped: no libc with a build id") };
+    let search = FileSearch { modules: vec![path.parent().unwrap().into()], ..FileSearch::default() };
+    let mut whole = Memory::of(memory.shape, memory.sources.clone(), memory.pieces.clone());
+    assert!(fill_module(&mut whole, &module, Some(&image), &search, Os::Linux, DataPages::Unchanged).file.is_some());
+    let relro = image.writable[0];
+    let captured = AddrRange::new(relro.start, relro.start.align_down(PAGE).plus(2 * PAGE));
+    let with = |bytes: Vec<u8>| {
+        let mut memory = Memory::empty(Shape::LE64);
+        memory.fill_gaps(captured, &Arc::new(Bytes::Owned(bytes)), 0);
+        let filled = fill_module(&mut memory, &module, None, &search, Os::Linux, DataPages::Absent);
+        let reason = filled.rejected.into_iter().find(|r| r.0 == path).map(|r| r.1);
+        (filled.file.is_some(), reason, Image::at(&memory, module.base).and_then(|i| i.build_id))
+    };
+    let mut bytes = vec![0; usize::try_from(captured.len()).unwrap()];
+    whole.read(captured.start, &mut bytes).unwrap();
+    assert_eq!(with(bytes.clone()), (true, None, image.build_id.clone()));
+    // One pointer of another build, and nothing to compare.
+    let pointer = (0..bytes.len() / 8).find(|i| whole.ptr(captured.start.element(*i as u64, 8)).is_ok_and(|p| image.range.contains(p)));
+    bytes[pointer.unwrap() * 8] ^= 8;
+    assert!(
+        matches!(with(bytes), (false, Some(Rejected::Other(why)), None) if why.contains("it differs from what the process had loaded"))
+    );
+    let mut empty = Memory::empty(Shape::LE64);
+    let filled = fill_module(&mut empty, &module, None, &search, Os::Linux, DataPages::Absent);
+    assert!(filled.rejected.iter().any(|r| r.0 == path && matches!(&r.1, Rejected::Unverified(_))), "{filled:?}");
+    // A minidump records the build id beside the module.
+    let recorded = Module { build_id: image.build_id.clone(), ..module };
+    assert!(fill_module(&mut empty, &recorded, None, &search, Os::Linux, DataPages::Absent).file.is_some());
+}
+
+#[test]
+fn a_file_with_another_build_id_is_refused() {
+    let Some((path, mut memory, mut image, module)) = library() else { return println!("skipped: no libc with a build id") };
+    image.build_id = Some(vec![1, 2, 3]);
+    let search = FileSearch { sysroot: Some("/".into()), ..FileSearch::default() };
+    let filled = fill_module(&mut memory, &module, Some(&image), &search, Os::Linux, DataPages::Unchanged);
+    assert_eq!((filled.file, filled.bytes), (None, 0));
+    let is_other = |reason: &Rejected| matches!(reason, Rejected::Other(why) if why.contains("010203"));
+    assert!(filled.rejected.iter().any(|r| r.0 == path && is_other(&r.1)), "{:?}", filled.rejected);
+}
+
+/// An ELF file of a read-only, a RELRO and a data segment, each of which ends within a page and is larger in memory.
+fn small(copied: u64) -> Arc<Bytes> {
+    let mut file = vec![0xeeu8; 0x3800];
+    let mut put = |at: usize, n: u64, len: usize| file[at..at + len].copy_from_slice(&n.to_le_bytes()[..len]);
+    put(0, 0x0001_0102_464c_457f, 8);
+    put(32, 64, 8);
+    put(54, 56, 2);
+    // Kind, flags, offset and address, size in the file, size in memory.
+    let headers: [(u32, u32, u64, u64, u64, u64); 6] = [
+        (PT_LOAD, 4, 0, 0, 0x800, 0x900),
+        (PT_LOAD, 4 | PF_W, 0x1000, 0x1000, 0x800, 0x1000),
+        (PT_GNU_RELRO, 4, 0x1000, 0x1000, 0x800, 0x1000),
+        (PT_LOAD, 4 | PF_W, 0x2000, 0x2000, 0x800, 0x2000),
+        (2, 4, 0x400, 0x400, 0x40, 0x40),
+        (4, 4, 0x500, 0x500, 0x20, 0x20),
+    ];
+    put(56, u64::try_from(headers.len()).unwrap(), 2);
+    for (i, (kind, flags, offset, address, in_file, in_memory)) in headers.into_iter().enumerate() {
+        let at = 64 + i * 56;
+        put(at, u64::from(kind) | u64::from(flags) << 32, 8);
+        [(8, offset), (16, address), (32, in_file), (40, in_memory)].iter().for_each(|(field, n)| put(at + field, *n, 8));
+    }
+    [(DT_RELA, 0x600), (DT_RELA_SIZE, 24), (0, 0)].iter().enumerate().for_each(|(i, (tag, n))| {
+        put(0x400 + i * 16, *tag, 8);
+        put(0x408 + i * 16, *n, 8);
+    });
+    // A build id, and a relocation of the first symbol.
+    [(0x500, 4, 4), (0x504, 4, 4), (0x508, 3, 4), (0x50c, 0x0055_4e47, 4), (0x510, 7, 4)]
+        .iter()
+        .for_each(|(at, n, len)| put(*at, *n, *len));
+    [(0x600, copied), (0x608, 1 << 32 | 5), (0x610, 0)].iter().for_each(|(at, n)| put(*at, *n, 8));
+    Arc::new(Bytes::Owned(file))
+}
+
+#[test]
+fn the_end_of_a_page_is_zero_where_the_loader_zeroed_it_and_nothing_writes_afterwards() {
+    let base = Addr(0x7f00_0000_0000);
+    let module = Module { path: "/app/small.so".into(), base, size: 0x3000, timestamp: None, version: None, build_id: None };
+    let memory_with = |copied: u64, data: DataPages| {
+        let file = small(copied);
+        let mut memory = Memory::empty(Shape::LE64);
+        memory.fill_gaps(AddrRange::new(base, base.plus(0x800)), &file, 0);
+        let image = Image::at(&memory, base).unwrap();
+        fill_elf(&mut memory, &module, Some(&image), &file, data).unwrap();
+        memory
+    };
+    let filled = |copied: u64, data: DataPages| {
+        let memory = memory_with(copied, data);
+        move |at: u64| memory.u8(base.plus(at)).ok()
+    };
+    // The read-only segment: zeros, and nothing after its end. RELRO: zeros up to the end of the page.
+    let of_file = filled(0x1700, DataPages::Absent);
+    assert_eq!([0x7ff, 0x800, 0x8ff, 0x900].map(&of_file), [Some(0xee), Some(0), Some(0), None]);
+    assert_eq!([0x17ff, 0x1800, 0x1fff].map(&of_file), [Some(0xee), Some(0), Some(0)]);
+    // The data segment: nothing is known of it, or only what the file has of it; `.bss` is not in the file.
+    assert_eq!([0x2000, 0x27ff, 0x2800, 0x2fff, 0x3000].map(&of_file), [None; 5]);
+    let clean = filled(0x1700, DataPages::Unchanged);
+    assert_eq!([0x2000, 0x27ff, 0x2800, 0x2fff, 0x3000].map(clean), [Some(0xee), Some(0xee), None, None, None]);
+    // What the process may have changed is known where that may have happened: in data, not in RELRO.
+    let initial = |data: DataPages| {
+        let memory = memory_with(0x1700, data);
+        [0x7ff, 0x17ff, 0x2000, 0x27ff, 0x2800].map(|at| memory.is_initial(base.plus(at)))
+    };
+    assert_eq!(initial(DataPages::Initial), [false, false, true, true, false]);
+    assert_eq!([DataPages::Unchanged, DataPages::Absent].map(initial), [[false; 5]; 2]);
+    // A program has a library's variable there.
+    let copy = filled(0x1900, DataPages::Absent);
+    assert_eq!([0x8ff, 0x17ff, 0x1800, 0x1fff].map(copy), [Some(0), Some(0xee), None, None]);
+}
