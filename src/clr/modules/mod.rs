@@ -15,12 +15,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::loader::Loader;
-use super::metadata::{Metadata, RowCounts, Source};
+use super::metadata::{Metadata, Source};
 use super::pe;
 use super::render::counted_levels;
 use crate::base::hash::Map;
 use crate::base::missed::{Kept, Missed, tried, watched};
-use crate::base::{Addr, AddrRange, Budget, Collector, Limits, Os, file_name, len64};
+use crate::base::{Addr, Budget, Collector, Limits, Os, file_name, len64};
 use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::dump::Bytes;

@@ -262,7 +262,7 @@ pub fn try_debug_info(memory: &std::sync::Arc<crate::memory::Memory>, at: Addr, 
                 let _ = (bounds.il_offset(offset), bounds.is_prologue_or_epilogue(offset));
                 most[0] = most[0].max(bounds.count());
             }
-            if let Some(variables) = part(parts.variables).and_then(|part| Variables::decode(&part)) {
+            if let Some(variables) = part(parts.variables).and_then(|part| Variables::decode(&part, place.version.order())) {
                 let _ = (0..8).map(|number| (variables.at(number, offset), variables.count_of(number))).count();
                 most[1] = most[1].max(variables.count());
             }
