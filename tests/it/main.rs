@@ -111,6 +111,7 @@ mod track;
 mod transcript;
 mod trim;
 mod type_names;
+mod typed_names;
 mod verify;
 
 /// Counts allocations per thread, for `mutation`.
