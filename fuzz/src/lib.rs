@@ -335,3 +335,27 @@ pub fn words(bytes: &[u8]) {
         _ => drop(gcdump::internals::contract::Overlay::parse(text, true)),
     });
 }
+/// Completes the last word of a line to a name: the line, the name, and how many characters of the line bash replaces.
+pub fn completion(bytes: &[u8]) {
+    let Some((cut, text)) = bytes.split_first() else { return };
+    let text = String::from_utf8_lossy(text);
+    let Some((line, name)) = text.split_once('\0') else { return };
+    if let Some(becomes) = cli::completed_in_shell(line, name)
+        && let Some(words) = cli::words_of_shell(&becomes)
+    {
+        assert_eq!(words.last().map(String::as_str), Some(name), "{line:?} {name:?}");
+    }
+    let at = line.char_indices().rev().map(|(at, _)| at).nth(usize::from(*cut)).unwrap_or(line.len());
+    // A part of a word.
+    let at = if line[at..].contains(char::is_whitespace) { line.len() } else { at };
+    if let Some(becomes) = cli::completed_in_bash(line, &line[at..], name) {
+        let closed = ["", "'", "\""].map(|quote| format!("{becomes}{quote}"));
+        let closed = closed.iter().find(|line| cli::words_of_bash(&format!("{line} x")).is_some()).expect("a line that ends");
+        let (words, before) = (cli::words_of_bash(closed).expect("words"), cli::words_of_bash(line).expect("words"));
+        assert_eq!(words.last().map(String::as_str), Some(name), "{line:?} {name:?}");
+        assert_eq!(words[..words.len() - 1], before[..before.len() - 1], "{line:?} {name:?}");
+    }
+    if let Some(word) = cli::completed_in_powershell(name, false) {
+        assert!(word == name || (word.starts_with('\'') && word.ends_with('\'') && word.replace("''", "").matches('\'').count() == 2));
+    }
+}

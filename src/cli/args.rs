@@ -1,9 +1,10 @@
 //! Global options.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use super::cache::CacheArg;
@@ -65,7 +66,7 @@ pub struct Config {
     pub overlay: Vec<PathBuf>,
 
     /// Which index answers may come from (see `gcdump index`): auto, the one beside the dump if it fits; none; or FILE, which must fit.
-    #[arg(long, value_name = "FILE", default_value = "auto", value_parser = index, global = true)]
+    #[arg(long, value_name = "FILE", default_value = "auto", value_parser = OsStringValueParser::new().map(index), global = true)]
     pub index: IndexUse,
 
     /// Number of the runtime to inspect, from 0, where the process has several (see `gcdump info`).
@@ -95,7 +96,7 @@ pub struct Config {
 
     /// Keep decompressed dumps in a private folder, so that the next command opens them at once: DIR, auto (gcdump in the user's
     /// folder for caches), or off.
-    #[arg(long, value_name = "DIR", env = "GCDUMP_CACHE", hide_env_values = true, default_value = "off", value_parser = cache, global = true)]
+    #[arg(long, value_name = "DIR", env = "GCDUMP_CACHE", hide_env_values = true, default_value = "off", value_parser = OsStringValueParser::new().map(CacheArg::from), global = true)]
     pub cache: CacheArg,
 
     /// Maximum size of that folder, from which the dumps used longest ago go first (suffixes K, M, G, T).
@@ -237,16 +238,12 @@ fn duration(text: &str) -> Result<Duration, String> {
     number.checked_mul(milliseconds).filter(|n| *n > 0).map(Duration::from_millis).ok_or_else(|| "out of range".to_string())
 }
 
-fn index(text: &str) -> Result<IndexUse, String> {
-    Ok(match text {
-        "auto" => IndexUse::Auto,
-        "none" => IndexUse::None,
-        file => IndexUse::File(file.into()),
-    })
-}
-
-fn cache(text: &str) -> Result<CacheArg, String> {
-    Ok(text.into())
+fn index(given: OsString) -> IndexUse {
+    match given.to_str() {
+        Some("auto") => IndexUse::Auto,
+        Some("none") => IndexUse::None,
+        _ => IndexUse::File(given.into()),
+    }
 }
 
 fn format() -> impl TypedValueParser<Value = Format> {

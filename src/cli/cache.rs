@@ -5,6 +5,7 @@
 //! so that it is noticed without reading all of it, which would take as long as decompressing. The time of the stamp tells when the entry
 //! was last used.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -27,12 +28,12 @@ pub enum CacheArg {
     Folder(PathBuf),
 }
 
-impl From<&str> for CacheArg {
-    fn from(text: &str) -> CacheArg {
-        match text {
-            "" | "off" => CacheArg::Off,
-            "auto" => CacheArg::Auto,
-            folder => CacheArg::Folder(folder.into()),
+impl From<OsString> for CacheArg {
+    fn from(given: OsString) -> CacheArg {
+        match given.to_str() {
+            Some("" | "off") => CacheArg::Off,
+            Some("auto") => CacheArg::Auto,
+            _ => CacheArg::Folder(given.into()),
         }
     }
 }

@@ -9,8 +9,9 @@ use super::cmd::{
     stat, statics, strings, threads, timers, track, trim, types, unreachable, verify, whatif,
 };
 use super::command::{Entry, Group, entry};
-use super::generate::{COMPLETIONS, MAN};
+use super::completion::COMPLETIONS;
 use super::help::TOPICS;
+use super::man::MAN;
 use super::mcp::MCP;
 use super::shell::SHELL;
 use crate::output::fold;

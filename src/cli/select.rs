@@ -5,7 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 
 use super::args::size;
 use super::command::At;
-use super::generate::types;
+use super::completion::types;
 use crate::analysis::{Condition, Selection};
 use crate::base::Addr;
 use crate::model::{

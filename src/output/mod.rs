@@ -28,6 +28,7 @@ pub use formats::Format;
 pub use human::{bytes, bytes_exactly, count, plural};
 pub use report::Report;
 pub use reports::objects as objects_list;
+pub(crate) use sanitize::is_hostile;
 pub use sanitize::sanitize;
 pub use screen::Screen;
 pub use seen::{Link, Seen};

@@ -23,7 +23,7 @@ pub fn sanitize(text: &str) -> Cow<'_, str> {
 }
 
 /// Whether a character moves the cursor, reorders text, or is invisible.
-pub(super) fn is_hostile(c: char) -> bool {
+pub(crate) fn is_hostile(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'

@@ -13,11 +13,12 @@ fn offered(script: &Path, words: &[&str]) -> Vec<String> {
 
 /// Candidates of bash in `folder` for the word at the index `last`.
 fn offered_in(folder: &Path, script: &Path, words: &[&str], last: usize) -> Vec<String> {
-    let quoted: Vec<String> = words.iter().map(|w| format!("'{w}'")).collect();
+    let (line, rest) = (words[..=last].join(" "), words[last + 1..].join(" "));
     let line = format!(
-        "source '{}'; COMP_WORDS=({}); COMP_CWORD={last}; COMP_TYPE=9; _clap_complete_gcdump gcdump '{}' '{}'; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        "source '{}'; COMP_LINE='{line}{}{rest}'; COMP_POINT={}; _gcdump gcdump '{}' '{}'; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
         script.display(),
-        quoted.join(" "),
+        if rest.is_empty() { "" } else { " " },
+        line.len(),
         words[last],
         words[last - 1],
     );

@@ -115,6 +115,7 @@ mod track;
 mod transcript;
 mod trim;
 mod type_names;
+mod typed_names;
 mod verify;
 
 /// Counts allocations per thread, for `mutation`.

@@ -6,7 +6,7 @@ use clap_complete::engine::ArgValueCompleter;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::generate::types;
+use super::super::completion::types;
 use super::super::select::{address, type_pattern};
 use crate::analysis::{ObjectQuery, object, value};
 use crate::base::{Addr, Answer};

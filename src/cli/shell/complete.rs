@@ -1,10 +1,13 @@
 //! What a word may become: commands, options, their values, names of types, addresses, files.
 
 use std::cell::OnceCell;
+use std::fs;
+use std::path::MAIN_SEPARATOR_STR;
 use std::time::Duration;
 
 use clap::{Arg, Command as Clap};
 
+use super::super::completion::is_offered;
 use super::super::words::takes_next;
 use super::commands;
 use super::variables::Variables;
@@ -12,6 +15,8 @@ use super::words::{Place, Tail};
 
 /// Most proposals.
 const MOST: usize = 200;
+/// Most entries of a folder that are looked at.
+const ENTRIES: usize = 10_000;
 /// Most types that are known by name.
 pub(super) const TYPES: usize = 50_000;
 /// How long a walk may take that finds the types.
@@ -36,14 +41,14 @@ pub(super) struct Known<'k> {
 
 impl Known<'_> {
     /// What the last word of a line may become.
-    pub(super) fn propose(&self, tail: &Tail<'_>) -> Proposed {
+    pub(super) fn propose(&self, tail: &Tail) -> Proposed {
         match (tail.place, tail.words.split_first()) {
             (Place::Program, _) => Proposed::Words(Vec::new()),
             (Place::File, _) => Proposed::File,
-            (Place::Command, None) => starting(commands::names().map(Into::into), tail.word),
-            (Place::Command, Some((name, _))) if name == "help" => starting(commands::topics().map(Into::into), tail.word),
+            (Place::Command, None) => starting(commands::names().map(Into::into), &tail.word),
+            (Place::Command, Some((name, _))) if name == "help" => starting(commands::topics().map(Into::into), &tail.word),
             (Place::Command, Some((name, rest))) => match commands::named(name) {
-                Some(entry) => self.argument(&entry.command(), rest, tail.word),
+                Some(entry) => self.argument(&entry.command(), rest, &tail.word),
                 None => Proposed::Words(Vec::new()),
             },
         }
@@ -108,11 +113,28 @@ fn starting(words: impl Iterator<Item = String>, word: &str) -> Proposed {
     Proposed::Words(words.filter(begins).take(MOST).collect())
 }
 
+/// Files and folders whose path starts with `word`; folders end with a separator.
+pub(super) fn files(word: &str) -> Vec<String> {
+    let (folder, name) = word.split_at(word.rfind(std::path::is_separator).map_or(0, |at| at.saturating_add(1)));
+    let Ok(entries) = fs::read_dir(if folder.is_empty() { "." } else { folder }) else { return Vec::new() };
+    let path = |entry: fs::DirEntry| {
+        let file = entry.file_name().into_string().ok()?;
+        let listed = file.starts_with(name) && (!name.is_empty() || !file.starts_with('.'));
+        let end = if listed && entry.path().is_dir() { MAIN_SEPARATOR_STR } else { "" };
+        Some(format!("{folder}{file}{end}")).filter(|path| listed && is_offered(path))
+    };
+    let mut found: Vec<String> = entries.take(ENTRIES).filter_map(|entry| path(entry.ok()?)).collect();
+    found.sort_unstable();
+    found.truncate(MOST);
+    found
+}
+
 /// Types whose name starts with `word`; if there is none, those that contain it.
 fn types(names: &[String], word: &str) -> Vec<String> {
     let word = word.to_lowercase();
-    let all =
-        |test: &dyn Fn(&str) -> bool| -> Vec<String> { names.iter().filter(|n| test(&n.to_lowercase())).take(MOST).cloned().collect() };
+    let all = |test: &dyn Fn(&str) -> bool| -> Vec<String> {
+        names.iter().filter(|n| is_offered(n) && test(&n.to_lowercase())).take(MOST).cloned().collect()
+    };
     let begin = all(&|name| name.starts_with(&word));
     if begin.is_empty() { all(&|name| name.contains(&word)) } else { begin }
 }
@@ -126,7 +148,7 @@ mod tests {
     fn proposed(line: &str) -> Proposed {
         let mut variables = Variables::default();
         variables.looked_at(Addr(0x7f10));
-        let names = ["System.String", "Lab.Program+Entry", "Lab.Dog"].map(String::from).to_vec();
+        let names = ["System.String", "Lab.Program+Entry", "Lab.Dog", "Lab.Dig\u{1b}[2J", "--output=x"].map(String::from).to_vec();
         let find = move || names.clone();
         let types = OnceCell::new();
         let known = Known { variables: &variables, types: &types, find_types: &find };
@@ -158,8 +180,14 @@ mod tests {
     fn types_addresses_and_files() {
         assert_eq!(words("stat --type lab.d"), ["Lab.Dog"]);
         assert_eq!(words("gcroot --type Entry"), ["Lab.Program+Entry"]);
+        assert_eq!((words("stat --type 'lab.d"), words("stat --type --ou")), (vec!["Lab.Dog".into()], vec![]));
         assert_eq!(words("object 0x7"), ["0x7f10"]);
         assert_eq!(words("retained --object "), ["0x7f10"]);
+        let words = files("src/cli/shell/comp");
+        assert_eq!(
+            (words.as_slice(), files("src/cli"), files("no/such/")),
+            (&["src/cli/shell/complete.rs".into()][..], vec!["src/cli/".into()], vec![])
+        );
         for file in ["stat > a", "stat --json >> a", "diff a", "stat --output a", "stat -o a; trim a"] {
             assert_eq!(proposed(file), Proposed::File, "{file}");
         }

@@ -1,50 +1,57 @@
-//! Lines that somebody types: rustyline, with the history of this user.
+//! Lines that are typed: rustyline, with the history of this user.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
 
 use anyhow::Result;
-use rustyline::completion::{Completer, FilenameCompleter, Pair};
-use rustyline::config::Configurer;
+use rustyline::completion::{Completer, Pair};
 use rustyline::error::ReadlineError;
-use rustyline::highlight::Highlighter;
+use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::Hinter;
 use rustyline::history::{History as _, MemHistory};
 use rustyline::validate::Validator;
 use rustyline::{CompletionType, Config, Context, Editor, Helper};
+use unicode_width::UnicodeWidthChar;
 
 use super::super::Streams;
-use super::complete::Proposed;
+use super::complete::{Proposed, files};
 use super::history::{History, LINES};
 use super::session::Session;
-use super::words::{quoted, tail};
+use super::words::{in_quotes, quoted, tail};
+use crate::output::is_hostile;
 
 const PROMPT: &str = "gcdump> ";
 
 /// What was typed.
 pub(super) enum Line {
-    /// A line.
+    /// A line, or several that were pasted.
     Text(String),
     /// Nothing: a line that Ctrl-C gave up.
     None,
+    /// Bytes that are not text.
+    NotText,
     /// Ctrl-D.
     End,
 }
 
-/// Reads lines, and knows those that were typed earlier.
-pub(super) struct Lines {
-    config: Config,
-    /// What the arrow keys bring back.
-    known: MemHistory,
+/// A session that is asked while a line is typed, and changed by lines.
+pub(super) type Shared<'s, 'c> = RefCell<&'s mut Session<'c>>;
+
+/// Reads lines, and knows those that were typed earlier. The editor is kept, with what was typed ahead.
+pub(super) struct Lines<'t, 's, 'c> {
+    editor: Editor<Typing<'t, 's, 'c>, MemHistory>,
     file: Option<History>,
 }
 
-impl Lines {
+impl<'t, 's, 'c> Lines<'t, 's, 'c> {
     /// Reads the history. That it cannot be read is said on `streams`.
-    pub(super) fn new(streams: &mut Streams<'_>) -> Result<Lines> {
+    pub(super) fn new(session: &'t Shared<'s, 'c>, streams: &mut Streams<'_>) -> Result<Lines<'t, 's, 'c>> {
         let config = Config::builder().max_history_size(LINES)?.history_ignore_space(true).completion_type(CompletionType::List).build();
         let mut known = MemHistory::with_config(&config);
         let mut file = History::of_user();
         match file.as_ref().map(History::load).transpose() {
             Ok(lines) => {
-                for line in lines.iter().flatten() {
+                for line in lines.iter().flatten().filter(|line| hidden(line).is_none()) {
                     known.add(line)?;
                 }
             }
@@ -53,26 +60,26 @@ impl Lines {
                 streams.say(&format!("gcdump: the history is not kept: {e}"))?;
             }
         }
-        Ok(Lines { config, known, file })
+        let mut editor = Editor::with_history(config, known)?;
+        editor.set_helper(Some(Typing { session }));
+        Ok(Lines { editor, file })
     }
 
-    /// Reads a line.
+    /// Reads a line. While it does, SIGINT is the editor's.
     ///
     /// # Errors
     /// Reading from the terminal.
-    pub(super) fn read(&mut self, session: &Session<'_>) -> Result<Line> {
-        // Made for each line: while it exists, SIGINT is its own, and commands have to be stopped by it.
-        let mut editor: Editor<Typing<'_, '_>, MemHistory> = Editor::with_history(self.config.clone(), std::mem::take(&mut self.known))?;
-        editor.set_max_history_size(LINES)?;
-        editor.set_helper(Some(Typing { session, files: FilenameCompleter::new() }));
+    pub(super) fn read(&mut self) -> Result<Line> {
         let read = {
             let _mode = terminal::Kept::new();
-            editor.readline(PROMPT)
+            self.editor.readline(PROMPT)
         };
-        self.known = std::mem::take(editor.history_mut());
         match read {
             Ok(line) => Ok(Line::Text(line)),
             Err(ReadlineError::Interrupted | ReadlineError::Signal(_)) => Ok(Line::None),
+            Err(ReadlineError::Io(e)) if e.kind() == std::io::ErrorKind::InvalidData => Ok(Line::NotText),
+            #[cfg(windows)]
+            Err(ReadlineError::Decode(_)) => Ok(Line::NotText),
             Err(ReadlineError::Eof) => Ok(Line::End),
             Err(e) => Err(e.into()),
         }
@@ -83,7 +90,7 @@ impl Lines {
     /// # Errors
     /// Writing to `streams`.
     pub(super) fn keep(&mut self, line: &str, streams: &mut Streams<'_>) -> Result<()> {
-        if line.trim().is_empty() || !self.known.add(line)? {
+        if line.trim().is_empty() || !self.editor.history_mut().add(line)? {
             return Ok(());
         }
         if let Some(Err(e)) = self.file.as_ref().map(|file| file.add(line)) {
@@ -94,38 +101,95 @@ impl Lines {
     }
 }
 
-/// What the editor asks while a line is typed.
-struct Typing<'s, 'c> {
-    session: &'s Session<'c>,
-    files: FilenameCompleter,
+/// The first character of a line that a terminal would not show as it is.
+pub(super) fn hidden(line: &str) -> Option<char> {
+    line.chars().find(|c| is_hidden(*c))
 }
 
-impl Completer for Typing<'_, '_> {
+fn is_hidden(c: char) -> bool {
+    c != '\t' && is_hostile(c)
+}
+
+/// `line` as it is shown, without the characters of [`hidden`]. Takes as many columns as rustyline expects: it measures the line itself,
+/// and takes an escape sequence for none.
+fn shown(line: &str) -> Cow<'_, str> {
+    if line.chars().all(|c| c == '\n' || !is_hidden(c)) {
+        return Cow::Borrowed(line);
+    }
+    let (mut out, mut sequence) = (String::new(), 0);
+    for c in line.chars() {
+        match (sequence, c) {
+            (1, '[') => sequence = 2,
+            (2, '0'..='9' | ';') => {}
+            (1 | 2, _) => sequence = 0,
+            (_, '\x1b') => sequence = 1,
+            (_, '\n') => out.push(c),
+            _ if is_hidden(c) => out.extend((c.is_control() || c.width().is_some_and(|width| width > 0)).then_some('?')),
+            _ => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// The words that `line` may end with at `at`, and where the word begins that they take the place of. None where it goes on after that
+/// place: the quotes of a word that is inserted would change those of the rest.
+fn completed(line: &str, at: usize, propose: impl FnOnce(&super::words::Tail) -> Proposed) -> (usize, Vec<Pair>) {
+    let (Some(before), Some(after)) = (line.get(..at), line.get(at..)) else { return (at, Vec::new()) };
+    let tail = tail(before);
+    if !after.is_empty() && (tail.open || !after.starts_with(char::is_whitespace)) {
+        return (at, Vec::new());
+    }
+    let words = match propose(&tail) {
+        Proposed::File => files(&tail.word),
+        Proposed::Words(words) => words,
+    };
+    // Alike, so that what all begin with is completed.
+    let quote = tail.open || words.iter().any(|word| quoted(word) != *word);
+    let pair = |word: String| Pair { replacement: if quote { in_quotes(&word) } else { word.clone() }, display: word };
+    (tail.start, words.into_iter().map(pair).collect())
+}
+
+/// `line` once its last word was completed to `name`; for tests.
+pub fn completed_in_shell(line: &str, name: &str) -> Option<String> {
+    let propose =
+        |_: &super::words::Tail| Proposed::Words(super::super::completion::is_offered(name).then(|| name.into()).into_iter().collect());
+    let (start, mut pairs) = completed(line, line.len(), propose);
+    Some(format!("{}{}", line.get(..start)?, pairs.pop()?.replacement))
+}
+
+/// What the editor asks while a line is typed.
+struct Typing<'t, 's, 'c> {
+    session: &'t Shared<'s, 'c>,
+}
+
+impl Completer for Typing<'_, '_, '_> {
     type Candidate = Pair;
 
     fn complete(&self, line: &str, pos: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
-        let before = line.get(..pos).unwrap_or_default();
-        let tail = tail(before);
-        let words = match self.session.propose(&tail) {
-            Proposed::File => return self.files.complete_path(line, pos),
-            Proposed::Words(words) => words,
-        };
-        let pair = |word: String| {
-            let replacement = match tail.quote {
-                Some(quote) => format!("{word}{quote}"),
-                None => quoted(&word),
-            };
-            Pair { replacement, display: crate::output::sanitize(&word).into_owned() }
-        };
-        Ok((tail.start, words.into_iter().map(pair).collect()))
+        let Ok(session) = self.session.try_borrow() else { return Ok((pos, Vec::new())) };
+        Ok(completed(line, pos, |tail| session.propose(tail)))
     }
 }
 
-impl Helper for Typing<'_, '_> {}
-impl Highlighter for Typing<'_, '_> {}
-impl Validator for Typing<'_, '_> {}
+impl Helper for Typing<'_, '_, '_> {}
+impl Validator for Typing<'_, '_, '_> {}
 
-impl Hinter for Typing<'_, '_> {
+impl Highlighter for Typing<'_, '_, '_> {
+    fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
+        shown(line)
+    }
+
+    // The prompt of a search has what is searched for.
+    fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, prompt: &'p str, _: bool) -> Cow<'b, str> {
+        shown(prompt)
+    }
+
+    fn highlight_char(&self, line: &str, _: usize, _: CmdKind) -> bool {
+        hidden(line).is_some()
+    }
+}
+
+impl Hinter for Typing<'_, '_, '_> {
     type Hint = String;
 }
 
@@ -188,4 +252,33 @@ mod terminal {
 /// Sets the terminal back for the end of the process, if a line is being edited. Returns whether one is.
 pub(super) fn ends() -> bool {
     terminal::restore()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_characters_are_not_shown() {
+        assert_eq!(
+            (hidden("stat\t'ä 数'"), hidden("a\u{202e}"), hidden("a\x1bb"), hidden("\u{9b}")),
+            (None, Some('\u{202e}'), Some('\x1b'), Some('\u{9b}'))
+        );
+        assert_eq!(shown("stat\t'ä 数'\nheap"), "stat\t'ä 数'\nheap");
+        assert_eq!(shown("a\u{202e}b\u{200b}c"), "abc");
+        assert_eq!(shown("a\x1b[2Jb\x07c\u{9b}d\n"), "ab?c?d\n");
+        assert_eq!(shown("a\x1b[12;3Hb\x1bc"), "ab");
+    }
+
+    #[test]
+    fn a_completed_word_is_one_word_whatever_its_name() {
+        let completes = |line: &str, name: &str| completed_in_shell(line, name);
+        assert_eq!(completes("stat --type Lab.N", "Lab.Node").as_deref(), Some("stat --type Lab.Node"));
+        assert_eq!(completes("stat --type 'Lab.N", "Lab.Node").as_deref(), Some("stat --type 'Lab.Node'"));
+        assert_eq!(completes("stat --type \"A", "A'|touch x;'").as_deref(), Some("stat --type 'A'\"'\"'|touch x;'\"'\"''"));
+        assert_eq!((completes("stat --type 'A", "A\u{1b}[2J"), completes("stat --type A", "-x")), (None, None));
+        // Only at the end of a word.
+        let words = |line: &str, at: usize| completed(line, at, |_| Proposed::Words(vec!["A;b".into()])).1.len();
+        assert_eq!((words("stat --type A x", 13), words("stat --type Ax", 13), words("stat --type 'A|touch x'", 14)), (1, 0, 0));
+    }
 }

@@ -37,7 +37,7 @@ impl History {
     /// # Errors
     /// Reading and writing the file; a file that does not exist has no lines.
     pub(super) fn load(&self) -> io::Result<Vec<String>> {
-        let mut file = match File::open(&self.path) {
+        let mut file = match self.open(OpenOptions::new().read(true)) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             file => file?,
         };
@@ -60,6 +60,41 @@ impl History {
         Ok(lines)
     }
 
+    /// Opens the file, which must be this user's, under this name only.
+    fn open(&self, options: &mut OpenOptions) -> io::Result<File> {
+        let refused = |why: &str| io::Error::other(format!("{} {why}; remove it", self.path.display()));
+        if self.path.symlink_metadata().is_ok_and(|m| m.is_symlink()) {
+            return Err(refused("is a link"));
+        }
+        #[cfg(unix)]
+        {
+            use nix::fcntl::OFlag;
+            // A pipe is not waited for, and a link is not followed that appears now.
+            std::os::unix::fs::OpenOptionsExt::custom_flags(options, (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits());
+        }
+        let not_a_file = || refused("is not a file");
+        let file = match options.open(&self.path) {
+            // A pipe that is read by no process.
+            Err(_) if self.path.symlink_metadata().is_ok_and(|m| !m.is_file()) => return Err(not_a_file()),
+            file => file?,
+        };
+        let meta = file.metadata()?;
+        if !meta.is_file() {
+            return Err(not_a_file());
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            if meta.nlink() > 1 {
+                return Err(refused("has another name, a hard link"));
+            }
+            if meta.uid() != nix::unistd::geteuid().as_raw() {
+                return Err(refused("belongs to another user"));
+            }
+        }
+        Ok(file)
+    }
+
     /// Adds a line.
     ///
     /// # Errors
@@ -75,7 +110,7 @@ impl History {
         options.append(true).create(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(&self.path)?;
+        let mut file = self.open(&mut options)?;
         private(&file)?;
         // At once: several shells may add lines.
         file.write_all(format!("{line}\n").as_bytes())
@@ -107,6 +142,41 @@ fn private(file: &File) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn links_pipes_and_devices_are_neither_read_nor_written() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let history = History { path: folder.path().join("history") };
+        let other = folder.path().join("other");
+        fs::write(&other, "theirs\n").unwrap();
+        fs::set_permissions(&other, fs::Permissions::from_mode(0o644)).unwrap();
+        let both = |says: &str| {
+            for e in [history.load().map(|_| ()).unwrap_err(), history.add("stat").unwrap_err()] {
+                assert!(e.to_string().contains(says) && e.to_string().contains("history"), "{e}");
+            }
+            fs::remove_file(&history.path).or_else(|_| fs::remove_dir(&history.path)).unwrap();
+        };
+        symlink(&other, &history.path).unwrap();
+        both("is a link");
+        symlink("nowhere", &history.path).unwrap();
+        both("is a link");
+        assert!(!folder.path().join("nowhere").exists());
+        fs::hard_link(&other, &history.path).unwrap();
+        both("another name");
+        nix::unistd::mkfifo(&history.path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        both("is not a file");
+        fs::create_dir(&history.path).unwrap();
+        both("is not a file");
+        assert_eq!(
+            (fs::read_to_string(&other).unwrap().as_str(), other.metadata().unwrap().permissions().mode() & 0o777),
+            ("theirs\n", 0o644)
+        );
+        assert!(history.load().unwrap().is_empty());
+        history.add("stat").unwrap();
+        assert_eq!(history.load().unwrap(), ["stat"]);
+    }
 
     #[test]
     fn lines_are_kept_bounded_and_private() {

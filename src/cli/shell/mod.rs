@@ -11,6 +11,7 @@ mod session;
 mod variables;
 mod words;
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal};
 use std::path::PathBuf;
@@ -24,7 +25,8 @@ use super::command::{Entry, Example, Group, example};
 use super::exit::{Exit, UsageError};
 use super::open::Opening;
 use crate::session::Dump;
-use editor::{Line, Lines};
+pub use editor::completed_in_shell;
+use editor::{Line, Lines, hidden};
 pub(super) use interrupt::interrupt;
 use session::{Flow, Session};
 
@@ -103,26 +105,43 @@ fn run(matches: &ArgMatches, config: &Config, open: &[Dump], streams: &mut Strea
     Ok(script.failed)
 }
 
-/// Reads what somebody types.
+/// Reads what is typed.
 fn typed(session: &mut Session<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
     let _open = interrupt::Open::new();
     streams.say(&format!("{}; 'help' lists the commands", session.about()))?;
-    let mut lines = Lines::new(streams)?;
-    loop {
+    let session = RefCell::new(session);
+    let mut lines = Lines::new(&session, streams)?;
+    'typed: loop {
         streams.out.flush()?;
-        match lines.read(session)? {
-            Line::Text(line) => {
-                lines.keep(&line, streams)?;
-                if session.line(&line, streams, |_| false)? == Flow::Quit {
-                    break;
+        match lines.read()? {
+            Line::Text(text) => {
+                for line in text.lines() {
+                    if let Some(c) = hidden(line) {
+                        let code = u32::from(c);
+                        streams.say(&format!("gcdump: not run: the line has a control or invisible character, U+{code:04X}"))?;
+                        continue;
+                    }
+                    lines.keep(line, streams)?;
+                    if session.borrow_mut().line(line, streams, |_| false)? == Flow::Quit {
+                        break 'typed;
+                    }
                 }
             }
+            Line::NotText => streams.say("gcdump: not run: what was typed is not UTF-8")?,
             Line::None => {}
             Line::End => break,
         }
     }
-    session.leave_index(streams)?;
+    session.borrow_mut().leave_index(streams)?;
     Ok(Exit::Ok)
+}
+
+/// The words of `line`, if it is one command that prints to the shell; for tests.
+pub fn words_of_shell(line: &str) -> Option<Vec<String>> {
+    let statements = words::split(line).ok()?;
+    let [statement] = statements.as_slice() else { return None };
+    let words = statement.words.iter().map(|word| word.plain().map(Into::into)).collect::<Option<_>>()?;
+    (statement.to == words::To::Here).then_some(words)
 }
 
 /// Commands that nobody types.

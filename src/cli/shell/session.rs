@@ -105,7 +105,7 @@ impl<'c> Session<'c> {
     }
 
     /// What completion knows.
-    pub(super) fn propose(&self, tail: &Tail<'_>) -> Proposed {
+    pub(super) fn propose(&self, tail: &Tail) -> Proposed {
         Known { variables: &self.variables, types: &self.types, find_types: &|| self.find_types() }.propose(tail)
     }
 
@@ -301,7 +301,7 @@ impl Session<'_> {
 
     /// The dumps that a command is about.
     fn wanted(&self, cli: &Cli, named: Vec<PathBuf>) -> Result<Vec<Wanted>, UsageError> {
-        let is_open = |path: &Path| *path == self.opening.path || same_file::is_same_file(path, &self.opening.path).unwrap_or(false);
+        let is_open = |path: &Path| *path == self.opening.path || is_same_file(path, &self.opening.path);
         match named.as_slice() {
             [] => Ok(vec![Wanted::Open]),
             [path] if !is_open(path) => Err(UsageError(format!(
@@ -444,6 +444,19 @@ impl Session<'_> {
         self.others.push_back((path, dump.clone()));
         Ok(dump)
     }
+}
+
+/// Whether both paths are names of one file. Opens neither: a pipe would wait for another process.
+#[cfg(unix)]
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let place = |path: &Path| path.metadata().ok().map(|m| (m.dev(), m.ino()));
+    place(a).is_some_and(|file| place(b) == Some(file))
+}
+
+#[cfg(not(unix))]
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    same_file::is_same_file(a, b).unwrap_or(false)
 }
 
 /// Runs `work` as the command that Ctrl-C stops.

@@ -89,7 +89,7 @@ pub(super) fn split(line: &str) -> Result<Vec<Statement>, String> {
 pub(super) enum Place {
     /// A word of a command.
     Command,
-    /// A word of a program.
+    /// A word of a program, or of a comment.
     Program,
     /// The name of a file.
     File,
@@ -97,76 +97,77 @@ pub(super) enum Place {
 
 /// The end of a line that is being typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Tail<'l> {
+pub(super) struct Tail {
     /// The words of the command before the last one.
     pub(super) words: Vec<String>,
     pub(super) place: Place,
-    /// The last word, without an opening quote. Empty after a space.
-    pub(super) word: &'l str,
-    /// Where it begins in the line, in bytes.
+    /// The last word as its command would get it, but for variables. Empty after a space.
+    pub(super) word: String,
+    /// Where it begins in the line, in bytes, with its quotes.
     pub(super) start: usize,
-    /// The quote that is open.
-    pub(super) quote: Option<char>,
+    /// Whether a quote is open, or a `\` without its character.
+    pub(super) open: bool,
 }
 
-/// The end of a line that is being typed.
-pub(super) fn tail(line: &str) -> Tail<'_> {
-    let (mut words, mut place, mut quote) = (Vec::new(), Place::Command, None);
-    let (mut start, mut word, mut escaped) = (0, String::new(), false);
+/// The end of a line that is being typed, read as [`split`] reads it.
+pub(super) fn tail(line: &str) -> Tail {
+    let (mut words, mut place, mut quote, mut escaped) = (Vec::new(), Place::Command, None, false);
+    // Where the word begins, and its text, once it has begun.
+    let mut word: Option<(usize, String)> = None;
     for (at, c) in line.char_indices() {
-        let next = at.saturating_add(c.len_utf8());
-        match c {
-            c if std::mem::take(&mut escaped) => word.push(c),
-            c if quote == Some(c) => quote = None,
-            c if quote.is_some() => word.push(c),
-            '\'' | '"' => {
+        let begins = word.is_none();
+        let mut add = |text: Option<char>| word.get_or_insert((at, String::new())).1.extend(text);
+        match (quote, c) {
+            _ if std::mem::take(&mut escaped) => {
+                add(quote.filter(|_| !is_escaped_in_quotes(c)).map(|_| '\\'));
+                add(Some(c));
+            }
+            (Some(open), c) if open == c => quote = None,
+            (None | Some('"'), '\\') if !cfg!(windows) => {
+                escaped = true;
+                add(None);
+            }
+            (Some(_), c) => add(Some(c)),
+            (None, '\'' | '"') => {
                 quote = Some(c);
-                if word.is_empty() {
-                    start = next;
-                }
+                add(None);
             }
-            '\\' if !cfg!(windows) => escaped = true,
-            ';' if place != Place::Program => {
+            (None, ';') if place != Place::Program => {
                 words.clear();
-                word.clear();
-                (place, start) = (Place::Command, next);
+                (word, place) = (None, Place::Command);
             }
-            '|' | '>' if c == '|' || word.is_empty() => {
-                word.clear();
-                (place, start) = (if c == '|' { Place::Program } else { Place::File }, next);
-            }
-            c if c.is_whitespace() => {
-                if !word.is_empty() && place == Place::Command {
-                    words.push(std::mem::take(&mut word));
+            (None, '|') => (word, place) = (None, Place::Program),
+            (None, '#') if begins => place = Place::Program,
+            (None, '>') if begins && place != Place::Program => place = Place::File,
+            (None, c) if c.is_whitespace() => {
+                if let Some((_, text)) = word.take().filter(|_| place == Place::Command) {
+                    words.push(text);
                 }
-                word.clear();
-                start = next;
             }
-            c => word.push(c),
+            (None, c) => add(Some(c)),
         }
     }
-    Tail { words, place, word: line.get(start..).unwrap_or_default(), start, quote }
+    let (start, word) = word.unwrap_or((line.len(), String::new()));
+    Tail { words, place, word, start, open: quote.is_some() || escaped }
+}
+
+/// Whether `\` takes this character as it is in double quotes.
+fn is_escaped_in_quotes(c: char) -> bool {
+    ['"', '\\', '$'].contains(&c)
 }
 
 /// The word as it is typed, in quotes if it needs them.
 pub(super) fn quoted(word: &str) -> String {
     let needs = |c: char| c.is_whitespace() || ";|'\"\\$#".contains(c);
-    let begins = word.starts_with(['>', '#', '!']);
-    if !word.is_empty() && !begins && !word.contains(needs) {
-        return word.into();
+    if word.is_empty() || word.starts_with(['>', '!']) || word.contains(needs) {
+        return in_quotes(word);
     }
-    if !word.contains('\'') {
-        return format!("'{word}'");
-    }
-    let mut out = String::from("\"");
-    for c in word.chars() {
-        if ['"', '\\', '$'].contains(&c) && !cfg!(windows) {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out.push('"');
-    out
+    word.into()
+}
+
+/// The word in single quotes; those that it has are in double quotes between them.
+pub(super) fn in_quotes(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\"'\"'"))
 }
 
 /// What ends a list of words.
@@ -248,7 +249,7 @@ impl Scanner<'_> {
                 c if c == quote => return Ok(()),
                 '$' if quote == '"' => self.variable(word),
                 '\\' if quote == '"' && !cfg!(windows) => {
-                    let next = self.rest.next_if(|c| ['"', '\\', '$'].contains(c));
+                    let next = self.rest.next_if(|c| is_escaped_in_quotes(*c));
                     word.push(next.unwrap_or('\\'));
                 }
                 c => word.push(c),
@@ -350,16 +351,20 @@ mod tests {
     fn what_is_being_typed() {
         let seen = |line: &str| {
             let t = tail(line);
-            (t.words.join(" "), t.place, t.word.to_string(), t.quote)
+            (t.words.join(" "), t.place, t.word, t.open)
         };
-        assert_eq!(seen(""), (String::new(), Place::Command, String::new(), None));
-        assert_eq!(seen("heap; stat --to"), ("stat".into(), Place::Command, "--to".into(), None));
-        assert_eq!(seen("stat --type 'A<B, "), ("stat --type".into(), Place::Command, "A<B, ".into(), Some('\'')));
-        assert_eq!(seen("stat --type A<B>"), ("stat --type".into(), Place::Command, "A<B>".into(), None));
-        assert_eq!(seen("stat > a b"), ("stat".into(), Place::File, "b".into(), None));
-        assert_eq!(seen("stat | grep a; b").1, Place::Program);
-        assert_eq!(tail("stat 'x").start, 6);
-        for word in ["a", "A<B, C>", "it's", "", "a;b", "<>c", ">x", "a$1"] {
+        assert_eq!(seen(""), (String::new(), Place::Command, String::new(), false));
+        assert_eq!(seen("heap; stat --to"), ("stat".into(), Place::Command, "--to".into(), false));
+        assert_eq!(seen("stat --type 'A<B, "), ("stat --type".into(), Place::Command, "A<B, ".into(), true));
+        assert_eq!(seen("stat --type A<B>"), ("stat --type".into(), Place::Command, "A<B>".into(), false));
+        assert_eq!(seen("stat > a b"), ("stat".into(), Place::File, "b".into(), false));
+        assert_eq!((seen("stat | grep a; b").1, seen("stat # a; b").1), (Place::Program, Place::Program));
+        assert_eq!(seen("stat --type ''>x"), ("stat --type".into(), Place::Command, ">x".into(), false));
+        assert_eq!((tail("stat 'x").start, tail("stat --type=a'b c").start, tail("stat ").start), (5, 5, 5));
+        if cfg!(not(windows)) {
+            assert_eq!(seen(r#"stat "a\" b\c" d\"#), (r#"stat a" b\c"#.into(), Place::Command, "d".into(), true));
+        }
+        for word in ["a", "A<B, C>", "it's", "", "a;b", "<>c", ">x", "a$1", "a'\"$1\\'", "!x", "#x"] {
             let typed = quoted(word);
             assert_eq!(words(&format!("x {typed}")), ["x", word], "{typed}");
         }

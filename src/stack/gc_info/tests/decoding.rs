@@ -181,7 +181,7 @@ fn contradictions_are_refused() {
 #[test]
 fn unknown_versions_and_machines_are_named() {
     let bytes = memory_with(&[0; 16]);
-    for version in [0, 1, 5, u32::MAX] {
+    for version in [0, 1, 6, u32::MAX] {
         let want = GcInfoError::Version { version };
         assert_eq!(GcInfo::decode(&bytes, Addr(INFO), version, Arch::X64).unwrap_err(), want);
         assert_eq!(GcInfo::code_length(&bytes, Addr(INFO), version, Arch::X64), Err(want));
