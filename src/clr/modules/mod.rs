@@ -19,7 +19,7 @@ use super::pe;
 use super::render::counted_levels;
 use crate::base::hash::Map;
 use crate::base::missed::{Kept, Missed, tried, watched};
-use crate::base::{Addr, AddrRange, Budget, Collector, Limits, Os, file_name, len64};
+use crate::base::{Addr, Budget, Collector, Limits, Os, file_name, len64};
 use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::dump::Bytes;
