@@ -78,7 +78,7 @@ pub(super) fn captured(runtime: &Runtime, values: &Values, methods: &SuspendedMe
     out.into_iter().map(|(_, value)| value).collect()
 }
 
-/// The places that the flags of a continuation number, from 1, each in bits that constants of `ContinuationFlags` give. 0 stands for none.
+/// The places that the flags of a continuation number, from 1, each in bits that constants of `ContinuationFlags` give. A place that is missing has 0.
 fn helpers(values: &Values, methods: &SuspendedMethods, first: u64, object: Addr) -> Vec<(u64, &'static str)> {
     let of = |(bit, bits, name): (&str, &str, &'static str)| {
         let types = values.types();

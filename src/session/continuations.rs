@@ -66,7 +66,7 @@ impl ContinuationFields {
     }
 }
 
-/// The method of a continuation, as far as it is known.
+/// The method of a continuation, or why it is not known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Suspended {
     /// Its name.
