@@ -20,7 +20,13 @@ struct Process {
 fn processes(wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = Process> {
     let folder = real_tests::folder();
     let names = std::fs::read_dir(&folder).into_iter().flatten().map(|e| e.unwrap().file_name().into_string().unwrap());
-    let mut names: Vec<String> = names.filter(|n| n.ends_with(".dmp") && !["arm64", "net10aot", "net11aot", "net8aot", "net10trim"].iter().any(|part| n.contains(part)) && wanted(n)).collect();
+    let mut names: Vec<String> = names
+        .filter(|n| {
+            n.ends_with(".dmp")
+                && !["arm64", "net10aot", "net11aot", "net8aot", "net10trim"].iter().any(|part| n.contains(part))
+                && wanted(n)
+        })
+        .collect();
     names.sort();
     if names.is_empty() {
         println!("skipped: no dumps in {}", folder.display());
