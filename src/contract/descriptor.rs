@@ -163,7 +163,7 @@ const NATIVE_AOT: [&str; 2] = ["n1", "1001"];
 
 /// Variables that the runtime never changes.
 const CONSTANTS: [&str; 1] = ["MaxGeneration"];
-/// Variables that tell the phase of the GC, each of which may be missing.
+/// Variables with the phase of the GC, each of which may be missing.
 const WITNESSES: [&str; 3] = ["StructureInvalidCount", "CurrentGCState", "GCThread"];
 
 /// The merged descriptor of one runtime.
@@ -355,8 +355,8 @@ impl Descriptor {
         Arc::make_mut(&mut self.globals).insert(name.into(), GlobalInfo { value, type_name: Some("pointer".into()), origin });
     }
 
-    /// Takes away the variables whose values are not those of the process: [`Memory::is_initial`](crate::memory::Memory) tells of each
-    /// address.
+    /// Takes away the variables whose values are not those of the process. `is_initial` decides for an address
+    /// ([`Memory::is_initial`](crate::memory::Memory)).
     pub(super) fn forget_initial(&mut self, is_initial: impl Fn(Addr) -> bool) {
         let gone = |(name, global): &(&String, &GlobalInfo)| match global.value {
             GlobalValue::Pointer(at) => !CONSTANTS.contains(&name.as_str()) && is_initial(at),
@@ -397,7 +397,7 @@ impl Descriptor {
         self.contract("RuntimeTypeSystem").is_some_and(|v| NATIVE_AOT.contains(&v.as_str()))
     }
 
-    /// The release of .NET that a NativeAOT program was built with, as far as its structures tell: `10.0`.
+    /// NativeAOT: the release of .NET whose measured layouts are used: `10.0`.
     pub(crate) fn native_aot_release(&self) -> Option<&str> {
         self.release.as_deref()
     }

@@ -59,7 +59,7 @@ pub struct Seen {
     pub foreign: Vec<(Module, &'static str)>,
     /// Modules named like a runtime whose image is not in the dump.
     pub headless: Vec<Module>,
-    /// The program, if nothing of the dump tells whether the runtime is in it.
+    /// The program, if nothing of the dump shows whether the runtime is in it.
     pub unread: Option<UnreadProgram>,
 }
 

@@ -135,7 +135,7 @@ pub struct DumpFacts {
     pub pid: Option<u32>,
     /// Name of the process.
     pub process_name: Option<String>,
-    /// Its command line, as far as recorded: contents, which [`InfoReport`](crate::model::InfoReport) hides where they are to be hidden.
+    /// Its command line, if recorded: contents, which [`InfoReport`](crate::model::InfoReport) hides where they are to be hidden.
     pub command_line: Option<String>,
     /// When the dump was written, in seconds since 1970. Minidumps only.
     pub time: Option<u64>,

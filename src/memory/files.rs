@@ -30,7 +30,7 @@ const DT_RELA_SIZE: u64 = 8;
 const DT_RELR_SIZE: u64 = 35;
 const DT_RELR: u64 = 36;
 
-/// What is done with writable pages of an image that a dump does not have.
+/// Treatment of the writable pages of an image that a dump does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataPages {
     /// They stay missing: the process may have changed them.

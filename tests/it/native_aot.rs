@@ -261,7 +261,7 @@ fn others(wanted: impl Fn(&Value) -> bool) -> Result<Vec<Known>, Ignored> {
     Ok(every_dump(|row| of_releases(row) && at_hand(row) && wanted(row))?.0)
 }
 
-/// What a dump tells, in full or in part.
+/// An answer that is complete or partial.
 fn partly(dump: &Known, command: &[&str]) -> Value {
     let (exit, mut answer) = ask(&dump.path, command);
     assert!([Exit::Ok, Exit::Partial].contains(&exit), "{} {command:?}: {}", dump.name, answer["warnings"]);

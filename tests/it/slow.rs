@@ -44,6 +44,8 @@ pub const TESTS: &[&str] = &[
     "schema::the_answer_of_trim_matches",
     "screens::colours_change_nothing_else",
     "screens::lines_fit_and_keep_numbers_whole",
+    "secrets::what_a_copy_leaves_out_comes_into_no_other",
+    "secrets::what_a_copy_of_a_whole_dump_leaves_out_comes_into_no_other",
     "shell::every_command_answers_in_a_shell_as_on_the_command_line",
     "shell::terminal::a_large_graph_is_left_as_an_index",
     "sort::lists_are_sorted_by_each_of_their_columns",

@@ -80,7 +80,7 @@ pub(super) fn monitors(library: &Library, found: &Found) -> Map<Addr, Addr> {
 
 /// The hash code of `object`, whose header leads to the entry at `index`. 0: it was not asked for one.
 pub(super) fn hash_code(library: &Library, found: &Found, index: u32, object: Addr) -> Option<u32> {
-    // A table that has grown leaves its old one behind.
+    // The array from before the table grew may still be on the heap.
     let mut entries = found.sync_tables.iter().flat_map(|table| entries(library, *table, Some(index.into())));
     let entry = entries.find(|e| e.object == object)?;
     library.u32(entry.at, entry.fields.hash?).filter(|hash| *hash != 0)

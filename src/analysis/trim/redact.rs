@@ -36,7 +36,7 @@ enum Act {
     Copy,
     /// Only words that look like addresses are copied.
     Addresses,
-    /// Those, and words that could not be a part of a text.
+    /// Only such words, and words that could not be a part of a text, are copied.
     Frames,
     /// Overwritten with these bytes.
     Bytes(Vec<u8>),
@@ -130,7 +130,7 @@ fn stacks(dump: &Dump) -> Vec<AddrRange> {
     union(out, 0)
 }
 
-/// The reports that NativeAOT programs wrote of their own end, without messages.
+/// The crash reports that NativeAOT programs wrote, without messages.
 fn crash_reports(dump: &Dump) -> Vec<(AddrRange, Vec<u8>)> {
     let runtimes = dump.runtimes().into_iter().flatten();
     let reports = runtimes.filter_map(|runtime| redacted_crash_report(runtime.memory(), runtime.descriptor()));

@@ -137,7 +137,7 @@ impl Dumps {
                     Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
                         return Err(UsageError(format!("{} is not a regular file", cut(&found.display().to_string()))));
                     }
-                    // A link has come since, or the file is gone.
+                    // A link has come since, or the file was removed.
                     Err(e) if e.kind() == io::ErrorKind::NotADirectory => outside = true,
                     Err(e) if e.kind() == io::ErrorKind::NotFound => outside = false,
                     Err(e) => return Err(cannot(&found, e)),

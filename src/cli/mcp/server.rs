@@ -74,7 +74,7 @@ struct Running {
 /// The answers to a batch so far.
 #[derive(Default)]
 struct Batch {
-    /// As they are written, separated by commas.
+    /// The answers as they are written, separated by commas.
     text: String,
 }
 

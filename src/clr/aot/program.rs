@@ -59,7 +59,7 @@ impl Program {
         self.blobs.as_ref()
     }
 
-    /// The release of .NET that it was built with, as far as its structures tell: `10.0`.
+    /// The release of .NET whose measured layouts its structures have: `10.0`.
     pub(crate) fn release(&self) -> Option<&str> {
         self.release.as_deref()
     }

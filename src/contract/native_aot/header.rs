@@ -213,7 +213,7 @@ impl Rows {
     }
 
     /// The order of the release that the tables can be of: of that with this major version, where it is known. Where two have as many
-    /// entries, the values tell.
+    /// entries, the values decide.
     fn release<'o>(&self, releases: &[&'o Overlay], major: Option<u16>) -> Option<&'o DebugHeaderOrder> {
         let of_version = |o: &&DebugHeaderOrder| major.is_none_or(|n| o.major == n);
         let can_be = |o: &&'o Overlay| Some((*o, o.section.debug_header.as_ref().filter(of_version)?)).filter(|(_, o)| self.in_order(o));

@@ -333,7 +333,7 @@ fn each_release_has_the_layouts_that_were_measured_on_it() {
     let releases = [("8.0", 88, 128, 0, Some(0x20_0000)), ("9.0", 88, 128, 0, None), ("10.0", 96, 120, 8, None)];
     for (release, next, tracker, context, flag) in releases {
         let program = measured(release);
-        // With the header; without it; without it and the names; with the header alone.
+        // With the header; without it; without it and the names; with the header only.
         let parts: [&[std::ops::Range<u64>]; 4] =
             [&[ALL], &[TYPES..END], &[TYPES..GLOBALS, GLOBALS..NAMES], &[HEADER..TYPES, TYPES..GLOBALS, GLOBALS..NAMES]];
         for captured in parts {

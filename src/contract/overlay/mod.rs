@@ -232,7 +232,7 @@ pub fn gc_records(ptr: PtrSize) -> Option<&'static Overlay> {
     GC_RECORDS_64.get().filter(|_| ptr == PtrSize::Eight)
 }
 
-/// What the debug header or the descriptor of a NativeAOT program leaves out, newest release first. That for 32-bit targets is for any
+/// Layouts that the debug header or the descriptor of a NativeAOT program leaves out, newest release first. That for 32-bit targets is for any
 /// release.
 pub fn native_aot(ptr: PtrSize) -> impl Iterator<Item = &'static Overlay> {
     let all: &[Bundled] = match ptr {

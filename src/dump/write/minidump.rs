@@ -265,7 +265,7 @@ impl Copy<'_, '_> {
         Ok(place)
     }
 
-    /// Zeroes what the exception record at `at` has beside its code, addresses, and what is no text.
+    /// Zeroes what the exception record at `at` has beside its code, addresses, and words that could not be text.
     fn redact_exception(&mut self, at: u64) {
         const RECORD: (u64, u64) = (8, 160);
         const PARAMETERS: u64 = 40;
@@ -329,7 +329,7 @@ fn end_path(record: &mut [u8]) {
     }
 }
 
-/// Zeroes all of a processor context but its flags, which tell what is in it, and the addresses in general registers: no reader looks at
+/// Zeroes all of a processor context but its flags, which say what is in it, and the addresses in general registers: no reader looks at
 /// the registers for vectors, which hold parts of texts.
 fn redact_context(bytes: &mut [u8], arch: Arch, endian: Endian, address: RedactRegisters<'_>) {
     let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);

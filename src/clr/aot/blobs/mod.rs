@@ -76,7 +76,7 @@ struct Types {
 
 impl Blobs {
     /// Finds the tables of `image`: in `memory`, or in the module's `file` ([`file_image`](crate::memory::file_image)), whose writable pages
-    /// hold the list of them. `has_pointers`: the flag of method tables whose objects hold references. `None` if there are none, or the page
+    /// hold the list of them. `has_pointers`: the flag of method tables whose objects hold references. `None` without tables, or if the page
     /// that leads to them is absent.
     pub fn find(memory: &Arc<Memory>, file: Option<&Arc<Memory>>, image: &Image, has_pointers: u32, limits: &Limits) -> Option<Blobs> {
         let found = |tables: &Arc<Memory>| Some((Sections::find(tables, image)?, Arc::clone(tables)));

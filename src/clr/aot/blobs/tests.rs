@@ -176,7 +176,7 @@ fn records() -> Vec<Vec<u8>> {
     records_of(8)
 }
 
-/// The same with kinds of so many bits in references.
+/// The records of the module with kinds of `bits` bits in references.
 fn records_of(bits: u32) -> Vec<Vec<u8>> {
     let reference = |kind: u32, i: u32| at(i) << bits | kind;
     vec![
@@ -240,7 +240,7 @@ fn module(sections: &[(u32, Vec<u8>)]) -> Vec<u8> {
     module_of(10, sections)
 }
 
-/// The same with a header of this version: that of .NET 11 has short rows.
+/// Such a module with a header of this version: that of .NET 11 has short rows.
 fn module_of(version: u16, sections: &[(u32, Vec<u8>)]) -> Vec<u8> {
     let mut image = vec![0; END as usize];
     let mut put = |at: u64, bytes: &[u8]| image[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
