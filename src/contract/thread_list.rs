@@ -8,6 +8,9 @@ use crate::base::Addr;
 use crate::base::missed::tried;
 use crate::memory::Memory;
 
+/// Most threads that are counted to learn where links lead.
+const MOST_COUNTED: u32 = 1 << 10;
+
 /// Where the links of the thread list lead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ThreadLinks {
@@ -25,7 +28,8 @@ pub(crate) enum ThreadLinks {
 
 impl ThreadLinks {
     /// The links of the list that begins with `first`, in threads that have theirs at `link`. The runtime's own table of ids decides,
-    /// if it is in the dump: it has each thread under its id. Otherwise the thread store does: only an `SList` has a second word.
+    /// if it is in the dump: it has each thread under its id. Otherwise
+    /// the number of threads does, and last the thread store: only an `SList` has a second word.
     pub(crate) fn of(d: &Descriptor, memory: &Memory, first: Addr, link: u64) -> ThreadLinks {
         let (to_threads, to_links) = (ThreadLinks::ToThreads { link }, ThreadLinks::ToLinks { link });
         if d.is_native_aot() {
@@ -36,9 +40,27 @@ impl ThreadLinks {
         if let Some(links) = [to_threads, to_links].into_iter().find(proven) {
             return links;
         }
+        let counts = |links: &ThreadLinks| tried(|| links.is_as_long_as_counted(d, memory, first)) == Some(true);
+        if let Some(links) = [to_links, to_threads].into_iter().find(counts) {
+            return links;
+        }
         let offset = |field| d.offset("ThreadStore", field).ok();
         let next_word = offset("FirstThreadLink").map(|at| at.saturating_add(memory.ptr_bytes()));
         if next_word.is_some() && next_word == offset("ThreadCount") { to_threads } else { to_links }
+    }
+
+    /// Whether the list that begins with `first` ends after as many threads as the store counts; `None` if the dump does not tell.
+    fn is_as_long_as_counted(self, d: &Descriptor, memory: &Memory, first: Addr) -> Option<bool> {
+        let store = memory.ptr(d.pointer("ThreadStore").ok()?).ok()?;
+        let counted = memory.u32(store.plus(d.offset("ThreadStore", "ThreadCount").ok()?)).ok()?;
+        let mut value = first;
+        for _ in 0..counted.min(MOST_COUNTED) {
+            if value.is_null() {
+                return Some(false);
+            }
+            value = memory.ptr(self.next(self.thread(value)?)).ok()?;
+        }
+        Some(value.is_null())
     }
 
     /// The thread that a link with the value `value` leads to; `None` if it is too small for one.
