@@ -14,10 +14,11 @@ use rustyline::{CompletionType, Config, Context, Editor, Helper};
 use unicode_width::UnicodeWidthChar;
 
 use super::super::Streams;
+use super::super::completion::is_offered;
 use super::complete::{Proposed, files};
 use super::history::{History, LINES};
 use super::session::Session;
-use super::words::{in_quotes, quoted, tail};
+use super::words::{Place, Tail, in_quotes, quoted, tail};
 use crate::output::is_hostile;
 
 const PROMPT: &str = "gcdump> ";
@@ -133,7 +134,7 @@ fn shown(line: &str) -> Cow<'_, str> {
 
 /// The words that `line` may end with at `at`, and where the word begins that they take the place of. None where it goes on after that
 /// place: the quotes of a word that is inserted would change those of the rest.
-fn completed(line: &str, at: usize, propose: impl FnOnce(&super::words::Tail) -> Proposed) -> (usize, Vec<Pair>) {
+fn completed(line: &str, at: usize, propose: impl FnOnce(&Tail) -> Proposed) -> (usize, Vec<Pair>) {
     let (Some(before), Some(after)) = (line.get(..at), line.get(at..)) else { return (at, Vec::new()) };
     let tail = tail(before);
     if !after.is_empty() && (tail.open || !after.starts_with(char::is_whitespace)) {
@@ -151,8 +152,10 @@ fn completed(line: &str, at: usize, propose: impl FnOnce(&super::words::Tail) ->
 
 /// `line` once its last word was completed to `name`; for tests.
 pub fn completed_in_shell(line: &str, name: &str) -> Option<String> {
-    let propose =
-        |_: &super::words::Tail| Proposed::Words(super::super::completion::is_offered(name).then(|| name.into()).into_iter().collect());
+    let propose = |tail: &Tail| {
+        let offered = tail.place != Place::Program && is_offered(name);
+        Proposed::Words(offered.then(|| name.into()).into_iter().collect())
+    };
     let (start, mut pairs) = completed(line, line.len(), propose);
     Some(format!("{}{}", line.get(..start)?, pairs.pop()?.replacement))
 }
