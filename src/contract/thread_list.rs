@@ -28,8 +28,8 @@ pub(crate) enum ThreadLinks {
 
 impl ThreadLinks {
     /// The links of the list that begins with `first`, in threads that have theirs at `link`. The runtime's own table of ids decides,
-    /// if it is in the dump: it has each thread under its id. Otherwise
-    /// the number of threads does, and last the thread store: only an `SList` has a second word.
+    /// if it is in the dump: it has each thread under its id. Otherwise the number
+    /// of threads does, and last the descriptor: only an `SList` has a second word.
     pub(crate) fn of(d: &Descriptor, memory: &Memory, first: Addr, link: u64) -> ThreadLinks {
         let (to_threads, to_links) = (ThreadLinks::ToThreads { link }, ThreadLinks::ToLinks { link });
         if d.is_native_aot() {
@@ -46,7 +46,9 @@ impl ThreadLinks {
         }
         let offset = |field| d.offset("ThreadStore", field).ok();
         let next_word = offset("FirstThreadLink").map(|at| at.saturating_add(memory.ptr_bytes()));
-        if next_word.is_some() && next_word == offset("ThreadCount") { to_threads } else { to_links }
+        // `GCFrame` came with the new list.
+        let is_new = next_word.is_some() && next_word == offset("ThreadCount") && d.offset("Thread", "GCFrame").is_ok();
+        if is_new { to_threads } else { to_links }
     }
 
     /// Whether the list that begins with `first` ends after as many threads as the store counts; `None` if the dump does not tell.

@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+use rayon::iter::{IndexedParallelIterator, ParallelIterator};
+use rayon::slice::ParallelSlice;
+
 use crate::base::{Array, Buffer, Store};
 
 /// Rows in a block.
@@ -64,31 +67,45 @@ impl Offsets {
     /// Whether there are this many rows, which follow each other and share this many items, none of which is in two of them: a file may say
     /// anything, and a walk over rows that overlap has no bound but their product.
     pub(super) fn is_of(&self, rows: u32, items: u32) -> bool {
-        if self.rows != rows || self.blocks.len() != rows.div_ceil(ROWS) as usize {
+        /// Blocks for a thread at a time.
+        const CHUNK: usize = 1 << 15;
+        let (blocks, long): (&[Block], &[[u32; 2]]) = (&self.blocks, &self.long);
+        let begins = blocks.first().map_or(items, |block| block[0]) == 0;
+        let ascend = long.is_sorted_by(|one, next| one[0] < next[0]) && long.iter().all(|[_, length]| u64::from(*length) >= LONG);
+        if self.rows != rows || blocks.len() != rows.div_ceil(ROWS) as usize || !begins || !ascend {
             return false;
         }
-        let (mut at, mut long) = (0u32, self.long.iter());
-        for (row, block) in (0..rows).step_by(ROWS as usize).zip(self.blocks.iter()) {
-            let (bytes, in_block) = (lengths(block), rows.saturating_sub(row).min(ROWS));
-            let (mut total, has_long) = sum(bytes, ROWS - 1);
-            let last = bytes >> ((ROWS - 1) * 8);
-            if block[0] != at || in_block < ROWS && bytes >> (in_block * 8) != 0 {
-                return false;
-            }
-            if has_long || last == LONG {
-                let mut length = |n: u32| match bytes >> (n * 8) & 0xff {
-                    LONG => long.next().filter(|[of, length]| *of == row + n && u64::from(*length) >= LONG).map(|[_, length]| *length),
-                    short => Some(low(short)),
+        // Each block ends where the next one begins. Returns the number of rows that are kept apart.
+        let chunk = |(n, chunk): (usize, &[Block])| {
+            let start = n.saturating_mul(CHUNK);
+            let ends = blocks.get(start.saturating_add(1)..).unwrap_or_default().iter().map(|block| block[0]).chain([items]);
+            let first = super::len32(start).saturating_mul(ROWS);
+            let mut apart = long.get(long.partition_point(|[row, _]| *row < first)..).unwrap_or_default().iter();
+            let all = apart.len();
+            let mut row = first;
+            for (block, end) in chunk.iter().zip(ends) {
+                let (bytes, of_block) = (lengths(block), rows.saturating_sub(row).min(ROWS));
+                let (before, has_long) = sum(bytes, ROWS - 1);
+                let last = bytes >> ((ROWS - 1) * 8);
+                let total = if has_long || last == LONG {
+                    let length = |n: u32| match bytes >> (n * 8) & 0xff {
+                        LONG => apart.next().filter(|[of, _]| *of == row.saturating_add(n)).map(|[_, length]| *length),
+                        short => Some(low(short)),
+                    };
+                    (0..of_block).map(length).try_fold(0u32, |sum, length| sum.checked_add(length?))
+                } else {
+                    Some(before.saturating_add(low(last)))
                 };
-                let Some(sum) = (0..in_block).try_fold(0u32, |sum, n| sum.checked_add(length(n)?)) else { return false };
-                total = sum;
-            } else {
-                total += low(last);
+                let no_more = of_block == ROWS || bytes >> (of_block * 8) == 0;
+                if !no_more || total.and_then(|total| block[0].checked_add(total)) != Some(end) {
+                    return None;
+                }
+                row = row.saturating_add(of_block);
             }
-            let Some(next) = at.checked_add(total) else { return false };
-            at = next;
-        }
-        at == items && long.next().is_none()
+            Some(all.saturating_sub(apart.len()))
+        };
+        let apart: Option<Vec<usize>> = blocks.par_chunks(CHUNK).enumerate().map(chunk).collect();
+        apart.is_some_and(|apart| apart.iter().sum::<usize>() == long.len())
     }
 
     /// Of at most `rows` rows with these lengths.

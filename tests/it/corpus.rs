@@ -46,7 +46,7 @@ pub fn dumps() -> Vec<PathBuf> {
 
 /// A dump of each runtime, collector and container: for tests that would take long over all of them.
 pub fn one_of_each() -> Vec<PathBuf> {
-    const SAMPLE: [&str; 13] = [
+    const SAMPLE: [&str; 15] = [
         "aot9-wks-crash-kernel",
         "net10-datas-basics-heap",
         "net10-segsvr-basics-heap",
@@ -54,12 +54,14 @@ pub fn one_of_each() -> Vec<PathBuf> {
         "net10-wks-basics-triage",
         "net10-wks-wait-gcore",
         "net10-wks-wait-kernel",
+        "net11-wks-basics-heap",
         "net11shape-svr-handles-heap",
         "net8-seg-basics-heap",
         "net8-wks-crash-mini",
         "net9-svr-handles-heap",
         "win-net10-wks-crash-full",
         "win-net8-wks-handles-full",
+        "win-net11-wks-basics-heap",
     ];
     SAMPLE.iter().map(|name| folder().join(format!("{name}.dmp.zst"))).collect()
 }

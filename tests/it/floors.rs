@@ -114,6 +114,76 @@ fn unsafe_code_stays_in_the_mapping() {
     assert!(holds("anyhow::").iter().all(|f| f.starts_with("cli/")), "{:?}", holds("anyhow::"));
 }
 
+/// Code of the program, without that of its tests, by file below `src`.
+fn program() -> Vec<(String, String)> {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    rust_files(&src, &mut files);
+    let name = |file: &PathBuf| file.strip_prefix(&src).unwrap().to_str().unwrap().to_string();
+    let is_test = |name: &str| name.ends_with("tests.rs") || name.contains("/tests/") || name.ends_with("bench.rs");
+    let code = |file: &PathBuf| {
+        let text = std::fs::read_to_string(file).unwrap();
+        let code = text.split("\nmod tests {").next().unwrap();
+        code.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+    };
+    files.iter().map(|file| (name(file), code(file))).filter(|(name, _)| !is_test(name)).collect()
+}
+
+/// What reaches the system is in few places: a new one is a decision, and `docs/security.md` says what each is for.
+#[test]
+fn files_threads_and_processes_are_in_named_modules() {
+    let program = program();
+    let callers = |words: &[&str]| -> Vec<&str> {
+        let calls = |code: &str| {
+            words
+                .iter()
+                .any(|word| code.match_indices(word).any(|(at, _)| !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_')))
+        };
+        let mut found: Vec<&str> = program.iter().filter(|(_, code)| calls(code)).map(|(name, _)| name.as_str()).collect();
+        found.sort_unstable();
+        found
+    };
+    // Files are opened to be read in `dump/files.rs`, which refuses what is not regular. The others open what they made themselves (cache,
+    // history), what only a person names (a script, `>` of the shell, a stream for `-o`), and what the kernel says of this process (`mod`).
+    // `clr/aot/pdb.rs` has a type of its own that is called `File`.
+    assert_eq!(
+        callers(&["File::open(", "File::options(", "OpenOptions::new()\n", "fs::read(", "fs::read_to_string(", "Mmap::map("]),
+        [
+            "cli/cache.rs",
+            "cli/mod.rs",
+            "cli/shell/history.rs",
+            "cli/shell/mod.rs",
+            "cli/shell/pipe.rs",
+            "clr/aot/pdb.rs",
+            "dump/files.rs",
+            "dump/mapping.rs"
+        ]
+    );
+    // Files are made as drafts in `cli/write.rs`, and without a name in `dump`; `man --all` writes pages.
+    assert_eq!(
+        callers(&[
+            "File::create_new(",
+            "File::create(",
+            "fs::write(",
+            "tempfile(",
+            "tempfile_in(",
+            "tempdir_in(",
+            "create_dir(",
+            "create_dir_all("
+        ]),
+        ["cli/cache.rs", "cli/generate.rs", "cli/write.rs", "dump/compressed.rs", "dump/temp.rs"]
+    );
+    assert_eq!(callers(&["fs::rename(", "remove_file(", "remove_dir(", "remove_dir_all("]), ["cli/cache.rs", "cli/write.rs"]);
+    assert_eq!(callers(&["read_dir("]), ["cli/cache.rs", "cli/lake.rs", "cli/mcp/dumps.rs", "cli/pick.rs", "cli/write.rs"]);
+    // Threads are those of `base/threads.rs`, which says where there are none, and of `main`; the scopes of the others are rayon's. Processes are
+    // a pager, and the programs that a person types after `|`.
+    assert_eq!(
+        callers(&["spawn(", "spawn_scoped(", "build_global("]),
+        ["base/threads.rs", "cli/pager.rs", "cli/shell/pipe.rs", "gc/walk/pieces.rs", "main.rs", "output/stream.rs"]
+    );
+    assert_eq!(callers(&["process::{Child", "process::Command"]), ["cli/pager.rs", "cli/shell/pipe.rs"]);
+}
+
 /// Files near 600 lines should be split.
 #[test]
 fn files_stay_readable() {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use gcdump::cli::Exit;
 use serde_json::Value;
 
-use crate::common::{self, Known, ask, every_dump, number};
+use crate::common::{self, Known, ask, every_dump, further_dumps, number};
 
 /// The dumps of a scenario whose answers can be checked: with the program at hand.
 fn dumps(scenario: &str) -> Result<Vec<Known>, Ignored> {
@@ -258,7 +258,7 @@ fn others(wanted: impl Fn(&Value) -> bool) -> Result<Vec<Known>, Ignored> {
     let of_releases = |row: &Value| ["net8aot", "net10aot", "net11aot"].contains(&row["runtime"].as_str().unwrap());
     // The program of that with server GC is a patch, which needs the zstd program.
     let at_hand = |row: &Value| row["kind"] == "full" || row["gc"] != "svr";
-    Ok(every_dump(|row| of_releases(row) && at_hand(row) && wanted(row))?.0)
+    Ok(further_dumps(|row| of_releases(row) && at_hand(row) && wanted(row))?.0)
 }
 
 /// An answer that is complete or partial.
@@ -363,7 +363,7 @@ fn the_crash_report_of_net_11_is_found() -> Tested {
 #[test]
 fn a_program_whose_exports_are_not_in_the_dump_is_named_with_its_build_id() -> Tested {
     let wanted = |row: &Value| ["net11aot", "net10trim"].contains(&row["runtime"].as_str().unwrap()) && row["kind"] == "heap";
-    for dump in every_dump(wanted)?.0 {
+    for dump in further_dumps(wanted)?.0 {
         let path = dump.path.to_str().unwrap();
         let ran = common::run(&["stat", "--no-local-files", path]);
         assert_eq!(ran.exit, Exit::NoRuntime, "{}", dump.name);

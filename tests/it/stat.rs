@@ -176,7 +176,7 @@ fn modules_name_the_types_of_a_kernel_core_and_change_no_figure() -> Tested {
     let lab = common::needs_lab()?;
     let (dumps, _) = known_dumps(|row| row["kind"].as_str() == Some("kernel"))?;
     for dump in &dumps {
-        let folders = [lab.join("net10"), shared.join("modules/net10")].map(|f| f.to_str().unwrap().to_string());
+        let folders = [lab.join(&dump.runtime), shared.join("modules/net10")].map(|f| f.to_str().unwrap().to_string());
         let (_, without) = ask(&dump.path, &["stat"]);
         let (_, with) = ask(&dump.path, &["stat", "--modules", &folders[0], "--modules", &folders[1]]);
         let names = |answer: &Value| -> Vec<String> {

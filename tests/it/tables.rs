@@ -352,7 +352,7 @@ fn fields_are_typed_columns_with_the_values_that_objects_lists() {
             }
         }
         // The same in lines of JSON.
-        export("ndjson", dump, &lines, &["--tables", "objects", "--fields", fields]);
+        export("ndjson", dump, &lines, &["--tables", "objects", "--contents", "--fields", fields]);
         let text = std::fs::read_to_string(lines.join("objects.ndjson")).unwrap();
         let rows: Vec<Row> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert!(rows == objects, "{name}");

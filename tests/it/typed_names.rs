@@ -234,6 +234,10 @@ impl Shell {
         }
         if found == MORE {
             self.pty.send_control('c').unwrap();
+            // What comes at once after that may be lost.
+            std::thread::sleep(Duration::from_millis(300));
+            self.pty.send_line("").unwrap();
+            std::thread::sleep(Duration::from_millis(100));
             self.settles();
             return None;
         }
@@ -434,7 +438,7 @@ fn names_are_completed_in_the_shell() {
     texts.push(after(&mut s, &format!("stat --top 1 --type '{}\t{back}\t", hostile.typed)));
     assert_eq!(planted.written(), [""; 0]);
     for text in texts {
-        for moves in ["\u{9b}", "\u{202e}", "\u{200b}", "\u{2028}", "\u{e0041}", "[2J"] {
+        for moves in ["\u{9b}", "\u{202e}", "\u{200b}", "\u{2028}", "\u{e0041}", "\u{1b}[2J"] {
             assert!(!text.contains(moves), "{text:?}");
         }
     }

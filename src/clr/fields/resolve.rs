@@ -1,12 +1,14 @@
 //! Resolves signatures to types: definition and method table.
 
+mod instance;
+
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::index::Index;
 use super::names::SignatureNames;
 use super::{Field, FieldDesc, Fields, OwnFields, Storage};
 use crate::base::hash::Map;
-use crate::base::missed::{Kept, contradiction};
+use crate::base::missed::Kept;
 use crate::base::{Addr, Limits, len64};
 use crate::clr::loader::Loader;
 use crate::clr::metadata::signature::{Primitive, TypeSig};
@@ -305,54 +307,6 @@ impl Types {
     fn own(&self, info: &MethodTableInfo) -> Option<OwnFields> {
         let own = self.fields.as_ref()?.own(&self.names, info)?;
         self.names.afford_steps(len64(own.instance.len().saturating_add(own.statics.len()))).then_some(own)
-    }
-
-    /// Whether a type may have no base type: `System.Object`, interfaces, and the types of global methods, which are the first of modules.
-    fn may_have_no_base(&self, info: &MethodTableInfo) -> bool {
-        let tables = self.names.method_tables();
-        tables.object.is_none_or(|object| object == info.address)
-            || info.category == Category::Interface
-            || tables.rid(info).is_ok_and(|rid| rid <= 1)
-    }
-
-    fn read_instance_fields(&self, mt: Addr) -> Option<Vec<Field>> {
-        let tables = self.names.method_tables();
-        // The type of free space has no class, and nothing but a length.
-        if tables.free == Some(mt) {
-            return Some(Vec::new());
-        }
-        if let Some(program) = self.names.native_aot() {
-            return Some(self.compiled_fields(program, &tables.read(mt).ok()?));
-        }
-        let mut chain = Vec::new();
-        let mut at = mt;
-        while !at.is_null() {
-            if chain.len() >= MAX_BASES || tables.is_valid(at) != Ok(true) {
-                return None;
-            }
-            let info = tables.read(at).ok()?;
-            at = info.parent;
-            // What a continuation has beyond its base type are the variables of a method, without metadata.
-            if tables.continuation(info.address).is_none() {
-                chain.push(info);
-            }
-        }
-        if let Some(root) = chain.last().filter(|root| !self.may_have_no_base(root)) {
-            contradiction(root.address, "the method table of a class names no base type");
-        }
-        let mut out = Vec::new();
-        for info in chain.iter().rev() {
-            let own = self.own(info)?;
-            let room = u64::from(info.base_size).saturating_sub(self.pointer_bytes().saturating_mul(2));
-            if own.instance.iter().any(|field| field.offset >= room) {
-                contradiction(info.address, "a field is past the end of the objects of its type");
-            }
-            out.extend(self.complete(info, &own.instance)?);
-            if out.len() > MAX_FIELDS {
-                return None;
-            }
-        }
-        Some(out)
     }
 
     /// Adds names and types to descriptors.

@@ -232,8 +232,19 @@ pub fn known_dumps(wanted: impl Fn(&Value) -> bool) -> Result<(Vec<Known>, Vec<S
 
 /// Like [`known_dumps`], including those that must be refused.
 pub fn every_dump(wanted: impl Fn(&Value) -> bool) -> Result<(Vec<Known>, Vec<String>), Ignored> {
+    found(&manifests(&needs_shared()?, is_of_x64), wanted)
+}
+
+/// Like [`every_dump`], of other machines, of NativeAOT programs of other releases than 9, and of single files.
+pub fn further_dumps(wanted: impl Fn(&Value) -> bool) -> Result<(Vec<Known>, Vec<String>), Ignored> {
+    found(
+        &manifests(&needs_shared()?, |row| ["arm64", "aot", "trim"].iter().any(|part| row["runtime"].as_str().unwrap().contains(part))),
+        wanted,
+    )
+}
+
+fn found(rows: &[(PathBuf, Value)], wanted: impl Fn(&Value) -> bool) -> Result<(Vec<Known>, Vec<String>), Ignored> {
     let (mut have, mut lack) = (Vec::new(), Vec::new());
-    let rows = manifests(&needs_shared()?);
     for (shared, row) in rows.iter().filter(|(_, row)| wanted(row)) {
         let text = |key: &str| row[key].as_str().map(ToString::to_string);
         let name = text("name").unwrap();
@@ -268,21 +279,21 @@ pub fn every_dump(wanted: impl Fn(&Value) -> bool) -> Result<(Vec<Known>, Vec<St
     }
 }
 
-/// The rows of the manifest in `shared`, and of the one in `dumps3` beside it, each with its folder. Of the latter those of runtimes and
-/// platforms that the first one does not have.
-fn manifests(shared: &Path) -> Vec<(PathBuf, Value)> {
+/// The rows of the manifest in `shared`, and those of the one in `dumps3` beside it that `is_new` takes, each with its folder.
+fn manifests(shared: &Path, is_new: impl Fn(&Value) -> bool) -> Vec<(PathBuf, Value)> {
     let later = shared.with_file_name("dumps3");
     let rows = |folder: &Path| match json_file(&folder.join("manifest.json")) {
         Some(mut manifest) => std::mem::take(manifest["dumps"].as_array_mut().unwrap()),
         None => Vec::new(),
     };
-    let is_new = |row: &Value| {
-        let runtime = row["runtime"].as_str().unwrap();
-        ["net11", "win-net11"].contains(&runtime) || runtime.contains("arm64") || runtime.contains("aot")
-    };
     let of = |folder: &Path, row| (folder.to_path_buf(), row);
     let first = rows(shared).into_iter().map(|row| of(shared, row));
     first.chain(rows(&later).into_iter().filter(is_new).map(|row| of(&later, row))).collect()
+}
+
+/// Whether a dump is of .NET 11, which the first manifest does not have, on x64.
+fn is_of_x64(row: &Value) -> bool {
+    ["net11", "win-net11"].contains(&row["runtime"].as_str().unwrap())
 }
 
 /// Maps `work` over `items`, two at a time; results in order.
@@ -334,7 +345,7 @@ pub fn answered() -> Result<Vec<Answered>, Ignored> {
         }
     };
     if let Some(shared) = shared() {
-        manifests(&shared).iter().for_each(|(folder, row)| add(row["name"].as_str().unwrap(), &unpacked(), folder));
+        manifests(&shared, is_of_x64).iter().for_each(|(folder, row)| add(row["name"].as_str().unwrap(), &unpacked(), folder));
     }
     if let Some(extra) = std::env::var_os("GCDUMP_TEST_EXTRA").map(PathBuf::from) {
         let mut names: Vec<String> = std::fs::read_dir(&extra)
