@@ -17,7 +17,7 @@ static MEMORY: HugePages = HugePages;
 const STACK: usize = 8 << 20;
 /// As of a main thread that panics.
 const PANICKED: u8 = 101;
-/// As of a process that a signal ends.
+/// The exit code of a process that a signal ends.
 const SIGNALLED: u8 = 130;
 
 fn main() -> ExitCode {

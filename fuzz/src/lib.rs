@@ -186,7 +186,7 @@ pub fn pdb(bytes: &[u8]) {
     let _ = debugging.symbols.map(|s| s.types().count());
 }
 
-/// Reads `bytes` as the debug info of a method, behind an index and an offset of its code.
+/// Reads `bytes` as the debug info of a method, after an index and an offset of its code.
 pub fn debug_info(bytes: &[u8]) {
     let Some(([index, low, high], info)) = bytes.split_first_chunk::<3>() else { return };
     let base = 0x10_0000;
@@ -321,7 +321,7 @@ pub fn mcp(bytes: &[u8]) {
     }
 }
 
-/// Reads what somebody types, or wrote to a file, as the first byte picks: a command line, of which NUL ends each word, with its conditions,
+/// Reads what users type, or wrote to a file, as the first byte picks: a command line, of which NUL ends each word, with its conditions,
 /// patterns, rules and addresses; a budget; an overlay.
 pub fn words(bytes: &[u8]) {
     let Some(([pick], text)) = bytes.split_first_chunk() else { return };

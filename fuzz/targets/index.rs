@@ -1,4 +1,4 @@
-//! An index with arrays and numbers that were changed, and the whole program behind it.
+//! An index with arrays and numbers that were changed, and the whole program after it.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -12,7 +12,7 @@ use rayon::{ThreadBuilder, ThreadPool, ThreadPoolBuilder};
 static ALONE: AtomicBool = AtomicBool::new(false);
 
 #[cfg(feature = "cli")]
-/// As many threads as processors, or as `RAYON_NUM_THREADS` says: rayon's own choice.
+/// A thread for each processor, or as `RAYON_NUM_THREADS` says: rayon's own choice.
 fn usual() -> usize {
     let asked = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse().ok());
     asked.filter(|n| *n > 0).unwrap_or_else(|| available_parallelism().map_or(1, usize::from))

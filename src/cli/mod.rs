@@ -409,7 +409,7 @@ fn takes_more_than(allowed: Option<u64>) -> bool {
     kib.is_some_and(|kib| kib.saturating_mul(1024) > allowed.saturating_add(OWN_MEMORY))
 }
 
-/// What the system says of this process, read from a file that stays open: at a limit of descriptors no other can be opened.
+/// The state of this process by the system, read from a file that stays open: at a limit of descriptors no other can be opened.
 #[cfg(unix)]
 fn own_status() -> Option<String> {
     use std::os::unix::fs::FileExt;

@@ -346,7 +346,7 @@ enum Node {
     Unknown,
 }
 
-/// What .NET 11 has as the tier of a method's first code until it decides on another one.
+/// The value that .NET 11 has as the tier of a method's first code until it decides on another one.
 const UNDECIDED: u32 = u32::MAX;
 
 /// `NativeCodeVersion::OptimizationTier`.

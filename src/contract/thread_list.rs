@@ -51,7 +51,7 @@ impl ThreadLinks {
         if is_new { to_threads } else { to_links }
     }
 
-    /// Whether the list that begins with `first` ends after as many threads as the store counts; `None` if the dump does not tell.
+    /// Whether the list that begins with `first` ends after as many threads as the store counts; `None` if the dump does not have the count.
     fn is_as_long_as_counted(self, d: &Descriptor, memory: &Memory, first: Addr) -> Option<bool> {
         let store = memory.ptr(d.pointer("ThreadStore").ok()?).ok()?;
         let counted = memory.u32(store.plus(d.offset("ThreadStore", "ThreadCount").ok()?)).ok()?;

@@ -53,7 +53,7 @@ fn name(kind: FileType) -> &'static str {
 /// Whether two paths are one file, under whichever names. Neither is opened.
 ///
 /// # Errors
-/// Those of the system, where one of them is not there.
+/// Errors of the system, where one of them is not there.
 #[cfg(all(unix, feature = "cli"))]
 pub(crate) fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
@@ -71,7 +71,7 @@ pub(crate) fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
 mod tests {
     use super::*;
 
-    /// What a dump, an index, an overlay, a module or symbols may be in place of a file: each is refused at once, in words.
+    /// Things that may have the path of a dump, an index, an overlay, a module or symbols: each is refused at once, in words.
     #[test]
     fn only_regular_files_are_opened() {
         let folder = tempfile::tempdir().unwrap();

@@ -38,7 +38,7 @@ impl Files for TempFiles {
     }
 }
 
-/// The reason of an error of `tempfile`, without the name of its own file, which means nothing to the user.
+/// The reason of an error of `tempfile`, without the name of the file, which means nothing to the user.
 pub(crate) fn reason(e: io::Error) -> io::Error {
     let text = e.to_string();
     match text.split_once(" at path ") {

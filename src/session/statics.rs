@@ -277,7 +277,7 @@ impl<'t> StaticsReader<'t> {
         }
     }
 
-    /// What `f` reads of `field`. Heap dumps lack the images with initial values: for these, only what is lost counts.
+    /// The result of `f` for `field`. Heap dumps do not have the images with initial values: for these, only what is lost counts.
     fn unless_lost<T>(&self, field: &Field, f: impl FnOnce() -> T) -> T {
         if field.storage != Storage::Rva {
             return f();

@@ -1,4 +1,4 @@
-//! What the walks over all stacks of a process may cost.
+//! The budget of the walks over all stacks of a process.
 
 use crate::base::len64;
 
@@ -16,7 +16,7 @@ const WITH_REGISTERS: u64 = 3;
 /// Memory without which no stack is walked.
 const FIXED_MEMORY: u64 = 4 << 20;
 
-/// What a walk may cost.
+/// The budget of a walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Allowance {
     /// Reads of code, of what describes it, and of the stack; and steps that take as long.

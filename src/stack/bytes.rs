@@ -132,7 +132,7 @@ impl CodeBytes {
         LEFT.get()
     }
 
-    /// What `f` returns, and the reads that it took.
+    /// The result of `f`, and the reads that it took.
     pub(crate) fn measured<T>(f: impl FnOnce() -> T) -> (T, u64) {
         let before = LEFT.get();
         let given = before.unwrap_or(u64::MAX);

@@ -12,7 +12,7 @@ const DUMP_BYTES_OF_ONE: u64 = 16;
 /// Larger answers are not kept: they would displace many.
 const LARGEST: u64 = 64 << 10;
 
-/// What was found at addresses. The threads of a process are in few methods, so most look-ups repeat one.
+/// Results of look-ups by address. The threads of a process are in few methods, so most look-ups repeat one.
 ///
 /// A walk of a stack [pays](Known::paid) for each answer what finding it took, whether or not another one has found it before: its result
 /// must not depend on the order of walks.

@@ -37,7 +37,7 @@ pub(crate) struct Start {
     pub(crate) registers: Option<Registers>,
     /// The memory of its stack, as far as known.
     pub(crate) stack: Option<AddrRange>,
-    /// What the walk may cost.
+    /// The budget of the walk.
     pub(crate) part: Allowance,
 }
 
@@ -84,7 +84,7 @@ struct Walking<'w> {
     memory: u64,
     /// Whether that was too little: the rest of the stack is a gap, and only its frames are told.
     blind: bool,
-    /// What the walk has paid for: code by address, GC info by its address, and bytes of that.
+    /// The things that the walk has paid for: code by address, GC info by its address, and bytes of that.
     codes: Map<Addr, Arc<Code>>,
     infos: Map<Addr, Arc<GcInfo>>,
     info_bytes: u64,
@@ -126,7 +126,7 @@ impl StackWalker {
         &self.code
     }
 
-    /// What `frame` owns.
+    /// The references that `frame` owns.
     ///
     /// # Errors
     /// [`StackError`] if the frame is not in the dump, or wrong.
@@ -144,7 +144,7 @@ impl StackWalker {
         self.frames.native(self.code.bytes(), &frame.frame)
     }
 
-    /// The first explicit frame of a thread, which is on its own stack; `None` without one, or if the dump does not tell.
+    /// The first explicit frame of a thread, which is on its own stack; `None` without one, or if it is not in the dump.
     pub(crate) fn first_frame(&self, thread: Addr) -> Option<Addr> {
         self.frames.first(self.code.bytes(), thread).ok().flatten()
     }
@@ -493,7 +493,7 @@ impl Walking<'_> {
     }
 }
 
-/// What the slot of the generic context holds: it counts from the caller's stack pointer, or from the frame register.
+/// The value in the slot of the generic context: it counts from the caller's stack pointer, or from the frame register.
 fn contexts(bytes: &CodeBytes, info: &GcInfo, registers: &Registers, caller_sp: Option<Addr>) -> impl Iterator<Item = GenericContext> {
     let slot = info.header().generic_context.into_iter();
     let frame = info.header().frame_register.and_then(|n| registers.value(n)).map(Addr);

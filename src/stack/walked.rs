@@ -11,14 +11,14 @@ use super::{RegisterNames, Saved, StackError};
 use crate::base::{Addr, Arch, len64};
 use crate::clr::methods::GenericContext;
 
-/// What a managed frame executes.
+/// The part of a method that a managed frame executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// The method's body.
     Body,
     /// A catch or finally block, called by the runtime while it handles an exception.
     Handler,
-    /// The filter of an exception, or a block of which the dump does not tell.
+    /// The filter of an exception, or a block whose kind the dump does not have.
     Filter,
 }
 
@@ -89,12 +89,12 @@ impl ManagedFrame {
     }
 }
 
-/// An explicit frame on a stack. Its reader tells the rest.
+/// An explicit frame on a stack. Its reader has the rest.
 #[derive(Clone, Debug)]
 pub(crate) struct RuntimeFrame {
     /// The frame.
     pub(crate) frame: ExplicitFrame,
-    /// Where the walk stood when it met the frame.
+    /// The place of the walk when it met the frame.
     pub(crate) ip: Option<Addr>,
     /// Whether it lies within the frame of a method that the walk has entered: it prepares no call.
     pub(crate) within: bool,
@@ -107,11 +107,11 @@ pub(crate) struct RuntimeFrame {
 pub(crate) enum Lack {
     /// The dump has no registers for the thread.
     Registers,
-    /// What code is at an address cannot be told, or how its frame is unwound.
+    /// The code at an address is not known, or how its frame is unwound.
     Unwind(StackError),
     /// The explicit frames cannot be followed.
     Frames(StackError),
-    /// What a frame holds cannot be told.
+    /// The references that a frame holds are not known.
     GcInfo(StackError),
     /// More frames than the bytes of the stack have room for, or more to read for them.
     Endless,
@@ -206,7 +206,7 @@ impl Walk {
         frame.held.len > 0
     }
 
-    /// What the generic context of `frame` may be, likeliest first; empty but for shared generic code.
+    /// Possible generic contexts of `frame`, likeliest first; empty but for shared generic code.
     pub(crate) fn contexts(&self, frame: &ManagedFrame) -> &[GenericContext] {
         frame.contexts.of(&self.contexts)
     }
@@ -268,7 +268,7 @@ impl Lack {
         matches!(self, Lack::Endless | Lack::Memory)
     }
 
-    /// What went wrong, where reading something did.
+    /// The error, where reading something failed.
     pub(crate) const fn error(&self) -> Option<&StackError> {
         match self {
             Lack::Unwind(e) | Lack::Frames(e) | Lack::GcInfo(e) => Some(e),

@@ -129,7 +129,7 @@ fn program() -> Vec<(String, String)> {
     files.iter().map(|file| (name(file), code(file))).filter(|(name, _)| !is_test(name)).collect()
 }
 
-/// What reaches the system is in few places: a new one is a decision, and `docs/security.md` says what each is for.
+/// Calls of the system are in few places: a new one is a decision, and `docs/security.md` says what each is for.
 #[test]
 fn files_threads_and_processes_are_in_named_modules() {
     let program = program();

@@ -314,7 +314,7 @@ fn a_forged_index_does_no_harm() {
     assert!(answered > common::cases(2, 20), "{answered}");
 }
 
-/// What is put in the place of an array, or of a number: none, one, all ones, another array, what is longer or shorter.
+/// Replacements of an array, or of a number: none, one, all ones, another array, what is longer or shorter.
 #[derive(Clone, Copy, Debug)]
 enum Forgery {
     /// Each byte of the array is this.

@@ -1,4 +1,4 @@
-//! What differs in .NET 11, and what came with its dumps, on dumps of the repository.
+//! Differences of .NET 11, and fixes that came with its dumps, on dumps of the repository.
 
 use serde_json::Value;
 

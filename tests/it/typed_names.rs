@@ -87,7 +87,7 @@ struct Named {
     name: String,
 }
 
-/// A dump in a folder of its own, with a type for each end in `ends`.
+/// A dump in a separate folder, with a type for each end in `ends`.
 struct Planted {
     folder: tempfile::TempDir,
     names: Vec<Named>,

@@ -242,7 +242,7 @@ impl<'r> Reporter<'r> {
             methods.exact_name(names, method, context).map(|m| m.shown().into_owned())
         };
         let exact = exact();
-        // Each frame may have a context of its own.
+        // Each frame may have its own context.
         if self.budget.memory(PLAIN.saturating_add(exact.as_ref().map_or(0, |name| len64(name.len())))) {
             self.exact.insert(key, exact.clone());
         }
@@ -337,7 +337,7 @@ impl<'r> Reporter<'r> {
         self.listed(walk.held(frame).filter_map(|slot| self.slot(&slot, register)))
     }
 
-    /// As many of `roots` as the answer has memory for.
+    /// The part of `roots` that the answer has memory for.
     fn listed(&self, roots: impl Iterator<Item = StackRootModel>) -> Vec<StackRootModel> {
         let fits = |root: &StackRootModel| {
             let texts = len64(root.location.len()).saturating_add(root.type_name.as_ref().map_or(0, |name| len64(name.shown().len())));
@@ -361,7 +361,7 @@ impl<'r> Reporter<'r> {
     /// What a frame of the runtime owns.
     fn owned(&self, frame: &RuntimeFrame) -> Vec<StackRootModel> {
         let memory = self.runtime.memory();
-        // The walk has told what cannot be read.
+        // The walk has reported what cannot be read.
         let Some(owned) = self.walker.filter(|_| frame.reports).and_then(|walker| walker.owned(&frame.frame).ok()) else {
             return Vec::new();
         };

@@ -203,7 +203,7 @@ impl Work<'_> {
             Ok(done)
         };
         let results: Vec<Result<Vec<(usize, Done)>>> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..workers.min(files.len())).map_while(|_| start(scope, None, &worker).ok()).collect();
+            let threads: Vec<_> = (0..workers.min(files.len())).map_while(|_| start(scope, None, worker).ok()).collect();
             if threads.is_empty() {
                 return vec![worker()];
             }

@@ -120,7 +120,7 @@ impl Cursor {
         Some(Cursor { words, stays, quoted: quote.is_some(), home })
     }
 
-    /// What takes the place of the text that is replaced so that the last word becomes `value`.
+    /// The text to insert so that the last word becomes `value`.
     fn replacement(&self, value: &str) -> Option<String> {
         let rest = value.strip_prefix(self.stays.as_str())?;
         if self.quoted {

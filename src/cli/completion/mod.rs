@@ -98,14 +98,17 @@ struct Offer {
     help: Option<String>,
 }
 
+/// Prints candidates for a shell.
+type Printer = Box<dyn Fn(&[Offer]) -> String>;
+
 /// A word that is to be completed.
 struct Asked {
     /// The words of the line up to this one.
     words: Vec<OsString>,
-    /// Those after it.
+    /// The words after it.
     after: Vec<OsString>,
     /// Prints the candidates for the shell that asks.
-    print: Box<dyn Fn(&[Offer]) -> String>,
+    print: Printer,
 }
 
 /// Words of the line that is being completed, with an empty one for the word that is being typed.

@@ -70,7 +70,7 @@ struct Mcp {
 /// Answers `messages`, one a line, about the dump at `path`: for fuzz targets.
 ///
 /// # Errors
-/// Those of the server.
+/// Errors of the server.
 #[cfg(feature = "internals")]
 pub fn try_mcp(path: &std::path::Path, messages: Vec<u8>, streams: &mut Streams<'_>) -> Result<()> {
     let args = ["gcdump", "mcp", "--no-local-files", "--timeout", "10s"].map(std::ffi::OsString::from);

@@ -196,7 +196,7 @@ fn try_file(path: &Path, named: Option<&Named>) -> Result<Pdb, String> {
     Ok(pdb)
 }
 
-/// Reads `bytes` as a portable PDB, and as an assembly with one in it, and all that it tells of the first `rows` methods and documents: for fuzz
+/// Reads `bytes` as a portable PDB, and as an assembly with one in it, and everything in it about the first `rows` methods and documents: for fuzz
 /// targets. The bytes of the names of documents.
 #[cfg(feature = "internals")]
 pub fn try_symbols(bytes: Vec<u8>, rows: u32) -> usize {

@@ -80,7 +80,7 @@ impl ThreadSlot {
     }
 }
 
-/// What leads to the thread statics of a thread: an address, and a length; unknown, or null without any.
+/// The place of the thread statics of a thread: an address, and a length; unknown, or null without any.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThreadBlock(Option<(Addr, u64)>);
 
@@ -175,7 +175,7 @@ impl Statics {
         ThreadSlot(slot)
     }
 
-    /// What leads to the thread statics of the `Thread` at `thread`.
+    /// The place of the thread statics of the `Thread` at `thread`.
     pub(crate) fn thread_block(&self, thread: Addr) -> ThreadBlock {
         ThreadBlock(match &self.bases {
             Some(Bases::Net8(net8)) => net8.block(thread),

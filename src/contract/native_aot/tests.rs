@@ -327,6 +327,7 @@ fn measured(release: &str) -> Program {
     program
 }
 
+#[allow(clippy::single_range_in_vec_init)]
 #[test]
 fn each_release_has_the_layouts_that_were_measured_on_it() {
     // Release, next thread, thrown exception, thread statics, where the GC's context is in that of the VM, flag of references.

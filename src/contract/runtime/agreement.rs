@@ -1,4 +1,4 @@
-//! Where an overlay and what the runtime tells of itself agree.
+//! Agreement of an overlay with the descriptor of the runtime.
 
 use crate::contract::dac_table::DacTable;
 use crate::contract::header::Part;

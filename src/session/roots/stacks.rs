@@ -126,7 +126,7 @@ impl Reader<'_> {
                 }
                 Frame::Managed(_) => {}
                 Frame::Runtime(f) => {
-                    // The walk has told what cannot be read.
+                    // The walk has reported what cannot be read.
                     let Some(owned) = f.reports.then(|| self.walker.owned(&f.frame).ok()).flatten() else { continue };
                     if let Some(range) = owned.words.filter(|_| self.wants(RootKind::Stack)) {
                         self.heap.memory().need(range);
@@ -276,7 +276,7 @@ struct Lacks {
 /// Looks for words that point to objects.
 struct Scans<'h> {
     heap: &'h Heap,
-    /// What all roots may take.
+    /// The budget of all roots.
     kept: &'h Budget,
     lacks: Lacks,
     flags: RootFlags,

@@ -91,7 +91,7 @@ pub(super) fn static_roots(
             return;
         }
         if thread_statics {
-            // Threads that claim those of another one were told.
+            // Threads that claim those of another one were reported.
             let (mut arrays, name) = (Set::default(), roots.names.push("thread statics".into()));
             for (thread, i) in enumerated(threads) {
                 if let Some((address, object)) = reader.statics().thread_array(thread.address).filter(|(at, _)| arrays.insert(*at)) {
@@ -105,7 +105,7 @@ pub(super) fn static_roots(
             () if types.lacks().is_some() => types.lacks().map(String::from),
             () if ended.is_break() => Some("there are more than their limit".into()),
             () if absent > 0 => Some(format!("the values of {} are not in the dump", plural(absent, "field"))),
-            () if unknown > 0 => Some(format!("the place of {} cannot be told", plural(unknown, "field"))),
+            () if unknown > 0 => Some(format!("the place of {} is not known", plural(unknown, "field"))),
             () => None,
         };
         let coverage = if lack.is_some() { CoverageKind::Partial } else { CoverageKind::Complete };

@@ -25,12 +25,14 @@ const WITHOUT_STACK: u32 = 0x400 | 0x800;
 /// State flag of a thread that runs on its alternate signal stack instead of its own.
 const ON_ALTERNATE_STACK: u32 = 0x40;
 
+type KeptWalk = OnceLock<Kept<Arc<Walk>>>;
+
 /// The walks of a runtime, by place of their thread in its list. Most commands ask several times for the same: each stack is walked once
 /// with what its frames hold, and once without.
 #[derive(Debug, Default)]
 pub(super) struct KeptWalks {
     plan: OnceLock<Plan>,
-    walks: OnceLock<Vec<[OnceLock<Kept<Arc<Walk>>>; 2]>>,
+    walks: OnceLock<Vec<[KeptWalk; 2]>>,
 }
 
 /// A thread with its stack.
@@ -97,7 +99,7 @@ impl Runtime {
     ) -> Result<Vec<ThreadStack<'_>>, ContractError> {
         let walker = self.stack_walker()?;
         let stacks = ThreadStacks::new(self.file());
-        // Who asks has noted what the list lacks.
+        // Callers have noted what is missing from the list.
         let threads = tried(|| self.threads().map_or(&[][..], |list| list.data.as_slice()));
         let kept = self.kept_walks();
         let plan = kept.plan.get_or_init(|| tried(|| Plan::new(self, walker, &stacks, threads)));

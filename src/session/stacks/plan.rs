@@ -106,7 +106,7 @@ impl Plan {
         self.ways.get(index).copied().unwrap_or(Way::Walk { stack: None, bytes: 0 })
     }
 
-    /// What all walks may cost.
+    /// The budget of all walks.
     pub(super) const fn budget(&self) -> &WalkBudget {
         &self.budget
     }

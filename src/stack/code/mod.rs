@@ -127,12 +127,12 @@ impl CodeMap {
     /// The code at `ip`; `None` if it is not managed.
     ///
     /// # Errors
-    /// [`StackError`] if the structures that tell are not in the dump, or are wrong.
+    /// [`StackError`] if the structures are not in the dump, or are wrong.
     pub(crate) fn find(&self, ip: Addr) -> Result<Option<Arc<Code>>, StackError> {
         self.known.free(ip, || self.found(ip)).unwrap_or(Err(too_many_reads(ip)))
     }
 
-    /// The same for a walk of a stack, which takes the reads of the look-up even where the answer is known.
+    /// The code at an address, for a walk of a stack, which takes the reads of the look-up even where the answer is known.
     ///
     /// # Errors
     /// [`StackError`] if the structures that tell are not in the dump, or are wrong.

@@ -263,7 +263,9 @@ pub fn try_debug_info(memory: &std::sync::Arc<crate::memory::Memory>, at: Addr, 
                 most[0] = most[0].max(bounds.count());
             }
             if let Some(variables) = part(parts.variables).and_then(|part| Variables::decode(&part, place.version.order())) {
-                let _ = (0..8).map(|number| (variables.at(number, offset), variables.count_of(number))).count();
+                for number in 0..8 {
+                    let _ = (variables.at(number, offset), variables.count_of(number));
+                }
                 most[1] = most[1].max(variables.count());
             }
         }

@@ -62,7 +62,7 @@ fn variables(register: u32) -> Vec<u8> {
     nibbles(&[2, 0, 8, 4, 3, 5, 17, 0, 8, 5, 0, register])
 }
 
-/// The same as .NET 11 writes them: the number first.
+/// Variables as .NET 11 writes them: the number first.
 fn variables_of_net11(register: u32) -> Vec<u8> {
     nibbles(&[2, 6, 0, 8, 3, 5, 17, 7, 0, 8, 0, register])
 }
