@@ -150,8 +150,8 @@ fn files_threads_and_processes_are_in_named_modules() {
         callers(&["File::open(", "File::options(", "OpenOptions::new()\n", "fs::read(", "fs::read_to_string(", "Mmap::map("]),
         [
             "cli/cache.rs",
+            "cli/mcp/beneath.rs",
             "cli/mod.rs",
-            "cli/shell/history.rs",
             "cli/shell/mod.rs",
             "cli/shell/pipe.rs",
             "clr/aot/pdb.rs",

@@ -23,7 +23,7 @@ fn processes(wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = Process> {
     let mut names: Vec<String> = names
         .filter(|n| {
             n.ends_with(".dmp")
-                && !["arm64", "net10aot", "net11aot", "net8aot", "net10trim"].iter().any(|part| n.contains(part))
+                && !["arm64", "net10aot", "net11aot", "net8aot", "net10trim", "-busymore3-"].iter().any(|part| n.contains(part))
                 && wanted(n)
         })
         .collect();
