@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::types::Real;
 use crate::corpus;
+use gcdump::internals::base::Addr;
 
 /// Where repeated memory and stacks are.
 const MAPPED: u64 = 0x6200_0000_0000;
@@ -251,7 +252,8 @@ pub fn shared_statics(_: &Path, part: u64) -> Vec<u8> {
 pub fn statics(_: &Path, part: u64) -> Vec<u8> {
     let mut real = Real::new();
     let (at, block) = real.thread_statics();
-    let copy = words((0..8).map(|i| real.word(block + 8 * i)));
+    // The trimmed copy has the words that are read.
+    let copy = words((0..8).map(|i| real.runtime.memory().ptr(Addr(block + 8 * i)).map_or(0, |word| word.0)));
     let count = 95_000 / part;
     let blocks = real.add(&copy.repeat(count as usize));
     real.threads(count, |i, _| vec![(at, blocks + 64 * i, 8)]);

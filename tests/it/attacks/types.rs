@@ -14,7 +14,7 @@ const HERE: u64 = 0x6000_0000_0000;
 /// The dump of the repository, to be changed.
 pub(super) struct Real {
     core: Core,
-    runtime: Runtime,
+    pub(super) runtime: Runtime,
     next: u64,
 }
 
