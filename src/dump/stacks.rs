@@ -5,6 +5,9 @@ use std::collections::HashMap;
 use super::{DumpFile, OsThread};
 use crate::base::{Addr, AddrRange, PAGE};
 
+/// Most bytes of the guard of a stack.
+const GUARD: u64 = 1 << 20;
+
 /// The threads of a dump by id, and the memory around their stack pointers.
 #[derive(Debug)]
 pub(crate) struct ThreadStacks<'d> {
@@ -47,6 +50,13 @@ impl<'d> ThreadStacks<'d> {
     /// more than the stack.
     pub(crate) fn around(&self, pointer: Addr) -> Option<AddrRange> {
         at(&self.mapped, pointer).or_else(|| at(&self.captured, pointer))
+    }
+
+    /// The mapping around `pointer`, or the next one: a stack that has overflowed ends in its guard.
+    pub(crate) fn at_or_after(&self, pointer: Addr) -> Option<AddrRange> {
+        let next = |sorted: &[AddrRange]| sorted.get(sorted.partition_point(|r| r.start <= pointer)).copied();
+        let list = if self.mapped.is_empty() { &self.captured } else { &self.mapped };
+        self.around(pointer).or_else(|| next(list).filter(|r| r.start.since(pointer).is_some_and(|n| n <= GUARD)))
     }
 
     /// The stack of `thread`: as recorded, or else from its stack pointer to the end of the surrounding mapping, stopping at

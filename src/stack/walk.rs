@@ -22,6 +22,9 @@ const SLOTS_OF_A_READ: u64 = 2;
 /// Methods, and bytes of their GC info, that a walk remembers: it pays for the others again, with each of their frames.
 const MOST_CODES: usize = 1 << 14;
 const MOST_INFO_BYTES: u64 = 4 << 20;
+/// Most explicit frames, and reads, to find where the stack of a thread is that runs on another.
+const FRAMES_OF_A_CALLER: usize = 8;
+const READS_OF_A_CALLER: u64 = 256;
 /// Bytes of memory that a gap takes beside its registers, in the answers as well.
 const GAP_BYTES: u64 = 256;
 
@@ -144,6 +147,23 @@ impl StackWalker {
     /// The first explicit frame of a thread, which is on its own stack; `None` without one, or if the dump does not tell.
     pub(crate) fn first_frame(&self, thread: Addr) -> Option<Addr> {
         self.frames.first(self.code.bytes(), thread).ok().flatten()
+    }
+
+    /// The stack pointer of the first method that the explicit frames of a thread tell of: that of a thread on its signal stack is no
+    /// place on its own one.
+    pub(crate) fn first_caller(&self, thread: Addr) -> Option<Addr> {
+        CodeBytes::bounded(READS_OF_A_CALLER, || {
+            let bytes = self.code.bytes();
+            let mut next = self.frames.first(bytes, thread).ok()?;
+            for _ in 0..FRAMES_OF_A_CALLER {
+                let frame = self.frames.read(bytes, next?).ok()?;
+                if let Some(caller) = self.frames.caller(&self.code, &self.runtime, &frame).ok()? {
+                    return caller.registers.sp();
+                }
+                next = self.frames.next(bytes, &frame).ok()?;
+            }
+            None
+        })
     }
 
     /// Walks a stack.

@@ -91,8 +91,7 @@ impl Plan {
                 return Way::Walk { stack: range, bytes };
             }
             // The walk leads from the signal stack to the thread's own, which its stack pointer does not tell of.
-            let base = thread.stack_base.and_then(|base| base.minus(1)).or_else(|| native?.thread_base);
-            let own = walker.first_frame(thread.address).or(base).and_then(|at| stacks.around(at));
+            let own = walker.first_caller(thread.address).and_then(|sp| Some(AddrRange::new(sp, stacks.at_or_after(sp)?.end)));
             let more = own.map_or(0, &mut take);
             Way::Walk { stack: None, bytes: bytes.saturating_add(more) }
         };

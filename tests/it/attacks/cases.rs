@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use super::make::*;
-use super::{objects, programs, series, snapshots, tables, types};
+use super::{objects, programs, series, snapshots, stacks, tables, types};
 use crate::support::containers::ELF_PATH;
 use crate::support::image::Image;
 
@@ -49,6 +49,9 @@ const OBJECT: &[&str] = &["object", "0x7ee134400028", "DUMP", "--no-local-files"
 const RETAINED: &[&str] = &["retained", "DUMP", "--json"];
 const STAT: &[&str] = &["stat", "DUMP", "--no-local-files", "--json"];
 const OF_HEAP: &[&str] = &["retained", "DUMP", "--no-local-files", "--json"];
+const STACKS: &[&str] = &["stacks", "--roots", "--arguments", "DUMP", "--no-local-files", "--json"];
+const ROOTS: &[&str] = &["roots", "DUMP", "--no-local-files", "--json", "--top", "3"];
+const THREAD_STATICS: &[&str] = &["statics", "--thread-statics", "DUMP", "--no-local-files", "--json", "--top", "3"];
 const THREADS: &[&str] = &["stat", "DUMP", "--no-local-files", "--json", "--threads", "4000"];
 
 const fn attack(name: &'static str, args: &'static [&'static str], end: End, make: fn(&Path, u64) -> Vec<u8>) -> Attack {
@@ -127,6 +130,23 @@ pub const ALL: &[Attack] = &[
     attack("21-parts-trimmed", TRIM, End::Whole, tables::parts),
     attack("21-callbacks", &["timers", "DUMP", "--no-local-files", "--json"], End::Bounded, tables::callbacks),
     attack("21-pools", &["requests", "DUMP", "--no-local-files", "--json"], End::Bounded, tables::pools),
+    attack("49-slots", STACKS, End::Bounded, stacks::slots),
+    attack("49-slots-of-roots", ROOTS, End::Bounded, stacks::slots),
+    attack("49-few-slots", STACKS, End::Bounded, stacks::few_slots),
+    attack("49-few-slots-of-graph", OF_HEAP, End::Damaged, stacks::few_slots),
+    attack("49-methods", STACKS, End::Bounded, stacks::methods),
+    attack("49-methods-of-info", INFO, End::Damaged, stacks::methods),
+    attack("49-one-stack", STACKS, End::Bounded, stacks::one_stack),
+    attack("49-shifted-stacks", STACKS, End::Damaged, stacks::shifted_stacks),
+    attack("49-chain", STACKS, End::Damaged, stacks::chain),
+    attack("49-fragments", STACKS, End::Bounded, stacks::fragments),
+    attack("49-fragments-of-locks", LOCKS, End::Damaged, stacks::fragments),
+    attack("49-protected", ROOTS, End::Bounded, stacks::protected),
+    attack("49-unwound", STACKS, End::Bounded, stacks::unwound),
+    attack("49-shared-statics", ROOTS, End::Bounded, stacks::shared_statics),
+    attack("49-statics", ROOTS, End::Bounded, stacks::statics),
+    attack("49-statics-around", &["where", "0x123456789abc", "DUMP", "--no-local-files", "--json"], End::Damaged, stacks::statics),
+    attack("49-statics-listed", THREAD_STATICS, End::Damaged, stacks::statics),
     attack("17-threads", THREADS, End::Whole, |_, _| target().to_elf_core()),
 ];
 

@@ -85,6 +85,23 @@ impl Core {
         self.notes(at, note.len() as u64);
     }
 
+    /// Sets registers, by their place in `user_regs_struct`, of the thread `id` of the system.
+    pub fn registers(&mut self, id: u64, registers: &[(usize, u64)]) {
+        let segments = self.headers.iter().filter(|header| read(&header[..], 0, 4) == 4);
+        let parts: Vec<_> = segments.map(|header| (read(&header[..], 8, 8) as usize, read(&header[..], 32, 8) as usize)).collect();
+        for (start, len) in parts {
+            let mut at = start;
+            while at + 12 < start + len {
+                let [name, desc, kind] = [0, 4, 8].map(|field| read(&self.bytes, at + field, 4) as usize);
+                let from = at + 12 + name.next_multiple_of(4);
+                if kind == 1 && read(&self.bytes, from + 32, 4) == id {
+                    registers.iter().for_each(|(i, value)| self.write(from + 112 + 8 * i, &value.to_le_bytes()));
+                }
+                at = from + desc.next_multiple_of(4);
+            }
+        }
+    }
+
     /// Adds mapped files from their first byte on: start, end, path.
     pub fn files(&mut self, list: impl Iterator<Item = (u64, u64, String)>) {
         let list: Vec<_> = list.collect();

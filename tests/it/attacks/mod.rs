@@ -9,6 +9,7 @@ mod objects;
 mod programs;
 mod series;
 mod snapshots;
+mod stacks;
 mod tables;
 mod types;
 
@@ -68,9 +69,17 @@ fn bounded(ran: &Ran) -> bool {
         "reading finalization queues ended",
         "reading the sync table ended",
         "looking up code ended",
+        "walking ",
+        "collecting roots ended",
+        "reading static fields ended",
+        "listing stacks ended",
     ];
     let ended = |message: &str| ends.iter().any(|end| message.starts_with(end));
-    let noted = notes.any(|n| n["kind"] == "limit-hit" && ended(n["message"].as_str().unwrap()));
+    let claimed = |message: &str| message.ends_with("of another one: it is walked once") || message.ends_with("they are read once");
+    let noted = notes.any(|n| {
+        let message = n["message"].as_str().unwrap();
+        n["kind"] == "limit-hit" && ended(message) || n["kind"] == "invalid" && claimed(message)
+    });
     noted || ran.err.contains("before opening the dump reached its limits")
 }
 
@@ -100,6 +109,32 @@ fn none_takes_much_memory_or_time() {
         }
     };
     // In a pool of one, all of a command is allocated on this thread.
+    rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap().install(work);
+}
+
+/// A file of four times the size costs no more than six times as much, beyond what each command takes: from the smallest part on, since
+/// the budgets have fixed parts.
+#[test]
+fn walks_cost_as_much_as_their_files_are_long() {
+    let work = || {
+        let walks: Vec<&Attack> = ALL.iter().filter(|attack| attack.name.starts_with("49-")).collect();
+        for attack in common::sample(walks, 5) {
+            let costs = [64, 16, 4].map(|part| {
+                let dir = tempfile::tempdir().unwrap();
+                let len = attack.write(dir.path(), part);
+                let line = attack.line(dir.path());
+                let started = common::Stopwatch::start();
+                allocations::start();
+                common::run(&line);
+                (allocations::peak(), started.elapsed(), len)
+            });
+            println!("{}: {costs:?}", attack.name);
+            for [(memory, time, _), (more_memory, more_time, _)] in [[costs[0], costs[1]], [costs[1], costs[2]]] {
+                assert!(more_memory < 6 * memory + (32 << 20), "{}: {costs:?}", attack.name);
+                assert!(more_time < 6 * time + Duration::from_secs(3), "{}: {costs:?}", attack.name);
+            }
+        }
+    };
     rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap().install(work);
 }
 

@@ -20,8 +20,12 @@ pub(super) struct Real {
 
 impl Real {
     pub(super) fn new() -> Real {
-        let path = common::own_unpacked();
-        let dump = gcdump::open(&path).unwrap();
+        Real::of(&common::own_unpacked())
+    }
+
+    /// Another dump.
+    pub(super) fn of(path: &Path) -> Real {
+        let dump = gcdump::open(path).unwrap();
         Real { core: Core::of(std::fs::read(path).unwrap()), runtime: dump.runtime().unwrap(), next: HERE }
     }
 
@@ -35,7 +39,7 @@ impl Real {
         self.word(self.runtime.descriptor().pointer(name).unwrap().0)
     }
 
-    fn word(&self, at: u64) -> u64 {
+    pub(super) fn word(&self, at: u64) -> u64 {
         self.runtime.memory().ptr(Addr(at)).unwrap().0
     }
 
@@ -119,6 +123,119 @@ impl Real {
         for (at, value) in places {
             self.poke(segment.address.0 + at, &value.to_le_bytes());
         }
+    }
+
+    /// The address that added memory will have.
+    pub(super) fn room(&self) -> u64 {
+        self.next
+    }
+
+    /// Adds memory at an address.
+    pub(super) fn map_at(&mut self, at: u64, bytes: &[u8]) {
+        self.map_again(at, 0, 1, bytes);
+    }
+
+    /// Adds the same memory at `count` addresses, `stride` bytes apart.
+    pub(super) fn map_again(&mut self, at: u64, stride: u64, count: u64, bytes: &[u8]) {
+        let offset = self.core.append(bytes);
+        (0..count).for_each(|i| self.core.map(at + stride * i, offset, bytes.len() as u64, super::make::RW));
+    }
+
+    /// Makes the map of code lead every address to a list of fragments.
+    pub(super) fn map_code(&mut self, fragments: u64) {
+        let table = (0..4).fold(fragments, |below, _| self.words(256, |_| below));
+        let top = self.runtime.descriptor().pointer("ExecutionManagerCodeRangeMapAddress").unwrap().0;
+        self.poke(top + self.at("RangeSectionMap", "TopLevelData"), &table.to_le_bytes());
+    }
+
+    /// What may stand for a method.
+    pub(super) fn method_desc(&self) -> u64 {
+        self.core()
+    }
+
+    /// A managed thread with a stack: its `Thread`, and its id.
+    pub(super) fn thread(&self) -> (u64, u64) {
+        let threads = self.runtime.threads().unwrap();
+        let on_stack = |id: u64| self.runtime.file().threads.iter().any(|t| u64::from(t.id) == id);
+        threads.iter().find_map(|t| Some((t.address.0, t.os_id.filter(|id| on_stack(*id))?))).unwrap()
+    }
+
+    /// Moves that thread, which gets no frames of the runtime.
+    pub(super) fn run_at(&mut self, ip: u64, sp: u64) {
+        let id = self.thread().1;
+        self.core.registers(id, &[(16, ip), (19, sp)]);
+        self.frames_at(u64::MAX);
+    }
+
+    /// Sets the first frame of the runtime of that thread.
+    pub(super) fn frames_at(&mut self, at: u64) {
+        let frame = self.thread().0 + self.at("Thread", "Frame");
+        self.poke(frame, &at.to_le_bytes());
+    }
+
+    /// Adds a thread of the system.
+    pub(super) fn os_thread(&mut self, id: u64, ip: u64, sp: u64) {
+        let mut status = vec![0; 336];
+        status[32..36].copy_from_slice(&(id as u32).to_le_bytes());
+        [(16, ip), (19, sp)].iter().for_each(|(i, value): &(usize, u64)| status[112 + 8 * i..][..8].copy_from_slice(&value.to_le_bytes()));
+        self.core.note(1, &status);
+    }
+
+    /// Adds `count` threads to the runtime's list, whose fields *(offset, value, bytes)* are those that `fields` returns, given number and
+    /// address. They overlap as far as that allows.
+    pub(super) fn threads(&mut self, count: u64, fields: impl Fn(u64, u64) -> Vec<(u64, u64, usize)>) {
+        let (link, start) = (self.at("Thread", "LinkNext"), self.next);
+        let places = |i: u64, at: u64, stride: u64| {
+            let next = if i + 1 < count { at + stride + link } else { 0 };
+            let mut places = fields(i, at);
+            places.push((link, next, 8));
+            places
+        };
+        let apart = |stride: &u64| {
+            let used: Vec<u64> =
+                places(0, start, *stride).iter().flat_map(|(at, _, len)| (*at..at + *len as u64).map(|b| b % stride)).collect();
+            used.iter().collect::<std::collections::BTreeSet<_>>().len() == used.len()
+        };
+        let stride = (64..4096).step_by(8).find(apart).unwrap();
+        let mut memory = vec![0; (stride * count + 4096) as usize];
+        for i in 0..count {
+            for (at, value, len) in places(i, start + stride * i, stride) {
+                memory[(stride * i + at) as usize..][..len].copy_from_slice(&value.to_le_bytes()[..len]);
+            }
+        }
+        assert_eq!(self.add(&memory), start);
+        let last = self.runtime.threads().unwrap().iter().last().unwrap().address.0;
+        self.poke(last + link, &(start + link).to_le_bytes());
+    }
+
+    /// Where a `Thread` has what leads to its thread statics, and that of a thread with some.
+    pub(super) fn thread_statics(&self) -> (u64, u64) {
+        let at = self.at("Thread", "ThreadLocalDataPtr");
+        let threads = self.runtime.threads().unwrap();
+        (at, threads.iter().map(|t| self.word(t.address.0 + at)).find(|block| *block != 0).unwrap())
+    }
+
+    /// The number or address that marks a frame of a type.
+    pub(super) fn identifier(&self, ty: &str) -> u64 {
+        self.runtime.descriptor().pointer(&format!("{ty}Identifier")).unwrap().0
+    }
+
+    /// An address of native code of the runtime.
+    pub(super) fn native(&self) -> u64 {
+        self.image() + 0x10_0000
+    }
+
+    fn image(&self) -> u64 {
+        self.runtime.file().modules.iter().find(|m| m.file_name() == "libcoreclr.so").unwrap().base.0
+    }
+
+    /// Moves the unwind information of the runtime's image.
+    pub(super) fn unwind_table(&mut self, at: u64) {
+        let base = self.image();
+        let half = |at: u64| self.word(at & !7) >> (8 * (at & 7)) & 0xffff;
+        let (headers, count) = (base + self.word(base + 32), half(base + 56));
+        let header = (0..count).map(|i| headers + 56 * i).find(|at| self.word(*at) & 0xffff_ffff == 0x6474_e550).unwrap();
+        self.poke(header + 16, &(at - base).to_le_bytes());
     }
 
     pub(super) fn finish(self) -> Vec<u8> {
