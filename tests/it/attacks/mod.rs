@@ -191,11 +191,13 @@ fn the_memory_limit_cuts_what_nothing_estimates() {
     assert_eq!(code, Some(0), "{err}");
 }
 
-/// Writes the attacks at full size into the folder `GCDUMP_ATTACKS`, to measure them with the program.
+/// Writes the attacks at full size into the folder `GCDUMP_ATTACKS`, to measure them with the program; with `GCDUMP_ATTACK` those whose names
+/// begin so.
 #[test]
 fn written() {
     let Some(to) = std::env::var_os("GCDUMP_ATTACKS").map(std::path::PathBuf::from) else { return };
-    for attack in ALL {
+    let prefix = std::env::var("GCDUMP_ATTACK").unwrap_or_default();
+    for attack in ALL.iter().filter(|attack| attack.name.starts_with(&prefix)) {
         let dir = to.join(attack.name);
         std::fs::create_dir_all(&dir).unwrap();
         attack.write(&dir, 1);

@@ -210,7 +210,7 @@ pub fn shifted_stacks(_: &Path, part: u64) -> Vec<u8> {
 pub fn chain(_: &Path, part: u64) -> Vec<u8> {
     let mut real = Real::new();
     let count = 200_000 / part;
-    real.map_at(STACK, &words((0..count).flat_map(|i| [5, if i + 1 < count { STACK + 16 * (i + 1) } else { u64::MAX }])));
+    real.map_at(STACK, &words((0..count).flat_map(|i| [0xfff, if i + 1 < count { STACK + 16 * (i + 1) } else { u64::MAX }])));
     real.run_at(0, STACK);
     real.frames_at(STACK);
     real.finish()
@@ -251,7 +251,7 @@ pub fn shared_statics(_: &Path, part: u64) -> Vec<u8> {
 pub fn statics(_: &Path, part: u64) -> Vec<u8> {
     let mut real = Real::new();
     let (at, block) = real.thread_statics();
-    let copy = words((0..8).map(|i| real.word(block + 8 * i)));
+    let copy = words((0..8).map(|i| real.word_if_any(block + 8 * i)));
     let count = 95_000 / part;
     let blocks = real.add(&copy.repeat(count as usize));
     real.threads(count, |i, _| vec![(at, blocks + 64 * i, 8)]);
@@ -282,7 +282,7 @@ pub fn protected(_: &Path, part: u64) -> Vec<u8> {
     let state = |field: &str| helper.state + real.at("MachineState", field);
     let (ip, sp, returns) = (state("Rip"), state("Rsp"), state("ReturnAddress"));
     let (stride, native) = (0x400, real.native());
-    let array = real.add(&words([1; 65_535]));
+    let array = real.add(&words(std::iter::repeat_n(1, 65_535)));
     let mut frames = vec![0; (stride * count) as usize];
     for i in 0..count {
         let (at, next) = (stride * i, if i + 1 < count { STACK + stride * (i + 1) } else { u64::MAX });
@@ -329,10 +329,10 @@ pub fn unwound(_: &Path, part: u64) -> Vec<u8> {
     let mut frames = vec![0; (stride * count) as usize];
     for i in 0..count {
         let (at, next) = (stride * i, if i + 1 < count { STACK + stride * (i + 1) } else { u64::MAX });
-        put(&mut frames, 0, &[(at, helper.identifier, 8), (at + helper.next, next, 8), (at + ip, NATIVE + 40 * i % 0x7_0000, 8)]);
+        put(&mut frames, 0, &[(at, helper.identifier, 8), (at + helper.next, next, 8), (at + ip, NATIVE + 16 + 40 * i % 0x7_0000, 8)]);
         put(&mut frames, 0, &[(at + sp, STACK + at + own - 8, 8)]);
         for step in 0..32 {
-            let to = if step < 31 { NATIVE + (40 * i + step + 1) % 0x7_0000 } else { managed };
+            let to = if step < 31 { NATIVE + 16 + (40 * i + step + 1) % 0x7_0000 } else { managed };
             put(&mut frames, 0, &[(at + own + 16 * step + 8, to, 8)]);
         }
         put(&mut frames, 0, &[(at + own + 512 + 8, native, 8)]);
