@@ -296,7 +296,7 @@ pub fn protected(_: &Path, part: u64) -> Vec<u8> {
     real.finish()
 }
 
-/// Frames of native helpers, each below 31 native ones whose unwind information of 64 KB is evaluated.
+/// Frames of native helpers, each below 31 native ones whose unwind information of 8 KB is evaluated.
 pub fn unwound(_: &Path, part: u64) -> Vec<u8> {
     let mut world = World::new(net8(), 1, |_| 0);
     let managed = world.return_to(0);
@@ -315,7 +315,7 @@ pub fn unwound(_: &Path, part: u64) -> Vec<u8> {
     memory.extend(20u32.to_le_bytes());
     memory.extend(common);
     memory.resize(64, 0);
-    let entry: Vec<u8> = [0x0a, 0x0b].repeat(32_000);
+    let entry: Vec<u8> = [0x0a, 0x0b].repeat(4000);
     memory.extend((20 + entry.len() as u32).to_le_bytes());
     memory.extend(36u32.to_le_bytes());
     memory.extend(words([NATIVE, 0x8_0000]));
