@@ -34,8 +34,8 @@ pub struct StaticsQuery {
 
 /// Bytes of memory for each byte of the dump that the fields of an answer may take.
 const EXPANSION: u64 = 4;
-/// Bytes of memory that a field takes beside its texts.
-const PLAIN: u64 = 320;
+/// Bytes of memory that the texts of a value take beside their length.
+const PLAIN: u64 = 96;
 
 /// Reads static fields.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl<'t> StaticsReader<'t> {
             statics: Statics::new(memory, d, types),
             threads: Vec::new(),
             claimed: (0, None),
-            budget: Budget::new(memory.dump_bytes().saturating_mul(EXPANSION), None),
+            budget: Budget::of_types(memory.dump_bytes().saturating_mul(EXPANSION), None),
         }
     }
 
@@ -152,7 +152,7 @@ impl<'t> StaticsReader<'t> {
                     count.grow(times);
                     if options.everything || spot.place != StaticPlace::NotInitialised {
                         let model = self.model(spot);
-                        if !self.budget.memory(bytes(&model.field)) {
+                        if !self.budget.memory(bytes(&model)) {
                             return ControlFlow::Break(());
                         }
                         report.statics.push(model);
@@ -249,7 +249,7 @@ impl<'t> StaticsReader<'t> {
         for field in self.fields(mt).iter().flat_map(|list| list.iter()).filter(|f| f.storage != Storage::Instance) {
             let _ = self.spots((&info, field), true, &mut |spot, _| {
                 let model = self.model(spot);
-                if !self.budget.memory(bytes(&model.field)) {
+                if !self.budget.memory(bytes(&model)) {
                     return ControlFlow::Break(());
                 }
                 out.push(model);
@@ -299,8 +299,14 @@ impl<'t> StaticsReader<'t> {
     }
 }
 
-/// The memory that a value takes, in bytes.
-fn bytes(value: &FieldValue) -> u64 {
+/// The memory that a field takes, in bytes.
+fn bytes(model: &StaticModel) -> u64 {
+    len64(size_of::<StaticModel>()).saturating_add(value_bytes(&model.field))
+}
+
+/// The memory that a value takes beside its own structure, in bytes.
+fn value_bytes(value: &FieldValue) -> u64 {
     let texts = [&value.name, &value.type_name, &value.text].into_iter().fold(PLAIN, |n, t| n.saturating_add(len64(t.len())));
-    value.fields.iter().map(bytes).fold(texts, u64::saturating_add)
+    let field = |field: &FieldValue| len64(size_of::<FieldValue>()).saturating_add(value_bytes(field));
+    value.fields.iter().map(field).fold(texts, u64::saturating_add)
 }

@@ -10,7 +10,7 @@ use crate::base::hash::Map;
 const BYTES: u64 = 16 << 20;
 const DUMP_BYTES_OF_ONE: u64 = 16;
 /// Larger answers are not kept: they would displace many.
-const LARGEST: u64 = 64 << 10;
+const LARGEST: u64 = 256 << 10;
 
 /// Results of look-ups by address. The threads of a process are in few methods, so most look-ups repeat one.
 ///

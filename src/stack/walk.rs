@@ -182,6 +182,7 @@ impl StackWalker {
                 info_bytes: 0,
             };
             walking.run(start);
+            walking.out.fit();
             walking.out
         })
     }

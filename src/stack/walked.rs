@@ -196,6 +196,15 @@ impl Walk {
         Walk { gaps: vec![gap], ..Walk::default() }
     }
 
+    /// Gives back memory that it does not use: a process may have a hundred thousand stacks.
+    pub(super) fn fit(&mut self) {
+        self.frames.shrink_to_fit();
+        self.gaps.shrink_to_fit();
+        self.held.shrink_to_fit();
+        self.contexts.shrink_to_fit();
+        self.registers.shrink_to_fit();
+    }
+
     /// The slots that `frame` holds.
     pub(crate) fn held<'w>(&'w self, frame: &ManagedFrame) -> impl Iterator<Item = FrameSlot> + use<'w> {
         frame.held.of(&self.held).iter().map(|slot| slot.slot())

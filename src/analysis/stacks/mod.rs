@@ -27,7 +27,7 @@ use merge::merge;
 pub(crate) use merge::{folded as folded_stacks, label as frame_label};
 
 /// Bytes of memory for each byte of the dump that names and frames of the answer may take.
-const EXPANSION: u64 = 8;
+const EXPANSION: u64 = 4;
 /// Bytes of memory that a frame takes beside its texts.
 const PLAIN: u64 = 256;
 
@@ -85,6 +85,11 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
             waits_for: waits.remove(&stack.index),
             frames: Vec::new(),
         };
+        let texts = model.gaps.iter().fold(PLAIN, |n, gap| n.saturating_add(PLAIN).saturating_add(len64(gap.reason.len())));
+        if !reporter.budget.memory(texts) {
+            reporter.budget.note("listing stacks", &notes);
+            break;
+        }
         model.frames = reporter.frames(stack);
         let stands_in = |glob_text: &String| {
             let names = model.frames.iter().flat_map(|f| [f.method.as_deref(), f.display.as_deref()]).flatten();

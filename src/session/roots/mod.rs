@@ -322,7 +322,7 @@ fn collect(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector)
     }
     let trouble = runtime.threads().ok().and_then(|list| first_loss(&list.notes));
     let list = threads.clone().map_or(&[][..], Vec::as_slice);
-    let budget = Budget::new(heap.memory().dump_bytes(), runtime.limits().max_memory);
+    let budget = Budget::of_types(heap.memory().dump_bytes(), runtime.limits().max_memory);
     let mut roots = Roots {
         threads: list.iter().map(|t| RootThread { managed_id: t.id, os_id: t.os_id.filter(|id| *id != 0) }).collect(),
         arch: Some(runtime.file().facts.arch),

@@ -112,7 +112,7 @@ impl CodeMap {
         let form = if raw == Some("1") { NibbleForm::Linear } else { NibbleForm::Constant };
         Ok(CodeMap {
             bytes: bytes.clone(),
-            sections: Sections::bind(d)?,
+            sections: Sections::bind(d, bytes.memory().dump_bytes())?,
             jitted: Jitted::bind(d, form)?,
             ready_to_run: ReadyToRun::bind(d)?,
             known: Known::new(bytes.memory().dump_bytes()),

@@ -1,10 +1,11 @@
 //! Range sections: what kind of code an address may be.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use super::super::{CodeBytes, StackError};
+use super::super::{CodeBytes, Known, StackError};
 use crate::base::hash::Set;
-use crate::base::{Addr, AddrRange};
+use crate::base::missed::{missed, tried};
+use crate::base::{Addr, AddrRange, len64};
 use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
 
@@ -96,6 +97,14 @@ pub(super) enum Section {
     },
 }
 
+/// A list of fragments: where each is, and where its section is told.
+#[derive(Debug)]
+struct List {
+    fragments: Box<[(AddrRange, Addr)]>,
+    /// Why the list goes no further.
+    error: Option<StackError>,
+}
+
 /// Reads the map of sections.
 #[derive(Debug)]
 pub(super) struct Sections {
@@ -105,10 +114,12 @@ pub(super) struct Sections {
     at: Addr,
     /// Whether the map has any entry, once that was asked.
     filled: OnceLock<bool>,
+    /// By address of the first fragment: many addresses share one.
+    lists: Known<Arc<List>>,
 }
 
 impl Sections {
-    pub(super) fn bind(d: &Descriptor) -> Result<Sections, ContractError> {
+    pub(super) fn bind(d: &Descriptor, dump_bytes: u64) -> Result<Sections, ContractError> {
         Ok(Sections {
             map: MapLayout::bind(d)?,
             fragment: FragmentLayout::bind(d)?,
@@ -116,6 +127,7 @@ impl Sections {
             // The address of the map itself, not of a variable that points to it.
             at: d.pointer("ExecutionManagerCodeRangeMapAddress")?,
             filled: OnceLock::new(),
+            lists: Known::new(dump_bytes),
         })
     }
 
@@ -152,22 +164,45 @@ impl Sections {
                 return Ok(None);
             }
         }
-        let mut fragment = level;
-        for _ in 0..MAX_FRAGMENTS {
-            let (begin, end) = (bytes.u64(fragment.plus(self.fragment.begin))?, bytes.u64(fragment.plus(self.fragment.end))?);
-            if begin >= end {
-                return Err(StackError::invalid(fragment, "a range section fragment ends before it begins"));
+        let read = || {
+            let list = Arc::new(tried(|| self.list(bytes, level)));
+            let len = len64(size_of_val(&*list.fragments));
+            (list, len)
+        };
+        let too_many = StackError::invalid(level, "the list of range section fragments takes more reads than are left");
+        let list = self.lists.paid(level, read).ok_or(too_many)?;
+        match (list.fragments.iter().find(|(range, _)| range.contains(ip)), &list.error) {
+            (Some((_, section)), _) => self.section(bytes, pointer(*section)?, ip),
+            (None, Some(e)) => {
+                if let StackError::Read(e) = e {
+                    missed(e.address, e.len);
+                }
+                Err(e.clone())
             }
-            if begin <= ip.0 && ip.0 < end {
-                let section = pointer(fragment.plus(self.fragment.section))?;
-                return self.section(bytes, section, ip);
-            }
-            fragment = pointer(fragment.plus(self.fragment.next))?;
-            if fragment.is_null() {
-                return Ok(None);
-            }
+            (None, None) => Ok(None),
         }
-        Err(StackError::invalid(level, "the list of range section fragments does not end"))
+    }
+
+    /// The list of fragments that begins at `head`, as far as it can be read.
+    fn list(&self, bytes: &CodeBytes, head: Addr) -> List {
+        let mut fragments = Vec::new();
+        let mut read = || {
+            let mut fragment = head;
+            for _ in 0..MAX_FRAGMENTS {
+                let (begin, end) = (bytes.u64(fragment.plus(self.fragment.begin))?, bytes.u64(fragment.plus(self.fragment.end))?);
+                if begin >= end {
+                    return Err(StackError::invalid(fragment, "a range section fragment ends before it begins"));
+                }
+                fragments.push((AddrRange::new(Addr(begin), Addr(end)), fragment.plus(self.fragment.section)));
+                fragment = Addr(bytes.u64(fragment.plus(self.fragment.next))? & !COLLECTIBLE);
+                if fragment.is_null() {
+                    return Ok(());
+                }
+            }
+            Err(StackError::invalid(head, "the list of range section fragments does not end"))
+        };
+        let error = read().err();
+        List { fragments: fragments.into(), error }
     }
 
     /// Every section of the map.

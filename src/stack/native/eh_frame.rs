@@ -14,9 +14,9 @@ use crate::base::{Addr, AddrRange, len64};
 use crate::stack::{CodeBytes, Registers, Saved, UnwindError};
 
 /// Cap on the size in bytes of an entry. The longest of libcoreclr have a few hundred.
-const MAX_ENTRY: u32 = 1 << 16;
-/// Bytes of an entry that take as long to evaluate as a read of memory.
-const BYTES_OF_A_READ: u64 = 4;
+const MAX_ENTRY: u32 = 1 << 13;
+/// Reads of memory that take as long as evaluating a byte of an entry: each may be an instruction that copies all rules.
+const READS_OF_A_BYTE: u64 = 4;
 /// `DW_EH_PE_sdata4` and `udata4`: formats of four bytes.
 const FOUR_BYTES: [u8; 2] = [0x0b, 0x03];
 /// `DW_EH_PE_udata4`, and `sdata4` relative to the table.
@@ -185,7 +185,7 @@ impl Section {
         let distance = u64::from(bytes.u32(pointer)?);
         let cie = pointer.minus(distance).filter(|_| distance != 0).ok_or(UnwindError::invalid(at, "unwind information of no function"))?;
         let (common, own) = (len(cie)?, len(at)?);
-        CodeBytes::afford(at, common.saturating_add(own) / BYTES_OF_A_READ)?;
+        CodeBytes::afford(at, common.saturating_add(own).saturating_mul(READS_OF_A_BYTE))?;
         let mut section = bytes.bytes(cie, common)?.into_owned();
         let fde = section.len();
         section.extend_from_slice(&bytes.bytes(at, own)?);

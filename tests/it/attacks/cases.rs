@@ -144,7 +144,7 @@ pub const ALL: &[Attack] = &[
     attack("49-protected", ROOTS, End::Bounded, stacks::protected),
     attack("49-unwound", STACKS, End::Bounded, stacks::unwound),
     attack("49-shared-statics", ROOTS, End::Bounded, stacks::shared_statics),
-    attack("49-statics", ROOTS, End::Bounded, stacks::statics),
+    attack("49-statics", ROOTS, End::Damaged, stacks::statics),
     attack("49-statics-around", &["where", "0x123456789abc", "DUMP", "--no-local-files", "--json"], End::Damaged, stacks::statics),
     attack("49-statics-listed", THREAD_STATICS, End::Damaged, stacks::statics),
     attack("17-threads", THREADS, End::Whole, |_, _| target().to_elf_core()),

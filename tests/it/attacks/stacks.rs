@@ -6,7 +6,6 @@ use std::path::Path;
 
 use super::types::Real;
 use crate::corpus;
-use gcdump::internals::base::Addr;
 
 /// Where repeated memory and stacks are.
 const MAPPED: u64 = 0x6200_0000_0000;
@@ -207,11 +206,11 @@ pub fn shifted_stacks(_: &Path, part: u64) -> Vec<u8> {
     world.real.finish()
 }
 
-/// A chain of frames of 16 bytes, of a type without a layout.
+/// A chain of frames of 16 bytes, of a type that tells nothing.
 pub fn chain(_: &Path, part: u64) -> Vec<u8> {
     let mut real = Real::new();
     let count = 200_000 / part;
-    real.map_at(STACK, &words((0..count).flat_map(|i| [5, if i + 1 < count { STACK + 16 * (i + 1) } else { u64::MAX }])));
+    real.map_at(STACK, &words((0..count).flat_map(|i| [0xfff, if i + 1 < count { STACK + 16 * (i + 1) } else { u64::MAX }])));
     real.run_at(0, STACK);
     real.frames_at(STACK);
     real.finish()
@@ -228,7 +227,7 @@ pub fn fragments(_: &Path, part: u64) -> Vec<u8> {
     let frame = |field: &str| real.at("InlinedCallFrame", field);
     let (sp, ip, frame_at) = (frame("CallSiteSP"), frame("CallerReturnAddress"), real.at("Thread", "Frame"));
     let (next, identifier) = (real.at("Frame", "Next"), real.identifier("InlinedCallFrame"));
-    let (os_id, count) = (real.at("Thread", "OSId"), 40_000 / part);
+    let (os_id, count) = (real.at("Thread", "OSId"), 95_000 / part);
     let stride = [sp, ip, frame("CalleeSavedFP")].into_iter().max().unwrap() + 8;
     let mut frames = vec![0; (stride * count) as usize];
     for i in 0..count {
@@ -252,8 +251,7 @@ pub fn shared_statics(_: &Path, part: u64) -> Vec<u8> {
 pub fn statics(_: &Path, part: u64) -> Vec<u8> {
     let mut real = Real::new();
     let (at, block) = real.thread_statics();
-    // The trimmed copy has the words that are read.
-    let copy = words((0..8).map(|i| real.runtime.memory().ptr(Addr(block + 8 * i)).map_or(0, |word| word.0)));
+    let copy = words((0..8).map(|i| real.word_if_any(block + 8 * i)));
     let count = 95_000 / part;
     let blocks = real.add(&copy.repeat(count as usize));
     real.threads(count, |i, _| vec![(at, blocks + 64 * i, 8)]);
@@ -284,7 +282,7 @@ pub fn protected(_: &Path, part: u64) -> Vec<u8> {
     let state = |field: &str| helper.state + real.at("MachineState", field);
     let (ip, sp, returns) = (state("Rip"), state("Rsp"), state("ReturnAddress"));
     let (stride, native) = (0x400, real.native());
-    let array = real.add(&words([1; 65_535]));
+    let array = real.add(&words(std::iter::repeat_n(1, 65_535)));
     let mut frames = vec![0; (stride * count) as usize];
     for i in 0..count {
         let (at, next) = (stride * i, if i + 1 < count { STACK + stride * (i + 1) } else { u64::MAX });
@@ -298,7 +296,7 @@ pub fn protected(_: &Path, part: u64) -> Vec<u8> {
     real.finish()
 }
 
-/// Frames of native helpers, each below 31 native ones whose unwind information of 64 KB is evaluated.
+/// Frames of native helpers, each below 31 native ones whose unwind information of 8 KB is evaluated.
 pub fn unwound(_: &Path, part: u64) -> Vec<u8> {
     let mut world = World::new(net8(), 1, |_| 0);
     let managed = world.return_to(0);
@@ -317,7 +315,7 @@ pub fn unwound(_: &Path, part: u64) -> Vec<u8> {
     memory.extend(20u32.to_le_bytes());
     memory.extend(common);
     memory.resize(64, 0);
-    let entry: Vec<u8> = [0x0a, 0x0b].repeat(32_000);
+    let entry: Vec<u8> = [0x0a, 0x0b].repeat(4000);
     memory.extend((20 + entry.len() as u32).to_le_bytes());
     memory.extend(36u32.to_le_bytes());
     memory.extend(words([NATIVE, 0x8_0000]));
@@ -331,10 +329,10 @@ pub fn unwound(_: &Path, part: u64) -> Vec<u8> {
     let mut frames = vec![0; (stride * count) as usize];
     for i in 0..count {
         let (at, next) = (stride * i, if i + 1 < count { STACK + stride * (i + 1) } else { u64::MAX });
-        put(&mut frames, 0, &[(at, helper.identifier, 8), (at + helper.next, next, 8), (at + ip, NATIVE + 40 * i % 0x7_0000, 8)]);
+        put(&mut frames, 0, &[(at, helper.identifier, 8), (at + helper.next, next, 8), (at + ip, NATIVE + 16 + 40 * i % 0x7_0000, 8)]);
         put(&mut frames, 0, &[(at + sp, STACK + at + own - 8, 8)]);
         for step in 0..32 {
-            let to = if step < 31 { NATIVE + (40 * i + step + 1) % 0x7_0000 } else { managed };
+            let to = if step < 31 { NATIVE + 16 + (40 * i + step + 1) % 0x7_0000 } else { managed };
             put(&mut frames, 0, &[(at + own + 16 * step + 8, to, 8)]);
         }
         put(&mut frames, 0, &[(at + own + 512 + 8, native, 8)]);

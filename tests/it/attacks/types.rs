@@ -14,7 +14,7 @@ const HERE: u64 = 0x6000_0000_0000;
 /// The dump of the repository, to be changed.
 pub(super) struct Real {
     core: Core,
-    pub(super) runtime: Runtime,
+    runtime: Runtime,
     next: u64,
 }
 
@@ -43,6 +43,11 @@ impl Real {
         self.runtime.memory().ptr(Addr(at)).unwrap().0
     }
 
+    /// A word; 0 if it is not in the dump.
+    pub(super) fn word_if_any(&self, at: u64) -> u64 {
+        self.runtime.memory().ptr(Addr(at)).map_or(0, |w| w.0)
+    }
+
     fn poke(&mut self, at: u64, bytes: &[u8]) {
         let offset = common::file_offset(self.runtime.file(), Addr(at & !7)).unwrap() + (at & 7) as usize;
         self.core.write(offset, bytes);
@@ -57,8 +62,7 @@ impl Real {
 
     /// The words of a method table; zero for those that nothing reads.
     pub(super) fn method_table(&self, at: u64) -> Vec<u8> {
-        let word = |at| self.runtime.memory().ptr(Addr(at)).map_or(0, |w| w.0);
-        (0..64).step_by(8).flat_map(|i| word(at + i).to_le_bytes()).collect()
+        (0..64).step_by(8).flat_map(|i| self.word_if_any(at + i).to_le_bytes()).collect()
     }
 
     /// Adds memory and returns its address.
@@ -148,9 +152,9 @@ impl Real {
         self.poke(top + self.at("RangeSectionMap", "TopLevelData"), &table.to_le_bytes());
     }
 
-    /// A stand-in for a method.
+    /// What may stand for a method.
     pub(super) fn method_desc(&self) -> u64 {
-        self.core()
+        self.global("ObjectMethodTable")
     }
 
     /// A managed thread with a stack: its `Thread`, and its id.
@@ -188,7 +192,7 @@ impl Real {
         let places = |i: u64, at: u64, stride: u64| {
             let next = if i + 1 < count { at + stride + link } else { 0 };
             let mut places = fields(i, at);
-            places.push((link, next, 8));
+            places.extend([(link, next, 8), (self.at("Thread", "Id"), 1000 + i, 4)]);
             places
         };
         let apart = |stride: &u64| {
@@ -206,6 +210,9 @@ impl Real {
         assert_eq!(self.add(&memory), start);
         let last = self.runtime.threads().unwrap().iter().last().unwrap().address.0;
         self.poke(last + link, &(start + link).to_le_bytes());
+        let all = count + self.runtime.threads().unwrap().len() as u64;
+        let store = self.global("ThreadStore");
+        self.poke(store + self.at("ThreadStore", "ThreadCount"), &all.to_le_bytes()[..4]);
     }
 
     /// Where a `Thread` has what leads to its thread statics, and that of a thread with some.
@@ -235,7 +242,7 @@ impl Real {
         let half = |at: u64| self.word(at & !7) >> (8 * (at & 7)) & 0xffff;
         let (headers, count) = (base + self.word(base + 32), half(base + 56));
         let header = (0..count).map(|i| headers + 56 * i).find(|at| self.word(*at) & 0xffff_ffff == 0x6474_e550).unwrap();
-        self.poke(header + 16, &(at - base).to_le_bytes());
+        self.poke(header + 16, &at.wrapping_sub(base).to_le_bytes());
     }
 
     pub(super) fn finish(self) -> Vec<u8> {
