@@ -438,6 +438,7 @@ fn fail(e: &anyhow::Error, streams: &mut Streams<'_>) -> Exit {
     exit_of(e)
 }
 
+/// The exit code for an error.
 fn exit_of(e: &anyhow::Error) -> Exit {
     let no_such_form = |e: &io::Error| e.kind() == io::ErrorKind::Unsupported;
     if e.is::<UsageError>() || e.downcast_ref().is_some_and(no_such_form) {

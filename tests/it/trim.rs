@@ -88,13 +88,22 @@ fn some_objects(dump: &Path) -> Vec<String> {
     list.iter().step_by(step).map(|o| o["address"].as_str().unwrap().to_string()).collect()
 }
 
-/// Empties every `key` of an answer.
-fn without_keys(answer: &mut Value) {
+/// The fields in the answers of a command that hold text of the program: keys of dictionaries, messages, names of threads.
+fn texts_of(command: &str) -> &'static [&'static str] {
+    match command {
+        "path" => &["key"],
+        "stacks" => &["message", "name"],
+        _ => &[],
+    }
+}
+
+/// Empties every field of an answer that `names` lists.
+fn without(names: &[&str], answer: &mut Value) {
     match answer {
         Value::Object(map) => {
-            map.iter_mut().for_each(|(name, value)| if name == "key" { *value = Value::Null } else { without_keys(value) })
+            map.iter_mut().for_each(|(name, value)| if names.contains(&&**name) { *value = Value::Null } else { without(names, value) })
         }
-        Value::Array(list) => list.iter_mut().for_each(without_keys),
+        Value::Array(list) => list.iter_mut().for_each(|value| without(names, value)),
         _ => {}
     }
 }
@@ -110,9 +119,8 @@ fn answers_are_the_same(name: &str, dump: &Path, copy: &Path, redacted: bool) ->
             expected.1["data"]["command_line"] = Value::Null;
         }
         let mut found = found;
-        if redacted && command[0] == "path" {
-            // Keys of dictionaries are text of the program.
-            [&mut expected.1, &mut found.1].into_iter().for_each(without_keys);
+        if redacted {
+            [&mut expected.1, &mut found.1].into_iter().for_each(|answer| without(texts_of(command[0]), answer));
         }
         assert_eq!(expected, found, "{name} {command:?}");
         count += 1;

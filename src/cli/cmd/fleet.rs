@@ -12,7 +12,7 @@ use super::super::exit::{Exit, UsageError};
 use super::super::lake::{Lake, dump_id};
 use super::super::open::Opening;
 use super::super::pick::all_dumps;
-use super::super::{Streams, conclude};
+use super::super::{Streams, conclude, exit_of};
 use crate::analysis::head_parts;
 use crate::base::missed::Carried;
 use crate::base::threads::start;
@@ -217,7 +217,7 @@ impl Work<'_> {
     /// Handles a dump.
     ///
     /// # Errors
-    /// Errors of writing. Those of the dump are told in its row.
+    /// Errors of writing, temporary files included. Those of the dump are told in its row.
     fn one(&self, path: &Path) -> Result<Done> {
         let row = |id: Option<&str>, state: FleetState| FleetDump {
             id: id.map(Into::into),
@@ -272,8 +272,11 @@ impl Work<'_> {
     }
 }
 
-/// Whether the lake is at fault and not the dump.
+/// Whether the lake or this machine is at fault and not the dump: no room for a temporary file, no descriptor.
 fn is_of_the_lake(e: &anyhow::Error) -> bool {
+    if exit_of(e) == Exit::NotWritten {
+        return true;
+    }
     let of_dump = e.chain().any(|c| c.is::<DumpError>() || c.is::<crate::session::Error>());
     e.is::<UsageError>() || !of_dump && e.chain().any(|c| c.is::<std::io::Error>())
 }

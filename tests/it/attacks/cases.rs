@@ -139,7 +139,7 @@ pub const ALL: &[Attack] = &[
     attack("49-one-stack", STACKS, End::Bounded, stacks::one_stack),
     attack("49-shifted-stacks", STACKS, End::Damaged, stacks::shifted_stacks),
     attack("49-chain", STACKS, End::Damaged, stacks::chain),
-    attack("49-fragments", STACKS, End::Bounded, stacks::fragments),
+    attack("49-fragments", STACKS, End::Damaged, stacks::fragments),
     attack("49-fragments-of-locks", LOCKS, End::Damaged, stacks::fragments),
     attack("49-protected", ROOTS, End::Bounded, stacks::protected),
     attack("49-unwound", STACKS, End::Bounded, stacks::unwound),
