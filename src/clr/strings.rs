@@ -46,8 +46,8 @@ impl Strings {
     /// The text of the string at `address` up to the first NUL, at most `cap` characters.
     pub fn until_nul(&self, address: Addr, cap: u32) -> Option<String> {
         let length = self.length(address)?;
-        self.holds_text(address, u64::from(length.min(cap)));
-        let text = self.memory.utf16(address.plus(self.layout.first), u64::from(length) * 2, u64::from(cap) * 2).ok()?;
+        let range = self.characters(address, length.min(cap));
+        let text = self.memory.as_text(range, || self.memory.utf16(range.start, u64::from(length) * 2, u64::from(cap) * 2)).ok()?;
         Some(if self.hidden(length) { Memory::HIDDEN.into() } else { text })
     }
 
@@ -69,9 +69,8 @@ impl Strings {
 
     fn all_units(&self, address: Addr, cap: u32) -> Option<(Vec<u16>, u32)> {
         let length = self.length(address)?;
-        let read = u64::from(length.min(cap));
-        self.holds_text(address, read);
-        let bytes = self.memory.bytes(address.plus(self.layout.first), read.checked_mul(2)?).ok()?;
+        let range = self.characters(address, length.min(cap));
+        let bytes = self.memory.as_text(range, || self.memory.bytes(range.start, range.len())).ok()?;
         let shape = self.memory.shape();
         let mut units: Vec<u16> = bytes.as_chunks::<2>().0.iter().filter_map(|c| u16::try_from(shape.number(c)).ok()).collect();
         drop_split_pair(&mut units, length > cap);
@@ -83,8 +82,9 @@ impl Strings {
         length > 0 && self.memory.hides_contents()
     }
 
-    fn holds_text(&self, string: Addr, length: u64) {
+    /// Where the first `length` characters of a string are.
+    fn characters(&self, string: Addr, length: u32) -> AddrRange {
         let first = string.plus(self.layout.first);
-        self.memory.holds_text(AddrRange::new(first, first.plus(length.saturating_mul(2))));
+        AddrRange::new(first, first.plus(u64::from(length).saturating_mul(2)))
     }
 }

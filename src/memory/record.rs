@@ -25,6 +25,9 @@ thread_local! {
 
     /// The heap segment that this thread last read an object of: the recorder, and the bounds.
     static LAST_OBJECTS: Cell<(u64, u64, u64)> = const { Cell::new((u64::MAX, 0, 0)) };
+
+    /// Whether this thread reads what is recorded as text.
+    static READS_TEXT: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A record of reads. Thread-safe.
@@ -38,6 +41,7 @@ pub struct Recorder {
     objects: RwLock<BTreeMap<u64, u64>>,
     texts: Mutex<Set<(u64, u64)>>,
     spared: Mutex<Set<(u64, u64)>>,
+    reports: Mutex<Set<(u64, u64)>>,
     /// Most blocks: beyond them, the dump shows the same bytes at many places.
     most: usize,
     overflow: AtomicBool,
@@ -180,6 +184,11 @@ impl Recorder {
     pub fn spared(&self) -> Vec<AddrRange> {
         sorted(&self.spared)
     }
+
+    /// The ranges with crash reports, or what begins like one. Sorted; may overlap.
+    pub fn reports(&self) -> Vec<AddrRange> {
+        sorted(&self.reports)
+    }
 }
 
 fn sorted(set: &Mutex<Set<(u64, u64)>>) -> Vec<AddrRange> {
@@ -216,7 +225,7 @@ impl Memory {
     /// Records a read of `len` captured bytes at `address`.
     #[inline]
     pub(super) fn record(&self, address: Addr, len: u64) {
-        if let Some(recorder) = &self.recorder {
+        if let Some(recorder) = self.recorder.as_ref().filter(|_| !READS_TEXT.get()) {
             recorder.mark(address, len);
         }
     }
@@ -251,11 +260,30 @@ impl Memory {
         }
     }
 
-    /// Records that `range` holds characters of a managed string.
-    pub(crate) fn holds_text(&self, range: AddrRange) {
+    /// Records that `range` is a crash report, of which a redacted copy has no messages.
+    pub(crate) fn holds_report(&self, range: AddrRange) {
         if let Some(recorder) = self.recorder.as_ref().filter(|_| !range.is_empty()) {
-            recorder.text(range);
+            recorder.reports.lock().unwrap_or_else(PoisonError::into_inner).insert((range.start.0, range.end.0));
         }
+    }
+
+    /// Reads characters of a managed string, which are all of `range`: they are recorded as such only. A corrupt reference may lead to
+    /// what is no string, of which a redacted copy is to have nothing.
+    pub(crate) fn as_text<T>(&self, range: AddrRange, read: impl FnOnce() -> T) -> T {
+        let Some(recorder) = self.recorder.as_ref().filter(|_| !range.is_empty()) else { return read() };
+        recorder.text(range);
+        READS_TEXT.set(true);
+        let _ends = EndOfText;
+        read()
+    }
+}
+
+/// Ends the reading of text, even if it is cancelled.
+struct EndOfText;
+
+impl Drop for EndOfText {
+    fn drop(&mut self) {
+        READS_TEXT.set(false);
     }
 }
 

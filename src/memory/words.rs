@@ -11,6 +11,17 @@ impl Memory {
         Words { stretches: self.stretches(range), at: 0, bytes: &[], word, len: usize::try_from(word).unwrap_or(8) }
     }
 
+    /// The values of [`Memory::words`] that are not zero, for a search for addresses: of others, the answer does not depend.
+    pub(crate) fn search(&self, range: AddrRange) -> impl Iterator<Item = (Addr, u64)> + '_ {
+        self.scan(range);
+        self.set_words(range)
+    }
+
+    /// The word at `address`, if it is not zero, where it may be an address: see [`Memory::search`].
+    pub(crate) fn search_at(&self, address: Addr) -> Option<Addr> {
+        self.search(AddrRange::new(address, address.plus(self.ptr_bytes()))).next().map(|(_, value)| Addr(value))
+    }
+
     /// The values of [`Memory::words`] that are not zero.
     pub(crate) fn set_words(&self, range: AddrRange) -> impl Iterator<Item = (Addr, u64)> + '_ {
         let (mut words, shape) = (self.words(range), self.shape);

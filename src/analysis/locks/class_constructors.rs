@@ -77,12 +77,11 @@ impl ClassConstructors {
     /// The class of the entry to which a word of the `Thread` leads: one that a thread holds which runs the constructor.
     fn recorded(&self, memory: &Memory, index: usize, thread: Addr) -> Option<Addr> {
         let word = memory.ptr_bytes();
-        let class = |offset: u64| {
-            let entry = memory.ptr(thread.plus(offset)).ok().filter(|at| !at.is_null())?;
-            let holder = self.threads.get(&memory.ptr(entry).ok()?).filter(|holder| **holder != index)?;
-            let class = memory.ptr(entry.plus(TYPE_AT.checked_mul(word)?)).ok()?;
+        let class = |entry: Addr| {
+            let holder = self.threads.get(&memory.search_at(entry)?).filter(|holder| **holder != index)?;
+            let class = memory.search_at(entry.plus(TYPE_AT.checked_mul(word)?))?;
             self.runs(class).any(|runs| runs == *holder).then_some(class)
         };
-        (0..SEARCHED.checked_div(word)?).find_map(|i| class(i.saturating_mul(word)))
+        memory.search(AddrRange::new(thread, thread.plus(SEARCHED))).find_map(|(_, value)| class(Addr(value)))
     }
 }

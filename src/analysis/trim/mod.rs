@@ -29,6 +29,8 @@ pub struct Reads {
     texts: Vec<AddrRange>,
     /// Ranges of structures that may be on a stack; may overlap.
     spared: Vec<AddrRange>,
+    /// Ranges with crash reports; may overlap.
+    reports: Vec<AddrRange>,
     /// Whether more was read than could be recorded.
     overflowed: bool,
 }
@@ -44,6 +46,7 @@ impl Reads {
             scanned: union(recorder.scanned(), 0),
             texts: recorder.texts(),
             spared: recorder.spared(),
+            reports: recorder.reports(),
             overflowed: recorder.overflowed(),
         }
     }
@@ -54,8 +57,10 @@ impl Reads {
         let both = |a: Vec<AddrRange>, b: Vec<AddrRange>| union(a.into_iter().chain(b).collect(), 0);
         let texts = self.texts.into_iter().chain(other.texts).collect();
         let spared = self.spared.into_iter().chain(other.spared).collect();
+        let reports = self.reports.into_iter().chain(other.reports).collect();
         Reads {
             spared,
+            reports,
             read: both(self.read, other.read),
             scanned: both(self.scanned, other.scanned),
             texts,
@@ -87,7 +92,7 @@ impl<'d> Trim<'d> {
         let captured = captured(dump.memory());
         let format = Ranges::of(dump.file().facts.container);
         let mut gap = format.entry_bytes;
-        let wanted: Vec<AddrRange> = reads.read.iter().chain(&reads.scanned).copied().collect();
+        let wanted: Vec<AddrRange> = reads.read.iter().chain(&reads.scanned).chain(&reads.texts).copied().collect();
         let mut ranges = intersect(&union(wanted.clone(), gap), &captured);
         while ranges.len() > format.most && gap < 1 << 16 {
             gap = gap.saturating_mul(2);

@@ -14,7 +14,7 @@ use super::{Addresses, Reads};
 use crate::analysis::walk::objects_of;
 use crate::base::hash::Set;
 use crate::base::ranges::{intersect, subtract, union};
-use crate::base::{Addr, AddrRange, Count, Endian, Silent, len64};
+use crate::base::{Addr, AddrRange, Count, Endian, Silent};
 use crate::clr::exceptions::Exceptions;
 use crate::clr::fields::{Storage, Types};
 use crate::contract::redacted_crash_report;
@@ -72,7 +72,7 @@ impl<'d> Redaction<'d> {
         let strings = reads.texts.iter().copied().filter(|t| heaps.is_empty() || heaps.iter().any(|h| h.is_text(*t)));
         let texts = subtract(&union(strings.collect(), 0), &segments);
         let searched = subtract(&subtract(&reads.scanned, &segments), &outside);
-        let reports: Vec<(AddrRange, Vec<u8>)> = crash_reports(dump);
+        let reports: Vec<(AddrRange, Vec<u8>)> = crash_reports(dump, reads);
         let replaced = union(texts.iter().copied().chain(reports.iter().map(|(range, _)| *range)).collect(), 0);
         let frames = subtract(&intersect(&outside, &stacks(dump)), &union(reads.spared.clone(), 0));
         acts.extend(subtract(&subtract(&outside, &frames), &replaced).into_iter().map(|r| (r, Act::Copy)));
@@ -131,10 +131,12 @@ fn stacks(dump: &Dump) -> Vec<AddrRange> {
 }
 
 /// The crash reports that NativeAOT programs wrote, without messages.
-fn crash_reports(dump: &Dump) -> Vec<(AddrRange, Vec<u8>)> {
-    let runtimes = dump.runtimes().into_iter().flatten();
-    let reports = runtimes.filter_map(|runtime| redacted_crash_report(runtime.memory(), runtime.descriptor()));
-    reports.map(|(at, bytes)| (AddrRange::new(at, at.plus(len64(bytes.len()))), bytes)).collect()
+fn crash_reports(dump: &Dump, reads: &Reads) -> Vec<(AddrRange, Vec<u8>)> {
+    // One that begins within another is a part of its text.
+    let reports = union(reads.reports.clone(), 0).into_iter();
+    reports
+        .filter_map(|range| Some((range, redacted_crash_report(dump.memory().bytes(range.start, range.len()).ok()?.into_owned()))))
+        .collect()
 }
 
 /// The replacement for every character.
@@ -249,6 +251,8 @@ impl RedactedHeap {
         let mut gaps =
             self.walks.get(&index).into_iter().flat_map(|w| &w.gaps).filter(|g| g.kind == GapKind::Corrupt).map(|g| g.range).peekable();
         let mut between = segment.allocated_bytes;
+        // Behind a segment may be what the copy is to leave out. The size includes the header word before the object.
+        let within = |at: Addr, size: u64| size.min(end.0.saturating_sub(at.0).saturating_add(memory.ptr_bytes()));
         let mut result = Ok(());
         let mut before = |at: Addr, sink: &mut Sink<'_, W>, keeps: &mut FxHashMap<TypeIndex, Keep>, counts: &mut RedactionModel| {
             loop {
@@ -263,7 +267,7 @@ impl RedactedHeap {
                 } else {
                     strays.next();
                     if let Some((kind, size)) = self.heap.walker().object(stray) {
-                        self.object(stray, (&kind, size), addresses, sink, keeps, counts)?;
+                        self.object(stray, (&kind, within(stray, size)), addresses, sink, keeps, counts)?;
                     }
                 }
             }
@@ -274,7 +278,7 @@ impl RedactedHeap {
             |o| {
                 between = between.saturating_sub(o.size.next_multiple_of(memory.ptr_bytes()));
                 result = before(o.address, sink, &mut keeps, counts)
-                    .and_then(|()| self.object(o.address, (o.ty, o.size), addresses, sink, &mut keeps, counts));
+                    .and_then(|()| self.object(o.address, (o.ty, within(o.address, o.size)), addresses, sink, &mut keeps, counts));
                 if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             },
         );
@@ -356,7 +360,10 @@ impl RedactedHeap {
         /// Bits of an address of 64.
         const ADDRESS: u32 = 48;
         let memory = self.heap.memory();
-        let could_be = |word: u64| memory.ptr_bytes() == 8 && word >> ADDRESS == 0;
+        /// One more than the largest code point.
+        const CODE_POINTS: u64 = 0x11_0000;
+        let is_utf32 = |word: u64| word >> 32 < CODE_POINTS && word & 0xffff_ffff < CODE_POINTS;
+        let could_be = |word: u64| memory.ptr_bytes() == 8 && word >> ADDRESS == 0 && !is_utf32(word);
         sink.copy(memory, head)?;
         let count = memory.u32(frames.start).ok().filter(|n| u64::from(*n) <= frames.len());
         for (at, bytes) in memory.words(frames) {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::base::{Addr, AddrRange, len64};
 use crate::contract::descriptor::Descriptor;
-use crate::memory::{Image, Memory};
+use crate::memory::{Image, Memory, utf8};
 use crate::model::{CrashException, CrashFrame, CrashReport};
 
 /// Size of the buffer (`CrashInfoBufferSize`, 8 KiB in .NET 9).
@@ -82,12 +82,14 @@ pub(in crate::contract) fn report(memory: &Memory, descriptor: &Descriptor, imag
     })
 }
 
-/// The memory of the report with all texts overwritten but those that readers know as names and numbers: messages.
-pub(crate) fn redacted(memory: &Memory, descriptor: &Descriptor) -> Option<(Addr, Vec<u8>)> {
-    let at = descriptor.pointer("CrashInfoBuffer").ok().filter(|at| memory.u8(*at) == Ok(b'{'))?;
-    let mut text = memory.text(at, MAX_BYTES).ok()?.into_bytes();
-    overwrite(&mut text);
-    Some((at, text))
+/// A report with all texts overwritten but those that readers know as names and numbers: messages. Of what is no report, all is.
+pub(crate) fn redacted(mut text: Vec<u8>) -> Vec<u8> {
+    if parsed(text.clone()).is_some() {
+        overwrite(&mut text);
+    } else {
+        text.fill(b'x');
+    }
+    text
 }
 
 /// Overwrites the strings of a JSON text that are not the value of a field in [`KEPT`].
@@ -112,7 +114,13 @@ fn overwrite(text: &mut [u8]) {
 
 fn read(memory: &Memory, at: Addr) -> Option<Raw> {
     (memory.u8(at) == Ok(b'{')).then_some(())?;
-    serde_json::from_str(&memory.text(at, MAX_BYTES).ok()?).ok()
+    let (text, _) = memory.until_nul(at, MAX_BYTES);
+    memory.holds_report(AddrRange::new(at, at.plus(len64(text.len()))));
+    parsed(text)
+}
+
+fn parsed(text: Vec<u8>) -> Option<Raw> {
+    serde_json::from_str(&utf8(text)).ok()
 }
 
 /// The first report in the writable memory of `image` that the dump captured: what a file supplies is of before the start.
@@ -184,5 +192,7 @@ mod tests {
             overwrite(&mut text);
             assert!(!text.windows(2).any(|w| w == b"is"), "{cut}");
         }
+        assert_eq!(redacted(br#"{"version":"1","message":"it"}"#.to_vec()), br#"{"version":"1","message":"xx"}"#);
+        assert_eq!(redacted(br#"{"version":"1","message":"it"#.to_vec()), [b'x'; 28], "a report that is cut off");
     }
 }
