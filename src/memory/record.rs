@@ -267,8 +267,8 @@ impl Memory {
         }
     }
 
-    /// Reads characters of a managed string, which are all of `range`: they are recorded as such only. A corrupt reference may lead to
-    /// what is no string, of which a redacted copy is to have nothing.
+    /// Reads the characters of a managed string in `range`, and records them as text only: a corrupt reference may lead to other memory,
+    /// which a redacted copy must not contain.
     pub(crate) fn as_text<T>(&self, range: AddrRange, read: impl FnOnce() -> T) -> T {
         let Some(recorder) = self.recorder.as_ref().filter(|_| !range.is_empty()) else { return read() };
         recorder.text(range);

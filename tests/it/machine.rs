@@ -34,7 +34,7 @@ fn open_folder() -> (tempfile::TempDir, PathBuf) {
     let permit = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     permit(folder.path(), 0o777);
     let (program, dump) = (folder.path().join("gcdump"), folder.path().join("dump"));
-    // By a process of its own: one that another test starts meanwhile would inherit a file that is open for writing, and hinder execution.
+    // A separate process copies it: a child of another test would inherit a file that is open for writing, which then cannot be executed.
     assert!(Command::new("cp").arg(GCDUMP).arg(&program).status().unwrap().success());
     permit(&program, 0o755);
     fs::copy(own_dump(), &dump).unwrap();

@@ -217,7 +217,7 @@ impl Work<'_> {
     /// Handles a dump.
     ///
     /// # Errors
-    /// Errors of writing, temporary files included. Those of the dump are told in its row.
+    /// Errors of writing, temporary files included. The row of the dump has those of reading it.
     fn one(&self, path: &Path) -> Result<Done> {
         let row = |id: Option<&str>, state: FleetState| FleetDump {
             id: id.map(Into::into),

@@ -82,7 +82,7 @@ pub(in crate::contract) fn report(memory: &Memory, descriptor: &Descriptor, imag
     })
 }
 
-/// A report with all texts overwritten but those that readers know as names and numbers: messages. Of what is no report, all is.
+/// Overwrites the texts of a report other than names and numbers, and all of what cannot be read as a report.
 pub(crate) fn redacted(mut text: Vec<u8>) -> Vec<u8> {
     if parsed(text.clone()).is_some() {
         overwrite(&mut text);

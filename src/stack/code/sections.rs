@@ -97,11 +97,11 @@ pub(super) enum Section {
     },
 }
 
-/// A list of fragments: where each is, and where its section is told.
+/// A list of fragments: the range of each, and the address of the pointer to its section.
 #[derive(Debug)]
 struct List {
     fragments: Box<[(AddrRange, Addr)]>,
-    /// Why the list goes no further.
+    /// The error that ends the list.
     error: Option<StackError>,
 }
 
@@ -183,7 +183,7 @@ impl Sections {
         }
     }
 
-    /// The list of fragments that begins at `head`, as far as it can be read.
+    /// The readable fragments of the list at `head`.
     fn list(&self, bytes: &CodeBytes, head: Addr) -> List {
         let mut fragments = Vec::new();
         let mut read = || {

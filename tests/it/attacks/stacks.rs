@@ -206,7 +206,7 @@ pub fn shifted_stacks(_: &Path, part: u64) -> Vec<u8> {
     world.real.finish()
 }
 
-/// A chain of frames of 16 bytes, of a type that tells nothing.
+/// A chain of frames of 16 bytes, of a type without a layout.
 pub fn chain(_: &Path, part: u64) -> Vec<u8> {
     let mut real = Real::new();
     let count = 200_000 / part;
