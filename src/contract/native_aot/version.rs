@@ -1,6 +1,6 @@
 //! The version of the runtime that a NativeAOT program was built with: the attributes of its libraries are in the image.
 
-use crate::base::{AddrRange, len64};
+use crate::base::{Addr, AddrRange, len64};
 use crate::memory::{Image, Memory};
 
 /// Digits of a commit.
@@ -11,8 +11,8 @@ const MAX_VERSION: usize = 32;
 /// The version in an informational version (`9.0.20+3879076d…`) that a file version confirms (`9.0.2026.41315`): the program's own
 /// libraries have the first kind as well, those of .NET both.
 pub(in crate::contract) fn version(memory: &Memory, image: &Image) -> Option<String> {
-    let mut candidates: Vec<String> = Vec::new();
-    for bytes in text(memory, image) {
+    let mut candidates: Vec<(String, AddrRange)> = Vec::new();
+    for (start, bytes) in text(memory, image) {
         for plus in memchr::memchr_iter(b'+', bytes) {
             let (before, after) = bytes.split_at_checked(plus)?;
             let hash = after.get(1..).and_then(|b| b.get(..COMMIT));
@@ -24,27 +24,34 @@ pub(in crate::contract) fn version(memory: &Memory, image: &Image) -> Option<Str
             let found = before.get(before.len().saturating_sub(starts)..).and_then(|b| std::str::from_utf8(b).ok())?;
             // A length in front of the text may look like a character of it.
             let found = found.trim_start_matches(|c: char| !c.is_ascii_digit());
-            if found.contains('.') && !candidates.iter().any(|c| c == found) {
-                candidates.push(found.to_string());
+            if found.contains('.') && !candidates.iter().any(|(c, _)| c == found) {
+                let from = start.plus(len64(plus.saturating_sub(found.len())));
+                candidates.push((found.to_string(), AddrRange::new(from, start.plus(len64(plus.saturating_add(1).saturating_add(COMMIT))))));
             }
         }
     }
-    candidates.into_iter().find(|version| {
-        let plain = version.split('-').next().unwrap_or(version);
-        text(memory, image).any(|bytes| {
-            memchr::memmem::find_iter(bytes, plain.as_bytes()).any(|at| {
+    candidates.into_iter().find_map(|(version, place)| {
+        let plain = version.split('-').next().unwrap_or(&version);
+        let file_version = text(memory, image).find_map(|(start, bytes)| {
+            let mut places = memchr::memmem::find_iter(bytes, plain.as_bytes());
+            let at = places.find(|at| {
                 // Two digits of the month, and the revision.
                 let rest = bytes.get(at.saturating_add(plain.len())..).and_then(|b| b.get(..8)).unwrap_or_default();
                 let digits = |b: &[u8]| !b.is_empty() && b.iter().all(u8::is_ascii_digit);
                 matches!(rest.split_at_checked(2), Some((month, [b'.', revision @ ..])) if digits(month) && digits(revision))
-            })
-        })
+            })?;
+            let from = start.plus(len64(at));
+            Some(AddrRange::new(from, from.plus(len64(plain.len()).saturating_add(8))))
+        })?;
+        // The search itself is not recorded.
+        [place, file_version].into_iter().for_each(|range| memory.touch(range));
+        Some(version)
     })
 }
 
-/// What of the image is read-only, as far as the opening may read.
-fn text<'m>(memory: &'m Memory, image: &'m Image) -> impl Iterator<Item = &'m [u8]> {
+/// Read-only parts of the image, as far as the opening may read.
+fn text<'m>(memory: &'m Memory, image: &'m Image) -> impl Iterator<Item = (Addr, &'m [u8])> {
     let end = image.writable.iter().map(|r| r.start).min().unwrap_or(image.range.end);
     let range = AddrRange::new(image.range.start, end);
-    memory.stretches(range).map(|(_, bytes)| bytes).take_while(|bytes| memory.afford_bytes(len64(bytes.len())))
+    memory.stretches(range).take_while(|(_, bytes)| memory.afford_bytes(len64(bytes.len())))
 }
