@@ -206,7 +206,7 @@ impl<'r> ExceptionReader<'r> {
                 sp: f.sp,
                 display: method.as_ref().map(Name::display),
                 method,
-                method_desc: f.method,
+                method_desc: Some(f.method),
                 module: name.as_ref().and_then(|n| n.module.clone()),
                 offset: self.lines.offset(f.method, f.ip),
                 file: line.as_ref().map(|l| l.file.to_string()),

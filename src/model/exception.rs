@@ -43,8 +43,8 @@ pub struct FrameModel {
     pub method: Option<Name>,
     /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
     pub display: Option<Name>,
-    /// Address of the `MethodDesc`; 0 in NativeAOT programs, which have none.
-    pub method_desc: Addr,
+    /// Address of the `MethodDesc`; `null` in NativeAOT programs, which have none.
+    pub method_desc: Option<Addr>,
     /// File name of the declaring module.
     pub module: Option<String>,
     /// Offset of `ip` in the method's code, in bytes; `null` where the code is not found, and in NativeAOT programs.
@@ -65,7 +65,7 @@ impl FrameModel {
             sp: None,
             method: None,
             display: None,
-            method_desc: Addr::NULL,
+            method_desc: None,
             module: None,
             offset: None,
             file: None,

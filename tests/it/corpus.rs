@@ -44,10 +44,20 @@ pub fn dumps() -> Vec<PathBuf> {
     found
 }
 
+/// Whether the stacks of a dump can be walked: NativeAOT programs do not describe what their frames hold.
+pub fn has_stacks(path: &Path) -> bool {
+    !name(path).contains("aot")
+}
+
 /// A dump of each runtime, collector and container: for tests that would take long over all of them.
 pub fn one_of_each() -> Vec<PathBuf> {
-    const SAMPLE: [&str; 15] = [
+    const SAMPLE: [&str; 20] = [
         "aot9-wks-crash-kernel",
+        "net8aot-wks-all-full",
+        "net10aot-wks-locks-full",
+        "net11aot-wks-crash-full",
+        "net10arm64-wks-stacks-heap",
+        "net10arm64max-wks-all-heap",
         "net10-datas-basics-heap",
         "net10-segsvr-basics-heap",
         "net10-wks-basics-full",

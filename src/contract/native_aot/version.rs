@@ -26,7 +26,8 @@ pub(in crate::contract) fn version(memory: &Memory, image: &Image) -> Option<Str
             let found = found.trim_start_matches(|c: char| !c.is_ascii_digit());
             if found.contains('.') && !candidates.iter().any(|(c, _)| c == found) {
                 let from = start.plus(len64(plus.saturating_sub(found.len())));
-                candidates.push((found.to_string(), AddrRange::new(from, start.plus(len64(plus.saturating_add(1).saturating_add(COMMIT))))));
+                candidates
+                    .push((found.to_string(), AddrRange::new(from, start.plus(len64(plus.saturating_add(1).saturating_add(COMMIT))))));
             }
         }
     }

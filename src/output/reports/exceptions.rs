@@ -52,7 +52,7 @@ fn place(f: &FrameModel) -> String {
 
 fn frames<'r>(to: &mut Sections<'r>, frames: &'r [FrameModel]) {
     for f in frames.iter().take(MAX_FRAMES) {
-        let unknown = || if f.method_desc.is_null() { format!("<code {}>", f.ip) } else { format!("<method {}>", f.method_desc) };
+        let unknown = || f.method_desc.map_or_else(|| format!("<code {}>", f.ip), |method| format!("<method {method}>"));
         let method = f.method.as_ref().map_or_else(unknown, ToString::to_string);
         to.line(format!("   at {method}{}", place(f)));
         if f.last_of_foreign {

@@ -18,6 +18,8 @@ const UNIX_PATHS: &[&str] = &[
     "/usr/lib/x86_64-linux-gnu/",
     "/lib/x86_64-linux-gnu/",
     "/lib64/ld-linux-x86-64.so.2",
+    "/usr/lib/aarch64-linux-gnu/",
+    "/lib/ld-linux-aarch64.so.1",
     // Constants of CoreLib and of the runtime.
     "/etc/localtime",
     "/usr/share/zoneinfo/",
@@ -28,6 +30,8 @@ const UNIX_PATHS: &[&str] = &[
     "/_/src/runtime/artifacts/obj/",
     "/_/artifacts/obj/",
     "/__w/1/s/",
+    // That of the lab's programs.
+    "/src/obj/",
     // The requests of the `http` scenario, to its own server.
     "/path/",
     "/post/",
@@ -39,6 +43,7 @@ const WHOLE_PATHS: &[&str] = &[
     "/proc",
     "/proc/",
     "/proc/self",
+    "/dev/null",
     // Search paths of the dynamic linker.
     "/lib/x86_64-linux-gnu",
     "/usr/lib/x86_64-linux-gnu",
