@@ -38,7 +38,7 @@ const MAX_UNPACKED: u64 = 256 << 20;
 /// Why a file is not a bundle that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BundleError {
-    /// It has no mark, or no offset before it: the host of a program whose files are beside it.
+    /// The file has no mark, or no offset before it: the host of a program whose files are beside it.
     #[error("it is not a single-file program")]
     NotOne,
     /// The version of its header.
@@ -103,7 +103,7 @@ pub(super) struct Part {
 }
 
 impl Bundles {
-    /// Those of `paths` that are bundles, for a session whose dump has `dump` bytes, under the user's limit `most`.
+    /// The bundles among `paths`, for a session whose dump has `dump` bytes, under the user's limit `most`.
     pub(super) fn new(paths: Vec<PathBuf>, dump: u64, most: Option<u64>) -> Bundles {
         let room = dump.max(MAX_UNPACKED).min(most.unwrap_or(u64::MAX));
         Bundles { paths, room: AtomicU64::new(room), read: OnceLock::new() }

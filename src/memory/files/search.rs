@@ -51,8 +51,8 @@ impl From<PathBuf> for ModuleFile {
 }
 
 impl FileSearch {
-    /// The same, and in the program of the process, recorded as `program`, and in given files, if they are single-file programs. `most`: the
-    /// user's memory limit.
+    /// This search for one process: it extends to the program, recorded as `program`, and to given files, if they are single-file programs.
+    /// `most`: the user's memory limit.
     pub(crate) fn of_process(&self, program: Option<&str>, file: &DumpFile, most: Option<u64>) -> FileSearch {
         let own = program.map_or_else(Vec::new, |path| self.files(path, file.facts.os));
         let mut paths: Vec<PathBuf> = self.modules.iter().filter(|given| given.is_file()).cloned().collect();
