@@ -40,9 +40,10 @@ pub struct Config {
     #[arg(long, value_enum, ignore_case = true, value_name = "WHEN", default_value_t = Colours::Auto, global = true)]
     pub color: Colours,
 
-    /// Folder with the module files of the process, by name, to fill in pages missing from the dump (repeatable).
+    /// Folder with the module files of the process, by name, or one such file, to fill in pages missing from the dump (repeatable).
     ///
-    /// A file is used only if its build id (ELF) or its time stamp and size (PE) match.
+    /// A file is used only if its build id (ELF) or its time stamp and size (PE) match. Of a single-file program, its file is enough:
+    /// the assemblies are read from it.
     #[arg(long, value_name = "DIR", global = true)]
     pub modules: Vec<PathBuf>,
 

@@ -37,7 +37,12 @@ impl Opening {
 
     /// The options to open any dump with.
     pub(super) fn options(config: &Config, streams: &Streams<'_>) -> Result<OpenOptions> {
-        for dir in config.modules.iter().chain(&config.symbols).chain(&config.sysroot) {
+        for given in &config.modules {
+            if !(given.is_dir() || given.is_file()) {
+                return Err(UsageError(format!("{} is neither a folder nor a file", given.display())).into());
+            }
+        }
+        for dir in config.symbols.iter().chain(&config.sysroot) {
             if !dir.is_dir() {
                 return Err(UsageError(format!("{} is not a folder", dir.display())).into());
             }
@@ -50,6 +55,7 @@ impl Opening {
                 symbols: config.symbols.clone(),
                 sysroot: config.sysroot.clone(),
                 recorded_paths: !config.no_local_files,
+                ..FileSearch::default()
             },
             limits,
             index: match &config.index {

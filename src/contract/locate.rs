@@ -75,7 +75,7 @@ pub struct UnreadProgram {
 }
 
 /// The module of the program itself.
-fn own_program(dump: &DumpFile) -> Option<&Module> {
+pub(crate) fn own_program(dump: &DumpFile) -> Option<&Module> {
     let aux = |wanted: u64| dump.auxv.iter().find(|(key, _)| *key == wanted).map(|(_, value)| Addr(*value));
     let of = |at: Addr| dump.modules.iter().find(|m| AddrRange::new(m.base, m.base.plus(m.size)).contains(at));
     [AT_PHDR, AT_ENTRY].into_iter().filter_map(aux).find_map(of).or(dump.modules.first())

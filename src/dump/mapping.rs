@@ -7,7 +7,7 @@ use std::io;
 use std::ops::Deref;
 use std::path::Path;
 
-use memmap2::{Mmap, MmapMut};
+use memmap2::{Mmap, MmapMut, MmapOptions};
 
 use super::files::regular;
 
@@ -47,6 +47,23 @@ impl Bytes {
         // dumps are written once and not modified afterwards.
         let map = unsafe { Mmap::map(file)? };
         Ok(Bytes::Mapped(map))
+    }
+
+    /// Maps the `len` bytes at `offset` of the file at `path`. `None` if they run past its end.
+    ///
+    /// # Errors
+    /// The same errors as [`Bytes::map_path`].
+    #[allow(unsafe_code)]
+    pub(crate) fn map_part(path: &Path, offset: u64, len: u64) -> io::Result<Option<Bytes>> {
+        let file = regular(path)?;
+        let end = offset.checked_add(len).filter(|end| file.metadata().is_ok_and(|m| *end <= m.len()));
+        let Some((_, len)) = end.zip(usize::try_from(len).ok()) else { return Ok(None) };
+        if len == 0 {
+            return Ok(Some(Bytes::Owned(Vec::new())));
+        }
+        // SAFETY: see `map_file`.
+        let map = unsafe { MmapOptions::new().offset(offset).len(len).map(&file)? };
+        Ok(Some(Bytes::Mapped(map)))
     }
 
     /// The `len` bytes at `offset`, or `None` if they run past the end.

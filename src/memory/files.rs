@@ -9,6 +9,9 @@
 //! writes them. They are supplied where nothing can have written there since: the page is read-only, or becomes so after relocation.
 //! Further pages of `.bss`, and the tails of writable pages, stay missing: a process that has one changed at least that page.
 
+mod bundle;
+mod search;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,8 +22,11 @@ use super::copies::Copies;
 use super::elf_image::{self, MAX_PROGRAM_HEADERS};
 use super::pe::PeHeaders;
 use super::{Image, ImageFormat, Memory};
-use crate::base::{Addr, AddrRange, Endian, Os, PAGE, PtrSize, Shape, file_name, len64, ranges};
+use crate::base::{Addr, AddrRange, Endian, Os, PAGE, PtrSize, Shape, len64, ranges};
 use crate::dump::{Bytes, Module};
+pub use bundle::Bundles;
+pub use search::FileSearch;
+pub(crate) use search::ModuleFile;
 
 /// What looking at a file takes of the opening's budget.
 const STEPS_OF_A_FILE: u64 = 1 << 11;
@@ -40,83 +46,6 @@ pub enum DataPages {
     /// They are filled from the file, with contents of before the start: constants, and pointers that were relocated. What the process may
     /// have changed is [known as such](Memory::is_initial).
     Initial,
-}
-
-/// Where to look for module files.
-#[derive(Clone, Debug, Default)]
-pub struct FileSearch {
-    /// Directories that hold module files by name (`--modules`).
-    pub modules: Vec<PathBuf>,
-    /// Directories that hold PDBs by name (`--symbols`), beside those with module files.
-    pub symbols: Vec<PathBuf>,
-    /// Root directory that holds module files under their recorded paths (`--sysroot`).
-    pub sysroot: Option<PathBuf>,
-    /// Whether recorded paths may be opened on this machine.
-    pub recorded_paths: bool,
-}
-
-impl FileSearch {
-    /// Whether `folder` holds a file with the name of the module recorded as `path`.
-    pub(crate) fn is_in(&self, folder: &Path, path: &str) -> bool {
-        let name = file_name(path);
-        let file = |name: &str| !name.is_empty() && folder.join(name).is_file();
-        file(name) || file(&name.to_ascii_lowercase())
-    }
-
-    /// Candidate files for the PDB that would lie beside its module as `path`, best first.
-    pub(crate) fn symbol_candidates(&self, path: &str, os: Os) -> Vec<PathBuf> {
-        let modules = self.symbols.iter().chain(&self.modules).cloned().collect();
-        FileSearch { modules, ..self.clone() }.candidates(path, os)
-    }
-
-    /// Candidate files for the PDB of the module recorded as `path`: beside it, or under the name that the module has for it.
-    pub(crate) fn pdb_candidates(&self, path: Option<&str>, named: Option<&str>, os: Os) -> Vec<PathBuf> {
-        let beside = |path: &str| {
-            let stem = path.rsplit_once('.').filter(|(_, e)| e.eq_ignore_ascii_case("dll") || e.eq_ignore_ascii_case("exe"));
-            format!("{}.pdb", stem.map_or(path, |(stem, _)| stem))
-        };
-        let mut out: Vec<PathBuf> = Vec::new();
-        for name in path.map(beside).iter().map(String::as_str).chain(named) {
-            for path in self.symbol_candidates(name, os) {
-                if !out.contains(&path) {
-                    out.push(path);
-                }
-            }
-        }
-        out
-    }
-
-    /// Candidate files for the module recorded as `path`, best first. Regular files only: a dump may name a device or a
-    /// pipe, and opening one could block.
-    pub(crate) fn candidates(&self, path: &str, os: Os) -> Vec<PathBuf> {
-        let name = file_name(path);
-        let mut out = Vec::new();
-        if !name.is_empty() && name != "." && name != ".." {
-            out.extend(self.modules.iter().map(|dir| dir.join(name)));
-            if os == Os::Windows {
-                out.extend(self.modules.iter().map(|dir| dir.join(name.to_ascii_lowercase())));
-            }
-        }
-        // ".." in a recorded path must not escape the given root.
-        let unix = if os == Os::Windows { path.replace('\\', "/") } else { path.to_string() };
-        let unix = unix.split_once(":/").map_or(unix.as_str(), |(_drive, rest)| rest);
-        let relative: PathBuf = Path::new(unix)
-            .components()
-            .filter_map(|c| match c {
-                std::path::Component::Normal(part) => Some(part),
-                _ => None,
-            })
-            .collect();
-        if let Some(root) = &self.sysroot {
-            out.push(root.join(&relative));
-        }
-        if self.recorded_paths && os == Os::Linux && path.starts_with('/') {
-            out.push(PathBuf::from(path));
-        }
-        out.retain(|p| p.metadata().is_ok_and(|m| m.is_file()));
-        out.dedup();
-        out
-    }
 }
 
 /// The result of looking for one module's file.
@@ -157,12 +86,12 @@ impl From<String> for Rejected {
 /// programs whose DAC it does not have leave out all data of files.
 pub fn fill_module(memory: &mut Memory, module: &Module, image: Option<&Image>, search: &FileSearch, os: Os, data: DataPages) -> Filled {
     let mut filled = Filled::default();
-    for path in search.candidates(&module.path, os) {
+    for file in search.candidates(&module.path, os) {
         if !memory.afford_steps(STEPS_OF_A_FILE) {
             break;
         }
-        let bytes = Bytes::map_path(&path).map_err(|e| Rejected::Unverified(e.to_string()));
-        match bytes.and_then(|b| fill_from(memory, module, image, b, data)) {
+        let (bytes, path) = (file.open().map_err(Rejected::Unverified), file.path().to_path_buf());
+        match bytes.and_then(|b| fill_from(memory, module, image, &b, data)) {
             Ok(bytes) => {
                 filled.bytes = bytes;
                 filled.file = Some(path);
@@ -183,19 +112,18 @@ pub fn fill_module(memory: &mut Memory, module: &Module, image: Option<&Image>, 
 pub fn file_image(module: &Module, image: &Image, path: &Path, shape: Shape) -> Result<Memory, String> {
     let bytes = Bytes::map_path(path).map_err(|e| e.to_string())?;
     let mut memory = Memory::empty(shape);
-    let filled = fill_from(&mut memory, module, Some(image), bytes, DataPages::Unchanged);
+    let filled = fill_from(&mut memory, module, Some(image), &Arc::new(bytes), DataPages::Unchanged);
     filled.map_err(|rejected| match rejected {
         Rejected::Other(why) | Rejected::Unverified(why) => why,
     })?;
     Ok(memory)
 }
 
-fn fill_from(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: Bytes, data: DataPages) -> Result<u64, Rejected> {
-    let bytes = Arc::new(bytes);
+fn fill_from(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: &Arc<Bytes>, data: DataPages) -> Result<u64, Rejected> {
     if bytes.starts_with(b"\x7fELF") {
-        fill_elf(memory, module, image, &bytes, data)
+        fill_elf(memory, module, image, bytes, data)
     } else if bytes.starts_with(b"MZ") {
-        fill_pe(memory, module, image, &bytes)
+        fill_pe(memory, module, image, bytes)
     } else {
         Err("neither an ELF nor a PE file".into())
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{Error, HeapSnapshot, IndexUse, Runtime};
 use crate::base::missed::tried;
 use crate::base::{Budget, Collector, Limits, NoteKind, Notes, Progress, Shape, Silent, be, len64, plural};
-use crate::contract::{Description, Options, Overlay, RuntimeError, open_runtimes};
+use crate::contract::{Description, Options, Overlay, RuntimeError, open_runtimes, own_program};
 use crate::dump::{self, Cache, Container, DumpError, DumpFile};
 use crate::memory::{FileSearch, Memory, unlisted_modules};
 
@@ -44,7 +44,7 @@ impl OpenOptions {
         OpenOptions::default()
     }
 
-    /// Searches this folder for module files, by name: they supply code and metadata missing from the dump, and with it type
+    /// Searches this folder for module files, by name, or takes this file as one, and the files in it if it is a single-file program: they supply code and metadata missing from the dump, and with it type
     /// names. Only files that match the dump are used.
     #[must_use]
     pub fn modules(mut self, folder: impl Into<PathBuf>) -> OpenOptions {
@@ -161,7 +161,6 @@ impl Dump {
             hide_contents(&mut file);
         }
         let limits = Arc::new(options.limits.clone());
-        let finding = Options { overlays: options.overlays.clone(), search: options.search.clone(), limits: Arc::clone(&limits) };
         let budget = Arc::new(Budget::new(file.facts.file_bytes, limits.max_memory));
         memory.begin(Arc::clone(&budget));
         if file.facts.container == Container::ElfCore && file.files.is_empty() {
@@ -170,7 +169,9 @@ impl Dump {
             let what = format!("the core has no list of mapped files (NT_FILE): {found} found by captured headers, without paths");
             notes.add(NoteKind::UnreadableStream, None, what);
         }
-        note_unused_folders(&options.search, &file, &notes);
+        options.search.note_unused(&file, &notes);
+        let search = options.search.of_process(own_program(&file).map(|m| m.path.as_str()), &file, limits.max_memory);
+        let finding = Options { overlays: options.overlays.clone(), search: search.clone(), limits: Arc::clone(&limits) };
         // What it looks for may be in one of many places.
         let found = match file.snapshot {
             Some(_) => Err(RuntimeError::Snapshot),
@@ -183,7 +184,7 @@ impl Dump {
             memory: Arc::new(memory),
             notes: notes.into_notes(),
             limits,
-            search: options.search.clone(),
+            search,
             progress: options.progress.clone().unwrap_or_else(|| Arc::new(Silent)),
             // What is recorded is what answers read of the dump.
             index: if options.record { IndexUse::None } else { options.index.clone() },
@@ -288,21 +289,5 @@ fn hide_contents(file: &mut DumpFile) {
     }
     for thread in &mut file.threads {
         thread.name = thread.name.take().map(|_| Memory::HIDDEN.into());
-    }
-}
-
-/// Notes folders given with `--modules` that hold no file named like a module of the process.
-fn note_unused_folders(search: &FileSearch, file: &DumpFile, notes: &Collector) {
-    for folder in &search.modules {
-        if file.modules.iter().any(|m| search.is_in(folder, &m.path)) {
-            continue;
-        }
-        let what = format!(
-            "{} holds no file named like one of the {} modules of the process: --modules takes the folder with the files itself, and does \
-             not search those in it",
-            folder.display(),
-            file.modules.len()
-        );
-        notes.add(NoteKind::ModuleMismatch, None, what);
     }
 }

@@ -35,6 +35,7 @@ mod async_chains;
 mod attacks;
 mod book;
 mod bridge;
+mod bundles;
 mod cache;
 mod changed;
 mod cli;

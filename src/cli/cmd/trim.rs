@@ -57,7 +57,7 @@ impl Command for Trim {
         dump.runtime_at(at.config.runtime)?;
         let mut reads = Reads::of(&dump, None);
         let file = dump.file();
-        if file.modules.iter().any(|m| !options.search.candidates(&m.path, file.facts.os).is_empty()) {
+        if options.search.finds_any(file) {
             let with_files = Dump::of(file.clone(), &OpenOptions { record: true, ..options.clone() });
             reads = reads.and(Reads::of(&with_files, Some(&dump)));
         }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use flate2::read::ZlibDecoder;
@@ -11,7 +11,7 @@ use goblin::elf::section_header::{SHF_COMPRESSED, SHT_NOBITS, SHT_NOTE, SectionH
 
 use crate::base::{Endian, Os, PtrSize, Shape, len64};
 use crate::dump::{Bytes, Module};
-use crate::memory::{FileSearch, Image, hex};
+use crate::memory::{FileSearch, Image, ModuleFile, hex};
 
 /// Most sections that are looked at. Programs have some fifty.
 const MAX_SECTIONS: usize = 4096;
@@ -80,8 +80,9 @@ pub(super) fn find(module: &Module, image: &Image, search: &FileSearch, os: Os, 
     let beside = [".dbg", ".debug"].map(|ending| format!("{}{ending}", module.path));
     let paths = search.candidates(&module.path, os).into_iter().chain(beside.iter().flat_map(|p| search.symbol_candidates(p, os)));
     let Some(wanted) = &image.build_id else { return found };
-    for path in paths {
-        match ElfFile::open(&path, shape) {
+    for candidate in paths {
+        let path = candidate.path().to_path_buf();
+        match ElfFile::open(&candidate, shape) {
             // Nothing else of a file is looked at before it is known to be the module's.
             Ok(file) if file.build_id() == Some(wanted) => found.files.push(file),
             Ok(file) => {
@@ -95,9 +96,8 @@ pub(super) fn find(module: &Module, image: &Image, search: &FileSearch, os: Os, 
 }
 
 impl ElfFile {
-    fn open(path: &Path, shape: Shape) -> Result<ElfFile, String> {
-        let bytes = Bytes::map_path(path).map_err(|e| e.to_string())?;
-        ElfFile::parse(Arc::new(bytes), shape).ok_or_else(|| "not a readable ELF file of this architecture".into())
+    fn open(file: &ModuleFile, shape: Shape) -> Result<ElfFile, String> {
+        ElfFile::parse(file.open()?, shape).ok_or_else(|| "not a readable ELF file of this architecture".into())
     }
 
     fn parse(bytes: Arc<Bytes>, shape: Shape) -> Option<ElfFile> {

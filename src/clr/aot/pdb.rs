@@ -8,7 +8,6 @@
 
 use std::borrow::Cow;
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 
 use pdb2::{
@@ -22,7 +21,7 @@ use super::types::{BYTES_OF_AN_ITEM, Class, DebugTypes, Entry, Member, StaticAt}
 use crate::base::hash::Map;
 use crate::base::{Addr, Budget, Limits, Os, len64};
 use crate::dump::{Bytes, Module};
-use crate::memory::{FileSearch, Image, Memory, hex};
+use crate::memory::{FileSearch, Image, Memory, ModuleFile, hex};
 
 /// Most object files of a module. Programs have some hundred.
 const MAX_OBJECT_FILES: usize = 1 << 12;
@@ -80,8 +79,8 @@ pub(super) fn find(memory: &Memory, module: &Module, image: &Image, search: &Fil
     let named = image.code_view(memory);
     // A minidump says it as well, for the pages of the image may be absent.
     let wanted = named.as_ref().map(|n| n.id.as_slice()).or(module.build_id.as_deref());
-    for path in search.pdb_candidates(Some(&module.path), named.as_ref().map(|n| n.name.as_str()), os) {
-        match File::open(&path, wanted) {
+    for file in search.pdb_candidates(Some(&module.path), named.as_ref().map(|n| n.name.as_str()), os) {
+        match File::open(&file, wanted) {
             Ok(mut file) => {
                 let sections = image.section_starts(memory).unwrap_or_default();
                 out.symbols = file.symbols(&sections, image.bias(), limits.max_memory);
@@ -89,7 +88,7 @@ pub(super) fn find(memory: &Memory, module: &Module, image: &Image, search: &Fil
                 out.refused.clear();
                 break;
             }
-            Err(why) => out.refused.push((path, why)),
+            Err(why) => out.refused.push((file.path().into(), why)),
         }
     }
     out
@@ -98,7 +97,7 @@ pub(super) fn find(memory: &Memory, module: &Module, image: &Image, search: &Fil
 #[cfg(feature = "internals")]
 pub(super) fn read(bytes: Vec<u8>, sections: &[u64], bias: u64) -> Debugging {
     let len = bytes.len();
-    let Ok(pdb) = PDB::open(Pages::of(Bytes::Owned(bytes))) else { return Debugging::default() };
+    let Ok(pdb) = PDB::open(Pages::of(Arc::new(Bytes::Owned(bytes)))) else { return Debugging::default() };
     let mut file = File { pdb, bytes: len64(len) };
     let symbols = file.symbols(sections, bias, None);
     let types = file.types(symbols.as_ref(), None);
@@ -114,9 +113,9 @@ struct Pages {
 }
 
 impl Pages {
-    fn of(bytes: Bytes) -> Pages {
+    fn of(bytes: Arc<Bytes>) -> Pages {
         // Each stream is read once, but for those that lead to the others.
-        Pages { left: bytes.len().saturating_mul(4), bytes: Arc::new(bytes) }
+        Pages { left: bytes.len().saturating_mul(4), bytes }
     }
 }
 
@@ -153,9 +152,9 @@ struct File {
 }
 
 impl File {
-    /// Opens the PDB at `path`, which must be the one with the GUID and age `wanted`.
-    fn open(path: &Path, wanted: Option<&[u8]>) -> Result<File, String> {
-        let bytes = Bytes::map_path(path).map_err(|e| e.to_string())?;
+    /// Opens the PDB in `file`, which must be the one with the GUID and age `wanted`.
+    fn open(file: &ModuleFile, wanted: Option<&[u8]>) -> Result<File, String> {
+        let bytes = file.open()?;
         let (len, pages) = (bytes.len(), Pages::of(bytes));
         let unreadable = |_| "it is not a readable PDB for native code";
         let mut pdb = PDB::open(pages).map_err(unreadable)?;

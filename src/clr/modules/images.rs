@@ -45,11 +45,11 @@ impl ImageFile {
 impl Reader {
     fn image_file(&self, address: Addr) -> Option<ImageFile> {
         let image = self.image_of(address)?;
-        let bytes = Bytes::map_path(&self.usable_file(address, image)?).ok()?;
+        let bytes = self.usable_file(address, image)?.open().ok()?;
         let headers = PeHeaders::parse(&bytes)?;
         let range = AddrRange::new(image.base, image.base.plus(u64::from(headers.size_of_image)));
         let (parts, writable) = (headers.loaded(image.base)?, headers.writable(image.base));
-        Some(ImageFile { range, parts, writable, headers, bytes: Arc::new(bytes) })
+        Some(ImageFile { range, parts, writable, headers, bytes })
     }
 }
 

@@ -23,8 +23,7 @@ use crate::base::missed::{Kept, Missed, tried, watched};
 use crate::base::{Addr, Budget, Collector, Limits, Os, file_name, len64};
 use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
-use crate::dump::Bytes;
-use crate::memory::{FileSearch, Memory};
+use crate::memory::{FileSearch, Memory, ModuleFile};
 pub(crate) use images::ImageFile;
 use net8::Net8;
 use net9::Net9;
@@ -480,7 +479,7 @@ impl Reader {
     }
 
     /// Files that may be the module's, best first.
-    fn candidates(&self, module: &Module) -> Vec<PathBuf> {
+    fn candidates(&self, module: &Module) -> Vec<ModuleFile> {
         // Single-file programs record the assembly name but no path.
         let by_name = || module.name.as_ref().map(|n| if n.ends_with(".dll") { n.clone() } else { format!("{n}.dll") });
         let recorded = module.path.clone().or_else(by_name);
@@ -488,9 +487,9 @@ impl Reader {
     }
 
     /// The file of the module at `address`: known to be the one that the process had loaded, or given as such.
-    fn usable_file(&self, address: Addr, image: LoadedImage) -> Option<PathBuf> {
-        let usable = |path: &PathBuf| match tried(|| self.try_file(address, Some(image), path)) {
-            Ok((_, proof)) => proof == Proof::Proven || self.search.as_ref().is_some_and(|s| is_given(s, path)),
+    fn usable_file(&self, address: Addr, image: LoadedImage) -> Option<ModuleFile> {
+        let usable = |file: &ModuleFile| match tried(|| self.try_file(address, Some(image), file)) {
+            Ok((_, proof)) => proof == Proof::Proven || self.search.as_ref().is_some_and(|s| is_given(s, file.path())),
             Err(_) => false,
         };
         self.candidates(&self.get(address)).into_iter().find(usable)
@@ -498,9 +497,10 @@ impl Reader {
 
     fn search_files(&self, module: &mut Module, image: Option<LoadedImage>) {
         let Some(search) = &self.search else { return };
-        for path in self.candidates(module) {
+        for file in self.candidates(module) {
+            let path = file.path().to_path_buf();
             let given = is_given(search, &path);
-            match self.try_file(module.address, image, &path) {
+            match self.try_file(module.address, image, &file) {
                 Ok((metadata, proof)) if proof == Proof::Proven || given => {
                     module.metadata = Some(Box::new(metadata));
                     module.origin = match proof {
@@ -518,8 +518,8 @@ impl Reader {
         }
     }
 
-    fn try_file(&self, module: Addr, image: Option<LoadedImage>, path: &Path) -> Result<(Metadata, Proof), String> {
-        let bytes = Arc::new(Bytes::map_path(path).map_err(|e| e.to_string())?);
+    fn try_file(&self, module: Addr, image: Option<LoadedImage>, file: &ModuleFile) -> Result<(Metadata, Proof), String> {
+        let bytes = file.open()?;
         let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         let file = Source::File { bytes: Arc::clone(&bytes), offset: 0, len };
         let headers = pe::Headers::read(&file).ok_or("not a PE file")?;

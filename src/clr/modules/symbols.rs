@@ -4,7 +4,7 @@
 //! used. Source: the runtime's specification of PE/COFF.
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 
@@ -17,7 +17,7 @@ use crate::clr::metadata::Source;
 use crate::clr::pdb::{Pdb, PdbId};
 use crate::clr::pe::{DebugEntry, Headers};
 use crate::dump::Bytes;
-use crate::memory::hex;
+use crate::memory::{ModuleFile, hex};
 
 /// Types of entries of the debug directory: the identity of the PDB, the PDB itself.
 const CODE_VIEW: u32 = 2;
@@ -145,9 +145,8 @@ impl Reader {
             out.pdb = Some(pdb);
             return out;
         }
-        let path = self.usable_file(address, image);
-        let file = path.as_deref().and_then(|p| {
-            let bytes = Arc::new(Bytes::map_path(p).ok()?);
+        let file = self.usable_file(address, image).and_then(|file| {
+            let bytes = file.open().ok()?;
             let len = len64(bytes.len());
             Assembly::read(Source::File { bytes, offset: 0, len }, |_, _| true)
         });
@@ -157,14 +156,14 @@ impl Reader {
         }
         out.absent = loaded.as_ref().filter(|_| file.is_none()).and_then(|a| Some(image.base.plus(a.place(a.embedded()?)?)));
         let named = loaded.as_ref().and_then(Assembly::named).or_else(|| file.as_ref().and_then(Assembly::named));
-        for path in self.symbol_files(address, named.as_ref()) {
-            match try_file(&path, named.as_ref()) {
+        for file in self.symbol_files(address, named.as_ref()) {
+            match try_file(&file, named.as_ref()) {
                 Ok(pdb) => {
                     out.pdb = Some(pdb);
                     out.refused.clear();
                     break;
                 }
-                Err(why) => out.refused.push((path, why)),
+                Err(why) => out.refused.push((file.path().into(), why)),
             }
         }
         out
@@ -176,15 +175,15 @@ impl Reader {
     }
 
     /// Files that may be the PDB of the module at `address`, best first.
-    fn symbol_files(&self, address: Addr, named: Option<&Named>) -> Vec<PathBuf> {
+    fn symbol_files(&self, address: Addr, named: Option<&Named>) -> Vec<ModuleFile> {
         let (Some(search), module) = (&self.search, self.get(address)) else { return Vec::new() };
         search.pdb_candidates(module.path.as_deref().or(module.name.as_deref()), named.map(|n| n.name.as_str()), self.os)
     }
 }
 
-/// Opens the PDB at `path`, which must be the one that the assembly names.
-fn try_file(path: &Path, named: Option<&Named>) -> Result<Pdb, String> {
-    let bytes = Arc::new(Bytes::map_path(path).map_err(|e| e.to_string())?);
+/// Opens the PDB in `file`, which must be the one that the assembly names.
+fn try_file(file: &ModuleFile, named: Option<&Named>) -> Result<Pdb, String> {
+    let bytes = file.open()?;
     let len = len64(bytes.len());
     let pdb = Pdb::open(Source::File { bytes, offset: 0, len }).map_err(|_| "it is not a portable PDB")?;
     let Some(named) = named else {

@@ -96,17 +96,18 @@ fn room_for_pdbs_is_bounded_in_sum() {
 fn a_file_with_another_identity_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("Name.pdb");
+    let file = ModuleFile::from(path.clone());
     let named = Named { id: ID, name: "Name.pdb".into() };
     std::fs::write(&path, pdb(ID)).unwrap();
-    assert!(try_file(&path, Some(&named)).is_ok());
-    assert!(try_file(&path, None).unwrap_err().contains("neither"));
+    assert!(try_file(&file, Some(&named)).is_ok());
+    assert!(try_file(&file, None).unwrap_err().contains("neither"));
     let mut stamp = ID;
     stamp[19] = 8;
     std::fs::write(&path, pdb(stamp)).unwrap();
-    let why = try_file(&path, Some(&named)).unwrap_err();
+    let why = try_file(&file, Some(&named)).unwrap_err();
     assert!(why.contains("0708, the module's is 0707"), "{why}");
     std::fs::write(&path, b"Microsoft C/C++ MSF 7.00\r\n").unwrap();
-    assert_eq!(try_file(&path, Some(&named)).unwrap_err(), "it is not a portable PDB");
+    assert_eq!(try_file(&file, Some(&named)).unwrap_err(), "it is not a portable PDB");
 }
 
 proptest! {

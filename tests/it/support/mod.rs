@@ -134,6 +134,11 @@ impl Target {
         self
     }
 
+    /// The image of the runtime's module.
+    pub fn image(&self) -> image::Image {
+        self.facts.image
+    }
+
     /// The expected answers.
     pub fn expected(&self) -> Value {
         self.expected.clone()

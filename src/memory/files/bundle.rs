@@ -1,0 +1,258 @@
+//! Single-file programs: .NET's host with the files of the program appended, each as it is or compressed.
+//!
+//! Source: the runtime's design document `bundler.md`, and `corehost/bundle`. The host has, in its data, the file offset of the bundle's
+//! header and a mark after it. The header lists the files.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use flate2::read::DeflateDecoder;
+
+use crate::base::hash::Map;
+use crate::base::{file_name, len64};
+use crate::dump::Bytes;
+
+/// Follows the offset of the header: the SHA-256 of ".net core bundle".
+const MARK: [u8; 32] = [
+    0x8b, 0x12, 0x02, 0xb9, 0x6a, 0x61, 0x20, 0x38, 0x72, 0x7b, 0x93, 0x02, 0x14, 0xd7, 0xa0, 0x32, 0x13, 0xf5, 0xb9, 0xe6, 0xef, 0xae,
+    0x33, 0x18, 0xee, 0x3b, 0x2d, 0xce, 0x24, 0xb3, 0x6a, 0xae,
+];
+/// Bytes of a file that are searched for the mark. Hosts with the runtime in them have 12 to 70 MB.
+const MAX_HOST: usize = 256 << 20;
+/// Places with the mark that are looked at: libraries that write bundles have it as well.
+const MAX_MARKS: usize = 16;
+/// Versions of the header: .NET 5, and .NET 6 and later.
+const NET5: u32 = 2;
+const NET6: u32 = 6;
+/// Cap on the files of a bundle. Programs with ASP.NET Core have 400, translations multiply that.
+const MAX_FILES: u32 = 1 << 14;
+/// Cap on the bytes of a path in a bundle, and of its id.
+const MAX_TEXT: usize = 4096;
+/// Bytes that a file may have for each byte of its compressed form. Assemblies have two or three.
+const MAX_RATIO: u64 = 64;
+/// Bytes that all unpacked files of a session may have, or as many as the dump.
+const MAX_UNPACKED: u64 = 256 << 20;
+
+/// Why a file is not a bundle that can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BundleError {
+    /// The file has no mark, or no offset before it: the host of a program whose files are beside it.
+    #[error("it is not a single-file program")]
+    NotOne,
+    /// The version of its header.
+    #[error("it is a single-file program whose list of files has version {0}, which this gcdump does not know")]
+    Version(u32),
+    /// The header is corrupt, or the file is cut off.
+    #[error("it is a single-file program whose list of files is corrupt or cut off")]
+    Corrupt,
+}
+
+/// Why a file in a bundle cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum PartError {
+    #[error("the single-file program with it cannot be read: {0}")]
+    File(String),
+    #[error("it lies outside of the single-file program that lists it")]
+    Outside,
+    #[error("it would have {MAX_RATIO} times its compressed size, or more, which no assembly has")]
+    Ratio,
+    #[error("it and the files unpacked before it would take too much memory")]
+    Room,
+    #[error("its compressed contents are corrupt")]
+    Contents,
+}
+
+/// A file in a bundle.
+#[derive(Debug)]
+struct Entry {
+    /// Offset in the bundle.
+    offset: u64,
+    /// Its size in bytes.
+    size: u64,
+    /// Its compressed size in bytes; 0 if it is not compressed.
+    packed: u64,
+    contents: OnceLock<Result<Arc<Bytes>, PartError>>,
+}
+
+/// A single-file program.
+#[derive(Debug)]
+struct Bundle {
+    path: PathBuf,
+    entries: Vec<Entry>,
+    /// Entries by file name, in lower case.
+    by_name: Map<String, Vec<usize>>,
+}
+
+/// The single-file programs that may have files of a process. Each is read when the first file is looked for.
+#[derive(Debug, Default)]
+pub struct Bundles {
+    paths: Vec<PathBuf>,
+    /// Bytes that unpacked files may yet take.
+    room: AtomicU64,
+    read: OnceLock<Vec<Bundle>>,
+}
+
+/// A file in one of some bundles.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    bundles: Arc<Bundles>,
+    bundle: usize,
+    entry: usize,
+}
+
+impl Bundles {
+    /// The bundles among `paths`, for a session whose dump has `dump` bytes, under the user's limit `most`.
+    pub(super) fn new(paths: Vec<PathBuf>, dump: u64, most: Option<u64>) -> Bundles {
+        let room = dump.max(MAX_UNPACKED).min(most.unwrap_or(u64::MAX));
+        Bundles { paths, room: AtomicU64::new(room), read: OnceLock::new() }
+    }
+
+    fn read(&self) -> &[Bundle] {
+        self.read.get_or_init(|| self.paths.iter().filter_map(|path| Bundle::open(path).ok()).collect())
+    }
+
+    /// The files called `name`, and where the user sees them: within the program.
+    pub(super) fn named(self: &Arc<Self>, name: &str) -> Vec<(PathBuf, Part)> {
+        let key = name.to_ascii_lowercase();
+        let mut out = Vec::new();
+        for (index, bundle) in self.read().iter().enumerate() {
+            let entries = bundle.by_name.get(&key).into_iter().flatten();
+            out.extend(entries.map(|entry| (bundle.path.join(name), Part { bundles: Arc::clone(self), bundle: index, entry: *entry })));
+        }
+        out
+    }
+
+    fn take(&self, bytes: u64) -> bool {
+        self.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
+    }
+}
+
+impl Part {
+    /// The contents of the file, unpacked once.
+    pub(super) fn open(&self) -> Result<Arc<Bytes>, PartError> {
+        let bundle = self.bundles.read().get(self.bundle).ok_or(PartError::Outside)?;
+        let entry = bundle.entries.get(self.entry).ok_or(PartError::Outside)?;
+        entry.contents.get_or_init(|| entry.read(&bundle.path, |bytes| self.bundles.take(bytes)).map(Arc::new)).clone()
+    }
+}
+
+impl Entry {
+    fn read(&self, path: &Path, afford: impl FnOnce(u64) -> bool) -> Result<Bytes, PartError> {
+        let len = if self.packed == 0 { self.size } else { self.packed };
+        let bytes = Bytes::map_part(path, self.offset, len).map_err(|e| PartError::File(e.to_string()))?.ok_or(PartError::Outside)?;
+        if self.packed == 0 {
+            return Ok(bytes);
+        }
+        if self.size / MAX_RATIO >= self.packed {
+            return Err(PartError::Ratio);
+        }
+        if !afford(self.size) {
+            return Err(PartError::Room);
+        }
+        let mut out = Vec::with_capacity(usize::try_from(self.size).map_err(|_| PartError::Room)?);
+        // One byte more would show a wrong size.
+        let read = DeflateDecoder::new(&*bytes).take(self.size.saturating_add(1)).read_to_end(&mut out);
+        match read {
+            Ok(_) if len64(out.len()) == self.size => Ok(Bytes::Owned(out)),
+            _ => Err(PartError::Contents),
+        }
+    }
+}
+
+impl Bundle {
+    fn open(path: &Path) -> Result<Bundle, BundleError> {
+        Bundle::open_bytes(path, &Bytes::map_path(path).map_err(|_| BundleError::NotOne)?)
+    }
+
+    fn open_bytes(path: &Path, bytes: &[u8]) -> Result<Bundle, BundleError> {
+        let host = bytes.get(..MAX_HOST).unwrap_or(bytes);
+        let mut found = BundleError::NotOne;
+        for at in memchr::memmem::find_iter(host, &MARK).take(MAX_MARKS) {
+            let before = host.get(..at).and_then(<[u8]>::last_chunk::<8>);
+            // 0 in a host without a bundle.
+            let Some(offset) = before.map(|b| u64::from_le_bytes(*b)).filter(|offset| *offset != 0) else { continue };
+            let header = usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..));
+            match Bundle::parse(path, header.unwrap_or_default()) {
+                Ok(bundle) => return Ok(bundle),
+                // The first is the host's.
+                Err(why) if found == BundleError::NotOne => found = why,
+                Err(_) => {}
+            }
+        }
+        Err(found)
+    }
+
+    fn parse(path: &Path, mut header: &[u8]) -> Result<Bundle, BundleError> {
+        let rest = &mut header;
+        let version = number32(rest).ok_or(BundleError::Corrupt)?;
+        let _minor = number32(rest);
+        if ![NET5, NET6].contains(&version) {
+            return Err(BundleError::Version(version));
+        }
+        let list = |rest: &mut &[u8]| {
+            let count = number32(rest).filter(|n| *n <= MAX_FILES)?;
+            let _id = text(rest)?;
+            // The places of two files that the host reads, and flags.
+            for _ in 0..5 {
+                number64(rest)?;
+            }
+            let mut bundle = Bundle { path: path.into(), entries: Vec::new(), by_name: Map::default() };
+            for index in 0..usize::try_from(count).ok()? {
+                let (offset, size) = (number64(rest)?, number64(rest)?);
+                let packed = if version == NET5 { 0 } else { number64(rest)? };
+                let (_kind, after) = rest.split_first()?;
+                *rest = after;
+                let name = text(rest)?;
+                // A name that is not text is never looked for.
+                if let Ok(name) = std::str::from_utf8(name) {
+                    bundle.by_name.entry(file_name(name).to_ascii_lowercase()).or_default().push(index);
+                }
+                bundle.entries.push(Entry { offset, size, packed, contents: OnceLock::new() });
+            }
+            Some(bundle)
+        };
+        list(rest).ok_or(BundleError::Corrupt)
+    }
+}
+
+/// Whether the file at `path` is a single-file program that can be read.
+///
+/// # Errors
+/// [`BundleError`] if it is not.
+pub(crate) fn check(path: &Path) -> Result<(), BundleError> {
+    Bundle::open(path).map(|_| ())
+}
+
+fn number32(rest: &mut &[u8]) -> Option<u32> {
+    let (bytes, after) = rest.split_first_chunk::<4>()?;
+    *rest = after;
+    Some(u32::from_le_bytes(*bytes))
+}
+
+/// A signed number that is not negative.
+fn number64(rest: &mut &[u8]) -> Option<u64> {
+    let (bytes, after) = rest.split_first_chunk::<8>()?;
+    *rest = after;
+    u64::try_from(i64::from_le_bytes(*bytes)).ok()
+}
+
+/// A text after its length, which takes a byte or two of seven bits each.
+fn text<'b>(rest: &mut &'b [u8]) -> Option<&'b [u8]> {
+    let (low, after) = rest.split_first()?;
+    let (len, after) = match low & 0x80 {
+        0 => (usize::from(*low), after),
+        _ => {
+            let (high, after) = after.split_first().filter(|(high, _)| **high < 0x80)?;
+            (usize::from(low & 0x7f) | usize::from(*high) << 7, after)
+        }
+    };
+    let (text, after) = after.split_at_checked(len).filter(|_| len <= MAX_TEXT)?;
+    *rest = after;
+    Some(text)
+}
+
+#[cfg(test)]
+#[path = "bundle_tests.rs"]
+mod tests;
