@@ -90,6 +90,7 @@ mod overlays;
 mod paths;
 mod perf;
 mod places;
+mod platforms;
 mod pool;
 mod promises;
 mod ref_counts;
