@@ -176,7 +176,7 @@ const KINDS: [&str; 6] = ["full", "heap", "mini", "triage", "kernel", "gcore"];
 /// Runtime, platform and GC.
 type Line = (&'static str, &'static str, &'static str);
 
-/// A combination of which there is no dump, and the tests that try a part of it on made-up input; `tests/it` and `src` have them.
+/// Combinations without a dump, each with the tests (in `src` or `tests/it`) that try a part of it on made-up input.
 const NO_DUMP: &[(Line, &str, &[&str])] = &[
     ((".NET 8", "Linux musl x64", "workstation"), "heap", &[]),
     ((".NET 8", "Linux musl x64", "workstation"), "kernel", &[]),
@@ -236,7 +236,7 @@ fn needs_its_program(row: &Value) -> bool {
     ["net11aot", "net10trim"].contains(&text(row, "runtime")) && row["kind"] == "heap"
 }
 
-/// What the dump is compared with; `None` if no test of all dumps asks it.
+/// The source that the dump is compared with; `None` if no test of all dumps asks it.
 fn compared(folder: &Path, row: &Value) -> Option<&'static str> {
     let has = |key: &str| row[key].is_string();
     if is_of_the_matrix(folder, row) {
