@@ -91,6 +91,7 @@ mod overlays;
 mod paths;
 mod perf;
 mod places;
+mod platforms;
 mod pool;
 mod promises;
 mod ref_counts;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use gcdump::cli::Exit;
 use serde_json::Value;
 
-use crate::common::{self, Known, ask, every_dump, further_dumps, number};
+use crate::common::{self, Known, ask, every_dump, number};
 
 /// The dumps of a scenario whose answers can be checked: with the program at hand.
 fn dumps(scenario: &str) -> Result<Vec<Known>, Ignored> {
@@ -249,132 +249,6 @@ fn every_block_of_static_fields_is_a_root() -> Tested {
         for kind in ["static", "thread-static"] {
             assert_eq!(of("coverage", kind)["coverage"], "complete", "{}", dump.name);
         }
-    }
-    Ok(())
-}
-
-/// Dumps of programs of .NET 8, 10 and 11. Those of 8 and 10 are read without the program, which is not handed over.
-fn others(wanted: impl Fn(&Value) -> bool) -> Result<Vec<Known>, Ignored> {
-    let of_releases = |row: &Value| ["net8aot", "net10aot", "net11aot"].contains(&row["runtime"].as_str().unwrap());
-    // The program of that with server GC is a patch, which needs the zstd program.
-    let at_hand = |row: &Value| row["kind"] == "full" || row["gc"] != "svr";
-    Ok(further_dumps(|row| of_releases(row) && at_hand(row) && wanted(row))?.0)
-}
-
-/// An answer that is complete or partial.
-fn partly(dump: &Known, command: &[&str]) -> Value {
-    let (exit, mut answer) = ask(&dump.path, command);
-    assert!([Exit::Ok, Exit::Partial].contains(&exit), "{} {command:?}: {}", dump.name, answer["warnings"]);
-    answer["data"].take()
-}
-
-#[test]
-fn programs_of_each_release_are_walked_with_names_and_references() -> Tested {
-    let mut counted = 0;
-    for dump in others(|_| true)? {
-        let truth = dump.truth.as_ref().unwrap();
-        let stat = data(&dump, &["stat", "--top", "0"]);
-        let counts: BTreeMap<&str, u64> = list(&stat, "types").iter().map(|t| (text(t, "type"), t["count"].as_u64().unwrap())).collect();
-        for (name, count) in truth["counts"].as_object().into_iter().flatten() {
-            assert_eq!(counts.get(name.replace(',', ", ").as_str()), count.as_u64().as_ref(), "{} {name}", dump.name);
-            counted += 1;
-        }
-        // Allocation contexts among them.
-        let verify = data(&dump, &["verify"]);
-        assert!(list(&verify, "findings").is_empty(), "{}: {verify}", dump.name);
-        assert_eq!(verify["coverage"]["share"], 1.0, "{}: {verify}", dump.name);
-        let handles = data(&dump, &["handles", "--top", "0"]);
-        let rows: BTreeMap<u64, &Value> = list(&handles, "handles").iter().map(|h| (number(&h["address"]), h)).collect();
-        for handle in list(truth, "handles") {
-            let row = rows.get(&number(&handle["handle"])).unwrap_or_else(|| panic!("{}: {handle}", dump.name));
-            assert_eq!((text(row, "type"), &row["object"]), (text(handle, "type").replace('_', "-").as_str(), &handle["object"]));
-        }
-    }
-    println!("{counted} counts");
-    Ok(())
-}
-
-#[test]
-fn locks_waits_and_hash_codes_of_each_release_are_those_of_the_program() -> Tested {
-    for dump in others(|row| ["all", "locks"].contains(&row["scenario"].as_str().unwrap()))? {
-        let truth = dump.truth.as_ref().unwrap();
-        let found = partly(&dump, &["locks"]);
-        let lock =
-            |object: &Value| list(&found, "locks").iter().find(|l| l["object"] == *object).unwrap_or_else(|| panic!("{object}: {found}"));
-        let contended = lock(&truth["contended"]);
-        assert_eq!(contended["owner"]["managed_id"], truth["owner_managed_id"], "{}: {contended}", dump.name);
-        assert_eq!(list(contended, "waiters").len() as u64, truth["waiters"].as_u64().unwrap(), "{}: {contended}", dump.name);
-        assert_eq!(contended["waiting"], truth["waiters"], "{}: {contended}", dump.name);
-        assert_eq!(lock(&truth["both"])["owner"]["managed_id"], truth["owner_managed_id"], "{}", dump.name);
-        let thin = lock(&truth["thin"]);
-        assert_eq!((&thin["owner"]["managed_id"], &thin["recursion"]), (&truth["thin_owner_managed_id"], &truth["thin_recursion"]));
-        assert!(list(&found, "locks").iter().all(|l| l["owner"]["orphaned"] != true), "{}: {found}", dump.name);
-        for (object, hash) in [("hashed", "hash"), ("both", "hash_both")] {
-            let object = data(&dump, &["object", truth[object].as_str().unwrap()]);
-            assert_eq!(object["header"]["hash_code"], truth[hash], "{} {hash}", dump.name);
-        }
-        // A thread in `Task.Wait` waits for the task.
-        let blocked = list(&found, "waits").iter().find(|w| w["managed_id"] == truth["taskwait_managed_id"]);
-        if let Some(task) = truth.get("never").filter(|_| !truth["taskwait_managed_id"].is_null()) {
-            assert_eq!(blocked.map(|w| (&w["kind"], &w["object"])), Some((&"task".into(), task)), "{}: {found}", dump.name);
-        }
-    }
-    Ok(())
-}
-
-#[test]
-fn exceptions_thread_names_and_paths_of_each_release_are_those_of_the_program() -> Tested {
-    for dump in others(|row| row["scenario"] == "all")? {
-        let truth = dump.truth.as_ref().unwrap();
-        let threads = data(&dump, &["threads"]);
-        let names: Vec<&str> = list(&threads, "threads").iter().filter_map(|t| t["name"].as_str()).collect();
-        assert!(list(truth, "thread_names").iter().all(|name| names.contains(&name.as_str().unwrap())), "{}: {names:?}", dump.name);
-        let catcher = list(&threads, "threads").iter().find(|t| t["managed_id"] == truth["catcher_managed_id"]).unwrap();
-        assert_eq!(catcher["exception"]["address"], truth["held_exception"], "{}: {catcher}", dump.name);
-        assert_eq!(catcher["exception"]["message"], truth["held_exception_message"], "{}: {catcher}", dump.name);
-        let methods: Vec<&str> = list(&catcher["exception"], "stack").iter().map(|f| text(f, "method")).collect();
-        let expected: Vec<String> =
-            list(truth, "held_exception_frames").iter().map(|f| format!("Lab.Program.{}", f.as_str().unwrap())).collect();
-        assert!(expected.iter().zip(&methods).all(|(wanted, method)| method.starts_with(wanted.as_str())), "{}: {methods:?}", dump.name);
-        for (object, kind) in [("static_deep", "static"), ("via_handle", "strong-handle"), ("thread_static", "thread-static")] {
-            let paths = partly(&dump, &["path", truth[object].as_str().unwrap()]);
-            let mut kinds = list(&paths, "paths").iter().flat_map(|p| list(p, "roots")).map(|r| text(r, "kind"));
-            assert!(kinds.any(|k| k == kind), "{} {object}: {paths}", dump.name);
-        }
-    }
-    Ok(())
-}
-
-#[test]
-fn the_crash_report_of_net_11_is_found() -> Tested {
-    for dump in others(|row| row["scenario"] == "crash")? {
-        let info = data(&dump, &["info"]);
-        let report = &info["crash_report"];
-        assert_eq!(
-            (&report["reason"], &report["exception"]["type"]),
-            (&"unhandled exception".into(), &"System.ApplicationException".into())
-        );
-        assert!(text(&report["exception"]["stack"][0], "method").starts_with("Lab.Program.Crash("), "{report}");
-        assert_eq!((&info["runtimes"][0]["version"], &info["runtimes"][0]["version_source"]), (&"11.0.0".into(), &"descriptor".into()));
-    }
-    Ok(())
-}
-
-#[test]
-fn a_program_whose_exports_are_not_in_the_dump_is_named_with_its_build_id() -> Tested {
-    let wanted = |row: &Value| ["net11aot", "net10trim"].contains(&row["runtime"].as_str().unwrap()) && row["kind"] == "heap";
-    for dump in further_dumps(wanted)?.0 {
-        let path = dump.path.to_str().unwrap();
-        let ran = common::run(&["stat", "--no-local-files", path]);
-        assert_eq!(ran.exit, Exit::NoRuntime, "{}", dump.name);
-        assert!(!ran.err.contains("no .NET runtime found"), "{}: {}", dump.name, ran.err);
-        let id = ran.err.split("build id ").nth(1).map_or("", |rest| rest.split(')').next().unwrap());
-        assert!(id.len() == 40 && id.bytes().all(|b| b.is_ascii_hexdigit()), "{}: {}", dump.name, ran.err);
-        assert!(ran.err.contains("/lab (build id") && ran.err.contains("--modules"), "{}: {}", dump.name, ran.err);
-        // Another program of that name is not used, and the answer says why.
-        let Some(folder) = common::native_aot_program() else { continue };
-        let ran = common::run(&["stat", "--no-local-files", "--modules", folder.to_str().unwrap(), path]);
-        assert!(ran.exit == Exit::NoRuntime && ran.err.contains("is not the lab of this process"), "{}: {}", dump.name, ran.err);
     }
     Ok(())
 }

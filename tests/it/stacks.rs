@@ -6,7 +6,7 @@ mod clrmd;
 mod fallback;
 mod stale;
 mod tiers;
-mod truth;
+pub mod truth;
 
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;

@@ -4,6 +4,7 @@ pub mod commands;
 
 use std::ffi::OsString;
 use std::fs::File;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -81,10 +82,10 @@ pub fn ask(dump: &Path, command: &[&str]) -> (Exit, Value) {
     args.extend(["--json", "--no-local-files"]);
     let path = dump.to_str().unwrap();
     let name = dump.file_name().unwrap_or_default().to_string_lossy();
-    // The program of the dump of server GC is another one.
     let program = match () {
         () if name.starts_with("aot9-") => native_aot_program(),
         () if name.starts_with("net11aot-wks-") => native_aot_11_program(),
+        () if name.starts_with("net11aot-svr-") => native_aot_11_server_program(),
         () => None,
     };
     if let Some(folder) = &program {
@@ -224,6 +225,23 @@ pub fn native_aot_11_program() -> Option<PathBuf> {
     FOLDER.get_or_init(unpack).clone()
 }
 
+/// Like [`native_aot_11_program`], of the dump with server GC: its file is a patch of the other program's.
+fn native_aot_11_server_program() -> Option<PathBuf> {
+    static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let unpack = || {
+        let base = std::fs::read(native_aot_11_program()?.join("lab")).unwrap();
+        let patch = File::open(shared()?.join("../dumps3/modules/net11-aot/lab-svr.zpatch")).ok()?;
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("net11-aot-server");
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut file = tempfile::NamedTempFile::new_in(&folder).unwrap();
+        let mut decoder = zstd::stream::read::Decoder::with_ref_prefix(BufReader::new(patch), &base).unwrap();
+        std::io::copy(&mut decoder, &mut file).unwrap();
+        file.persist(folder.join("lab")).unwrap();
+        Some(folder)
+    };
+    FOLDER.get_or_init(unpack).clone()
+}
+
 /// The unpacked dumps of CoreCLR in the manifest, and the names of those not unpacked. `native_aot` is about the others. Fails if
 /// none is unpacked.
 pub fn known_dumps(wanted: impl Fn(&Value) -> bool) -> Result<(Vec<Known>, Vec<String>), Ignored> {
@@ -237,10 +255,7 @@ pub fn every_dump(wanted: impl Fn(&Value) -> bool) -> Result<(Vec<Known>, Vec<St
 
 /// Like [`every_dump`], of other machines, of NativeAOT programs of other releases than 9, and of single files.
 pub fn further_dumps(wanted: impl Fn(&Value) -> bool) -> Result<(Vec<Known>, Vec<String>), Ignored> {
-    found(
-        &manifests(&needs_shared()?, |row| ["arm64", "aot", "trim"].iter().any(|part| row["runtime"].as_str().unwrap().contains(part))),
-        wanted,
-    )
+    found(&manifests(&needs_shared()?, is_further), wanted)
 }
 
 fn found(rows: &[(PathBuf, Value)], wanted: impl Fn(&Value) -> bool) -> Result<(Vec<Known>, Vec<String>), Ignored> {
@@ -291,8 +306,18 @@ fn manifests(shared: &Path, is_new: impl Fn(&Value) -> bool) -> Vec<(PathBuf, Va
     first.chain(rows(&later).into_iter().filter(is_new).map(|row| of(&later, row))).collect()
 }
 
+/// Every row of both manifests, each with its folder.
+pub fn manifest_rows() -> Result<Vec<(PathBuf, Value)>, Ignored> {
+    Ok(manifests(&needs_shared()?, |_| true))
+}
+
+/// Whether a dump is one of [`further_dumps`].
+pub fn is_further(row: &Value) -> bool {
+    ["arm64", "aot", "trim"].iter().any(|part| row["runtime"].as_str().unwrap().contains(part))
+}
+
 /// Whether a dump is of .NET 11, which the first manifest does not have, on x64.
-fn is_of_x64(row: &Value) -> bool {
+pub fn is_of_x64(row: &Value) -> bool {
     ["net11", "win-net11"].contains(&row["runtime"].as_str().unwrap())
 }
 
@@ -326,7 +351,7 @@ pub struct Answered {
     pub truth: Option<Value>,
 }
 
-fn json_file(path: &Path) -> Option<Value> {
+pub fn json_file(path: &Path) -> Option<Value> {
     let bytes = std::fs::read(path).ok()?;
     let bytes = if path.extension().is_some_and(|e| e == "zst") { zstd::decode_all(bytes.as_slice()).unwrap() } else { bytes };
     serde_json::from_slice(&bytes).ok()

@@ -5,7 +5,7 @@ use crate::harness::Tested;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{address, ask_with, folders, has_heap, list, plain, text};
-use crate::common::{Known, each, every_dump};
+use crate::common::{Known, each, every_dump, further_dumps, is_further};
 use serde_json::Value;
 
 /// A frame of the program: its method, and whether it is a handler, a filter, or left by an exception.
@@ -176,13 +176,16 @@ fn garbage(dump: &Known) -> Option<BTreeSet<u64>> {
     answer["data"]["objects"].as_array().filter(|_| has_heap(dump)).map(|o| o.iter().map(|o| address(o, "address")).collect())
 }
 
+/// Whether the dump is one of the `stacks` and `spin` programs.
+pub fn is_of_a_program_of_stacks(row: &Value) -> bool {
+    let scenario = text(row, "scenario");
+    row["truth"].is_string() && (scenario.starts_with("stacks") || scenario.starts_with("spin"))
+}
+
 #[test]
 fn every_construct_holds_what_its_program_says() -> Tested {
-    let programs = |row: &Value| {
-        let scenario = text(row, "scenario");
-        row["truth"].is_string() && (scenario.starts_with("stacks") || scenario.starts_with("spin"))
-    };
-    let (dumps, _) = every_dump(programs)?;
+    let (mut dumps, _) = every_dump(is_of_a_program_of_stacks)?;
+    dumps.extend(further_dumps(|row| is_further(row) && is_of_a_program_of_stacks(row)).unwrap_or_default().0);
     if dumps.is_empty() {
         println!("skipped: no dumps of the programs are at hand");
         return Ok(());
