@@ -258,6 +258,9 @@ fn compared(folder: &Path, row: &Value) -> Option<&'static str> {
     }
 }
 
+/// Scenarios, or names of tests, by what the dumps are compared with.
+type Compared<'r> = BTreeMap<&'r str, BTreeSet<&'r str>>;
+
 #[test]
 fn the_table_of_platforms_is_that_of_the_manifests() -> Tested {
     let rows = common::manifest_rows()?;
@@ -268,7 +271,7 @@ fn the_table_of_platforms_is_that_of_the_manifests() -> Tested {
             line,
         )
     };
-    let mut cells: BTreeMap<(u32, Line), BTreeMap<&str, BTreeMap<&str, BTreeSet<&str>>>> = BTreeMap::new();
+    let mut cells: BTreeMap<(u32, Line), BTreeMap<&str, Compared<'_>>> = BTreeMap::new();
     let mut elsewhere = BTreeSet::new();
     for (folder, row) in &rows {
         let (name, kind) = (text(row, "name"), *KINDS.iter().find(|k| row["kind"] == **k).unwrap());
