@@ -1,7 +1,7 @@
 //! A real process whose descriptors can be replaced: of the opened dump, only the header and the JSON change.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::asked::{Asked, Given};
 use super::text::Text;
@@ -23,12 +23,30 @@ pub struct Process {
     file: DumpFile,
     parts: Vec<Part>,
     given: Given,
+    whole: OnceLock<Asked>,
+}
+
+/// Where the names of metadata that read `name` begin.
+fn places(bytes: &[u8], name: &str) -> Vec<usize> {
+    let wanted = [b"\0", name.as_bytes(), b"\0"].concat();
+    let starts = bytes.iter().enumerate().filter(|(_, byte)| **byte == wanted[1]).map(|(at, _)| at);
+    starts.filter(|at| at.checked_sub(1).is_some_and(|before| bytes[before..].starts_with(&wanted))).collect()
 }
 
 impl Process {
     /// A dump of the repository with the descriptors of .NET 11: of the runtime, and of the GC.
     pub fn open() -> Process {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus/net11shape-wks-threads-heap.dmp.zst");
+        Process::of("net11shape-wks-threads-heap")
+    }
+
+    /// A process of .NET 11 itself with continuations, locks and tasks.
+    pub fn of_net11() -> Process {
+        Process::of("net11-wks-asyncmixrt-heap")
+    }
+
+    /// A dump of the repository.
+    pub fn of(name: &str) -> Process {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("dumps/corpus/{name}.dmp.zst"));
         let file = open(&path, &OpenOptions::default()).unwrap();
         let dump = Dump::of(file.clone(), &gcdump::OpenOptions::default());
         let runtime = dump.runtime().unwrap();
@@ -43,12 +61,33 @@ impl Process {
             })
             .collect();
         assert_eq!(parts.len(), 2);
-        Process { given: Given::of(&dump), file, parts }
+        Process { given: Given::of(&dump), file, parts, whole: OnceLock::new() }
     }
 
     /// The texts of the descriptors.
     pub fn texts(&self) -> impl Iterator<Item = &Text> {
         self.parts.iter().map(|p| &p.text)
+    }
+
+    /// The answers about the process as it is.
+    pub fn whole(&self) -> &Asked {
+        self.whole.get_or_init(|| self.asked(|_| ()))
+    }
+
+    /// Whether metadata in the dump has this name.
+    pub fn has_name(&self, name: &str) -> bool {
+        !places(&self.file.bytes, name).is_empty()
+    }
+
+    /// The answers where metadata has another name for all that is called `name`.
+    pub fn asked_without(&self, name: &str) -> Asked {
+        let mut file = self.file.clone();
+        let mut bytes = file.bytes.to_vec();
+        for at in places(&bytes, name) {
+            bytes[at] = b'?';
+        }
+        file.bytes = Arc::new(Bytes::Owned(bytes));
+        Asked::of(&Dump::of(file, &gcdump::OpenOptions::default()), &self.given)
     }
 
     /// What commands answer where each text is changed by `change`.
