@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Once};
 
 use gcdump::internals::base::{Addr, AddrRange, Arch, Endian, PtrSize, Shape};
 use gcdump::cli::{self, Streams};
@@ -11,12 +11,15 @@ use gcdump::internals::clr::metadata::{Metadata, Source, signature};
 use gcdump::internals::dump::{Bytes, OpenOptions, open_bytes};
 use gcdump::internals::gc::GcDesc;
 use gcdump::internals::memory::Memory;
-use gcdump::internals::stack::{try_debug_info, try_gc_info, try_native, try_unwind};
+use gcdump::internals::stack::{try_debug_info, try_eh_frame, try_gc_info, try_native, try_unwind};
 use serde_json::Value;
+
+pub use stacks::{BASES, stacks};
 
 /// Counts what a target allocates: its memory is bounded by the length of its input, not only by libFuzzer's limit.
 #[path = "../../tests/it/mutation/allocations.rs"]
 mod allocations;
+mod stacks;
 /// Synthetic processes.
 #[allow(dead_code)]
 #[path = "../../tests/it/support/mod.rs"]
@@ -25,8 +28,16 @@ pub mod support;
 #[global_allocator]
 static COUNTING: allocations::Counting = allocations::Counting;
 
-/// Does `work`, which may allocate `fixed` bytes at a time, and `times` for each byte of an input of `len`.
+/// Makes this thread the pool of loops that are done in parallel.
+fn on_this_thread() {
+    static POOL: Once = Once::new();
+    POOL.call_once(|| rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global().expect("the first pool"));
+}
+
+/// Does `work`, which may allocate `fixed` bytes at a time, and `times` for each byte of an input of `len`. All of it is done, and
+/// counted, on this thread.
 fn within<T>(len: usize, fixed: usize, times: usize, work: impl FnOnce() -> T) -> T {
+    on_this_thread();
     allocations::start();
     let done = work();
     let (peak, most) = (allocations::peak(), (fixed + times * len) as u64);
@@ -115,6 +126,30 @@ pub fn unwind(bytes: &[u8]) {
     assert!(arch == Arch::Arm64 || moved != Some(0), "{word:#x}: the stack pointer stays");
     let [elf, pe] = try_native(&memory, (base, bytes.len() as u64), (ip, sp, leaf));
     assert!((leaf || elf != Some(0)) && pe != Some(0), "the stack pointer stays");
+}
+
+/// Unwinds native frames by `.eh_frame`. In front: flags, where the instruction pointer and the stack pointer are, and the lengths of two
+/// entries. Then the table, the entries and the stack, or the content of one CIE, of one FDE, and the stack.
+pub fn eh_frame(bytes: &[u8]) {
+    /// Frames and reads of a walk.
+    const FRAMES: u64 = 64;
+    const READS: u64 = 1 << 14;
+    let Some(([flags, i0, i1, s0, s1, common, own], rest)) = bytes.split_first_chunk() else { return };
+    let (ip, sp, leaf) = (u16::from_le_bytes([*i0, *i1]), u16::from_le_bytes([*s0, *s1]), flags & 1 == 1);
+    let built = |rest: &[u8]| {
+        let (cie, rest) = rest.split_at(rest.len().min(usize::from(*common)));
+        let (fde, stack) = rest.split_at(rest.len().min(usize::from(*own)));
+        let len = |part: &[u8]| (part.len() as u32 + 4).to_le_bytes();
+        let (cie_at, fde_at) = (20, 28 + cie.len() as u32);
+        let table = [[1, 0x1b, 3, 0x3b], [0; 4], [1, 0, 0, 0], [0; 4], fde_at.to_le_bytes()].concat();
+        [&table, &len(cie)[..], &[0; 4], cie, &len(fde), &(fde_at + 4 - cie_at).to_le_bytes(), fde, stack].concat()
+    };
+    let image = if flags & 2 == 0 { built(rest) } else { rest.to_vec() };
+    let base = Addr(0x10_0000);
+    let Ok(dump) = open_bytes(Bytes::Owned(one_range(base.0, &image)), Path::new("fuzz.dmp"), &OpenOptions::default()) else { return };
+    let memory = Arc::new(Memory::new(&dump, Shape::LE64));
+    let walks = within(image.len(), 1 << 18, 64, || try_eh_frame(&memory, (base, image.len() as u64), (ip, sp, leaf), (FRAMES, READS)));
+    assert!(walks[0] == walks[1], "the same walk costs something else: {walks:?}");
 }
 
 /// An ELF core of one range.
@@ -240,6 +275,7 @@ struct Indexed {
 }
 
 static INDEXED: LazyLock<Indexed> = LazyLock::new(|| {
+    on_this_thread();
     let folder = tempfile::tempdir_in(folder()).expect("a folder");
     let (dump, index) = (folder.path().join("dump"), folder.path().join("index"));
     std::fs::write(&dump, support::Spec::standard(support::Shape::ALL[0]).build().to_elf_core()).expect("it can be written");
