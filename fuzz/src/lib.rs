@@ -198,9 +198,10 @@ pub fn program(bytes: &[u8]) {
     let format = ["table", "json", "ndjson", "csv"][usize::from(format % 4)];
     let word = |w: &str| match w {
         "DUMP" | "BEFORE" | "AFTER" => file.path().into(),
-        w => OsString::from(w.trim_matches('\'')),
+        w => OsString::from(w),
     };
-    let words = command.split(' ').map(word);
+    let words = cli::words_of_shell(command).unwrap_or_else(|| panic!("{command}: several commands"));
+    let words = words.iter().map(|w| word(w));
     let args = std::iter::once("gcdump".into()).chain(words).chain(["--no-local-files", "--format", format].map(OsString::from));
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let exit = cli::run(args, Streams::piped(&mut out, &mut err));
@@ -275,7 +276,6 @@ struct Indexed {
 }
 
 static INDEXED: LazyLock<Indexed> = LazyLock::new(|| {
-    on_this_thread();
     let folder = tempfile::tempdir_in(folder()).expect("a folder");
     let (dump, index) = (folder.path().join("dump"), folder.path().join("index"));
     std::fs::write(&dump, support::Spec::standard(support::Shape::ALL[0]).build().to_elf_core()).expect("it can be written");
@@ -306,6 +306,7 @@ pub fn index(bytes: &[u8]) {
         ["stat", "retained --tree", "path --type *", "unreachable --objects", "objects --type * --count 20", "retained --top 5"];
     const CHANGES: usize = 64;
     let Some(([pick], changes)) = bytes.split_first_chunk() else { return };
+    on_this_thread();
     let base = &*INDEXED;
     let (mut forged, mut told) = (base.index[..base.end].to_vec(), base.description.clone());
     let sections = base.description["sections"].as_array().map_or(0, Vec::len);
@@ -392,6 +393,8 @@ pub fn completion(bytes: &[u8]) {
         assert_eq!(words[..words.len() - 1], before[..before.len() - 1], "{line:?} {name:?}");
     }
     if let Some(word) = cli::completed_in_powershell(name, false) {
-        assert!(word == name || (word.starts_with('\'') && word.ends_with('\'') && word.replace("''", "").matches('\'').count() == 2));
+        let inside = word.strip_prefix('\'').and_then(|word| word.strip_suffix('\''));
+        let is_name = |inside: &str| !inside.replace("''", "").contains('\'') && inside.replace("''", "'") == name;
+        assert!(word == name || inside.is_some_and(is_name), "{word:?} {name:?}");
     }
 }

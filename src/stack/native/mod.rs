@@ -91,7 +91,7 @@ pub fn try_eh_frame(
     (most, reads): (u64, u64),
 ) -> [(u64, u64); 2] {
     let (bytes, rows, table) = (CodeBytes::new(memory), Rows::new(0), AddrRange::new(base, base.plus(len)));
-    let mut walk = || {
+    let walk = || {
         let (mut frames, mut left, mut leaf) = (0u64, reads, leaf);
         let mut next = super::unwind::try_registers(Arch::X64, base, ip, sp);
         CodeBytes::taking(&mut left, || {

@@ -82,7 +82,7 @@ impl World {
         World::unwound_by(&[1, 4, 1, 0, 4, 2], real, count, info)
     }
 
-    /// The same with this unwind info, of at most 64 bytes.
+    /// A process whose methods have this unwind info, of at most 64 bytes.
     fn unwound_by(unwind: &[u8], mut real: Real, count: u64, info: impl Fn(u64) -> u64) -> World {
         let start = real.room();
         let at = |name: &str, field: &str| real.at(name, field);
