@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Once};
 
 use gcdump::internals::base::{Addr, AddrRange, Arch, Endian, PtrSize, Shape};
 use gcdump::cli::{self, Streams};
@@ -11,12 +11,15 @@ use gcdump::internals::clr::metadata::{Metadata, Source, signature};
 use gcdump::internals::dump::{Bytes, OpenOptions, open_bytes};
 use gcdump::internals::gc::GcDesc;
 use gcdump::internals::memory::Memory;
-use gcdump::internals::stack::{try_debug_info, try_gc_info, try_native, try_unwind};
+use gcdump::internals::stack::{try_debug_info, try_eh_frame, try_gc_info, try_native, try_unwind};
 use serde_json::Value;
+
+pub use stacks::{BASES, stacks};
 
 /// Counts what a target allocates: its memory is bounded by the length of its input, not only by libFuzzer's limit.
 #[path = "../../tests/it/mutation/allocations.rs"]
 mod allocations;
+mod stacks;
 /// Synthetic processes.
 #[allow(dead_code)]
 #[path = "../../tests/it/support/mod.rs"]
@@ -25,8 +28,16 @@ pub mod support;
 #[global_allocator]
 static COUNTING: allocations::Counting = allocations::Counting;
 
-/// Does `work`, which may allocate `fixed` bytes at a time, and `times` for each byte of an input of `len`.
+/// Makes this thread the pool of loops that are done in parallel.
+fn on_this_thread() {
+    static POOL: Once = Once::new();
+    POOL.call_once(|| rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global().expect("the first pool"));
+}
+
+/// Does `work`, which may allocate `fixed` bytes at a time, and `times` for each byte of an input of `len`. All of it is done, and
+/// counted, on this thread.
 fn within<T>(len: usize, fixed: usize, times: usize, work: impl FnOnce() -> T) -> T {
+    on_this_thread();
     allocations::start();
     let done = work();
     let (peak, most) = (allocations::peak(), (fixed + times * len) as u64);
@@ -117,6 +128,30 @@ pub fn unwind(bytes: &[u8]) {
     assert!((leaf || elf != Some(0)) && pe != Some(0), "the stack pointer stays");
 }
 
+/// Unwinds native frames by `.eh_frame`. In front: flags, where the instruction pointer and the stack pointer are, and the lengths of two
+/// entries. Then the table, the entries and the stack, or the content of one CIE, of one FDE, and the stack.
+pub fn eh_frame(bytes: &[u8]) {
+    /// Frames and reads of a walk.
+    const FRAMES: u64 = 64;
+    const READS: u64 = 1 << 14;
+    let Some(([flags, i0, i1, s0, s1, common, own], rest)) = bytes.split_first_chunk() else { return };
+    let (ip, sp, leaf) = (u16::from_le_bytes([*i0, *i1]), u16::from_le_bytes([*s0, *s1]), flags & 1 == 1);
+    let built = |rest: &[u8]| {
+        let (cie, rest) = rest.split_at(rest.len().min(usize::from(*common)));
+        let (fde, stack) = rest.split_at(rest.len().min(usize::from(*own)));
+        let len = |part: &[u8]| (part.len() as u32 + 4).to_le_bytes();
+        let (cie_at, fde_at) = (20, 28 + cie.len() as u32);
+        let table = [[1, 0x1b, 3, 0x3b], [0; 4], [1, 0, 0, 0], [0; 4], fde_at.to_le_bytes()].concat();
+        [&table, &len(cie)[..], &[0; 4], cie, &len(fde), &(fde_at + 4 - cie_at).to_le_bytes(), fde, stack].concat()
+    };
+    let image = if flags & 2 == 0 { built(rest) } else { rest.to_vec() };
+    let base = Addr(0x10_0000);
+    let Ok(dump) = open_bytes(Bytes::Owned(one_range(base.0, &image)), Path::new("fuzz.dmp"), &OpenOptions::default()) else { return };
+    let memory = Arc::new(Memory::new(&dump, Shape::LE64));
+    let walks = within(image.len(), 1 << 18, 64, || try_eh_frame(&memory, (base, image.len() as u64), (ip, sp, leaf), (FRAMES, READS)));
+    assert!(walks[0] == walks[1], "the same walk costs something else: {walks:?}");
+}
+
 /// An ELF core of one range.
 fn one_range(base: u64, bytes: &[u8]) -> Vec<u8> {
     let mut file = vec![0x7f, b'E', b'L', b'F', 2, 1, 1];
@@ -163,9 +198,10 @@ pub fn program(bytes: &[u8]) {
     let format = ["table", "json", "ndjson", "csv"][usize::from(format % 4)];
     let word = |w: &str| match w {
         "DUMP" | "BEFORE" | "AFTER" => file.path().into(),
-        w => OsString::from(w.trim_matches('\'')),
+        w => OsString::from(w),
     };
-    let words = command.split(' ').map(word);
+    let words = cli::words_of_shell(command).unwrap_or_else(|| panic!("{command}: several commands"));
+    let words = words.iter().map(|w| word(w));
     let args = std::iter::once("gcdump".into()).chain(words).chain(["--no-local-files", "--format", format].map(OsString::from));
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let exit = cli::run(args, Streams::piped(&mut out, &mut err));
@@ -270,6 +306,7 @@ pub fn index(bytes: &[u8]) {
         ["stat", "retained --tree", "path --type *", "unreachable --objects", "objects --type * --count 20", "retained --top 5"];
     const CHANGES: usize = 64;
     let Some(([pick], changes)) = bytes.split_first_chunk() else { return };
+    on_this_thread();
     let base = &*INDEXED;
     let (mut forged, mut told) = (base.index[..base.end].to_vec(), base.description.clone());
     let sections = base.description["sections"].as_array().map_or(0, Vec::len);
@@ -356,6 +393,8 @@ pub fn completion(bytes: &[u8]) {
         assert_eq!(words[..words.len() - 1], before[..before.len() - 1], "{line:?} {name:?}");
     }
     if let Some(word) = cli::completed_in_powershell(name, false) {
-        assert!(word == name || (word.starts_with('\'') && word.ends_with('\'') && word.replace("''", "").matches('\'').count() == 2));
+        let inside = word.strip_prefix('\'').and_then(|word| word.strip_suffix('\''));
+        let is_name = |inside: &str| !inside.replace("''", "").contains('\'') && inside.replace("''", "'") == name;
+        assert!(word == name || inside.is_some_and(is_name), "{word:?} {name:?}");
     }
 }

@@ -45,6 +45,43 @@ fn unwinding() {
     put("eh_frame", 0, 0, &[&record(&[0x3b03_1b01, 0, 1, 0, fde_at]), &cie, &fde]);
 }
 
+/// A CIE and an FDE of each form, as `gcdump_fuzz::eh_frame` takes them, and a whole table.
+fn native_unwinding() {
+    let put = |name: &str, flags: u8, [common, own]: [&[u8]; 2]| {
+        let lens = [common.len() as u8, own.len() as u8];
+        // A few bytes into the function, with a stack of addresses of it.
+        let stack = (0u64..32).flat_map(|i| (0x10_0008 + i).to_le_bytes()).collect::<Vec<u8>>();
+        put("eh_frame", name, &[&[flags, 8, 0, 0x60, 0][..], &lens, common, own, &stack].concat());
+    };
+    // Version 1, "zR", addresses relative to their field; the frame is at rsp + 8.
+    let plain: &[u8] = &[1, b'z', b'R', 0, 1, 0x78, 16, 1, 0x1b, 0x0c, 7, 8, 0x90, 1];
+    let signal: &[u8] = &[1, b'z', b'R', b'S', 0, 1, 0x78, 16, 1, 0x1b, 0x0c, 7, 8, 0x90, 1];
+    let personal: &[u8] = &[1, b'z', b'P', b'L', b'R', 0, 1, 0x78, 16, 7, 0x1b, 0, 0, 0, 0, 0x1b, 0x1b, 0x0c, 7, 8, 0x90, 1];
+    for (name, common) in [("plain", plain), ("signal", signal), ("personal", personal)] {
+        let begin = (0u32.wrapping_sub(20 + 8 + common.len() as u32 + 8)).to_le_bytes();
+        let own = |instructions: &[u8]| [&begin[..], &[0x40, 0, 0, 0], &[0], instructions].concat();
+        let put = |form: &str, instructions: &[u8]| put(&format!("{name}-{form}"), 0, [common, &own(instructions)]);
+        put("frame", &[0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x42, 0x83, 3]);
+        put("remembered", &[0x41, 0x0e, 16, 0x0a, 0x41, 0x0c, 7, 8, 0xc6, 0x0b, 2, 1, 3, 1, 0, 4, 1, 0, 0, 0]);
+        put("rules", &[7, 3, 8, 6, 9, 12, 3, 0x14, 13, 2, 0x05, 14, 2, 0x11, 15, 0x7e, 0x15, 3, 1, 0x12, 7, 1, 0x13, 1, 0x2e, 8]);
+        put("expressions", &[0x0f, 3, 0x77, 8, 6, 0x10, 6, 2, 0x77, 0, 0x16, 3, 2, 0x77, 8]);
+    }
+    put("table", 2, [&[1, 0x1b, 3, 0x3b, 0, 0, 0, 0, 2, 0, 0, 0], &[0; 64]]);
+}
+
+/// Words of stacks that were changed, as `gcdump_fuzz::stacks` takes them.
+fn walks() {
+    for pick in 0..16 * gcdump_fuzz::BASES.len() as u8 {
+        put("stacks", &format!("whole-{pick}"), &[pick]);
+    }
+    for kind in 0..8 {
+        for pick in 0..6 {
+            let changes: Vec<u8> = (0u8..8).flat_map(|i| [kind, 17 * i, 31 * i + pick, i, 23 * i, pick, 8 * i, 0]).collect();
+            put("stacks", &format!("changed-{kind}-{pick}"), &[&[pick], changes.as_slice()].concat());
+        }
+    }
+}
+
 /// Seeds of what is neither a dump nor a part of one.
 fn beside() {
     put("symbols", "portable", include_bytes!("../../tests/it/lines/stacks.pdb"));
@@ -88,6 +125,8 @@ fn beside() {
 
 fn main() {
     unwinding();
+    native_unwinding();
+    walks();
     beside();
     let packed = include_bytes!("../../tests/it/pdb/program.pdb.zst");
     put("pdb", "clang", &zstd::decode_all(&packed[..]).expect("it is packed"));

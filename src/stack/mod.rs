@@ -24,7 +24,12 @@ pub(crate) use known::Known;
 pub(crate) use registers::{RegisterNames, Registers, Saved};
 pub(crate) use unwind::{FunctionEntry, UnwindError, end_of, gc_info_after, unwind};
 #[cfg(feature = "internals")]
-pub use {debug_info::try_debug_info, gc_info::try_gc_info, native::try_native, unwind::try_unwind};
+pub use {
+    debug_info::try_debug_info,
+    gc_info::try_gc_info,
+    native::{try_eh_frame, try_native},
+    unwind::try_unwind,
+};
 
 use crate::contract::Contract;
 

@@ -314,6 +314,7 @@ impl Walking<'_> {
                 // Explicit frames within a managed one tell nothing that unwinding does not.
                 while let (Some(frame), Some(caller_sp)) = (&next, caller_sp)
                     && frame.address < caller_sp
+                    && len64(self.out.frames.len()) < start.part.frames
                 {
                     let frame = frame.clone();
                     next = match self.after(&frame, start.stack) {

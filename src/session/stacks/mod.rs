@@ -138,6 +138,19 @@ impl Runtime {
         Ok(walked)
     }
 
+    /// For the fuzz target: walks each stack, with what its frames hold. The frames of each, and those that its part of the budget allows.
+    #[cfg(feature = "internals")]
+    pub fn try_stacks(&self, registers: bool) -> Vec<[u64; 2]> {
+        let asked = Asked { roots: true, registers };
+        let Ok(walked) = self.walk_stacks(asked, |_| true, &Collector::new()) else { return Vec::new() };
+        let Some(plan) = self.kept_walks().plan.get() else { return Vec::new() };
+        let allowed = |index| match plan.way(index) {
+            Way::Claimed(_) => 0,
+            Way::Walk { bytes, .. } => plan.budget().part(bytes, registers).frames,
+        };
+        walked.iter().map(|stack| [len64(stack.walk.frames.len()), allowed(stack.index)]).collect()
+    }
+
     /// The module whose file would tell what a stack lacks.
     pub(crate) fn module_of_gap(&self, gap: &Gap, namer: &Namer) -> Option<String> {
         let managed = || {

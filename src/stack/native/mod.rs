@@ -80,3 +80,28 @@ pub fn try_native(
     let results = [eh_frame::step(&bytes, &Rows::new(0), table, &registers, leaf), pdata::step(&bytes, base, table, &registers, leaf)];
     results.map(|caller| caller.ok()?.sp()?.since(registers.sp()?))
 }
+
+/// For the fuzz target: unwinds up to `most` frames by the table at `base`, twice with the same answers by address. The frames of each
+/// time, and the reads that it took out of `reads`.
+#[cfg(feature = "internals")]
+pub fn try_eh_frame(
+    memory: &std::sync::Arc<crate::memory::Memory>,
+    (base, len): (crate::base::Addr, u64),
+    (ip, sp, leaf): (u16, u16, bool),
+    (most, reads): (u64, u64),
+) -> [(u64, u64); 2] {
+    let (bytes, rows, table) = (CodeBytes::new(memory), Rows::new(0), AddrRange::new(base, base.plus(len)));
+    let walk = || {
+        let (mut frames, mut left, mut leaf) = (0u64, reads, leaf);
+        let mut next = super::unwind::try_registers(Arch::X64, base, ip, sp);
+        CodeBytes::taking(&mut left, || {
+            while let Some(registers) = next.take().filter(|_| frames < most) {
+                next = eh_frame::step(&bytes, &rows, table, &registers, leaf).ok();
+                frames = frames.saturating_add(u64::from(next.is_some()));
+                leaf = false;
+            }
+        });
+        (frames, reads.saturating_sub(left))
+    };
+    [walk(), walk()]
+}

@@ -138,6 +138,7 @@ pub const ALL: &[Attack] = &[
     attack("49-methods-of-info", INFO, End::Damaged, stacks::methods),
     attack("49-one-stack", STACKS, End::Bounded, stacks::one_stack),
     attack("49-shifted-stacks", STACKS, End::Damaged, stacks::shifted_stacks),
+    attack("49-within", STACKS, End::Bounded, stacks::within),
     attack("49-chain", STACKS, End::Damaged, stacks::chain),
     attack("49-fragments", STACKS, End::Damaged, stacks::fragments),
     attack("49-fragments-of-locks", LOCKS, End::Damaged, stacks::fragments),

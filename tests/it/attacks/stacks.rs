@@ -77,7 +77,13 @@ fn net8() -> Real {
 
 impl World {
     /// `info`: the address of the GC info of each method.
-    fn new(mut real: Real, count: u64, info: impl Fn(u64) -> u64) -> World {
+    fn new(real: Real, count: u64, info: impl Fn(u64) -> u64) -> World {
+        // One code: eight bytes are taken from the stack, and four of the prologue.
+        World::unwound_by(&[1, 4, 1, 0, 4, 2], real, count, info)
+    }
+
+    /// A process whose methods have this unwind info, of at most 64 bytes.
+    fn unwound_by(unwind: &[u8], mut real: Real, count: u64, info: impl Fn(u64) -> u64) -> World {
         let start = real.room();
         let at = |name: &str, field: &str| real.at(name, field);
         let (header, functions) = (at("RealCodeHeader", "GCInfo"), at("RealCodeHeader", "UnwindInfos"));
@@ -86,8 +92,7 @@ impl World {
         let code = (headers + stride * count).next_multiple_of(256);
         let nibbles = code + METHOD * count + 256;
         let mut memory = vec![0; (nibbles - start + count.div_ceil(8) * 4 + 64) as usize];
-        // One code: eight bytes are taken from the stack, and four of the prologue.
-        put(&mut memory, start, &[(start, 0x0204_0001_0401, 8)]);
+        memory[..unwind.len()].copy_from_slice(unwind);
         let method_desc = real.method_desc();
         for i in 0..count {
             let (here, method) = (headers + stride * i, code + METHOD * i + 8);
@@ -203,6 +208,21 @@ pub fn shifted_stacks(_: &Path, part: u64) -> Vec<u8> {
     (0..count).for_each(|i| real.os_thread(0x10_0000 + i, ip, STACK + 16 * i));
     let (os_id, link) = (real.at("Thread", "OSId"), real.at("Thread", "Frame"));
     real.threads(count, |i, _| vec![(os_id, 0x10_0000 + i, 4), (link, u64::MAX, 8)]);
+    world.real.finish()
+}
+
+/// Threads on their signal stacks, each in a method whose frame of 16 MB has the same chain of frames in it.
+pub fn within(_: &Path, part: u64) -> Vec<u8> {
+    const SIZE: u64 = 1 << 24;
+    let unwind = [&[1, 4, 3, 0, 4, 0x11][..], &(SIZE as u32).to_le_bytes()].concat();
+    let mut world = World::unwound_by(&unwind, Real::new(), 1, |_| 0);
+    let (count, links, ip, chain) = (10_000 / part, 60_000 / part, world.return_to(0), STACK + SIZE / 2);
+    let real = &mut world.real;
+    real.map_at(STACK + SIZE, &words((0..2 * count).map(|_| 0)));
+    real.map_at(chain, &words((0..links).flat_map(|i| [0xfff, if i + 1 < links { chain + 16 * (i + 1) } else { u64::MAX }])));
+    (0..count).for_each(|i| real.os_thread(0x10_0000 + i, ip, STACK + 16 * i));
+    let (os_id, link, state) = (real.at("Thread", "OSId"), real.at("Thread", "Frame"), real.at("Thread", "State"));
+    real.threads(count, |i, _| vec![(os_id, 0x10_0000 + i, 4), (link, chain, 8), (state, 0x40, 4)]);
     world.real.finish()
 }
 
