@@ -27,12 +27,10 @@ mod window;
 mod words;
 
 pub(crate) use diag_page::{is_by_createdump, is_diag_page};
-pub(crate) use files::ModuleFile;
-pub(crate) use files::Rejected;
 #[cfg(feature = "internals")]
 pub use files::file_image;
-pub(crate) use files::hex;
 pub use files::{Bundles, DataPages, FileSearch, Filled, fill_module};
+pub(crate) use files::{ModuleFile, Rejected, hex};
 pub use image::{Export, Image, ImageFormat};
 pub(crate) use pe::PeHeaders;
 pub(crate) use pe_image::Loaded;

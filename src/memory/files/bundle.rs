@@ -1,6 +1,6 @@
 //! Single-file programs: .NET's host with the files of the program appended, each as it is or compressed.
 //!
-//! Source: the runtime's design document `bundler.md`, and `corehost/bundle`. The host has, in its data, the file offset of the bundle's
+//! Source: the runtime's design document of the single-file bundler, and `corehost/bundle`. The host has, in its data, the file offset of the bundle's
 //! header and a mark after it. The header lists the files.
 
 use std::io::Read;

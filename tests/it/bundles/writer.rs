@@ -1,4 +1,4 @@
-//! Writes single-file programs, as `bundler.md` of the runtime describes them.
+//! Writes single-file programs, as the runtime's design document of the single-file bundler describes them.
 
 use std::io::Write;
 
