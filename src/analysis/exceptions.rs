@@ -36,6 +36,9 @@ const EXPANSION: u64 = 8;
 const MOST_OF_A_MESSAGE: usize = 1 << 14;
 /// Bytes of memory that an exception, and a frame, take beside their texts.
 const PLAIN: u64 = 256;
+/// Steps that reading a frame takes, and bytes of a text that one reads.
+const STEPS_OF_A_FRAME: usize = 2;
+const TEXT_OF_A_STEP: usize = 8;
 
 impl<'r> ExceptionReader<'r> {
     /// Creates a reader for `runtime`; it reads nothing if the descriptor lacks the layouts.
@@ -67,6 +70,16 @@ impl<'r> ExceptionReader<'r> {
         kept
     }
 
+    /// Whether the answer may take so many more steps to read exceptions: many threads may have the same one, and aggregates each other. Notes
+    /// it if not.
+    fn affords(&self, steps: usize) -> bool {
+        let afforded = self.budget.steps(len64(steps));
+        if !afforded {
+            self.budget.note("listing exceptions", self.notes);
+        }
+        afforded
+    }
+
     /// Notes why exceptions cannot be read, if so: for answers that are about nothing else.
     fn note_lacking(&self) {
         if let Some(why) = &self.lacking {
@@ -87,7 +100,13 @@ impl<'r> ExceptionReader<'r> {
     fn read_with_message(&self, address: Addr, depth: usize) -> Option<Exception> {
         /// Most aggregates within each other whose messages are put together.
         const MAX_AGGREGATES: usize = 4;
+        self.affords(1).then_some(())?;
         let mut read = self.objects.as_ref()?.read(self.namer.names()?, self.namer.fields(), address)?;
+        let texts = [&read.message, &read.stack_text, &read.remote_text].into_iter().flatten();
+        let of_texts = texts.fold(0usize, |sum, text| sum.saturating_add(text.len() / TEXT_OF_A_STEP));
+        // The last one is kept.
+        let of_frames = read.stack.len().saturating_mul(STEPS_OF_A_FRAME);
+        self.affords(of_frames.saturating_add(read.inners.len()).saturating_add(of_texts));
         if read.stack_cut {
             self.notes.add(NoteKind::Missing, address, format!("the stack trace of the exception {address} cannot be read to its end"));
         }

@@ -89,6 +89,7 @@ pub use pool::{pool, timers};
 pub use requests::requests;
 pub(crate) use retained::SUSPECT_SHARE;
 pub use retained::{Retained, RetainedQuery, RetainedView, objsize, retained};
+pub(crate) use roots::each_root;
 pub use roots::{RootsQuery, roots};
 pub use segments::{SegmentsQuery, segments};
 pub use select::Selection;

@@ -166,7 +166,8 @@ impl Paths<'_> {
         report.reachable = if merged { len64(reached.len()) } else { u64::from(report.roots > 0) };
         report.tree = search.map(|search| {
             let mut tree = PathTree::new(self.graph, &search, self.query.depth, !self.query.full);
-            tree.add(&reached, |top| self.roots(top, 1).first().map_or_else(|| "?".into(), |root| root.label.clone()));
+            let label = self.graph.root_labels((stacks, self.query.weak));
+            tree.add(&reached, |top| label(top).unwrap_or_else(|| "?".into()));
             tree.rows(self.namer, self.query.lines)
         });
         report

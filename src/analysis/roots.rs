@@ -75,6 +75,14 @@ impl Tally {
 /// # Errors
 /// [`Error::Query`] for a column that the list lacks.
 pub fn roots(heap: &Heap, query: &RootsQuery) -> Result<Answer<RootsReport>, Error> {
+    let mut list = Vec::new();
+    let mut answer = each_root(heap, query, &mut |root| list.push(root))?;
+    answer.data.roots = (!query.stat).then_some(list);
+    Ok(answer)
+}
+
+/// The same, with each root of the list given to `each`, where all of them need not be in memory at once.
+pub(crate) fn each_root(heap: &Heap, query: &RootsQuery, each: &mut dyn FnMut(RootModel)) -> Result<Answer<RootsReport>, Error> {
     use RootSort::{Address, Count, Kind, Object, Objects, Type};
     let (has, what): (&[RootSort], &str) =
         if query.stat { (&[Type, Count, Objects], "roots by type") } else { (&[Kind, Address, Object, Type], "roots") };
@@ -85,12 +93,19 @@ pub fn roots(heap: &Heap, query: &RootsQuery) -> Result<Answer<RootsReport>, Err
         notes.extend(of_stacks);
     }
     let wanted = heap.filter(&query.types, &namer, &notes);
-    let report = report(&roots, heap.gc(), &namer, query, &wanted);
+    let report = report(&roots, heap.gc(), &namer, query, &wanted, each);
     namer.note(&notes);
     Ok(notes.finish(report))
 }
 
-fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery, types: &TypeFilter) -> RootsReport {
+fn report(
+    roots: &Roots,
+    gc: &Gc,
+    namer: &Namer,
+    query: &RootsQuery,
+    types: &TypeFilter,
+    each: &mut dyn FnMut(RootModel),
+) -> RootsReport {
     let options = &query.options;
     let mut objects = ObjectTypes::new(gc, namer);
     let mut known: Map<Option<Addr>, bool> = Map::default();
@@ -164,7 +179,7 @@ fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery, types: &Typ
         label: roots.label(root),
         thread: roots.thread_of(root).and_then(|t| t.managed_id),
     };
-    report.roots = Some(picked.iter().map(row).collect());
+    picked.iter().map(row).for_each(each);
     if options.kinds.is_empty() && query.types.is_empty() {
         let dependent = |(primary, secondary): &(Addr, Addr)| DependentModel {
             primary: *primary,

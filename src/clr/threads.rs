@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Answer, Collector, Limits, NoteKind, Notes, flag_names, len64, plural};
+use crate::base::{Addr, AddrRange, Answer, Collector, Disjoint, Limits, NoteKind, Notes, flag_names, len64, plural};
 use crate::contract::descriptor::layout;
 use crate::contract::thread_list::ThreadLinks;
 use crate::contract::{Contract, ContractError, Descriptor};
@@ -97,6 +97,10 @@ layout! {
 const MAX_INLINED: usize = 1024;
 /// Maximum nested exceptions in flight per thread.
 const MAX_NESTED: usize = 64;
+/// Bytes that the runtime has at least for an exception in flight, on the stack of its thread; and for a module's block of thread statics.
+/// All threads together have no more of them than the dump has room for.
+const NESTED_BYTES: u64 = 64;
+const INLINED_BYTES: u64 = 24;
 
 impl ContextLayout {
     /// Binds to a runtime.
@@ -405,6 +409,8 @@ impl Threads {
             }
         };
         let links = ThreadLinks::of(&self.descriptor, &self.memory, link, self.thread.link);
+        let room = |bytes: u64| Disjoint::new(self.memory.dump_bytes(), bytes);
+        let shares = [room(NESTED_BYTES), room(INLINED_BYTES)];
         while !link.is_null() {
             if !seen.insert(link) || out.len() >= self.limit {
                 notes.add(NoteKind::LimitHit, link, "the thread list has a cycle or exceeds its limit");
@@ -414,7 +420,7 @@ impl Threads {
                 notes.add(NoteKind::Invalid, link, "the thread list has an invalid link");
                 break;
             };
-            out.push(self.thread(address, notes));
+            out.push(self.thread(address, &shares, notes));
             link = match self.memory.ptr(links.next(address)) {
                 Ok(next) => next,
                 Err(e) => {
@@ -441,17 +447,17 @@ impl Threads {
         out
     }
 
-    fn thread(&self, address: Addr, notes: &Collector) -> Thread {
+    fn thread(&self, address: Addr, [nested_room, inlined_room]: &[Disjoint; 2], notes: &Collector) -> Thread {
         let at = |offset: Option<u64>| offset.map(|o| address.plus(o));
         let m = &self.memory;
         // That of a NativeAOT program is in the storage of its thread.
         m.spare(AddrRange::new(address, address.plus(THREAD_BYTES)));
-        let thrown = self.in_flight(address, notes);
+        let thrown = self.in_flight(address, nested_room, notes);
         let exception_handles = thrown.iter().filter_map(|(handle, object)| (*handle).zip(*object)).collect();
         let mut thrown = thrown.into_iter().map(|(_, object)| object);
         // The innermost tracker belongs to the exception in flight, even if its object cannot be read.
         let exception = thrown.next().flatten();
-        let statics = self.statics_of(address, notes);
+        let statics = self.statics_of(address, inlined_room, notes);
         let nested = thrown.flatten().filter(|o| Some(*o) != exception).collect();
         Thread {
             address,
@@ -474,7 +480,7 @@ impl Threads {
     }
 
     /// The objects with the thread statics of a thread of a NativeAOT program.
-    fn statics_of(&self, thread: Addr, notes: &Collector) -> Vec<(Addr, Addr)> {
+    fn statics_of(&self, thread: Addr, room: &Disjoint, notes: &Collector) -> Vec<(Addr, Addr)> {
         let Some((layout, inlined)) = &self.statics else { return Vec::new() };
         let object = |at: Addr| Some((at, self.memory.link(at)?));
         let mut out: Vec<_> = object(thread.plus(layout.array)).into_iter().collect();
@@ -487,6 +493,10 @@ impl Threads {
                 notes.add(NoteKind::LimitHit, at, what);
                 break;
             }
+            if !room.take(1) {
+                room.note("reading the blocks of thread statics", notes);
+                break;
+            }
             out.extend(object(at.plus(link.statics)));
             next = self.memory.link(at.plus(link.next));
         }
@@ -494,7 +504,7 @@ impl Threads {
     }
 
     /// The exceptions in flight of a thread, innermost first: handles and objects.
-    fn in_flight(&self, thread: Addr, notes: &Collector) -> Vec<(Option<Addr>, Option<Addr>)> {
+    fn in_flight(&self, thread: Addr, room: &Disjoint, notes: &Collector) -> Vec<(Option<Addr>, Option<Addr>)> {
         let mut out = Vec::new();
         let (Some(tracker), Some(layout)) = (self.thread.tracker, self.tracker.as_ref()) else { return out };
         let mut at = self.memory.link(thread.plus(tracker));
@@ -503,6 +513,10 @@ impl Threads {
             if !seen.insert(info) || out.len() >= MAX_NESTED {
                 let what = format!("thread {thread}: the list of exceptions in flight has a cycle or exceeds its limit");
                 notes.add(NoteKind::LimitHit, info, what);
+                break;
+            }
+            if !room.take(1) {
+                room.note("reading exceptions in flight", notes);
                 break;
             }
             let thrown = self.memory.link(info.plus(layout.thrown));

@@ -71,10 +71,12 @@ pub fn emit<'w, R: Report>(head: &'w Head, answer: &Answer<R>, format: Format, t
 
 /// Prints the whole answer, or the remainder after a streamed list.
 fn finish<R: Report>(out: &mut Out<'_>, answer: &Answer<R>, format: Format) -> io::Result<()> {
-    let mut sections = Sections::new(answer.complete());
-    answer.data.describe(&mut sections);
-    for section in sections {
-        format.writer().section(out, section)?;
+    if format.writer().has_sections() {
+        let mut sections = Sections::new(answer.complete());
+        answer.data.describe(&mut sections);
+        for section in sections {
+            format.writer().section(out, section)?;
+        }
     }
     format.writer().end(out, &Printed { head: out.head, answer })
 }

@@ -98,12 +98,26 @@ impl std::fmt::Debug for Section<'_> {
     }
 }
 
+/// Sections that are described when their turn comes.
+type Part<'r> = Box<dyn FnOnce(&mut Sections<'r>) + 'r>;
+
+/// A section, or several.
+enum Item<'r> {
+    One(Section<'r>),
+    Part(Part<'r>),
+}
+
 /// The sections of an answer.
-#[derive(Debug)]
 pub struct Sections<'r> {
     /// Whether the answer is complete.
     pub complete: bool,
-    list: Vec<Section<'r>>,
+    list: Vec<Item<'r>>,
+}
+
+impl std::fmt::Debug for Sections<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sections").field("complete", &self.complete).field("len", &self.list.len()).finish()
+    }
 }
 
 impl<'r> Sections<'r> {
@@ -112,9 +126,19 @@ impl<'r> Sections<'r> {
         Sections { complete, list: Vec::new() }
     }
 
+    fn push(&mut self, section: Section<'r>) {
+        self.list.push(Item::One(section));
+    }
+
+    /// Adds the sections that `describe` adds when they are printed: of one of many rows that have several, which all together would take
+    /// more memory than the answer.
+    pub fn part(&mut self, describe: impl FnOnce(&mut Sections<'r>) + 'r) {
+        self.list.push(Item::Part(Box::new(describe)));
+    }
+
     /// Adds a line of text.
     pub fn line(&mut self, text: impl Into<Cow<'r, str>>) {
-        self.list.push(Section::Line(text.into()));
+        self.push(Section::Line(text.into()));
     }
 
     /// Adds a line that there is none of `what`, as far as that can be told.
@@ -129,55 +153,55 @@ impl<'r> Sections<'r> {
 
     /// Adds the title of what follows.
     pub fn title(&mut self, text: impl Into<Cow<'r, str>>) {
-        self.list.push(Section::Title(text.into()));
+        self.push(Section::Title(text.into()));
     }
 
     /// Adds a line that must not be overlooked.
     pub fn alarm(&mut self, text: impl Into<Cow<'r, str>>) {
-        self.list.push(Section::Alarm(text.into()));
+        self.push(Section::Alarm(text.into()));
     }
 
     /// Adds a finding.
     pub fn finding(&mut self, severity: &'static str, text: &'r str, command: &'r str) {
-        self.list.push(Section::Finding(Finding { severity, text, command }));
+        self.push(Section::Finding(Finding { severity, text, command }));
     }
 
     /// Adds what a page is about, in a sentence, and the list of its chapters.
     pub fn contents(&mut self, lead: String, chapters: impl IntoIterator<Item = Chapter>) {
-        self.list.push(Section::Contents(lead, chapters.into_iter().collect()));
+        self.push(Section::Contents(lead, chapters.into_iter().collect()));
     }
 
     /// Begins a chapter.
     pub fn chapter(&mut self, chapter: Chapter) {
-        self.list.push(Section::Chapter(chapter));
+        self.push(Section::Chapter(chapter));
     }
 
     /// Adds all sections of another list, in CSV only if `csv`.
     pub fn append(&mut self, other: Sections<'r>, csv: bool) {
-        self.list.extend(other.list.into_iter().map(|section| match section {
-            Section::Table(table) if !csv => Section::Table(table.csv(false)),
-            section => section,
+        self.list.extend(other.into_iter().map(|section| match section {
+            Section::Table(table) if !csv => Item::One(Section::Table(table.csv(false))),
+            section => Item::One(section),
         }));
     }
 
     /// Adds a picture.
     pub fn picture(&mut self, picture: Picture<'r>) {
-        self.list.push(Section::Picture(picture));
+        self.push(Section::Picture(picture));
     }
 
     /// Adds lines of text, produced lazily.
     pub fn lines(&mut self, lines: impl Iterator<Item = String> + 'r) {
-        self.list.push(Section::Lines(Box::new(lines)));
+        self.push(Section::Lines(Box::new(lines)));
     }
 
     /// Adds what the cells of a map mean.
     pub fn legend(&mut self, cells: Vec<MapCell>) {
-        self.list.push(Section::Legend(cells));
+        self.push(Section::Legend(cells));
     }
 
     /// Adds an empty line.
     pub fn gap(&mut self) {
-        self.list.push(Section::Gap);
+        self.push(Section::Gap);
     }
 
     /// Adds a line that tells of rows beyond the `shown` ones, if there are.
@@ -205,12 +229,12 @@ impl<'r> Sections<'r> {
 
     /// Adds names and values.
     pub fn facts(&mut self, facts: impl Into<Vec<(&'static str, String)>>) {
-        self.list.push(Section::Facts(facts.into()));
+        self.push(Section::Facts(facts.into()));
     }
 
     /// Adds a table.
     pub fn table(&mut self, table: Table<'r>) {
-        self.list.push(Section::Table(table));
+        self.push(Section::Table(table));
     }
 
     /// Adds records for NDJSON only.
@@ -236,10 +260,43 @@ impl<'r> Sections<'r> {
 
 impl<'r> IntoIterator for Sections<'r> {
     type Item = Section<'r>;
-    type IntoIter = std::vec::IntoIter<Section<'r>>;
+    type IntoIter = InOrder<'r>;
 
-    fn into_iter(self) -> std::vec::IntoIter<Section<'r>> {
-        self.list.into_iter()
+    fn into_iter(self) -> InOrder<'r> {
+        InOrder { complete: self.complete, open: vec![self.list.into_iter()] }
+    }
+}
+
+/// The sections of an answer, one after the other.
+pub struct InOrder<'r> {
+    complete: bool,
+    /// What is left of each part, the innermost last.
+    open: Vec<std::vec::IntoIter<Item<'r>>>,
+}
+
+impl std::fmt::Debug for InOrder<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("InOrder").field("open", &self.open.len()).finish_non_exhaustive()
+    }
+}
+
+impl<'r> Iterator for InOrder<'r> {
+    type Item = Section<'r>;
+
+    fn next(&mut self) -> Option<Section<'r>> {
+        loop {
+            match self.open.last_mut()?.next() {
+                Some(Item::One(section)) => return Some(section),
+                Some(Item::Part(describe)) => {
+                    let mut part = Sections::new(self.complete);
+                    describe(&mut part);
+                    self.open.push(part.list.into_iter());
+                }
+                None => {
+                    self.open.pop();
+                }
+            }
+        }
     }
 }
 

@@ -186,17 +186,30 @@ impl HeapGraph {
         roots.into_iter().map(|r| self.root_model(namer, id, r)).collect()
     }
 
+    /// The label of the first of the roots that [`HeapGraph::root_models`] lists of an object: for many objects, since it goes over all roots
+    /// once.
+    pub(crate) fn root_labels(&self, (stacks, weak): (Stacks, bool)) -> impl Fn(ObjectId) -> Option<String> {
+        let best = self.best_roots(|r| r.counts(stacks) || weak && r.class() == Class::Weak);
+        move |id| Some(self.roots.label(best.get(&id)?))
+    }
+
     /// The rooted objects, each with what says most about its roots: see [`Roots::group`](super::roots::Roots::group).
     pub fn root_groups(&self) -> FxHashMap<ObjectId, String> {
+        let best = self.best_roots(|r| r.counts(Stacks::default()));
+        best.into_iter().map(|(id, root)| (id, self.roots.group(root))).collect()
+    }
+
+    /// The best root of each object among those that count; the first of equals.
+    fn best_roots(&self, counts: impl Fn(&Root) -> bool) -> FxHashMap<ObjectId, &Root> {
         let mut best: FxHashMap<ObjectId, &Root> = FxHashMap::default();
-        for root in self.roots.roots.iter().filter(|r| r.counts(Stacks::default())) {
+        for root in self.roots.roots.iter().filter(|r| counts(r)) {
             let Some(id) = self.index.id_of(root.object) else { continue };
             let known = best.entry(id).or_insert(root);
             if root.rank() < known.rank() {
                 *known = root;
             }
         }
-        best.into_iter().map(|(id, root)| (id, self.roots.group(root))).collect()
+        best
     }
 
     fn root_model(&self, namer: &Namer, id: ObjectId, root: &Root) -> RootModel {

@@ -112,14 +112,15 @@ fn bridge_of(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, E
     };
     let mut classes: Vec<BridgeClass> = graph.types.iter_enumerated().filter_map(class).collect();
     classes.sort_by(|a, b| b.bridged.cmp(&a.bridged).then_with(|| a.type_name.cmp(&b.type_name)).then(a.method_table.cmp(&b.method_table)));
+    let weak_links = weak_links(&on, &bridged, &alive, &condensed);
     let report = BridgeReport {
         bridged: len64(bridged.len()),
         dead: len64(dead),
         all: query.all,
         sccs: condensed.components.iter().zip(0u32..).map(scc).collect(),
-        xrefs: condensed.references.iter().map(|(src, dst)| BridgeXref { src: *src, dst: *dst }).collect(),
+        xrefs: condensed.references.into_iter().map(|(src, dst)| BridgeXref { src, dst }).collect(),
         classes,
-        weak_links: weak_links(&on, &bridged, &alive, &condensed),
+        weak_links,
         coverage: on.coverage(),
         stacks: query.stacks,
     };

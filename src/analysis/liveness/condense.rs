@@ -7,8 +7,11 @@ use std::sync::Arc;
 use crate::base::Count;
 use crate::graph::{BitSet, Components, Csr, CsrBuilder, GraphError, reach};
 
-/// Maximum references between components; the rest is dropped.
-const MAX_REFERENCES: usize = 1 << 26;
+/// References between components that every graph may have, beside one for each of its nodes and edges; the rest is dropped. A node that all
+/// others lead to, and from which all can be reached, makes their number the square of that of its neighbours.
+const REFERENCES: usize = 1 << 21;
+/// References that are looked at for each that is kept.
+const STEPS: usize = 8;
 
 /// The components with marked nodes, and the references between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,7 +45,8 @@ pub fn condense(edges: &Csr, marked: &[u32], inside: impl Fn(u32) -> bool, opaqu
     let mut colours: Vec<Arc<[u32]>> = Vec::new();
     let mut known: FxHashMap<Arc<[u32]>, ()> = FxHashMap::default();
     let (mut kept, mut references): (Vec<u32>, Vec<(u32, u32)>) = (Vec::new(), Vec::new());
-    let (mut cost, mut cut) = (0usize, false);
+    let most = REFERENCES.saturating_add(part.nodes() as usize).saturating_add(part.edges() as usize);
+    let (mut cost, mut steps, mut cut) = (0usize, 0usize, false);
     let mut has_mark = BitSet::new(components.count());
     // Targets precede sources.
     for component in 0..components.count() {
@@ -54,13 +58,18 @@ pub fn condense(edges: &Csr, marked: &[u32], inside: impl Fn(u32) -> bool, opaqu
             } else if let Some(colour) = colours.get(*next as usize)
                 && !last.is_some_and(|l| Arc::ptr_eq(l, colour))
             {
+                steps = steps.saturating_add(colour.len());
+                if steps > most.saturating_mul(STEPS) {
+                    cut = true;
+                    break;
+                }
                 leads.extend_from_slice(colour);
                 last = Some(colour);
             }
         }
         leads.sort_unstable();
         leads.dedup();
-        if cost.saturating_add(leads.len()) > MAX_REFERENCES {
+        if cost.saturating_add(leads.len()) > most {
             (leads, cut) = (Vec::new(), true);
         }
         if members.row(component).iter().filter_map(id_of).any(|id| is_marked.test(id)) {
@@ -84,7 +93,8 @@ pub fn condense(edges: &Csr, marked: &[u32], inside: impl Fn(u32) -> bool, opaqu
     }
     kept.reverse();
     let place: FxHashMap<u32, u32> = kept.iter().copied().zip(0u32..).collect();
-    let mut references: Vec<(u32, u32)> = references.iter().filter_map(|(a, b)| Some((*place.get(a)?, *place.get(b)?))).collect();
+    // In the same memory.
+    let mut references: Vec<(u32, u32)> = references.into_iter().filter_map(|(a, b)| Some((*place.get(&a)?, *place.get(&b)?))).collect();
     references.sort_unstable();
     let components = kept.iter().map(|c| members.row(*c).iter().filter_map(id_of).collect()).collect();
     Ok(Condensed { components, references, cut })

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::analysis::layout::layout;
 use crate::analysis::{
     AsyncQuery, ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, InfoQuery, InspectQuery, MemoryQuery,
-    ObjectQuery, RootsQuery, SegmentsQuery, StacksQuery, ThreadsQuery, app, chains, contracts, exceptions, finalizers, handles, heap, info,
-    inspect, locks, memory_map, object, oom, pool, requests, roots, segments, stacks, statics, threads, timers, verify,
+    ObjectQuery, RootsQuery, SegmentsQuery, StacksQuery, ThreadsQuery, app, chains, contracts, each_root, exceptions, finalizers, handles, heap, info,
+    inspect, locks, memory_map, object, oom, pool, requests, segments, stacks, statics, threads, timers, verify,
 };
 use crate::base::hash::Set;
 use crate::base::{Addr, Collector, IndexVec};
@@ -86,7 +86,7 @@ fn read_runtime(runtime: &Runtime, before: Option<&Heap>) {
         headers.as_ref().and_then(|h| h.read(segment.start));
     }
     let options = RootOptions { weak: true, any_stacks: true, ..RootOptions::default() };
-    let _ = roots(&heap, &RootsQuery { options, ..RootsQuery::default() });
+    let _ = each_root(&heap, &RootsQuery { options, ..RootsQuery::default() }, &mut drop);
     let _ = chains(&heap, &AsyncQuery { tasks: true, ..AsyncQuery::default() });
     if let Ok(answer) = exceptions(&heap, &ExceptionsQuery::default()) {
         read_lines(runtime, answer.data.exceptions.iter().flatten().flat_map(|e| &e.stack).map(|f| f.ip));

@@ -6,13 +6,13 @@ use super::block::Value;
 use super::signature;
 use super::write::{Context, Feed};
 use crate::analysis::{
-    HandlesQuery, RetainedQuery, RetainedView, RootsQuery, SUSPECT_SHARE, SegmentsQuery, StringsQuery, handles, retained, roots, segments,
+    HandlesQuery, RetainedQuery, RetainedView, RootsQuery, SUSPECT_SHARE, SegmentsQuery, StringsQuery, each_root, handles, retained, segments,
     strings,
 };
 use crate::base::hash::Map;
 use crate::base::{Addr, IndexVec, Name};
 use crate::gc::TypeIndex;
-use crate::model::ExportTable;
+use crate::model::{ExportTable, RootModel};
 use crate::session::roots::RootOptions;
 use crate::session::{DominatorTree, Error};
 
@@ -88,12 +88,14 @@ fn types(context: &Context<'_>, tree: Option<&DominatorTree>, feed: &mut Feed) -
 
 fn roots_of(context: &Context<'_>, feed: &mut Feed) -> Result<ControlFlow<()>, Error> {
     let options = RootOptions { stacks: context.options.stacks, ..RootOptions::default() };
-    let report = context.notes.take(roots(context.heap, &RootsQuery { options, ..RootsQuery::default() })?);
-    let mut names = Names::default();
-    Ok(report.roots.iter().flatten().try_for_each(|root| {
+    let (mut names, mut flow) = (Names::default(), ControlFlow::Continue(()));
+    let mut add = |root: RootModel| {
+        if flow.is_break() {
+            return;
+        }
         let flags: Vec<&str> = root.flags.iter().map(|f| f.name()).collect();
         let flags = Some(flags.join(",")).filter(|f| !f.is_empty());
-        feed.row([
+        flow = feed.row([
             (&names.get(root.kind.name())).into(),
             root.address.into(),
             context.object(root.object),
@@ -102,8 +104,10 @@ fn roots_of(context: &Context<'_>, feed: &mut Feed) -> Result<ControlFlow<()>, E
             (&names.get(&root.label)).into(),
             root.thread.into(),
             names.of(flags.as_deref()).as_ref().into(),
-        ])
-    }))
+        ]);
+    };
+    context.notes.take(each_root(context.heap, &RootsQuery { options, ..RootsQuery::default() }, &mut add)?);
+    Ok(flow)
 }
 
 fn segments_of(context: &Context<'_>, feed: &mut Feed) -> Result<ControlFlow<()>, Error> {

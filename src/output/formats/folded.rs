@@ -13,6 +13,10 @@ fn refuse(out: &Out<'_>) -> io::Error {
 }
 
 impl Writer for Folded {
+    fn has_sections(&self) -> bool {
+        false
+    }
+
     fn list(&self, out: &mut Out<'_>, _heading: &Heading) -> io::Result<()> {
         Err(refuse(out))
     }

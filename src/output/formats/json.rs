@@ -14,6 +14,10 @@ fn fields(object: &str) -> &str {
 }
 
 impl Writer for Json {
+    fn has_sections(&self) -> bool {
+        false
+    }
+
     fn list(&self, out: &mut Out<'_>, heading: &Heading) -> io::Result<()> {
         let head = serde_json::to_string(out.head)?;
         // One row per line, so that readers of the first lines get them immediately.

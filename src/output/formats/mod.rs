@@ -153,6 +153,11 @@ pub trait Writer: Sync {
         Ok(())
     }
 
+    /// Whether it prints sections: the rest prints the answer itself at its end.
+    fn has_sections(&self) -> bool {
+        true
+    }
+
     /// Prints a section of the answer.
     ///
     /// # Errors

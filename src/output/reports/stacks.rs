@@ -201,7 +201,7 @@ impl Report for StacksReport {
         to.table(Table::records("merged-frame", self.merged.iter().flatten(), merged_columns()).csv(merged).shown(merged));
         to.records("thread-stack", threads);
         for t in threads {
-            thread(to, t);
+            to.part(|to| thread(to, t));
         }
         to.gap_if(merged);
         to.line(format!("{} with a stack", plural(self.total, "managed thread")));

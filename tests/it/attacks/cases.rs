@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use super::make::*;
-use super::{objects, programs, series, snapshots, stacks, tables, types};
+use super::{objects, programs, series, snapshots, stacks, tables, threads, types};
 use crate::support::containers::ELF_PATH;
 use crate::support::image::Image;
 
@@ -52,6 +52,8 @@ const OF_HEAP: &[&str] = &["retained", "DUMP", "--no-local-files", "--json"];
 const STACKS: &[&str] = &["stacks", "--roots", "--arguments", "DUMP", "--no-local-files", "--json"];
 const ROOTS: &[&str] = &["roots", "DUMP", "--no-local-files", "--json", "--top", "3"];
 const THREAD_STATICS: &[&str] = &["statics", "--thread-statics", "DUMP", "--no-local-files", "--json", "--top", "3"];
+const MANAGED: &[&str] = &["threads", "DUMP", "--no-local-files", "--json"];
+const BRIDGE: &[&str] = &["bridge", "--bridged", "Lab.Peer", "--all", "DUMP", "--no-local-files", "--json"];
 const THREADS: &[&str] = &["stat", "DUMP", "--no-local-files", "--json", "--threads", "4000"];
 
 const fn attack(name: &'static str, args: &'static [&'static str], end: End, make: fn(&Path, u64) -> Vec<u8>) -> Attack {
@@ -148,6 +150,11 @@ pub const ALL: &[Attack] = &[
     attack("49-statics", ROOTS, End::Damaged, stacks::statics),
     attack("49-statics-around", &["where", "0x123456789abc", "DUMP", "--no-local-files", "--json"], End::Damaged, stacks::statics),
     attack("49-statics-listed", THREAD_STATICS, End::Damaged, stacks::statics),
+    attack("49-in-flight", MANAGED, End::Bounded, threads::in_flight),
+    attack("49-in-flight-of-info", INFO, End::Damaged, threads::in_flight),
+    attack("49-in-flight-of-stacks", STACKS, End::Damaged, threads::in_flight),
+    attack("49-names", STACKS, End::Damaged, threads::names),
+    attack("49-bridged", BRIDGE, End::Bounded, objects::bridged),
     attack("17-threads", THREADS, End::Whole, |_, _| target().to_elf_core()),
 ];
 

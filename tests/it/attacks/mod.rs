@@ -11,6 +11,7 @@ mod series;
 mod snapshots;
 mod stacks;
 mod tables;
+mod threads;
 mod types;
 
 use std::path::Path;
@@ -73,6 +74,9 @@ fn bounded(ran: &Ran) -> bool {
         "collecting roots ended",
         "reading static fields ended",
         "listing stacks ended",
+        "listing exceptions ended",
+        "reading exceptions in flight ended",
+        "there are too many cross references",
     ];
     let ended = |message: &str| ends.iter().any(|end| message.starts_with(end));
     let claimed = |message: &str| message.ends_with("of another one: it is walked once") || message.ends_with("they are read once");

@@ -152,3 +152,20 @@ pub fn sources(_: &Path, part: u64) -> Vec<u8> {
         out
     })
 }
+
+/// Bridged objects, each of which leads through one array to as many others.
+pub fn bridged(_: &Path, part: u64) -> Vec<u8> {
+    Heap::of("net10-wks-bridge-heap").with(|heap, hub| {
+        let (_, peer) = heap.object("Lab.Peer");
+        let (_, array) = heap.object("System.Object[]");
+        let count = 60_000 / part;
+        let sources = hub + 24 + 8 * count;
+        let targets = sources + 40 * count;
+        let mut out = fields(&[(array, 8), (count, 8)]);
+        (0..count).for_each(|i| out.extend(fields(&[(targets + 40 * i, 8)])));
+        out.extend([0; 8]);
+        (0..count).for_each(|_| out.extend(fields(&[(peer, 8), (0, 8), (hub, 8), (0, 16)])));
+        (0..count).for_each(|_| out.extend(fields(&[(peer, 8), (0, 32)])));
+        out
+    })
+}

@@ -48,7 +48,7 @@ impl Real {
         self.runtime.memory().ptr(Addr(at)).map_or(0, |w| w.0)
     }
 
-    fn poke(&mut self, at: u64, bytes: &[u8]) {
+    pub(super) fn poke(&mut self, at: u64, bytes: &[u8]) {
         let offset = common::file_offset(self.runtime.file(), Addr(at & !7)).unwrap() + (at & 7) as usize;
         self.core.write(offset, bytes);
     }
@@ -169,6 +169,31 @@ impl Real {
         let id = self.thread().1;
         self.core.registers(id, &[(16, ip), (19, sp)]);
         self.frames_at(u64::MAX);
+    }
+
+    /// The exception that a thread handles.
+    pub(super) fn thrown(&self) -> u64 {
+        self.runtime.threads().unwrap().iter().find_map(|t| t.exception).unwrap().0
+    }
+
+    /// A managed thread's `Exposed` handle and its object.
+    pub(super) fn exposed(&self) -> (u64, u64) {
+        let at = self.at("Thread", "GCHandle");
+        let threads = self.runtime.threads().unwrap();
+        threads.iter().find_map(|t| Some((self.word(t.address.0 + at), t.exposed?.0))).unwrap()
+    }
+
+    /// Offset of a field of the objects of a type.
+    pub(super) fn field(&self, ty: &str, name: &str) -> u64 {
+        let ty = self.runtime.type_named(ty).unwrap();
+        ty.fields().unwrap().iter().find(|field| field.name == name).unwrap().offset
+    }
+
+    /// A string.
+    pub(super) fn string(&self, text: &str) -> Vec<u8> {
+        let units: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let head = [&self.global("StringMethodTable").to_le_bytes()[..], &(units.len() as u32 / 2).to_le_bytes()].concat();
+        [&head[..], &units, &[0; 8]].concat()
     }
 
     /// Sets the first frame of the runtime of that thread.
