@@ -81,7 +81,7 @@ pub fn roots(heap: &Heap, query: &RootsQuery) -> Result<Answer<RootsReport>, Err
     Ok(answer)
 }
 
-/// The same, with each root of the list given to `each`, where all of them need not be in memory at once.
+/// [`roots`], with each root of the list given to `each`: the list need not be in memory as a whole.
 pub(crate) fn each_root(heap: &Heap, query: &RootsQuery, each: &mut dyn FnMut(RootModel)) -> Result<Answer<RootsReport>, Error> {
     use RootSort::{Address, Count, Kind, Object, Objects, Type};
     let (has, what): (&[RootSort], &str) =
@@ -98,14 +98,7 @@ pub(crate) fn each_root(heap: &Heap, query: &RootsQuery, each: &mut dyn FnMut(Ro
     Ok(notes.finish(report))
 }
 
-fn report(
-    roots: &Roots,
-    gc: &Gc,
-    namer: &Namer,
-    query: &RootsQuery,
-    types: &TypeFilter,
-    each: &mut dyn FnMut(RootModel),
-) -> RootsReport {
+fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery, types: &TypeFilter, each: &mut dyn FnMut(RootModel)) -> RootsReport {
     let options = &query.options;
     let mut objects = ObjectTypes::new(gc, namer);
     let mut known: Map<Option<Addr>, bool> = Map::default();

@@ -52,7 +52,7 @@ impl Bytes {
     /// Maps the `len` bytes at `offset` of the file at `path`. `None` if they run past its end.
     ///
     /// # Errors
-    /// The same errors as [`Bytes::map_path`].
+    /// Fails as [`Bytes::map_path`] does.
     #[allow(unsafe_code)]
     pub(crate) fn map_part(path: &Path, offset: u64, len: u64) -> io::Result<Option<Bytes>> {
         let file = regular(path)?;

@@ -270,7 +270,7 @@ impl<'r> IntoIterator for Sections<'r> {
 /// The sections of an answer, one after the other.
 pub struct InOrder<'r> {
     complete: bool,
-    /// What is left of each part, the innermost last.
+    /// The remaining items of each part, the innermost last.
     open: Vec<std::vec::IntoIter<Item<'r>>>,
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::analysis::layout::layout;
 use crate::analysis::{
     AsyncQuery, ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, InfoQuery, InspectQuery, MemoryQuery,
-    ObjectQuery, RootsQuery, SegmentsQuery, StacksQuery, ThreadsQuery, app, chains, contracts, each_root, exceptions, finalizers, handles, heap, info,
-    inspect, locks, memory_map, object, oom, pool, requests, segments, stacks, statics, threads, timers, verify,
+    ObjectQuery, RootsQuery, SegmentsQuery, StacksQuery, ThreadsQuery, app, chains, contracts, each_root, exceptions, finalizers, handles,
+    heap, info, inspect, locks, memory_map, object, oom, pool, requests, segments, stacks, statics, threads, timers, verify,
 };
 use crate::base::hash::Set;
 use crate::base::{Addr, Collector, IndexVec};

@@ -50,7 +50,7 @@ pub(in crate::contract) fn version(memory: &Memory, image: &Image) -> Option<Str
     })
 }
 
-/// Read-only parts of the image, as far as the opening may read.
+/// Read-only parts of the image, within the reads that the opening may take.
 fn text<'m>(memory: &'m Memory, image: &'m Image) -> impl Iterator<Item = (Addr, &'m [u8])> {
     let end = image.writable.iter().map(|r| r.start).min().unwrap_or(image.range.end);
     let range = AddrRange::new(image.range.start, end);

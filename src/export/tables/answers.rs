@@ -6,8 +6,8 @@ use super::block::Value;
 use super::signature;
 use super::write::{Context, Feed};
 use crate::analysis::{
-    HandlesQuery, RetainedQuery, RetainedView, RootsQuery, SUSPECT_SHARE, SegmentsQuery, StringsQuery, each_root, handles, retained, segments,
-    strings,
+    HandlesQuery, RetainedQuery, RetainedView, RootsQuery, SUSPECT_SHARE, SegmentsQuery, StringsQuery, each_root, handles, retained,
+    segments, strings,
 };
 use crate::base::hash::Map;
 use crate::base::{Addr, IndexVec, Name};

@@ -152,7 +152,7 @@ impl Real {
         self.poke(top + self.at("RangeSectionMap", "TopLevelData"), &table.to_le_bytes());
     }
 
-    /// A stand-in for a method.
+    /// A placeholder for a method.
     pub(super) fn method_desc(&self) -> u64 {
         self.global("ObjectMethodTable")
     }
