@@ -55,7 +55,7 @@ impl<'r> ExceptionReader<'r> {
                 lines: SourceLines::new(runtime, namer),
                 limits: runtime.limits(),
                 notes,
-                budget: Budget::new(memory.dump_bytes().saturating_mul(EXPANSION), runtime.limits().max_memory),
+                budget: Budget::of_types(memory.dump_bytes().saturating_mul(EXPANSION), runtime.limits().max_memory),
             }
         })
     }
@@ -448,9 +448,9 @@ mod tests {
         let list = |left: u64| {
             let (namer, notes) = (heap.namer(), Collector::new());
             let mut reader = ExceptionReader::new(&runtime, &namer, &notes);
-            reader.budget = Budget::new(0, Some(0));
+            reader.budget = Budget::of_types(0, Some(0));
             let all = (0..).find(|_| !reader.budget.memory(1 << 10)).map_or(0, |n: u64| n << 10);
-            reader.budget = Budget::new(0, Some(0));
+            reader.budget = Budget::of_types(0, Some(0));
             assert!(reader.budget.memory(all - left));
             let objects = objects_of(&heap, |mt| reader.is_exception(mt)).data;
             let report = reader.report(objects.into_iter(), threads, false, |_, _| true);
