@@ -44,8 +44,8 @@ impl OpenOptions {
         OpenOptions::default()
     }
 
-    /// Searches this folder for module files, by name, or takes this file as one, and the files in it if it is a single-file program: they supply code and metadata missing from the dump, and with it type
-    /// names. Only files that match the dump are used.
+    /// Searches this folder for module files, by name, or takes this file as one, and the files in it if it is a single-file program. They
+    /// supply code and metadata missing from the dump, and with it type names. Only files that match the dump are used.
     #[must_use]
     pub fn modules(mut self, folder: impl Into<PathBuf>) -> OpenOptions {
         self.search.modules.push(folder.into());

@@ -7,7 +7,7 @@ use gcdump::cli::Exit;
 use gcdump::internals::base::Addr;
 use serde_json::Value;
 
-use crate::common::{Known, further_dumps, known_dumps, needs_lab, run};
+use crate::common::{Known, ask_with_files, further_dumps, known_dumps, needs_lab, run, run_with_files};
 use crate::harness::Tested;
 use crate::support::image::HEADERS;
 use crate::support::{Shape, Spec};
@@ -15,15 +15,6 @@ use writer::{File, program};
 
 #[allow(dead_code)]
 mod writer;
-
-fn ask(command: &str, dump: &Path, modules: Option<&Path>) -> (Exit, Value) {
-    let mut args: Vec<&str> = command.split(' ').collect();
-    args.extend(["--json", "--no-local-files"]);
-    args.extend(modules.into_iter().flat_map(|m| ["--modules", m.to_str().unwrap()]));
-    args.push(dump.to_str().unwrap());
-    let ran = run(&args);
-    (ran.exit, ran.json())
-}
 
 /// The files of `folder` that `dump` has as modules.
 fn modules_of(dump: &Path, folder: &Path) -> Vec<(String, PathBuf)> {
@@ -64,8 +55,8 @@ fn assemblies_in_a_bundle_answer_like_those_in_a_folder() -> Tested {
             let path = place.path().join(format!("program-{compressed}"));
             std::fs::write(&path, bundle(&files, compressed)).unwrap();
             for command in ["stat", "stacks", "threads"] {
-                let (exit, by_folder) = ask(command, &dump.path, Some(&folder));
-                let (other, by_bundle) = ask(command, &dump.path, Some(&path));
+                let (exit, by_folder) = ask_with_files(&dump.path, &[command], Some(&folder));
+                let (other, by_bundle) = ask_with_files(&dump.path, &[command], Some(&path));
                 assert_eq!((exit, &by_folder["data"]), (other, &by_bundle["data"]), "{} {command}: {}", dump.name, by_bundle["warnings"]);
                 assert_eq!(by_folder["complete"], by_bundle["complete"], "{} {command}", dump.name);
             }
@@ -76,7 +67,7 @@ fn assemblies_in_a_bundle_answer_like_those_in_a_folder() -> Tested {
         std::fs::rename(place.path().join("program-true"), bin.join("lab")).unwrap();
         // Types of the lab's assembly, which the lab has in a later build, stay without names.
         let tokens = |given: Option<&Path>| {
-            let text = ask("stat", &dump.path, given).1["data"].to_string();
+            let text = ask_with_files(&dump.path, &["stat"], given).1["data"].to_string();
             text.matches("!0x").count() - text.matches("lab!0x").count()
         };
         let (without, with) = (tokens(None), [&place.path().join("program-false"), &bin].map(|given| tokens(Some(given))));
@@ -93,8 +84,8 @@ fn a_file_of_another_build_in_a_bundle_is_refused() -> Tested {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("program");
     std::fs::write(&path, bundle(&files, false)).unwrap();
-    let (_, without) = ask("stat", &dump.path, None);
-    let (_, with) = ask("stat", &dump.path, Some(&path));
+    let (_, without) = ask_with_files(&dump.path, &["stat"], None);
+    let (_, with) = ask_with_files(&dump.path, &["stat"], Some(&path));
     assert_eq!(without["data"], with["data"]);
     let warnings = with["warnings"].to_string();
     assert!(warnings.contains("program/System.Private.CoreLib.dll") || warnings.contains("program/libcoreclr.so"), "{warnings}");
@@ -108,7 +99,7 @@ fn a_given_file_is_a_module_or_a_bundle() {
     std::fs::write(&core, Spec::standard(Shape { ptr: 8, big: false }).build().to_elf_core()).unwrap();
     let other = place.path().join("other.so");
     std::fs::write(&other, b"\x7fELF").unwrap();
-    let warned = |given: &Path| ask("info", &core, Some(given)).1["warnings"].to_string();
+    let warned = |given: &Path| ask_with_files(&core, &["info"], Some(given)).1["warnings"].to_string();
     let said = warned(&other);
     assert!(said.contains("other.so is not named like one of the") && said.contains("it is not a single-file program"), "{said}");
     let mut made = program(b"\x7fELF", 6, &[]);
@@ -139,7 +130,7 @@ fn the_runtime_is_found_by_the_exports_of_the_programs_file() {
     let place = tempfile::tempdir().unwrap();
     let core = place.path().join("web.dmp");
     let found_by = |given: Option<&Path>| {
-        let (exit, answer) = ask("info", &core, given);
+        let (exit, answer) = ask_with_files(&core, &["info"], given);
         (exit, answer["data"]["runtimes"][0]["descriptor_found_by"].clone())
     };
     // In the dump.
@@ -231,15 +222,15 @@ fn a_single_file_program_without_its_exports_is_read_with_its_file() -> Tested {
     let wanted = |row: &Value| row["runtime"] == "net10trim" && row["kind"] == "heap";
     for dump in further_dumps(wanted)?.0 {
         let place = tempfile::tempdir().unwrap();
-        assert_eq!(ask_exit("heap", &dump.path, None), Exit::NoRuntime, "{}", dump.name);
+        assert_eq!(run_with_files(&dump.path, &["heap"], None).exit, Exit::NoRuntime, "{}", dump.name);
         program_of(&dump.path, &other, place.path());
         let truth = dump.truth.as_ref().unwrap();
-        let (_, info) = ask("info", &dump.path, Some(place.path()));
+        let (_, info) = ask_with_files(&dump.path, &["info"], Some(place.path()));
         assert_eq!(info["data"]["gc"]["collections"]["counts"], truth["gc"]["collections"], "{}", dump.name);
-        let (exit, verified) = ask("verify", &dump.path, Some(place.path()));
+        let (exit, verified) = ask_with_files(&dump.path, &["verify"], Some(place.path()));
         assert_eq!((exit, &verified["data"]["findings"]), (Exit::Ok, &Value::Array(Vec::new())), "{}: {}", dump.name, verified["warnings"]);
         // The names are in the program's bundle, which this file does not have.
-        let (_, stat) = ask("stat", &dump.path, Some(place.path()));
+        let (_, stat) = ask_with_files(&dump.path, &["stat"], Some(place.path()));
         let types = stat["data"]["types"].as_array().unwrap();
         for (name, count) in truth["counts"].as_object().unwrap() {
             let has = |row: &Value| row["count"] == *count && row["type"].as_str().unwrap().starts_with("lab!0x");
@@ -247,10 +238,4 @@ fn a_single_file_program_without_its_exports_is_read_with_its_file() -> Tested {
         }
     }
     Ok(())
-}
-
-fn ask_exit(command: &str, dump: &Path, modules: Option<&Path>) -> Exit {
-    let given = modules.into_iter().flat_map(|m| ["--modules", m.to_str().unwrap()]);
-    let args: Vec<&str> = command.split(' ').chain(given).chain(["--no-local-files", dump.to_str().unwrap()]).collect();
-    run(&args).exit
 }

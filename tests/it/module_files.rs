@@ -6,22 +6,12 @@ use std::path::Path;
 
 use gcdump::cli::Exit;
 use gcdump::internals::base::{Addr, AddrRange};
-use serde_json::Value;
 
-use crate::common::{known_dumps, needs_lab, own_unpacked, run};
+use crate::common::{ask_with_files, known_dumps, needs_lab, own_unpacked};
 use crate::harness::Tested;
 
 /// Program headers of segments, and where they begin in the file.
 const PT_LOAD: u32 = 1;
-
-fn ask(command: &str, dump: &Path, modules: Option<&Path>) -> (Exit, Value) {
-    let mut args: Vec<&str> = command.split(' ').collect();
-    args.extend(["--json", "--no-local-files"]);
-    args.extend(modules.into_iter().flat_map(|m| ["--modules", m.to_str().unwrap()]));
-    args.push(dump.to_str().unwrap());
-    let ran = run(&args);
-    (ran.exit, ran.json())
-}
 
 /// A file of the runtime's module: the segments that the dump's program headers name, with the bytes that the dump has of them.
 fn written(dump: &Path, folder: &Path) {
@@ -54,15 +44,15 @@ fn a_page_that_the_file_supplies_in_part_is_not_torn() {
     let folder = tempfile::tempdir().unwrap();
     let dump = own_unpacked();
     written(&dump, folder.path());
-    for command in ["info", "heap --detail"] {
-        let (without, bare) = ask(command, &dump, None);
-        let (with, filled) = ask(command, &dump, Some(folder.path()));
-        assert_eq!((without, with), (Exit::Ok, Exit::Ok), "{command}: {}", filled["warnings"]);
+    for command in [&["info"][..], &["heap", "--detail"]] {
+        let (without, bare) = ask_with_files(&dump, command, None);
+        let (with, filled) = ask_with_files(&dump, command, Some(folder.path()));
+        assert_eq!((without, with), (Exit::Ok, Exit::Ok), "{command:?}: {}", filled["warnings"]);
         for part in ["/data/collections", "/data/gc/collections"] {
-            assert_eq!(bare.pointer(part), filled.pointer(part), "{command}");
+            assert_eq!(bare.pointer(part), filled.pointer(part), "{command:?}");
         }
         let files = filled["data"]["module_files"].as_array();
-        assert!(files.is_none_or(|f| f.iter().any(|f| f["bytes"].as_u64() > Some(4096))), "{command}: {files:?}");
+        assert!(files.is_none_or(|f| f.iter().any(|f| f["bytes"].as_u64() > Some(4096))), "{command:?}: {files:?}");
     }
 }
 
@@ -74,10 +64,10 @@ fn the_runtimes_own_files_make_no_answer_partial() -> Tested {
         text("scenario") == "basics" && ["heap", "mini"].contains(&text("kind")) && ["net8", "net10"].contains(&text("runtime"))
     })?;
     for dump in dumps {
-        for command in ["info", "heap --detail"] {
-            let (without, bare) = ask(command, &dump.path, None);
-            let (with, filled) = ask(command, &dump.path, Some(&lab.join(&dump.runtime)));
-            assert_eq!(without, with, "{} {command}: {} {}", dump.name, bare["warnings"], filled["warnings"]);
+        for command in [&["info"][..], &["heap", "--detail"]] {
+            let (without, bare) = ask_with_files(&dump.path, command, None);
+            let (with, filled) = ask_with_files(&dump.path, command, Some(&lab.join(&dump.runtime)));
+            assert_eq!(without, with, "{} {command:?}: {} {}", dump.name, bare["warnings"], filled["warnings"]);
         }
     }
     Ok(())

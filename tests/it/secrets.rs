@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::common::{bytes_of, each, file_offset, further_dumps, known_dumps, run, sample};
+use crate::common::{bytes_of, each, further_dumps, known_dumps, run, sample};
 use crate::harness::Tested;
 use gcdump::Os;
 use gcdump::cli::Exit;
@@ -130,8 +130,8 @@ fn dumps(quick: usize) -> Vec<(&'static str, Vec<u8>)> {
 fn words_of_stacks_that_are_no_addresses_are_not_copied() {
     each(&dumps(1), |(name, bytes)| {
         let dump = parsed(bytes.clone());
-        let mapped = mapped(&dump);
-        let word = |at: &Addr| file_offset(&dump, *at).map(|at| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()));
+        let (mapped, offsets) = (mapped(&dump), Offsets::of(&dump));
+        let word = |at: &Addr| offsets.get(*at).map(|at| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()));
         let words = words_of_stacks(&dump);
         let no_address = |at: &&Addr| word(at).is_some_and(|word| !is_in(&mapped, word));
         // With and without what makes frames: numbers of their kinds, and the end of their chain.

@@ -78,9 +78,6 @@ pub fn parsed<S: AsRef<str>>(args: &[S]) -> Cli {
 /// Runs a command on a dump and returns its envelope. Local module files are excluded: answers must not depend on this
 /// machine. Dumps of the lab's NativeAOT program get its file, which most need.
 pub fn ask(dump: &Path, command: &[&str]) -> (Exit, Value) {
-    let mut args: Vec<&str> = command.to_vec();
-    args.extend(["--json", "--no-local-files"]);
-    let path = dump.to_str().unwrap();
     let name = dump.file_name().unwrap_or_default().to_string_lossy();
     let program = match () {
         () if name.starts_with("aot9-") => native_aot_program(),
@@ -88,13 +85,24 @@ pub fn ask(dump: &Path, command: &[&str]) -> (Exit, Value) {
         () if name.starts_with("net11aot-svr-") => native_aot_11_server_program(),
         () => None,
     };
-    if let Some(folder) = &program {
-        args.extend(["--modules", folder.to_str().unwrap()]);
-    }
-    args.push(path);
-    let ran = run(&args);
-    assert!(!ran.out.is_empty(), "{command:?} on {path}: {:?} {}", ran.exit, ran.err);
+    let ran = run_with_files(dump, command, program.as_deref());
+    assert!(!ran.out.is_empty(), "{command:?} on {}: {:?} {}", dump.display(), ran.exit, ran.err);
     (ran.exit, ran.json())
+}
+
+/// Like [`ask`], with these module files: a folder, or a file.
+pub fn ask_with_files(dump: &Path, command: &[&str], modules: Option<&Path>) -> (Exit, Value) {
+    let ran = run_with_files(dump, command, modules);
+    (ran.exit, ran.json())
+}
+
+/// Runs a command on a dump for its envelope, with these module files and no others of this machine.
+pub fn run_with_files(dump: &Path, command: &[&str], modules: Option<&Path>) -> Ran {
+    let mut args: Vec<&str> = command.to_vec();
+    args.extend(["--json", "--no-local-files"]);
+    args.extend(modules.into_iter().flat_map(|given| ["--modules", given.to_str().unwrap()]));
+    args.push(dump.to_str().unwrap());
+    run(&args)
 }
 
 /// Measures the processor time of this thread, where the system tells it, and else the clock: other work on the machine stretches that.
