@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::{HandlesQuery, HeapQuery, SegmentsQuery, StacksQuery, StatQuery, ThreadsQuery};
-use crate::base::{Answer, NoteKind, Notes, total};
+use crate::base::{Answer, Count, NoteKind, Notes, total};
 use crate::contract::ContractError;
-use crate::model::{AnswerBasis, AnswerKind, AnswerModel, SegmentModel};
+use crate::model::{AnswerBasis, AnswerKind, AnswerModel, SegmentModel, ThreadStackModel};
 use crate::session::{Error, Runtime};
 
 /// Bytes of objects up to which they are walked. `info` must take no longer on a large heap than on a small one; beyond this,
@@ -59,7 +59,7 @@ pub(super) fn answers(runtime: &Runtime) -> (Vec<AnswerModel>, Option<Answer<Vec
         ("heap", super::heap(runtime, &HeapQuery::default()).map(|a| Asked::of(a, |h| h.totals.segments > 0))),
         ("segments", segments.map(|a| Asked::of(a, |s| !s.segments.is_empty()))),
         ("objects", objects(runtime)),
-        ("handles", super::handles(runtime, &HandlesQuery::default()).map(|a| Asked::of(a, |h| h.total > 0))),
+        ("handles", super::each_handle(runtime, &HandlesQuery::default(), &mut drop).map(|a| Asked::of(a, |h| h.total > 0))),
         ("oom", super::oom(runtime).map(|a| Asked::of(a, |o| !o.heaps.is_empty()))),
         ("stacks", stacks(runtime)),
         ("threads", super::threads(runtime, &ThreadsQuery::default()).map(|a| Asked::of(a, |t| !t.threads.is_empty()))),
@@ -69,23 +69,24 @@ pub(super) fn answers(runtime: &Runtime) -> (Vec<AnswerModel>, Option<Answer<Vec
 
 /// Whether the stacks can be walked, and which files would help.
 fn stacks(runtime: &Runtime) -> Result<Asked, Error> {
-    let answer = match super::stacks(runtime, &StacksQuery::default()) {
+    let (mut frames, mut lacking, mut modules) = (false, 0u64, BTreeSet::new());
+    let mut look = |thread: ThreadStackModel| {
+        frames |= !thread.frames.is_empty();
+        lacking.grow(u64::from(!thread.gaps.is_empty()));
+        modules.extend(thread.gaps.into_iter().filter_map(|gap| gap.module));
+    };
+    let answer = match super::each_stack(runtime, &StacksQuery::default(), &mut look) {
         Err(Error::Contract(e @ (ContractError::NotAdvertised { .. } | ContractError::NativeAot { .. }))) if runtime.threads().is_ok() => {
             return Ok(Asked::undescribed(e.to_string()));
         }
         answer => answer?,
     };
-    let threads = answer.threads.iter().flatten();
-    let (gaps, lacking): (Vec<_>, Vec<_>) =
-        (threads.clone().flat_map(|t| &t.gaps).collect(), threads.filter(|t| !t.gaps.is_empty()).collect());
-    let modules: BTreeSet<&str> = gaps.iter().filter_map(|g| g.module.as_deref()).collect();
     let reason = (!modules.is_empty()).then(|| {
-        let names: Vec<&str> = modules.into_iter().collect();
-        let of = format!("{} of {} stacks are not known precisely", lacking.len(), answer.total);
+        let names: Vec<String> = modules.into_iter().collect();
+        let of = format!("{lacking} of {} stacks are not known precisely", answer.data);
         format!("{of}: the files of {} would tell (--modules)", names.join(", "))
     });
-    let found = answer.threads.iter().flatten().any(|t| !t.frames.is_empty()) || answer.total == 0;
-    Ok(Asked { reason, ..Asked::of(answer, |_| found) })
+    Ok(Asked { reason, ..Asked::of(answer, |total| frames || *total == 0) })
 }
 
 /// Whether the objects can be walked: `stat` where there are few, else what every walk begins with.

@@ -1,6 +1,7 @@
 //! Exception objects: those in flight on threads, with their inner exceptions, and all on the heap.
 
 use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::place::containing;
 use super::sort::{self, Key};
@@ -28,13 +29,25 @@ pub struct ExceptionReader<'r> {
     notes: &'r Collector,
     /// What the texts and frames of the answer may take: many exceptions may share one message or stack trace.
     budget: Budget,
+    /// Those of threads, and whether they are in flight: thousands of threads may name the same. With their bytes in an answer.
+    told: Mutex<Map<(Addr, bool), (Arc<ExceptionModel>, u64)>>,
+    methods_told: Mutex<Map<Addr, Option<Arc<Told>>>>,
 }
 
-/// Bytes of memory for each byte of the dump: a frame of 32 bytes is kept with the names of its method and module.
+/// A method on stack traces.
+#[derive(Debug)]
+struct Told {
+    of: MethodName,
+    name: Name,
+    display: Name,
+    module: Option<Name>,
+}
+
+/// Bytes of an answer for each byte of the dump: a frame of 32 bytes is listed with the names of its method and module.
 const EXPANSION: u64 = 8;
 /// Bytes of a message to which no more of those of inner exceptions are added.
 const MOST_OF_A_MESSAGE: usize = 1 << 14;
-/// Bytes of memory that an exception, and a frame, take beside their texts.
+/// Bytes that an exception, and a frame, take in an answer beside their texts: more than in memory, where threads and frames share them.
 const PLAIN: u64 = 256;
 /// Steps that reading a frame takes, and bytes of a text that one reads.
 const STEPS_OF_A_FRAME: usize = 2;
@@ -56,13 +69,18 @@ impl<'r> ExceptionReader<'r> {
                 limits: runtime.limits(),
                 notes,
                 budget: Budget::of_types(memory.dump_bytes().saturating_mul(EXPANSION), runtime.limits().max_memory),
+                told: Mutex::default(),
+                methods_told: Mutex::default(),
             }
         })
     }
 
-    /// Whether the answer may keep an exception or a frame with these texts. Notes it if not.
+    /// Whether the answer may keep an exception with these texts. Notes it if not.
     fn keeps<'t>(&self, texts: impl IntoIterator<Item = Option<&'t str>>) -> bool {
-        let bytes = texts.into_iter().flatten().fold(PLAIN, |n, t| n.saturating_add(len64(t.len())));
+        self.keeps_bytes(texts.into_iter().flatten().fold(PLAIN, |n, t| n.saturating_add(len64(t.len()))))
+    }
+
+    fn keeps_bytes(&self, bytes: u64) -> bool {
         let kept = self.budget.memory(bytes);
         if !kept {
             self.budget.note("listing exceptions", self.notes);
@@ -135,7 +153,7 @@ impl<'r> ExceptionReader<'r> {
     }
 
     /// The exception at `address` with its inner exceptions. Parts missing from the dump are absent.
-    pub(crate) fn model(&self, address: Addr, current: bool) -> ExceptionModel {
+    fn model(&self, address: Addr, current: bool) -> ExceptionModel {
         let mut seen = HashSet::new();
         let mut model = self.model_of(address, &mut seen, 0);
         model.current = current;
@@ -143,7 +161,18 @@ impl<'r> ExceptionReader<'r> {
     }
 
     /// The exception at `address` that a thread names: another object contradicts the thread.
-    pub(crate) fn of_thread(&self, address: Addr, current: bool) -> ExceptionModel {
+    pub(crate) fn of_thread(&self, address: Addr, current: bool) -> Arc<ExceptionModel> {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((model, bytes)) = told.get(&(address, current)) {
+            let bare = || Arc::new(ExceptionModel { current, ..self.bare(address) });
+            return if self.keeps_bytes(*bytes) { Arc::clone(model) } else { bare() };
+        }
+        let model = Arc::new(self.checked(address, current));
+        told.insert((address, current), (Arc::clone(&model), listed_bytes(&model)));
+        model
+    }
+
+    fn checked(&self, address: Addr, current: bool) -> ExceptionModel {
         let model = self.model(address, current);
         if let (Some(objects), Some(names), Some(mt)) = (&self.objects, self.namer.names(), model.method_table)
             && !objects.is_exception(names, mt)
@@ -158,13 +187,10 @@ impl<'r> ExceptionReader<'r> {
         model
     }
 
-    fn model_of(&self, address: Addr, seen: &mut HashSet<Addr>, depth: usize) -> ExceptionModel {
-        /// Maximum nesting, within the limits of common JSON readers.
-        const MAX_DEPTH: usize = 48;
-        let first = seen.insert(address);
-        // Needs no layout of exceptions: the method table pointer is the same for all objects.
+    /// What needs no layout of exceptions: the method table pointer is the same for all objects.
+    fn bare(&self, address: Addr) -> ExceptionModel {
         let method_table = self.headers.as_ref().and_then(|o| o.method_table(address));
-        let mut out = ExceptionModel {
+        ExceptionModel {
             address,
             type_name: method_table.and_then(|mt| self.namer.name(mt)),
             method_table,
@@ -176,7 +202,14 @@ impl<'r> ExceptionReader<'r> {
             inners: Vec::new(),
             stack_text: None,
             remote_stack_text: None,
-        };
+        }
+    }
+
+    fn model_of(&self, address: Addr, seen: &mut HashSet<Addr>, depth: usize) -> ExceptionModel {
+        /// Maximum nesting, within the limits of common JSON readers.
+        const MAX_DEPTH: usize = 48;
+        let first = seen.insert(address);
+        let mut out = self.bare(address);
         // A repeated or too deeply nested one is named, not followed.
         if !first || depth > MAX_DEPTH || seen.len() > self.limits.inner_exceptions {
             if first || depth > MAX_DEPTH {
@@ -206,8 +239,6 @@ impl<'r> ExceptionReader<'r> {
     }
 
     fn frames(&self, stack: &[StackFrame]) -> Vec<FrameModel> {
-        // Runaway recursion repeats its methods: name each once.
-        let mut names: Map<Addr, Option<MethodName>> = Map::default();
         let compiled = self.namer.names().and_then(|names| names.native_aot());
         let frame = |f: &StackFrame| {
             // Addresses are those behind calls.
@@ -215,25 +246,42 @@ impl<'r> ExceptionReader<'r> {
                 let method = f.ip.minus(1).and_then(|code| program.method_at(code));
                 return FrameModel { display: method.as_ref().map(Name::display), method, ..FrameModel::bare(f.ip, f.last_of_foreign) };
             }
-            let name = names
-                .entry(f.method)
-                .or_insert_with(|| self.methods.as_ref().zip(self.namer.names()).and_then(|(m, types)| m.name(types, f.method)));
-            let line = name.as_ref().and_then(|n| self.lines.at(n, f.ip));
-            let method = name.as_ref().map(MethodName::to_name);
+            let method = self.method(f.method);
+            let line = method.as_ref().and_then(|m| self.lines.at(&m.of, f.ip));
             FrameModel {
                 ip: f.ip,
                 sp: f.sp,
-                display: method.as_ref().map(Name::display),
-                method,
+                method: method.as_ref().map(|m| m.name.clone()),
+                display: method.as_ref().map(|m| m.display.clone()),
                 method_desc: Some(f.method),
-                module: name.as_ref().and_then(|n| n.module.clone()),
+                module: method.as_ref().and_then(|m| m.module.clone()),
                 offset: self.lines.offset(f.method, f.ip),
-                file: line.as_ref().map(|l| l.file.to_string()),
-                line: line.map(|l| l.line),
+                line: line.as_ref().map(|l| l.line),
+                file: line.map(|l| l.file),
                 last_of_foreign: f.last_of_foreign,
             }
         };
-        stack.iter().map(frame).take_while(|f| self.keeps([f.method.as_deref(), f.module.as_deref(), f.file.as_deref()])).collect()
+        let mut frames: Vec<FrameModel> = stack.iter().map(frame).take_while(|f| self.keeps_bytes(frame_bytes(f))).collect();
+        frames.shrink_to_fit();
+        frames
+    }
+
+    /// The method at `desc`. Runaway recursion repeats its methods, and traces those of each other: each is named once.
+    fn method(&self, desc: Addr) -> Option<Arc<Told>> {
+        let mut told = self.methods_told.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = told.get(&desc) {
+            return known.clone();
+        }
+        let of = self.methods.as_ref().zip(self.namer.names()).and_then(|(methods, types)| methods.name(types, desc));
+        let bytes = of.as_ref().map_or(PLAIN, |of| PLAIN.saturating_add(len64(of.name.len())));
+        let method = of.map(|of| {
+            let (name, module) = (of.to_name(), of.module.as_deref().map(Name::from));
+            Arc::new(Told { display: name.display(), name, module, of })
+        });
+        if self.keeps_bytes(bytes) {
+            told.insert(desc, method.clone());
+        }
+        method
     }
 
     /// Whether objects with this method table are exceptions. Cached by type, so cheap per object.
@@ -339,6 +387,19 @@ impl<'r> ExceptionReader<'r> {
         groups.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| (&a.type_name, &a.message).cmp(&(&b.type_name, &b.message))));
         ExceptionsReport { total, preallocated, groups, exceptions: (!stat).then_some(list) }
     }
+}
+
+/// Bytes of a frame in an answer.
+fn frame_bytes(frame: &FrameModel) -> u64 {
+    [&frame.method, &frame.module, &frame.file].into_iter().flatten().fold(PLAIN, |sum, text| sum.saturating_add(len64(text.len())))
+}
+
+/// Bytes of an exception in an answer, with its inner exceptions.
+fn listed_bytes(exception: &ExceptionModel) -> u64 {
+    let texts = [&exception.message, &exception.stack_text, &exception.remote_stack_text].into_iter().flatten();
+    let own = texts.fold(PLAIN, |sum, text| sum.saturating_add(len64(text.len())));
+    let frames = exception.stack.iter().map(frame_bytes).fold(own, u64::saturating_add);
+    exception.inner.iter().map(|e| &**e).chain(&exception.inners).map(listed_bytes).fold(frames, u64::saturating_add)
 }
 
 /// Arguments of `exceptions`.

@@ -26,12 +26,32 @@ pub struct HandlesQuery {
     pub top: usize,
 }
 
+impl HandlesQuery {
+    /// Whether the handles themselves are listed.
+    fn lists(&self) -> bool {
+        !self.stat && self.by.is_none()
+    }
+}
+
 /// The GC handles of all handle tables.
 ///
 /// # Errors
 /// [`Error::Query`] for a handle type unknown to this runtime and a column that the list lacks, [`Error::Unknown`] if the dump does not tell which it has,
 /// [`Error::Contract`] if the GC's structures are not described.
 pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<HandlesReport>, Error> {
+    let mut handles = Vec::new();
+    let mut answer = each_handle(runtime, query, &mut |handle| handles.push(handle))?;
+    let report = &mut answer.data;
+    if let Some(by) = query.sort {
+        sort::sort(&mut handles, |h| key(h, by));
+    }
+    report.shown = cut(&mut handles, query.top).or(report.shown);
+    report.handles = query.lists().then_some(handles);
+    Ok(answer)
+}
+
+/// [`handles`], with each handle of the list, in the order of the tables, given to `each`: they need not be in memory together.
+pub(crate) fn each_handle(runtime: &Runtime, query: &HandlesQuery, each: &mut dyn FnMut(HandleModel)) -> Result<Answer<HandlesReport>, Error> {
     sortable(query)?;
     let notes = runtime.begin();
     let gc = notes.with(runtime.gc()?);
@@ -43,7 +63,7 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
         return Err(Error::Query(format!("this runtime has no handles of type {kind}; it has {has}")).given(&notes.notes()));
     }
     let namer = runtime.namer();
-    let list = !query.stat && query.by.is_none();
+    let list = query.lists();
     // Handles are read without the heap; generations and types of objects are not.
     let heap = match runtime.heap() {
         _ if query.stat && query.object_types.is_empty() => None,
@@ -71,10 +91,9 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
     let mut counts: BTreeMap<HandleKind, u64> = BTreeMap::new();
     let mut used = [0u64; HandleUse::ALL.len()];
     let mut groups: BTreeMap<Option<Name>, Sum> = BTreeMap::new();
-    let mut handles: Vec<HandleModel> = Vec::new();
     // As found, the first are all that is listed.
-    let room = if query.sort.is_none() && query.top > 0 { query.top } else { usize::MAX };
-    let (mut more, mut ref_counts_unknown) = (false, 0u64);
+    let room = if query.sort.is_none() && query.top > 0 { len64(query.top) } else { u64::MAX };
+    let (mut listed, mut more, mut ref_counts_unknown) = (0u64, false, 0u64);
     let walked = gc.walk_handles(&HandleFilter { kinds: query.kinds.clone() }, |mut h| {
         if list || query.by.is_some() || !wanted.is_empty() {
             h.method_table = gc.method_table(h.object);
@@ -101,14 +120,15 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
         if list {
             strength.decide(&mut h, gc, &namer);
             ref_counts_unknown.grow(u64::from(h.kind == HandleKind::RefCounted && h.ref_count.is_none()));
-            if handles.len() >= room {
+            if listed >= room {
                 more = true;
                 return;
             }
             h.object_type = h.method_table.and_then(&mut name);
             let secondary = h.secondary.filter(|s| h.kind == HandleKind::Dependent && !s.is_null());
             h.secondary_type = secondary.and_then(|s| gc.method_table(s)).and_then(&mut name);
-            handles.push(h);
+            listed.bump();
+            each(h);
         }
     });
     let tables = notes.take(walked);
@@ -118,7 +138,6 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
     groups.sort_by_key(|g| std::cmp::Reverse(g.count));
     let mut counts: Vec<HandleStat> = counts.into_iter().map(|(kind, count)| HandleStat { kind, count }).collect();
     if let Some(by) = query.sort {
-        sort::sort(&mut handles, |h| key(h, by));
         sort::sort(&mut groups, |g| match by {
             HandleSort::Bytes => Key::most(g.bytes),
             HandleSort::Count => Key::most(g.count),
@@ -129,7 +148,7 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
         }
     }
     let group_count = query.by.map(|_| len64(groups.len()));
-    let shown = cut(&mut handles, query.top).or_else(|| more.then(|| len64(handles.len()))).or_else(|| cut(&mut groups, query.top));
+    let shown = more.then_some(listed).or_else(|| cut(&mut groups, query.top));
     let (supported, supported_by) = notes.take(gc.supported_handles());
     namer.note(&notes);
     Ok(notes.finish(HandlesReport {
@@ -146,7 +165,7 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
         ref_counts_unknown: list.then_some(ref_counts_unknown),
         tables,
         shown,
-        handles: list.then_some(handles),
+        handles: None,
         by: query.by,
         group_count,
         groups: query.by.map(|_| groups),

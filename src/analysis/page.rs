@@ -2,6 +2,8 @@
 //!
 //! Each is asked once: what `analyze` looks at is shown as well. A part that cannot be answered is left out and named, with the reason.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use super::analyze::{Answers, Skip, findings};
@@ -15,7 +17,7 @@ use crate::base::threads::start;
 use crate::base::{Addr, Answer, Collector, NoteKind, file_name, len64};
 use crate::model::{
     AsyncReport, DiffReport, ExceptionModel, Icicle, LackingPart, PageReport, PageSuspect, PageType, PageTypes, PathModel, Stacks, Suspect,
-    TypeStat, TypesRest,
+    ThreadModel, TypeStat, TypesRest,
 };
 use crate::session::{Dump, Error, GraphSource, Heap, TypePattern};
 
@@ -58,7 +60,7 @@ pub fn page(dump: &Dump, before: Option<&dyn GraphSource>, query: &PageQuery) ->
     let diff = diff.map(|diff| DiffReport { holders: diff.holders.map(|list| list.into_iter().take(HOLDERS).collect()), ..diff });
     let oom = parts.of("oom", answers.oom()).filter(|oom| oom.any == Some(true)).cloned();
     let exceptions = parts.of("exceptions", answers.threads()).map(|t| t.threads.as_slice()).unwrap_or_default();
-    let exceptions = in_flight(exceptions.iter().map(|t| (t.crashed, t.exception.as_ref())));
+    let exceptions = in_flight(exceptions);
     let types = heap.and_then(|heap| parts.asked("types", || types(heap, query.analyze.graph)));
     let map = HeapQuery { map: Some(MapQuery { garbage: query.analyze.graph.then(Stacks::default) }), ..HeapQuery::default() };
     let (drawn, mapped) = beside(|| heap.filter(|_| query.analyze.graph).map(icicle), || heap.map(|_| super::heap(&runtime, &map)));
@@ -175,11 +177,9 @@ fn title(dump: &Dump) -> String {
 }
 
 /// Exceptions in flight, that of the crashed thread first.
-fn in_flight<'a>(threads: impl Iterator<Item = (bool, Option<&'a ExceptionModel>)>) -> Vec<ExceptionModel> {
-    let mut list: Vec<(bool, ExceptionModel)> =
-        threads.filter_map(|(crashed, e)| Some((crashed, e?.clone()))).filter(|(crashed, e)| *crashed || e.current).collect();
-    list.sort_by_key(|(crashed, _)| !crashed);
-    list.into_iter().map(|(_, e)| e).collect()
+fn in_flight(threads: &[ThreadModel]) -> Vec<Arc<ExceptionModel>> {
+    let of = |crashed: bool| threads.iter().filter(move |t| t.crashed == crashed).filter_map(|t| t.exception.as_ref());
+    of(true).chain(of(false).filter(|e| e.current)).map(Arc::clone).collect()
 }
 
 /// The types with the most bytes, with what they retain.

@@ -1,7 +1,7 @@
 //! Folders of tables: one folder for one dump, or a lake with a partition for each.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -93,7 +93,9 @@ pub(super) fn check_folder(out: &Path, force: bool) -> Result<()> {
     let own = |entry: &fs::DirEntry| {
         let path = entry.path();
         let table = path.file_stem().is_some_and(|s| ExportTable::ALL.iter().any(|t| s == t.name()));
-        table && path.is_file() && path.extension().is_some_and(|e| e == "parquet" || e == "csv" || e == "ndjson")
+        // Where another process has moved the folder away, its files are gone.
+        let is_file = || path.metadata().map_or_else(|e| e.kind() == ErrorKind::NotFound, |m| m.is_file());
+        table && is_file() && path.extension().is_some_and(|e| e == "parquet" || e == "csv" || e == "ndjson")
     };
     let entries: Vec<fs::DirEntry> = fs::read_dir(out).and_then(Iterator::collect).with_context(|| out.display().to_string())?;
     match entries.iter().find(|e| !own(e)) {

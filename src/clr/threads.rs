@@ -393,7 +393,8 @@ impl Threads {
     /// All threads of the list; if a link is broken, those before it and a note.
     pub fn list(&self) -> Answer<Vec<Thread>> {
         let notes = Collector::new();
-        let list = self.read_list(&notes);
+        let mut list = self.read_list(&notes);
+        list.shrink_to_fit();
         notes.finish(list)
     }
 

@@ -46,11 +46,11 @@ pub struct FrameModel {
     /// Address of the `MethodDesc`; `null` in NativeAOT programs, which have none.
     pub method_desc: Option<Addr>,
     /// File name of the declaring module.
-    pub module: Option<String>,
+    pub module: Option<Name>,
     /// Offset of `ip` in the method's code, in bytes; `null` where the code is not found, and in NativeAOT programs.
     pub offset: Option<u64>,
     /// Path of the source file when it was compiled; `null` without a PDB that tells it.
-    pub file: Option<String>,
+    pub file: Option<Name>,
     /// Line in that file, from 1.
     pub line: Option<u32>,
     /// Whether this is the last frame of an earlier throw: the exception was captured and rethrown after it.

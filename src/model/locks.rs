@@ -160,7 +160,7 @@ pub struct WaitModel {
     /// OS id.
     pub os_id: Option<u64>,
     /// Name of the thread.
-    pub name: Option<String>,
+    pub name: Option<Name>,
     /// What it is blocked in.
     pub kind: WaitKind,
     /// The object that it waits for, or the method table of the type whose class constructor it waits for; `null` if it waits for none, or it is

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use super::{
@@ -24,7 +26,7 @@ pub struct PageReport {
     /// `diff` from the earlier dump, if there is one.
     pub diff: Option<DiffReport>,
     /// Exceptions in flight, that of the crashed thread first.
-    pub exceptions: Vec<ExceptionModel>,
+    pub exceptions: Vec<Arc<ExceptionModel>>,
     /// `oom`, if an allocation failed.
     pub oom: Option<OomReport>,
     /// `heap --map`, with `--garbage` unless `--no-graph`.

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use super::{ExceptionModel, FieldValue, ThreadWait};
@@ -90,7 +92,7 @@ pub struct ThreadStackModel {
     /// OS id.
     pub os_id: Option<u64>,
     /// Name.
-    pub name: Option<String>,
+    pub name: Option<Name>,
     /// Whether this thread crashed.
     pub crashed: bool,
     /// How completely its references are known.
@@ -100,7 +102,7 @@ pub struct ThreadStackModel {
     /// What it waits for; `null` if it is not blocked, or unless asked for (`--waits`).
     pub waits_for: Option<ThreadWait>,
     /// Exception in flight.
-    pub exception: Option<ExceptionModel>,
+    pub exception: Option<Arc<ExceptionModel>>,
     /// Its frames, innermost first.
     pub frames: Vec<StackFrameModel>,
 }
@@ -133,18 +135,18 @@ pub struct StackFrameModel {
     /// Method, as the runtime's debugging interface writes it, and ClrMD after it:
     /// ``Lab.Gen`1[[System.__Canon, System.Private.CoreLib]].Add(System.Span`1<Byte>)``; of a runtime frame, the one that it is about
     /// to call. `null` if unknown.
-    pub method: Option<String>,
+    pub method: Option<Name>,
     /// The method for people: `Lab.Gen<System.String>.Add(System.Span<Byte>)`. Exact instances where the frame tells them;
     /// compiler-made names are led back to the method in the source.
-    pub display: Option<String>,
+    pub display: Option<Name>,
     /// Address of the `MethodDesc`.
     pub method_desc: Option<Addr>,
     /// File name of the declaring module.
-    pub module: Option<String>,
+    pub module: Option<Name>,
     /// Offset of the instruction pointer in the method's code, in bytes.
     pub offset: Option<u64>,
     /// Path of the source file when it was compiled; `null` without a PDB that tells it.
-    pub file: Option<String>,
+    pub file: Option<Name>,
     /// Line in that file, from 1.
     pub line: Option<u32>,
     /// What the frame executes. `null` for a runtime frame.
@@ -154,7 +156,7 @@ pub struct StackFrameModel {
     /// How far the JIT optimised the code; `null` for other code, and if it cannot be told.
     pub tier: Option<CodeTier>,
     /// Type of a runtime frame: `InlinedCallFrame`.
-    pub frame_type: Option<String>,
+    pub frame_type: Option<Name>,
     /// Address of a runtime frame.
     pub address: Option<Addr>,
     /// Whether an exception has left the frame, or a handler of the method reports what it holds.
@@ -215,15 +217,15 @@ pub struct MergedFrame {
     /// Managed ids of the threads for which this is the innermost frame.
     pub managed_ids: Vec<u32>,
     /// The method for people, or the type of a runtime frame.
-    pub frame: String,
+    pub frame: Name,
     /// The method as in the frames of `threads`; `null` for a runtime frame.
-    pub method: Option<String>,
+    pub method: Option<Name>,
     /// Address of the `MethodDesc`; `null` for a runtime frame.
     pub method_desc: Option<Addr>,
     /// Module of the method.
-    pub module: Option<String>,
+    pub module: Option<Name>,
     /// Path of the source file when it was compiled; `null` without a PDB that has the line, and where the threads are at several lines.
-    pub file: Option<String>,
+    pub file: Option<Name>,
     /// Line in that file, from 1.
     pub line: Option<u32>,
 }

@@ -1,7 +1,9 @@
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use super::{ExceptionModel, ThreadWait};
-use crate::base::{Addr, named_enum};
+use crate::base::{Addr, Name, named_enum};
 
 named_enum! {
     /// GC mode of a thread.
@@ -36,7 +38,7 @@ pub struct ThreadModel {
     /// Address of its `Thread`.
     pub address: Addr,
     /// Name.
-    pub name: Option<String>,
+    pub name: Option<Name>,
     /// Names of the state flags that are set.
     pub state: Vec<String>,
     /// Raw state flags.
@@ -54,7 +56,7 @@ pub struct ThreadModel {
     /// The managed `Thread` object.
     pub object: Option<Addr>,
     /// Exception in flight, or the last one thrown if its `current` is false.
-    pub exception: Option<ExceptionModel>,
+    pub exception: Option<Arc<ExceptionModel>>,
     /// What it waits for; `null` if it is not blocked, or unless asked for (`--waits`).
     pub waits_for: Option<ThreadWait>,
     /// Number of monitors that it holds, each once however often it entered: thin locks and sync blocks, as `locks` finds them. `null`

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::{Namer, Runtime};
 use crate::base::hash::Map;
 use crate::base::missed::tried;
-use crate::base::{Addr, Collector, Count, NoteKind};
+use crate::base::{Addr, Collector, Count, Name, NoteKind};
 use crate::clr::methods::MethodName;
 use crate::clr::modules::Symbols;
 use crate::stack::code::Code;
@@ -26,7 +26,7 @@ const ENTRIES_OF_A_READ: u64 = 8;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SourceLine {
     /// Path of the file when it was compiled.
-    pub(crate) file: Arc<str>,
+    pub(crate) file: Name,
     /// The line, from 1.
     pub(crate) line: u32,
 }
@@ -49,7 +49,7 @@ struct Known {
     lines: Map<Addr, Option<SourceLine>>,
     offsets: Map<Addr, Option<u64>>,
     bounds: Map<Addr, Option<Arc<Bounds>>>,
-    files: Map<(Addr, u32), Option<Arc<str>>>,
+    files: Map<(Addr, u32), Option<Name>>,
     modules: BTreeMap<Addr, Arc<Symbols>>,
     /// Addresses with a line that cannot be told, and why that of the first one.
     lost: u64,
@@ -108,7 +108,7 @@ impl<'r> SourceLines<'r> {
             None
         })?;
         let (document, line) = pdb.line(row, il)?;
-        let file = known.files.entry((home, document)).or_insert_with(|| pdb.document(document).map(Arc::from));
+        let file = known.files.entry((home, document)).or_insert_with(|| pdb.document(document).map(Name::from));
         Some(SourceLine { file: file.clone()?, line })
     }
 

@@ -8,7 +8,7 @@ use super::continuations::{ContinuationFields, SuspendedMethods, named};
 use super::runtime::WeakRuntime;
 use crate::base::hash::Map;
 use crate::base::missed::{Kept, tried, unnamed};
-use crate::base::{Addr, Answer, Collector, Index, IndexVec, Name, NoteKind, Notes};
+use crate::base::{Addr, Answer, Budget, Collector, Index, IndexVec, Name, NoteKind, Notes, len64};
 use crate::clr::fields::{Fields, Storage, Types};
 use crate::clr::generated::{Boxed, SharedNames};
 use crate::clr::method_table::Category;
@@ -21,6 +21,8 @@ use crate::memory::Memory;
 
 /// The beginning of the names of types of continuations.
 const CONTINUATION: &str = "Continuation_";
+/// Most characters of a string that is shown as a name.
+const LONGEST: u32 = 1024;
 /// Maximum nesting of structures.
 const MAX_DEPTH: u32 = 16;
 
@@ -77,6 +79,9 @@ pub struct Namer {
     memory: Arc<Memory>,
     runtime: Option<WeakRuntime>,
     suspended: OnceLock<Option<SuspendedMethods>>,
+    /// Texts of the names of threads, by their string: thousands may have the same. And what they may take.
+    thread_names: Mutex<Map<Addr, Name>>,
+    budget: Budget,
     /// Whether the dump is cut off.
     cut: bool,
     /// Modules used to build the graph, for answers about it.
@@ -102,6 +107,8 @@ impl Namer {
             memory: Arc::clone(memory),
             runtime: Some(runtime.weak()),
             suspended: OnceLock::new(),
+            thread_names: Mutex::default(),
+            budget: Budget::of_types(memory.dump_bytes(), runtime.limits().max_memory),
             cut: runtime.file().facts.truncated_bytes > 0,
             more: Mutex::default(),
         }
@@ -122,6 +129,8 @@ impl Namer {
             memory: Arc::clone(memory),
             runtime: None,
             suspended: OnceLock::new(),
+            thread_names: Mutex::default(),
+            budget: Budget::of_types(0, None),
             cut: false,
             more: Mutex::default(),
         }
@@ -280,23 +289,39 @@ impl Namer {
 
     /// The text of the string field `field` of the object at `object` with this method table.
     pub fn string_field(&self, object: Addr, method_table: Addr, field: &str) -> Option<String> {
-        const LONGEST: u32 = 1024;
-        let types = self.types().ok()?;
-        let offset = types.own_offset(method_table, field)?;
-        let text = self.memory.ptr(object.plus(offset)).ok().filter(|a| !a.is_null())?;
-        types.strings().until_nul(text, LONGEST)
+        self.types().ok()?.strings().until_nul(self.string_at(object, method_table, field)?, LONGEST)
+    }
+
+    /// The string in the field.
+    fn string_at(&self, object: Addr, method_table: Addr, field: &str) -> Option<Addr> {
+        let offset = self.types().ok()?.own_offset(method_table, field)?;
+        self.memory.ptr(object.plus(offset)).ok().filter(|a| !a.is_null())
     }
 
     /// The name of a thread: that of its managed `Thread` object with this method table, else that of the operating system's thread,
     /// which Windows dumps have.
-    pub(crate) fn thread_name(&self, object: Option<(Addr, Addr)>, native: Option<&OsThread>) -> Option<String> {
-        let managed = object.and_then(|(object, mt)| self.string_field(object, mt, "_name")).filter(|n| !n.is_empty());
-        managed.or_else(|| native.and_then(|n| n.name.clone()))
+    pub(crate) fn thread_name(&self, object: Option<(Addr, Addr)>, native: Option<&OsThread>) -> Option<Name> {
+        let managed = object.and_then(|(object, mt)| self.managed_name(object, mt));
+        let kept = |name: &String| self.budget.memory(len64(name.len()));
+        managed.or_else(|| native.and_then(|n| n.name.clone()).filter(kept).map(Name::from))
+    }
+
+    fn managed_name(&self, thread: Addr, method_table: Addr) -> Option<Name> {
+        let text = self.string_at(thread, method_table, "_name")?;
+        let mut known = self.thread_names.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(name) = known.get(&text) {
+            return Some(name.clone());
+        }
+        let name = self.types().ok()?.strings().until_nul(text, LONGEST).filter(|name| !name.is_empty())?;
+        let name = Some(name).filter(|name| self.budget.memory(len64(name.len()))).map(Name::from)?;
+        known.insert(text, name.clone());
+        Some(name)
     }
 
     /// Notes names taken from unproven files, and names missing for lack of metadata.
     pub(crate) fn note(&self, notes: &Collector) {
         notes.extend(&self.name_losses);
+        self.budget.note("naming threads", notes);
         if let Some(why) = &self.nameless {
             notes.add(NoteKind::NoMetadata, None, format!("types have no names: {why}"));
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::code::Code;
 use super::frames::{ExplicitFrame, Left};
-use super::gc_info::{FrameSlot, Location, SlotBase};
+use super::gc_info::{FrameSlot, Location, Place, SlotBase};
 use super::{RegisterNames, Saved, StackError};
 use crate::base::{Addr, Arch, len64};
 use crate::clr::methods::GenericContext;
@@ -313,25 +313,40 @@ impl Location {
         }
     }
 
+    /// Without the address.
+    pub(crate) const fn place(&self) -> Place {
+        match self {
+            Location::Register { number, .. } => Place::Register(*number),
+            Location::Stack { base, offset, .. } => Place::Stack { base: *base, offset: *offset },
+        }
+    }
+
     /// As in a disassembly: `[rbp-0x48]`, `rbx`. `frame_register` is the one that slots count from.
     pub(crate) fn text(&self, arch: Arch, frame_register: Option<u8>) -> String {
+        self.place().text(arch, frame_register, self.address())
+    }
+}
+
+impl Place {
+    /// As in a disassembly; `address`: the stack slot. See [`Location::text`].
+    pub(crate) fn text(self, arch: Arch, frame_register: Option<u8>, address: Option<Addr>) -> String {
         let names = RegisterNames::of(arch);
         let name = |number: u8| names.get(usize::from(number)).copied();
         match self {
-            Location::Register { number, place } => match (name(*number), place) {
+            Place::Register(number) => match (name(number), address) {
                 (Some(name), _) => name.into(),
                 // A slot that a frame of the runtime knows by its address.
-                (None, Some(place)) => format!("[{place}]"),
+                (None, Some(address)) => format!("[{address}]"),
                 (None, None) => "?".into(),
             },
-            Location::Stack { base, offset, .. } => {
+            Place::Stack { base, offset } => {
                 let base = match base {
                     SlotBase::CallerSp => "caller sp",
                     SlotBase::Sp if arch == Arch::X64 => "rsp",
                     SlotBase::Sp => "sp",
                     SlotBase::FrameRegister => frame_register.and_then(name).unwrap_or("frame"),
                 };
-                let sign = if *offset < 0 { '-' } else { '+' };
+                let sign = if offset < 0 { '-' } else { '+' };
                 format!("[{base}{sign}{:#x}]", offset.unsigned_abs())
             }
         }

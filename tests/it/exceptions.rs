@@ -503,8 +503,8 @@ fn a_cycle_of_inner_exceptions_ends() -> Tested {
     let runtime = process.runtime().unwrap();
     let threads = threads(&runtime, &ThreadsQuery::default()).unwrap().data.threads;
     let model = threads.into_iter().filter_map(|t| t.exception).find(|e| e.address == outer).unwrap();
-    let again = model.inner.unwrap().inner.unwrap();
-    assert_eq!((again.address, again.message.as_deref(), again.inner), (outer, None, None));
+    let again = model.inner.as_ref().unwrap().inner.as_ref().unwrap();
+    assert_eq!((again.address, again.message.as_deref(), again.inner.as_deref()), (outer, None, None));
     Ok(())
 }
 

@@ -9,11 +9,11 @@ use crate::analysis::{
     DiffQuery, FragmentationQuery, HandlesQuery, HeapQuery, InspectQuery, LocksQuery, RetainedQuery, RetainedView, StacksQuery,
     ThreadsQuery,
 };
-use crate::analysis::{diff, finalizers, fragmentation, handles, heap, inspect, locks, oom, retained, stacks, threads, timers};
-use crate::base::{Answer, Collector, NoteKind};
+use crate::analysis::{diff, each_stack, finalizers, fragmentation, handles, heap, inspect, locks, oom, retained, threads, timers};
+use crate::base::{Answer, Collector, Name, NoteKind};
 use crate::model::{
     DiffReport, FinalizersReport, FragmentationReport, HandlesReport, HeapReport, InspectReport, InspectionId, InspectionModel,
-    LocksReport, OomReport, PoolReport, ProblemId, RetainedReport, StacksReport, ThreadsReport, TimersReport,
+    LocksReport, OomReport, PoolReport, ProblemId, RetainedReport, StackFrameKind, ThreadStackModel, ThreadsReport, TimersReport,
 };
 use crate::session::{Error, GraphSource, Heap, Runtime};
 
@@ -51,7 +51,8 @@ pub(in crate::analysis) struct Answers<'a> {
     pub(super) pool: Asked<PoolReport>,
     pub(super) retained: Asked<RetainedReport>,
     pub(super) retained_listed: Asked<RetainedReport>,
-    pub(super) stacks: Asked<StacksReport>,
+    /// OS ids of threads, each with the innermost method.
+    pub(super) innermost: Asked<Vec<(u64, Name)>>,
     pub(super) threads: Asked<ThreadsReport>,
     pub(super) timers: Asked<TimersReport>,
 }
@@ -81,7 +82,7 @@ impl<'a> Answers<'a> {
             pool: OnceCell::new(),
             retained: OnceCell::new(),
             retained_listed: OnceCell::new(),
-            stacks: OnceCell::new(),
+            innermost: OnceCell::new(),
             threads: OnceCell::new(),
             timers: OnceCell::new(),
         }
@@ -186,8 +187,19 @@ impl<'a> Answers<'a> {
         self.asked("suspects are not inspected", cell, || retained(heap, &query))
     }
 
-    pub(super) fn stacks(&self) -> Result<&StacksReport, Skip> {
-        self.asked("stacks are not inspected", &self.stacks, || stacks(self.runtime, &StacksQuery::default()))
+    /// The innermost method of the thread with this OS id.
+    pub(super) fn innermost(&self, thread: u64) -> Result<Option<&Name>, Skip> {
+        let innermost = self.asked("stacks are not inspected", &self.innermost, || {
+            let mut list = Vec::new();
+            let mut add = |stack: ThreadStackModel| {
+                let frame = stack.frames.iter().find(|f| f.kind == StackFrameKind::Managed);
+                let name = frame.and_then(|f| Some(Name::shown_as(f.method.as_deref()?, f.display.as_deref().map(String::from))));
+                list.extend(stack.os_id.zip(name));
+            };
+            let answer = each_stack(self.runtime, &StacksQuery::default(), &mut add)?;
+            Ok(answer.map(|_| list))
+        })?;
+        Ok(innermost.iter().find(|(id, _)| *id == thread).map(|(_, name)| name))
     }
 
     pub(in crate::analysis) fn threads(&self) -> Result<&ThreadsReport, Skip> {

@@ -11,7 +11,7 @@
 use super::answers::{Answers, Skip};
 use super::line::one_line;
 use crate::base::Name;
-use crate::model::{CrashException, ExceptionModel, Problem, ProblemId, ProblemSeverity, StackFrameKind, ThreadModel};
+use crate::model::{CrashException, ExceptionModel, Problem, ProblemId, ProblemSeverity, ThreadModel};
 
 /// Inner exceptions named in the title.
 const MAX_INNER: usize = 4;
@@ -79,10 +79,7 @@ fn place(thread: Option<&ThreadModel>, os_id: Option<u32>) -> String {
 
 /// The innermost managed method of a thread.
 fn innermost(answers: &Answers<'_>, thread: &ThreadModel) -> Option<Name> {
-    let stacks = answers.stacks().ok()?.threads.as_ref()?;
-    let stack = stacks.iter().find(|s| s.os_id.is_some() && s.os_id == thread.os_id)?;
-    let frame = stack.frames.iter().find(|f| f.kind == StackFrameKind::Managed)?;
-    Some(Name::shown_as(frame.method.as_deref()?, frame.display.clone()))
+    answers.innermost(thread.os_id?).ok()?.cloned()
 }
 
 fn thrower(exception: &ExceptionModel) -> Option<&Name> {

@@ -82,7 +82,9 @@ impl Inspector<'_> {
         }
         // Stacks let go by themselves.
         let options = RootOptions { stacks: Stacks::None, ..RootOptions::default() };
-        let roots = self.notes.take(Roots::collect(self.heap, self.namer, &options));
+        let mut roots = self.notes.take(Roots::collect(self.heap, self.namer, &options));
+        roots.roots.retain(|root| wanted.contains(&root.object));
+        roots.roots.shrink_to_fit();
         let rooted: Map<Addr, usize> = roots.roots.iter().enumerate().map(|(i, r)| (r.object, i)).collect();
         let mut holds: Map<Addr, Holder> = Map::default();
         let none = Vec::new();

@@ -41,7 +41,8 @@ fn whatif_of(heap: &Heap, query: &WhatifQuery) -> Result<Answer<WhatifReport>, E
     let id_of = |a: &Addr| graph.index.containing(heap.walker(), *a).map(|(id, _)| id).ok_or_else(|| no_object(a));
     let added: Vec<ObjectId> = query.alive.iter().map(id_of).collect::<Result<_, _>>()?;
     let mut handles: FxHashMap<Addr, HandleModel> = FxHashMap::default();
-    let mut weak: Vec<HandleModel> = Vec::new();
+    // Address, kind and object: there may be millions.
+    let mut weak: Vec<(Addr, HandleKind, Addr)> = Vec::new();
     let mut bridged = graph.edges.no_objects();
     let mut strength = Strength::bind(heap.runtime());
     let walked = heap.gc().walk_handles(&HandleFilter::default(), |mut h: HandleModel| {
@@ -50,12 +51,14 @@ fn whatif_of(heap: &Heap, query: &WhatifQuery) -> Result<Answer<WhatifReport>, E
             return;
         }
         match h.kind {
-            HandleKind::WeakShort | HandleKind::WeakLong | HandleKind::WeakNativeCom | HandleKind::WeakInteriorPointer => weak.push(h),
+            HandleKind::WeakShort | HandleKind::WeakLong | HandleKind::WeakNativeCom | HandleKind::WeakInteriorPointer => {
+                weak.push((h.address, h.kind, h.object));
+            }
             // The collector clears it with its object (`Ref_CheckAlive`).
             HandleKind::RefCounted => {
                 strength.decide(&mut h, heap.gc(), namer);
                 if h.strong == Some(false) {
-                    weak.push(h);
+                    weak.push((h.address, h.kind, h.object));
                 }
             }
             HandleKind::CrossReference => {
@@ -85,15 +88,15 @@ fn whatif_of(heap: &Heap, query: &WhatifQuery) -> Result<Answer<WhatifReport>, E
     let total = weak.len();
     let mut cleared = 0u64;
     let mut rows = Vec::new();
-    for h in weak {
-        let id = graph.index.id_of(h.object);
+    for (address, kind, object) in weak {
+        let id = graph.index.id_of(object);
         let (now, then) = (id.is_some_and(|id| before.contains(id)), id.is_some_and(|id| after.contains(id)));
-        let outlives = matches!(h.kind, HandleKind::WeakLong | HandleKind::RefCounted);
+        let outlives = matches!(kind, HandleKind::WeakLong | HandleKind::RefCounted);
         let survives = then || outlives && id.is_some_and(|id| finalized.contains(id));
         cleared.grow(u64::from(!survives));
         if !now || !then {
             let type_name = id.map(|id| graph.type_name(namer, id));
-            rows.push(WhatifWeak { address: h.address, kind: h.kind, object: h.object, type_name, reached_now: now, survives });
+            rows.push(WhatifWeak { address, kind, object, type_name, reached_now: now, survives });
         }
     }
     let mut components = components(graph, namer, &before, &after, &bridged);

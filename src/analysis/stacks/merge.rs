@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::hash::Map;
-use crate::base::{Addr, Count};
+use crate::base::{Addr, Count, Name};
 use crate::model::{MergedFrame, StackFrameKind, StackFrameModel, ThreadStackModel};
 
 /// Most depth of the tree: deeper frames of runaway recursion are left out.
@@ -11,28 +11,30 @@ const MAX_DEPTH: usize = 1 << 10;
 
 /// Identity of a frame: the text that shows the method or the runtime frame, its module, and the method itself. Texts differ for the
 /// instances of a generic method, which share a `MethodDesc`; methods may share a text.
-type Key = (String, Option<String>, Option<Addr>);
+type Key = (Name, Option<Name>, Option<Addr>);
 
+/// A node of the tree.
 #[derive(Default)]
-struct Node<'t> {
+struct Node {
     threads: u64,
     ending: Vec<u32>,
     children: BTreeMap<Key, usize>,
-    /// The first of its frames.
-    frame: Option<&'t StackFrameModel>,
-    /// Whether they all are at the same source line.
+    /// Method and source line of the first of its frames.
+    method: Option<Name>,
+    line: (Option<Name>, Option<u32>),
+    /// Whether they all are at that line.
     at_one_line: bool,
 }
 
 /// What a frame shows in folded stacks.
-pub(crate) fn label(frame: &StackFrameModel) -> String {
+pub(crate) fn label(frame: &StackFrameModel) -> Name {
     match frame.kind {
         StackFrameKind::Managed => match (&frame.display, frame.method_desc) {
             (Some(name), _) => name.clone(),
-            (None, Some(method)) => format!("<method {method}>"),
+            (None, Some(method)) => format!("<method {method}>").into(),
             (None, None) => "<unknown method>".into(),
         },
-        StackFrameKind::Runtime => format!("[{}]", frame.frame_type.as_deref().unwrap_or("unknown frame")),
+        StackFrameKind::Runtime => format!("[{}]", frame.frame_type.as_deref().unwrap_or("unknown frame")).into(),
     }
 }
 
@@ -53,7 +55,7 @@ pub(crate) fn shown(thread: &ThreadStackModel) -> impl DoubleEndedIterator<Item 
 /// The stacks of `threads` for flame graphs, outermost frame first, each with its number of threads. The text of a method that another
 /// method shares has its `MethodDesc` as well, since text is all that these graphs compare.
 pub(crate) fn folded(threads: &[ThreadStackModel]) -> Vec<(Vec<String>, u64)> {
-    let mut methods: Map<String, BTreeSet<Key>> = Map::default();
+    let mut methods: Map<Name, BTreeSet<Key>> = Map::default();
     for frame in threads.iter().flat_map(shown) {
         methods.entry(label(frame)).or_default().insert(key(frame));
     }
@@ -61,7 +63,7 @@ pub(crate) fn folded(threads: &[ThreadStackModel]) -> Vec<(Vec<String>, u64)> {
         let text = label(frame);
         match (methods.get(&text).map_or(0, BTreeSet::len), frame.method_desc) {
             (2.., Some(method)) if frame.kind == StackFrameKind::Managed => format!("{text} {method}"),
-            _ => text,
+            _ => text.to_string(),
         }
     };
     let mut counts: BTreeMap<Vec<String>, u64> = BTreeMap::new();
@@ -74,57 +76,72 @@ pub(crate) fn folded(threads: &[ThreadStackModel]) -> Vec<(Vec<String>, u64)> {
     counts.into_iter().collect()
 }
 
-/// Folds `threads`.
-pub(super) fn merge(threads: &[ThreadStackModel]) -> Vec<MergedFrame> {
-    let mut nodes = vec![Node::default()];
-    for thread in threads {
+/// Folds stacks.
+pub(super) struct Merger {
+    nodes: Vec<Node>,
+}
+
+impl Default for Merger {
+    /// With the root, which stands for no frame: threads without any end there.
+    fn default() -> Merger {
+        Merger { nodes: vec![Node::default()] }
+    }
+}
+
+impl Merger {
+    /// Adds a thread.
+    pub(super) fn add(&mut self, thread: &ThreadStackModel) {
         let mut at = 0usize;
         for frame in shown(thread).rev().take(MAX_DEPTH) {
-            let next = nodes.len();
-            let Some(node) = nodes.get_mut(at) else { break };
+            let next = self.nodes.len();
+            let Some(node) = self.nodes.get_mut(at) else { break };
             let child = *node.children.entry(key(frame)).or_insert(next);
             if child == next {
-                nodes.push(Node { frame: Some(frame), at_one_line: true, ..Node::default() });
+                let line = (frame.file.clone(), frame.line);
+                self.nodes.push(Node { method: frame.method.clone(), line, at_one_line: true, ..Node::default() });
             }
-            if let Some(node) = nodes.get_mut(child) {
+            if let Some(node) = self.nodes.get_mut(child) {
                 node.threads.bump();
-                node.at_one_line &= node.frame.is_some_and(|first| (&first.file, first.line) == (&frame.file, frame.line));
+                node.at_one_line &= (&node.line.0, node.line.1) == (&frame.file, frame.line);
             }
             at = child;
         }
-        if let (Some(node), Some(id)) = (nodes.get_mut(at), thread.managed_id) {
+        if let (Some(node), Some(id)) = (self.nodes.get_mut(at), thread.managed_id) {
             node.ending.push(id);
         }
     }
-    let mut out = Vec::new();
-    // The root stands for no frame; threads without any end there.
-    let mut open = Vec::new();
-    push_children(&nodes, 0, 0, &mut open);
-    while let Some((depth, key, index)) = open.pop() {
-        let Some(node) = nodes.get(index) else { continue };
-        let (frame, module, method_desc) = key.clone();
-        let at = node.frame.filter(|_| node.at_one_line);
-        out.push(MergedFrame {
-            depth,
-            threads: node.threads,
-            managed_ids: node.ending.clone(),
-            frame,
-            method: node.frame.filter(|_| method_desc.is_some()).and_then(|f| f.method.clone()),
-            method_desc,
-            module,
-            file: at.and_then(|f| f.file.clone()),
-            line: at.and_then(|f| f.line),
-        });
-        push_children(&nodes, index, depth.saturating_add(1), &mut open);
-    }
-    out
-}
 
-/// Pushes the children of a node, those with most threads last: they are popped first.
-fn push_children<'n>(nodes: &'n [Node<'_>], index: usize, depth: u32, open: &mut Vec<(u32, &'n Key, usize)>) {
-    let Some(node) = nodes.get(index) else { return };
-    let threads = |i: usize| nodes.get(i).map_or(0, |n| n.threads);
-    let mut children: Vec<(&Key, usize)> = node.children.iter().map(|(key, i)| (key, *i)).collect();
-    children.sort_by(|a, b| threads(a.1).cmp(&threads(b.1)).then(b.0.cmp(a.0)));
-    open.extend(children.into_iter().map(|(key, i)| (depth, key, i)));
+    /// The tree, each node before those below it.
+    pub(super) fn merged(&self) -> Vec<MergedFrame> {
+        let mut out = Vec::new();
+        let mut open = Vec::new();
+        self.push_children(0, 0, &mut open);
+        while let Some((depth, key, index)) = open.pop() {
+            let Some(node) = self.nodes.get(index) else { continue };
+            let (frame, module, method_desc) = key.clone();
+            let (file, line) = if node.at_one_line { node.line.clone() } else { (None, None) };
+            out.push(MergedFrame {
+                depth,
+                threads: node.threads,
+                managed_ids: node.ending.clone(),
+                frame,
+                method: node.method.clone().filter(|_| method_desc.is_some()),
+                method_desc,
+                module,
+                file,
+                line,
+            });
+            self.push_children(index, depth.saturating_add(1), &mut open);
+        }
+        out
+    }
+
+    /// Pushes the children of a node, those with most threads last: they are popped first.
+    fn push_children<'n>(&'n self, index: usize, depth: u32, open: &mut Vec<(u32, &'n Key, usize)>) {
+        let Some(node) = self.nodes.get(index) else { return };
+        let threads = |i: usize| self.nodes.get(i).map_or(0, |n| n.threads);
+        let mut children: Vec<(&Key, usize)> = node.children.iter().map(|(key, i)| (key, *i)).collect();
+        children.sort_by(|a, b| threads(a.1).cmp(&threads(b.1)).then(b.0.cmp(a.0)));
+        open.extend(children.into_iter().map(|(key, i)| (depth, key, i)));
+    }
 }

@@ -5,12 +5,13 @@ mod merge;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::ExceptionReader;
 use super::locks::thread_locks;
 use super::tiers::Tiers;
 use crate::base::hash::Map;
-use crate::base::{Addr, Answer, Budget, Collector, NoteKind, glob, len64};
+use crate::base::{Addr, Answer, Budget, Collector, Count, Name, NoteKind, glob, len64};
 use crate::clr::methods::{GenericContext, MethodName, Methods};
 use crate::clr::objects::Objects;
 use crate::clr::threads::Thread;
@@ -23,13 +24,14 @@ use crate::stack::gc_info::FrameSlot;
 use crate::stack::walk::{Asked, StackWalker};
 use crate::stack::walked::{Frame, Gap, ManagedFrame, Part, RuntimeFrame, Walk};
 use arguments::ArgumentReader;
-use merge::merge;
+use merge::Merger;
 pub(crate) use merge::{folded as folded_stacks, label as frame_label};
 
-/// Bytes of memory for each byte of the dump that names and frames of the answer may take.
+/// Bytes of the answer, for each byte of the dump, that names and frames may take.
 const EXPANSION: u64 = 4;
-/// Bytes of memory that a frame takes beside its texts.
+/// Bytes that a thread, a frame or a reference takes beside its texts, which frames share in memory.
 const PLAIN: u64 = 256;
+const _: () = assert!(size_of::<StackFrameModel>() <= 256 && size_of::<ThreadStackModel>() <= 256);
 
 /// What to list.
 #[derive(Clone, Debug, Default)]
@@ -54,6 +56,15 @@ pub struct StacksQuery {
 /// [`Error::Contract`] if the runtime does not describe its threads, its code or its frames; [`Error::Nothing`] if no thread has one
 /// of the ids, or stands in one of the methods.
 pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksReport>, Error> {
+    let (mut list, mut merger) = (Vec::new(), Merger::default());
+    let mut add = |thread: ThreadStackModel| if query.merge { merger.add(&thread) } else { list.push(thread) };
+    let answer = each_stack(runtime, query, &mut add)?;
+    let (threads, merged) = if query.merge { (None, Some(merger.merged())) } else { (Some(list), None) };
+    Ok(answer.map(|total| StacksReport { total, threads, merged }))
+}
+
+/// [`stacks`], with each thread given to `each`, the crashed one first: they need not be in memory together. Their number.
+pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn FnMut(ThreadStackModel)) -> Result<Answer<u64>, Error> {
     let notes = runtime.begin();
     notes.extend(runtime.thread_reader()?.identity_losses());
     notes.with(runtime.threads()?);
@@ -64,27 +75,31 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
         query.threads.is_empty() || ids.into_iter().flatten().any(|id| query.threads.contains(&id))
     };
     // References are read where the coverage of the stacks is told, which is always.
-    let walked = runtime.walk_stacks(Asked { roots: true, registers: query.arguments }, wanted, &notes)?;
+    let mut walked = runtime.walk_stacks(Asked { roots: true, registers: query.arguments }, wanted, &notes)?;
     notes.extend(runtime.stack_losses());
     let namer = runtime.namer();
     let exceptions = ExceptionReader::new(runtime, &namer, &notes);
     let mut waits = if query.waits { thread_locks(runtime, &namer, &notes)?.waits } else { BTreeMap::new() };
     let mut reporter = Reporter::new(runtime, &namer, &notes, query);
     let crashed = runtime.file().crash.as_ref().and_then(|c| c.thread).map(u64::from);
-    let (mut list, mut others): (Vec<ThreadStackModel>, Vec<StackGap>) = (Vec::new(), Vec::new());
+    let is_crashed = |thread: &Thread| crashed.is_some() && thread.os_id == crashed;
+    walked.sort_by_key(|stack| !is_crashed(stack.thread));
+    let (mut total, mut gaps) = (0u64, Gaps::default());
     for stack in &walked {
         let thread = stack.thread;
         let mut model = ThreadStackModel {
             managed_id: thread.id,
             os_id: thread.os_id,
             name: reporter.thread_name(stack),
-            crashed: crashed.is_some() && thread.os_id == crashed,
+            crashed: is_crashed(thread),
             coverage: coverage(stack),
             gaps: stack.walk.gaps.iter().map(|gap| reporter.gap(gap)).collect(),
             exception: None,
             waits_for: waits.remove(&stack.index),
             frames: Vec::new(),
         };
+        // It may stand in the method where its stack is not known.
+        gaps.add(&model.gaps);
         let texts = model.gaps.iter().fold(PLAIN, |n, gap| n.saturating_add(PLAIN).saturating_add(len64(gap.reason.len())));
         if !reporter.budget.memory(texts) {
             reporter.budget.note("listing stacks", &notes);
@@ -97,14 +112,12 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
         };
         if query.methods.is_empty() || query.methods.iter().any(stands_in) {
             model.exception = thread.exception.map(|a| exceptions.of_thread(a, true));
-            list.push(model);
-        } else {
-            // The method may stand where the stack is not known.
-            others.extend(model.gaps);
+            total.bump();
+            each(model);
         }
     }
-    note_gaps(list.iter().flat_map(|t| &t.gaps).chain(&others), &notes);
-    if list.is_empty() && !(query.threads.is_empty() && query.methods.is_empty()) {
+    gaps.note(&notes);
+    if total == 0 && !(query.threads.is_empty() && query.methods.is_empty()) {
         let what = if query.methods.is_empty() {
             "no managed thread has one of these ids and a stack"
         } else {
@@ -113,16 +126,12 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
         namer.note(&notes);
         return Err(Error::Nothing(what.into()).given(&notes.into_notes()));
     }
-    list.sort_by_key(|t| !t.crashed);
     reporter.lines.note(&notes);
     reporter.tiers.iter().for_each(|t| t.note(&notes));
     reporter.arguments.iter().for_each(|a| a.note(&notes));
     exceptions.note_lines();
     namer.note(&notes);
-    let total = len64(list.len());
-    let merged = query.merge.then(|| merge(&list));
-    let threads = (!query.merge).then_some(list);
-    Ok(notes.finish(StacksReport { total, threads, merged }))
+    Ok(notes.finish(total))
 }
 
 /// Whether `name` matches: a pattern without parameters also matches names with some, one without stars any part of the name.
@@ -142,16 +151,25 @@ fn coverage(stack: &ThreadStack<'_>) -> StackCoverage {
     }
 }
 
-/// Notes what stacks lack: one note for each reason.
-fn note_gaps<'g>(gaps: impl Iterator<Item = &'g StackGap>, notes: &Collector) {
-    let mut reasons: BTreeMap<&str, (u64, Option<Addr>)> = BTreeMap::new();
-    for gap in gaps {
-        let reason = reasons.entry(&gap.reason).or_insert((0, gap.from));
-        reason.0 = reason.0.saturating_add(1);
+/// What stacks lack: each reason with how often, and the start of the first gap.
+#[derive(Default)]
+struct Gaps(BTreeMap<String, (u64, Option<Addr>)>);
+
+impl Gaps {
+    fn add(&mut self, gaps: &[StackGap]) {
+        for gap in gaps {
+            match self.0.get_mut(&gap.reason) {
+                Some((count, _)) => count.bump(),
+                None => drop(self.0.insert(gap.reason.clone(), (1, gap.from))),
+            }
+        }
     }
-    for (reason, (count, at)) in reasons {
-        let times = if count == 1 { String::new() } else { format!(" ({count} frames)") };
-        notes.add(NoteKind::Missing, at, format!("stacks: {reason}{times}"));
+
+    fn note(self, notes: &Collector) {
+        for (reason, (count, at)) in self.0 {
+            let times = if count == 1 { String::new() } else { format!(" ({count} frames)") };
+            notes.add(NoteKind::Missing, at, format!("stacks: {reason}{times}"));
+        }
     }
 }
 
@@ -169,7 +187,9 @@ struct Reporter<'r> {
     heap: Option<Heap>,
     names: Map<Addr, Option<Named>>,
     /// Names of instances, by method and what its context may be.
-    exact: Map<(Addr, Vec<GenericContext>), Option<String>>,
+    exact: Map<(Addr, Vec<GenericContext>), Option<Name>>,
+    /// Names of the types of the runtime's frames.
+    frame_types: Map<Arc<str>, Name>,
     lines: SourceLines<'r>,
     /// `None` where frames are only counted.
     tiers: Option<Tiers<'r>>,
@@ -181,10 +201,11 @@ struct Reporter<'r> {
 /// A method's names.
 #[derive(Clone)]
 struct Named {
-    method: MethodName,
+    method: Arc<MethodName>,
     /// As the runtime writes it.
-    signature: String,
-    display: String,
+    signature: Name,
+    display: Name,
+    module: Option<Name>,
 }
 
 impl<'r> Reporter<'r> {
@@ -211,6 +232,7 @@ impl<'r> Reporter<'r> {
             heap,
             names: Map::default(),
             exact: Map::default(),
+            frame_types: Map::default(),
             lines: SourceLines::new(runtime, namer),
             tiers: (!query.merge).then(|| Tiers::new(runtime, namer, notes)),
             starts_noted: Cell::new(false),
@@ -218,7 +240,7 @@ impl<'r> Reporter<'r> {
         }
     }
 
-    fn thread_name(&self, stack: &ThreadStack<'_>) -> Option<String> {
+    fn thread_name(&self, stack: &ThreadStack<'_>) -> Option<Name> {
         let object = stack.thread.exposed.and_then(|object| Some((object, self.objects.as_ref()?.method_table(object)?)));
         self.namer.thread_name(object, stack.native)
     }
@@ -228,14 +250,15 @@ impl<'r> Reporter<'r> {
         let named = self.names.entry(method).or_insert_with(|| {
             let (methods, types) = methods.zip(namer.names())?;
             let (signature, method) = (methods.signature(types, method)?, methods.name(types, method)?);
-            let display = method.shown().into_owned();
-            Some(Named { method, signature, display })
+            let display = Name::from(method.shown().into_owned());
+            let module = method.module.as_deref().map(Name::from);
+            Some(Named { method: Arc::new(method), signature: signature.into(), display, module })
         });
         named.clone()
     }
 
     /// The name of a method in shared generic code, as the instance that its frame tells.
-    fn exact(&mut self, walk: &Walk, frame: &ManagedFrame) -> Option<String> {
+    fn exact(&mut self, walk: &Walk, frame: &ManagedFrame) -> Option<Name> {
         let (methods, names, method, contexts) =
             (self.methods.as_ref()?, self.namer.names()?, frame.code.method_desc, walk.contexts(frame));
         let key = (method, contexts.to_vec());
@@ -244,7 +267,7 @@ impl<'r> Reporter<'r> {
         }
         let exact = || {
             let context = methods.instance(names, method, contexts)?;
-            methods.exact_name(names, method, context).map(|m| m.shown().into_owned())
+            methods.exact_name(names, method, context).map(|m| Name::from(m.shown().into_owned()))
         };
         let exact = exact();
         // Each frame may have its own context.
@@ -286,10 +309,10 @@ impl<'r> Reporter<'r> {
             method: named.as_ref().map(|n| n.signature.clone()),
             display: self.exact(walk, frame).or_else(|| named.as_ref().map(|n| n.display.clone())),
             method_desc: Some(code.method_desc),
-            module: named.and_then(|n| n.method.module),
+            module: named.and_then(|n| n.module),
             offset: Some(code.offset(frame.ip)),
-            file: line.as_ref().map(|l| l.file.to_string()),
-            line: line.map(|l| l.line),
+            line: line.as_ref().map(|l| l.line),
+            file: line.map(|l| l.file),
             part: Some(match frame.part {
                 Part::Body => FramePart::Body,
                 Part::Handler => FramePart::Handler,
@@ -321,19 +344,23 @@ impl<'r> Reporter<'r> {
             method: named.as_ref().map(|n| n.signature.clone()),
             display: named.as_ref().map(|n| n.display.clone()),
             method_desc: callee,
-            module: named.and_then(|n| n.method.module),
+            module: named.and_then(|n| n.module),
             offset: None,
             file: None,
             line: None,
             part: None,
             code: None,
             tier: None,
-            frame_type: frame.frame.of.name.as_deref().map(ToString::to_string),
+            frame_type: frame.frame.of.name.as_ref().map(|name| self.frame_type(name)),
             address: Some(frame.frame.address),
             unwound: false,
             roots: self.roots.then(|| self.owned(frame)),
             arguments: None,
         }
+    }
+
+    fn frame_type(&mut self, name: &Arc<str>) -> Name {
+        self.frame_types.entry(Arc::clone(name)).or_insert_with(|| Name::from(&**name)).clone()
     }
 
     /// What a managed frame holds.

@@ -1,20 +1,21 @@
 //! Runs every reader the commands use, to record the memory they read.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::analysis::layout::layout;
 use crate::analysis::{
     AsyncQuery, ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, InfoQuery, InspectQuery, MemoryQuery,
-    ObjectQuery, RootsQuery, SegmentsQuery, StacksQuery, ThreadsQuery, app, chains, contracts, each_root, exceptions, finalizers, handles,
-    heap, info, inspect, locks, memory_map, object, oom, pool, requests, segments, stacks, statics, threads, timers, verify,
+    ObjectQuery, RootsQuery, SegmentsQuery, StacksQuery, ThreadsQuery, app, chains, contracts, each_handle, each_root, each_stack, exceptions,
+    finalizers, heap, info, inspect, locks, memory_map, object, oom, pool, requests, segments, statics, threads, timers, verify,
 };
 use crate::base::hash::Set;
 use crate::base::{Addr, Collector, IndexVec};
 use crate::clr::header::Headers;
 use crate::clr::values::{ValueLimits, Values};
 use crate::gc::{ObjectType, TypeIndex};
-use crate::model::InspectionId;
+use crate::model::{InspectionId, ThreadStackModel};
 use crate::session::roots::RootOptions;
 use crate::session::{Dump, Heap, Library, Runtime, SourceLines, StaticsQuery, Texts, loaded_types};
 
@@ -60,11 +61,13 @@ fn read_runtime(runtime: &Runtime, before: Option<&Heap>) {
     let _ = contracts(runtime, &ContractsQuery::default());
     let _ = threads(runtime, &ThreadsQuery::default());
     let _ = app(runtime, &runtime.namer());
-    if let Ok(answer) = stacks(runtime, &StacksQuery { roots: true, arguments: true, ..StacksQuery::default() }) {
-        let frames = answer.data.threads.iter().flatten().flat_map(|t| &t.frames);
-        // Return addresses may be behind the end of their method.
-        read_lines(runtime, frames.filter_map(|f| f.ip).flat_map(|ip| [Some(ip), ip.minus(1)]).flatten());
-    }
+    let mut code: BTreeSet<Addr> = BTreeSet::new();
+    // Return addresses may be behind the end of their method.
+    let mut add = |thread: ThreadStackModel| {
+        code.extend(thread.frames.iter().filter_map(|f| f.ip).flat_map(|ip| [Some(ip), ip.minus(1)]).flatten());
+    };
+    let _ = each_stack(runtime, &StacksQuery { roots: true, arguments: true, ..StacksQuery::default() }, &mut add);
+    read_lines(runtime, code.into_iter());
     if let Ok(types) = runtime.types() {
         for mt in loaded_types(types) {
             layout(types, mt);
@@ -78,7 +81,7 @@ fn read_runtime(runtime: &Runtime, before: Option<&Heap>) {
     let _ = heap(runtime, &HeapQuery { detail: true, ..HeapQuery::default() });
     let _ = segments(runtime, &SegmentsQuery { free: true, ..SegmentsQuery::default() });
     let _ = oom(runtime);
-    let _ = handles(runtime, &HandlesQuery::default());
+    let _ = each_handle(runtime, &HandlesQuery::default(), &mut drop);
     let _ = finalizers(runtime, &FinalizersQuery { objects: true, ..FinalizersQuery::default() });
     let Ok(heap) = runtime.heap() else { return };
     // The header of a segment's first object precedes the segment.

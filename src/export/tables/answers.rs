@@ -6,13 +6,13 @@ use super::block::Value;
 use super::signature;
 use super::write::{Context, Feed};
 use crate::analysis::{
-    HandlesQuery, RetainedQuery, RetainedView, RootsQuery, SUSPECT_SHARE, SegmentsQuery, StringsQuery, each_root, handles, retained,
+    HandlesQuery, RetainedQuery, RetainedView, RootsQuery, SUSPECT_SHARE, SegmentsQuery, StringsQuery, each_handle, each_root, retained,
     segments, strings,
 };
 use crate::base::hash::Map;
 use crate::base::{Addr, IndexVec, Name};
 use crate::gc::TypeIndex;
-use crate::model::{ExportTable, RootModel};
+use crate::model::{ExportTable, HandleModel, RootModel};
 use crate::session::roots::RootOptions;
 use crate::session::{DominatorTree, Error};
 
@@ -137,10 +137,12 @@ fn segments_of(context: &Context<'_>, feed: &mut Feed) -> Result<ControlFlow<()>
 }
 
 fn handles_of(context: &Context<'_>, feed: &mut Feed) -> Result<ControlFlow<()>, Error> {
-    let report = context.notes.take(handles(context.heap.runtime(), &HandlesQuery::default())?);
-    let mut names = Names::default();
-    Ok(report.handles.iter().flatten().try_for_each(|h| {
-        feed.row([
+    let (mut names, mut flow) = (Names::default(), ControlFlow::Continue(()));
+    let mut add = |h: HandleModel| {
+        if flow.is_break() {
+            return;
+        }
+        flow = feed.row([
             h.address.into(),
             (&names.get(h.kind.name())).into(),
             context.object(h.object),
@@ -151,8 +153,10 @@ fn handles_of(context: &Context<'_>, feed: &mut Feed) -> Result<ControlFlow<()>,
             h.ref_count.into(),
             h.secondary.into(),
             names.of(h.secondary_type.as_deref()).as_ref().into(),
-        ])
-    }))
+        ]);
+    };
+    context.notes.take(each_handle(context.heap.runtime(), &HandlesQuery::default(), &mut add)?);
+    Ok(flow)
 }
 
 fn suspects(context: &Context<'_>, feed: &mut Feed) -> Result<ControlFlow<()>, Error> {

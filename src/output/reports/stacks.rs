@@ -75,7 +75,7 @@ fn frame_columns<'r>() -> Columns<'r, StackFrameModel> {
 
 /// A frame in words.
 fn line(f: &StackFrameModel) -> String {
-    let mut out = frame_label(f);
+    let mut out = frame_label(f).to_string();
     if f.kind == StackFrameKind::Runtime {
         if let Some(method) = &f.display {
             out.push_str(&format!(" {method}"));

@@ -12,11 +12,11 @@ use crate::base::{Addr, Answer, Arch, Budget, Collector, Count, IndexVec, Indice
 use crate::clr::threads::Thread;
 use crate::gc::{Gc, HandleFilter};
 use crate::model::{CoverageKind, FinalizerState, HandleKind, HandleModel, HandleUse, RootCoverageModel, RootFlag, RootKind, Stacks};
-use crate::stack::gc_info::Location;
+use crate::stack::gc_info::Place;
 
 /// Bytes of memory that a root takes, and a frame with roots.
-const ROOT_BYTES: u64 = 72;
-const _: () = assert!(size_of::<Root>() <= 72 && size_of::<RootFrame>() <= 72);
+const ROOT_BYTES: u64 = 48;
+const _: () = assert!(size_of::<Root>() <= 48 && size_of::<RootFrame>() <= 48);
 
 /// Properties of a root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,7 +78,7 @@ index_type! {
 }
 
 index_type! {
-    /// A static field of [`Roots::names`].
+    /// A name of [`Roots::names`]: of a static field, a register or a group.
     pub struct StaticIndex;
 }
 
@@ -91,12 +91,12 @@ pub enum Origin {
     HandleFor(HandleUse),
     /// The finalization queue.
     Finalizer(FinalizerState),
-    /// A reference of a frame.
-    Slot(FrameIndex, Location),
+    /// A reference of a frame, which is where.
+    Slot(FrameIndex, Place),
     /// A stack word.
     Stack(ThreadIndex),
-    /// A register.
-    Register(ThreadIndex, &'static str),
+    /// A register, by its name.
+    Register(ThreadIndex, StaticIndex),
     /// The handle of an exception in flight.
     Exception(ThreadIndex),
     /// The handle of the last exception thrown by a thread.
@@ -214,16 +214,16 @@ impl Roots {
             Origin::HandleFor(used_for) => format!("strong handle, {}", used_for.words()),
             Origin::Finalizer(FinalizerState::Critical) => "finalizer queue, critical, ready".into(),
             Origin::Finalizer(state) => format!("finalizer queue, {state}"),
-            Origin::Slot(at, location) => {
+            Origin::Slot(at, place) => {
                 let Some(frame) = self.frames.get(at) else { return "a frame".into() };
-                let place = location.text(self.arch.unwrap_or(Arch::X64), frame.register);
+                let place = place.text(self.arch.unwrap_or(Arch::X64), frame.register, root.address);
                 format!("{} {} {place}", frame.method, self.thread(frame.thread, false))
             }
             Origin::Stack(t) => match root.address {
                 Some(at) => format!("stack of {} at {at}", self.thread(t, true)),
                 None => format!("stack of {}", self.thread(t, true)),
             },
-            Origin::Register(t, register) => format!("register {register} of {}", self.thread(t, false)),
+            Origin::Register(t, register) => format!("register {} of {}", name(register), self.thread(t, false)),
             Origin::Exception(t) => format!("exception in flight on {}", self.thread(t, false)),
             Origin::LastThrown(t) => format!("last exception thrown on {}", self.thread(t, false)),
             Origin::Static(i, None) | Origin::Group(i) => name(i).to_string(),
@@ -359,7 +359,9 @@ fn collect(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector)
         roots.roots.truncate(limits.roots);
     }
     let order = |kind: RootKind| RootKind::ALL.iter().position(|k| *k == kind);
-    roots.roots.sort_by_key(|r| order(r.kind));
+    // Without the second list of another sort: there may be millions.
+    roots.roots.sort_by_cached_key(|r| order(r.kind).and_then(|place| u8::try_from(place).ok()));
+    roots.roots.shrink_to_fit();
     roots.exact.sort_by_key(|c| order(c.kind));
     roots
 }

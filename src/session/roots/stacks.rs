@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{FrameIndex, Origin, ROOT_BYTES, Root, RootFlags, RootFrame, RootOptions, Roots, StackRoots, ThreadIndex, enumerated};
+use super::{FrameIndex, Origin, ROOT_BYTES, Root, RootFlags, RootFrame, RootOptions, Roots, StackRoots, StaticIndex, ThreadIndex, enumerated};
 use crate::base::hash::Map;
 use crate::base::{Addr, AddrRange, Budget, Collector, Count, NoteKind};
 use crate::clr::methods::Methods;
@@ -174,7 +174,7 @@ impl Reader<'_> {
         } else {
             value
         };
-        self.scans.add(roots, Root { kind, address, object, flags, origin: Origin::Slot(frame, slot.location) });
+        self.scans.add(roots, Root { kind, address, object, flags, origin: Origin::Slot(frame, slot.location.place()) });
     }
 
     fn wants(&self, kind: RootKind) -> bool {
@@ -280,6 +280,8 @@ struct Scans<'h> {
     kept: &'h Budget,
     lacks: Lacks,
     flags: RootFlags,
+    /// Registers by name.
+    registers: Map<&'static str, StaticIndex>,
     /// Stacks do not overlap: unless the dump is forged, their total size cannot exceed that of the dump.
     budget: u64,
     forged: Option<Addr>,
@@ -288,7 +290,7 @@ struct Scans<'h> {
 impl<'h> Scans<'h> {
     fn new(heap: &'h Heap, kept: &'h Budget) -> Scans<'h> {
         let budget = heap.memory().dump_bytes();
-        Scans { heap, kept, lacks: Lacks::default(), flags: RootFlags::CONSERVATIVE, budget, forged: None }
+        Scans { heap, kept, lacks: Lacks::default(), flags: RootFlags::CONSERVATIVE, registers: Map::default(), budget, forged: None }
     }
 
     /// Adds a root, up to the limit.
@@ -304,8 +306,9 @@ impl<'h> Scans<'h> {
         Some((object, self.flags.with(interior)))
     }
 
-    fn register(&self, (thread, name): (ThreadIndex, &'static str), value: Addr, index: &ObjectStarts, roots: &mut Roots) {
+    fn register(&mut self, (thread, name): (ThreadIndex, &'static str), value: Addr, index: &ObjectStarts, roots: &mut Roots) {
         if let Some((object, flags)) = self.object_at(index, value) {
+            let name = *self.registers.entry(name).or_insert_with(|| roots.names.push(name.into()).unwrap_or_default());
             self.add(roots, Root { kind: RootKind::Register, address: None, object, flags, origin: Origin::Register(thread, name) });
         }
     }

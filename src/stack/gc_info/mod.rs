@@ -18,7 +18,7 @@ mod slots;
 pub(crate) use header::{GenericContextKind, Header};
 pub use roots::Location;
 pub(crate) use roots::{FrameKind, FrameSlot, FrameState};
-pub use slots::SlotBase;
+pub use slots::{Place, SlotBase};
 
 use bits::Bits;
 use slots::Slots;

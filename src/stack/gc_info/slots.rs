@@ -19,7 +19,7 @@ pub enum SlotBase {
 
 /// Where a slot is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub enum Place {
     Register(u8),
     Stack { base: SlotBase, offset: i32 },
 }

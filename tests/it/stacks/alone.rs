@@ -79,8 +79,8 @@ fn check((name, path, folders): &(String, PathBuf, Vec<PathBuf>)) -> Found {
             // `where` names methods for people, stacks as the runtime writes them.
             let names = [code.method.as_deref(), frame.method.as_deref()].map(|name| name.map(plain));
             let same = names[0] == names[1]
-                && (Some(code.method_desc), Some(code.code), code.module.as_ref())
-                    == (frame.method_desc, frame.code, frame.module.as_ref());
+                && (Some(code.method_desc), Some(code.code), code.module.as_deref())
+                    == (frame.method_desc, frame.code, frame.module.as_deref());
             let within = at.range.is_some_and(|r| r.start <= ip && ip < r.end);
             if !same || !within || frame.offset.map(|o| code.start.plus(o)) != Some(ip) {
                 found.wrong.push(format!("{name}: {at:?} is not {frame:?}"));
