@@ -51,7 +51,11 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
 }
 
 /// [`handles`], with each handle of the list, in the order of the tables, given to `each`: they need not be in memory together.
-pub(crate) fn each_handle(runtime: &Runtime, query: &HandlesQuery, each: &mut dyn FnMut(HandleModel)) -> Result<Answer<HandlesReport>, Error> {
+pub(crate) fn each_handle(
+    runtime: &Runtime,
+    query: &HandlesQuery,
+    each: &mut dyn FnMut(HandleModel),
+) -> Result<Answer<HandlesReport>, Error> {
     sortable(query)?;
     let notes = runtime.begin();
     let gc = notes.with(runtime.gc()?);

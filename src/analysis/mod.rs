@@ -97,15 +97,16 @@ pub use select::Selection;
 pub use stacks::{StacksQuery, stacks};
 pub(crate) use stacks::{each_stack, folded_stacks, frame_label};
 pub use stat::{StatQuery, stat};
+pub(crate) use statics::each_static;
 pub use statics::statics;
 pub use strings::{StringsQuery, strings};
 pub use threads::{ThreadsQuery, threads};
 #[cfg(feature = "cli")]
 pub(crate) use track::survivors;
 pub use track::{TrackQuery, TrackView, track};
-#[doc(hidden)]
-pub use trim::Reads;
 pub(crate) use trim::Trim;
+#[doc(hidden)]
+pub use trim::{Reads, Surveys};
 pub use types::types;
 pub use verify::{VerifyQuery, verify};
 

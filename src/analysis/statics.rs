@@ -12,6 +12,22 @@ use crate::session::{Error, Runtime, StaticsQuery, StaticsReader, Texts};
 /// # Errors
 /// [`Error::Contract`] if types or, for thread statics, threads are not described.
 pub fn statics(runtime: &Runtime, query: &StaticsQuery) -> Result<Answer<StaticsReport>, Error> {
+    let mut list = Vec::new();
+    let mut answer = each_static(runtime, query, &mut |field| list.push(field))?;
+    if let Some(by) = query.sort {
+        sort::sort(&mut list, |field| key(field, by));
+    }
+    answer.data.shown = cut(&mut list, query.top);
+    answer.data.statics = list;
+    Ok(answer)
+}
+
+/// [`statics`], with each field given to `each`, in the order of the types: they need not be in memory together.
+pub(crate) fn each_static(
+    runtime: &Runtime,
+    query: &StaticsQuery,
+    each: &mut dyn FnMut(StaticModel),
+) -> Result<Answer<StaticsReport>, Error> {
     let (notes, namer) = (runtime.begin(), runtime.namer());
     let types = namer.types()?;
     let texts = Arc::new(Texts::bind(runtime, types, &notes));
@@ -21,11 +37,7 @@ pub fn statics(runtime: &Runtime, query: &StaticsQuery) -> Result<Answer<Statics
         runtime.note_thread_ids(&notes);
     }
     let threads = if query.thread_statics { notes.with(runtime.threads()?).as_slice() } else { &[] };
-    let mut report = reader.with_threads(threads).all(&[], query, &notes);
-    if let Some(by) = query.sort {
-        sort::sort(&mut report.statics, |field| key(field, by));
-    }
-    report.shown = cut(&mut report.statics, query.top);
+    let report = reader.with_threads(threads).each(&[], query, &notes, each);
     texts.note(&notes);
     namer.note(&notes);
     if let Some(why) = types.lacks() {

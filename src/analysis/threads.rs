@@ -67,7 +67,7 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
                 alloc_limit: t.context.map(|c| c.limit),
                 object: t.exposed,
                 exception: t.exception.map(|a| exception(a, true)).or_else(|| t.last_thrown.map(|a| exception(a, false))),
-                waits_for: locks.waits.remove(&i),
+                waits_for: locks.waits.remove(&i).map(Box::new),
                 locks_held: locks.held.as_ref().map(|held| held.get(&i).copied().unwrap_or(0)),
                 nested_exceptions: t.nested.clone(),
             }

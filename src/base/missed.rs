@@ -98,7 +98,7 @@ impl Missed {
         }
     }
 
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.reads.is_empty() && self.strays.is_empty() && self.unnamed.is_empty() && self.wrong.is_empty()
     }
 

@@ -44,7 +44,7 @@ pub struct Config {
     ///
     /// A file is used only if its build id (ELF) or its time stamp and size (PE) match. Of a single-file program, its file is enough:
     /// the assemblies are read from it.
-    #[arg(long, value_name = "DIR", global = true)]
+    #[arg(long, value_name = "PATH", global = true)]
     pub modules: Vec<PathBuf>,
 
     /// Folder with PDBs of the program, by name (repeatable): portable ones tell source lines, those of NativeAOT programs fields.

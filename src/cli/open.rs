@@ -1,6 +1,6 @@
 //! Locates the dump and prepares the options to open it with.
 
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,6 +24,14 @@ pub(super) struct Opening {
     pub(super) options: OpenOptions,
 }
 
+/// Why the path of an option cannot be used: it does not exist, or `wrong` of what is there.
+fn no_path(path: &Path, wrong: &str) -> UsageError {
+    UsageError(match path.symlink_metadata() {
+        Err(e) if e.kind() == ErrorKind::NotFound => format!("{} does not exist", path.display()),
+        _ => format!("{} {wrong}", path.display()),
+    })
+}
+
 impl Opening {
     /// Locates the dump: as given, `$GCDUMP_DUMP`, or the only one in the current folder.
     pub(super) fn prepare(config: &Config, given: Option<PathBuf>, streams: &mut Streams<'_>) -> Result<Opening> {
@@ -39,12 +47,12 @@ impl Opening {
     pub(super) fn options(config: &Config, streams: &Streams<'_>) -> Result<OpenOptions> {
         for given in &config.modules {
             if !(given.is_dir() || given.is_file()) {
-                return Err(UsageError(format!("{} is neither a folder nor a file", given.display())).into());
+                return Err(no_path(given, "is neither a folder nor a file").into());
             }
         }
         for dir in config.symbols.iter().chain(&config.sysroot) {
             if !dir.is_dir() {
-                return Err(UsageError(format!("{} is not a folder", dir.display())).into());
+                return Err(no_path(dir, "is not a folder").into());
             }
         }
         let limits = Limits { decompressed_bytes: config.max_decompressed, max_memory: config.max_memory, ..Limits::default() };

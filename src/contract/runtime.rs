@@ -378,7 +378,7 @@ impl<'a> Opener<'a> {
                 NoteKind::Missing,
                 None,
                 "no overlay could be confirmed for this runtime: only data published by the GC can be read; the runtime files \
-                 (--modules DIR) would help",
+                 (--modules PATH) would help",
             );
             return Ok(Vm {
                 descriptor: Descriptor::default(),

@@ -4,6 +4,7 @@
 //! `Graphs.MemoryGraph`. Free space has no nodes.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use super::Written;
 use super::part::{GroupKind, Part};
@@ -81,27 +82,27 @@ fn group_node(kind: GroupKind) -> Option<GroupNode> {
 
 /// A node that is no object: its children are other such nodes, then objects.
 struct Invented {
-    name: String,
+    name: Arc<str>,
     size: u64,
     nodes: Vec<u32>,
     objects: Vec<ObjectId>,
 }
 
 impl Invented {
-    fn new(name: impl Into<String>) -> Invented {
-        Invented { name: name.into(), size: 0, nodes: Vec::new(), objects: Vec::new() }
+    fn new(name: Arc<str>) -> Invented {
+        Invented { name, size: 0, nodes: Vec::new(), objects: Vec::new() }
     }
 }
 
 /// Invented nodes, the root first.
 struct Roots {
     nodes: Vec<Invented>,
-    by_name: Map<String, u32>,
+    by_name: Map<Arc<str>, u32>,
 }
 
 impl Roots {
     fn of(part: &Part<'_>) -> Roots {
-        let mut roots = Roots { nodes: vec![Invented::new(form::ROOT)], by_name: Map::default() };
+        let mut roots = Roots { nodes: vec![Invented::new(form::ROOT.into())], by_name: Map::default() };
         for group in &part.groups {
             let Some(place) = group_node(group.kind) else { continue };
             let above = if place.under == form::ROOT { 0 } else { roots.below(0, place.under) };
@@ -133,8 +134,9 @@ impl Roots {
             return *known;
         }
         let new = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
-        self.nodes.push(Invented::new(name));
-        self.by_name.insert(name.into(), new);
+        let name: Arc<str> = name.into();
+        self.nodes.push(Invented::new(Arc::clone(&name)));
+        self.by_name.insert(name, new);
         if let Some(above) = self.node(above) {
             above.nodes.push(new);
         }
@@ -145,10 +147,10 @@ impl Roots {
 /// Types of the file.
 struct Types {
     /// Name, size of the first node, module.
-    list: Vec<(String, i32, Option<String>)>,
+    list: Vec<(Arc<str>, i32, Option<Box<str>>)>,
     /// Of objects, by type and class of size.
     of: Map<(Option<TypeIndex>, usize), i32>,
-    invented: Map<String, i32>,
+    invented: Map<Arc<str>, i32>,
 }
 
 impl Types {
@@ -156,9 +158,9 @@ impl Types {
         Types { list: vec![("UNDEFINED".into(), 0, None)], of: Map::default(), invented: Map::default() }
     }
 
-    fn add(&mut self, name: String, size: i32, module: Option<String>) -> i32 {
+    fn add(&mut self, name: Arc<str>, size: i32, module: Option<String>) -> i32 {
         let index = i32::try_from(self.list.len()).unwrap_or(i32::MAX);
-        self.list.push((name, size, module));
+        self.list.push((name, size, module.map(String::into_boxed_str)));
         index
     }
 
@@ -171,17 +173,17 @@ impl Types {
         let behind = form::SIZES.get(class).map_or("", |(_, text)| *text);
         let name = format!("{}{behind}", part.graph.type_name(&part.namer, id));
         let module = part.graph.kind(id).and_then(|kind| part.namer.module(kind.method_table));
-        let index = self.add(name, size, module);
+        let index = self.add(name.into(), size, module);
         self.of.insert((ty, class), index);
         index
     }
 
-    fn of_invented(&mut self, name: &str, size: i32) -> i32 {
+    fn of_invented(&mut self, name: &Arc<str>, size: i32) -> i32 {
         if let Some(known) = self.invented.get(name) {
             return *known;
         }
-        let index = self.add(name.into(), size, None);
-        self.invented.insert(name.into(), index);
+        let index = self.add(Arc::clone(name), size, None);
+        self.invented.insert(Arc::clone(name), index);
         index
     }
 }
@@ -338,9 +340,10 @@ fn nodes(part: &Part<'_>, roots: &Roots, (first, objects): (u32, u32)) -> io::Re
         }
         nodes.add(ty, size, children.drain(..))?;
     }
+    let left_out: Arc<str> = form::LEFT_OUT.into();
     for (_, sum) in rests() {
         let size = nodes.clip(sum.bytes);
-        let ty = nodes.types.of_invented(form::LEFT_OUT, size);
+        let ty = nodes.types.of_invented(&left_out, size);
         nodes.add(ty, size, std::iter::empty::<u32>())?;
     }
     Ok(nodes)

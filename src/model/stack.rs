@@ -100,7 +100,7 @@ pub struct ThreadStackModel {
     /// Why they are not known precisely, where they are not.
     pub gaps: Vec<StackGap>,
     /// What it waits for; `null` if it is not blocked, or unless asked for (`--waits`).
-    pub waits_for: Option<ThreadWait>,
+    pub waits_for: Option<Box<ThreadWait>>,
     /// Exception in flight.
     pub exception: Option<Arc<ExceptionModel>>,
     /// Its frames, innermost first.

@@ -58,7 +58,7 @@ pub struct ThreadModel {
     /// Exception in flight, or the last one thrown if its `current` is false.
     pub exception: Option<Arc<ExceptionModel>>,
     /// What it waits for; `null` if it is not blocked, or unless asked for (`--waits`).
-    pub waits_for: Option<ThreadWait>,
+    pub waits_for: Option<Box<ThreadWait>>,
     /// Number of monitors that it holds, each once however often it entered: thin locks and sync blocks, as `locks` finds them. `null`
     /// where monitors cannot be told, or unless asked for (`--waits`).
     pub locks_held: Option<u64>,

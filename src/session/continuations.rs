@@ -222,7 +222,7 @@ impl SuspendedMethods {
             let points = plural(len64(count), "place");
             let what = format!(
                 "the methods suspended at {points} in precompiled code are not named: the dump does not have that data of {}; \
-                 --modules DIR with {} names them",
+                 --modules PATH with {} names them",
                 files.join(", "),
                 if files.len() == 1 { "this file" } else { "these files" }
             );

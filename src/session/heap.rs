@@ -57,8 +57,18 @@ pub(crate) fn add_sums(to: &mut Sums, from: Sums) {
     to.iter_mut().zip(from).for_each(|(to, from)| to.merge(from));
 }
 
+/// What a survey of a heap found, without the heap.
+#[derive(Clone, Debug)]
+pub(crate) struct Survey {
+    segments: Vec<SegmentModel>,
+    /// Method tables of the types, by index.
+    types: IndexVec<TypeIndex, Addr>,
+    starts: Answer<Arc<ObjectStarts>>,
+    sums: Answer<TypeSums>,
+}
+
 /// The objects by type, free space included.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct TypeSums {
     /// Their number and bytes.
     pub(crate) sums: Sums,
@@ -297,20 +307,24 @@ impl Heap {
         let _ = self.inner.parts.sums.set(self.counted(segments, counters));
     }
 
+    /// What its survey found, if the walk missed nothing.
+    pub(crate) fn surveyed(&self) -> Option<Survey> {
+        let found = &self.inner.parts;
+        let (starts, sums) =
+            found.starts.get().zip(found.sums.get()).filter(|(starts, sums)| starts.notes.complete() && sums.notes.complete())?;
+        let types = self.walker().types().list().iter().map(|ty| ty.method_table).collect();
+        Some(Survey { segments: self.segments().to_vec(), types, starts: starts.clone(), sums: sums.clone() })
+    }
+
     /// [Surveys](Heap::survey) the heap by what another opening of the dump found, whatever files that had: where its walk missed
     /// nothing, this one would meet the same. The heap is walked otherwise.
-    pub(crate) fn survey_like(&self, other: &Heap) {
-        let found = &other.inner.parts;
-        let found = found.starts.get().zip(found.sums.get()).filter(|(starts, sums)| starts.notes.complete() && sums.notes.complete());
-        let known = found.filter(|_| self.segments() == other.segments()).and_then(|(starts, sums)| {
-            let types = other.walker().types().list();
-            let types: Option<IndexVec<_, _>> = types.iter().map(|ty| Some(self.walker().type_at(ty.method_table)?.index)).collect();
-            Some((starts, Answer::new(sums.data.with_types(&types?)?, sums.notes.clone())))
-        });
-        match known {
-            Some((starts, sums)) => {
-                self.keep_starts(starts.clone());
-                let _ = self.inner.parts.sums.set(sums);
+    pub(crate) fn survey_like(&self, other: &Survey) {
+        let types = || other.types.iter().map(|mt| Some(self.walker().type_at(*mt)?.index)).collect::<Option<IndexVec<_, _>>>();
+        let known = (self.segments() == other.segments).then(types).flatten();
+        match known.and_then(|types| other.sums.data.with_types(&types)) {
+            Some(sums) => {
+                self.keep_starts(other.starts.clone());
+                let _ = self.inner.parts.sums.set(Answer::new(sums, other.sums.notes.clone()));
             }
             None => self.survey(),
         }

@@ -176,7 +176,7 @@ impl<'r> SourceLines<'r> {
                 notes.add(NoteKind::ModuleMismatch, None, format!("{} is not used for source lines of {name}: {why}", path.display()));
             }
             if let Some(at) = symbols.absent.filter(|_| symbols.pdb.is_none()) {
-                let what = format!("the debug information within {name} is not in the dump; --modules DIR with its file supplies it");
+                let what = format!("the debug information within {name} is not in the dump; --modules PATH with its file supplies it");
                 notes.add(NoteKind::Missing, at, what);
             }
         }

@@ -71,7 +71,7 @@ pub(crate) use graph::Extra;
 pub use graph::{HeapGraph, MemoryLimit};
 pub(crate) use handle_use::HandleUses;
 pub use heap::Heap;
-pub(crate) use heap::{Sums, add_sums};
+pub(crate) use heap::{Sums, Survey, add_sums};
 pub(crate) use holders::Holders;
 pub(crate) use images::Images;
 #[cfg(feature = "internals")]

@@ -382,7 +382,7 @@ fn note_modules(modules: &[Arc<Module>], was_there: impl FnOnce() -> bool, notes
         let (shown, rest) = nameless.split_at_checked(5).unwrap_or((&nameless, &[]));
         let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
         let what = format!(
-            "types of {}{more} have no names: their metadata is not in the dump; --modules DIR with the files of the application and its framework supplies them",
+            "types of {}{more} have no names: their metadata is not in the dump; --modules PATH with the files of the application and its framework supplies them",
             shown.join(", ")
         );
         notes.add(if was_there() { NoteKind::Missing } else { NoteKind::NoMetadata }, None, what);

@@ -121,8 +121,14 @@ impl<'t> StaticsReader<'t> {
         self.values.types()
     }
 
-    /// The static fields of all loaded types and of `more`, such as types of heap objects.
-    pub fn all(&self, more: &[Addr], options: &StaticsQuery, notes: &Collector) -> StaticsReport {
+    /// Gives the static fields of all loaded types and of `more`, such as types of heap objects, to `each`. The counts of them.
+    pub(crate) fn each(
+        &self,
+        more: &[Addr],
+        options: &StaticsQuery,
+        notes: &Collector,
+        each: &mut dyn FnMut(StaticModel),
+    ) -> StaticsReport {
         let mut report = StaticsReport { types: 0, initialised: 0, not_initialised: 0, unknown: 0, statics: Vec::new(), shown: None };
         let mut seen = Set::default();
         let list = loaded_types(self.types());
@@ -155,7 +161,7 @@ impl<'t> StaticsReader<'t> {
                         if !self.budget.memory(bytes(&model)) {
                             return ControlFlow::Break(());
                         }
-                        report.statics.push(model);
+                        each(model);
                     }
                     ControlFlow::Continue(())
                 });

@@ -110,7 +110,7 @@ fn a_given_file_is_a_module_or_a_bundle() {
     assert!(warned(&other).contains("version 9, which this gcdump does not know"), "{}", warned(&other));
     let missing = place.path().join("missing");
     let ran = run(&["info", "--modules", missing.to_str().unwrap(), core.to_str().unwrap()]);
-    assert!(ran.exit == Exit::Usage && ran.err.contains("neither a folder nor a file"), "{}", ran.err);
+    assert!(ran.exit == Exit::Usage && ran.err.contains("missing does not exist"), "{}", ran.err);
 }
 
 /// The program exports the runtime's descriptor. The dump has the headers of the program, and not the pages with its exports.

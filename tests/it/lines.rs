@@ -148,7 +148,7 @@ fn a_pdb_of_another_build_is_refused_once_and_is_no_loss() {
     let (_, answer) = ask(&dump, &["stacks", "--symbols", path]);
     assert!(answer["warnings"].to_string().contains("it is not a portable PDB"));
     let ran = run(&["stacks", "--symbols", "/no/such/folder", dump.to_str().unwrap()]);
-    assert!(ran.exit == Exit::Usage && ran.err.contains("is not a folder"), "{:?} {}", ran.exit, ran.err);
+    assert!(ran.exit == Exit::Usage && ran.err.contains("folder does not exist"), "{:?} {}", ran.exit, ran.err);
 }
 
 /// Where the debug info of a method is gone, its lines are a loss that is said; other methods keep theirs.

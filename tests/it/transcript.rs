@@ -145,7 +145,7 @@ const LINES: &[(&str, Exit, &str)] = &[
     (
         "setclrpath /x",
         Exit::Usage,
-        "gcdump: setclrpath: nothing to set: gcdump needs neither DAC nor symbols; --modules DIR and --symbols DIR add files",
+        "gcdump: setclrpath: nothing to set: gcdump needs neither DAC nor symbols; --modules PATH and --symbols DIR add files",
     ),
     ("soshelp", Exit::Ok, "Commands of SOS are understood in any case, with or without '!', with their flags."),
     (

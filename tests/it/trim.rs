@@ -8,7 +8,7 @@ use crate::common::{cases, each, every_dump, full, known_dumps, lab, own_unpacke
 use crate::harness::Tested;
 use crate::support::{Shape, Spec};
 use gcdump::Dump;
-use gcdump::analysis::Reads;
+use gcdump::analysis::{Reads, Surveys};
 use gcdump::cli::Exit;
 use gcdump::internals::base::{Addr, AddrRange, Silent};
 use gcdump::internals::dump::{Bytes, OpenOptions, lay_out, open_bytes};
@@ -222,9 +222,9 @@ fn what_is_read_with_module_files_needs_no_walk_of_its_own() {
             Dump::open(&path, &files.into_iter().fold(options, |options, folder| options.modules(folder))).unwrap()
         };
         let before = open(None);
-        let reads = Reads::of(&before, None);
-        let walked = reads.clone().and(Reads::of(&open(modules.as_ref()), None));
-        assert!(walked == reads.and(Reads::of(&open(modules.as_ref()), Some(&before))), "{name}");
+        let reads = Reads::of(&before, &Surveys::default());
+        let walked = reads.clone().and(Reads::of(&open(modules.as_ref()), &Surveys::default()));
+        assert!(walked == reads.and(Reads::of(&open(modules.as_ref()), &Surveys::of(&before))), "{name}");
     }
 }
 

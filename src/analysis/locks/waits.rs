@@ -70,14 +70,6 @@ pub(super) struct Blocked<'t> {
     pub(super) starts_class: Option<Addr>,
 }
 
-/// The part of a [`Blocked`] that a walk of the stack finds.
-#[derive(Default)]
-struct Framed {
-    frames: Vec<BlockedFrame>,
-    protected: FrameRoots,
-    starts_class: Option<Addr>,
-}
-
 /// A frame of a thread.
 #[derive(Clone, Debug)]
 pub(super) struct BlockedFrame {
@@ -142,9 +134,16 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
             format!("frames of {} are not told: {reason}", plural(len64(lost.len()), "blocked thread")),
         );
     }
-    let mut frames: Map<usize, Framed> = Map::default();
+    let blocked = |(index, thread, stack)| {
+        (index, Blocked { thread, stack, frames: Vec::new(), protected: FrameRoots::default(), starts_class: None })
+    };
+    let mut all: Vec<(usize, Blocked<'t>)> = runtime.stacks_in_use(threads, notes).into_iter().map(blocked).collect();
     let mut names: Map<Addr, Option<(Name, Arc<MethodName>)>> = Map::default();
-    for stack in &walked {
+    // Both in the order of the runtime's list.
+    let mut rest = walked.iter().peekable();
+    for (index, blocked) in &mut all {
+        while rest.next_if(|stack| stack.index < *index).is_some() {}
+        let Some(stack) = rest.next_if(|stack| stack.index == *index) else { continue };
         let managed = stack.walk.frames.iter().filter_map(|f| match f {
             Frame::Managed(f) => Some((f.code.method_desc, Some(f.instruction()), Some(f.sp))),
             // Where the compiler has inlined `Thread.Join`, only its native part is left.
@@ -166,17 +165,13 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
             let (name, method) = names.entry(desc).or_insert_with(read).clone()?;
             Some(BlockedFrame { name, method, desc, at, sp })
         };
-        let managed: Vec<BlockedFrame> = managed.take(MAX_FRAMES).filter_map(&mut frame).collect();
+        let mut managed: Vec<BlockedFrame> = managed.take(MAX_FRAMES).filter_map(&mut frame).collect();
+        managed.shrink_to_fit();
         let starts = calls || managed.first().is_some_and(is_of_starts);
         let caller = managed.iter().find(|frame| !is_of_starts(frame)).and_then(|frame| frame.sp);
-        frames.insert(stack.index, Framed { frames: managed, protected, starts_class: caller.filter(|_| starts) });
+        *blocked = Blocked { frames: managed, protected, starts_class: caller.filter(|_| starts), ..*blocked };
     }
-    let stacks = runtime.stacks_in_use(threads, notes).into_iter();
-    let blocked = |(i, thread, stack)| {
-        let Framed { frames, protected, starts_class } = frames.remove(&i).unwrap_or_default();
-        (i, Blocked { thread, stack, frames, protected, starts_class })
-    };
-    stacks.map(blocked).collect()
+    all
 }
 
 /// Reads what threads wait for.

@@ -95,7 +95,7 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
             coverage: coverage(stack),
             gaps: stack.walk.gaps.iter().map(|gap| reporter.gap(gap)).collect(),
             exception: None,
-            waits_for: waits.remove(&stack.index),
+            waits_for: waits.remove(&stack.index).map(Box::new),
             frames: Vec::new(),
         };
         // It may stand in the method where its stack is not known.

@@ -14,7 +14,7 @@ use crate::base::{Addr, AddrRange};
 use crate::dump::{Layout, Ranges, ThreadStacks, WriteError, lay_out};
 use crate::memory::Memory;
 use crate::model::{RedactionModel, TrimKind, TrimPart};
-use crate::session::Dump;
+use crate::session::{Dump, Survey};
 use redact::Redaction;
 use sink::Sink;
 
@@ -35,10 +35,21 @@ pub struct Reads {
     overflowed: bool,
 }
 
+/// What reading a dump found on the heaps of its runtimes: reading it again with other module files need not walk them again.
+#[derive(Clone, Debug, Default)]
+pub struct Surveys(Vec<Option<Survey>>);
+
+impl Surveys {
+    /// Those of a dump whose [reads](Reads::of) were recorded. Nothing else of it needs to be kept.
+    pub fn of(dump: &Dump) -> Surveys {
+        Surveys(dump.runtimes().into_iter().flatten().map(|runtime| runtime.heap().ok()?.surveyed()).collect())
+    }
+}
+
 impl Reads {
     /// Runs every reader on `dump`, which must have been opened with [`Options::record`](crate::session::OpenOptions::record).
-    /// `before`: the same dump, whose reads were recorded already, with other module files at hand.
-    pub fn of(dump: &Dump, before: Option<&Dump>) -> Reads {
+    /// `before`: what that of the same dump found, with other module files at hand.
+    pub fn of(dump: &Dump, before: &Surveys) -> Reads {
         readers::read_everything(dump, before);
         let Some(recorder) = dump.memory().recorder() else { return Reads::default() };
         Reads {

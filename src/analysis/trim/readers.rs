@@ -7,8 +7,9 @@ use std::sync::Arc;
 use crate::analysis::layout::layout;
 use crate::analysis::{
     AsyncQuery, ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, InfoQuery, InspectQuery, MemoryQuery,
-    ObjectQuery, RootsQuery, SegmentsQuery, StacksQuery, ThreadsQuery, app, chains, contracts, each_handle, each_root, each_stack, exceptions,
-    finalizers, heap, info, inspect, locks, memory_map, object, oom, pool, requests, segments, statics, threads, timers, verify,
+    ObjectQuery, RootsQuery, SegmentsQuery, StacksQuery, ThreadsQuery, app, chains, contracts, each_handle, each_root, each_stack,
+    each_static, exceptions, finalizers, heap, info, inspect, locks, memory_map, object, oom, pool, requests, segments, threads, timers,
+    verify,
 };
 use crate::base::hash::Set;
 use crate::base::{Addr, Collector, IndexVec};
@@ -17,7 +18,9 @@ use crate::clr::values::{ValueLimits, Values};
 use crate::gc::{ObjectType, TypeIndex};
 use crate::model::{InspectionId, ThreadStackModel};
 use crate::session::roots::RootOptions;
-use crate::session::{Dump, Heap, Library, Runtime, SourceLines, StaticsQuery, Texts, loaded_types};
+use crate::session::{Dump, Heap, Library, Runtime, SourceLines, StaticsQuery, Survey, Texts, loaded_types};
+
+use super::Surveys;
 
 /// Objects read field by field per type: the first ones already reach the type data that values need.
 const OBJECTS_OF_A_TYPE: u32 = 256;
@@ -37,21 +40,21 @@ const CONTENTS: [InspectionId; 8] = [
     InspectionId::OversizedCollections,
 ];
 
-/// Reads everything that any command would read from `dump`. `before`: the same dump, which was read already with other files at hand.
-pub(super) fn read_everything(dump: &Dump, before: Option<&Dump>) {
+/// Reads everything that any command would read from `dump`. `before`: what was found in the same dump with other files at hand.
+pub(super) fn read_everything(dump: &Dump, before: &Surveys) {
     let runtimes = dump.runtimes().unwrap_or_default();
     for index in 0..runtimes.len().max(1) {
         let _ = info(dump, &InfoQuery { runtime: index, ..InfoQuery::default() });
         let _ = memory_map(dump, &MemoryQuery { ranges: false, top: 1, runtime: index });
     }
     for (index, runtime) in runtimes.iter().enumerate() {
-        read_runtime(runtime, before.and_then(|dump| dump.runtime_at(index).ok()?.heap().ok()).as_ref());
+        read_runtime(runtime, before.0.get(index).and_then(Option::as_ref));
     }
 }
 
 /// Ignores the answers: what cannot be read now cannot be read from the copy either, and the commands will report it. `before`: the
-/// heap, if it was read already.
-fn read_runtime(runtime: &Runtime, before: Option<&Heap>) {
+/// survey of the heap, if it was read already.
+fn read_runtime(runtime: &Runtime, before: Option<&Survey>) {
     if let Ok(heap) = runtime.heap() {
         match before {
             Some(before) => heap.survey_like(before),
@@ -74,7 +77,7 @@ fn read_runtime(runtime: &Runtime, before: Option<&Heap>) {
         }
     }
     for thread_statics in [false, true] {
-        let _ = statics(runtime, &StaticsQuery { thread_statics, everything: true, ..StaticsQuery::default() });
+        let _ = each_static(runtime, &StaticsQuery { thread_statics, everything: true, ..StaticsQuery::default() }, &mut drop);
     }
     let headers = Headers::bind(runtime.memory(), runtime.descriptor(), runtime.limits()).ok();
     headers.as_ref().and_then(|h| h.sync_blocks(&Collector::new()));

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::write::{check_output, whole_file};
-use crate::analysis::{Reads, Trim as Copying};
+use crate::analysis::{Reads, Surveys, Trim as Copying};
 use crate::base::Answer;
 use crate::memory::FileSearch;
 use crate::model::{RedactionModel, TrimReport};
@@ -53,14 +53,20 @@ impl Command for Trim {
         let (path, options) = (&at.opening.path, &at.opening.options);
         check_output(path, &self.out, self.force)?;
         // First without module files: what the dump answers on its own. Then with them, because they cause other reads.
-        let dump = Dump::open(path, &OpenOptions { search: FileSearch::default(), record: true, ..options.clone() })?;
+        let alone = OpenOptions { search: FileSearch::default(), record: true, ..options.clone() };
+        let mut dump = Dump::open(path, &alone)?;
         dump.runtime_at(at.config.runtime)?;
-        let mut reads = Reads::of(&dump, None);
-        let file = dump.file();
-        if options.search.finds_any(file) {
+        let mut reads = Reads::of(&dump, &Surveys::default());
+        if options.search.finds_any(dump.file()) {
+            // One after the other: what each keeps of a dump may take as much as the dump.
+            let (found, file) = (Surveys::of(&dump), dump.file().clone());
+            drop(dump);
             let with_files = Dump::of(file.clone(), &OpenOptions { record: true, ..options.clone() });
-            reads = reads.and(Reads::of(&with_files, Some(&dump)));
+            reads = reads.and(Reads::of(&with_files, &found));
+            drop(with_files);
+            dump = Dump::of(file, &alone);
         }
+        let file = dump.file();
         let copying = Copying::new(&dump, reads, self.redact)?;
         let written = write(&copying, &self.out, self.force)?;
         let report = TrimReport {

@@ -35,7 +35,7 @@ const NO_COM: &str = "COM wrappers are not listed; gcdump handles --type ref-cou
 const INCOMING: &str = "requests that a server is processing are not read; gcdump requests lists the outgoing ones (HttpClient)";
 const NO_LOG: &str = "the stress log is not read; gcdump heap --detail shows what the GC keeps of its collections";
 const NO_EXECUTION: &str = "a dump cannot be run; gcdump only reads it";
-const NOTHING_TO_SET: &str = "nothing to set: gcdump needs neither DAC nor symbols; --modules DIR and --symbols DIR add files";
+const NOTHING_TO_SET: &str = "nothing to set: gcdump needs neither DAC nor symbols; --modules PATH and --symbols DIR add files";
 const BY_NAME: &str = "metadata structures are not listed; gcdump type NAME shows a type, its module, fields and statics";
 const MODULES: &str = "modules are not listed one by one; gcdump info counts them, gcdump type NAME names the module of a type";
 

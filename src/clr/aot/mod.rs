@@ -9,8 +9,11 @@
 //! | `types` | fields of types, and places of static fields, as debug information has them |
 //! | `dwarf` | that of ELF files |
 //! | `pdb` | that of PDBs, and their symbols |
+//! | `codeview` | records of types in PDBs |
 
 pub mod blobs;
+#[cfg(feature = "minidump")]
+mod codeview;
 mod dwarf;
 mod elf_file;
 pub mod library;

@@ -10,12 +10,10 @@ use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 
-use pdb2::{
-    FallibleIterator as _, FieldList, PDB, PdbInternalSectionOffset, Source, SourceSlice, SourceView, StreamIndex, SymbolData, TypeData,
-    TypeIndex, Variant,
-};
+use pdb2::{FallibleIterator as _, PDB, PdbInternalSectionOffset, Source, SourceSlice, SourceView, StreamIndex, SymbolData};
 
 use super::Debugging;
+use super::codeview::{Field, POINTER, Record};
 use super::symbols::{GC_STATICS, METHOD_TABLE, NativeSymbols, OTHER_STATICS, THREAD_STATICS};
 use super::types::{BYTES_OF_AN_ITEM, Class, DebugTypes, Entry, Member, StaticAt};
 use crate::base::hash::Map;
@@ -28,13 +26,9 @@ const MAX_OBJECT_FILES: usize = 1 << 12;
 /// Most records that one list of fields is continued in.
 const MAX_PARTS: usize = 256;
 
-// Kinds of records. Only these are parsed.
+// Kinds of symbols. Only these are parsed.
 const PUBLIC: u16 = 0x110e;
 const PROCEDURES: [u16; 4] = [0x110f, 0x1110, 0x1146, 0x1147];
-const POINTER: u16 = 0x1002;
-const FIELD_LIST: u16 = 0x1203;
-const CLASSES: [u16; 2] = [0x1504, 0x1505];
-const ENUM: u16 = 0x1507;
 
 /// Types that have no record: their number, and `CorElementType`.
 const PRIMITIVES: [(usize, u8); 18] = [
@@ -162,7 +156,7 @@ impl File {
         // The age in the header counts what tools changed since.
         let age = debug.age().unwrap_or(information.age);
         let id = [&information.guid.to_bytes_le()[..], &age.to_le_bytes()].concat();
-        let wanted = wanted.ok_or("neither the dump nor a file of the module (--modules DIR) tells which PDB is its own")?;
+        let wanted = wanted.ok_or("neither the dump nor a file of the module (--modules PATH) tells which PDB is its own")?;
         if id != wanted {
             return Err(format!("its id is {}, the module's is {}", hex(&id), hex(wanted)));
         }
@@ -283,14 +277,12 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-fn number(index: TypeIndex) -> Option<usize> {
-    usize::try_from(index.0).ok()
+fn number(index: u32) -> Option<usize> {
+    usize::try_from(index).ok()
 }
 
 impl Reader<'_> {
-    /// Reads all records in order: each one refers to those before it. `None` if there is too much, or the table is corrupt.
-    ///
-    /// Pointers are read from the `raw` stream: the crate panics on modes that it does not know.
+    /// Reads all records of the `raw` stream in order: each one refers to those before it. `None` if there is too much, or the table is corrupt.
     fn read(&mut self, information: &pdb2::TypeInformation<'_>, raw: &[u8]) -> Option<()> {
         let mut raw = raw_records(raw);
         for (own, element) in PRIMITIVES {
@@ -303,42 +295,40 @@ impl Reader<'_> {
         while let Some(record) = records.next().ok()? {
             self.types.budget.steps(1).then_some(())?;
             let (kind, bytes) = (record.raw_kind(), raw.next()?);
-            if let (POINTER, Some(own)) = (kind, number(record.index())) {
+            let Some(own) = number(record.index().0) else { continue };
+            if kind == POINTER {
                 let (to, attributes) = (u32_at(bytes, 2)?, u32_at(bytes, 6)?);
                 let to = usize::try_from(to).ok().filter(|_| attributes & POINTER_MODE == REFERENCE);
                 self.types.add(own, to.map_or(Entry::Pointer, Entry::Reference))?;
             }
-            if ![FIELD_LIST, ENUM].contains(&kind) && !CLASSES.contains(&kind) {
-                continue;
-            }
-            // A record that the crate does not read is one of C++.
-            let (Some(own), Ok(data)) = (number(record.index()), record.parse()) else { continue };
-            match data {
-                TypeData::FieldList(fields) => {
-                    let list = self.list(fields)?;
+            // Others are of C++.
+            match Record::read(bytes) {
+                None => {}
+                Some(Record::Fields(fields, next)) => {
+                    let list = self.list(fields, next.and_then(number))?;
                     self.lists.insert(own, list);
                 }
-                TypeData::Enumeration(e) => {
-                    let name: Arc<str> = self.text(&e.name)?.into();
-                    if let Some(values) = number(e.underlying_type) {
+                Some(Record::Enum { name, fields, values }) => {
+                    let name: Arc<str> = self.text(name)?.into();
+                    if let Some(values) = number(values) {
                         self.types.add(own, Entry::Enum { name: Arc::clone(&name), values })?;
                     }
                     let mut literals = Vec::new();
-                    for list in self.parts(number(e.fields)) {
+                    for list in self.parts(number(fields)) {
                         // Before they are copied: a list may go on in itself.
                         self.afford(list.literals.iter().map(|(name, _)| name))?;
                         literals.extend_from_slice(&list.literals);
                     }
                     self.types.literals.insert(name, literals);
                 }
-                TypeData::Class(class) => {
-                    let name: Arc<str> = self.text(&class.name)?.into();
+                Some(Record::Class { name, fields, size, declared_only }) => {
+                    let name: Arc<str> = self.text(name)?.into();
                     self.types.add(own, Entry::Class { name: Arc::clone(&name) })?;
-                    if class.properties.forward_reference() {
+                    if declared_only {
                         continue;
                     }
-                    let mut out = Class { size: class.size, ..Class::default() };
-                    for list in self.parts(class.fields.and_then(number)) {
+                    let mut out = Class { size, ..Class::default() };
+                    for list in self.parts(fields.and_then(number)) {
                         self.afford(list.members.iter().map(|(name, ..)| name))?;
                         out.base = out.base.or(list.base);
                         let member = |(name, offset, entry): &(String, u64, usize)| Member {
@@ -351,7 +341,6 @@ impl Reader<'_> {
                     }
                     self.types.insert(name, out)?;
                 }
-                _ => {}
             }
         }
         Some(())
@@ -363,37 +352,24 @@ impl Reader<'_> {
         std::iter::successors(first, |list| self.lists.get(&list.next?)).take(MAX_PARTS)
     }
 
-    fn list(&self, fields: FieldList<'_>) -> Option<List> {
-        let mut list = List { next: fields.continuation.and_then(number), ..List::default() };
-        for field in fields.fields {
+    fn list(&self, fields: Vec<Field<'_>>, next: Option<usize>) -> Option<List> {
+        let mut list = List { next, ..List::default() };
+        for field in fields {
             match field {
-                TypeData::BaseClass(base) => list.base = list.base.or(number(base.base_class)),
-                TypeData::Member(member) => {
-                    let name = self.text(&member.name)?;
-                    list.members.extend(number(member.field_type).map(|entry| (name, member.offset, entry)));
+                Field::Base(base) => list.base = list.base.or(number(base)),
+                Field::Member { name, of, offset } => {
+                    let name = self.text(name)?;
+                    list.members.extend(number(of).map(|entry| (name, offset, entry)));
                 }
-                TypeData::Enumerate(literal) => {
-                    let value = match literal.value {
-                        Variant::U8(n) => n.into(),
-                        Variant::U16(n) => n.into(),
-                        Variant::U32(n) => n.into(),
-                        Variant::U64(n) => n.cast_signed(),
-                        Variant::I8(n) => n.into(),
-                        Variant::I16(n) => n.into(),
-                        Variant::I32(n) => n.into(),
-                        Variant::I64(n) => n,
-                    };
-                    list.literals.push((self.text(&literal.name)?, value));
-                }
-                _ => {}
+                Field::Literal { name, value } => list.literals.push((self.text(name)?, value)),
             }
         }
         Some(list)
     }
 
-    fn text(&self, name: &pdb2::RawString<'_>) -> Option<String> {
+    fn text(&self, name: &[u8]) -> Option<String> {
         self.types.budget.memory(len64(name.len()).saturating_add(BYTES_OF_AN_ITEM)).then_some(())?;
-        Some(name.to_string().into_owned())
+        Some(String::from_utf8_lossy(name).into_owned())
     }
 
     /// Takes the memory of copies of `names`.

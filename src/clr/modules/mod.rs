@@ -124,13 +124,20 @@ pub struct Module {
     /// Whether edits of a running process (hot reload) added rows to its metadata, which its image does not have.
     pub(crate) edited: bool,
     /// Reads that failed when it was opened, and that no file makes up for.
-    missed: Missed,
-    /// Its types by full name.
-    by_name: OnceLock<Kept<Map<String, u32>>>,
-    siblings: Siblings,
+    missed: Option<Box<Missed>>,
+    /// What its metadata was searched for; a forged dump may have a hundred thousand modules without any.
+    found: OnceLock<Arc<Found>>,
     budget: Arc<Budget>,
     /// Whether it, or its index, would have taken too much.
-    cut: Arc<AtomicBool>,
+    cut: OnceLock<()>,
+}
+
+/// Indices of a module's metadata, each made when it is needed.
+#[derive(Debug, Default)]
+struct Found {
+    /// Types by full name.
+    by_name: OnceLock<Kept<Map<String, u32>>>,
+    siblings: Siblings,
 }
 
 impl Module {
@@ -144,8 +151,12 @@ impl Module {
     /// The row of TypeDef with this full name: `Namespace.Outer+Inner`.
     pub fn type_def_named(&self, name: &str) -> Option<u32> {
         let metadata = self.metadata.as_ref()?;
-        let by_name = self.by_name.get_or_init(|| Kept::of(|| self.named_type_defs(metadata)));
+        let by_name = self.found().by_name.get_or_init(|| Kept::of(|| self.named_type_defs(metadata)));
         by_name.get().get(name).copied()
+    }
+
+    fn found(&self) -> &Found {
+        self.found.get_or_init(Arc::default)
     }
 
     /// The memory that it takes, in bytes, with the indices of its metadata.
@@ -301,7 +312,7 @@ impl Modules {
             }
             module
         });
-        module.missed.tell();
+        module.missed.iter().for_each(|missed| missed.tell());
         module
     }
 
@@ -309,7 +320,7 @@ impl Modules {
     pub fn note(&self, notes: &Collector) {
         // Of those that this answer has used.
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.cut.load(Ordering::Relaxed) || seen.values().any(|m| m.cut.load(Ordering::Relaxed)) {
+        if self.cut.load(Ordering::Relaxed) || seen.values().any(|m| m.is_cut()) {
             self.reader.budget.note("reading modules", notes);
         }
     }
@@ -354,10 +365,10 @@ impl Reader {
             return module;
         }
         // Without the lock, since this may open files. Two threads may both do it; the first result wins.
-        let refused = || Module { cut: Arc::new(AtomicBool::new(true)), ..self.blank(address) };
+        let refused = || Module { cut: OnceLock::from(()), ..self.blank(address) };
         let (module, missed) = watched(|| if self.budget.met() { refused() } else { self.read(address) });
         let module = if self.budget.memory(module.bytes()) && self.budget.steps(module.steps()) { module } else { refused() };
-        let module = Arc::new(Module { missed, ..module });
+        let module = Arc::new(Module { missed: (!missed.is_empty()).then(|| Box::new(missed)), ..module });
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         if cache.len() >= self.most {
             return module;
@@ -375,11 +386,10 @@ impl Reader {
             origin: MetadataOrigin::None,
             rejected: Vec::new(),
             edited: false,
-            missed: Missed::default(),
-            by_name: OnceLock::new(),
-            siblings: Siblings::default(),
+            missed: None,
+            found: OnceLock::new(),
             budget: Arc::clone(&self.budget),
-            cut: Arc::default(),
+            cut: OnceLock::new(),
         }
     }
 

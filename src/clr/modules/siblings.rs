@@ -1,7 +1,6 @@
 //! Which names of the source the compiler made several things of, in one type: state machines of overloads, local functions of equal
 //! names.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::{BYTES_OF_AN_ENTRY, Module};
@@ -20,10 +19,10 @@ const BYTES_OF_A_STEP: u64 = 64;
 type Shared = Arc<Set<String>>;
 
 /// Findings of a module, by row of the type.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Siblings {
     nested: OnceLock<Kept<Map<u32, Vec<u32>>>>,
-    known: Arc<Mutex<Map<u32, Kept<Shared>>>>,
+    known: Mutex<Map<u32, Kept<Shared>>>,
 }
 
 impl Module {
@@ -52,27 +51,27 @@ impl Module {
                 _ => break,
             }
         }
-        let known = self.siblings.known.lock().unwrap_or_else(PoisonError::into_inner).get(&of).cloned();
+        let known = self.found().siblings.known.lock().unwrap_or_else(PoisonError::into_inner).get(&of).cloned();
         let shared = known.unwrap_or_else(|| {
             let shared = Kept::of(|| Arc::new(self.shared_in(metadata, of).unwrap_or_default()));
-            self.siblings.known.lock().unwrap_or_else(PoisonError::into_inner).entry(of).or_insert(shared).clone()
+            self.found().siblings.known.lock().unwrap_or_else(PoisonError::into_inner).entry(of).or_insert(shared).clone()
         });
         shared.get().contains(part) || self.is_cut()
     }
 
     /// The parts of names that several state machines or local functions of the type in row `rid` have in common.
     fn shared_in(&self, metadata: &Metadata, rid: u32) -> Option<Set<String>> {
-        let nested = self.siblings.nested.get_or_init(|| Kept::of(|| self.nested_types(metadata))).get();
+        let nested = self.found().siblings.nested.get_or_init(|| Kept::of(|| self.nested_types(metadata))).get();
         shared_in(metadata, nested, rid, |name| self.afford_name(name))
     }
 
     /// Records that it would have taken too much.
     pub(super) fn cut(&self) {
-        self.cut.store(true, Ordering::Relaxed);
+        let _ = self.cut.set(());
     }
 
     pub(super) fn is_cut(&self) -> bool {
-        self.cut.load(Ordering::Relaxed)
+        self.cut.get().is_some()
     }
 
     /// The types in each type.

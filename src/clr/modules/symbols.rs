@@ -187,7 +187,7 @@ fn try_file(file: &ModuleFile, named: Option<&Named>) -> Result<Pdb, String> {
     let len = len64(bytes.len());
     let pdb = Pdb::open(Source::File { bytes, offset: 0, len }).map_err(|_| "it is not a portable PDB")?;
     let Some(named) = named else {
-        return Err("neither the dump nor a file of the module (--modules DIR) tells which PDB is its own".into());
+        return Err("neither the dump nor a file of the module (--modules PATH) tells which PDB is its own".into());
     };
     if pdb.id() != named.id {
         return Err(format!("its id is {}, the module's is {}", hex(&pdb.id()), hex(&named.id)));

@@ -48,7 +48,7 @@ fn thread_columns<'r>(waits: bool) -> Columns<'r, ThreadModel> {
         .id("locks_held", |t| t.locks_held)
         .keep(6)
         .only(readers)
-        .made("waits_for", 60, |t| t.waits_for.as_ref().map(wait).unwrap_or_default())
+        .made("waits_for", 60, |t| t.waits_for.as_deref().map(wait).unwrap_or_default())
         .name_lines(3)
         .keep(7)
         .only(readers)

@@ -7,7 +7,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{FrameIndex, Origin, ROOT_BYTES, Root, RootFlags, RootFrame, RootOptions, Roots, StackRoots, StaticIndex, ThreadIndex, enumerated};
+use super::{
+    FrameIndex, Origin, ROOT_BYTES, Root, RootFlags, RootFrame, RootOptions, Roots, StackRoots, StaticIndex, ThreadIndex, enumerated,
+};
 use crate::base::hash::Map;
 use crate::base::{Addr, AddrRange, Budget, Collector, Count, NoteKind};
 use crate::clr::methods::Methods;

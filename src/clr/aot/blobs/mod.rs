@@ -144,7 +144,7 @@ impl Blobs {
         let names = self.sections.get(METADATA);
         if self.metadata.is_none() && names.is_none_or(|range| self.memory.captured(range) == 0) {
             // Such dumps lack what no process changes: they never had it.
-            notes.add(NoteKind::NoMetadata, None, format!("types have no names: they are in {path}, which --modules DIR supplies"));
+            notes.add(NoteKind::NoMetadata, None, format!("types have no names: they are in {path}, which --modules PATH supplies"));
         } else if let [first, rest @ ..] = self.incomplete().as_slice() {
             let more = rest.iter().map(|what| format!(", {what}")).collect::<String>();
             let what = format!("a part of the tables of {path} is not in the dump (--modules): {first}{more}");
