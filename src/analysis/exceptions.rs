@@ -29,10 +29,13 @@ pub struct ExceptionReader<'r> {
     notes: &'r Collector,
     /// What the texts and frames of the answer may take: many exceptions may share one message or stack trace.
     budget: Budget,
-    /// Those of threads, and whether they are in flight: thousands of threads may name the same. With their bytes in an answer.
-    told: Mutex<Map<(Addr, bool), (Arc<ExceptionModel>, u64)>>,
+    /// Those of threads, and whether they are in flight: thousands of threads may name the same.
+    told: Mutex<Map<(Addr, bool), OfThread>>,
     methods_told: Mutex<Map<Addr, Option<Arc<Told>>>>,
 }
+
+/// An exception of threads, and its bytes in an answer.
+type OfThread = (Arc<ExceptionModel>, u64);
 
 /// A method on stack traces.
 #[derive(Debug)]

@@ -77,7 +77,7 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 }
 
 /// Options that all commands share, in one line.
-const SHARED: &str = "Options of every command: --json, --format FORMAT, -o FILE, --modules PATH, ... (gcdump help options)";
+const SHARED: &str = "Options of every command: --json, --format FORMAT, -o FILE, --modules PATH ... (gcdump help options)";
 
 /// Most columns of the help.
 pub(super) const WIDTH: usize = 100;

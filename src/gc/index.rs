@@ -228,7 +228,8 @@ impl Part {
             }
             Starts::List(list) => u32::try_from(list.binary_search(&address.0).ok()?).ok()?,
         };
-        self.id(n)
+        // Bits from a file may be more than it says.
+        self.id(n).filter(|_| n < self.count)
     }
 
     /// The objects of a segment, numbered from `first`. `None` if ids overflow.
@@ -261,7 +262,8 @@ impl Part {
                 let Some(counted) = blocks.get(word / BLOCK_WORDS) else { return self.count };
                 // Bits up to and including this one.
                 let last = words.get(word).map_or(0, |w| (w & (u64::MAX >> (63 - bit % 64))).count_ones());
-                before_word(counted, word).wrapping_add(last)
+                // Those of a file may be more than it says.
+                before_word(counted, word).wrapping_add(last).min(self.count)
             }
         }
     }

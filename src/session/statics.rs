@@ -122,13 +122,7 @@ impl<'t> StaticsReader<'t> {
     }
 
     /// Gives the static fields of all loaded types and of `more`, such as types of heap objects, to `each`. The counts of them.
-    pub(crate) fn each(
-        &self,
-        more: &[Addr],
-        options: &StaticsQuery,
-        notes: &Collector,
-        each: &mut dyn FnMut(StaticModel),
-    ) -> StaticsReport {
+    pub fn each(&self, more: &[Addr], options: &StaticsQuery, notes: &Collector, each: &mut dyn FnMut(StaticModel)) -> StaticsReport {
         let mut report = StaticsReport { types: 0, initialised: 0, not_initialised: 0, unknown: 0, statics: Vec::new(), shown: None };
         let mut seen = Set::default();
         let list = loaded_types(self.types());

@@ -40,7 +40,10 @@ impl Bound {
 fn all(memory: &Arc<Memory>, d: &Arc<Descriptor>, types: &Arc<Types>, more: &[Addr], thread_statics: bool) -> StaticsReport {
     let threads = Threads::bind(memory, d, &Limits::default()).unwrap().list();
     let query = StaticsQuery { thread_statics, ..StaticsQuery::default() };
-    StaticsReader::new(memory, d, types).with_threads(&threads).all(more, &query, &Collector::new())
+    let mut statics = Vec::new();
+    let reader = StaticsReader::new(memory, d, types).with_threads(&threads);
+    let report = reader.each(more, &query, &Collector::new(), &mut |field| statics.push(field));
+    StaticsReport { statics, ..report }
 }
 
 fn process(dump: dump::DumpFile) -> Dump {

@@ -371,6 +371,31 @@ fn numbers(value: &Value, at: &str, out: &mut Vec<String>) {
     }
 }
 
+/// Numbers of objects that are too large, and a graph that does not fit: what is walked instead has only objects that exist.
+#[test]
+fn forged_numbers_of_objects_name_none_that_does_not_exist() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dump, index) = beside(folder.path());
+    let whole = fs::read(&index).unwrap();
+    let mut place = 0..0;
+    describe(&mut whole.clone(), |told| {
+        let counted = told["sections"].as_array().unwrap().iter().find(|section| section["name"] == "counted").unwrap();
+        let number = |key: &str| counted[key].as_u64().unwrap() as usize;
+        place = number("offset")..number("offset") + number("bytes");
+    });
+    let mut used = 0;
+    for at in place.step_by(4).take(common::cases(24, 240)) {
+        let mut forged = whole.clone();
+        forged[at..at + 4].copy_from_slice(&0xffff_ff00u32.to_le_bytes());
+        describe(&mut forged, |told| told["kept"]["links"] = (!told["kept"]["links"].as_u64().unwrap()).into());
+        fs::write(&index, forged).unwrap();
+        let ran = asked(&["path", "--type", "*"], &dump, &[]);
+        assert!(matches!(ran.exit, Exit::Ok | Exit::Partial | Exit::Negative), "{at}: {:?} {}", ran.exit, ran.err);
+        used += usize::from(!ran.err.contains("is not used"));
+    }
+    assert!(used > 2, "{used}");
+}
+
 /// Checksums do not save who forges them: with any array in the place of another, and any number in the place of a count, answers come in
 /// time and in little memory, from the index or without it.
 #[test]
