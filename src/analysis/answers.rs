@@ -69,10 +69,10 @@ pub(super) fn answers(runtime: &Runtime) -> (Vec<AnswerModel>, Option<Answer<Vec
 
 /// Whether the stacks can be walked, and which files would help.
 fn stacks(runtime: &Runtime) -> Result<Asked, Error> {
-    let (mut frames, mut lacking, mut modules) = (false, 0u64, BTreeSet::new());
+    let (mut frames, mut gapped, mut modules) = (false, 0u64, BTreeSet::new());
     let mut look = |thread: ThreadStackModel| {
         frames |= !thread.frames.is_empty();
-        lacking.grow(u64::from(!thread.gaps.is_empty()));
+        gapped.grow(u64::from(!thread.gaps.is_empty()));
         modules.extend(thread.gaps.into_iter().filter_map(|gap| gap.module));
     };
     let answer = match super::each_stack(runtime, &StacksQuery::default(), &mut look) {
@@ -83,7 +83,7 @@ fn stacks(runtime: &Runtime) -> Result<Asked, Error> {
     };
     let reason = (!modules.is_empty()).then(|| {
         let names: Vec<String> = modules.into_iter().collect();
-        let of = format!("{lacking} of {} stacks are not known precisely", answer.data);
+        let of = format!("{gapped} of {} stacks are not known precisely", answer.data);
         format!("{of}: the files of {} would tell (--modules)", names.join(", "))
     });
     Ok(Asked { reason, ..Asked::of(answer, |total| frames || *total == 0) })

@@ -29,7 +29,7 @@ pub struct ExceptionReader<'r> {
     notes: &'r Collector,
     /// What the texts and frames of the answer may take: many exceptions may share one message or stack trace.
     budget: Budget,
-    /// Those of threads, and whether they are in flight: thousands of threads may name the same.
+    /// Exceptions of threads, and whether they are in flight: thousands of threads may name the same one.
     told: Mutex<Map<(Addr, bool), OfThread>>,
     methods_told: Mutex<Map<Addr, Option<Arc<Told>>>>,
 }
@@ -190,7 +190,7 @@ impl<'r> ExceptionReader<'r> {
         model
     }
 
-    /// What needs no layout of exceptions: the method table pointer is the same for all objects.
+    /// An exception whose fields are not read: the method table pointer is the same for all objects.
     fn bare(&self, address: Addr) -> ExceptionModel {
         let method_table = self.headers.as_ref().and_then(|o| o.method_table(address));
         ExceptionModel {

@@ -93,7 +93,7 @@ pub(super) fn check_folder(out: &Path, force: bool) -> Result<()> {
     let own = |entry: &fs::DirEntry| {
         let path = entry.path();
         let table = path.file_stem().is_some_and(|s| ExportTable::ALL.iter().any(|t| s == t.name()));
-        // Where another process has moved the folder away, its files are gone.
+        // Another process may have moved the folder away.
         let is_file = || path.metadata().map_or_else(|e| e.kind() == ErrorKind::NotFound, |m| m.is_file());
         table && is_file() && path.extension().is_some_and(|e| e == "parquet" || e == "csv" || e == "ndjson")
     };

@@ -57,7 +57,7 @@ pub(crate) fn add_sums(to: &mut Sums, from: Sums) {
     to.iter_mut().zip(from).for_each(|(to, from)| to.merge(from));
 }
 
-/// What a survey of a heap found, without the heap.
+/// A finished survey of a heap, without the heap.
 #[derive(Clone, Debug)]
 pub(crate) struct Survey {
     segments: Vec<SegmentModel>,
@@ -307,7 +307,7 @@ impl Heap {
         let _ = self.inner.parts.sums.set(self.counted(segments, counters));
     }
 
-    /// What its survey found, if the walk missed nothing.
+    /// Returns its survey if the walk missed nothing.
     pub(crate) fn surveyed(&self) -> Option<Survey> {
         let found = &self.inner.parts;
         let (starts, sums) =

@@ -328,7 +328,7 @@ impl Location {
 }
 
 impl Place {
-    /// As in a disassembly; `address`: the stack slot. See [`Location::text`].
+    /// Returns the text of [`Location::text`]. `address`: the stack slot.
     pub(crate) fn text(self, arch: Arch, frame_register: Option<u8>, address: Option<Addr>) -> String {
         let names = RegisterNames::of(arch);
         let name = |number: u8| names.get(usize::from(number)).copied();

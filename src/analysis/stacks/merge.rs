@@ -82,7 +82,7 @@ pub(super) struct Merger {
 }
 
 impl Default for Merger {
-    /// With the root, which stands for no frame: threads without any end there.
+    /// A tree with its root only: threads without frames end there.
     fn default() -> Merger {
         Merger { nodes: vec![Node::default()] }
     }

@@ -98,7 +98,7 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
             waits_for: waits.remove(&stack.index).map(Box::new),
             frames: Vec::new(),
         };
-        // It may stand in the method where its stack is not known.
+        // The unknown part of its stack may contain the method.
         gaps.add(&model.gaps);
         let texts = model.gaps.iter().fold(PLAIN, |n, gap| n.saturating_add(PLAIN).saturating_add(len64(gap.reason.len())));
         if !reporter.budget.memory(texts) {
@@ -151,7 +151,7 @@ fn coverage(stack: &ThreadStack<'_>) -> StackCoverage {
     }
 }
 
-/// What stacks lack: each reason with how often, and the start of the first gap.
+/// Reasons for gaps, each with the number of gaps and the start of the first one.
 #[derive(Default)]
 struct Gaps(BTreeMap<String, (u64, Option<Addr>)>);
 

@@ -35,12 +35,12 @@ pub struct Reads {
     overflowed: bool,
 }
 
-/// What reading a dump found on the heaps of its runtimes: reading it again with other module files need not walk them again.
+/// Surveys of the heaps in a dump: they need not be walked again when it is read with other module files.
 #[derive(Clone, Debug, Default)]
 pub struct Surveys(Vec<Option<Survey>>);
 
 impl Surveys {
-    /// Those of a dump whose [reads](Reads::of) were recorded. Nothing else of it needs to be kept.
+    /// Returns the surveys of a dump whose [reads](Reads::of) were recorded. They do not need the dump.
     pub fn of(dump: &Dump) -> Surveys {
         Surveys(dump.runtimes().into_iter().flatten().map(|runtime| runtime.heap().ok()?.surveyed()).collect())
     }

@@ -65,7 +65,7 @@ fn read_runtime(runtime: &Runtime, before: Option<&Survey>) {
     let _ = threads(runtime, &ThreadsQuery::default());
     let _ = app(runtime, &runtime.namer());
     let mut code: BTreeSet<Addr> = BTreeSet::new();
-    // Return addresses may be behind the end of their method.
+    // Return addresses may be past the end of their method.
     let mut add = |thread: ThreadStackModel| {
         code.extend(thread.frames.iter().filter_map(|f| f.ip).flat_map(|ip| [Some(ip), ip.minus(1)]).flatten());
     };

@@ -125,7 +125,7 @@ pub struct Module {
     pub(crate) edited: bool,
     /// Reads that failed when it was opened, and that no file makes up for.
     missed: Option<Box<Missed>>,
-    /// What its metadata was searched for; a forged dump may have a hundred thousand modules without any.
+    /// Indices of its metadata. A forged dump may have a hundred thousand modules without metadata.
     found: OnceLock<Arc<Found>>,
     budget: Arc<Budget>,
     /// Whether it, or its index, would have taken too much.
