@@ -112,10 +112,21 @@ impl Blocking {
     pub(crate) fn item(&self, thread: Addr, stack: AddrRange, is_block: impl Fn(Addr) -> bool) -> Option<BlockingItem> {
         let slot = thread.plus(self.offset?);
         let item = self.read(slot, stack, &is_block);
-        if item.is_none() && self.placed && self.item.is_some() && self.memory.ptr(slot).is_ok_and(|at| !at.is_null()) {
+        let noted = || self.memory.ptr(slot).ok().filter(|at| !at.is_null());
+        if item.is_none()
+            && self.placed
+            && let Some((at, layout)) = noted().zip(self.item.as_ref())
+            && !self.is_absent(at, layout, stack)
+        {
             contradiction(slot, "what a thread notes of the monitor that it waits for is not on its stack, or names no monitor");
         }
         item
+    }
+
+    /// Whether the item at `at` names a monitor that the dump does not have, as in mini dumps.
+    fn is_absent(&self, at: Addr, layout: &ItemLayout, stack: AddrRange) -> bool {
+        let block = || self.memory.ptr(at.plus(layout.lock)).ok();
+        stack.contains(at) && block().is_some_and(|block| self.memory.ptr(block).is_err())
     }
 
     fn read(&self, slot: Addr, stack: AddrRange, is_block: &impl Fn(Addr) -> bool) -> Option<BlockingItem> {
