@@ -258,19 +258,19 @@ impl Writer for Html {
         notes(answer, out.page.room.is_some(), &mut text)?;
         writeln!(text, "</main><footer>gcdump {} {}</footer>", Escaped(&out.head.gcdump), Escaped(&out.head.command))?;
         // The document of a streamed list lacks the list.
-        let mut json = Vec::new();
+        let mut json = Bounded::default();
         if !out.streamed {
             answer.document(&mut json, false)?;
         }
-        if (1..=JSON).contains(&json.len()) {
+        if (1..=JSON).contains(&json.bytes) {
             text.extend_from_slice(b"<script type=\"application/json\" id=\"data\">");
             // Nothing in it can end the script.
-            for byte in json {
+            for byte in json.kept {
                 if byte == b'<' { text.extend_from_slice(b"\\u003c") } else { text.push(byte) }
             }
             text.extend_from_slice(b"</script>\n");
-        } else if !json.is_empty() {
-            let size = crate::base::len64(json.len());
+        } else if json.bytes > 0 {
+            let size = crate::base::len64(json.bytes);
             writeln!(text, "<p class=\"more\">The answers as JSON ({} bytes) are left out here: --json prints them.</p>", count(size))?;
         }
         write!(text, "<script>\n{SCRIPT}</script></body></html>\n")?;
@@ -279,6 +279,26 @@ impl Writer for Html {
 
     fn carries_notes(&self) -> bool {
         true
+    }
+}
+
+/// The bytes written, and the first of them: more than a page has room for are counted only.
+#[derive(Debug, Default)]
+struct Bounded {
+    kept: Vec<u8>,
+    bytes: usize,
+}
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = JSON.saturating_sub(self.kept.len());
+        self.kept.extend(bytes.iter().take(room));
+        self.bytes = self.bytes.saturating_add(bytes.len());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
