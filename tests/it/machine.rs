@@ -187,7 +187,8 @@ fn a_signal_in_the_first_moment_leaves_no_draft() {
         command.args(line).arg(folder.path().join("out")).arg(&dump).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         // A loop of the shell's own words looks more often than once in a millisecond.
-        let script = "until compgen -G \"$1/.gcdump-*\" >/dev/null || ! kill -0 $2; do :; done; kill -$3 $2";
+        // One that has ended stays a zombie, which `kill -0` finds, until it is waited for: then there is its output.
+        let script = "until compgen -G \"$1/.gcdump-*\" >/dev/null || [ -e \"$1/out\" ] || ! kill -0 $2; do :; done; kill -$3 $2";
         let pid = child.id().to_string();
         let killer =
             Command::new("bash").args(["-c", script, "killer"]).arg(folder.path()).args([&pid, signal]).stderr(Stdio::null()).status();
