@@ -155,14 +155,6 @@ impl<'r> ExceptionReader<'r> {
         if self.keeps([message.as_deref()]) { message } else { None }
     }
 
-    /// The exception at `address` with its inner exceptions. Parts missing from the dump are absent.
-    fn model(&self, address: Addr, current: bool) -> ExceptionModel {
-        let mut seen = HashSet::new();
-        let mut model = self.model_of(address, &mut seen, 0);
-        model.current = current;
-        model
-    }
-
     /// The exception at `address` that a thread names: another object contradicts the thread.
     pub(crate) fn of_thread(&self, address: Addr, current: bool) -> Arc<ExceptionModel> {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -175,8 +167,9 @@ impl<'r> ExceptionReader<'r> {
         model
     }
 
+    /// The exception with its inner exceptions. Parts missing from the dump are absent.
     fn checked(&self, address: Addr, current: bool) -> ExceptionModel {
-        let model = self.model(address, current);
+        let model = ExceptionModel { current, ..self.model_of(address, &mut HashSet::new(), 0) };
         if let (Some(objects), Some(names), Some(mt)) = (&self.objects, self.namer.names(), model.method_table)
             && !objects.is_exception(names, mt)
             && !objects.are_undecided()
@@ -276,14 +269,12 @@ impl<'r> ExceptionReader<'r> {
             return known.clone();
         }
         let of = self.methods.as_ref().zip(self.namer.names()).and_then(|(methods, types)| methods.name(types, desc));
-        let bytes = of.as_ref().map_or(PLAIN, |of| PLAIN.saturating_add(len64(of.name.len())));
         let method = of.map(|of| {
             let (name, module) = (of.to_name(), of.module.as_deref().map(Name::from));
             Arc::new(Told { display: name.display(), name, module, of })
         });
-        if self.keeps_bytes(bytes) {
-            told.insert(desc, method.clone());
-        }
+        // Its frame pays for it.
+        told.insert(desc, method.clone());
         method
     }
 

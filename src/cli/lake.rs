@@ -94,8 +94,8 @@ pub(super) fn check_folder(out: &Path, force: bool) -> Result<()> {
         let path = entry.path();
         let table = path.file_stem().is_some_and(|s| ExportTable::ALL.iter().any(|t| s == t.name()));
         // Another process may have moved the folder away.
-        let is_file = || path.metadata().map_or_else(|e| e.kind() == ErrorKind::NotFound, |m| m.is_file());
-        table && is_file() && path.extension().is_some_and(|e| e == "parquet" || e == "csv" || e == "ndjson")
+        let is_gone = || path.symlink_metadata().is_err_and(|e| e.kind() == ErrorKind::NotFound);
+        table && (path.is_file() || is_gone()) && path.extension().is_some_and(|e| e == "parquet" || e == "csv" || e == "ndjson")
     };
     let entries: Vec<fs::DirEntry> = fs::read_dir(out).and_then(Iterator::collect).with_context(|| out.display().to_string())?;
     match entries.iter().find(|e| !own(e)) {

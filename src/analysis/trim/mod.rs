@@ -44,6 +44,15 @@ impl Surveys {
     pub fn of(dump: &Dump) -> Surveys {
         Surveys(dump.runtimes().into_iter().flatten().map(|runtime| runtime.heap().ok()?.surveyed()).collect())
     }
+
+    /// Makes them known to another opening of the dump.
+    pub fn give_to(&self, dump: &Dump) {
+        for (runtime, survey) in dump.runtimes().into_iter().flatten().zip(&self.0) {
+            if let (Ok(heap), Some(survey)) = (runtime.heap(), survey) {
+                heap.survey_like(survey);
+            }
+        }
+    }
 }
 
 impl Reads {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use super::Surveys;
 use crate::analysis::layout::layout;
 use crate::analysis::{
     AsyncQuery, ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, InfoQuery, InspectQuery, MemoryQuery,
@@ -19,8 +20,6 @@ use crate::gc::{ObjectType, TypeIndex};
 use crate::model::{InspectionId, ThreadStackModel};
 use crate::session::roots::RootOptions;
 use crate::session::{Dump, Heap, Library, Runtime, SourceLines, StaticsQuery, Survey, Texts, loaded_types};
-
-use super::Surveys;
 
 /// Objects read field by field per type: the first ones already reach the type data that values need.
 const OBJECTS_OF_A_TYPE: u32 = 256;

@@ -65,6 +65,9 @@ impl Command for Trim {
             reads = reads.and(Reads::of(&with_files, &found));
             drop(with_files);
             dump = Dump::of(file, &alone);
+            if self.redact {
+                found.give_to(&dump);
+            }
         }
         let file = dump.file();
         let copying = Copying::new(&dump, reads, self.redact)?;

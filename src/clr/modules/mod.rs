@@ -107,7 +107,7 @@ pub enum MetadataOrigin {
 }
 
 /// A module of the runtime.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Module {
     /// Address of the `Module`.
     pub address: Addr,
@@ -126,10 +126,10 @@ pub struct Module {
     /// Reads that failed when it was opened, and that no file makes up for.
     missed: Option<Box<Missed>>,
     /// Indices of its metadata. A forged dump may have a hundred thousand modules without metadata.
-    found: OnceLock<Arc<Found>>,
+    found: OnceLock<Box<Found>>,
     budget: Arc<Budget>,
     /// Whether it, or its index, would have taken too much.
-    cut: OnceLock<()>,
+    cut: AtomicBool,
 }
 
 /// Indices of a module's metadata, each made when it is needed.
@@ -156,7 +156,7 @@ impl Module {
     }
 
     fn found(&self) -> &Found {
-        self.found.get_or_init(Arc::default)
+        self.found.get_or_init(Box::default)
     }
 
     /// The memory that it takes, in bytes, with the indices of its metadata.
@@ -365,7 +365,7 @@ impl Reader {
             return module;
         }
         // Without the lock, since this may open files. Two threads may both do it; the first result wins.
-        let refused = || Module { cut: OnceLock::from(()), ..self.blank(address) };
+        let refused = || Module { cut: AtomicBool::new(true), ..self.blank(address) };
         let (module, missed) = watched(|| if self.budget.met() { refused() } else { self.read(address) });
         let module = if self.budget.memory(module.bytes()) && self.budget.steps(module.steps()) { module } else { refused() };
         let module = Arc::new(Module { missed: (!missed.is_empty()).then(|| Box::new(missed)), ..module });
@@ -389,7 +389,7 @@ impl Reader {
             missed: None,
             found: OnceLock::new(),
             budget: Arc::clone(&self.budget),
-            cut: OnceLock::new(),
+            cut: AtomicBool::new(false),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Which names of the source the compiler made several things of, in one type: state machines of overloads, local functions of equal
 //! names.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::{BYTES_OF_AN_ENTRY, Module};
@@ -67,11 +68,11 @@ impl Module {
 
     /// Records that it would have taken too much.
     pub(super) fn cut(&self) {
-        let _ = self.cut.set(());
+        self.cut.store(true, Ordering::Relaxed);
     }
 
     pub(super) fn is_cut(&self) -> bool {
-        self.cut.get().is_some()
+        self.cut.load(Ordering::Relaxed)
     }
 
     /// The types in each type.
