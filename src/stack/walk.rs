@@ -3,7 +3,7 @@
 //! Source: `docs/internals/stacks.md#the-walk`. Native code is not unwound: where it stands between managed frames, the runtime left an
 //! explicit frame that tells how to go on.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::clauses;
 use super::code::{Code, CodeMap, CodeOrigin};
@@ -11,9 +11,10 @@ use super::frames::{ExplicitFrame, FrameReader, FrameRoots, Left};
 use super::gc_info::{FrameKind, FrameState, GcInfo, GcInfoError, GenericContextKind};
 use super::native::Native;
 use super::walked::{Frame, Gap, Lack, ManagedFrame, Part, RuntimeFrame, SLOT_BYTES, Walk};
-use super::{Allowance, CodeBytes, Known, Registers, StackError, unwind};
+use super::{Allowance, CodeBytes, Known, Registers, Saved, StackError, unwind};
 use crate::base::hash::Map;
-use crate::base::{Addr, AddrRange, Os, PAGE, len64};
+use crate::base::missed::tried;
+use crate::base::{Addr, AddrRange, Arch, Os, PAGE, len64};
 use crate::clr::methods::GenericContext;
 use crate::memory::Image;
 
@@ -25,6 +26,8 @@ const MOST_INFO_BYTES: u64 = 4 << 20;
 /// Most explicit frames, and reads, to find where the stack of a thread is that runs on another.
 const FRAMES_OF_A_CALLER: usize = 8;
 const READS_OF_A_CALLER: u64 = 256;
+/// Most native frames between a thread's registers and the method that has called it.
+const MOST_NATIVE_FRAMES: usize = 64;
 /// Bytes of memory that a gap takes beside its registers, in the answers as well.
 const GAP_BYTES: u64 = 256;
 
@@ -35,6 +38,10 @@ pub(crate) struct Start {
     pub(crate) thread: Addr,
     /// The thread's registers; `None` if they are not in the dump.
     pub(crate) registers: Option<Registers>,
+    /// Whether it runs managed code, or native code that a collection waits for.
+    pub(crate) cooperative: bool,
+    /// Whether a suspension has diverted the return of one of its methods.
+    pub(crate) hijacked: bool,
     /// The memory of its stack, as far as known.
     pub(crate) stack: Option<AddrRange>,
     /// The budget of the walk.
@@ -57,6 +64,8 @@ pub(crate) struct StackWalker {
     frames: FrameReader,
     /// The runtime's own image, for native frames of its helpers.
     runtime: Native,
+    /// The images of the process, sorted, for native code that managed code has called.
+    native: Vec<(AddrRange, OnceLock<Native>)>,
     /// The images of the process without managed code, sorted; none where the dump does not list them.
     images: Vec<AddrRange>,
     os: Os,
@@ -88,6 +97,18 @@ struct Walking<'w> {
     codes: Map<Addr, Arc<Code>>,
     infos: Map<Addr, Arc<GcInfo>>,
     info_bytes: u64,
+    /// The registers of a thread that is in native code without an explicit frame.
+    own: Option<Registers>,
+}
+
+/// The way from native code in which a thread is.
+enum FromNative {
+    /// The method that has called it.
+    Called(Registers),
+    /// An explicit frame describes its caller.
+    Framed,
+    /// Not known.
+    Unknown(StackError),
 }
 
 impl StackWalker {
@@ -100,10 +121,11 @@ impl StackWalker {
         modules: &[Addr],
         os: Os,
     ) -> StackWalker {
+        images.sort_unstable();
+        let native = images.iter().map(|image| (*image, OnceLock::new())).collect();
         let of_runtime = |image: &AddrRange| runtime.as_ref().is_some_and(|runtime| image.contains(runtime.base));
         // A list without the runtime tells of no address that it is in no image.
         if images.iter().any(of_runtime) {
-            images.sort_unstable();
             // A bundle may hold both.
             let managed = code.images(modules);
             images.retain(|image| of_runtime(image) || !managed.iter().any(|at| image.contains(*at)));
@@ -112,7 +134,23 @@ impl StackWalker {
         }
         let dump_bytes = code.bytes().memory().dump_bytes();
         let (runtime, gc_infos) = (Native::new(runtime, dump_bytes), Known::new(dump_bytes));
-        StackWalker { code, frames, runtime, images, os, gc_infos }
+        StackWalker { code, frames, runtime, native, images, os, gc_infos }
+    }
+
+    /// The caller's registers, for `registers` in native code of any image. `leaf`: they are the thread's own.
+    ///
+    /// # Errors
+    /// [`StackError`] as of [`Native::step`].
+    fn step(&self, registers: &Registers, leaf: bool) -> Result<Registers, StackError> {
+        let (bytes, ip) = (self.code.bytes(), registers.ip);
+        let at = self.native.partition_point(|(image, _)| image.start <= ip).checked_sub(1).and_then(|i| self.native.get(i));
+        let (image, native) = at.filter(|(image, _)| image.contains(ip)).ok_or(StackError::invalid(ip, "native code of no image"))?;
+        let of_runtime = self.runtime.image().filter(|runtime| runtime.base == image.start);
+        let native = match of_runtime {
+            Some(_) => &self.runtime,
+            None => native.get_or_init(|| Native::new(Image::at(bytes.memory(), image.start), 0)),
+        };
+        native.step(bytes, registers, leaf).map_err(StackError::from)
     }
 
     /// Whether `ip`, where the runtime knows no managed code, is in none of the images that have none either.
@@ -180,6 +218,7 @@ impl StackWalker {
                 codes: Map::default(),
                 infos: Map::default(),
                 info_bytes: 0,
+                own: None,
             };
             walking.run(start);
             walking.out.fit();
@@ -278,6 +317,7 @@ impl Walking<'_> {
         let bytes = walker.code.bytes();
         let mut context = start.registers.clone();
         let mut left = Left::Stopped;
+        let mut hijacked = start.hijacked;
         // Whether the walk has just come to a caller.
         let mut arrived = false;
         if context.is_none() {
@@ -293,6 +333,25 @@ impl Walking<'_> {
                 None
             }
         };
+        if let Some(registers) = context.clone().filter(|_| start.cooperative)
+            && matches!(self.find(registers.ip), Ok(None))
+        {
+            match self.from_native(&registers, next.as_ref(), start.stack) {
+                FromNative::Called(caller) => {
+                    (context, left) = (Some(caller), Left::Helper);
+                    self.own = Some(registers);
+                }
+                FromNative::Framed => {}
+                FromNative::Unknown(e) => {
+                    let lack = if CodeBytes::exhausted() { Lack::Endless } else { Lack::Unwind(e) };
+                    let (from, to) = (registers.sp(), next.as_ref().map(|frame| frame.address));
+                    let registers: Box<[_]> = known(&registers).collect();
+                    if self.afford(from.unwrap_or(Addr::NULL), GAP_BYTES.saturating_add(len64(size_of_val(&*registers)))) {
+                        self.out.gaps.push(Gap { from, to, registers, ip: context.as_ref().map(|c| c.ip), lack });
+                    }
+                }
+            }
+        }
         while len64(self.out.frames.len()) < start.part.frames {
             let managed = match context.as_ref().map(|c| self.find(c.ip)).transpose() {
                 Ok(code) => code.flatten(),
@@ -328,8 +387,22 @@ impl Walking<'_> {
                 }
                 self.managed(code, registers, sp, caller_sp, left);
                 match unwound {
-                    Ok((caller, caller_sp)) => {
+                    Ok((mut caller, caller_sp)) => {
                         reached = caller_sp;
+                        // A suspension has diverted the return to the runtime.
+                        if hijacked && matches!(self.find(caller.ip), Ok(None)) {
+                            hijacked = false;
+                            match self.diverted(start.thread, caller_sp) {
+                                Some(ip) => caller.ip = ip,
+                                None => {
+                                    let lack = StackError::invalid(caller.ip, "a return that a suspension has diverted");
+                                    let to = next.as_ref().map(|frame| frame.address);
+                                    if self.afford(caller_sp, GAP_BYTES) {
+                                        self.gap_to(Some(caller_sp), to, Some(caller.ip), Lack::Unwind(lack));
+                                    }
+                                }
+                            }
+                        }
                         context = Some(caller);
                     }
                     Err(e) => {
@@ -382,6 +455,83 @@ impl Walking<'_> {
         }
         let sp = context.as_ref().and_then(Registers::sp).or(next.map(|frame| frame.address));
         self.gap(sp, None, Lack::Endless);
+    }
+
+    /// The way up from native code in which a thread is that runs managed code. `next`: its first explicit frame.
+    fn from_native(&mut self, registers: &Registers, next: Option<&ExplicitFrame>, stack: Option<AddrRange>) -> FromNative {
+        let walker = self.walker;
+        let (mut at, mut leaf) = (registers.clone(), true);
+        for _ in 0..MOST_NATIVE_FRAMES {
+            // A helper with a frame: what is above is described by that.
+            if let Some(frame) = next
+                && at.sp().is_some_and(|sp| frame.address < sp)
+            {
+                return FromNative::Framed;
+            }
+            if matches!(self.find(at.ip), Ok(Some(_))) {
+                return FromNative::Called(at);
+            }
+            let caller = match walker.step(&at, leaf) {
+                // Stubs that the runtime has generated are in no image, and have no frame.
+                Err(e) if leaf => self.returned_to(&at).ok_or(e),
+                caller => caller,
+            };
+            let above = |caller: Registers| match (caller.sp(), at.sp()) {
+                (Some(above), Some(sp)) if (above > sp || leaf && above == sp) && inside(stack, above) => Ok(caller),
+                _ => Err(StackError::invalid(at.ip, "a frame's caller is not above it on the stack")),
+            };
+            match caller.and_then(above) {
+                Ok(caller) => (at, leaf) = (caller, false),
+                // Where a frame prepared the call, it is that of the helper which the thread is in.
+                Err(_) if next.is_some_and(|frame| self.has_caller(frame)) => return FromNative::Framed,
+                Err(e) => return FromNative::Unknown(e),
+            }
+        }
+        FromNative::Unknown(StackError::invalid(registers.ip, "more native frames than a helper has"))
+    }
+
+    /// The return address that the runtime has replaced in the slot below `caller_sp` (x64): `Thread` has it beside the address of the slot.
+    ///
+    /// Source: `m_pvHJRetAddr` and `m_ppvHJRetAddrPtr` (threads.h), which no descriptor has: they are found by that address, and by the code
+    /// that the other leads to.
+    fn diverted(&mut self, thread: Addr, caller_sp: Addr) -> Option<Addr> {
+        /// Bytes of a `Thread` that are searched.
+        const THREAD_BYTES: u64 = 0x1000;
+        if self.walker.frames.arch() != Arch::X64 {
+            return None;
+        }
+        let slot = caller_sp.minus(8)?;
+        let memory = self.walker.code.bytes().memory();
+        let words: Vec<u64> =
+            tried(|| memory.words(AddrRange::new(thread, thread.plus(THREAD_BYTES))).map(|(_, w)| memory.shape().number(w)).collect());
+        CodeBytes::take(len64(words.len()));
+        let at = words.iter().position(|word| *word == slot.0)?;
+        let beside = [at.checked_sub(1), at.checked_add(1), at.checked_add(2)].into_iter().flatten().filter_map(|at| words.get(at));
+        let mut managed = beside.map(|word| Addr(*word)).filter(|ip| matches!(self.find(*ip), Ok(Some(_))));
+        managed.next()
+    }
+
+    fn has_caller(&self, frame: &ExplicitFrame) -> bool {
+        !matches!(self.walker.frames.caller(&self.walker.code, &self.walker.runtime, frame), Ok(None))
+    }
+
+    /// The caller of generated code without unwind information, if that is managed: the return address is on top of the stack (x64) or in
+    /// the link register (arm64).
+    fn returned_to(&mut self, registers: &Registers) -> Option<Registers> {
+        /// Number of the link register.
+        const LINK: u8 = 30;
+        let (mut caller, sp) = (registers.preserved(), registers.sp()?);
+        match registers.arch() {
+            Arch::X64 => {
+                caller.ip = Addr(self.walker.code.bytes().u64(sp).ok()?);
+                caller.set_sp(sp.plus(8));
+            }
+            _ => {
+                caller.ip = Addr(registers.value(LINK)?);
+                caller.set_sp(sp);
+            }
+        }
+        matches!(self.find(caller.ip), Ok(Some(_))).then_some(caller)
     }
 
     /// The frame after `frame` in the chain.
@@ -452,8 +602,15 @@ impl Walking<'_> {
                 self.parent = None;
             }
         } else if let Err(e) = info.and_then(|info| self.slots(frame, &info, registers, caller_sp)) {
-            let preserved = (0..registers.count()).filter(|n| registers.preserves(*n) && registers.value(*n).is_some());
-            let registers: Box<[_]> = preserved.map(|n| (registers.name(n), registers.get(n))).collect();
+            // A running thread may hold something in any register, and in the native code that a method has called.
+            let anywhere = matches!(frame.left, Left::Stopped | Left::Fault);
+            let own = self.own.take().filter(|_| frame.left == Left::Helper);
+            let from = own.as_ref().and_then(Registers::sp).unwrap_or(sp);
+            let of_frame =
+                (0..registers.count()).filter(|n| anywhere || registers.preserves(*n)).map(|n| (registers.name(n), registers.get(n)));
+            let of_frame = of_frame.filter(|(_, saved)| saved.value.is_some());
+            let registers: Box<[_]> = of_frame.chain(own.iter().flat_map(known)).collect();
+            let sp = from;
             if self.afford(sp, GAP_BYTES.saturating_add(len64(size_of_val(&*registers)))) {
                 let lack = if CodeBytes::exhausted() { Lack::Endless } else { Lack::GcInfo(e) };
                 self.out.gaps.push(Gap { from: Some(sp), to: caller_sp, registers, ip: Some(code.start), lack });
@@ -470,11 +627,15 @@ impl Walking<'_> {
         let Some(caller_sp) = caller_sp else { return Ok(()) };
         let kind = match frame.left {
             Left::Stopped => FrameKind::Leaf,
+            Left::Helper => FrameKind::Helper,
             Left::Call => FrameKind::Return,
             Left::Exception | Left::Fault => FrameKind::Exception,
         };
         let ip = registers.ip;
         let offset = u32::try_from(frame.code.offset(ip)).map_err(|_| StackError::invalid(ip, "an address beyond its method"))?;
+        if !info.describes(offset, kind) {
+            return Err(StackError::invalid(ip, "a running thread, at an instruction whose references GC info does not describe,"));
+        }
         let state = FrameState { offset, kind, registers, caller_sp, os: self.walker.os, untracked: frame.part != Part::Filter };
         let count = len64(info.slot_count());
         CodeBytes::afford(ip, count / SLOTS_OF_A_READ)?;
@@ -509,6 +670,12 @@ fn contexts(bytes: &CodeBytes, info: &GcInfo, registers: &Registers, caller_sp: 
         };
         (!word.is_null()).then(|| context(word))
     })
+}
+
+/// The registers whose values are known.
+fn known(registers: &Registers) -> impl Iterator<Item = (&'static str, Saved)> + '_ {
+    let all = (0..registers.count()).map(|n| (registers.name(n), registers.get(n)));
+    all.filter(|(_, saved)| saved.value.is_some())
 }
 
 fn inside(stack: Option<AddrRange>, at: Addr) -> bool {

@@ -83,7 +83,7 @@ impl ManagedFrame {
     /// An address within the instruction that it executes: a return address may begin the next statement.
     pub(crate) fn instruction(&self) -> Addr {
         match self.left {
-            Left::Call | Left::Exception => self.ip.minus(1).unwrap_or(self.ip),
+            Left::Call | Left::Helper | Left::Exception => self.ip.minus(1).unwrap_or(self.ip),
             Left::Fault | Left::Stopped => self.ip,
         }
     }

@@ -25,6 +25,9 @@ const WITHOUT_STACK: u32 = 0x400 | 0x800;
 /// State flag of a thread that runs on its alternate signal stack instead of its own.
 const ON_ALTERNATE_STACK: u32 = 0x40;
 
+/// State flag of a thread with a return that a suspension has diverted.
+const HIJACKED: u32 = 0x80;
+
 type KeptWalk = OnceLock<Kept<Arc<Walk>>>;
 
 /// The walks of a runtime, by place of their thread in its list. Most commands ask several times for the same: each stack is walked once
@@ -54,6 +57,11 @@ impl Thread {
     /// Whether it can have a stack: it has started and not ended.
     pub(crate) fn has_stack(&self) -> bool {
         self.os_id.is_some_and(|id| id != 0) && self.state.is_none_or(|s| s & WITHOUT_STACK == 0)
+    }
+
+    /// Whether a suspension has diverted a return on its stack.
+    pub(crate) fn is_hijacked(&self) -> bool {
+        self.state.is_some_and(|s| s & HIJACKED != 0)
     }
 
     /// Whether it ran on its signal stack, so that its stack pointer is not on its own.
@@ -113,8 +121,10 @@ impl Runtime {
                     Way::Claimed(by) => Walk::unknown(Lack::Claimed(by)),
                     Way::Walk { stack, bytes } => {
                         let part = plan.budget().part(bytes, asked.registers);
-                        walker
-                            .walk(&Start { thread: thread.address, registers: native.and_then(|n| self.registers(n)), stack, part }, asked)
+                        let registers = native.and_then(|n| self.registers(n));
+                        let cooperative = thread.cooperative == Some(true);
+                        let hijacked = thread.is_hijacked();
+                        walker.walk(&Start { thread: thread.address, registers, cooperative, hijacked, stack, part }, asked)
                     }
                 })
             };

@@ -131,6 +131,8 @@ pub(crate) enum Left {
     Fault,
     /// At any instruction, to go on there.
     Stopped,
+    /// By a call of native code that has no explicit frame: a helper of the JIT, which need not be a call that a collection may wait for.
+    Helper,
 }
 
 /// A type of explicit frames.
