@@ -3,18 +3,21 @@
 //! Source: `docs/internals/stacks.md#the-walk`. Native code is not unwound: where it stands between managed frames, the runtime left an
 //! explicit frame that tells how to go on.
 
-use std::sync::{Arc, OnceLock};
+mod running;
 
+use std::sync::Arc;
+
+use self::running::{NativeImages, known};
 use super::clauses;
 use super::code::{Code, CodeMap, CodeOrigin};
 use super::frames::{ExplicitFrame, FrameReader, FrameRoots, Left};
-use super::gc_info::{FrameKind, FrameState, GcInfo, GcInfoError, GenericContextKind};
+use super::gc_info::{FrameKind, FrameSlot, FrameState, GcInfo, GcInfoError, GenericContextKind};
 use super::native::Native;
 use super::walked::{Frame, Gap, Lack, ManagedFrame, Part, RuntimeFrame, SLOT_BYTES, Walk};
-use super::{Allowance, CodeBytes, Known, Registers, Saved, StackError, unwind};
+use super::{Allowance, CodeBytes, Known, Registers, StackError, unwind};
 use crate::base::hash::Map;
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Arch, Os, PAGE, len64};
+use crate::base::{Addr, AddrRange, Os, PAGE, len64};
 use crate::clr::methods::GenericContext;
 use crate::memory::Image;
 
@@ -26,8 +29,6 @@ const MOST_INFO_BYTES: u64 = 4 << 20;
 /// Most explicit frames, and reads, to find where the stack of a thread is that runs on another.
 const FRAMES_OF_A_CALLER: usize = 8;
 const READS_OF_A_CALLER: u64 = 256;
-/// Most native frames between a thread's registers and the method that has called it.
-const MOST_NATIVE_FRAMES: usize = 64;
 /// Bytes of memory that a gap takes beside its registers, in the answers as well.
 const GAP_BYTES: u64 = 256;
 
@@ -44,6 +45,8 @@ pub(crate) struct Start {
     pub(crate) hijacked: bool,
     /// The memory of its stack, as far as known.
     pub(crate) stack: Option<AddrRange>,
+    /// For a thread on its signal stack: the memory of its own one in use.
+    pub(crate) own: Option<AddrRange>,
     /// The budget of the walk.
     pub(crate) part: Allowance,
 }
@@ -64,8 +67,8 @@ pub(crate) struct StackWalker {
     frames: FrameReader,
     /// The runtime's own image, for native frames of its helpers.
     runtime: Native,
-    /// The images of the process, sorted, for native code that managed code has called.
-    native: Vec<(AddrRange, OnceLock<Native>)>,
+    /// Those of the other images, for native code that managed code has called.
+    native: NativeImages,
     /// The images of the process without managed code, sorted; none where the dump does not list them.
     images: Vec<AddrRange>,
     os: Os,
@@ -99,16 +102,8 @@ struct Walking<'w> {
     info_bytes: u64,
     /// The registers of a thread that is in native code without an explicit frame.
     own: Option<Registers>,
-}
-
-/// The way from native code in which a thread is.
-enum FromNative {
-    /// The method that has called it.
-    Called(Registers),
-    /// An explicit frame describes its caller.
-    Framed,
-    /// Not known.
-    Unknown(StackError),
+    /// The place of a gap whose end is not known yet.
+    open: Option<usize>,
 }
 
 impl StackWalker {
@@ -122,7 +117,7 @@ impl StackWalker {
         os: Os,
     ) -> StackWalker {
         images.sort_unstable();
-        let native = images.iter().map(|image| (*image, OnceLock::new())).collect();
+        let native = NativeImages::new(&images);
         let of_runtime = |image: &AddrRange| runtime.as_ref().is_some_and(|runtime| image.contains(runtime.base));
         // A list without the runtime tells of no address that it is in no image.
         if images.iter().any(of_runtime) {
@@ -135,22 +130,6 @@ impl StackWalker {
         let dump_bytes = code.bytes().memory().dump_bytes();
         let (runtime, gc_infos) = (Native::new(runtime, dump_bytes), Known::new(dump_bytes));
         StackWalker { code, frames, runtime, native, images, os, gc_infos }
-    }
-
-    /// The caller's registers, for `registers` in native code of any image. `leaf`: they are the thread's own.
-    ///
-    /// # Errors
-    /// [`StackError`] as of [`Native::step`].
-    fn step(&self, registers: &Registers, leaf: bool) -> Result<Registers, StackError> {
-        let (bytes, ip) = (self.code.bytes(), registers.ip);
-        let at = self.native.partition_point(|(image, _)| image.start <= ip).checked_sub(1).and_then(|i| self.native.get(i));
-        let (image, native) = at.filter(|(image, _)| image.contains(ip)).ok_or(StackError::invalid(ip, "native code of no image"))?;
-        let of_runtime = self.runtime.image().filter(|runtime| runtime.base == image.start);
-        let native = match of_runtime {
-            Some(_) => &self.runtime,
-            None => native.get_or_init(|| Native::new(Image::at(bytes.memory(), image.start), 0)),
-        };
-        native.step(bytes, registers, leaf).map_err(StackError::from)
     }
 
     /// Whether `ip`, where the runtime knows no managed code, is in none of the images that have none either.
@@ -219,6 +198,7 @@ impl StackWalker {
                 infos: Map::default(),
                 info_bytes: 0,
                 own: None,
+                open: None,
             };
             walking.run(start);
             walking.out.fit();
@@ -318,46 +298,38 @@ impl Walking<'_> {
         let mut context = start.registers.clone();
         let mut left = Left::Stopped;
         let mut hijacked = start.hijacked;
+        // The explicit frame that has led to these registers.
+        let mut led = None;
         // Whether the walk has just come to a caller.
         let mut arrived = false;
         if context.is_none() {
-            self.gap(None, None, Lack::Registers);
+            self.gap(None, Lack::Registers);
         }
-        let first = walker.frames.first(bytes, start.thread).and_then(|at| at.map(|at| self.explicit(at, None, start.stack)).transpose());
+        let first = walker.frames.first(bytes, start.thread).and_then(|at| at.map(|at| self.explicit(at, None, start)).transpose());
         // How far up the stack managed frames have led.
         let mut reached = Addr::NULL;
         let mut next = match first {
             Ok(frame) => frame,
             Err(e) => {
-                self.gap(context.as_ref().and_then(Registers::sp), None, Lack::Frames(e));
+                match &context {
+                    Some(registers) => self.lost(registers, Lack::Frames(e)),
+                    None => self.gap(None, Lack::Frames(e)),
+                }
                 None
             }
         };
-        if let Some(registers) = context.clone().filter(|_| start.cooperative)
-            && matches!(self.find(registers.ip), Ok(None))
-        {
-            match self.from_native(&registers, next.as_ref(), start.stack) {
-                FromNative::Called(caller) => {
-                    (context, left) = (Some(caller), Left::Helper);
-                    self.own = Some(registers);
-                }
-                FromNative::Framed => {}
-                FromNative::Unknown(e) => {
-                    let lack = if CodeBytes::exhausted() { Lack::Endless } else { Lack::Unwind(e) };
-                    let (from, to) = (registers.sp(), next.as_ref().map(|frame| frame.address));
-                    let registers: Box<[_]> = known(&registers).collect();
-                    if self.afford(from.unwrap_or(Addr::NULL), GAP_BYTES.saturating_add(len64(size_of_val(&*registers)))) {
-                        self.out.gaps.push(Gap { from, to, registers, ip: context.as_ref().map(|c| c.ip), lack });
-                    }
-                }
-            }
+        if let Some((caller, how)) = self.running(start, next.as_ref()) {
+            (context, left) = (Some(caller), how);
         }
         while len64(self.out.frames.len()) < start.part.frames {
             let managed = match context.as_ref().map(|c| self.find(c.ip)).transpose() {
                 Ok(code) => code.flatten(),
                 Err(e) => {
-                    let sp = context.as_ref().and_then(Registers::sp);
-                    return self.gap(sp, context.map(|c| c.ip), Lack::Unwind(e));
+                    next = self.past(next, led, start);
+                    if let Some(registers) = context.take() {
+                        self.lost(&registers, Lack::Unwind(e));
+                    }
+                    None
                 }
             };
             if let (Some(code), Some(registers)) = (managed, &context) {
@@ -376,10 +348,10 @@ impl Walking<'_> {
                     && len64(self.out.frames.len()) < start.part.frames
                 {
                     let frame = frame.clone();
-                    next = match self.after(&frame, start.stack) {
+                    next = match self.after(&frame, start) {
                         Ok(next) => next,
                         Err(e) => {
-                            self.gap(Some(frame.address), None, Lack::Frames(e));
+                            self.gap(Some(frame.address), Lack::Frames(e));
                             None
                         }
                     };
@@ -389,25 +361,17 @@ impl Walking<'_> {
                 match unwound {
                     Ok((mut caller, caller_sp)) => {
                         reached = caller_sp;
-                        // A suspension has diverted the return to the runtime.
                         if hijacked && matches!(self.find(caller.ip), Ok(None)) {
                             hijacked = false;
-                            match self.diverted(start.thread, caller_sp) {
-                                Some(ip) => caller.ip = ip,
-                                None => {
-                                    let lack = StackError::invalid(caller.ip, "a return that a suspension has diverted");
-                                    let to = next.as_ref().map(|frame| frame.address);
-                                    if self.afford(caller_sp, GAP_BYTES) {
-                                        self.gap_to(Some(caller_sp), to, Some(caller.ip), Lack::Unwind(lack));
-                                    }
-                                }
-                            }
+                            self.undivert(start.thread, &mut caller, caller_sp);
                         }
                         context = Some(caller);
                     }
                     Err(e) => {
-                        let ip = registers.ip;
-                        return self.gap(Some(sp), Some(ip), Lack::Unwind(e));
+                        let registers = if leaf { registers.clone() } else { registers.preserved() };
+                        next = self.past(next, led, start);
+                        self.lost(&registers, Lack::Unwind(e));
+                        (context, reached) = (None, sp);
                     }
                 }
                 (left, arrived) = (Left::Call, true);
@@ -418,16 +382,12 @@ impl Walking<'_> {
             if let Some(caller) = context.as_ref().filter(|c| arrived && left == Left::Call && walker.is_nowhere(c.ip)) {
                 let lack =
                     Lack::Unwind(StackError::invalid(caller.ip, "a caller that is neither in the map of code nor in a native image"));
-                let to = next.as_ref().map(|frame| frame.address);
-                let (sp, ip) = (caller.sp(), caller.ip);
-                if self.afford(sp.unwrap_or(ip), GAP_BYTES) {
-                    self.gap_to(sp, to, Some(ip), lack);
-                }
+                self.lost(&caller.clone(), lack);
             }
             arrived = false;
             let Some(frame) = next.clone() else {
                 if let Some(at) = self.unknown {
-                    self.gap(Some(at), None, Lack::Frames(StackError::Unsupported { at, what: "a frame of an unknown type" }));
+                    self.gap(Some(at), Lack::Frames(StackError::Unsupported { at, what: "a frame of an unknown type" }));
                 }
                 return;
             };
@@ -436,113 +396,49 @@ impl Walking<'_> {
                 // What the methods above were called by is not below them.
                 Ok(Some(caller)) if start.stack.is_some() && caller.registers.sp().is_some_and(|sp| sp < reached) => {
                     let lack = StackError::invalid(frame.address, "a frame that leads back down the stack");
-                    return self.gap(Some(frame.address), None, Lack::Frames(lack));
+                    return self.gap(Some(frame.address), Lack::Frames(lack));
                 }
                 Ok(Some(caller)) => {
-                    context = Some(caller.registers);
+                    if let Some(gap) = self.open.take().and_then(|at| self.out.gaps.get_mut(at)) {
+                        gap.to = caller.registers.sp();
+                    }
+                    (context, led) = (Some(caller.registers), Some(frame.address));
                     (left, arrived) = (caller.left, true);
                 }
                 Ok(None) => {}
-                Err(e) => return self.gap(Some(frame.address), None, Lack::Frames(e)),
+                Err(e) => return self.gap(Some(frame.address), Lack::Frames(e)),
             }
             let again = frame.is_within_caller() && context.as_ref().is_some_and(|c| matches!(self.find(c.ip), Ok(Some(_))));
             if !again {
-                next = match self.after(&frame, start.stack) {
+                next = match self.after(&frame, start) {
                     Ok(next) => next,
-                    Err(e) => return self.gap(Some(frame.address), None, Lack::Frames(e)),
+                    Err(e) => return self.gap(Some(frame.address), Lack::Frames(e)),
                 };
             }
         }
         let sp = context.as_ref().and_then(Registers::sp).or(next.map(|frame| frame.address));
-        self.gap(sp, None, Lack::Endless);
+        self.gap(sp, Lack::Endless);
     }
 
-    /// The way up from native code in which a thread is that runs managed code. `next`: its first explicit frame.
-    fn from_native(&mut self, registers: &Registers, next: Option<&ExplicitFrame>, stack: Option<AddrRange>) -> FromNative {
-        let walker = self.walker;
-        let (mut at, mut leaf) = (registers.clone(), true);
-        for _ in 0..MOST_NATIVE_FRAMES {
-            // A helper with a frame: what is above is described by that.
-            if let Some(frame) = next
-                && at.sp().is_some_and(|sp| frame.address < sp)
-            {
-                return FromNative::Framed;
-            }
-            if matches!(self.find(at.ip), Ok(Some(_))) {
-                return FromNative::Called(at);
-            }
-            let caller = match walker.step(&at, leaf) {
-                // Stubs that the runtime has generated are in no image, and have no frame.
-                Err(e) if leaf => self.returned_to(&at).ok_or(e),
-                caller => caller,
-            };
-            let above = |caller: Registers| match (caller.sp(), at.sp()) {
-                (Some(above), Some(sp)) if (above > sp || leaf && above == sp) && inside(stack, above) => Ok(caller),
-                _ => Err(StackError::invalid(at.ip, "a frame's caller is not above it on the stack")),
-            };
-            match caller.and_then(above) {
-                Ok(caller) => (at, leaf) = (caller, false),
-                // Where a frame prepared the call, it is that of the helper which the thread is in.
-                Err(_) if next.is_some_and(|frame| self.has_caller(frame)) => return FromNative::Framed,
-                Err(e) => return FromNative::Unknown(e),
-            }
+    /// The first explicit frame that may lead on from where the walk is lost: not `led`, which has led there.
+    fn past(&self, next: Option<ExplicitFrame>, led: Option<Addr>, start: &Start) -> Option<ExplicitFrame> {
+        match next {
+            Some(frame) if Some(frame.address) == led => self.after(&frame, start).ok().flatten(),
+            next => next,
         }
-        FromNative::Unknown(StackError::invalid(registers.ip, "more native frames than a helper has"))
-    }
-
-    /// The return address that the runtime has replaced in the slot below `caller_sp` (x64): `Thread` has it beside the address of the slot.
-    ///
-    /// Source: `m_pvHJRetAddr` and `m_ppvHJRetAddrPtr` (threads.h), which no descriptor has: they are found by that address, and by the code
-    /// that the other leads to.
-    fn diverted(&mut self, thread: Addr, caller_sp: Addr) -> Option<Addr> {
-        /// Bytes of a `Thread` that are searched.
-        const THREAD_BYTES: u64 = 0x1000;
-        if self.walker.frames.arch() != Arch::X64 {
-            return None;
-        }
-        let slot = caller_sp.minus(8)?;
-        let memory = self.walker.code.bytes().memory();
-        let words: Vec<u64> =
-            tried(|| memory.words(AddrRange::new(thread, thread.plus(THREAD_BYTES))).map(|(_, w)| memory.shape().number(w)).collect());
-        CodeBytes::take(len64(words.len()));
-        let at = words.iter().position(|word| *word == slot.0)?;
-        let beside = [at.checked_sub(1), at.checked_add(1), at.checked_add(2)].into_iter().flatten().filter_map(|at| words.get(at));
-        let mut managed = beside.map(|word| Addr(*word)).filter(|ip| matches!(self.find(*ip), Ok(Some(_))));
-        managed.next()
-    }
-
-    fn has_caller(&self, frame: &ExplicitFrame) -> bool {
-        !matches!(self.walker.frames.caller(&self.walker.code, &self.walker.runtime, frame), Ok(None))
-    }
-
-    /// The caller of generated code without unwind information, if that is managed: the return address is on top of the stack (x64) or in
-    /// the link register (arm64).
-    fn returned_to(&mut self, registers: &Registers) -> Option<Registers> {
-        /// Number of the link register.
-        const LINK: u8 = 30;
-        let (mut caller, sp) = (registers.preserved(), registers.sp()?);
-        match registers.arch() {
-            Arch::X64 => {
-                caller.ip = Addr(self.walker.code.bytes().u64(sp).ok()?);
-                caller.set_sp(sp.plus(8));
-            }
-            _ => {
-                caller.ip = Addr(registers.value(LINK)?);
-                caller.set_sp(sp);
-            }
-        }
-        matches!(self.find(caller.ip), Ok(Some(_))).then_some(caller)
     }
 
     /// The frame after `frame` in the chain.
-    fn after(&self, frame: &ExplicitFrame, stack: Option<AddrRange>) -> Result<Option<ExplicitFrame>, StackError> {
+    fn after(&self, frame: &ExplicitFrame, start: &Start) -> Result<Option<ExplicitFrame>, StackError> {
         let next = self.walker.frames.next(self.walker.code.bytes(), frame)?;
-        next.map(|at| self.explicit(at, Some(frame.address), stack)).transpose()
+        next.map(|at| self.explicit(at, Some(frame.address), start)).transpose()
     }
 
-    /// The explicit frame at `at`, which lies above the one before it, on the stack.
-    fn explicit(&self, at: Addr, before: Option<Addr>, stack: Option<AddrRange>) -> Result<ExplicitFrame, StackError> {
-        if !at.is_aligned(8) || before.is_some_and(|b| at <= b) || !inside(stack, at) {
+    /// The explicit frame at `at`, which lies above the one before it, on the stack. From the signal stack, the chain leads once to the
+    /// thread's own, which may lie anywhere.
+    fn explicit(&self, at: Addr, before: Option<Addr>, start: &Start) -> Result<ExplicitFrame, StackError> {
+        let crosses = |before: Addr| start.own.is_some_and(|own| own.contains(at) && !own.contains(before));
+        if !at.is_aligned(8) || before.is_some_and(|b| at <= b && !crosses(b)) || !inside(start.stack, at) {
             return Err(StackError::invalid(at, "the chain of frames leads to a wrong place"));
         }
         self.walker.frames.read(self.walker.code.bytes(), at)
@@ -563,7 +459,9 @@ impl Walking<'_> {
             Err(e) => {
                 reports = false;
                 if self.afford(frame.address, GAP_BYTES) {
-                    self.gap_to(Some(frame.address), Some(frame.address.plus(PAGE)), None, Lack::GcInfo(e));
+                    let (from, to) = (Some(frame.address), Some(frame.address.plus(PAGE)));
+                    let lack = if CodeBytes::exhausted() { Lack::Endless } else { Lack::GcInfo(e) };
+                    self.out.gaps.push(Gap { from, to, registers: Box::default(), ip: None, lack });
                 }
             }
         }
@@ -640,19 +538,43 @@ impl Walking<'_> {
         let count = len64(info.slot_count());
         CodeBytes::afford(ip, count / SLOTS_OF_A_READ)?;
         let (bytes, most) = (self.walker.code.bytes(), self.memory / SLOT_BYTES);
-        let held = self.out.hold(frame, most, |each| info.report(bytes, &state, each)).map_err(|e| gc_error(ip, e))?;
+        let page = AddrRange::new(frame.sp.align_down(PAGE), frame.sp.align_down(PAGE).plus(PAGE));
+        // A stack that has overflowed ends with a page that nothing can be written to, which is no loss of the dump.
+        let held = if frame.left == Left::Fault && bytes.memory().captured(page) == 0 {
+            let is_there = |slot: &FrameSlot| slot.location.address().is_none_or(|at| !page.contains(at));
+            let report = |each: &mut dyn FnMut(FrameSlot)| {
+                info.report(bytes, &state, |slot| {
+                    if is_there(&slot) {
+                        each(slot)
+                    }
+                })
+            };
+            tried(|| self.out.hold(frame, most, report))
+        } else {
+            self.out.hold(frame, most, |each| info.report(bytes, &state, each))
+        };
+        let held = held.map_err(|e| gc_error(ip, e))?;
         self.afford(frame.sp, held.saturating_mul(SLOT_BYTES));
         Ok(())
     }
 
     /// The references from `from` to the end of the stack are not known.
-    fn gap(&mut self, from: Option<Addr>, ip: Option<Addr>, lack: Lack) {
-        self.gap_to(from, None, ip, lack);
+    fn gap(&mut self, from: Option<Addr>, lack: Lack) {
+        let lack = if CodeBytes::exhausted() { Lack::Endless } else { lack };
+        self.out.gaps.push(Gap { from, to: None, registers: Box::default(), ip: None, lack });
     }
 
-    fn gap_to(&mut self, from: Option<Addr>, to: Option<Addr>, ip: Option<Addr>, lack: Lack) {
-        let lack = if CodeBytes::exhausted() { Lack::Endless } else { lack };
-        self.out.gaps.push(Gap { from, to, registers: Box::default(), ip, lack });
+    /// Begins a gap at the stack pointer in `registers`, which may hold references as well. It ends where an explicit frame leads to a method
+    /// again.
+    fn lost(&mut self, registers: &Registers, lack: Lack) {
+        let (from, ip) = (registers.sp(), Some(registers.ip));
+        let registers: Box<[_]> = known(registers).collect();
+        let bytes = GAP_BYTES.saturating_add(len64(size_of_val(&*registers)));
+        if self.afford(from.unwrap_or(Addr::NULL), bytes) {
+            let lack = if CodeBytes::exhausted() { Lack::Endless } else { lack };
+            self.open = Some(self.out.gaps.len());
+            self.out.gaps.push(Gap { from, to: None, registers, ip, lack });
+        }
     }
 }
 
@@ -670,12 +592,6 @@ fn contexts(bytes: &CodeBytes, info: &GcInfo, registers: &Registers, caller_sp: 
         };
         (!word.is_null()).then(|| context(word))
     })
-}
-
-/// The registers whose values are known.
-fn known(registers: &Registers) -> impl Iterator<Item = (&'static str, Saved)> + '_ {
-    let all = (0..registers.count()).map(|n| (registers.name(n), registers.get(n)));
-    all.filter(|(_, saved)| saved.value.is_some())
 }
 
 fn inside(stack: Option<AddrRange>, at: Addr) -> bool {

@@ -119,12 +119,12 @@ impl Runtime {
             let walk = || {
                 Arc::new(match plan.way(*index) {
                     Way::Claimed(by) => Walk::unknown(Lack::Claimed(by)),
-                    Way::Walk { stack, bytes } => {
+                    Way::Walk { stack, own, bytes } => {
                         let part = plan.budget().part(bytes, asked.registers);
                         let registers = native.and_then(|n| self.registers(n));
                         let cooperative = thread.cooperative == Some(true);
                         let hijacked = thread.is_hijacked();
-                        walker.walk(&Start { thread: thread.address, registers, cooperative, hijacked, stack, part }, asked)
+                        walker.walk(&Start { thread: thread.address, registers, cooperative, hijacked, stack, own, part }, asked)
                     }
                 })
             };
