@@ -138,6 +138,16 @@ impl StackWalker {
         !self.images.is_empty() && !last.is_some_and(|image| image.contains(ip))
     }
 
+    /// Whether a gap of `walk` says that the memory at `at` is missing: that word, or others of the image that it is in.
+    pub(crate) fn explains(&self, walk: &Walk, at: Addr) -> bool {
+        let read = walk.gaps.iter().filter_map(|gap| match gap.lack.error() {
+            Some(StackError::Read(e)) => Some(e.address),
+            _ => None,
+        });
+        let image = |at| self.native.image(at);
+        read.into_iter().any(|missing| missing == at || image(at).is_some_and(|image| image.contains(missing)))
+    }
+
     /// Looks up code.
     pub(crate) fn code(&self) -> &CodeMap {
         &self.code

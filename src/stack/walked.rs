@@ -285,6 +285,11 @@ impl Lack {
         }
     }
 
+    /// Whether frames are lost, and not only what a known one holds.
+    pub(crate) const fn loses_frames(&self) -> bool {
+        !matches!(self, Lack::GcInfo(_))
+    }
+
     /// In words, with the module of the code.
     pub(crate) fn reason(&self, module: Option<&str>) -> String {
         let of = |what: &str, e: &StackError| match module {

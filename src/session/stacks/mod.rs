@@ -129,9 +129,10 @@ impl Runtime {
                 })
             };
             let place = walks.get(*index).filter(|_| !asked.registers).map(|[plain, full]| if asked.roots { full } else { plain });
+            let kept = || Kept::explaining(walk, |walk, at| walker.explains(walk, at));
             carried.run(|| match place {
-                Some(place) => place.get_or_init(|| Kept::of(walk)).clone(),
-                None => Kept::of(walk),
+                Some(place) => place.get_or_init(kept).clone(),
+                None => kept(),
             })
         };
         let walked: Vec<Kept<Arc<Walk>>> = listed.par_iter().map(walk).collect();

@@ -37,7 +37,11 @@ impl NativeImages {
         NativeImages(sorted.iter().map(|image| (*image, OnceLock::new())).collect())
     }
 
-    /// The image that `at` is in.
+    /// Where the image is that has `at`.
+    pub(super) fn image(&self, at: Addr) -> Option<AddrRange> {
+        self.at(at).map(|(image, _)| *image)
+    }
+
     fn at(&self, at: Addr) -> Option<&(AddrRange, OnceLock<Native>)> {
         let last = self.0.partition_point(|(image, _)| image.start <= at).checked_sub(1)?;
         self.0.get(last).filter(|(image, _)| image.contains(at))
