@@ -335,8 +335,8 @@ impl Walking<'_> {
             let managed = match context.as_ref().map(|c| self.find(c.ip)).transpose() {
                 Ok(code) => code.flatten(),
                 Err(e) => {
-                    next = self.past(next, led, start);
                     if let Some(registers) = context.take() {
+                        next = self.past(next, led, (start, registers.ip));
                         self.lost(&registers, Lack::Unwind(e));
                     }
                     None
@@ -379,7 +379,7 @@ impl Walking<'_> {
                     }
                     Err(e) => {
                         let registers = if leaf { registers.clone() } else { registers.preserved() };
-                        next = self.past(next, led, start);
+                        next = self.past(next, led, (start, registers.ip));
                         self.lost(&registers, Lack::Unwind(e));
                         (context, reached) = (None, sp);
                     }
@@ -430,10 +430,14 @@ impl Walking<'_> {
         self.gap(sp, Lack::Endless);
     }
 
-    /// The first explicit frame that may lead on from where the walk is lost: not `led`, which has led there.
-    fn past(&self, next: Option<ExplicitFrame>, led: Option<Addr>, start: &Start) -> Option<ExplicitFrame> {
+    /// The first explicit frame that may lead on from where the walk is lost: not `led`, which has led there. `ip`: where that is.
+    fn past(&mut self, next: Option<ExplicitFrame>, led: Option<Addr>, (start, ip): (&Start, Addr)) -> Option<ExplicitFrame> {
         match next {
-            Some(frame) if Some(frame.address) == led => self.after(&frame, start).ok().flatten(),
+            Some(frame) if Some(frame.address) == led => {
+                let next = self.after(&frame, start).ok().flatten();
+                self.out.frames.push(Frame::Runtime(RuntimeFrame { frame, ip: Some(ip), within: true, reports: false }));
+                next
+            }
             next => next,
         }
     }

@@ -11,6 +11,7 @@ use super::{
     FrameIndex, Origin, ROOT_BYTES, Root, RootFlags, RootFrame, RootOptions, Roots, StackRoots, StaticIndex, ThreadIndex, enumerated,
 };
 use crate::base::hash::Map;
+use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Budget, Collector, Count, NoteKind, Notes};
 use crate::clr::methods::Methods;
 use crate::clr::threads::Thread;
@@ -352,9 +353,6 @@ impl<'h> Scans<'h> {
         (options, notes): (&RootOptions, &Collector),
         roots: &mut Roots,
     ) {
-        if thread.on_signal_stack() {
-            self.lacks.elsewhere.bump();
-        }
         if options.wants(RootKind::Register) {
             native.registers.iter().for_each(|r| self.register((at, r.name), Addr(r.value), index, roots));
         }
@@ -362,6 +360,12 @@ impl<'h> Scans<'h> {
             match self.heap.runtime().stack_in_use(stacks, thread, native) {
                 Some(range) => self.range((thread, at), range, index, notes, roots),
                 None => self.lacks.no_stack.bump(),
+            }
+            if thread.on_signal_stack() {
+                match tried(|| self.heap.runtime().own_stack_in_use(stacks, thread)) {
+                    Some(range) => self.range((thread, at), range, index, notes, roots),
+                    None => self.lacks.elsewhere.bump(),
+                }
             }
         }
     }

@@ -215,6 +215,11 @@ impl Runtime {
         threads.iter().enumerate().filter(|(_, t)| t.has_stack()).map(range).collect()
     }
 
+    /// The same of its own stack, for a thread that is on its signal stack.
+    pub(crate) fn own_stack_in_use(&self, stacks: &ThreadStacks<'_>, thread: &Thread) -> Option<AddrRange> {
+        plan::own_stack(self.stack_walker().ok()?, stacks, thread)
+    }
+
     /// The registers of a thread as the dump has them.
     fn registers(&self, native: &OsThread) -> Option<Registers> {
         let facts = &self.file().facts;

@@ -93,7 +93,7 @@ impl Plan {
                 return Way::Walk { stack: range, own: None, bytes };
             }
             // The walk leads from the signal stack to the thread's own, which its stack pointer does not tell of.
-            let own = walker.first_caller(thread.address).and_then(|sp| Some(AddrRange::new(sp, stacks.at_or_after(sp)?.end)));
+            let own = own_stack(walker, stacks, thread);
             let more = own.map_or(0, &mut take);
             Way::Walk { stack: None, own, bytes: bytes.saturating_add(more) }
         };
@@ -112,6 +112,13 @@ impl Plan {
     pub(super) const fn budget(&self) -> &WalkBudget {
         &self.budget
     }
+}
+
+/// The memory in use of the own stack of a thread that is on its signal stack: from the method that was interrupted.
+pub(crate) fn own_stack(walker: &StackWalker, stacks: &ThreadStacks<'_>, thread: &Thread) -> Option<AddrRange> {
+    let sp = walker.first_caller(thread.address)?;
+    let end = stacks.at_or_after(sp)?.end;
+    Some(AddrRange::new(sp, thread.stack_base.filter(|base| sp < *base && *base < end).unwrap_or(end)))
 }
 
 /// Whether `sp` is between the bounds of the stack that the runtime keeps for `thread`.

@@ -12,7 +12,7 @@ use crate::stack::frames::{ExplicitFrame, Left};
 use crate::stack::native::{Caller, Native};
 use crate::stack::walk::{StackWalker, Start, inside};
 use crate::stack::walked::Lack;
-use crate::stack::{CodeBytes, Registers, Saved, StackError};
+use crate::stack::{CodeBytes, Registers, Saved, StackError, unwind};
 
 /// Most native frames between a thread's registers and the method that has called it.
 const MOST_NATIVE_FRAMES: usize = 64;
@@ -66,6 +66,18 @@ impl StackWalker {
 }
 
 impl Walking<'_> {
+    /// Whether the instruction before `ip` is a call (x64): `e8` with a distance, or `ff /2` with an operand of up to five bytes.
+    fn is_after_call(&self, ip: Addr) -> bool {
+        /// Bytes of the longest such call.
+        const LONGEST: u64 = 7;
+        let Some(before) = ip.minus(LONGEST).and_then(|start| tried(|| self.walker.code.bytes().bytes(start, LONGEST)).ok()) else {
+            return false;
+        };
+        let at = |back: usize| before.len().checked_sub(back).and_then(|i| before.get(i));
+        let indirect = |back: usize| at(back) == Some(&0xff) && at(back.saturating_sub(1)).is_some_and(|modrm| modrm >> 3 & 7 == 2);
+        self.walker.frames.arch() == Arch::X64 && (at(5) == Some(&0xe8) || [2, 3, 4, 6, 7].into_iter().any(indirect))
+    }
+
     /// Where the walk of a thread begins that is in native code, although a collection has to wait for it: at the method that has called
     /// this code, or that a signal has interrupted, unless an explicit frame leads there. Where it is not found, there is a gap.
     pub(super) fn running(&mut self, start: &Start, next: Option<&ExplicitFrame>) -> Option<(Registers, Left)> {
@@ -73,7 +85,8 @@ impl Walking<'_> {
         if !matches!(self.find(registers.ip), Ok(None)) {
             return None;
         }
-        match self.from_native(registers, next, start.stack) {
+        // A read that fails makes a gap, or is one of a word that may be no address.
+        match tried(|| self.from_native(registers, next, start.stack)) {
             FromNative::Left(caller, left) => {
                 self.own = (left == Left::Helper).then(|| registers.clone());
                 Some((caller, left))
@@ -107,8 +120,15 @@ impl Walking<'_> {
             {
                 return FromNative::Framed;
             }
-            if matches!(self.find(at.ip), Ok(Some(_))) {
-                return FromNative::Left(at, left);
+            if let Ok(Some(code)) = self.find(at.ip) {
+                // After a call of native code that has a frame in the method, the runtime takes the place of that call.
+                let caller = unwind(walker.code.bytes(), code.base, &code.entry, &at, left == Left::Stopped).ok();
+                let caller_sp = caller.and_then(|caller| caller.sp());
+                let within = next.filter(|frame| caller_sp.is_some_and(|sp| frame.address < sp));
+                return match within {
+                    Some(frame) if left == Left::Helper && self.has_caller(frame) => FromNative::Framed,
+                    _ => FromNative::Left(at, left),
+                };
             }
             let leaf = left == Left::Stopped;
             let caller = match walker.step(&at, leaf) {
@@ -132,7 +152,9 @@ impl Walking<'_> {
                     own = at.sp().is_some_and(|sp| inside(stack, sp));
                 }
                 // Where a frame prepared the call, it is that of the helper which the thread is in.
-                Err(_) if next.is_some_and(|frame| self.has_caller(frame)) => return FromNative::Framed,
+                Err(StackError::Invalid { .. } | StackError::Unsupported { .. }) if next.is_some_and(|frame| self.has_caller(frame)) => {
+                    return FromNative::Framed;
+                }
                 Err(e) => return FromNative::Unknown(e),
             }
         }
@@ -164,8 +186,8 @@ impl Walking<'_> {
         !matches!(self.walker.frames.caller(&self.walker.code, &self.walker.runtime, frame), Ok(None))
     }
 
-    /// The caller of generated code without unwind information, if that is managed: the return address is on top of the stack (x64) or in
-    /// the link register (arm64).
+    /// The caller of code without unwind information, as stubs that the runtime has generated and entries of linkage tables are: the return
+    /// address is on top of the stack (x64) or in the link register (arm64), if it leads to managed code, or after a call in an image.
     fn returned_to(&mut self, registers: &Registers) -> Option<Registers> {
         /// Number of the link register.
         const LINK: u8 = 30;
@@ -180,7 +202,9 @@ impl Walking<'_> {
                 caller.set_sp(sp);
             }
         }
-        matches!(self.find(caller.ip), Ok(Some(_))).then_some(caller)
+        let ip = caller.ip;
+        let is_managed = matches!(self.find(ip), Ok(Some(_)));
+        (is_managed || self.walker.native.image(ip).is_some() && self.is_after_call(ip)).then_some(caller)
     }
 }
 
