@@ -90,7 +90,8 @@ impl Runtime {
             Err(_) => CodeBytes::new(self.memory()),
         };
         let frames = FrameReader::bind(d, facts.arch, facts.os)?;
-        let images = self.file().modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size))).collect();
+        let listed = self.file().modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size)));
+        let images = listed.chain(self.file().kernel_library()).collect();
         Ok(StackWalker::new(CodeMap::bind(&bytes, d)?, frames, self.description().site.image.clone(), images, &modules, facts.os))
     }
 

@@ -120,8 +120,10 @@ fn native_stacks_of_linux_lead_to_managed_code_or_the_beginning() {
         println!("{}: {outermost} of {} threads to the end, {frames} frames of the runtime", p.name, p.dump.threads.len());
         // Garbage collector, finalizer and tiering have native threads of their own.
         assert!(outermost >= 5 && frames > 20, "{}: {outermost} {frames}", p.name);
-        // A thread that the runtime hijacked returned to assembler that nobody called: its return address is elsewhere.
-        assert!(astray * 20 <= p.dump.threads.len(), "{}: {astray} arrive where no code is", p.name);
+        // A thread that the runtime hijacked returned to assembler that nobody called: its return address is elsewhere. Running threads are
+        // anywhere.
+        let most = if p.name.contains("-busy") { 5 } else { 20 };
+        assert!(astray * most <= p.dump.threads.len(), "{}: {astray} arrive where no code is", p.name);
     }
 }
 

@@ -66,16 +66,18 @@ impl StackWalker {
 }
 
 impl Walking<'_> {
-    /// Whether the instruction before `ip` is a call (x64): `e8` with a distance, or `ff /2` with an operand of up to five bytes.
+    /// Whether the instruction before `ip` may be a call (x64): `e8` with a distance, or `ff /2` with an operand of up to five bytes.
     fn is_after_call(&self, ip: Addr) -> bool {
         /// Bytes of the longest such call.
         const LONGEST: u64 = 7;
-        let Some(before) = ip.minus(LONGEST).and_then(|start| tried(|| self.walker.code.bytes().bytes(start, LONGEST)).ok()) else {
-            return false;
-        };
+        if self.walker.frames.arch() != Arch::X64 {
+            return true;
+        }
+        // Of code that is only in a file, nothing says otherwise.
+        let Some(before) = ip.minus(LONGEST).and_then(|start| self.walker.code.bytes().bytes(start, LONGEST).ok()) else { return true };
         let at = |back: usize| before.len().checked_sub(back).and_then(|i| before.get(i));
         let indirect = |back: usize| at(back) == Some(&0xff) && at(back.saturating_sub(1)).is_some_and(|modrm| modrm >> 3 & 7 == 2);
-        self.walker.frames.arch() == Arch::X64 && (at(5) == Some(&0xe8) || [2, 3, 4, 6, 7].into_iter().any(indirect))
+        at(5) == Some(&0xe8) || [2, 3, 4, 6, 7].into_iter().any(indirect)
     }
 
     /// Where the walk of a thread begins that is in native code, although a collection has to wait for it: at the method that has called
@@ -133,7 +135,9 @@ impl Walking<'_> {
             let leaf = left == Left::Stopped;
             let caller = match walker.step(&at, leaf) {
                 // Stubs that the runtime has generated are in no image, and have no frame.
-                Err(e) if leaf => self.returned_to(&at).map(|registers| Caller { registers, interrupted: false }).ok_or(e),
+                Err(e @ StackError::Invalid { .. }) if leaf => {
+                    self.returned_to(&at).map(|registers| Caller { registers, interrupted: false }).ok_or(e)
+                }
                 caller => caller,
             };
             let above = |caller: Caller| {
@@ -187,7 +191,7 @@ impl Walking<'_> {
     }
 
     /// The caller of code without unwind information, as stubs that the runtime has generated and entries of linkage tables are: the return
-    /// address is on top of the stack (x64) or in the link register (arm64), if it leads to managed code, or after a call in an image.
+    /// address is on top of the stack (x64) or in the link register (arm64), if that is after a call in managed code or in an image.
     fn returned_to(&mut self, registers: &Registers) -> Option<Registers> {
         /// Number of the link register.
         const LINK: u8 = 30;
@@ -203,8 +207,8 @@ impl Walking<'_> {
             }
         }
         let ip = caller.ip;
-        let is_managed = matches!(self.find(ip), Ok(Some(_)));
-        (is_managed || self.walker.native.image(ip).is_some() && self.is_after_call(ip)).then_some(caller)
+        let is_code = matches!(self.find(ip), Ok(Some(_))) || self.walker.native.image(ip).is_some();
+        (is_code && self.is_after_call(ip)).then_some(caller)
     }
 }
 
