@@ -134,7 +134,7 @@ pub struct StackFrameModel {
     pub sp: Addr,
     /// Method, as the runtime's debugging interface writes it, and ClrMD after it:
     /// ``Lab.Gen`1[[System.__Canon, System.Private.CoreLib]].Add(System.Span`1<Byte>)``; of a runtime frame, the one that it is about
-    /// to call. `null` if unknown.
+    /// to call, or whose native code runs: an import, or a method that the runtime implements. `null` if unknown.
     pub method: Option<Name>,
     /// The method for people: `Lab.Gen<System.String>.Add(System.Span<Byte>)`. Exact instances where the frame tells them;
     /// compiler-made names are led back to the method in the source.

@@ -4,6 +4,7 @@ mod alone;
 mod arguments;
 mod clrmd;
 mod fallback;
+mod named;
 mod stale;
 mod tiers;
 pub mod truth;

@@ -28,20 +28,19 @@ struct Node {
 
 /// What a frame shows in folded stacks.
 pub(crate) fn label(frame: &StackFrameModel) -> Name {
-    match frame.kind {
-        StackFrameKind::Managed => match (&frame.display, frame.method_desc) {
-            (Some(name), _) => name.clone(),
-            (None, Some(method)) => format!("<method {method}>").into(),
-            (None, None) => "<unknown method>".into(),
-        },
-        StackFrameKind::Runtime => format!("[{}]", frame.frame_type.as_deref().unwrap_or("unknown frame")).into(),
+    let method = frame.display.clone().or_else(|| Some(format!("<method {}>", frame.method_desc?).into()));
+    match (frame.kind, method) {
+        (StackFrameKind::Managed, method) => method.unwrap_or_else(|| "<unknown method>".into()),
+        (StackFrameKind::Runtime, method) => {
+            let of = frame.frame_type.as_deref().unwrap_or("unknown frame");
+            method.map_or_else(|| format!("[{of}]"), |method| format!("[{of}] {method}")).into()
+        }
     }
 }
 
 /// The identity of a frame.
 fn key(frame: &StackFrameModel) -> Key {
-    let method = frame.method_desc.filter(|_| frame.kind == StackFrameKind::Managed);
-    (label(frame), frame.module.clone(), method)
+    (label(frame), frame.module.clone(), frame.method_desc)
 }
 
 /// The frames of a thread for folding, outermost first: an explicit frame within a method says nothing new.
@@ -62,7 +61,7 @@ pub(crate) fn folded(threads: &[ThreadStackModel]) -> Vec<(Vec<String>, u64)> {
     let text = |frame: &StackFrameModel| {
         let text = label(frame);
         match (methods.get(&text).map_or(0, BTreeSet::len), frame.method_desc) {
-            (2.., Some(method)) if frame.kind == StackFrameKind::Managed => format!("{text} {method}"),
+            (2.., Some(method)) => format!("{text} {method}"),
             _ => text.to_string(),
         }
     };

@@ -257,6 +257,15 @@ impl<'r> Reporter<'r> {
         named.clone()
     }
 
+    /// The names of a method, with a note where the dump has none.
+    fn named(&mut self, method: Addr) -> Option<Named> {
+        let named = self.name(method);
+        if named.is_none() {
+            self.notes.add(NoteKind::Missing, method, format!("the method at {method} has no name in the dump"));
+        }
+        named
+    }
+
     /// The name of a method in shared generic code, as the instance that its frame tells.
     fn exact(&mut self, walk: &Walk, frame: &ManagedFrame) -> Option<Name> {
         let (methods, names, method, contexts) =
@@ -297,10 +306,7 @@ impl<'r> Reporter<'r> {
     }
 
     fn managed(&mut self, walk: &Walk, frame: &ManagedFrame) -> StackFrameModel {
-        let (code, named) = (&frame.code, self.name(frame.code.method_desc));
-        if named.is_none() {
-            self.notes.add(NoteKind::Missing, code.method_desc, format!("the method at {} has no name in the dump", code.method_desc));
-        }
+        let (code, named) = (&frame.code, self.named(frame.code.method_desc));
         let line = named.as_ref().and_then(|n| self.lines.at(&n.method, frame.instruction()));
         StackFrameModel {
             kind: StackFrameKind::Managed,
@@ -335,15 +341,15 @@ impl<'r> Reporter<'r> {
     }
 
     fn runtime_frame(&mut self, frame: &RuntimeFrame) -> StackFrameModel {
-        let callee = self.walker.and_then(|walker| walker.callee(frame));
-        let named = callee.and_then(|m| self.name(m));
+        let method_desc = self.walker.and_then(|walker| walker.callee(frame).or_else(|| walker.native(frame)));
+        let named = method_desc.and_then(|m| self.named(m));
         StackFrameModel {
             kind: StackFrameKind::Runtime,
             ip: frame.ip,
             sp: frame.frame.address,
             method: named.as_ref().map(|n| n.signature.clone()),
             display: named.as_ref().map(|n| n.display.clone()),
-            method_desc: callee,
+            method_desc,
             module: named.and_then(|n| n.module),
             offset: None,
             file: None,

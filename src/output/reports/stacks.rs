@@ -77,9 +77,6 @@ fn frame_columns<'r>() -> Columns<'r, StackFrameModel> {
 fn line(f: &StackFrameModel) -> String {
     let mut out = frame_label(f).to_string();
     if f.kind == StackFrameKind::Runtime {
-        if let Some(method) = &f.display {
-            out.push_str(&format!(" {method}"));
-        }
         return out;
     }
     if let Some(offset) = f.offset {
