@@ -165,13 +165,16 @@ pub struct StackFrameModel {
     pub roots: Option<Vec<StackRootModel>>,
     /// Its arguments, `this` first; `null` unless asked for, for a runtime frame, and where the method's signature cannot be read.
     pub arguments: Option<Vec<ArgumentModel>>,
+    /// Its local variables, by slot; `null` unless asked for, for a runtime frame, and where the signature of the locals cannot be read. With a
+    /// PDB, those that have a name at the instruction.
+    pub locals: Option<Vec<ArgumentModel>>,
 }
 
-/// An argument of a frame.
+/// An argument or a local variable of a frame.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ArgumentModel {
-    /// Name, or `this`; `null` where the metadata has none.
+    /// Name, or `this`; `null` where the metadata has none. Of a local variable, that in the PDB, or `local_` and its slot without one.
     pub name: Option<String>,
     /// Declared type; with `&`, an address of such a value.
     #[serde(rename = "type")]

@@ -4,6 +4,7 @@ mod alone;
 mod arguments;
 mod clrmd;
 mod fallback;
+mod locals;
 mod named;
 mod stale;
 mod tiers;

@@ -1,6 +1,7 @@
 //! `stacks`: what each managed thread was doing.
 
 mod arguments;
+mod locals;
 mod merge;
 
 use std::cell::Cell;
@@ -44,6 +45,8 @@ pub struct StacksQuery {
     pub roots: bool,
     /// Also the arguments of each method.
     pub arguments: bool,
+    /// Also the local variables of each method.
+    pub locals: bool,
     /// Also what each thread waits for: walks the heap.
     pub waits: bool,
     /// Fold threads with equal stacks.
@@ -75,7 +78,7 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
         query.threads.is_empty() || ids.into_iter().flatten().any(|id| query.threads.contains(&id))
     };
     // References are read where the coverage of the stacks is told, which is always.
-    let mut walked = runtime.walk_stacks(Asked { roots: true, registers: query.arguments }, wanted, &notes)?;
+    let mut walked = runtime.walk_stacks(Asked { roots: true, registers: query.arguments || query.locals }, wanted, &notes)?;
     notes.extend(runtime.stack_losses());
     let namer = runtime.namer();
     let exceptions = ExceptionReader::new(runtime, &namer, &notes);
@@ -128,7 +131,7 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
     }
     reporter.lines.note(&notes);
     reporter.tiers.iter().for_each(|t| t.note(&notes));
-    reporter.arguments.iter().for_each(|a| a.note(&notes));
+    reporter.variables.iter().for_each(|a| a.note(&notes));
     exceptions.note_lines();
     namer.note(&notes);
     Ok(notes.finish(total))
@@ -180,8 +183,10 @@ struct Reporter<'r> {
     namer: &'r Namer,
     notes: &'r Collector,
     roots: bool,
-    /// `None` unless asked for.
-    arguments: Option<ArgumentReader<'r>>,
+    /// `None` unless variables are asked for.
+    variables: Option<ArgumentReader<'r>>,
+    arguments: bool,
+    locals: bool,
     methods: Option<Methods>,
     objects: Option<Objects>,
     heap: Option<Heap>,
@@ -215,7 +220,8 @@ impl<'r> Reporter<'r> {
             let methods = Methods::bind(memory, d, runtime.limits()).ok();
             (methods, Objects::bind(memory, d).ok())
         });
-        let arguments = methods.as_ref().filter(|_| query.arguments).and_then(|m| ArgumentReader::new(runtime, namer, m));
+        let asked = query.arguments || query.locals;
+        let variables = methods.as_ref().filter(|_| asked).and_then(|m| ArgumentReader::new(runtime, namer, m));
         let heap = query.roots.then(|| runtime.heap().map_err(|e| notes.add(NoteKind::Missing, None, format!("the heap: {e}"))));
         let heap = heap.and_then(Result::ok);
         heap.iter().for_each(|heap| heap.note(notes));
@@ -226,7 +232,9 @@ impl<'r> Reporter<'r> {
             namer,
             notes,
             roots: query.roots,
-            arguments,
+            variables,
+            arguments: query.arguments,
+            locals: query.locals,
             methods,
             objects,
             heap,
@@ -295,7 +303,8 @@ impl<'r> Reporter<'r> {
             };
             let texts = [&model.method, &model.display, &model.module, &model.file];
             let bytes = texts.into_iter().flatten().fold(PLAIN, |n, t| n.saturating_add(len64(t.len())));
-            let bytes = bytes.saturating_add(model.arguments.as_deref().map_or(0, arguments::bytes));
+            let variables = [&model.arguments, &model.locals].into_iter().flatten();
+            let bytes = variables.fold(bytes, |n, list| n.saturating_add(arguments::bytes(list)));
             if !self.budget.memory(bytes) {
                 self.budget.note("listing stacks", self.notes);
                 break;
@@ -308,6 +317,14 @@ impl<'r> Reporter<'r> {
     fn managed(&mut self, walk: &Walk, frame: &ManagedFrame) -> StackFrameModel {
         let (code, named) = (&frame.code, self.named(frame.code.method_desc));
         let line = named.as_ref().and_then(|n| self.lines.at(&n.method, frame.instruction()));
+        let (mut arguments, mut locals) = (None, None);
+        if let Some(variables) = &mut self.variables {
+            arguments = if self.arguments { variables.of(walk, frame) } else { None };
+            if let Some(named) = named.as_ref().filter(|_| self.locals) {
+                let told = self.lines.locals(&named.method, frame.instruction());
+                locals = variables.locals(walk, frame, &named.method, told);
+            }
+        }
         StackFrameModel {
             kind: StackFrameKind::Managed,
             ip: Some(frame.ip),
@@ -336,7 +353,8 @@ impl<'r> Reporter<'r> {
             address: None,
             unwound: frame.unwound,
             roots: self.roots.then(|| self.slots(walk, frame)),
-            arguments: self.arguments.as_mut().and_then(|a| a.of(walk, frame)),
+            arguments,
+            locals,
         }
     }
 
@@ -362,6 +380,7 @@ impl<'r> Reporter<'r> {
             unwound: false,
             roots: self.roots.then(|| self.owned(frame)),
             arguments: None,
+            locals: None,
         }
     }
 

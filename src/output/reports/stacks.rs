@@ -117,6 +117,18 @@ fn argument(a: &ArgumentModel) -> String {
     format!("        {:<16} {} {name} = {value}", at, a.type_name)
 }
 
+/// The locals of a frame. Of those without a name, compilers' temporaries for the most part, the ones that have no value are only counted.
+fn local_lines(locals: &[ArgumentModel]) -> Vec<String> {
+    let unnamed = |a: &ArgumentModel| {
+        let slot = a.name.as_deref().and_then(|name| name.strip_prefix("local_"));
+        slot.is_some_and(|slot| slot.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let (left_out, shown): (Vec<&ArgumentModel>, Vec<&ArgumentModel>) = locals.iter().partition(|a| a.value.is_none() && unnamed(a));
+    let title = (!locals.is_empty()).then(|| "      locals".to_string());
+    let more = (!left_out.is_empty()).then(|| format!("        {} with neither a name nor a value", left_out.len()));
+    title.into_iter().chain(shown.into_iter().map(argument)).chain(more).collect()
+}
+
 fn title(t: &ThreadStackModel) -> String {
     let id = t.managed_id.map_or_else(|| "?".into(), |id| id.to_string());
     let os = t.os_id.map_or_else(String::new, |os| format!(" (OS {os})"));
@@ -149,7 +161,7 @@ fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel) {
     };
     let shown: Vec<&StackFrameModel> =
         t.frames.iter().enumerate().filter(|(i, f)| !repeated(*i, f)).map(|(_, f)| f).take(MAX_FRAMES).collect();
-    let with_more = shown.iter().any(|f| f.roots.is_some() || f.arguments.is_some());
+    let with_more = shown.iter().any(|f| f.roots.is_some() || f.arguments.is_some() || f.locals.is_some());
     if shown.is_empty() {
         to.line("  no managed frames");
     } else if with_more {
@@ -157,6 +169,7 @@ fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel) {
             let ip = f.ip.map_or_else(String::new, |ip| ip.to_string());
             to.line(format!("  {} {ip} {}", f.sp, line(f)));
             to.lines(f.arguments.iter().flatten().map(argument));
+            to.lines(f.locals.iter().flat_map(|locals| local_lines(locals)));
             to.lines(f.roots.iter().flatten().map(root));
         }
     } else {
