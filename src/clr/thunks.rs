@@ -25,7 +25,7 @@ layout! {
 const KIND: u16 = 0x7;
 const KIND_IL: u16 = 0;
 const KIND_INSTANTIATED: u16 = 5;
-/// What lies before the data of an async method, and that there are any.
+/// Flags of the slots before the data of an async method, and of such data.
 const NON_VTABLE_SLOT: u16 = 0x8;
 const METHOD_IMPL: u16 = 0x10;
 const NATIVE_CODE_SLOT: u16 = 0x20;
@@ -64,7 +64,7 @@ impl Thunks {
         Thunks { memory: Arc::clone(memory), layouts: layouts() }
     }
 
-    /// Whether the runtime made the IL of the method at `desc`, or the dump does not tell.
+    /// Whether the runtime made the IL of the method at `desc`, or the dump does not show it.
     pub(crate) fn is_thunk(&self, desc: Addr) -> bool {
         self.layouts.as_ref().is_some_and(|l| self.has_own_il(l, desc) != Some(true))
     }

@@ -6,6 +6,7 @@ mod clrmd;
 mod fallback;
 mod locals;
 mod named;
+mod recursion;
 mod stale;
 mod tiers;
 pub mod truth;

@@ -55,7 +55,7 @@ impl ArgumentReader<'_> {
         metadata.method_body(method.token? & RID).filter(|rva| *rva != 0)
     }
 
-    /// Row of the types of a method's locals, as its IL tells.
+    /// Row of the types of a method's locals, from its IL.
     fn row(&mut self, desc: Addr, method: &MethodName, body: u32) -> Option<u32> {
         let namer = self.namer;
         *self.rows.entry(desc).or_insert_with(|| namer.names()?.modules().local_signature(method.home?, body))

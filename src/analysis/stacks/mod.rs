@@ -1,6 +1,7 @@
 //! `stacks`: what each managed thread was doing.
 
 mod arguments;
+mod cycles;
 mod locals;
 mod merge;
 
@@ -26,7 +27,7 @@ use crate::stack::walk::{Asked, StackWalker};
 use crate::stack::walked::{Frame, Gap, ManagedFrame, Part, RuntimeFrame, Walk};
 use arguments::ArgumentReader;
 use merge::Merger;
-pub(crate) use merge::{folded as folded_stacks, label as frame_label};
+pub(crate) use merge::{folded as folded_stacks, label as frame_label, repeated as repeated_frames};
 
 /// Bytes of the answer, for each byte of the dump, that names and frames may take.
 const EXPANSION: u64 = 4;
@@ -100,6 +101,7 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
             exception: None,
             waits_for: waits.remove(&stack.index).map(Box::new),
             frames: Vec::new(),
+            repeats: Vec::new(),
         };
         // The unknown part of its stack may contain the method.
         gaps.add(&model.gaps);
@@ -109,6 +111,7 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
             break;
         }
         model.frames = reporter.frames(stack);
+        model.repeats = cycles::cycles(&model.frames);
         let stands_in = |glob_text: &String| {
             let names = model.frames.iter().flat_map(|f| [f.method.as_deref(), f.display.as_deref()]).flatten();
             names.into_iter().any(|name| matches(glob_text, name))
