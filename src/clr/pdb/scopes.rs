@@ -133,8 +133,11 @@ mod tests {
     use super::*;
     use crate::dump::Bytes;
 
-    /// A PDB of an assembly with `methods` methods, and the scopes: method, start, length, variables (attributes, slot, name).
-    fn build(methods: u32, scopes: &[(u32, u32, u32, &[(u16, u16, &str)])]) -> Vec<u8> {
+    /// A scope: method, start, length, variables (attributes, slot, name).
+    type Scope<'s> = (u32, u32, u32, &'s [(u16, u16, &'s str)]);
+
+    /// A PDB of an assembly with `methods` methods, and the scopes.
+    fn build(methods: u32, scopes: &[Scope<'_>]) -> Vec<u8> {
         let (mut strings, mut variables, mut rows) = (vec![0u8], Vec::new(), Vec::new());
         let mut number = 1u16;
         for (method, start, len, locals) in scopes {
@@ -171,7 +174,7 @@ mod tests {
     }
 
     fn small(methods: u32) -> Vec<u8> {
-        let scopes: [(u32, u32, u32, &[(u16, u16, &str)]); 4] = [
+        let scopes: [Scope<'_>; 4] = [
             (2, 0, 90, &[(0, 0, "outer"), (1, 1, "hidden")]),
             (2, 10, 20, &[(0, 2, "i")]),
             (2, 40, 20, &[(0, 2, "j")]),
