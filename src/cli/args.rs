@@ -58,7 +58,7 @@ pub struct Config {
     #[arg(long, value_name = "DIR", global = true)]
     pub sysroot: Option<PathBuf>,
 
-    /// Do not open module files at their recorded paths on this machine.
+    /// Open no file but the dump and those that options name: no module files of this machine (see gcdump help files), no index.
     #[arg(long, global = true)]
     pub no_local_files: bool,
 

@@ -249,12 +249,18 @@ fn times(metadata: &Metadata) -> io::Result<[u128; 1]> {
     Ok([since.map_err(io::Error::other)?.as_nanos()])
 }
 
-/// `gcdump` in `$XDG_CACHE_HOME`, else in `~/.cache`; on Windows in `%LOCALAPPDATA%`.
+/// `gcdump` in `$XDG_CACHE_HOME`, else in `~/.cache`; on macOS in `~/Library/Caches`, on Windows in `%LOCALAPPDATA%`.
 fn of_user() -> Option<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let usual = if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" };
     let caches =
-        if cfg!(windows) { folder("LOCALAPPDATA") } else { folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache"))) };
+        if cfg!(windows) { folder("LOCALAPPDATA") } else { folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(usual))) };
     Some(caches?.join("gcdump"))
+}
+
+/// The folder of this user with files of modules, which `gcdump modules --fetch` fills.
+pub(super) fn module_cache() -> Option<PathBuf> {
+    Some(of_user()?.join("modules"))
 }
 
 /// Makes a folder for its owner only.

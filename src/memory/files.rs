@@ -10,6 +10,8 @@
 //! Further pages of `.bss`, and the tails of writable pages, stay missing: a process that has one changed at least that page.
 
 mod bundle;
+mod identity;
+mod local;
 mod search;
 
 use std::path::{Path, PathBuf};
@@ -25,8 +27,11 @@ use super::{Image, ImageFormat, Memory};
 use crate::base::{Addr, AddrRange, Endian, Os, PAGE, PtrSize, Shape, len64, ranges};
 use crate::dump::{Bytes, Module};
 pub use bundle::Bundles;
+pub(crate) use identity::{FileId, plain_name};
+pub use local::LocalFiles;
+pub(crate) use local::{framework, framework_packages, is_version, rids, target};
 pub use search::FileSearch;
-pub(crate) use search::ModuleFile;
+pub(crate) use search::{ModuleFile, module_id};
 
 /// What looking at a file takes of the opening's budget.
 const STEPS_OF_A_FILE: u64 = 1 << 11;
@@ -86,7 +91,7 @@ impl From<String> for Rejected {
 /// programs whose DAC it does not have leave out all data of files.
 pub fn fill_module(memory: &mut Memory, module: &Module, image: Option<&Image>, search: &FileSearch, os: Os, data: DataPages) -> Filled {
     let mut filled = Filled::default();
-    for file in search.candidates(&module.path, os) {
+    for file in search.candidates(&module.path, module_id(module, image).as_ref(), os) {
         if !memory.afford_steps(STEPS_OF_A_FILE) {
             break;
         }
@@ -97,6 +102,8 @@ pub fn fill_module(memory: &mut Memory, module: &Module, image: Option<&Image>, 
                 filled.file = Some(path);
                 return filled;
             }
+            // Those of other programs are there as well.
+            Err(_) if file.place().is_shared() => {}
             Err(reason) => filled.rejected.push((path, reason)),
         }
     }

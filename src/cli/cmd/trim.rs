@@ -57,7 +57,7 @@ impl Command for Trim {
         let mut dump = Dump::open(path, &alone)?;
         dump.runtime_at(at.config.runtime)?;
         let mut reads = Reads::of(&dump, &Surveys::default());
-        if options.search.finds_any(dump.file()) {
+        if options.search.finds_any(dump.file(), dump.memory()) {
             // One after the other: what each keeps of a dump may take as much as the dump.
             let (found, file) = (Surveys::of(&dump), dump.file().clone());
             drop(dump);

@@ -17,7 +17,7 @@ use crate::clr::metadata::Source;
 use crate::clr::pdb::{Pdb, PdbId};
 use crate::clr::pe::{DebugEntry, Headers};
 use crate::dump::Bytes;
-use crate::memory::{ModuleFile, hex};
+use crate::memory::{FileId, ModuleFile, hex};
 
 /// Types of entries of the debug directory: the identity of the PDB, the PDB itself.
 const CODE_VIEW: u32 = 2;
@@ -163,6 +163,7 @@ impl Reader {
                     out.refused.clear();
                     break;
                 }
+                Err(_) if file.place().is_shared() => {}
                 Err(why) => out.refused.push((file.path().into(), why)),
             }
         }
@@ -177,7 +178,8 @@ impl Reader {
     /// Files that may be the PDB of the module at `address`, best first.
     fn symbol_files(&self, address: Addr, named: Option<&Named>) -> Vec<ModuleFile> {
         let (Some(search), module) = (&self.search, self.get(address)) else { return Vec::new() };
-        search.pdb_candidates(module.path.as_deref().or(module.name.as_deref()), named.map(|n| n.name.as_str()), self.os)
+        let id = named.map(|named| FileId::Pdb(named.id));
+        search.pdb_candidates(module.path.as_deref().or(module.name.as_deref()), named.map(|n| n.name.as_str()), id.as_ref(), self.os)
     }
 }
 
