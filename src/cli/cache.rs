@@ -264,7 +264,7 @@ pub(super) fn module_cache() -> Option<PathBuf> {
 }
 
 /// Makes a folder for its owner only.
-fn make(path: &Path) -> io::Result<()> {
+pub(super) fn make(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -273,7 +273,7 @@ fn make(path: &Path) -> io::Result<()> {
 }
 
 /// Whether only its owner can use a folder, and that is who asks.
-fn is_private(path: &Path) -> io::Result<bool> {
+pub(super) fn is_private(path: &Path) -> io::Result<bool> {
     let metadata = fs::metadata(path)?;
     if !metadata.is_dir() {
         return Err(io::ErrorKind::NotADirectory.into());

@@ -9,7 +9,7 @@ use crate::base::missed::tried;
 use crate::base::{Budget, Collector, Limits, NoteKind, Notes, Progress, Shape, Silent, be, len64, plural};
 use crate::contract::{Description, Options, Overlay, RuntimeError, open_runtimes, own_program};
 use crate::dump::{self, Cache, Container, DumpError, DumpFile};
-use crate::memory::{FileSearch, Memory, unlisted_modules};
+use crate::memory::{FileId, FileSearch, Memory, ModuleFile, unlisted_modules};
 
 /// Options for opening a dump.
 #[derive(Clone, Debug, Default)]
@@ -246,6 +246,23 @@ impl Dump {
     #[doc(hidden)]
     pub fn memory(&self) -> &Arc<Memory> {
         &self.process.memory
+    }
+
+    /// The file on this machine of an image of the container, with this identity. An image whose identity the dump does not have has one
+    /// only if its contents were compared when the dump was opened.
+    pub(crate) fn file_of(&self, module: &dump::Module, id: Option<&FileId>) -> Option<ModuleFile> {
+        let (search, os) = (&self.process.search, self.process.file.facts.os);
+        let used = || {
+            let sites = self.runtimes.as_ref().as_ref().into_iter().flatten().map(|r| &r.description().site);
+            let site = sites.into_iter().find(|s| s.module.as_ref().is_some_and(|m| m.base == module.base))?;
+            site.filled.file.clone()
+        };
+        let used = used();
+        search.candidates(&module.path, id, os).into_iter().find(|file| match (&used, id) {
+            (Some(used), _) => used == file.path(),
+            (None, Some(id)) => file.open().is_ok_and(|bytes| id.check(&bytes, self.process.memory.shape()).is_ok()),
+            (None, None) => false,
+        })
     }
 
     /// Notes of opening the dump. Part of every answer about it.

@@ -55,6 +55,8 @@ mod exact_roots;
 mod examples;
 mod exceptions;
 mod export;
+#[cfg(feature = "fetch")]
+mod fetch;
 mod fields;
 mod files;
 mod finalizers;

@@ -3,6 +3,7 @@
 //! Source: contracts `Loader` and `EcmaMetadata`; `docs/internals/types.md#metadata`. Metadata is searched in the saved blob
 //! of dynamic modules, then in the image in the dump, then in the module file.
 
+mod identity;
 mod images;
 mod net8;
 mod net9;
@@ -24,6 +25,7 @@ use crate::base::{Addr, Budget, Collector, Limits, Os, file_name, len64};
 use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::memory::{FileId, FileSearch, Memory, ModuleFile};
+pub(crate) use identity::{mvid_of, pdb_id_of};
 pub(crate) use images::ImageFile;
 use net8::Net8;
 use net9::Net9;

@@ -135,6 +135,23 @@ impl Modules {
     }
 }
 
+impl Modules {
+    /// The portable PDB that the module at `address` names, as far as the dump or its file tells: its identity and its name.
+    pub(crate) fn pdb_named(&self, address: Addr) -> Option<(FileId, String)> {
+        let reader = &self.reader;
+        tried(|| {
+            let image = reader.image_of(address)?;
+            let loaded = reader.assembly_in_memory(image).and_then(|a| a.named());
+            let named = loaded.or_else(|| {
+                let bytes = reader.usable_file(address, image)?.open().ok()?;
+                let len = len64(bytes.len());
+                Assembly::read(Source::File { bytes, offset: 0, len }, |_, _| true)?.named()
+            })?;
+            Some((FileId::Pdb(named.id), named.name))
+        })
+    }
+}
+
 impl Reader {
     fn find_symbols(&self, address: Addr) -> Symbols {
         let mut out = Symbols::default();
