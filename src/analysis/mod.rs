@@ -83,6 +83,7 @@ pub use locks::{LocksQuery, locks};
 pub use memory_map::{MemoryQuery, memory_map};
 #[cfg(feature = "fetch")]
 pub(crate) use modules::guid;
+pub(crate) use modules::incomplete_images;
 pub use modules::{ModulesQuery, modules};
 pub use object::{ObjectQuery, object, value};
 pub(crate) use objects::{ObjectBatch, ObjectsQuery, objects};

@@ -1,5 +1,7 @@
 //! The modules of the process: what identifies their files, which of them answers need, and where they are.
 
+use std::sync::Arc;
+
 use super::StacksQuery;
 use super::each_stack;
 use crate::base::hash::{Map, Set};
@@ -9,7 +11,7 @@ use crate::clr::loader::Loader;
 use crate::clr::modules::{MetadataOrigin, Modules};
 use crate::clr::type_names::TypeNames;
 use crate::contract::{RuntimeError, Site, is_runtime_name, own_program};
-use crate::dump::Module as Listed;
+use crate::dump::{Bytes, Module as Listed};
 use crate::memory::{FileId, Image, Memory, hex, module_id};
 use crate::model::{ModuleKind, ModuleModel, ModuleNeed, ModulesReport};
 use crate::session::{Dump, Error, Images, Runtime};
@@ -99,6 +101,33 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
     let total = len64(list.len());
     let shown = cut(&mut list, query.top);
     Ok(notes.finish(ModulesReport { modules: list, shown, total, needed, needed_not_found, fetched: None }))
+}
+
+/// The images of modules that the dump does not have whole, with the contents of their files. Only files that the dump verifies.
+pub(crate) fn incomplete_images(dump: &Dump) -> Vec<(Listed, Arc<Bytes>)> {
+    let mut out: Vec<(Listed, Arc<Bytes>)> = Vec::new();
+    for runtime in dump.runtimes().into_iter().flatten() {
+        let Ok(names) = runtime.type_names() else { continue };
+        let Ok(loader) = Loader::bind(runtime.memory(), runtime.descriptor(), runtime.limits()) else { continue };
+        let modules = names.modules();
+        for module in tried(|| loader.modules()) {
+            let image = || {
+                let (base, id) = (modules.image_base(module)?, modules.file_id(module)?);
+                let FileId::Stamp { timestamp, size } = id else { return None };
+                let range = AddrRange::new(base, base.plus(u64::from(size)));
+                // What is mapped as it is in the file has no code that is run, and the dump has what is read of it.
+                let is_laid_out = modules.extent(module).is_some_and(|e| e.len() == range.len());
+                (is_laid_out && dump.memory().captured(range) < range.len() && out.iter().all(|(m, _)| m.base != base)).then_some(())?;
+                let bytes = modules.file(module)?.open().ok()?;
+                id.check(&bytes, dump.memory().shape()).ok()?;
+                let path = modules.path(module).unwrap_or_default();
+                let (timestamp, size) = (Some(timestamp), u64::from(size));
+                Some((Listed { path, base, size, timestamp, version: None, build_id: None }, bytes))
+            };
+            out.extend(tried(image));
+        }
+    }
+    out
 }
 
 /// Describes the modules on the runtime's list.

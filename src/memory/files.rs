@@ -23,7 +23,7 @@ use goblin::elf::program_header::{PF_W, PF_X, PT_GNU_RELRO, PT_LOAD, ProgramHead
 use super::copies::Copies;
 use super::elf_image::{self, MAX_PROGRAM_HEADERS};
 use super::pe::PeHeaders;
-use super::{Image, ImageFormat, Memory};
+use super::{Image, ImageFormat, Memory, Piece};
 use crate::base::{Addr, AddrRange, Endian, Os, PAGE, PtrSize, Shape, len64, ranges};
 use crate::dump::{Bytes, Module};
 pub use bundle::Bundles;
@@ -108,6 +108,24 @@ pub fn fill_module(memory: &mut Memory, module: &Module, image: Option<&Image>, 
         }
     }
     filled
+}
+
+impl Memory {
+    /// Fills the gaps of the image of `module` from `bytes`, its PE file. Nothing where they are not.
+    pub(crate) fn complete(&mut self, module: &Module, bytes: &Arc<Bytes>) {
+        let _ = fill_pe(self, module, None, bytes);
+    }
+
+    /// The parts of `range` that the dump or the files of modules have, without what the process may have changed since it read those.
+    pub(crate) fn known(&self, range: AddrRange) -> Vec<AddrRange> {
+        let first = self.at_or_behind(range.start);
+        let cut = |p: &Piece| AddrRange::new(Addr(p.start).max(range.start), Addr(p.end).min(range.end));
+        let pieces = self.pieces.iter().skip(first).take_while(|p| p.start < range.end.0);
+        let (own, supplied): (Vec<&Piece>, Vec<&Piece>) = pieces.partition(|p| p.source == 0);
+        let supplied = ranges::union(supplied.into_iter().map(cut).collect(), 0);
+        let sure = ranges::subtract(&supplied, &ranges::union(self.initial.clone(), 0));
+        ranges::union(own.into_iter().map(cut).chain(sure).collect(), 0)
+    }
 }
 
 /// The image of `module` as the file at `path` has it, relocated to where the process loaded it. For what no code changes, though it

@@ -8,7 +8,7 @@ use super::{Error, HeapSnapshot, IndexUse, Runtime};
 use crate::base::missed::tried;
 use crate::base::{Budget, Collector, Limits, NoteKind, Notes, Progress, Shape, Silent, be, len64, plural};
 use crate::contract::{Description, Options, Overlay, RuntimeError, open_runtimes, own_program};
-use crate::dump::{self, Cache, Container, DumpError, DumpFile};
+use crate::dump::{self, Bytes, Cache, Container, DumpError, DumpFile};
 use crate::memory::{FileId, FileSearch, Memory, ModuleFile, unlisted_modules};
 
 /// Options for opening a dump.
@@ -33,6 +33,9 @@ pub struct OpenOptions {
     /// Record what is read of the process's memory: see `Memory::recorder`. What `trim` keeps.
     #[doc(hidden)]
     pub record: bool,
+    /// Images to complete from the contents of their files, which are known to be those that the process had loaded: what a copy takes with it.
+    #[doc(hidden)]
+    pub fill: Vec<(dump::Module, Arc<Bytes>)>,
     /// Show no contents: texts of strings, characters, elements of arrays of numbers, messages of exceptions, names of threads and
     /// arguments of the process read as `(hidden)`. Lengths, counts, types and numeric fields stay.
     pub hide_contents: bool,
@@ -178,6 +181,9 @@ impl Dump {
             None => tried(|| open_runtimes(&file, &mut memory, &finding, &notes)),
         };
         memory.opened();
+        for (module, bytes) in &options.fill {
+            memory.complete(module, bytes);
+        }
         budget.note("opening the dump", &notes);
         let process = Arc::new(Process {
             file,
