@@ -47,7 +47,7 @@ impl ModulesQuery {
 /// Lists the modules of the process. Without a readable runtime, those of the container only.
 ///
 /// # Errors
-/// [`Error::Runtime`] if there is no such runtime, or the file is a heap snapshot.
+/// [`Error::Runtime`] if the process does not have this runtime, or the file is a heap snapshot.
 pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport>, Error> {
     let runtime = match dump.runtime_at(query.runtime) {
         Err(e @ (RuntimeError::Snapshot | RuntimeError::NoSuchRuntime { .. })) => return Err(e.into()),
@@ -134,7 +134,7 @@ pub(crate) fn incomplete_images(dump: &Dump) -> Vec<(Listed, Arc<Bytes>)> {
 struct Managed<'r> {
     modules: &'r Modules,
     loader: &'r Loader,
-    /// What the container says of images, by base.
+    /// Images as the container lists them, by base.
     listed: Map<Addr, &'r Listed>,
     /// The load context of the framework.
     framework: Option<Addr>,

@@ -54,7 +54,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// What the file of a module supplies that the dump does not have.
+    /// Parts of a module that the dump does not have and that its file supplies.
     pub enum ModuleNeed {
         /// The runtime's description of itself, or its data.
         Runtime = "runtime",
@@ -69,7 +69,7 @@ named_enum! {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ModuleModel {
-    /// File name, or the name of the assembly where there is no file; `null` if neither is known.
+    /// File name, or the name of the assembly without a file; `null` if neither is known.
     pub name: Option<String>,
     /// Its kind.
     pub kind: ModuleKind,
@@ -105,9 +105,9 @@ pub struct ModuleModel {
     pub collectible: Option<bool>,
     /// Whether its file supplies what the dump does not have, so that answers are partial without it.
     pub needed: bool,
-    /// What of it is missing from the dump.
+    /// The parts that are missing from the dump.
     pub needed_for: Vec<ModuleNeed>,
-    /// Pages of it that answers read and that are not in the dump, as far as walks of the stacks came.
+    /// Pages of its image that walks of the stacks read and that are not in the dump.
     pub missing: Vec<AddrRange>,
     /// Number of those pages.
     pub missing_pages: u64,
@@ -118,13 +118,13 @@ pub struct ModuleModel {
 }
 
 named_enum! {
-    /// What came of fetching a file.
+    /// Outcomes of fetching a file.
     pub enum FetchOutcome {
-        /// It is in gcdump's cache.
+        /// The file is in gcdump's cache.
         Fetched = "fetched",
         /// No source has it.
         NotFound = "not-found",
-        /// What a source sent is not used.
+        /// A source sent another file, or none that is used.
         Refused = "refused",
         /// A source could not be asked.
         Failed = "failed",
@@ -141,7 +141,7 @@ pub struct FetchModel {
     pub name: String,
     /// Identity that it must have.
     pub identity: Option<String>,
-    /// What came of it.
+    /// The outcome.
     pub outcome: FetchOutcome,
     /// The address that it came from; `null` unless it was fetched.
     pub source: Option<String>,
@@ -161,9 +161,9 @@ pub struct ModulesReport {
     pub shown: Option<u64>,
     /// Number of modules that were asked for.
     pub total: u64,
-    /// Those of them whose files supply what the dump does not have.
+    /// Number of listed modules whose files supply what the dump does not have.
     pub needed: u64,
-    /// Those of the needed ones whose files were not found.
+    /// Number of those whose files were not found.
     pub needed_not_found: u64,
     /// Files that were to be fetched; `null` without `--fetch`.
     pub fetched: Option<Vec<FetchModel>>,

@@ -15,7 +15,7 @@ use crate::harness::{Tested, ignored};
 use crate::module_files::written;
 use crate::module_places::run_with;
 
-/// What a server does with a request: its path, the byte from which it is asked, and the connection.
+/// Answers a request: its path, the byte from which it is asked, and the connection.
 type Answers = dyn Fn(&str, Option<usize>, &mut TcpStream) + Send + Sync;
 
 /// A server of this process.

@@ -77,7 +77,7 @@ mod fetching {
     use crate::model::{FetchOutcome, ModulesReport};
     use crate::session::Dump;
 
-    /// What a file leads to is known once it is there: the runtime's own, then those of its assemblies.
+    /// Most rounds: the runtime's own file leads to the list of its assemblies.
     const ROUNDS: u32 = 4;
 
     /// Options of `--fetch`.
@@ -86,7 +86,7 @@ mod fetching {
     pub(super) struct FetchArgs {
         /// Download the files that are needed and were not found into gcdump's cache, where every command finds them.
         ///
-        /// A source is told the name of a file and its build id, or its time stamp and size; NuGet the version of the runtime. Nothing else
+        /// The request to a source has the name of a file and its build id, or its time stamp and size; to NuGet the version of the runtime. Nothing else
         /// leaves this machine, and nothing at all without this option. A file is kept once its identity is checked.
         #[arg(long)]
         fetch: bool,

@@ -29,7 +29,7 @@ const MAX_TEXT: u64 = 1 << 20;
 pub(super) enum Trouble {
     /// The server does not have it.
     Absent,
-    /// What the server sent is not used.
+    /// The answer of the server is not used.
     Refused(String),
     /// The server could not be asked, or broke off.
     Failed(String),
@@ -233,8 +233,8 @@ fn is_late(deadline: Option<Instant>) -> bool {
 
 /// Scheme, name and port of the server of an address.
 fn server(url: &str) -> String {
-    let end = url.find("://").and_then(|at| Some(at.checked_add(3)?.checked_add(url.get(at.checked_add(3)?..)?.find('/')?)?));
-    end.and_then(|end| url.get(..end)).unwrap_or(url).to_ascii_lowercase()
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    format!("{scheme}://{}", rest.split('/').next().unwrap_or_default()).to_ascii_lowercase()
 }
 
 /// Whether an address is one of this machine.

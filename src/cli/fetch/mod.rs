@@ -1,7 +1,7 @@
 //! Downloads files of modules into gcdump's cache: `gcdump modules --fetch`, the only part of gcdump that opens a connection.
 //!
-//! A source is told the name of a file and its identity, which is what the keys of symbol servers consist of, or the version of the runtime
-//! (NuGet), and nothing else of a dump. A file enters the cache once its identity has been checked, under a name of hexadecimal digits.
+//! A request has the name of a file and its identity, of which the keys of symbol servers consist, or the version of the runtime (NuGet), and
+//! nothing else of a dump. A file enters the cache once its identity has been checked, under a name of hexadecimal digits.
 
 mod http;
 mod package;
@@ -98,7 +98,7 @@ impl<'f> Fetcher<'f> {
         Fetcher { sources, client, store, packages: Packages::default(), facts, shape, tried: BTreeSet::new() }
     }
 
-    /// Downloads the files that `report` needs and lacks, those that were tried before excepted. Returns what came of each.
+    /// Downloads the files that `report` names as needed and not found, without those that were tried before. Returns the outcome of each.
     ///
     /// # Errors
     /// If the cache cannot be written.
@@ -147,7 +147,7 @@ impl<'f> Fetcher<'f> {
             }
         }
         for package in self.packages_of(file) {
-            match self.from_package(&package, file, id, name, &mut found)? {
+            match self.try_package(&package, file, id, name, &mut found)? {
                 Some(model) => return Ok(model),
                 None => continue,
             }
@@ -190,7 +190,7 @@ impl<'f> Fetcher<'f> {
         feeds.iter().flat_map(of_feed).collect()
     }
 
-    fn from_package(
+    fn try_package(
         &mut self,
         package: &Package,
         file: &Wanted,
@@ -262,7 +262,7 @@ fn check(draft: &super::write::Draft, file: &Wanted, id: &FileId, shape: Shape) 
     Ok(crate::base::len64(bytes.len()))
 }
 
-/// What came of asking the sources for one file.
+/// The answers of the sources about one file.
 #[derive(Default)]
 struct Outcome {
     refused: bool,
@@ -278,7 +278,7 @@ impl Outcome {
     /// Adds why a source has not supplied the file.
     ///
     /// # Errors
-    /// What is wrong with this machine's disk.
+    /// Errors of this machine's disk.
     fn add(&mut self, url: &str, why: Trouble) -> Result<()> {
         self.asked = true;
         let reason = match why {

@@ -14,7 +14,7 @@ use crate::memory::FileId;
 
 /// Most files that are looked at.
 const FILES: usize = 100_000;
-/// What files are named by, before hexadecimal digits.
+/// Beginnings of the names of files, before hexadecimal digits.
 const KINDS: [&str; 3] = ["elf-", "pe-", "pdb-"];
 
 /// The folder.

@@ -1,4 +1,4 @@
-//! What identifies the files of modules, and which files were found.
+//! Identities of the files of modules, and which files were found.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::dump::Bytes;
 use crate::memory::{FileId, ModuleFile};
 
 impl Modules {
-    /// The identity of the file of the module at `address`, as far as the dump has it.
+    /// The identity of the file of the module at `address`, if the dump has it.
     pub(crate) fn file_id(&self, address: Addr) -> Option<FileId> {
         let reader = &self.reader;
         tried(|| reader.image_id(reader.image_of(address)?))

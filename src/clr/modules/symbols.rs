@@ -136,7 +136,7 @@ impl Modules {
 }
 
 impl Modules {
-    /// The portable PDB that the module at `address` names, as far as the dump or its file tells: its identity and its name.
+    /// The portable PDB that the module at `address` names, in the dump or in its file: its identity and its name.
     pub(crate) fn pdb_named(&self, address: Addr) -> Option<(FileId, String)> {
         let reader = &self.reader;
         tried(|| {

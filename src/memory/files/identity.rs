@@ -46,6 +46,7 @@ impl FileId {
     }
 
     /// The identity as it is printed: `build id …`, `time stamp … and size …`, `PDB …`.
+    #[cfg_attr(not(feature = "fetch"), allow(dead_code))]
     pub(crate) fn text(&self) -> String {
         match self {
             FileId::BuildId(id) => format!("build id {}", hex(id)),
@@ -75,7 +76,7 @@ impl FileId {
         names.iter().flat_map(|name| keys.iter().map(move |key| [name.clone(), key.clone(), name.clone()])).collect()
     }
 
-    /// Checks that `bytes` are a whole file of this identity, in a process of this `shape`. Portable PDBs are checked by who reads them.
+    /// Checks that `bytes` are a whole file of this identity, in a process of this `shape`. The reader of portable PDBs checks those.
     ///
     /// # Errors
     /// The reason why they are not.

@@ -207,6 +207,7 @@ pub(crate) fn target(version: &str) -> Option<String> {
 }
 
 /// The packages that have the files of the frameworks, without the suffix with the platform.
+#[cfg_attr(not(feature = "fetch"), allow(dead_code))]
 pub(crate) fn framework_packages() -> impl Iterator<Item = &'static str> {
     FRAMEWORKS.into_iter().map(|(_, package)| package)
 }

@@ -215,7 +215,7 @@ fn is_file(path: &Path) -> bool {
     path.metadata().is_ok_and(|m| m.is_file())
 }
 
-/// The identity of the file of `module`, whose image in memory is `image`, as far as the dump has it.
+/// The identity of the file of `module`, whose image in memory is `image`, if the dump has it.
 pub(crate) fn module_id(module: &Module, image: Option<&Image>) -> Option<FileId> {
     let format = image.map(|i| i.format);
     let timestamp = module.timestamp.or_else(|| image.filter(|i| i.format == ImageFormat::Pe)?.timestamp);
