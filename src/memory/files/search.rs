@@ -67,6 +67,13 @@ impl ModuleFile {
     }
 }
 
+#[cfg(test)]
+impl From<PathBuf> for ModuleFile {
+    fn from(path: PathBuf) -> ModuleFile {
+        ModuleFile { path, place: FilePlace::Given, within: None }
+    }
+}
+
 impl FileSearch {
     /// This search for one process: it extends to the program, recorded as `program`, and to given files, if they are single-file programs.
     /// `most`: the user's memory limit.
