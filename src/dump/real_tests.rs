@@ -69,7 +69,8 @@ fn all_dumps_open() {
         for thread in dump.threads.iter().filter(|_| !windows) {
             let (sp, base) = (thread.stack_pointer.unwrap(), thread.thread_base.unwrap());
             let mapping = dump.regions.iter().find(|r| r.range.contains(sp)).unwrap();
-            let own = Some(thread.id) != dump.facts.pid;
+            // A stack that has overflowed: the handler runs on the signal stack.
+            let own = Some(thread.id) != dump.facts.pid && !name.contains("overflowthread");
             assert!(!own || (sp < base && mapping.range.contains(base)), "{name}: thread {}: {sp} {base} {:?}", thread.id, mapping.range);
         }
         let runtime = if windows { "coreclr.dll" } else { "libcoreclr.so" };

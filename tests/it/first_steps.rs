@@ -18,7 +18,7 @@ fn too_wide(text: &str) -> Vec<&str> {
 
 #[test]
 fn help_fits_the_screen() {
-    let topics = ["options", "patterns", "conditions", "formats", "exit-codes", "sos"];
+    let topics = ["options", "patterns", "conditions", "formats", "exit-codes", "files", "sos"];
     let of_topics = topics.map(|topic| vec!["help", topic]);
     let of_commands = COMMANDS.iter().map(|c| vec![c.name, "--help"]);
     for args in of_topics.into_iter().chain(of_commands).chain([vec!["--help"], vec!["help"]]) {
@@ -38,7 +38,7 @@ fn help_fits_the_screen() {
 #[test]
 fn the_shell_tells_every_topic_and_no_empty_group() {
     let ran = run(&["shell", "-c", "help", &corpus("net10-wks-crash-heap")]);
-    assert!(ran.out.contains("options, patterns, conditions, formats, exit-codes, sos"), "{}", ran.out);
+    assert!(ran.out.contains("options, patterns, conditions, formats, files, exit-codes, sos"), "{}", ran.out);
     let empty = ran.out.lines().take_while(|l| !l.is_empty()).find(|l| !l.contains("  "));
     assert_eq!(empty, None, "{}", ran.out);
 }

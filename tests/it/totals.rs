@@ -109,7 +109,7 @@ fn objects_state_the_total() {
 }
 
 /// Command lines of commands with `--top` or `--count` for rows, and what they list.
-const LISTS: [&[&str]; 21] = [
+const LISTS: [&[&str]; 22] = [
     &["stat"],
     &["stat", "--by", "namespace"],
     &["objects", "--type", "System.String"],
@@ -118,6 +118,7 @@ const LISTS: [&[&str]; 21] = [
     &["handles"],
     &["handles", "--by", "object-type"],
     &["statics"],
+    &["modules"],
     &["strings"],
     &["async"],
     &["async", "--merge"],

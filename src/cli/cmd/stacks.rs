@@ -58,7 +58,7 @@ impl Command for Stacks {
         example("stacks --merge DUMP", "threads that stand in the same methods, folded: the first look at a hang"),
         example("stacks --roots --thread 1 DUMP", "what each frame of thread 1 holds"),
         example("stacks --arguments --method Program.Main DUMP", "what the methods of these threads were called with"),
-        example("stacks --arguments --locals --symbols DIR DUMP", "arguments and local variables, with the names in the PDBs of DIR"),
+        example("stacks --arguments --locals DUMP", "arguments and local variables; --symbols DIR supplies PDBs with their names"),
         example("stacks --format folded DUMP", "folded stacks for speedscope and flame graphs"),
     ];
     type Report = StacksReport;
