@@ -2,6 +2,7 @@
 
 use super::analyze::command_line;
 use super::answers::answers;
+use super::suspension::suspension;
 use crate::base::{Answer, Collector, NoteKind, len64};
 use crate::contract::Description;
 use crate::gc::{Facts, Gc};
@@ -99,6 +100,8 @@ pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
         os_threads: len64(dump.file().threads.len()),
         crash: crash.map(|c| c.name.clone()),
         crashed_thread: crash.and_then(|c| c.thread),
+        fault: dump.fault(runtime.as_ref().ok()),
+        suspension: runtime.as_ref().ok().and_then(suspension),
         crash_report: descriptions.iter().find_map(|r| r.crash_report.clone()),
         gc: probe.gc,
         managed_threads: probe.managed_threads,

@@ -49,6 +49,7 @@ mod stacks;
 mod stat;
 mod statics;
 mod strings;
+mod suspension;
 mod task_names;
 mod threads;
 mod tiers;

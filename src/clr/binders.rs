@@ -32,7 +32,7 @@ pub(crate) struct Binders<'l> {
 
 impl<'l> Binders<'l> {
     /// Binds to the descriptor, or finds the way: `collectible` are modules that belong to one of `contexts`, or to a dynamic assembly that
-    /// has its own loader allocator; `others` belong to none of them. `None` if that does not tell.
+    /// has its own loader allocator; `others` belong to none of them. `None` if that does not decide.
     pub(crate) fn bind(loader: &'l Loader, collectible: &[Addr], others: &[Addr], contexts: &Set<Addr>) -> Option<Binders<'l>> {
         let by = |way| Binders { loader, way };
         if loader.has_binders() {

@@ -151,6 +151,10 @@ pub struct InfoReport {
     pub crash: Option<String>,
     /// OS id of the crashed thread.
     pub crashed_thread: Option<u32>,
+    /// Where the thread crashed; `null` without a crash.
+    pub fault: Option<super::FaultModel>,
+    /// The suspension of all threads that was under way; `null` without one.
+    pub suspension: Option<super::SuspensionModel>,
     /// What a NativeAOT program said of its own end.
     pub crash_report: Option<super::CrashReport>,
     /// The GC; `null` if it cannot be read.

@@ -65,7 +65,7 @@ pub use contracts::{
     CheckModel, CheckOutcome, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginKind, OriginModel, SupportKind, TypeModel,
     UnusableModel,
 };
-pub use crash::{CrashException, CrashFrame, CrashReport};
+pub use crash::{CrashException, CrashFrame, CrashReport, FaultModel, NativeFrameModel};
 pub use delegate::{DelegateModel, DelegatePart};
 pub use diff::{
     ComparedDump, DiffBy, DiffMeasure, DiffReport, DiffRow, DiffRule, DiffSort, DiffState, GainedType, GrowingHolder, HolderStep, Trend,
@@ -123,7 +123,7 @@ pub use survival::{
     CollectGeneration, CollectReport, GarbageClass, GarbageObject, GarbageTotal, GarbageType, ObjectsByType, TypeBytes, UnreachableReport,
     WhatifComponent, WhatifReport, WhatifWeak,
 };
-pub use thread::{GcMode, ThreadModel, ThreadsReport};
+pub use thread::{GcMode, SuspendedThread, SuspensionModel, ThreadModel, ThreadsReport};
 pub use timer::{CallbackCount, CancellationModel, RegisteredWait, TimerClock, TimerKind, TimerModel, TimersReport};
 pub use track::{Certainty, CertaintySum, GenerationFlow, MovedRange, SurvivingRange, TrackMatch, TrackReport, TrackSums, TrackType};
 pub use trim::{RedactionModel, TrimKind, TrimPart, TrimReport};

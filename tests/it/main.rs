@@ -86,6 +86,7 @@ mod module_files;
 mod mutation;
 mod names;
 mod native_aot;
+mod native_crash;
 mod net11;
 mod overlays;
 mod paths;

@@ -4,14 +4,14 @@
 //! thread that crashed is the cause, with the method that threw it and its inner exceptions. Where none is in flight, the last one that
 //! the thread has thrown is named: the runtime keeps a `StackOverflowException` for a stack overflow, and an
 //! `ExecutionEngineException` for `Environment.FailFast` and its own fatal errors. An exception in flight on another thread is being
-//! handled: no finding.
+//! handled: no finding. A fault in native code is named by its address, module and offset, and the P/Invoke that led there.
 //!
 //! Source: `ELF notes` and `exception stream` in `docs/internals/containers.md`; the exceptions that `threads` shows.
 
 use super::answers::{Answers, Skip};
 use super::line::one_line;
 use crate::base::Name;
-use crate::model::{CrashException, ExceptionModel, Problem, ProblemId, ProblemSeverity, ThreadModel};
+use crate::model::{CrashException, ExceptionModel, FaultModel, Problem, ProblemId, ProblemSeverity, ThreadModel};
 
 /// Inner exceptions named in the title.
 const MAX_INNER: usize = 4;
@@ -50,7 +50,10 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         }]);
     }
     let method = thread.filter(|_| !native_aot).and_then(|t| innermost(answers, t));
-    let within = method.as_ref().map(|m| format!(" in {m}")).unwrap_or_default();
+    let fault = answers.threads().ok().and_then(|t| t.fault.as_ref()).filter(|f| f.native);
+    let reason = fault.map_or(reason, FaultModel::words);
+    let pinvoke = fault.and_then(|f| f.pinvoke.as_ref()).map(|m| format!(", in the P/Invoke {m}")).unwrap_or_default();
+    let within = method.as_ref().map(|m| format!(" in {m}{pinvoke}")).unwrap_or_default();
     let last = thread.and_then(|t| t.exception.as_ref());
     let why = match last {
         Some(last) if last.type_name.as_deref() == Some(STACK_OVERFLOW) => format!(": stack overflow ({STACK_OVERFLOW})"),

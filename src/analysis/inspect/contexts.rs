@@ -66,7 +66,7 @@ impl Inspector<'_> {
         if unloading.is_empty() {
             return Findings::plain(Vec::new());
         }
-        // Modules of which the dump does not tell are no evidence.
+        // Modules that the dump does not show prove nothing.
         let modules = tried(|| self.modules());
         let (collectible, others): (Vec<(Addr, bool)>, _) = modules.into_iter().partition(|(_, collectible)| *collectible);
         let plain = |list: Vec<(Addr, bool)>| list.into_iter().map(|(module, _)| module).collect::<Vec<Addr>>();
@@ -100,7 +100,7 @@ impl Inspector<'_> {
             Some(match binder.and_then(|binder| others.get(&binder)) {
                 Some(holder) => format!("\"{name}\" {holder}"),
                 None if told => format!("\"{name}\" has no objects of its types on the heap"),
-                None => format!("\"{name}\": which objects hold it is not told for this runtime"),
+                None => format!("\"{name}\": which objects hold it cannot be determined for this runtime"),
             })
         })
     }
@@ -115,7 +115,7 @@ impl Inspector<'_> {
         tried(|| found.collect())
     }
 
-    /// What holds the contexts with these loader allocators, as the rest of a sentence, by binder.
+    /// The holders of the contexts with these loader allocators, each as the rest of a sentence, by binder.
     fn context_holders(&self, allocators: &Map<Addr, Addr>) -> Map<Addr, String> {
         if allocators.is_empty() {
             return Map::default();
@@ -134,7 +134,7 @@ impl Inspector<'_> {
         allocators.iter().filter_map(|(binder, allocator)| Some((*binder, told(allocator)?))).collect()
     }
 
-    /// What leads from a root to a loader allocator.
+    /// The end of the best path from a root to a loader allocator.
     fn context_holder(&self, (graph, holders, rooted): (&HeapGraph, &Holders, &[ObjectId]), allocator: ObjectId) -> String {
         let open = |from, to| !holders.are_statics(graph, from, to);
         let found = graph.edges.paths_to_roots(allocator, (rooted, |id| holders.rank(id)), open, 1);

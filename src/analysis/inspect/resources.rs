@@ -1,4 +1,4 @@
-//! What is not released: finalizable objects, handles, registrations.
+//! Resources that are not released: finalizable objects, handles, registrations.
 
 use std::collections::HashSet;
 

@@ -60,7 +60,11 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
     let mut add = |thread: ThreadStackModel| if query.merge { merger.add(&thread) } else { list.push(thread) };
     let answer = each_stack(runtime, query, &mut add)?;
     let (threads, merged) = if query.merge { (None, Some(merger.merged())) } else { (Some(list), None) };
-    Ok(answer.map(|total| StacksReport { total, threads, merged }))
+    let fault = runtime.fault().filter(|fault| {
+        let ids = [fault.managed_id.map(u64::from), fault.thread.map(u64::from)];
+        query.threads.is_empty() || ids.into_iter().flatten().any(|id| query.threads.contains(&id))
+    });
+    Ok(answer.map(|total| StacksReport { total, threads, fault, merged }))
 }
 
 /// [`stacks`], with each thread given to `each`, the crashed one first: they need not be in memory together. Their number.

@@ -1,6 +1,6 @@
 use super::collections::{counts_line, last_line, recorded_line};
 use crate::model::{
-    AnswerBasis, AnswerKind, CrashReport, DumpKind, GcKind, GcLayout, GcModel, GcPhase, InfoReport, LayoutSource, RuntimeKind,
+    AnswerBasis, AnswerKind, CrashReport, DumpKind, FaultModel, GcKind, GcLayout, GcModel, GcPhase, InfoReport, LayoutSource, RuntimeKind,
 };
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Table, columns};
@@ -95,7 +95,9 @@ impl InfoReport {
         let managed = self.managed_threads.map(|n| format!(", {n} managed")).unwrap_or_default();
         fact("threads", is_dump.then(|| format!("{}{managed}", self.os_threads)));
         let crashed = self.crashed_thread.map(|t| format!(" in thread {t}")).unwrap_or_default();
-        fact("crash", self.crash.as_ref().map(|c| format!("{c}{crashed}")));
+        let crash = self.fault.as_ref().map(FaultModel::words).or_else(|| self.crash.clone());
+        fact("crash", crash.map(|c| format!("{c}{crashed}")));
+        fact("P/Invoke", self.fault.as_ref().filter(|f| f.native).and_then(|f| f.pinvoke.as_ref()).map(ToString::to_string));
         if let Some(report) = &self.crash_report {
             fact("crash report", Some(crash_line(report)));
         }
@@ -143,6 +145,7 @@ impl InfoReport {
             let by = gc.suspended_by.filter(|a| !a.is_null()).map(|a| format!(" (suspended by the thread at {a})"));
             let running = Some(format!("{running}{}", by.unwrap_or_default()));
             fact("gc running", running);
+            fact("suspension", self.suspension.as_ref().map(|s| format!("under way: {}", s.words())));
             if let Some(c) = &gc.collections {
                 fact("collections", Some(counts_line(c)));
                 fact("last gc", c.last.as_ref().map(last_line));

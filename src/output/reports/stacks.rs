@@ -5,8 +5,8 @@ use super::threads::wait;
 use crate::analysis::{folded_stacks, frame_label};
 use crate::base::{Name, file_name};
 use crate::model::{
-    ArgumentModel, CodeTier, FramePart, MergedFrame, StackCoverage, StackFrameKind, StackFrameModel, StackRootModel, StacksReport,
-    ThreadStackModel,
+    ArgumentModel, CodeTier, FaultModel, FramePart, MergedFrame, NativeFrameModel, StackCoverage, StackFrameKind, StackFrameModel,
+    StackRootModel, StacksReport, ThreadStackModel,
 };
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
@@ -132,11 +132,50 @@ fn title(t: &ThreadStackModel) -> String {
     format!("Thread {id}{os}{name}{crashed}{coverage}")
 }
 
-fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel) {
+fn native_columns<'r>() -> Columns<'r, NativeFrameModel> {
+    columns::<NativeFrameModel>()
+        .address("sp", |f| f.sp)
+        .keep(2)
+        .address("ip", |f| f.ip)
+        .keep(4)
+        .made("native", 100, NativeFrameModel::place)
+        .least(60)
+        .keep(9)
+}
+
+/// Where a thread crashed, and its native frames.
+fn fault<'r>(to: &mut Sections<'r>, f: &'r FaultModel) {
+    to.line(format!("  {}", f.words()));
+    if let Some(method) = &f.pinvoke {
+        to.line(format!("  in the P/Invoke {method}"));
+    }
+    if !f.at_fault && !f.frames.is_empty() {
+        to.line("  where it was raised is not in the dump; frames from the handler of the signal:");
+    }
+    if !f.frames.is_empty() {
+        to.table(Table::new(&f.frames, native_columns()));
+    }
+    if let Some(end) = f.end.as_ref().filter(|_| !f.ends_in_managed_code()) {
+        to.line(format!("  native frames end here: {end}"));
+    }
+}
+
+/// The crashed thread, where the runtime does not know it.
+fn native_thread<'r>(to: &mut Sections<'r>, f: &'r FaultModel) {
+    let os = f.thread.map_or_else(|| "?".into(), |id| id.to_string());
+    to.alarm(format!("Native thread (OS {os}) CRASHED"));
+    fault(to, f);
+    to.gap();
+}
+
+fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, crash: Option<&'r FaultModel>) {
     if t.crashed {
         to.alarm(title(t))
     } else {
         to.title(title(t))
+    }
+    if let Some(crash) = crash {
+        fault(to, crash);
     }
     if let Some(waits_for) = &t.waits_for {
         to.line(format!("  waits for {}", wait(waits_for)));
@@ -200,8 +239,12 @@ impl Report for StacksReport {
         to.table(Table::records("frame", rows(threads), row_columns()).csv(!merged).shown(false));
         to.table(Table::records("merged-frame", self.merged.iter().flatten(), merged_columns()).csv(merged).shown(merged));
         to.records("thread-stack", threads);
+        let fault = self.fault.as_ref().filter(|fault| fault.native);
+        if let Some(f) = fault.filter(|f| f.managed_id.is_none()) {
+            to.part(|to| native_thread(to, f));
+        }
         for t in threads {
-            to.part(|to| thread(to, t));
+            to.part(move |to| thread(to, t, fault.filter(|_| t.crashed)));
         }
         to.gap_if(merged);
         to.line(format!("{} with a stack", plural(self.total, "managed thread")));

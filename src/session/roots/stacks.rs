@@ -162,7 +162,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What the code of a frame keeps alive: the loader allocators of a collectible method, and with them its statics
+    /// Adds the objects that the code of a frame keeps alive: the loader allocators of a collectible method, and with them its statics
     /// (`GcStackCrawlCallBack` in `gcenv.ee.cpp`).
     fn code(&mut self, (method, contexts): (Addr, &[GenericContext]), thread: ThreadIndex, roots: &mut Roots) {
         if !self.wants(RootKind::Stack) {
