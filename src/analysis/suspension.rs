@@ -7,6 +7,7 @@
 
 use super::each_stack;
 use crate::analysis::StacksQuery;
+use crate::base::missed::tried;
 use crate::base::{Collector, Name};
 use crate::clr::objects::Objects;
 use crate::clr::threads::Thread;
@@ -14,20 +15,25 @@ use crate::dump::ThreadStacks;
 use crate::model::{GcPhase, StackFrameKind, SuspendedThread, SuspensionModel, ThreadStackModel};
 use crate::session::Runtime;
 
-/// The suspension of a runtime's threads that was under way. Its notes go nowhere: other parts of an answer report what is missing.
+/// The suspension of a runtime's threads that was under way. Its notes and failed reads go nowhere: other parts of an answer report what is
+/// missing.
 pub(super) fn suspension(runtime: &Runtime) -> Option<SuspensionModel> {
+    tried(|| under_way(runtime))
+}
+
+fn under_way(runtime: &Runtime) -> Option<SuspensionModel> {
     if runtime.descriptor().is_native_aot() {
         return None;
     }
     let facts = runtime.gc().ok()?.data.facts();
     let by = facts.suspended_by.filter(|thread| !thread.is_null());
     let threads = runtime.threads().ok()?.data.as_slice();
-    let under_way = match facts.phase {
+    let suspends = match facts.phase {
         Some(GcPhase::Suspending) => true,
         Some(GcPhase::Background) => by.is_some(),
         _ => false,
     };
-    if !under_way {
+    if !suspends {
         return None;
     }
     let running = |t: &&Thread| t.cooperative == Some(true) && t.has_stack() && Some(t.address) != by;
