@@ -5,7 +5,7 @@ use super::pins::{Pins, pins};
 use crate::base::{Addr, AddrRange, Answer, Count, IndexVec, PAGE};
 use crate::gc::{Object, Piece, SegmentIndex, Visitor, object_alignment};
 use crate::model::{Generation, HeapMapModel, HeapMapRow, MapBytes, MapCell, MapRows, SegmentModel, Stacks};
-use crate::session::{Error, Heap, HeapGraph, ObjectSet, note_walks};
+use crate::session::{Depends, Error, Heap, HeapGraph, ObjectSet, note_walks};
 
 /// Cells of a map at most: what still can be looked at.
 const CELLS: u64 = 1024;
@@ -27,7 +27,7 @@ pub struct MapQuery {
 /// [`Error::Graph`] or [`Error::Memory`] if garbage is asked for and the graph cannot be built.
 pub(super) fn map(heap: &Heap, query: &MapQuery, wanted: impl Fn(u64) -> bool) -> Result<Answer<HeapMapModel>, Error> {
     let notes = heap.begin();
-    let on = query.garbage.map(|stacks| OnGraph::open(heap, false, stacks)).transpose()?;
+    let on = query.garbage.map(|stacks| OnGraph::open(heap, false, stacks, Some(Depends::Live))).transpose()?;
     let live = on.as_ref().map(|on| (on.graph, on.heap.live(on.graph, on.stacks)));
     let (pins, _) = notes.take(pins(heap.gc()));
     let walker = heap.walker();

@@ -3,7 +3,7 @@
 use crate::base::{Addr, Answer, Collector};
 use crate::gc::ObjectId;
 use crate::model::{RootCoverageModel, Stacks};
-use crate::session::{Error, GraphSource, Heap, HeapGraph, Namer};
+use crate::session::{Depends, Error, GraphSource, Heap, HeapGraph, Namer};
 
 /// An analysis of the heap graph in progress.
 pub(super) struct OnGraph<'h, S: GraphSource + ?Sized = Heap> {
@@ -16,12 +16,13 @@ pub(super) struct OnGraph<'h, S: GraphSource + ?Sized = Heap> {
 
 impl<'h, S: GraphSource + ?Sized> OnGraph<'h, S> {
     /// Gets the graph, built on first use, with or without weak handles among its roots; stack values are roots according
-    /// to `stacks`.
-    pub(super) fn open(heap: &'h S, weak: bool, stacks: Stacks) -> Result<OnGraph<'h, S>, Error> {
+    /// to `stacks`. Where `depends` is `None`, the caller notes which of these may be stale.
+    pub(super) fn open(heap: &'h S, weak: bool, stacks: Stacks, depends: Option<Depends>) -> Result<OnGraph<'h, S>, Error> {
         let notes = heap.begin();
         let graph = heap.graph(weak)?;
         heap.graph_notes(weak, &notes);
         graph.root_notes(stacks).into_iter().for_each(|n| notes.extend(n));
+        depends.into_iter().for_each(|depends| graph.note_doubts(stacks, depends, &notes));
         Ok(OnGraph { heap, graph, namer: graph.namer(heap.namer()), notes, stacks })
     }
 

@@ -19,7 +19,7 @@ use crate::model::{
     AsyncReport, DiffReport, ExceptionModel, Icicle, LackingPart, PageReport, PageSuspect, PageType, PageTypes, PathModel, Stacks, Suspect,
     ThreadModel, TypeStat, TypesRest,
 };
-use crate::session::{Dump, Error, GraphSource, Heap, TypePattern};
+use crate::session::{Depends, Dump, Error, GraphSource, Heap, TypePattern};
 
 /// Most types listed.
 const TYPES: usize = 200;
@@ -200,7 +200,7 @@ fn types(heap: &Heap, graph: bool) -> Result<Answer<PageTypes>, Error> {
 
 /// What the reachable objects of each type retain together, by method table.
 fn retained_by_type(heap: &Heap, notes: &Collector) -> Result<FxHashMap<Addr, u64>, Error> {
-    let on = OnGraph::open(heap, false, Stacks::default())?;
+    let on = OnGraph::open(heap, false, Stacks::default(), Some(Depends::Dominators))?;
     let types = heap.dominators(on.stacks)?.by_type(on.graph);
     let sums = on.graph.types.iter().zip(types.iter()).map(|(kind, of)| (kind.method_table, of.retained)).collect();
     notes.take(on.finish(()));
@@ -208,7 +208,7 @@ fn retained_by_type(heap: &Heap, notes: &Collector) -> Result<FxHashMap<Addr, u6
 }
 
 fn icicle(heap: &Heap) -> Result<Answer<Icicle>, Error> {
-    let on = OnGraph::open(heap, false, Stacks::default())?;
+    let on = OnGraph::open(heap, false, Stacks::default(), Some(Depends::Dominators))?;
     let icicle = Retained::compute(heap, on.graph, Stacks::default())?.icicle(&on.namer);
     Ok(on.finish(icicle))
 }

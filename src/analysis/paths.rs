@@ -62,7 +62,7 @@ pub fn paths(heap: &dyn GraphSource, query: &PathsQuery) -> Result<Answer<PathsR
 }
 
 fn paths_of(heap: &dyn GraphSource, query: &PathsQuery) -> Result<Answer<PathsReport>, Error> {
-    let on = OnGraph::open(heap, query.weak, query.stacks)?;
+    let on = OnGraph::open(heap, query.weak, query.stacks, None)?;
     let (targets, merged) = match query.object {
         Some(at) => (vec![on.object(at)?], false),
         None => (on.graph.of_types(&on.namer, &query.types, &on.notes), true),
@@ -72,6 +72,7 @@ fn paths_of(heap: &dyn GraphSource, query: &PathsQuery) -> Result<Answer<PathsRe
         let why = on.notes.notes().no_match().map_or_else(|| "no object is of that type".into(), |n| n.message.clone());
         return Err(on.none(Error::Nothing(why)));
     }
+    on.graph.note_doubts_of(&targets, query.stacks, &on.notes);
     let keys = heap.heap().and_then(|heap| Keys::bind(heap, &on.namer));
     let holders = on.graph.holders(query.stacks, query.weak);
     let report = Paths { graph: on.graph, heap, namer: &on.namer, holders, keys, query }.report(&targets, merged);

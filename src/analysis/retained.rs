@@ -12,7 +12,7 @@ use crate::model::{
     BelowType, ObjSizeReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport, RetainedType, Stacks, Sum, Suspect, SuspectKind,
     TreeRow,
 };
-use crate::session::{DominatorTree, Error, GraphSource, HeapGraph, Namer, TypePattern};
+use crate::session::{Depends, DominatorTree, Error, GraphSource, HeapGraph, Namer, TypePattern};
 
 /// Maximum dominators listed above an object.
 const MAX_CHAIN: usize = 1000;
@@ -81,7 +81,7 @@ pub fn retained(heap: &dyn GraphSource, query: &RetainedQuery) -> Result<Answer<
 }
 
 fn retained_of(heap: &dyn GraphSource, query: &RetainedQuery) -> Result<Answer<RetainedReport>, Error> {
-    let on = OnGraph::open(heap, false, query.stacks)?;
+    let on = OnGraph::open(heap, false, query.stacks, Some(Depends::Dominators))?;
     let object = if let RetainedView::Object(at) = query.view { Some(on.object(at)?) } else { None };
     let tree = Retained::compute(heap, on.graph, query.stacks)?;
     let report = tree.report(&on.namer, query, object, &on.notes);
@@ -94,7 +94,7 @@ fn retained_of(heap: &dyn GraphSource, query: &RetainedQuery) -> Result<Answer<R
 /// # Errors
 /// As [`retained`].
 pub fn objsize(heap: &dyn GraphSource, address: Addr, stacks: Stacks) -> Result<Answer<ObjSizeReport>, Error> {
-    let on = OnGraph::open(heap, false, stacks)?;
+    let on = OnGraph::open(heap, false, stacks, Some(Depends::Dominators))?;
     let id = on.object(address)?;
     let report = Retained::compute(heap, on.graph, stacks)?.objsize(&on.namer, id);
     Ok(on.finish(report))

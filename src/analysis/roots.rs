@@ -92,6 +92,7 @@ pub(crate) fn each_root(heap: &Heap, query: &RootsQuery, each: &mut dyn FnMut(Ro
     if let Some(of_stacks) = roots.stack_notes(query.options.stacks) {
         notes.extend(of_stacks);
     }
+    roots.note_doubts(query.options.stacks, "words of stacks that may be stale are among the roots", &notes);
     let wanted = heap.filter(&query.types, &namer, &notes);
     let report = report(&roots, heap.gc(), &namer, query, &wanted, each);
     namer.note(&notes);

@@ -242,6 +242,13 @@ impl<T> Kept<T> {
         Kept { value, missed: (!missed.is_empty()).then(|| Box::new(missed)) }
     }
 
+    /// [`Kept::of`], without the failed reads that the value itself tells of.
+    pub(crate) fn explaining(make: impl FnOnce() -> T, explains: impl Fn(&T, Addr) -> bool) -> Kept<T> {
+        let (value, mut missed) = watched(make);
+        missed.reads.retain(|at, _| !explains(&value, *at));
+        Kept { value, missed: (!missed.is_empty()).then(|| Box::new(missed)) }
+    }
+
     /// The value. Reports the reads that failed for it to the innermost scope of this thread.
     pub(crate) fn get(&self) -> &T {
         self.missed.iter().for_each(|missed| missed.tell());

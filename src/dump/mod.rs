@@ -93,6 +93,14 @@ pub struct DumpFile {
 }
 
 impl DumpFile {
+    /// Where the kernel mapped its library, `[vdso]` (ELF cores).
+    pub(crate) fn kernel_library(&self) -> Option<AddrRange> {
+        /// `AT_SYSINFO_EHDR`.
+        const LIBRARY: u64 = 33;
+        let at = self.auxv.iter().find(|(key, _)| *key == LIBRARY).map(|(_, value)| Addr(*value))?;
+        self.regions.iter().map(|r| r.range).find(|range| range.contains(at))
+    }
+
     /// Mappings of the runtime's executable allocator, which gives this name to the memory that it maps twice (`doublememorymapper.cpp`).
     pub(crate) fn double_mapped(&self) -> impl Iterator<Item = AddrRange> {
         self.files.iter().filter(|f| f.path.starts_with("/memfd:doublemapper")).map(|f| f.range)

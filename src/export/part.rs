@@ -9,7 +9,7 @@ use crate::base::{Addr, Answer, Collector, Count, Index, IndexVec, len64};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::model::{Generation, RootKind, Stacks, Sum};
 use crate::session::roots::Root;
-use crate::session::{DominatorTree, Error, FieldNames, FieldPlace, Heap, HeapGraph, Namer, ObjectSet};
+use crate::session::{Depends, DominatorTree, Error, FieldNames, FieldPlace, Heap, HeapGraph, Namer, ObjectSet};
 
 /// What to export.
 #[derive(Clone, Copy, Debug, Default)]
@@ -149,6 +149,7 @@ impl<'h> Part<'h> {
         let notes = heap.begin();
         let graph = notes.with(heap.graph(false)?);
         graph.root_notes(scope.stacks).into_iter().for_each(|n| notes.extend(n));
+        graph.note_doubts(scope.stacks, Depends::Roots, &notes);
         let tree = heap.dominators(scope.stacks)?;
         let mut part = Part {
             heap,

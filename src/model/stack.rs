@@ -118,6 +118,8 @@ pub struct StackGap {
     pub from: Option<Addr>,
     /// Its end; `null` for the end of the stack.
     pub to: Option<Addr>,
+    /// Whether frames may be missing there; if not, only what a listed frame holds is not known.
+    pub loses_frames: bool,
     /// Why.
     pub reason: String,
     /// The module whose file would help (`--modules`).

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use rustc_hash::FxHashMap;
 
 use super::described::Described;
+use super::doubts::Doubts;
 use super::edges::{ByType, Edges};
 use super::references::{Gathered, References, store_of};
 use super::roots::{Root, RootFlags, RootOptions, Roots};
@@ -51,6 +52,8 @@ pub struct HeapGraph {
     pub(super) is_of_index: bool,
     /// Made for the first question about types.
     by_type: OnceLock<ByType>,
+    /// Made for the first question that stacks with gaps may matter to.
+    pub(super) doubts: OnceLock<Doubts>,
 }
 
 impl std::fmt::Debug for HeapGraph {
@@ -153,6 +156,7 @@ impl HeapGraph {
             walk_notes: walked.notes,
             is_of_index,
             by_type: walked.by_type,
+            doubts: OnceLock::new(),
             modules: namer.modules(),
             index: Arc::clone(index),
         };
@@ -179,6 +183,7 @@ impl HeapGraph {
             walk_notes: Notes::new(),
             is_of_index: false,
             by_type: OnceLock::new(),
+            doubts: OnceLock::new(),
         }
     }
 

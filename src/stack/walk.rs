@@ -3,16 +3,20 @@
 //! Source: `docs/internals/stacks.md#the-walk`. Native code is not unwound: where it stands between managed frames, the runtime left an
 //! explicit frame that tells how to go on.
 
+mod running;
+
 use std::sync::Arc;
 
+use self::running::known;
 use super::clauses;
 use super::code::{Code, CodeMap, CodeOrigin};
 use super::frames::{ExplicitFrame, FrameReader, FrameRoots, Left};
-use super::gc_info::{FrameKind, FrameState, GcInfo, GcInfoError, GenericContextKind};
-use super::native::Native;
+use super::gc_info::{FrameKind, FrameSlot, FrameState, GcInfo, GcInfoError, GenericContextKind};
+use super::native::{Native, NativeImages};
 use super::walked::{Frame, Gap, Lack, ManagedFrame, Part, RuntimeFrame, SLOT_BYTES, Walk};
 use super::{Allowance, CodeBytes, Known, Registers, StackError, unwind};
 use crate::base::hash::Map;
+use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Os, PAGE, len64};
 use crate::clr::methods::GenericContext;
 use crate::memory::Image;
@@ -35,8 +39,14 @@ pub(crate) struct Start {
     pub(crate) thread: Addr,
     /// The thread's registers; `None` if they are not in the dump.
     pub(crate) registers: Option<Registers>,
+    /// Whether it runs managed code, or native code that a collection waits for.
+    pub(crate) cooperative: bool,
+    /// Whether a suspension has diverted the return of one of its methods.
+    pub(crate) hijacked: bool,
     /// The memory of its stack, as far as known.
     pub(crate) stack: Option<AddrRange>,
+    /// For a thread on its signal stack: the memory of its own one in use.
+    pub(crate) own: Option<AddrRange>,
     /// The budget of the walk.
     pub(crate) part: Allowance,
 }
@@ -57,6 +67,8 @@ pub(crate) struct StackWalker {
     frames: FrameReader,
     /// The runtime's own image, for native frames of its helpers.
     runtime: Native,
+    /// Those of the other images, for native code that managed code has called.
+    native: NativeImages,
     /// The images of the process without managed code, sorted; none where the dump does not list them.
     images: Vec<AddrRange>,
     os: Os,
@@ -88,6 +100,10 @@ struct Walking<'w> {
     codes: Map<Addr, Arc<Code>>,
     infos: Map<Addr, Arc<GcInfo>>,
     info_bytes: u64,
+    /// The registers of a thread that is in native code without an explicit frame.
+    own: Option<Registers>,
+    /// The place of a gap whose end is not known yet.
+    open: Option<usize>,
 }
 
 impl StackWalker {
@@ -100,10 +116,11 @@ impl StackWalker {
         modules: &[Addr],
         os: Os,
     ) -> StackWalker {
+        images.sort_unstable();
+        let native = NativeImages::new(&images);
         let of_runtime = |image: &AddrRange| runtime.as_ref().is_some_and(|runtime| image.contains(runtime.base));
         // A list without the runtime tells of no address that it is in no image.
         if images.iter().any(of_runtime) {
-            images.sort_unstable();
             // A bundle may hold both.
             let managed = code.images(modules);
             images.retain(|image| of_runtime(image) || !managed.iter().any(|at| image.contains(*at)));
@@ -112,13 +129,23 @@ impl StackWalker {
         }
         let dump_bytes = code.bytes().memory().dump_bytes();
         let (runtime, gc_infos) = (Native::new(runtime, dump_bytes), Known::new(dump_bytes));
-        StackWalker { code, frames, runtime, images, os, gc_infos }
+        StackWalker { code, frames, runtime, native, images, os, gc_infos }
     }
 
     /// Whether `ip`, where the runtime knows no managed code, is in none of the images that have none either.
     fn is_nowhere(&self, ip: Addr) -> bool {
         let last = self.images.partition_point(|image| image.start <= ip).checked_sub(1).and_then(|i| self.images.get(i));
         !self.images.is_empty() && !last.is_some_and(|image| image.contains(ip))
+    }
+
+    /// Whether a gap of `walk` says that the memory at `at` is missing: that word, or others of the image that it is in.
+    pub(crate) fn explains(&self, walk: &Walk, at: Addr) -> bool {
+        let read = walk.gaps.iter().filter_map(|gap| match gap.lack.error() {
+            Some(StackError::Read(e)) => Some(e.address),
+            _ => None,
+        });
+        let image = |at| self.native.listed(at);
+        read.into_iter().any(|missing| missing == at || image(at).is_some_and(|image| image.contains(missing)))
     }
 
     /// Looks up code.
@@ -180,6 +207,8 @@ impl StackWalker {
                 codes: Map::default(),
                 infos: Map::default(),
                 info_bytes: 0,
+                own: None,
+                open: None,
             };
             walking.run(start);
             walking.out.fit();
@@ -278,27 +307,39 @@ impl Walking<'_> {
         let bytes = walker.code.bytes();
         let mut context = start.registers.clone();
         let mut left = Left::Stopped;
+        let mut hijacked = start.hijacked;
+        // The explicit frame that has led to these registers.
+        let mut led = None;
         // Whether the walk has just come to a caller.
         let mut arrived = false;
         if context.is_none() {
-            self.gap(None, None, Lack::Registers);
+            self.gap(None, Lack::Registers);
         }
-        let first = walker.frames.first(bytes, start.thread).and_then(|at| at.map(|at| self.explicit(at, None, start.stack)).transpose());
+        let first = walker.frames.first(bytes, start.thread).and_then(|at| at.map(|at| self.explicit(at, None, start)).transpose());
         // How far up the stack managed frames have led.
         let mut reached = Addr::NULL;
         let mut next = match first {
             Ok(frame) => frame,
             Err(e) => {
-                self.gap(context.as_ref().and_then(Registers::sp), None, Lack::Frames(e));
+                match &context {
+                    Some(registers) => self.lost(registers, Lack::Frames(e)),
+                    None => self.gap(None, Lack::Frames(e)),
+                }
                 None
             }
         };
+        if let Some((caller, how)) = self.running(start, next.as_ref()) {
+            (context, left) = (Some(caller), how);
+        }
         while len64(self.out.frames.len()) < start.part.frames {
             let managed = match context.as_ref().map(|c| self.find(c.ip)).transpose() {
                 Ok(code) => code.flatten(),
                 Err(e) => {
-                    let sp = context.as_ref().and_then(Registers::sp);
-                    return self.gap(sp, context.map(|c| c.ip), Lack::Unwind(e));
+                    if let Some(registers) = context.take() {
+                        next = self.past(next, led, (start, registers.ip));
+                        self.lost(&registers, Lack::Unwind(e));
+                    }
+                    None
                 }
             };
             if let (Some(code), Some(registers)) = (managed, &context) {
@@ -317,10 +358,10 @@ impl Walking<'_> {
                     && len64(self.out.frames.len()) < start.part.frames
                 {
                     let frame = frame.clone();
-                    next = match self.after(&frame, start.stack) {
+                    next = match self.after(&frame, start) {
                         Ok(next) => next,
                         Err(e) => {
-                            self.gap(Some(frame.address), None, Lack::Frames(e));
+                            self.gap(Some(frame.address), Lack::Frames(e));
                             None
                         }
                     };
@@ -328,13 +369,19 @@ impl Walking<'_> {
                 }
                 self.managed(code, registers, sp, caller_sp, left);
                 match unwound {
-                    Ok((caller, caller_sp)) => {
+                    Ok((mut caller, caller_sp)) => {
                         reached = caller_sp;
+                        if hijacked && matches!(self.find(caller.ip), Ok(None)) {
+                            hijacked = false;
+                            self.undivert(start.thread, &mut caller, caller_sp);
+                        }
                         context = Some(caller);
                     }
                     Err(e) => {
-                        let ip = registers.ip;
-                        return self.gap(Some(sp), Some(ip), Lack::Unwind(e));
+                        let registers = if leaf { registers.clone() } else { registers.preserved() };
+                        next = self.past(next, led, (start, registers.ip));
+                        self.lost(&registers, Lack::Unwind(e));
+                        (context, reached) = (None, sp);
                     }
                 }
                 (left, arrived) = (Left::Call, true);
@@ -345,16 +392,12 @@ impl Walking<'_> {
             if let Some(caller) = context.as_ref().filter(|c| arrived && left == Left::Call && walker.is_nowhere(c.ip)) {
                 let lack =
                     Lack::Unwind(StackError::invalid(caller.ip, "a caller that is neither in the map of code nor in a native image"));
-                let to = next.as_ref().map(|frame| frame.address);
-                let (sp, ip) = (caller.sp(), caller.ip);
-                if self.afford(sp.unwrap_or(ip), GAP_BYTES) {
-                    self.gap_to(sp, to, Some(ip), lack);
-                }
+                self.lost(&caller.clone(), lack);
             }
             arrived = false;
             let Some(frame) = next.clone() else {
                 if let Some(at) = self.unknown {
-                    self.gap(Some(at), None, Lack::Frames(StackError::Unsupported { at, what: "a frame of an unknown type" }));
+                    self.gap(Some(at), Lack::Frames(StackError::Unsupported { at, what: "a frame of an unknown type" }));
                 }
                 return;
             };
@@ -363,36 +406,53 @@ impl Walking<'_> {
                 // What the methods above were called by is not below them.
                 Ok(Some(caller)) if start.stack.is_some() && caller.registers.sp().is_some_and(|sp| sp < reached) => {
                     let lack = StackError::invalid(frame.address, "a frame that leads back down the stack");
-                    return self.gap(Some(frame.address), None, Lack::Frames(lack));
+                    return self.gap(Some(frame.address), Lack::Frames(lack));
                 }
                 Ok(Some(caller)) => {
-                    context = Some(caller.registers);
+                    if let Some(gap) = self.open.take().and_then(|at| self.out.gaps.get_mut(at)) {
+                        gap.to = caller.registers.sp();
+                    }
+                    (context, led) = (Some(caller.registers), Some(frame.address));
                     (left, arrived) = (caller.left, true);
                 }
                 Ok(None) => {}
-                Err(e) => return self.gap(Some(frame.address), None, Lack::Frames(e)),
+                Err(e) => return self.gap(Some(frame.address), Lack::Frames(e)),
             }
             let again = frame.is_within_caller() && context.as_ref().is_some_and(|c| matches!(self.find(c.ip), Ok(Some(_))));
             if !again {
-                next = match self.after(&frame, start.stack) {
+                next = match self.after(&frame, start) {
                     Ok(next) => next,
-                    Err(e) => return self.gap(Some(frame.address), None, Lack::Frames(e)),
+                    Err(e) => return self.gap(Some(frame.address), Lack::Frames(e)),
                 };
             }
         }
         let sp = context.as_ref().and_then(Registers::sp).or(next.map(|frame| frame.address));
-        self.gap(sp, None, Lack::Endless);
+        self.gap(sp, Lack::Endless);
+    }
+
+    /// The first explicit frame that may lead on from where the walk is lost: not `led`, which has led there. `ip`: where that is.
+    fn past(&mut self, next: Option<ExplicitFrame>, led: Option<Addr>, (start, ip): (&Start, Addr)) -> Option<ExplicitFrame> {
+        match next {
+            Some(frame) if Some(frame.address) == led => {
+                let next = self.after(&frame, start).ok().flatten();
+                self.out.frames.push(Frame::Runtime(RuntimeFrame { frame, ip: Some(ip), within: true, reports: false }));
+                next
+            }
+            next => next,
+        }
     }
 
     /// The frame after `frame` in the chain.
-    fn after(&self, frame: &ExplicitFrame, stack: Option<AddrRange>) -> Result<Option<ExplicitFrame>, StackError> {
+    fn after(&self, frame: &ExplicitFrame, start: &Start) -> Result<Option<ExplicitFrame>, StackError> {
         let next = self.walker.frames.next(self.walker.code.bytes(), frame)?;
-        next.map(|at| self.explicit(at, Some(frame.address), stack)).transpose()
+        next.map(|at| self.explicit(at, Some(frame.address), start)).transpose()
     }
 
-    /// The explicit frame at `at`, which lies above the one before it, on the stack.
-    fn explicit(&self, at: Addr, before: Option<Addr>, stack: Option<AddrRange>) -> Result<ExplicitFrame, StackError> {
-        if !at.is_aligned(8) || before.is_some_and(|b| at <= b) || !inside(stack, at) {
+    /// The explicit frame at `at`, which lies above the one before it, on the stack. From the signal stack, the chain leads once to the
+    /// thread's own, which may lie anywhere.
+    fn explicit(&self, at: Addr, before: Option<Addr>, start: &Start) -> Result<ExplicitFrame, StackError> {
+        let crosses = |before: Addr| start.own.is_some_and(|own| own.contains(at) && !own.contains(before));
+        if !at.is_aligned(8) || before.is_some_and(|b| at <= b && !crosses(b)) || !inside(start.stack, at) {
             return Err(StackError::invalid(at, "the chain of frames leads to a wrong place"));
         }
         self.walker.frames.read(self.walker.code.bytes(), at)
@@ -413,7 +473,9 @@ impl Walking<'_> {
             Err(e) => {
                 reports = false;
                 if self.afford(frame.address, GAP_BYTES) {
-                    self.gap_to(Some(frame.address), Some(frame.address.plus(PAGE)), None, Lack::GcInfo(e));
+                    let (from, to) = (Some(frame.address), Some(frame.address.plus(PAGE)));
+                    let lack = if CodeBytes::exhausted() { Lack::Endless } else { Lack::GcInfo(e) };
+                    self.out.gaps.push(Gap { from, to, registers: Box::default(), ip: None, lack });
                 }
             }
         }
@@ -452,8 +514,15 @@ impl Walking<'_> {
                 self.parent = None;
             }
         } else if let Err(e) = info.and_then(|info| self.slots(frame, &info, registers, caller_sp)) {
-            let preserved = (0..registers.count()).filter(|n| registers.preserves(*n) && registers.value(*n).is_some());
-            let registers: Box<[_]> = preserved.map(|n| (registers.name(n), registers.get(n))).collect();
+            // A running thread may hold something in any register, and in the native code that a method has called.
+            let anywhere = matches!(frame.left, Left::Stopped | Left::Fault);
+            let own = self.own.take().filter(|_| frame.left == Left::Helper);
+            let from = own.as_ref().and_then(Registers::sp).unwrap_or(sp);
+            let of_frame =
+                (0..registers.count()).filter(|n| anywhere || registers.preserves(*n)).map(|n| (registers.name(n), registers.get(n)));
+            let of_frame = of_frame.filter(|(_, saved)| saved.value.is_some());
+            let registers: Box<[_]> = of_frame.chain(own.iter().flat_map(known)).collect();
+            let sp = from;
             if self.afford(sp, GAP_BYTES.saturating_add(len64(size_of_val(&*registers)))) {
                 let lack = if CodeBytes::exhausted() { Lack::Endless } else { Lack::GcInfo(e) };
                 self.out.gaps.push(Gap { from: Some(sp), to: caller_sp, registers, ip: Some(code.start), lack });
@@ -470,28 +539,56 @@ impl Walking<'_> {
         let Some(caller_sp) = caller_sp else { return Ok(()) };
         let kind = match frame.left {
             Left::Stopped => FrameKind::Leaf,
+            Left::Helper => FrameKind::Helper,
             Left::Call => FrameKind::Return,
             Left::Exception | Left::Fault => FrameKind::Exception,
         };
         let ip = registers.ip;
         let offset = u32::try_from(frame.code.offset(ip)).map_err(|_| StackError::invalid(ip, "an address beyond its method"))?;
+        if !info.describes(offset, kind) {
+            return Err(StackError::invalid(ip, "a running thread, at an instruction whose references GC info does not describe,"));
+        }
         let state = FrameState { offset, kind, registers, caller_sp, os: self.walker.os, untracked: frame.part != Part::Filter };
         let count = len64(info.slot_count());
         CodeBytes::afford(ip, count / SLOTS_OF_A_READ)?;
         let (bytes, most) = (self.walker.code.bytes(), self.memory / SLOT_BYTES);
-        let held = self.out.hold(frame, most, |each| info.report(bytes, &state, each)).map_err(|e| gc_error(ip, e))?;
+        let page = AddrRange::new(frame.sp.align_down(PAGE), frame.sp.align_down(PAGE).plus(PAGE));
+        // A stack that has overflowed ends with a page that nothing can be written to, which is no loss of the dump.
+        let held = if frame.left == Left::Fault && bytes.memory().captured(page) == 0 {
+            let is_there = |slot: &FrameSlot| slot.location.address().is_none_or(|at| !page.contains(at));
+            let report = |each: &mut dyn FnMut(FrameSlot)| {
+                info.report(bytes, &state, |slot| {
+                    if is_there(&slot) {
+                        each(slot)
+                    }
+                })
+            };
+            tried(|| self.out.hold(frame, most, report))
+        } else {
+            self.out.hold(frame, most, |each| info.report(bytes, &state, each))
+        };
+        let held = held.map_err(|e| gc_error(ip, e))?;
         self.afford(frame.sp, held.saturating_mul(SLOT_BYTES));
         Ok(())
     }
 
     /// The references from `from` to the end of the stack are not known.
-    fn gap(&mut self, from: Option<Addr>, ip: Option<Addr>, lack: Lack) {
-        self.gap_to(from, None, ip, lack);
+    fn gap(&mut self, from: Option<Addr>, lack: Lack) {
+        let lack = if CodeBytes::exhausted() { Lack::Endless } else { lack };
+        self.out.gaps.push(Gap { from, to: None, registers: Box::default(), ip: None, lack });
     }
 
-    fn gap_to(&mut self, from: Option<Addr>, to: Option<Addr>, ip: Option<Addr>, lack: Lack) {
-        let lack = if CodeBytes::exhausted() { Lack::Endless } else { lack };
-        self.out.gaps.push(Gap { from, to, registers: Box::default(), ip, lack });
+    /// Begins a gap at the stack pointer in `registers`, which may hold references as well. It ends where an explicit frame leads to a method
+    /// again.
+    fn lost(&mut self, registers: &Registers, lack: Lack) {
+        let (from, ip) = (registers.sp(), Some(registers.ip));
+        let registers: Box<[_]> = known(registers).collect();
+        let bytes = GAP_BYTES.saturating_add(len64(size_of_val(&*registers)));
+        if self.afford(from.unwrap_or(Addr::NULL), bytes) {
+            let lack = if CodeBytes::exhausted() { Lack::Endless } else { lack };
+            self.open = Some(self.out.gaps.len());
+            self.out.gaps.push(Gap { from, to: None, registers, ip, lack });
+        }
     }
 }
 

@@ -83,7 +83,7 @@ impl ManagedFrame {
     /// An address within the instruction that it executes: a return address may begin the next statement.
     pub(crate) fn instruction(&self) -> Addr {
         match self.left {
-            Left::Call | Left::Exception => self.ip.minus(1).unwrap_or(self.ip),
+            Left::Call | Left::Helper | Left::Exception => self.ip.minus(1).unwrap_or(self.ip),
             Left::Fault | Left::Stopped => self.ip,
         }
     }
@@ -283,6 +283,11 @@ impl Lack {
             Lack::Unwind(e) | Lack::Frames(e) | Lack::GcInfo(e) => Some(e),
             Lack::Registers | Lack::Endless | Lack::Memory | Lack::Claimed(_) => None,
         }
+    }
+
+    /// Whether frames are lost, and not only what a known one holds.
+    pub(crate) const fn loses_frames(&self) -> bool {
+        !matches!(self, Lack::GcInfo(_))
     }
 
     /// In words, with the module of the code.

@@ -2,6 +2,7 @@
 
 mod alone;
 mod arguments;
+mod busy;
 mod clrmd;
 mod fallback;
 mod stale;

@@ -13,7 +13,7 @@ use super::{Key, UNKNOWN};
 use crate::base::{Collector, Index, IndexVec, Name, change, growth, len64, thousands, total};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::model::{GainedType, GrowingHolder, HolderStep, Stacks, Sum};
-use crate::session::{DominatorTree, Error, GraphSource, HeapGraph, Namer};
+use crate::session::{Depends, DominatorTree, Error, GraphSource, HeapGraph, Namer};
 
 /// Longest way from a root to a container.
 const MAX_STEPS: usize = 64;
@@ -53,6 +53,7 @@ impl<'h> Side<'h> {
         heap.graph_notes(false, notes);
         let stacks = Stacks::default();
         graph.root_notes(stacks).into_iter().for_each(|n| notes.extend(n));
+        graph.note_doubts(stacks, Depends::Dominators, notes);
         let tree = heap.dominators(stacks)?;
         let namer = graph.namer(heap.namer());
         let named = |mt| match namer.name(mt) {

@@ -17,7 +17,7 @@ use crate::clr::binders::Binders;
 use crate::clr::library::{fields_of, noted};
 use crate::gc::{ObjectId, ObjectType};
 use crate::model::Stacks;
-use crate::session::{HeapGraph, Holders};
+use crate::session::{Depends, HeapGraph, Holders};
 
 /// `AssemblyLoadContext._state` of a context that was asked to unload.
 const UNLOADING: u32 = 1;
@@ -120,7 +120,7 @@ impl Inspector<'_> {
         if allocators.is_empty() {
             return Map::default();
         }
-        let on = match OnGraph::open(self.heap, false, Stacks::default()) {
+        let on = match OnGraph::open(self.heap, false, Stacks::default(), Some(Depends::Roots)) {
             Ok(on) => on,
             Err(e) => {
                 self.notes.add(NoteKind::Missing, None, format!("what holds load contexts without objects is not known: {e}"));

@@ -14,7 +14,7 @@ use crate::model::{
     Stacks, Sum,
 };
 use crate::session::roots::{Origin, Root, RootFlags};
-use crate::session::{Error, Heap, ObjectSet, TypePattern};
+use crate::session::{Depends, Error, Heap, ObjectSet, TypePattern};
 
 /// Arguments of `bridge`.
 #[derive(Clone, Debug, Default)]
@@ -40,7 +40,7 @@ pub fn bridge(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, 
 }
 
 fn bridge_of(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, Error> {
-    let on = OnGraph::open(heap, true, query.stacks)?;
+    let on = OnGraph::open(heap, true, query.stacks, Some(Depends::Roots))?;
     let (graph, namer) = (on.graph, &on.namer);
     let mut handles: FxHashMap<ObjectId, Vec<BridgeHandle>> = FxHashMap::default();
     let walked = heap.gc().walk_handles(&HandleFilter { kinds: vec![HandleKind::CrossReference] }, |h: HandleModel| {

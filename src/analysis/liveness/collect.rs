@@ -6,7 +6,7 @@ use super::{Generations, OnGraph, by_type, collected_by, registered};
 use crate::base::Answer;
 use crate::gc::ObjectId;
 use crate::model::{CollectGeneration, CollectReport, Generation, Stacks, Sum};
-use crate::session::{Error, Heap};
+use crate::session::{Depends, Error, Heap};
 
 /// Arguments of `simulate collect`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,7 +25,7 @@ pub struct CollectQuery {
 /// # Errors
 /// [`Error::Graph`] or [`Error::Memory`] if the graph cannot be built.
 pub fn collect(heap: &Heap, query: &CollectQuery) -> Result<Answer<CollectReport>, Error> {
-    let on = OnGraph::open(heap, true, query.stacks)?;
+    let on = OnGraph::open(heap, true, query.stacks, Some(Depends::Live))?;
     let (graph, oldest) = (on.graph, query.generation);
     let of = Generations::of(heap, graph);
     let condemned = |id: ObjectId| collected_by(of.get(id)).is_some_and(|g| g <= oldest);

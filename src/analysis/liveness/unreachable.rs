@@ -8,7 +8,7 @@ use crate::base::{Addr, Answer, len64, top_or_all};
 use crate::gc::ObjectId;
 use crate::model::{GarbageClass, GarbageObject, GarbageTotal, GarbageType, Stacks, Sum, UnreachableReport};
 use crate::session::roots::RootFlags;
-use crate::session::{Edges, Error, Heap, ObjectSet, TypePattern};
+use crate::session::{Depends, Edges, Error, Heap, ObjectSet, TypePattern};
 
 /// Arguments of `unreachable`.
 #[derive(Clone, Debug, Default)]
@@ -71,7 +71,7 @@ pub fn unreachable(heap: &Heap, query: &UnreachableQuery) -> Result<Answer<Unrea
 }
 
 fn unreachable_of(heap: &Heap, query: &UnreachableQuery) -> Result<Answer<UnreachableReport>, Error> {
-    let on = OnGraph::open(heap, true, query.stacks)?;
+    let on = OnGraph::open(heap, true, query.stacks, Some(Depends::Live))?;
     let (graph, namer) = (on.graph, &on.namer);
     let live = heap.live(graph, query.stacks);
     let of = Generations::of(heap, graph);

@@ -8,7 +8,7 @@ use crate::base::{Addr, Answer, Count, Index, len64, top_or_all};
 use crate::gc::{HandleFilter, ObjectId};
 use crate::model::{HandleKind, HandleModel, RootKind, Stacks, Sum, WhatifComponent, WhatifReport, WhatifWeak};
 use crate::session::roots::Root;
-use crate::session::{Edges, Error, Heap, HeapGraph, Namer, ObjectSet, Strength};
+use crate::session::{Depends, Edges, Error, Heap, HeapGraph, Namer, ObjectSet, Strength};
 
 /// Arguments of `whatif`.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +35,7 @@ pub fn whatif(heap: &Heap, query: &WhatifQuery) -> Result<Answer<WhatifReport>, 
 }
 
 fn whatif_of(heap: &Heap, query: &WhatifQuery) -> Result<Answer<WhatifReport>, Error> {
-    let on = OnGraph::open(heap, true, query.stacks)?;
+    let on = OnGraph::open(heap, true, query.stacks, Some(Depends::Roots))?;
     let (graph, namer) = (on.graph, &on.namer);
     let no_object = |a: &Addr| on.none(Error::Nothing(format!("no object of the heap is at {a}")));
     let id_of = |a: &Addr| graph.index.containing(heap.walker(), *a).map(|(id, _)| id).ok_or_else(|| no_object(a));

@@ -15,8 +15,6 @@ use crate::stack::code::CodeUse;
 
 /// Most reads of the map of code sections.
 const READS: u64 = 1 << 24;
-/// `AT_SYSINFO_EHDR`: where the kernel mapped its library.
-const KERNEL_LIBRARY: u64 = 33;
 
 /// Which claim wins where several meet: the more specific one, so the order is part of what the answer means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -114,9 +112,7 @@ pub(super) fn of_container(dump: &Dump, runtime: Option<&Runtime>, notes: &Colle
                 .map(|i| Claim::new(i.range, Rank::Extent, MemoryKind::Module).named(&module.path).paged()),
         );
     }
-    let kernel = file.auxv.iter().find(|(key, _)| *key == KERNEL_LIBRARY).map(|(_, value)| Addr(*value));
-    let library = kernel.and_then(|at| file.regions.iter().find(|r| r.range.contains(at)));
-    out.extend(library.map(|r| Claim::new(r.range, Rank::Image, MemoryKind::Module).named("[vdso]")));
+    out.extend(file.kernel_library().map(|range| Claim::new(range, Rank::Image, MemoryKind::Module).named("[vdso]")));
     let page = file.regions.iter().filter(|r| is_diag_page(dump.memory(), r.range.start));
     out.extend(page.map(|r| Claim::new(r.range, Rank::File, MemoryKind::DumpWriter)));
     stacks(dump, runtime, notes, out);

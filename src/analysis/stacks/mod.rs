@@ -102,8 +102,8 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
             waits_for: waits.remove(&stack.index).map(Box::new),
             frames: Vec::new(),
         };
-        // The unknown part of its stack may contain the method.
-        gaps.add(&model.gaps);
+        // The unknown part of its stack may contain the method. What a known frame holds is asked for only with the references.
+        gaps.add(model.gaps.iter().filter(|gap| query.roots || gap.loses_frames));
         let texts = model.gaps.iter().fold(PLAIN, |n, gap| n.saturating_add(PLAIN).saturating_add(len64(gap.reason.len())));
         if !reporter.budget.memory(texts) {
             reporter.budget.note("listing stacks", &notes);
@@ -160,7 +160,7 @@ fn coverage(stack: &ThreadStack<'_>) -> StackCoverage {
 struct Gaps(BTreeMap<String, (u64, Option<Addr>)>);
 
 impl Gaps {
-    fn add(&mut self, gaps: &[StackGap]) {
+    fn add<'g>(&mut self, gaps: impl Iterator<Item = &'g StackGap>) {
         for gap in gaps {
             match self.0.get_mut(&gap.reason) {
                 Some((count, _)) => count.bump(),
@@ -434,6 +434,6 @@ impl<'r> Reporter<'r> {
 
     fn gap(&mut self, gap: &Gap) -> StackGap {
         let module = self.runtime.module_of_gap(gap, self.namer);
-        StackGap { from: gap.from, to: gap.to, reason: gap.lack.reason(module.as_deref()), module }
+        StackGap { from: gap.from, to: gap.to, loses_frames: gap.lack.loses_frames(), reason: gap.lack.reason(module.as_deref()), module }
     }
 }

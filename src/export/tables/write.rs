@@ -17,7 +17,7 @@ use crate::base::{Addr, Answer, Collector, Count, IndexVec, Name};
 use crate::gc::{ObjectStarts, TypeIndex};
 use crate::model::{ExportFormat, ExportTable, Stacks, StatReport, Sum};
 use crate::session::roots::{RootOptions, Roots};
-use crate::session::{Error, Extra, Heap, Namer};
+use crate::session::{Depends, Error, Extra, Heap, Namer};
 
 /// What to write.
 #[derive(Clone, Debug)]
@@ -277,6 +277,7 @@ fn retention<'c>(context: &Context<'c>) -> Result<Retention<'c>, Error> {
     let (heap, stacks) = (context.heap, context.options.stacks);
     let graph = context.notes.with(heap.graph(false)?);
     graph.root_notes(stacks).into_iter().for_each(|n| context.notes.extend(n));
+    graph.note_doubts(stacks, Depends::Roots, context.notes);
     Ok(Retention::new(graph, heap.dominators(stacks)?, graph.starts(stacks)))
 }
 

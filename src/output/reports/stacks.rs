@@ -5,7 +5,7 @@ use super::threads::wait;
 use crate::analysis::{folded_stacks, frame_label};
 use crate::base::{Name, file_name};
 use crate::model::{
-    ArgumentModel, CodeTier, FaultModel, FramePart, MergedFrame, NativeFrameModel, StackCoverage, StackFrameKind, StackFrameModel,
+    ArgumentModel, CodeTier, FaultModel, FramePart, MergedFrame, NativeFrameModel, StackCoverage, StackFrameKind, StackFrameModel, StackGap,
     StackRootModel, StacksReport, ThreadStackModel,
 };
 use crate::output::plural;
@@ -120,14 +120,20 @@ fn argument(a: &ArgumentModel) -> String {
     format!("        {:<16} {} {name} = {value}", at, a.type_name)
 }
 
+/// The gaps that matter to what is shown: where only the references of known frames are unknown, nothing is missing without these.
+fn gaps(t: &ThreadStackModel) -> impl Iterator<Item = &StackGap> {
+    let roots = t.frames.iter().any(|f| f.roots.is_some());
+    t.gaps.iter().filter(move |gap| roots || gap.loses_frames)
+}
+
 fn title(t: &ThreadStackModel) -> String {
     let id = t.managed_id.map_or_else(|| "?".into(), |id| id.to_string());
     let os = t.os_id.map_or_else(String::new, |os| format!(" (OS {os})"));
     let name = t.name.as_ref().map_or_else(String::new, |name| format!(" {name:?}"));
     let crashed = if t.crashed { " CRASHED" } else { "" };
     let coverage = match t.coverage {
-        StackCoverage::Precise => String::new(),
-        other => format!(" – {other}"),
+        other if gaps(t).next().is_some() => format!(" – {other}"),
+        _ => String::new(),
     };
     format!("Thread {id}{os}{name}{crashed}{coverage}")
 }
@@ -208,7 +214,7 @@ fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, crash: Option<&'r 
         0 => {}
         more => to.line(format!("  … about {more} more frames (see --json)")),
     }
-    for gap in &t.gaps {
+    for gap in gaps(t) {
         to.line(format!("  not precise: {}", gap.reason));
     }
     to.gap();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{HandleUses, Heap, Namer, Runtime, Strength};
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Answer, Arch, Budget, Collector, Count, IndexVec, Indices, NoteKind, Notes, index_type, plural};
+use crate::base::{Addr, Answer, Arch, Budget, Collector, Count, IndexVec, Indices, NoteKind, Notes, index_type, len64, plural};
 use crate::clr::threads::Thread;
 use crate::gc::{Gc, HandleFilter};
 use crate::model::{CoverageKind, FinalizerState, HandleKind, HandleModel, HandleUse, RootCoverageModel, RootFlag, RootKind, Stacks};
@@ -37,6 +37,8 @@ impl RootFlags {
     pub const CONSERVATIVE: RootFlags = RootFlags(16);
     /// Found by scanning stacks as a whole: a root with `--stacks conservative` only. Has no name.
     pub(crate) const SCANNED: RootFlags = RootFlags(32);
+    /// A word in a part of a stack whose references are not known: it may be stale. Has no name; such a root is conservative as well.
+    pub(crate) const DOUBTFUL: RootFlags = RootFlags(64);
 
     const NAMES: [(RootFlags, RootFlag); 5] = [
         (RootFlags::PINNED, RootFlag::Pinned),
@@ -151,6 +153,8 @@ pub struct StackRoots {
     pub coverage: Vec<RootCoverageModel>,
     /// Notes of the answers that count them.
     pub notes: Notes,
+    /// Why words count that may be stale: of the answers that these make a difference to.
+    pub(crate) doubts: Notes,
 }
 
 /// The roots of a process.
@@ -298,6 +302,22 @@ impl Roots {
         }
         all.sort_by_key(|c| order(c.kind));
         all
+    }
+
+    /// Whether words are among them that may be stale.
+    pub(crate) fn has_doubts(&self, stacks: Stacks) -> bool {
+        stacks == Stacks::Precise && !self.framed.doubts.is_empty()
+    }
+
+    /// Notes that `what` is not certain, and why words count that may be stale. Nothing where none do.
+    pub(crate) fn note_doubts(&self, stacks: Stacks, what: &str, notes: &Collector) {
+        let mut reasons = self.framed.doubts.iter().filter(|_| self.has_doubts(stacks));
+        let Some(first) = reasons.next() else { return };
+        let more = match reasons.count() {
+            0 => String::new(),
+            n => format!("; and for {}", plural(len64(n), "other reason")),
+        };
+        notes.add(NoteKind::Missing, first.address, format!("{what}: {}{more}", first.message));
     }
 
     /// What could not be read of the roots on stacks, for answers that count them.

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::base::hash::Map;
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Budget, Collector, Count, NoteKind};
+use crate::base::{Addr, AddrRange, Budget, Collector, Count, NoteKind, Notes};
 use crate::clr::methods::{GenericContext, Methods};
 use crate::clr::threads::Thread;
 use crate::contract::ContractError;
@@ -54,6 +54,7 @@ pub(super) fn frame_roots(
         scans: Scans::new(heap, budget),
         reasons: BTreeMap::new(),
         words: 0,
+        doubtful: 0,
         whole: 0,
         wanted: [options.wants(RootKind::Stack), options.wants(RootKind::Register)],
     };
@@ -65,9 +66,11 @@ pub(super) fn frame_roots(
     }
     let mut reasons: Vec<String> = Vec::new();
     let total = reader.scans.lacks.threads;
-    for (reason, (count, at)) in &reader.reasons {
+    let mut doubts = Notes::new();
+    // Parts of stacks without any word that points to an object hold none, whatever they are.
+    for (reason, (count, at)) in reader.reasons.iter().filter(|_| reader.doubtful > 0) {
         let times = if *count > 1 { format!(" ({count} times)") } else { String::new() };
-        notes.add(NoteKind::Missing, *at, format!("stacks: {reason}{times}: values there count if they point to an object"));
+        doubts.add(NoteKind::Missing, *at, format!("{reason}{times}"));
         reasons.push(reason.clone());
     }
     let words = (reader.words > 0).then(|| "arguments of calls that the runtime prepares count if they point to an object".to_string());
@@ -91,7 +94,7 @@ pub(super) fn frame_roots(
         RootCoverageModel { kind, coverage, reason }
     };
     let coverage = [RootKind::Stack, RootKind::Register].into_iter().filter(|k| options.wants(*k)).map(cover).collect();
-    Ok(StackRoots { coverage, notes: notes.into_notes() })
+    Ok(StackRoots { coverage, notes: notes.into_notes(), doubts })
 }
 
 /// Turns walked stacks into roots.
@@ -112,6 +115,8 @@ struct Reader<'h> {
     reasons: BTreeMap<String, (u64, Option<Addr>)>,
     /// Roots among words that the runtime's frames own.
     words: u64,
+    /// Roots among words of parts of stacks whose references are not known.
+    doubtful: u64,
     /// Threads without gaps.
     whole: u64,
     /// Roots on stacks, in registers.
@@ -234,6 +239,15 @@ impl Reader<'_> {
 
     /// A part of the stack that may hold anything.
     fn gap(&mut self, gap: &Gap, stack: &ThreadStack<'_>, thread: ThreadIndex, roots: &mut Roots) {
+        let first = roots.roots.len();
+        self.scan_gap(gap, stack, thread, roots);
+        for root in roots.roots.iter_mut().skip(first) {
+            self.doubtful.bump();
+            root.flags = root.flags.with(RootFlags::DOUBTFUL);
+        }
+    }
+
+    fn scan_gap(&mut self, gap: &Gap, stack: &ThreadStack<'_>, thread: ThreadIndex, roots: &mut Roots) {
         let runtime = self.heap.runtime();
         let module = runtime.module_of_gap(gap, self.namer);
         if matches!(gap.lack, Lack::Claimed(_)) {
@@ -306,7 +320,7 @@ pub(super) fn scanned_roots((heap, budget): (&Heap, &Budget), threads: &[Thread]
         let (covered, reason) = scans.lacks.coverage(kind, heap.walker());
         coverage.push(RootCoverageModel { kind, coverage: covered, reason: Some(reason) });
     }
-    StackRoots { coverage, notes: notes.into_notes() }
+    StackRoots { coverage, notes: notes.into_notes(), doubts: Notes::new() }
 }
 
 /// Number of threads per obstacle.
@@ -386,9 +400,6 @@ impl<'h> Scans<'h> {
         (options, notes): (&RootOptions, &Collector),
         roots: &mut Roots,
     ) {
-        if thread.on_signal_stack() {
-            self.lacks.elsewhere.bump();
-        }
         if options.wants(RootKind::Register) {
             native.registers.iter().for_each(|r| self.register((at, r.name), Addr(r.value), index, roots));
         }
@@ -396,6 +407,12 @@ impl<'h> Scans<'h> {
             match self.heap.runtime().stack_in_use(stacks, thread, native) {
                 Some(range) => self.range((thread, at), range, index, notes, roots),
                 None => self.lacks.no_stack.bump(),
+            }
+            if thread.on_signal_stack() {
+                match tried(|| self.heap.runtime().own_stack_in_use(stacks, thread)) {
+                    Some(range) => self.range((thread, at), range, index, notes, roots),
+                    None => self.lacks.elsewhere.bump(),
+                }
             }
         }
     }

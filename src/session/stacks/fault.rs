@@ -10,7 +10,7 @@ use crate::dump::{Crash, DumpFile, Module, OsThread, ThreadStacks};
 use crate::memory::{Image, Memory, is_by_createdump};
 use crate::model::{FaultModel, NativeFrameModel};
 use crate::session::{Dump, Runtime};
-use crate::stack::native::Native;
+use crate::stack::native::NativeImages;
 use crate::stack::walk::Asked;
 use crate::stack::walked::Frame;
 use crate::stack::{CodeBytes, RegisterNames, Registers, Saved, UnwindError};
@@ -166,60 +166,37 @@ impl Reader<'_> {
 
     /// Adds the native frames from `registers` on. Why they end.
     fn unwind(&self, mut registers: Registers, out: &mut Vec<NativeFrameModel>) -> String {
-        let mut images: Vec<(Addr, Native)> = Vec::new();
+        let listed = self.file.modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size)));
+        let mut listed: Vec<AddrRange> = listed.chain(self.file.kernel_library()).collect();
+        listed.sort_unstable();
+        let images = NativeImages::new(&listed);
+        let walker = self.runtime.and_then(|r| r.stack_walker().ok());
+        let is_managed = |ip: Addr| walker.is_some_and(|walker| matches!(walker.code().find(ip), Ok(Some(_))));
+        let mut leaf = true;
         loop {
-            let leaf = out.is_empty();
-            let code = self.runtime.and_then(|r| r.stack_walker().ok()).and_then(|walker| walker.code().find(registers.ip).ok()?);
-            if code.is_some() {
+            if is_managed(registers.ip) {
                 // A fault in managed code has no native frames but itself.
-                if leaf {
+                if out.is_empty() {
                     out.push(self.frame(&registers, None, leaf));
                 }
                 return FaultModel::MANAGED.into();
             }
-            let module = self.module(registers.ip);
-            let image = module.as_ref().and_then(|(_, image)| image.clone());
-            out.push(self.frame(&registers, module.as_ref(), leaf));
+            let image = images.find(self.memory, registers.ip);
+            let module = image.and_then(|(base, native)| Some((self.file.modules.iter().find(|m| m.base == base)?, native.image())));
+            out.push(self.frame(&registers, module, leaf));
             if out.len() >= MAX_FRAMES {
                 return format!("only the first {MAX_FRAMES} frames are listed");
             }
-            let Some((module, _)) = module else {
-                return match self.returned(&registers).filter(|_| leaf) {
-                    // A call of what is not code, or a stub of the runtime.
-                    Some(caller) => {
-                        registers = caller;
-                        continue;
-                    }
-                    None => "code that no module has".into(),
-                };
-            };
-            let known = images.iter().position(|(base, _)| *base == module.base);
-            let at = known.unwrap_or_else(|| {
-                images.push((module.base, Native::new(image, self.memory.dump_bytes())));
-                images.len().saturating_sub(1)
-            });
-            let Some((_, native)) = images.get(at) else { return "no image".into() };
-            registers = match native.step(&self.bytes, &registers, leaf) {
-                Ok(caller) => caller,
+            (registers, leaf) = match images.step(&self.bytes, (&registers, leaf), None, is_managed) {
+                Ok(caller) => (caller.registers, caller.interrupted),
+                Err(_) if image.is_none() => return "code that no module has".into(),
                 Err(UnwindError::Invalid { what, .. }) => return what.into(),
                 Err(UnwindError::Read(_)) => {
-                    return format!("the unwind information of {} or the stack is not in the dump", module.file_name());
+                    let name = module.map_or("the code", |(module, _)| module.file_name());
+                    return format!("the unwind information of {name} or the stack is not in the dump");
                 }
             };
         }
-    }
-
-    /// The caller of code without unwind information that has not moved the stack pointer: the word there is in managed code or an image.
-    fn returned(&self, registers: &Registers) -> Option<Registers> {
-        if registers.arch() != Arch::X64 {
-            return None;
-        }
-        let sp = registers.sp()?;
-        let mut caller = registers.preserved();
-        caller.ip = Addr(self.memory.word(sp).ok()?);
-        caller.set_sp(sp.plus(8));
-        let managed = || self.runtime?.stack_walker().ok()?.code().find(caller.ip).ok()?;
-        (self.module(caller.ip).is_some() || managed().is_some()).then_some(caller)
     }
 
     /// Whether the signal was sent by a function that managed code has called, without the runtime: that sends one for unhandled exceptions.
@@ -229,11 +206,11 @@ impl Reader<'_> {
         model.at_fault && model.ends_in_managed_code() && model.frames.len() > 1 && !model.frames.iter().any(of_runtime)
     }
 
-    fn frame(&self, registers: &Registers, module: Option<&(&Module, Option<Image>)>, leaf: bool) -> NativeFrameModel {
+    fn frame(&self, registers: &Registers, module: Option<(&Module, Option<&Image>)>, leaf: bool) -> NativeFrameModel {
         // The last instruction of a function may be a call that does not return.
         let within = registers.ip.minus(u64::from(!leaf)).unwrap_or(registers.ip);
         let export = module.and_then(|(_, image)| {
-            let image = image.as_ref()?;
+            let image = image?;
             let section = image.section(self.memory, within).map(|s| s.range);
             image.nearest_export(self.memory, within, section).export
         });
@@ -245,14 +222,6 @@ impl Reader<'_> {
             export_offset: export.as_ref().and_then(|(_, at)| registers.ip.since(*at)),
             export: export.map(|(name, _)| name),
         }
-    }
-
-    /// The image around an address. What the container lists of an ELF image ends before its last segments.
-    fn module(&self, ip: Addr) -> Option<(&Module, Option<Image>)> {
-        let below = self.file.modules.iter().filter(|m| m.base <= ip).max_by_key(|m| m.base)?;
-        let image = Image::at(self.memory, below.base);
-        let listed = AddrRange::new(below.base, below.base.plus(below.size));
-        (listed.contains(ip) || image.as_ref().is_some_and(|image| image.range.contains(ip))).then_some((below, image))
     }
 
     /// Adds what the runtime knows of the thread: its id, the method below the native frames, the P/Invoke between.

@@ -26,6 +26,9 @@ const WITHOUT_STACK: u32 = 0x400 | 0x800;
 /// State flag of a thread that runs on its alternate signal stack instead of its own.
 const ON_ALTERNATE_STACK: u32 = 0x40;
 
+/// State flag of a thread with a return that a suspension has diverted.
+const HIJACKED: u32 = 0x80;
+
 type KeptWalk = OnceLock<Kept<Arc<Walk>>>;
 
 /// The walks of a runtime, by place of their thread in its list. Most commands ask several times for the same: each stack is walked once
@@ -57,6 +60,11 @@ impl Thread {
         self.os_id.is_some_and(|id| id != 0) && self.state.is_none_or(|s| s & WITHOUT_STACK == 0)
     }
 
+    /// Whether a suspension has diverted a return on its stack.
+    pub(crate) fn is_hijacked(&self) -> bool {
+        self.state.is_some_and(|s| s & HIJACKED != 0)
+    }
+
     /// Whether it ran on its signal stack, so that its stack pointer is not on its own.
     pub(crate) fn on_signal_stack(&self) -> bool {
         self.state.is_some_and(|s| s & ON_ALTERNATE_STACK != 0)
@@ -83,7 +91,8 @@ impl Runtime {
             Err(_) => CodeBytes::new(self.memory()),
         };
         let frames = FrameReader::bind(d, facts.arch, facts.os)?;
-        let images = self.file().modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size))).collect();
+        let listed = self.file().modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size)));
+        let images = listed.chain(self.file().kernel_library()).collect();
         Ok(StackWalker::new(CodeMap::bind(&bytes, d)?, frames, self.description().site.image.clone(), images, &modules, facts.os))
     }
 
@@ -112,17 +121,20 @@ impl Runtime {
             let walk = || {
                 Arc::new(match plan.way(*index) {
                     Way::Claimed(by) => Walk::unknown(Lack::Claimed(by)),
-                    Way::Walk { stack, bytes } => {
+                    Way::Walk { stack, own, bytes } => {
                         let part = plan.budget().part(bytes, asked.registers);
-                        walker
-                            .walk(&Start { thread: thread.address, registers: native.and_then(|n| self.registers(n)), stack, part }, asked)
+                        let registers = native.and_then(|n| self.registers(n));
+                        let cooperative = thread.cooperative == Some(true);
+                        let hijacked = thread.is_hijacked();
+                        walker.walk(&Start { thread: thread.address, registers, cooperative, hijacked, stack, own, part }, asked)
                     }
                 })
             };
             let place = walks.get(*index).filter(|_| !asked.registers).map(|[plain, full]| if asked.roots { full } else { plain });
+            let kept = || Kept::explaining(walk, |walk, at| walker.explains(walk, at));
             carried.run(|| match place {
-                Some(place) => place.get_or_init(|| Kept::of(walk)).clone(),
-                None => Kept::of(walk),
+                Some(place) => place.get_or_init(kept).clone(),
+                None => kept(),
             })
         };
         let walked: Vec<Kept<Arc<Walk>>> = listed.par_iter().map(walk).collect();
@@ -203,6 +215,11 @@ impl Runtime {
             (index, thread, Some(range))
         };
         threads.iter().enumerate().filter(|(_, t)| t.has_stack()).map(range).collect()
+    }
+
+    /// The same of its own stack, for a thread that is on its signal stack.
+    pub(crate) fn own_stack_in_use(&self, stacks: &ThreadStacks<'_>, thread: &Thread) -> Option<AddrRange> {
+        plan::own_stack(self.stack_walker().ok()?, stacks, thread)
     }
 
     /// The registers of a thread as the dump has them.

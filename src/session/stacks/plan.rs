@@ -15,6 +15,8 @@ pub(super) enum Way {
     Walk {
         /// The memory of the stack in use, as far as known: up to where that of another thread begins.
         stack: Option<AddrRange>,
+        /// For a thread on its signal stack: the memory of its own one in use.
+        own: Option<AddrRange>,
         /// Bytes of it that the dump has and no other walk counts.
         bytes: u64,
     },
@@ -88,12 +90,12 @@ impl Plan {
             });
             let bytes = range.map_or(0, &mut take);
             if !thread.on_signal_stack() {
-                return Way::Walk { stack: range, bytes };
+                return Way::Walk { stack: range, own: None, bytes };
             }
             // The walk leads from the signal stack to the thread's own, which its stack pointer does not tell of.
-            let own = walker.first_caller(thread.address).and_then(|sp| Some(AddrRange::new(sp, stacks.at_or_after(sp)?.end)));
+            let own = own_stack(walker, stacks, thread);
             let more = own.map_or(0, &mut take);
-            Way::Walk { stack: None, bytes: bytes.saturating_add(more) }
+            Way::Walk { stack: None, own, bytes: bytes.saturating_add(more) }
         };
         let ways: Vec<Way> = threads.iter().zip(claimed).map(&mut way).collect();
         let walked = ways.iter().zip(threads).filter(|(_, thread)| thread.has_stack());
@@ -103,13 +105,20 @@ impl Plan {
 
     /// How the stack of the thread at `index` of the list is walked.
     pub(super) fn way(&self, index: usize) -> Way {
-        self.ways.get(index).copied().unwrap_or(Way::Walk { stack: None, bytes: 0 })
+        self.ways.get(index).copied().unwrap_or(Way::Walk { stack: None, own: None, bytes: 0 })
     }
 
     /// The budget of all walks.
     pub(super) const fn budget(&self) -> &WalkBudget {
         &self.budget
     }
+}
+
+/// The memory in use of the own stack of a thread that is on its signal stack: from the method that was interrupted.
+pub(crate) fn own_stack(walker: &StackWalker, stacks: &ThreadStacks<'_>, thread: &Thread) -> Option<AddrRange> {
+    let sp = walker.first_caller(thread.address)?;
+    let end = stacks.at_or_after(sp)?.end;
+    Some(AddrRange::new(sp, thread.stack_base.filter(|base| sp < *base && *base < end).unwrap_or(end)))
 }
 
 /// Whether `sp` is between the bounds of the stack that the runtime keeps for `thread`.

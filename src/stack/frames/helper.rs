@@ -82,7 +82,7 @@ impl Helper {
             if runtime.image().is_none() {
                 return Err(StackError::Unsupported { at: frame, what: "a native helper of an unknown runtime image" });
             }
-            registers = runtime.step(bytes, &registers, false)?;
+            registers = runtime.step(bytes, &registers, false)?.registers;
             if code.paid(registers.ip)?.is_some() {
                 return Ok(Caller { registers, left });
             }

@@ -82,11 +82,44 @@ layout! {
 
 layout! {
     struct HijackArgsLayout : "HijackArgs" {
-        callee_saved: req "CalleeSavedRegisters",
-        rax: opt "Rax",
-        rdx: opt "Rdx",
+        callee_saved: opt "CalleeSavedRegisters",
         sp: opt "Rsp",
     }
+}
+
+/// What a diverted return has saved. Registers that hold what the method returns come first, then those that it preserves (`HijackArgs` and
+/// `OnHijackTripThread` of the runtime); since .NET 10, there is one for the continuation of an async method.
+#[derive(Debug)]
+struct HijackArgs {
+    l: HijackArgsLayout,
+    /// Numbers and offsets of the registers that are named in it.
+    registers: Vec<(u8, u64)>,
+    /// Its size, where the frame of the caller begins after it.
+    size: Option<u64>,
+}
+
+impl HijackArgs {
+    fn bind(d: &Descriptor, arch: Arch, os: Os) -> Option<HijackArgs> {
+        let l = HijackArgsLayout::bind(d).ok()?;
+        let mut registers = registers_of(d, arch, "HijackArgs");
+        if arch == Arch::X64 {
+            let returned: &[&str] = if os == Os::Windows { &["rax", "rcx"] } else { &["rax", "rdx", "rcx"] };
+            let places = (0..l.callee_saved?).step_by(8);
+            registers = returned.iter().filter_map(|name| number_of(arch, name)).zip(places).collect();
+        }
+        Some(HijackArgs { l, registers, size: d.size_of("HijackArgs").ok() })
+    }
+}
+
+/// Numbers and offsets of the fields of a type that are registers.
+fn registers_of(d: &Descriptor, arch: Arch, name: &str) -> Vec<(u8, u64)> {
+    let fields = d.type_info(name).into_iter().flat_map(|t| &t.fields);
+    fields.filter_map(|(name, field)| Some((number_of(arch, name)?, field.offset))).collect()
+}
+
+fn number_of(arch: Arch, name: &str) -> Option<u8> {
+    let name = name.to_ascii_lowercase();
+    RegisterNames::of(arch).iter().position(|n| *n == name).and_then(|n| u8::try_from(n).ok())
 }
 
 /// What a frame does for a walk.
@@ -131,6 +164,8 @@ pub(crate) enum Left {
     Fault,
     /// At any instruction, to go on there.
     Stopped,
+    /// By a call of native code that has no explicit frame: a helper of the JIT, which need not be a call that a collection may wait for.
+    Helper,
 }
 
 /// A type of explicit frames.
@@ -221,7 +256,7 @@ pub(crate) struct FrameReader {
     software: Option<SoftwareLayout>,
     fault: Option<FaultLayout>,
     resumable: Option<ResumableLayout>,
-    hijack: Option<(HijackLayout, HijackArgsLayout)>,
+    hijack: Option<(HijackLayout, HijackArgs)>,
     helper: Option<Helper>,
     /// Numbers and offsets of the registers that `CalleeSavedRegisters` holds, and its size.
     callee_saved: Vec<(u8, u64)>,
@@ -230,6 +265,8 @@ pub(crate) struct FrameReader {
     gc_version: u64,
 }
 
+/// Bytes to whose multiples stack pointers are aligned on arm64 (AAPCS64, 6.4.5.1).
+const STACK_ALIGNMENT: u64 = 16;
 /// The frame chain ends with all ones.
 const END: u64 = u64::MAX;
 
@@ -243,13 +280,6 @@ impl FrameReader {
     /// [`ContractError`] if no supported version of the contract is advertised, or the descriptor lacks the chain.
     pub(crate) fn bind(d: &Descriptor, arch: Arch, os: Os) -> Result<FrameReader, ContractError> {
         Self::CONTRACT.require(d)?;
-        let registers = d.type_info("CalleeSavedRegisters").map(|t| {
-            let number = |name: &str| {
-                let name = name.to_ascii_lowercase();
-                RegisterNames::of(arch).iter().position(|n| *n == name).and_then(|n| u8::try_from(n).ok())
-            };
-            t.fields.iter().filter_map(|(name, field)| Some((number(name)?, field.offset))).collect()
-        });
         let mut reader = FrameReader {
             arch,
             os,
@@ -263,9 +293,9 @@ impl FrameReader {
             software: SoftwareLayout::bind(d).ok(),
             fault: FaultLayout::bind(d).ok(),
             resumable: ResumableLayout::bind(d).ok(),
-            hijack: HijackLayout::bind(d).ok().zip(HijackArgsLayout::bind(d).ok()),
+            hijack: HijackLayout::bind(d).ok().zip(HijackArgs::bind(d, arch, os)),
             helper: Helper::bind(d),
-            callee_saved: registers.unwrap_or_default(),
+            callee_saved: registers_of(d, arch, "CalleeSavedRegisters"),
             callee_saved_size: d.size_of("CalleeSavedRegisters").unwrap_or(0),
             argument_bytes: d.size_of("ArgumentRegisters").unwrap_or(0),
             gc_version: d.number("GCInfoVersion")?,
@@ -303,12 +333,12 @@ impl FrameReader {
     /// What `frame` tells of its managed caller; `None` for a marker.
     pub(crate) fn caller(&self, code: &CodeMap, runtime: &Native, frame: &ExplicitFrame) -> Result<Option<Caller>, StackError> {
         let bytes = code.bytes();
-        let missing = StackError::Unsupported { at: frame.address, what: "a frame without a layout" };
+        let missing = || StackError::Unsupported { at: frame.address, what: "a frame without a layout" };
         let at = frame.address;
         match frame.of.role {
             Role::Marker => Ok(None),
             Role::Inlined => {
-                let l = self.inlined.as_ref().ok_or(missing)?;
+                let l = self.inlined.as_ref().ok_or_else(missing)?;
                 let return_address = bytes.u64(at.plus(l.return_address))?;
                 if return_address == 0 {
                     return Ok(None);
@@ -319,15 +349,15 @@ impl FrameReader {
                 Ok(Some(Caller { registers, left: Left::Call }))
             }
             Role::Transition => {
-                let (block, size) = self.block.as_ref().ok_or_else(|| missing.clone())?;
-                let start = self.transition_block(bytes, frame)?.ok_or(missing)?;
+                let (block, size) = self.block.as_ref().ok_or_else(missing)?;
+                let start = self.transition_block(bytes, frame)?.ok_or_else(missing)?;
                 let ip = Addr(bytes.u64(start.plus(block.return_address))?);
                 let mut registers = self.blank(ip, start.plus(*size), at)?;
                 self.callee_saved(bytes, start.plus(block.callee_saved), &mut registers)?;
                 Ok(Some(Caller { registers, left: Left::Call }))
             }
             Role::SoftwareException => {
-                let l = self.software.as_ref().ok_or(missing)?;
+                let l = self.software.as_ref().ok_or_else(missing)?;
                 let mut registers = context::read(bytes, (self.arch, self.os), at.plus(l.context))?;
                 if let Some(places) = l.places {
                     self.through_places(bytes, at.plus(places), &mut registers)?;
@@ -335,39 +365,42 @@ impl FrameReader {
                 Ok(Some(Caller { registers, left: Left::Exception }))
             }
             Role::Fault => {
-                let l = self.fault.as_ref().ok_or(missing)?;
+                let l = self.fault.as_ref().ok_or_else(missing)?;
                 Ok(Some(Caller { registers: context::read(bytes, (self.arch, self.os), at.plus(l.context))?, left: Left::Fault }))
             }
             Role::Resumable => {
-                let l = self.resumable.as_ref().ok_or(missing)?;
+                let l = self.resumable.as_ref().ok_or_else(missing)?;
                 let context = Addr(bytes.u64(at.plus(l.context))?);
                 Ok(Some(Caller { registers: context::read(bytes, (self.arch, self.os), context)?, left: Left::Stopped }))
             }
             Role::Hijack => {
-                let (l, args) = self.hijack.as_ref().ok_or(missing)?;
+                let (l, args) = self.hijack.as_ref().ok_or_else(missing)?;
                 let ip = Addr(bytes.u64(at.plus(l.return_address))?);
                 let start = Addr(bytes.u64(at.plus(l.arguments))?);
-                let saved = start.plus(args.callee_saved);
-                let sp = match args.sp {
-                    Some(sp) => Addr(bytes.u64(start.plus(sp))?),
-                    // Behind the registers is the slot of the diverted return.
-                    None => saved.plus(self.callee_saved_size).plus(8),
+                let saved = args.l.callee_saved.map(|offset| start.plus(offset));
+                let sp = match (args.l.sp, saved, args.size) {
+                    (Some(sp), ..) => Addr(bytes.u64(start.plus(sp))?),
+                    // After the registers is the slot of the diverted return.
+                    (None, Some(saved), _) => saved.plus(self.callee_saved_size).plus(8),
+                    (None, None, Some(size)) => {
+                        start.plus(size).0.checked_next_multiple_of(STACK_ALIGNMENT).map(Addr).ok_or_else(missing)?
+                    }
+                    (None, None, None) => return Err(missing()),
                 };
                 let mut registers = self.blank(ip, sp, at)?;
-                self.callee_saved(bytes, saved, &mut registers)?;
-                let returned = [("rax", args.rax), ("rdx", args.rdx)];
-                for (name, offset) in returned {
-                    let number = RegisterNames::of(self.arch).iter().position(|n| *n == name).and_then(|n| u8::try_from(n).ok());
-                    let (Some(number), Some(offset)) = (number, offset) else { continue };
-                    let place = start.plus(offset);
-                    registers.set(number, Saved { value: Some(bytes.u64(place)?), place: Some(place) });
+                if let Some(saved) = saved {
+                    self.callee_saved(bytes, saved, &mut registers)?;
+                }
+                for (number, offset) in &args.registers {
+                    let place = start.plus(*offset);
+                    registers.set(*number, Saved { value: Some(bytes.u64(place)?), place: Some(place) });
                 }
                 // GC info answers for the returned value since it can be asked at a return address, which is since version 3.
                 let left = if self.gc_version >= 3 { Left::Stopped } else { Left::Call };
                 Ok(Some(Caller { registers, left }))
             }
             Role::Helper(_) => {
-                let helper = self.helper.as_ref().ok_or(missing)?;
+                let helper = self.helper.as_ref().ok_or_else(missing)?;
                 helper.caller(self, code, runtime, at).map(Some)
             }
         }
@@ -389,9 +422,11 @@ impl FrameReader {
                 }
             }
             Role::Hijack if self.gc_version < 4 => {
-                if let Some((l, HijackArgsLayout { rax: Some(rax), .. })) = &self.hijack {
+                if let Some((l, HijackArgs { registers, .. })) = &self.hijack
+                    && let Some((_, returned)) = registers.iter().find(|(number, _)| *number == 0)
+                {
                     let start = Addr(bytes.u64(frame.address.plus(l.arguments))?);
-                    roots.words = Some(words(start.plus(*rax), 8));
+                    roots.words = Some(words(start.plus(*returned), 8));
                 }
             }
             _ => {}

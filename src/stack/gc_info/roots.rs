@@ -15,6 +15,8 @@ pub(crate) enum FrameKind {
     Return,
     /// It threw or faulted, and will not go on at its instruction pointer.
     Exception,
+    /// The instruction pointer is a return address of a call that may be of a helper.
+    Helper,
 }
 
 /// A frame whose references are asked for.
@@ -112,6 +114,17 @@ impl GcInfo {
         Ok(roots)
     }
 
+    /// Whether the info describes what lives at `offset`: a thread that no collection has stopped may be anywhere.
+    pub(crate) fn describes(&self, offset: u32, kind: FrameKind) -> bool {
+        let encoding = &self.encoding;
+        let safe_point = || self.safe_point(encoding.safe_point(offset)).is_some();
+        match kind {
+            FrameKind::Leaf => self.range(offset.checked_div(encoding.unit)).is_some() || encoding.leaves_at_safe_points() && safe_point(),
+            FrameKind::Helper => safe_point() || self.range(encoding.in_range(offset)).is_some(),
+            FrameKind::Return | FrameKind::Exception => true,
+        }
+    }
+
     /// What counts in a frame; `None`: nothing at all, not even untracked slots.
     fn reported(&self, offset: u32, kind: FrameKind) -> Option<Reported> {
         let scratch = kind == FrameKind::Leaf;
@@ -125,7 +138,7 @@ impl GcInfo {
         let point = match kind {
             FrameKind::Leaf if encoding.leaves_at_safe_points() => self.range(here).or_else(safe_point),
             FrameKind::Leaf | FrameKind::Exception => self.range(here),
-            FrameKind::Return => safe_point().or_else(|| self.range(encoding.in_range(offset))),
+            FrameKind::Return | FrameKind::Helper => safe_point().or_else(|| self.range(encoding.in_range(offset))),
         };
         match point {
             Some(point) => Some(Reported { point: Some(point), scratch }),

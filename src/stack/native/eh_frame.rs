@@ -6,10 +6,11 @@
 //! 6.4; System V ABI for AMD64, figure 3.36 (numbers of registers).
 
 use gimli::{
-    BaseAddresses, CfaRule, EhFrame, EhFrameOffset, LittleEndian, Register, RegisterRule, UnwindContext, UnwindSection as _, UnwindTableRow,
+    BaseAddresses, CfaRule, EhFrame, EhFrameOffset, LittleEndian, Register, RegisterRule, UnwindContext, UnwindExpression,
+    UnwindSection as _, UnwindTableRow,
 };
 
-use super::Rows;
+use super::{Caller, Rows, expression};
 use crate::base::{Addr, AddrRange, len64};
 use crate::stack::{CodeBytes, Registers, Saved, UnwindError};
 
@@ -40,33 +41,70 @@ enum Rule {
     Value(i32),
     /// In a register.
     Register(u8),
-    /// By an expression.
-    Computed,
+    /// In memory, where the expression with this number computes.
+    Computed(u8),
+    /// What the expression with this number computes.
+    ComputedValue(u8),
+}
+
+/// The canonical frame address, which is the caller's stack pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cfa {
+    /// So far from the value of a register.
+    Register(u8, i32),
+    /// What the expression with this number computes.
+    Computed(u8),
 }
 
 /// The rules for one address of code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
-    /// The canonical frame address, which is the caller's stack pointer: a register and the distance from it.
-    cfa: Result<(u8, i32), &'static str>,
+    cfa: Result<Cfa, &'static str>,
     registers: [Rule; DWARF.len()],
     returns: Rule,
+    /// Whether the kernel has made the frame, for the handler of a signal: its caller was stopped at any instruction.
+    signal: bool,
+    expressions: Vec<Box<[u8]>>,
 }
 
-pub(super) fn step(bytes: &CodeBytes, rows: &Rows, table: AddrRange, registers: &Registers, leaf: bool) -> Result<Registers, UnwindError> {
+impl Row {
+    fn bytes(&self) -> u64 {
+        let of_expressions = self.expressions.iter().map(|e| len64(e.len()).saturating_add(len64(size_of::<Box<[u8]>>())));
+        of_expressions.fold(len64(size_of::<Row>()), u64::saturating_add)
+    }
+
+    fn evaluate(&self, number: u8, bytes: &CodeBytes, registers: &Registers, cfa: Option<Addr>) -> Result<u64, UnwindError> {
+        match self.expressions.get(usize::from(number)) {
+            Some(expression) => expression::evaluate(bytes, expression, registers, cfa),
+            None => Err(UnwindError::invalid(registers.ip, "a frame without its expressions")),
+        }
+    }
+}
+
+/// As [`Native::step`](super::Native::step).
+pub(super) fn step(bytes: &CodeBytes, rows: &Rows, table: AddrRange, registers: &Registers, leaf: bool) -> Result<Caller, UnwindError> {
     let invalid = |what| UnwindError::invalid(registers.ip, what);
     // A call that does not return may be a function's last instruction.
     let pc = registers.ip.minus(u64::from(!leaf)).ok_or(invalid("no instruction pointer"))?;
-    let look_up = || (row(bytes, table, pc), len64(size_of::<Row>()));
+    let look_up = || {
+        let row = row(bytes, table, pc);
+        let taken = row.as_ref().map_or(0, Row::bytes);
+        (row, taken)
+    };
     let row = rows.paid(pc, look_up).ok_or(invalid("unwind information takes too many reads"))??;
-    let (register, offset) = row.cfa.map_err(invalid)?;
-    let base = registers.value(register).and_then(|base| base.checked_add_signed(offset.into()));
-    let cfa = base.map(Addr).ok_or(invalid("unknown frame register"))?;
+    let cfa = match row.cfa.map_err(invalid)? {
+        Cfa::Register(register, offset) => {
+            let base = registers.value(register).and_then(|base| base.checked_add_signed(offset.into()));
+            base.map(Addr).ok_or(invalid("unknown frame register"))?
+        }
+        Cfa::Computed(number) => Addr(row.evaluate(number, bytes, registers, None)?),
+    };
 
     let mut caller = registers.preserved();
+    let place = (bytes, registers, cfa);
     for (number, rule) in (0u8..).zip(row.registers) {
         if rule != Rule::Preserved {
-            caller.set(number, apply(rule, (bytes, registers, cfa), Some(number))?);
+            caller.set(number, apply(rule, &row, place, Some(number))?);
         } else if number == caller.sp_number() {
             caller.set_sp(cfa);
         }
@@ -74,14 +112,15 @@ pub(super) fn step(bytes: &CodeBytes, rows: &Rows, table: AddrRange, registers: 
     match row.returns {
         Rule::Preserved => return Err(invalid("no rule for the return address")),
         Rule::Undefined => return Err(invalid("the outermost frame")),
-        rule => caller.ip = apply(rule, (bytes, registers, cfa), None)?.value.map(Addr).ok_or(invalid("unknown return address"))?,
+        rule => caller.ip = apply(rule, &row, place, None)?.value.map(Addr).ok_or(invalid("unknown return address"))?,
     }
     // While a leaf has its return address in a register, there may be no frame: `vfork` of the C library.
     let frameless = leaf && matches!(row.returns, Rule::Register(_)) && caller.sp() == registers.sp();
-    if caller.sp() <= registers.sp() && !frameless {
+    // A handler may run on another stack.
+    if caller.sp() <= registers.sp() && !frameless && !row.signal {
         return Err(invalid("the stack does not grow"));
     }
-    Ok(caller)
+    Ok(Caller { registers: caller, interrupted: row.signal })
 }
 
 /// The rules for `pc`.
@@ -89,14 +128,20 @@ fn row(bytes: &CodeBytes, table: AddrRange, pc: Addr) -> Result<Row, UnwindError
     let entry = find(bytes, table.start, pc)?.ok_or(UnwindError::invalid(pc, "code without unwind information"))?;
     let section = Section::read(bytes, entry)?;
     let mut context = UnwindContext::new();
-    let (row, link) = section.row(&mut context, pc)?;
-    Row::of(row, link).ok_or(UnwindError::invalid(entry, "unwind information with distances that no frame has"))
+    let (row, link, signal) = section.row(&mut context, pc)?;
+    Row::of(row, (link, signal), &section.bytes).ok_or(UnwindError::invalid(entry, "unwind information with distances that no frame has"))
 }
 
 impl Row {
-    /// `None` for a distance of more than 32 bits.
-    fn of(row: &UnwindTableRow<usize>, link: Register) -> Option<Row> {
-        let rule = |register: Register| match row.register(register) {
+    /// `None` for a distance of more than 32 bits. `section`: the bytes that expressions are in.
+    fn of(row: &UnwindTableRow<usize>, (link, signal): (Register, bool), section: &[u8]) -> Option<Row> {
+        let mut expressions: Vec<Box<[u8]>> = Vec::new();
+        let mut expression = |of: &UnwindExpression<usize>| {
+            let number = u8::try_from(expressions.len()).ok()?;
+            expressions.push(section.get(of.offset..of.offset.checked_add(of.length)?)?.into());
+            Some(number)
+        };
+        let mut rule = |register: Register| match row.register(register) {
             None => Some(Rule::Preserved),
             Some(RegisterRule::Undefined) => Some(Rule::Undefined),
             Some(RegisterRule::SameValue) => Some(Rule::Same),
@@ -104,38 +149,40 @@ impl Row {
             Some(RegisterRule::ValOffset(offset)) => i32::try_from(offset).ok().map(Rule::Value),
             // No value is known of other registers than the general ones.
             Some(RegisterRule::Register(other)) => Some(Rule::Register(number(other).unwrap_or(u8::MAX))),
-            Some(_) => Some(Rule::Computed),
-        };
-        let cfa = match row.cfa() {
-            CfaRule::RegisterAndOffset { register, offset } => match number(*register) {
-                Some(number) => Ok((number, i32::try_from(*offset).ok()?)),
-                None => Err("unknown frame register"),
-            },
-            CfaRule::Expression(_) => Err("a frame whose place has to be computed"),
+            Some(RegisterRule::Expression(of)) => expression(&of).map(Rule::Computed),
+            Some(RegisterRule::ValExpression(of)) => expression(&of).map(Rule::ComputedValue),
+            Some(_) => Some(Rule::Undefined),
         };
         let mut registers = [Rule::Preserved; DWARF.len()];
         for (to, dwarf) in registers.iter_mut().zip(DWARF) {
             *to = rule(Register(dwarf))?;
         }
-        Some(Row { cfa, registers, returns: rule(link)? })
+        let returns = rule(link)?;
+        let cfa = match row.cfa() {
+            CfaRule::RegisterAndOffset { register, offset } => match number(*register) {
+                Some(number) => Ok(Cfa::Register(number, i32::try_from(*offset).ok()?)),
+                None => Err("unknown frame register"),
+            },
+            CfaRule::Expression(of) => Ok(Cfa::Computed(expression(of)?)),
+        };
+        Some(Row { cfa, registers, returns, signal, expressions })
     }
 }
 
 /// What `rule` tells of register `own`, or of the return address if that is `None`, in the frame with these registers and canonical
 /// frame address.
-fn apply(rule: Rule, (bytes, registers, cfa): (&CodeBytes, &Registers, Addr), own: Option<u8>) -> Result<Saved, UnwindError> {
+fn apply(rule: Rule, row: &Row, (bytes, registers, cfa): (&CodeBytes, &Registers, Addr), own: Option<u8>) -> Result<Saved, UnwindError> {
     let invalid = |what| UnwindError::invalid(registers.ip, what);
     let at = |offset: i32| cfa.0.checked_add_signed(offset.into()).ok_or(invalid("frame beyond the end of memory"));
+    let saved = |place: Addr| Ok::<_, UnwindError>(Saved { value: Some(bytes.u64(place)?), place: Some(place) });
     Ok(match rule {
         Rule::Undefined => Saved::default(),
         Rule::Preserved | Rule::Same => own.map(|number| registers.get(number)).unwrap_or_default(),
-        Rule::At(offset) => {
-            let place = Addr(at(offset)?);
-            Saved { value: Some(bytes.u64(place)?), place: Some(place) }
-        }
+        Rule::At(offset) => saved(Addr(at(offset)?))?,
         Rule::Value(offset) => Saved { value: Some(at(offset)?), place: None },
         Rule::Register(other) => registers.get(other),
-        Rule::Computed => return Err(invalid("a register whose place has to be computed")),
+        Rule::Computed(number) => saved(Addr(row.evaluate(number, bytes, registers, Some(cfa))?))?,
+        Rule::ComputedValue(number) => Saved { value: Some(row.evaluate(number, bytes, registers, Some(cfa))?), place: None },
     })
 }
 
@@ -195,8 +242,8 @@ impl Section {
         Ok(Section { at, bytes: section, fde })
     }
 
-    /// The rules for `pc`, and the register of the return address.
-    fn row<'c>(&self, context: &'c mut UnwindContext<usize>, pc: Addr) -> Result<(&'c UnwindTableRow<usize>, Register), UnwindError> {
+    /// The rules for `pc`, the register of the return address, and whether it is a frame of a signal.
+    fn row<'c>(&self, context: &'c mut UnwindContext<usize>, pc: Addr) -> Result<(&'c UnwindTableRow<usize>, Register, bool), UnwindError> {
         let malformed = |_| UnwindError::invalid(self.at, "unwind information that means nothing");
         // Addresses relative to a field have to be those of the FDE. The CIE's only lead to the personality routine.
         let start = self.at.minus(len64(self.fde)).ok_or(UnwindError::invalid(self.at, "unwind information at the start of memory"))?;
@@ -207,11 +254,12 @@ impl Section {
             return Err(UnwindError::invalid(pc, "code without unwind information"));
         }
         let row = fde.unwind_info_for_address(&frames, &bases, context, pc.0).map_err(malformed)?;
-        Ok((row, fde.cie().return_address_register()))
+        let cie = fde.cie();
+        Ok((row, cie.return_address_register(), cie.is_signal_trampoline()))
     }
 }
 
 /// Number of a register of DWARF; `None` if it is none of the general ones.
-fn number(register: Register) -> Option<u8> {
+pub(super) fn number(register: Register) -> Option<u8> {
     (0u8..).zip(DWARF).find(|(_, dwarf)| *dwarf == register.0).map(|(number, _)| number)
 }

@@ -1,6 +1,8 @@
 //! Unwinding native code of the runtime's own image, on x64: from the place where it entered its frame chain back to managed code.
 
 mod eh_frame;
+mod expression;
+mod images;
 mod pdata;
 #[cfg(test)]
 mod real_tests;
@@ -9,12 +11,23 @@ mod tests;
 
 use std::sync::OnceLock;
 
+pub(crate) use images::NativeImages;
+
 use super::{CodeBytes, Known, Registers, UnwindError};
 use crate::base::{AddrRange, Arch};
 use crate::memory::{Image, ImageFormat};
 
 /// The rules of `.eh_frame` for addresses of code: the helpers of a process are called at few places.
 type Rows = Known<Result<eh_frame::Row, UnwindError>>;
+
+/// The caller of a frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Caller {
+    /// Its registers.
+    pub(crate) registers: Registers,
+    /// Whether a signal has interrupted it: it is at any instruction, and all its registers are known.
+    pub(crate) interrupted: bool,
+}
 
 /// The runtime's own image, whose functions are unwound.
 #[derive(Debug)]
@@ -37,7 +50,7 @@ impl Native {
         self.image.as_ref()
     }
 
-    /// The caller's registers, for `registers` inside of the image. Those that a callee does not preserve are unknown.
+    /// The caller, for `registers` inside of the image. Those registers that a callee does not preserve are unknown.
     ///
     /// `leaf` tells that the registers are the thread's own. Otherwise the instruction pointer is a return address, which may lie behind
     /// the function that called.
@@ -46,7 +59,7 @@ impl Native {
     /// [`UnwindError::Read`] where the image's tables or a part of the stack are absent, [`UnwindError::Invalid`] where nothing describes
     /// the function, the description is not well-formed, needs what is unknown, or does not lead up the stack, for other architectures, and
     /// where the image is not known.
-    pub(crate) fn step(&self, bytes: &CodeBytes, registers: &Registers, leaf: bool) -> Result<Registers, UnwindError> {
+    pub(crate) fn step(&self, bytes: &CodeBytes, registers: &Registers, leaf: bool) -> Result<Caller, UnwindError> {
         let invalid = |what| UnwindError::invalid(registers.ip, what);
         let image = self.image().ok_or(invalid("native code of an unknown runtime image"))?;
         if registers.arch() != Arch::X64 {
@@ -61,7 +74,10 @@ impl Native {
         };
         match image.format {
             ImageFormat::Elf => eh_frame::step(bytes, &self.rows, table, registers, leaf),
-            ImageFormat::Pe => pdata::step(bytes, image.base, table, registers, leaf),
+            ImageFormat::Pe => {
+                let registers = pdata::step(bytes, image.base, table, registers, leaf)?;
+                Ok(Caller { registers, interrupted: false })
+            }
         }
     }
 }
@@ -77,7 +93,8 @@ pub fn try_native(
     let bytes = CodeBytes::new(memory);
     let Some(registers) = super::unwind::try_registers(Arch::X64, base, ip, sp) else { return [None; 2] };
     let table = crate::base::AddrRange::new(base, base.plus(len));
-    let results = [eh_frame::step(&bytes, &Rows::new(0), table, &registers, leaf), pdata::step(&bytes, base, table, &registers, leaf)];
+    let dwarf = eh_frame::step(&bytes, &Rows::new(0), table, &registers, leaf).map(|caller| caller.registers);
+    let results = [dwarf, pdata::step(&bytes, base, table, &registers, leaf)];
     results.map(|caller| caller.ok()?.sp()?.since(registers.sp()?))
 }
 
@@ -96,7 +113,7 @@ pub fn try_eh_frame(
         let mut next = super::unwind::try_registers(Arch::X64, base, ip, sp);
         CodeBytes::taking(&mut left, || {
             while let Some(registers) = next.take().filter(|_| frames < most) {
-                next = eh_frame::step(&bytes, &rows, table, &registers, leaf).ok();
+                next = eh_frame::step(&bytes, &rows, table, &registers, leaf).ok().map(|caller| caller.registers);
                 frames = frames.saturating_add(u64::from(next.is_some()));
                 leaf = false;
             }

@@ -66,12 +66,12 @@ fn walk(p: &Process, thread: &OsThread) -> (Option<Registers>, usize) {
     for frame in 0..1000 {
         let Some(module) = p.module_of(registers.ip) else { return (Some(registers), runtime) };
         let caller = match Native::new(Some(p.image(module)), 0).step(&p.bytes, &registers, frame == 0) {
-            Ok(caller) => caller,
-            Err(UnwindError::Invalid { what: "the outermost frame", .. }) => return (None, runtime),
-            Err(UnwindError::Invalid { what: "a frame whose place has to be computed", .. }) => {
+            Ok(caller) if caller.interrupted => {
                 assert_eq!(module.file_name(), "libc.so.6", "{}: only the C library's frames of signals", p.name);
                 return (Some(registers), runtime);
             }
+            Ok(caller) => caller.registers,
+            Err(UnwindError::Invalid { what: "the outermost frame", .. }) => return (None, runtime),
             // The functions of ReadyToRun images on Linux are in tables of their own.
             Err(UnwindError::Read(_)) if module.file_name().ends_with(".dll") => return (Some(registers), runtime),
             Err(error) => panic!("{}: thread {}, frame {frame}, {} in {}: {error}", p.name, thread.id, registers.ip, module.path),
@@ -120,8 +120,10 @@ fn native_stacks_of_linux_lead_to_managed_code_or_the_beginning() {
         println!("{}: {outermost} of {} threads to the end, {frames} frames of the runtime", p.name, p.dump.threads.len());
         // Garbage collector, finalizer and tiering have native threads of their own.
         assert!(outermost >= 5 && frames > 20, "{}: {outermost} {frames}", p.name);
-        // A thread that the runtime hijacked returned to assembler that nobody called: its return address is elsewhere.
-        assert!(astray * 20 <= p.dump.threads.len(), "{}: {astray} arrive where no code is", p.name);
+        // A thread that the runtime hijacked returned to assembler that nobody called: its return address is elsewhere. Running threads are
+        // anywhere.
+        let most = if p.name.contains("-busy") { 5 } else { 20 };
+        assert!(astray * most <= p.dump.threads.len(), "{}: {astray} arrive where no code is", p.name);
     }
 }
 
@@ -159,7 +161,7 @@ fn every_function_of_libcoreclr_begins_with_its_return_address() {
         for i in 0..u64::from(count) {
             let begin = p.bytes.u32(table.plus(12).element(i, 8)).unwrap();
             registers.ip = Addr(table.0.checked_add_signed(begin.cast_signed().into()).unwrap());
-            let caller = native.step(&p.bytes, &registers, true).unwrap();
+            let caller = native.step(&p.bytes, &registers, true).unwrap().registers;
             returns += u32::from(caller.sp() == registers.sp().map(|sp| sp.plus(8)));
         }
         println!("{}: {returns} of {count}", p.name);

@@ -64,7 +64,11 @@ fn entry(mut bytes: Vec<u8>) -> Vec<u8> {
 
 /// The CIE of x64 compilers: the frame is at rsp + 8, the return address in its last word. "zR", pc-relative.
 fn cie() -> Vec<u8> {
-    entry([&[0; 4][..], &[1], b"zR\0", &[1, 0x78, 16, 1, 0x1b, DEF_CFA, 7, 8, OFFSET | 16, 1]].concat())
+    cie_of(b"zR\0")
+}
+
+fn cie_of(augmentation: &[u8]) -> Vec<u8> {
+    entry([&[0; 4][..], &[1], augmentation, &[1, 0x78, 16, 1, 0x1b, DEF_CFA, 7, 8, OFFSET | 16, 1]].concat())
 }
 
 /// The FDE of the function at `CODE`, 64 bytes long.
@@ -98,10 +102,14 @@ fn at(ip: u64) -> Registers {
 }
 
 fn eh_step(bytes: &CodeBytes, registers: &Registers, leaf: bool) -> Result<Registers, UnwindError> {
+    eh_caller(bytes, registers, leaf).map(|caller| caller.registers)
+}
+
+fn eh_caller(bytes: &CodeBytes, registers: &Registers, leaf: bool) -> Result<Caller, UnwindError> {
     eh_frame::step(bytes, &super::Rows::new(0), AddrRange::new(Addr(TABLE), Addr(TABLE + 0x1000)), registers, leaf)
 }
 
-fn invalid(result: Result<Registers, UnwindError>) -> &'static str {
+fn invalid<T: std::fmt::Debug>(result: Result<T, UnwindError>) -> &'static str {
     match result {
         Err(UnwindError::Invalid { what, .. }) => what,
         other => panic!("{other:?}"),
@@ -179,11 +187,81 @@ fn other_rules() {
     assert_eq!(rule(&[REGISTER, 3, 1]).unwrap().get(RBX), at(0).get(2));
     assert_eq!(rule(&[VAL_OFFSET, 3, 1]).unwrap().get(RBX), Saved { value: Some(STACK), place: None });
     assert_eq!(invalid(rule(&[UNDEFINED, 16])), "the outermost frame");
-    assert_eq!(invalid(rule(&[DEF_CFA_EXPRESSION, 2, 0x77, 8])), "a frame whose place has to be computed");
-    assert_eq!(invalid(rule(&[EXPRESSION, 3, 2, 0x77, 8])), "a register whose place has to be computed");
     assert_eq!(invalid(rule(&[DEF_CFA, 7, 0, OFFSET | 16, 0])), "the stack does not grow");
     assert_eq!(invalid(rule(&[DEF_CFA, 17, 8])), "unknown frame register");
     assert_eq!(invalid(rule(&[0x3f])), "unwind information that means nothing");
+}
+
+const BREG: u8 = 0x70;
+const LIT: u8 = 0x30;
+
+/// An entry of a procedure linkage table: one more word is on the stack from its eleventh byte on.
+#[test]
+fn entries_of_linkage_tables() {
+    let (and, ge, shift, plus) = (0x1a, 0x2a, 0x24, 0x22);
+    let entry = [BREG | 7, 8, 0x80, 0, LIT | 15, and, LIT | 11, ge, LIT | 3, shift, plus];
+    let mut rule = vec![DEF_CFA_EXPRESSION, 11];
+    rule.extend(entry);
+    // `DW_OP_bregx 16`: the instruction pointer.
+    rule[4..6].copy_from_slice(&[0x80, 0]);
+    let bytes = elf(&rule, &[0x1111, 0x2222]);
+    for (ip, sp, returns) in [(CODE + 10, 8, 0x1111), (CODE + 11, 16, 0x2222), (CODE + 27, 16, 0x2222)] {
+        let caller = eh_caller(&bytes, &at(ip), true).unwrap();
+        assert_eq!((caller.registers.sp(), caller.registers.ip.0, caller.interrupted), (Some(Addr(STACK + sp)), returns, false));
+    }
+}
+
+/// `__restore_rt`: the kernel has saved all registers of what it interrupted.
+#[test]
+fn frames_of_signals() {
+    let rule = [
+        DEF_CFA_EXPRESSION,
+        3,
+        BREG | 7,
+        16,
+        0x06, // the saved stack pointer
+        EXPRESSION,
+        3,
+        2,
+        BREG | 7,
+        24, // rbx
+        EXPRESSION,
+        7,
+        2,
+        BREG | 7,
+        16, // rsp
+        EXPRESSION,
+        16,
+        2,
+        BREG | 7,
+        32, // the instruction pointer
+        0x16,
+        0,
+        3,
+        BREG | 7,
+        8,
+        0x9f, // rax is a value
+    ];
+    let bytes = elf(&rule, &[0, 0, 0x6000, 0xb0b0, 0x4444]);
+    let caller = eh_caller(&bytes, &at(CODE + 1), false);
+    assert_eq!(invalid(caller), "a frame whose place cannot be computed", "a value is not a place");
+    let signal = process(&[
+        (TABLE, &table(&[CODE - 0x100, CODE])),
+        (CIE, &cie_of(b"zRS\0")),
+        (FDE, &fde(&rule[..20])),
+        (STACK, &words(&[0, 0, 0x6000, 0xb0b0, 0x4444])),
+    ]);
+    let caller = eh_caller(&signal, &at(CODE + 1), false).unwrap();
+    assert!(caller.interrupted);
+    assert_eq!(
+        (caller.registers.ip, caller.registers.sp(), caller.registers.get(RBX)),
+        (Addr(0x4444), Some(Addr(0x6000)), saved(0xb0b0, 3))
+    );
+    for absent in [&rule[..5], &[DEF_CFA_EXPRESSION, 3, BREG | 7, 120, 0x06]] {
+        assert!(eh_step(&elf(absent, &[]), &at(CODE), true).is_err());
+    }
+    let endless = [DEF_CFA_EXPRESSION, 3, 0x2f, 0xfd, 0xff];
+    assert_eq!(invalid(eh_step(&elf(&endless, &[1]), &at(CODE), true)), "a frame whose place cannot be computed");
 }
 
 #[test]
@@ -309,7 +387,7 @@ fn images_lead_to_their_tables() {
     let bytes = process(&parts);
     let image = Image::at(bytes.memory(), Addr(CODE)).unwrap();
     assert_eq!(image.unwind_table(bytes.memory()), Ok(Some(AddrRange::new(Addr(TABLE), Addr(TABLE + 0x1000)))));
-    assert_eq!(Native::new(Some(image.clone()), 0).step(&bytes, &at(CODE), true).unwrap().ip, Addr(0x1234));
+    assert_eq!(Native::new(Some(image.clone()), 0).step(&bytes, &at(CODE), true).unwrap().registers.ip, Addr(0x1234));
     assert!(matches!(Native::new(Some(image.clone()), 0).step(&process(&[]), &at(CODE), true), Err(UnwindError::Read(_))));
     let arm = Registers::new(Arch::Arm64).unwrap();
     assert_eq!(invalid(Native::new(Some(image), 0).step(&bytes, &arm, true)), "native code of an architecture that is not unwound");

@@ -324,9 +324,12 @@ pub fn is_further(row: &Value) -> bool {
     ["arm64", "aot", "trim"].iter().any(|part| row["runtime"].as_str().unwrap().contains(part))
 }
 
-/// Whether a dump is of .NET 11, which the first manifest does not have, on x64.
+/// Whether a dump is of .NET 11 on x64, which the first manifest does not have, or of running threads or overflowed stacks.
 pub fn is_of_x64(row: &Value) -> bool {
-    ["net11", "win-net11"].contains(&row["runtime"].as_str().unwrap())
+    let scenario = row["scenario"].as_str().unwrap();
+    let of_stacks = scenario.starts_with("busy") || scenario.starts_with("native") && scenario.contains("overflow");
+    let runtime = row["runtime"].as_str().unwrap();
+    ["net11", "win-net11"].contains(&runtime) || runtime == "net10" && of_stacks
 }
 
 /// Maps `work` over `items`, two at a time; results in order.

@@ -61,13 +61,15 @@ struct Ours {
     threads: BTreeMap<u64, Frames>,
     /// Starts of the parts that are not known precisely, with their ends.
     gaps: BTreeMap<u64, Vec<(u64, u64)>>,
+    /// Those of them in which frames may be missing.
+    lost: BTreeMap<u64, Vec<(u64, u64)>>,
     roots: BTreeMap<Root, Holder>,
 }
 
 impl Ours {
     fn of(dump: &Known, folders: &[PathBuf]) -> Ours {
         let (exit, answer) = ask_with(&dump.path, folders, &["stacks", "--roots"]);
-        let mut ours = Ours { exit, threads: BTreeMap::new(), gaps: BTreeMap::new(), roots: BTreeMap::new() };
+        let mut ours = Ours { exit, threads: BTreeMap::new(), gaps: BTreeMap::new(), lost: BTreeMap::new(), roots: BTreeMap::new() };
         for t in list(&answer["data"]["threads"]) {
             let thread = t["os_id"].as_u64().unwrap_or(0);
             let frames = ours.threads.entry(thread).or_default();
@@ -101,7 +103,11 @@ impl Ours {
                 }
             }
             let end = |gap: &Value| if gap["to"].is_null() { u64::MAX } else { address(gap, "to") };
-            ours.gaps.insert(thread, list(&t["gaps"]).iter().map(|gap| (address(gap, "from"), end(gap))).collect());
+            let ranges = |wanted: fn(&Value) -> bool| {
+                list(&t["gaps"]).iter().filter(|gap| wanted(gap)).map(|gap| (address(gap, "from"), end(gap))).collect()
+            };
+            ours.gaps.insert(thread, ranges(|_| true));
+            ours.lost.insert(thread, ranges(|gap| gap["loses_frames"] == true));
         }
         ours
     }
@@ -111,9 +117,14 @@ impl Ours {
         self.gaps.get(&thread).is_some_and(|gaps| gaps.iter().any(|(from, to)| (*from..*to).contains(&at)))
     }
 
-    /// Whether the walk of `thread` ends before `at`.
+    /// Whether frames of `thread` may be missing before `at`, so that a walk without our explicit frames ends there.
     fn ends_before(&self, thread: u64, at: u64) -> bool {
-        self.gaps.get(&thread).is_some_and(|gaps| gaps.iter().any(|(from, to)| *to == u64::MAX && *from <= at))
+        self.lost.get(&thread).is_some_and(|gaps| gaps.iter().any(|(from, _)| *from <= at))
+    }
+
+    /// Whether a frame of `thread` may be missing at `at`.
+    fn loses(&self, thread: u64, at: u64) -> bool {
+        self.lost.get(&thread).is_some_and(|gaps| gaps.iter().any(|(from, to)| (*from..*to).contains(&at)))
     }
 }
 
@@ -306,14 +317,13 @@ impl Compared<'_> {
         }
     }
 
-    /// The number of equal frames. Where a gap ends our walk, ClrMD may have more, and where it stops for lack of the bytes, we may.
+    /// The number of equal frames. In a gap of our walk, ClrMD may have more, and where it stops for lack of the bytes, we may.
     fn in_order<T: PartialEq + std::fmt::Debug>(&mut self, thread: u64, ours: &[T], theirs: &[T], sp: impl Fn(&T) -> u64) -> u64 {
-        let common = ours.iter().zip(theirs).take_while(|(a, b)| a == b).count();
+        let theirs: Vec<&T> = theirs.iter().filter(|f| ours.contains(f) || !self.ours.loses(thread, sp(f))).collect();
+        let common = ours.iter().zip(&theirs).take_while(|(a, b)| a == *b).count();
         let (more, lacking) = (&ours[common..], &theirs[common..]);
         let excused_more = more.iter().all(|f| self.bare.ends_before(thread, sp(f)));
-        let excused_lack = lacking.iter().all(|f| self.ours.ends_before(thread, sp(f)));
-        // Both at once would be a difference.
-        if !(excused_more && excused_lack && (more.is_empty() || lacking.is_empty())) {
+        if !excused_more || !lacking.is_empty() {
             self.wrong(format!("thread {thread}: frames {more:x?}, ClrMD has {lacking:x?}"));
         }
         more.iter().for_each(|_| self.tally.fault("not reached"));

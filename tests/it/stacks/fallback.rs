@@ -13,7 +13,7 @@ use gcdump::cli::Exit;
 use gcdump::internals::dump;
 use gcdump::internals::memory::Memory;
 use gcdump::internals::session::roots::RootOptions;
-use gcdump::model::{StackCoverage, Stacks};
+use gcdump::model::{StackCoverage, StackFrameKind, Stacks};
 use gcdump::{Addr, AddrRange, Dump};
 use serde_json::Value;
 
@@ -80,18 +80,24 @@ fn cores_without_images_name_the_files_that_complete_them() -> Tested {
 #[test]
 fn gaps_are_scanned_and_said() -> Tested {
     let (dumps, _) = known_dumps(|row| row["kind"] == "heap")?;
-    let (mut scanned, mut with_gaps) = (0, 0);
+    let (mut scanned, mut with_gaps, mut exact) = (0, 0, 0);
     for dump in &dumps {
         let (_, answer) = alone(dump);
         if gaps(&answer).count() == 0 {
             continue;
         }
         with_gaps += 1;
-        assert!(gaps(&answer).all(|g| !text(g, "module").is_empty()), "{}", dump.name);
+        let of_files = gaps(&answer).all(|g| !text(g, "module").is_empty());
+        assert!(of_files || dump.scenario.starts_with("busy"), "{}", dump.name);
         let roots = |stacks: &str| ask_with(&dump.path, &[], &["roots", "--kind", "stack", "--stacks", stacks]);
         let (exit, precise) = roots("precise");
-        assert_eq!(exit, Exit::Partial, "{}", dump.name);
         let key = |r: &Value| (super::address(r, "address"), super::address(r, "object"));
+        // Without a word that may be one of them, the roots are those of the complete dump.
+        let doubtful = list(&precise["data"]["roots"]).iter().filter(|r| list(&r["flags"]).contains(&"conservative".into())).count();
+        assert!(exit == Exit::Partial || exit == Exit::Ok && doubtful == 0, "{}: {doubtful} words, {exit:?}", dump.name);
+        if exit == Exit::Ok {
+            exact += 1;
+        }
         let have: BTreeSet<(u64, u64)> = list(&precise["data"]["roots"]).iter().map(key).collect();
         for gap in gaps(&answer) {
             let end = if gap["to"].is_null() { 0 } else { super::address(gap, "to") };
@@ -102,7 +108,7 @@ fn gaps_are_scanned_and_said() -> Tested {
             }
         }
     }
-    println!("{with_gaps} heap dumps with gaps; {scanned} words there are roots");
+    println!("{with_gaps} heap dumps with gaps, {exact} of which hold nothing; {scanned} words are roots in the others");
     assert!(dumps.is_empty() || with_gaps > 5 && scanned > 50);
     Ok(())
 }
@@ -216,7 +222,8 @@ fn stacks_of_a_dump_without_its_code_map_are_scanned() {
     let answer = stacks(&runtime, &StacksQuery::default()).unwrap();
     assert!(!answer.notes.complete(), "nothing is said");
     for thread in answer.data.threads.unwrap() {
-        assert!(thread.coverage == StackCoverage::Conservative && thread.frames.is_empty() && !thread.gaps.is_empty(), "{thread:?}");
+        assert!(thread.coverage != StackCoverage::Precise && thread.gaps.iter().any(|gap| gap.loses_frames), "{thread:?}");
+        assert!(thread.frames.iter().all(|f| f.kind == StackFrameKind::Runtime), "{thread:?}");
     }
     let heap = runtime.heap().unwrap();
     let found = |stacks: Stacks| {

@@ -108,7 +108,7 @@ fn expected(method: &Method, offset: u32, kind: FrameKind) -> Option<(Vec<bool>,
             let point = if method.version >= 3 { lives_at_point(method, stored) } else { None };
             here.or(point).map(|set| (set.clone(), true)).or(none)
         }
-        FrameKind::Return => {
+        FrameKind::Return | FrameKind::Helper => {
             let range = if method.version < 4 { lives_in_range(method, before) } else { here };
             lives_at_point(method, stored).or(range).map(|set| (set.clone(), false)).or(none)
         }
@@ -164,7 +164,7 @@ proptest! {
         let near = stored.iter().flat_map(|s| [*s, s + 1]).chain(ranges.iter().flat_map(|(a, b)| [*a, b - 1, *b])).map(|o| o * unit);
         let offsets: Vec<u32> = offsets.iter().map(|i| i.index(info.header.code_length as usize) as u32).chain(near).collect();
         for offset in offsets.into_iter().filter(|o| *o <= info.header.code_length) {
-            for kind in [FrameKind::Leaf, FrameKind::Return, FrameKind::Exception] {
+            for kind in [FrameKind::Leaf, FrameKind::Return, FrameKind::Exception, FrameKind::Helper] {
                 let frame = FrameState {
                     offset, kind, registers: &registers, caller_sp: Addr(CALLER_SP), os: Os::Linux, untracked: true,
                 };
@@ -185,7 +185,7 @@ proptest! {
         let Ok(info) = info else { return Ok(()) };
         let registers = registers(method.arch, info.header.frame_register);
         let offset = offset.index(info.header.code_length as usize) as u32;
-        for kind in [FrameKind::Leaf, FrameKind::Return, FrameKind::Exception] {
+        for kind in [FrameKind::Leaf, FrameKind::Return, FrameKind::Exception, FrameKind::Helper] {
             let frame = FrameState { offset, kind, registers: &registers, caller_sp: Addr(CALLER_SP), os: Os::Linux, untracked: true };
             match info.roots(&bytes, &frame) {
                 Ok(found) => prop_assert_eq!(found, expected_slots(&method, offset, kind, &registers)),
@@ -203,7 +203,7 @@ proptest! {
         // Every entry has bits of its own, but for the one safe point of a method of one unit.
         prop_assert!(decoded.safe_points.len() + decoded.ranges.len() + decoded.slot_count() <= 8 * info.len() + 1);
         let registers = registers(arch, None);
-        for kind in [FrameKind::Leaf, FrameKind::Return, FrameKind::Exception] {
+        for kind in [FrameKind::Leaf, FrameKind::Return, FrameKind::Exception, FrameKind::Helper] {
             let offset = at.min(decoded.header.code_length);
             let frame = FrameState { offset, kind, registers: &registers, caller_sp: Addr(CALLER_SP), os: Os::Windows, untracked: true };
             if let Ok(slots) = decoded.roots(&bytes, &frame) {

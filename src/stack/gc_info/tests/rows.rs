@@ -1,7 +1,7 @@
 //! What a frame reports: each way it can have been left, at each kind of offset.
 
 use super::*;
-use FrameKind::{Exception, Leaf, Return};
+use FrameKind::{Exception, Helper, Leaf, Return};
 
 const NOTHING: [&str; 0] = [];
 
@@ -50,6 +50,25 @@ fn at_calls() {
             2 => assert_eq!(ask(Leaf, 20), ["[frame-8]"]),
             _ => assert_eq!(ask(Leaf, 20), ["rax", "rbx", "[sp+8]", "[sp+24]", "[frame-8]"]),
         }
+    }
+}
+
+/// Where a thread stands that no collection has stopped.
+#[test]
+fn places_without_a_safe_point_are_not_described() {
+    for version in 2..=4 {
+        let (calls, _) = decode(&calls(version)).unwrap();
+        let (loops, _) = decode(&loops(version)).unwrap();
+        let (plain, _) = decode(&slotted(version)).unwrap();
+        for offset in [0, 19, 21, 59, 61, 100] {
+            assert!(!calls.describes(offset, Leaf) && !calls.describes(offset, Helper), "{offset}");
+            assert!(!plain.describes(offset, Leaf) && !plain.describes(offset, Helper), "{offset}");
+            assert!(calls.describes(offset, Return) && calls.describes(offset, Exception), "{offset}");
+        }
+        assert!([20, 60].into_iter().all(|offset| calls.describes(offset, Helper)));
+        assert_eq!(calls.describes(20, Leaf), version > 2);
+        assert!((11..90).all(|offset| loops.describes(offset, Leaf) && loops.describes(offset, Helper)));
+        assert!([0, 9, 91, 100].into_iter().all(|offset| !loops.describes(offset, Leaf) && !loops.describes(offset, Helper)));
     }
 }
 

@@ -1,0 +1,91 @@
+//! How far answers depend on words of stacks whose references are not known: see [`RootFlags::DOUBTFUL`].
+
+use super::roots::{Root, RootFlags};
+use super::{HeapGraph, ObjectSet};
+use crate::base::cancel::check_at;
+use crate::base::{Collector, Count, Index, plural};
+use crate::gc::ObjectId;
+use crate::model::{Stacks, Sum};
+
+/// What an answer depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Depends {
+    /// The objects that are alive.
+    Live,
+    /// The objects that retain others.
+    Dominators,
+    /// Each root.
+    Roots,
+}
+
+/// The effect of doubtful words.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Doubts {
+    /// The objects that nothing else keeps alive.
+    only: Sum,
+    /// Whether objects are among their targets that nothing lasting keeps alive: others may be said to retain them.
+    dominators: bool,
+}
+
+impl HeapGraph {
+    /// Notes what `depends` in an answer is not certain because of doubtful words: nothing, unless they make a difference.
+    pub(crate) fn note_doubts(&self, stacks: Stacks, depends: Depends, notes: &Collector) {
+        if !self.roots.has_doubts(stacks) {
+            return;
+        }
+        let Doubts { only, dominators } = *self.doubts(stacks);
+        let what = if only.count > 0 {
+            let objects = format!("{} of {}", plural(only.count, "object"), plural(only.bytes, "byte"));
+            format!("{objects} {} held only by words of stacks that may be stale", if only.count == 1 { "is" } else { "are" })
+        } else {
+            match depends {
+                Depends::Live => return,
+                Depends::Dominators if !dominators => return,
+                Depends::Dominators => "words of stacks that may be stale hold objects which others are said to retain".into(),
+                Depends::Roots => "words of stacks that may be stale are among the roots".into(),
+            }
+        };
+        self.roots.note_doubts(stacks, &what, notes);
+    }
+
+    /// The same for what keeps `targets` alive.
+    pub(crate) fn note_doubts_of(&self, targets: &[ObjectId], stacks: Stacks, notes: &Collector) {
+        if !self.roots.has_doubts(stacks) {
+            return;
+        }
+        let reached = self.edges.reachable(self.rooted_by(is_doubtful));
+        if targets.iter().any(|id| reached.contains(*id)) {
+            self.roots.note_doubts(stacks, "words of stacks that may be stale are among what holds it", notes);
+        }
+    }
+
+    fn doubts(&self, stacks: Stacks) -> &Doubts {
+        self.doubts.get_or_init(|| {
+            let doubtful = self.rooted_by(is_doubtful);
+            let [lasting, _] = self.start_groups(stacks);
+            let mut reached = self.edges.reachable(lasting);
+            let certain = self.rooted_by(|r| r.counts(stacks) && !is_doubtful(r));
+            let dominators = doubtful.iter().any(|id| !reached.contains(*id) && certain.binary_search(id).is_err());
+            self.reach(certain, &mut reached);
+            Doubts { only: self.reach(doubtful, &mut reached), dominators }
+        })
+    }
+
+    /// Adds what `from` reaches to `reached`. Number and bytes of it.
+    fn reach(&self, from: Vec<ObjectId>, reached: &mut ObjectSet) -> Sum {
+        let (mut sum, mut next) = (Sum::default(), from);
+        while let Some(id) = next.pop() {
+            check_at(id.as_u32());
+            if reached.insert(id) {
+                sum.count.bump();
+                sum.bytes.grow(self.size(id));
+                next.extend(self.edges.successors(id).filter(|to| !reached.contains(*to)));
+            }
+        }
+        sum
+    }
+}
+
+fn is_doubtful(root: &Root) -> bool {
+    root.flags.has(RootFlags::DOUBTFUL)
+}
