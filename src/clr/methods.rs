@@ -408,10 +408,12 @@ impl Methods {
         // The class names used by the DAC.
         let class = if name.starts_with("IL_STUB") { "ILStubClass" } else { "DynamicClass" };
         // The stub of a delegate or P/Invoke may have the tokens of its module.
-        let home = || names.method_tables().module(&names.method_tables().read(desc.method_table).ok()?).ok();
-        let module = home().map(|home| names.module(home));
+        let info = names.method_tables().read(desc.method_table).ok();
+        let module = info.as_ref().and_then(|info| names.method_tables().module(info).ok()).map(|home| names.module(home));
         let metadata = module.as_ref().and_then(|m| m.metadata.as_deref());
-        let mut writer = Writer { out: format!("{class}.{name}"), metadata, ..Writer::new(names, notation) };
+        // That of a delegate belongs to the delegate, and its signature is the one of `Invoke`, with the delegate's type variables.
+        let class_arguments = info.and_then(|info| names.arguments(&info)).unwrap_or_default();
+        let mut writer = Writer { out: format!("{class}.{name}"), metadata, class_arguments, ..Writer::new(names, notation) };
         writer.parameters(self.stored_signature(desc).as_ref());
         let (name, quality) = (writer.out, writer.quality);
         Some(MethodName { name, source: None, module: None, home: None, token: None, declaring_type: desc.method_table, quality })

@@ -26,6 +26,7 @@ mod render;
 pub mod statics;
 pub mod strings;
 pub mod threads;
+pub(crate) mod thunks;
 pub mod type_names;
 pub mod values;
 pub mod wrappers;

@@ -112,8 +112,8 @@ pub use root::{CoverageKind, DependentModel, RootCount, RootCoverageModel, RootF
 pub use segment::{Generation, RegionFields, RegionListModel, RegionModel, RegionSize, SegmentModel, SegmentPart, SegmentsReport};
 pub use sort::{ExceptionSort, FinalizerSort, HandleSort, RootSort, SegmentSort, StaticSort, ThreadSort, TimerSort};
 pub use stack::{
-    ArgumentModel, CodeKind, CodeTier, FramePart, MergedFrame, StackCoverage, StackFrameKind, StackFrameModel, StackGap, StackRootModel,
-    StacksReport, ThreadStackModel,
+    ArgumentModel, CodeKind, CodeTier, FramePart, MergedFrame, RepeatTimes, StackCoverage, StackFrameKind, StackFrameModel, StackGap,
+    StackRepeat, StackRootModel, StacksReport, ThreadStackModel,
 };
 pub use stat::{GroupStat, StatBy, StatReport, StatSort, StatTotals, TypeStat};
 pub use statics::{StaticModel, StaticThread, StaticsReport, Storage};

@@ -108,6 +108,22 @@ pub struct ThreadStackModel {
     pub exception: Option<Arc<ExceptionModel>>,
     /// Its frames, innermost first.
     pub frames: Vec<StackFrameModel>,
+    /// Recursion: cycles among the frames that follow each other ten times or more, innermost first.
+    pub repeats: Vec<StackRepeat>,
+}
+
+/// Frames that repeat.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct StackRepeat {
+    /// Place of the innermost one in `frames`, from 0.
+    pub first: u64,
+    /// Frames of the cycle.
+    pub frames: u64,
+    /// How often they follow each other.
+    pub times: u64,
+    /// The methods of the cycle, callers first: `Lab.Tree.Visit → Lab.Tree.Each`.
+    pub cycle: Name,
 }
 
 /// A part of a stack whose references are not known precisely.
@@ -139,7 +155,7 @@ pub struct StackFrameModel {
     pub sp: Addr,
     /// Method, as the runtime's debugging interface writes it, and ClrMD after it:
     /// ``Lab.Gen`1[[System.__Canon, System.Private.CoreLib]].Add(System.Span`1<Byte>)``; of a runtime frame, the one that it is about
-    /// to call. `null` if unknown.
+    /// to call, or whose native code runs: an import, or a method that the runtime implements. `null` if unknown.
     pub method: Option<Name>,
     /// The method for people: `Lab.Gen<System.String>.Add(System.Span<Byte>)`. Exact instances where the frame tells them;
     /// compiler-made names are led back to the method in the source.
@@ -170,13 +186,16 @@ pub struct StackFrameModel {
     pub roots: Option<Vec<StackRootModel>>,
     /// Its arguments, `this` first; `null` unless asked for, for a runtime frame, and where the method's signature cannot be read.
     pub arguments: Option<Vec<ArgumentModel>>,
+    /// Its local variables, by slot; `null` unless asked for, for a runtime frame, and where the signature of the locals cannot be read. With a
+    /// PDB, those that have a name at the instruction.
+    pub locals: Option<Vec<ArgumentModel>>,
 }
 
-/// An argument of a frame.
+/// An argument or a local variable of a frame.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ArgumentModel {
-    /// Name, or `this`; `null` where the metadata has none.
+    /// Name, or `this`; `null` where the metadata has none. Of a local variable, that in the PDB, or `local_` and its slot without one.
     pub name: Option<String>,
     /// Declared type; with `&`, an address of such a value.
     #[serde(rename = "type")]
@@ -211,6 +230,16 @@ pub struct StackRootModel {
     pub precise: bool,
 }
 
+/// How often a cycle is repeated on the stacks of several threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct RepeatTimes {
+    /// The fewest times of a thread.
+    pub least: u64,
+    /// The most times of a thread.
+    pub most: u64,
+}
+
 /// A frame of folded stacks.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
@@ -221,11 +250,13 @@ pub struct MergedFrame {
     pub threads: u64,
     /// Managed ids of the threads for which this is the innermost frame.
     pub managed_ids: Vec<u32>,
-    /// The method for people, or the type of a runtime frame.
+    /// The method for people; of a runtime frame its type and the method, if it has one; of a cycle its methods, callers first.
     pub frame: Name,
-    /// The method as in the frames of `threads`; `null` for a runtime frame.
+    /// How often the cycle is repeated; `null` for a frame.
+    pub times: Option<RepeatTimes>,
+    /// The method as in the frames of `threads`; `null` for a cycle, and for a runtime frame without one.
     pub method: Option<Name>,
-    /// Address of the `MethodDesc`; `null` for a runtime frame.
+    /// Address of the `MethodDesc`; `null` likewise.
     pub method_desc: Option<Addr>,
     /// Module of the method.
     pub module: Option<Name>,

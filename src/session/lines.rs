@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::{Namer, Runtime};
 use crate::base::hash::Map;
 use crate::base::missed::tried;
-use crate::base::{Addr, Collector, Count, Name, NoteKind};
+use crate::base::{Addr, Collector, Count, Name, NoteKind, len64};
 use crate::clr::methods::MethodName;
 use crate::clr::modules::Symbols;
 use crate::stack::code::Code;
@@ -29,6 +29,15 @@ pub(crate) struct SourceLine {
     pub(crate) file: Name,
     /// The line, from 1.
     pub(crate) line: u32,
+}
+
+/// The names of the locals of a method at an instruction, and their types.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct NamedLocals {
+    /// Row of StandAloneSig with their types; 0 without locals, `None` if the PDB does not have it.
+    pub(crate) signature: Option<u32>,
+    /// Slots that have a name, each with that at the instruction; `None` where no scope of one holds.
+    pub(crate) names: BTreeMap<u32, Option<String>>,
 }
 
 /// Finds source lines: the code's debug info tells the IL instruction, the module's portable PDB the line. Each module, method and
@@ -93,6 +102,35 @@ impl<'r> SourceLines<'r> {
         let line = if known.reads == 0 { None } else { self.find(&mut known, home, row, address) };
         known.lines.insert(address, line.clone());
         line
+    }
+
+    /// The locals of `method` that have a name at, or around, `address`, which is its code; `None` without a PDB.
+    pub(crate) fn locals(&self, method: &MethodName, address: Addr) -> Option<NamedLocals> {
+        let (home, row) = (method.home?, method.token? & RID);
+        let modules = self.namer.names()?.modules();
+        let mut guard = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = &mut *guard;
+        let symbols = Arc::clone(known.modules.entry(home).or_insert_with(|| modules.symbols(home)));
+        let pdb = symbols.pdb.as_ref()?;
+        if known.reads == 0 {
+            return Some(NamedLocals::default());
+        }
+        let all = pdb.locals(row);
+        known.reads = known.reads.saturating_sub(len64(all.len()) / ENTRIES_OF_A_READ);
+        let il = self.debug_info.as_ref().map_or(Ok(None), |d| self.il_offset(known, d, address)).unwrap_or_else(|e| {
+            known.lost.bump();
+            known.why.get_or_insert(e);
+            None
+        });
+        let mut names: BTreeMap<u32, Option<String>> = BTreeMap::new();
+        // Of scopes within each other, the inner one is later.
+        for local in all {
+            let name = names.entry(local.slot).or_default();
+            if il.is_some_and(|il| (local.scope.0..local.scope.1).contains(&il)) {
+                *name = local.name;
+            }
+        }
+        Some(NamedLocals { signature: pdb.local_signature(row), names })
     }
 
     fn find(&self, known: &mut Known, home: Addr, row: u32, address: Addr) -> Option<SourceLine> {

@@ -80,7 +80,7 @@ pub(crate) use images::Images;
 pub use index::checksum as index_checksum;
 pub use index::{IndexError, IndexUse, OpenIndex, beside};
 pub(crate) use kind::{Found, kind};
-pub(crate) use lines::SourceLines;
+pub(crate) use lines::{NamedLocals, SourceLines};
 pub use names::Namer;
 pub use object::{Object, Reference};
 pub use objects::Objects;

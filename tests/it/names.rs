@@ -48,17 +48,26 @@ fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     value[key].as_str().unwrap_or_default()
 }
 
-/// A frame as stacks are merged: its method, or the type of a runtime frame.
+/// A frame as stacks are merged: its method, or the type of a runtime frame without one.
 fn identity(frame: &Value) -> String {
     frame["method_desc"].as_str().map_or_else(|| format!("[{}]", text(frame, "frame_type")), String::from)
 }
 
-/// The frames of a thread that are merged, from the outermost.
-fn merged_frames(thread: &Value) -> Vec<&Value> {
+/// The frames of a thread that are merged, from the outermost: their identities, and recursion by the methods of its cycle.
+fn merged_frames(thread: &Value) -> Vec<String> {
     let frames = list(thread, "frames");
+    let number = |v: &Value, key: &str| usize::try_from(v[key].as_u64().unwrap()).unwrap();
     let first = frames.iter().position(|f| f["kind"] == "managed").unwrap_or(frames.len());
-    let mut kept: Vec<&Value> =
-        frames.iter().enumerate().filter(|(i, f)| f["kind"] == "managed" || i + 1 == first).map(|(_, f)| f).collect();
+    let (mut kept, mut folded) = (Vec::new(), 0);
+    for (i, f) in frames.iter().enumerate() {
+        if let Some(repeat) = list(thread, "repeats").iter().find(|r| number(r, "first") == i) {
+            kept.push(text(repeat, "cycle").to_string());
+            folded = i + number(repeat, "frames") * number(repeat, "times");
+        }
+        if i >= folded && (f["kind"] == "managed" || i + 1 == first) {
+            kept.push(identity(f));
+        }
+    }
     kept.reverse();
     kept
 }
@@ -74,8 +83,7 @@ fn merged_stacks_never_fold_two_methods() {
         for thread in list(&single["data"], "threads") {
             let mut way = Vec::new();
             for frame in merged_frames(thread).into_iter().take(1024) {
-                let runtime = frame["kind"] == "runtime";
-                way.push(if runtime { format!("[{}]", text(frame, "frame_type")) } else { identity(frame) });
+                way.push(frame);
                 *expected.entry(way.clone()).or_default() += 1;
             }
         }

@@ -1,4 +1,4 @@
-//! Arguments of frames.
+//! Arguments of frames, and the values of variables.
 //!
 //! A value is told only where the method's debug info says that it is at a place, at the very instruction of the frame, and where the
 //! walk knows what was there: never by the calling convention.
@@ -9,6 +9,7 @@ use crate::base::hash::Map;
 use crate::base::{Addr, Arch, Collector, NoteKind, len64};
 use crate::clr::fields::{Typed, VALUE_TYPE};
 use crate::clr::methods::{GenericContext, Methods};
+use crate::clr::thunks::Thunks;
 use crate::clr::values::{Place, ValueLimits, Values};
 use crate::model::{ArgumentModel, FieldValue};
 use crate::session::{FrameVariables, MethodVariables, Namer, Runtime};
@@ -27,26 +28,34 @@ const PLAIN: u64 = 256;
 /// Element types of values that are addresses: strings, pointers, references to values, classes, arrays, objects (`ECMA-335`, II.23.1.16).
 const ADDRESSES: [u8; 7] = [0x0e, 0x0f, 0x10, 0x12, 0x14, 0x1c, 0x1d];
 
-/// A parameter of a method.
-#[derive(Debug)]
-struct Parameter {
-    name: Option<String>,
-    typed: Typed,
+/// A parameter or a local of a method.
+#[derive(Clone, Debug)]
+pub(super) struct Variable {
+    pub(super) name: Option<String>,
+    pub(super) typed: Typed,
 }
 
 /// The parameters of a method; `None` if its signature cannot be read.
-type Signature = Option<Arc<Vec<Parameter>>>;
+pub(super) type Signature = Option<Arc<Vec<Variable>>>;
 
 /// Reads the arguments of frames.
 #[derive(Debug)]
 pub(super) struct ArgumentReader<'r> {
     runtime: &'r Runtime,
-    namer: &'r Namer,
-    methods: Methods,
-    values: Values,
+    pub(super) namer: &'r Namer,
+    pub(super) methods: Methods,
+    pub(super) values: Values,
+    pub(super) thunks: Thunks,
     variables: FrameVariables<'r>,
     signatures: Map<(Addr, Option<GenericContext>), Signature>,
-    /// Number of parameters in `signatures`.
+    /// The locals of methods, by method, context and row of their types.
+    pub(super) local_signatures: Map<(Addr, Option<GenericContext>, u32), Signature>,
+    /// Rows of the types of locals, by method, from its IL.
+    pub(super) rows: Map<Addr, Option<u32>>,
+    /// Methods the types of whose locals are not known, and the module of the first one.
+    pub(super) untyped: u64,
+    pub(super) module: Option<String>,
+    /// Number of parameters and locals in the signatures.
     kept: usize,
     /// Whether the walk kept no registers of a frame.
     cut: bool,
@@ -78,7 +87,7 @@ impl Untold {
             Untold::Left => "an exception has left the frame, or a handler of the method runs above it".into(),
             Untold::Moving => "the frame may be half made: it stopped where it is set up or left, or in a block of the method".into(),
             Untold::Dead => "the debug info gives no place for it at this instruction".into(),
-            Untold::Nothing => "the debug info of the method tells no place of it".into(),
+            Untold::Nothing => "the debug info of the method has no place of it: optimized away, or kept in parts".into(),
             Untold::NoDebugInfo => "the code has no debug info with variables".into(),
             Untold::NotDescribed => "the runtime does not describe its debug info".into(),
             Untold::Ambiguous => "the debug info tells two places".into(),
@@ -99,41 +108,73 @@ impl<'r> ArgumentReader<'r> {
     pub(super) fn new(runtime: &'r Runtime, namer: &'r Namer, methods: &Methods) -> Option<ArgumentReader<'r>> {
         let values = Values::new(namer.types().ok()?, LIMITS);
         let (methods, variables) = (methods.clone(), FrameVariables::new(runtime));
-        Some(ArgumentReader { runtime, namer, methods, values, variables, signatures: Map::default(), kept: 0, cut: false })
+        Some(ArgumentReader {
+            runtime,
+            namer,
+            methods,
+            values,
+            thunks: Thunks::bind(runtime.memory(), &runtime.descriptor().scope()),
+            variables,
+            signatures: Map::default(),
+            local_signatures: Map::default(),
+            rows: Map::default(),
+            untyped: 0,
+            module: None,
+            kept: 0,
+            cut: false,
+        })
     }
 
     /// The arguments of `frame`, `this` first; `None` if the signature of its method cannot be read.
     pub(super) fn of(&mut self, walk: &Walk, frame: &ManagedFrame) -> Option<Vec<ArgumentModel>> {
-        let parameters = self.signature(walk, frame)?;
+        let (_, parameters) = self.signature(walk, frame)?;
+        let numbered: Vec<(u32, &Variable)> = (0u32..).zip(parameters.iter()).collect();
+        Some(self.list(walk, frame, &numbered))
+    }
+
+    /// The values of `variables`, each with its number in IL: arguments before locals.
+    pub(super) fn list(&mut self, walk: &Walk, frame: &ManagedFrame, variables: &[(u32, &Variable)]) -> Vec<ArgumentModel> {
         // The stack pointer is always known.
         let registers = walk.registers(frame);
         self.cut |= registers.is_empty();
         let told = match () {
-            () if parameters.is_empty() => Ok(MethodVariables::default()),
+            () if variables.is_empty() => Ok(MethodVariables::default()),
             () if registers.is_empty() => Err(Untold::Limit),
             () => self.told(frame),
         };
-        let one = |(number, parameter): (u32, &Parameter)| {
+        let one = |(number, variable): &(u32, &Variable)| {
+            let number = *number;
             let entries = told.as_ref().ok().and_then(|t| t.variables.as_ref()).map_or(0, |v| v.count_of(number));
             let told = if self.variables.afford(entries) { &told } else { &Err(Untold::Limit) };
-            self.argument((frame, registers), number, parameter, told)
+            self.argument((frame, registers), number, variable, told)
         };
-        Some((0u32..).zip(parameters.iter()).map(one).collect())
+        variables.iter().map(one).collect()
     }
 
     /// Adds notes about arguments that the dump does not tell.
     pub(super) fn note(&self, notes: &Collector) {
         self.variables.note(notes);
+        self.note_untyped(notes);
         if self.cut {
             notes.add(NoteKind::LimitHit, None, "arguments of some frames are left out: their registers take too much memory");
         }
     }
 
-    fn signature(&mut self, walk: &Walk, frame: &ManagedFrame) -> Signature {
+    /// The parameters of the method of `frame`, and the instance of it that they are of, if that is known.
+    pub(super) fn signature(&mut self, walk: &Walk, frame: &ManagedFrame) -> Option<(Option<GenericContext>, Arc<Vec<Variable>>)> {
         let method = frame.code.method_desc;
         let context = self.namer.names().and_then(|names| self.methods.instance(names, method, walk.contexts(frame)));
-        let exact = context.and_then(|context| self.parameters(method, Some(context)));
-        exact.or_else(|| self.parameters(method, None))
+        let exact = context.and_then(|context| Some((Some(context), self.parameters(method, Some(context))?)));
+        exact.or_else(|| Some((None, self.parameters(method, None)?)))
+    }
+
+    /// Whether there is room for `signature` among those that are kept.
+    pub(super) fn keeps(&mut self, signature: &Signature) -> bool {
+        let keeps = self.kept < MOST_KEPT;
+        if keeps {
+            self.kept = self.kept.saturating_add(signature.as_ref().map_or(1, |s| s.len().max(1)));
+        }
+        keeps
     }
 
     fn parameters(&mut self, method: Addr, context: Option<GenericContext>) -> Signature {
@@ -146,11 +187,10 @@ impl<'r> ArgumentReader<'r> {
             let typed = self.values.types().parameters(&parameters);
             let this = parameters.this.map(|_| Some("this".to_string()));
             let names = this.into_iter().chain(parameters.names);
-            Some(Arc::new(names.zip(typed).map(|(name, typed)| Parameter { name, typed }).collect()))
+            Some(Arc::new(names.zip(typed).map(|(name, typed)| Variable { name, typed }).collect()))
         };
         let signature: Signature = read();
-        if self.kept < MOST_KEPT {
-            self.kept = self.kept.saturating_add(signature.as_ref().map_or(1, |s| s.len().max(1)));
+        if self.keeps(&signature) {
             self.signatures.insert(key, signature.clone());
         }
         signature
@@ -178,7 +218,7 @@ impl<'r> ArgumentReader<'r> {
         &self,
         (frame, registers): (&ManagedFrame, &[(u8, Saved)]),
         number: u32,
-        parameter: &Parameter,
+        parameter: &Variable,
         told: &Result<MethodVariables, Untold>,
     ) -> ArgumentModel {
         let held = told.as_ref().map_err(Clone::clone).and_then(|told| held(told, number, offset(frame)));
@@ -195,7 +235,7 @@ impl<'r> ArgumentReader<'r> {
     fn value(
         &self,
         (frame, registers): (&ManagedFrame, &[(u8, Saved)]),
-        parameter: &Parameter,
+        parameter: &Variable,
         held: Held,
         arch: Arch,
     ) -> Result<FieldValue, Untold> {

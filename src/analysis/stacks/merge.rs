@@ -3,15 +3,52 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::hash::Map;
-use crate::base::{Addr, Count, Name};
-use crate::model::{MergedFrame, StackFrameKind, StackFrameModel, ThreadStackModel};
+use crate::base::{Addr, Count, Name, len64, thousands};
+use crate::model::{MergedFrame, RepeatTimes, StackFrameKind, StackFrameModel, StackRepeat, ThreadStackModel};
 
 /// Most depth of the tree: deeper frames of runaway recursion are left out.
 const MAX_DEPTH: usize = 1 << 10;
 
-/// Identity of a frame: the text that shows the method or the runtime frame, its module, and the method itself. Texts differ for the
-/// instances of a generic method, which share a `MethodDesc`; methods may share a text.
-type Key = (Name, Option<Name>, Option<Addr>);
+/// Identity of what is shown of a stack.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Key {
+    /// A frame: the text that shows the method or the runtime frame, its module, and the method itself. Texts differ for the instances
+    /// of a generic method, which share a `MethodDesc`; methods may share a text.
+    Frame(Name, Option<Name>, Option<Addr>),
+    /// A cycle of frames, by its methods.
+    Cycle(Name),
+}
+
+/// A part of a stack as it is folded.
+#[derive(Clone, Copy, Debug)]
+enum Shown<'f> {
+    Frame(&'f StackFrameModel),
+    Cycle(&'f StackRepeat),
+}
+
+impl Shown<'_> {
+    fn key(self) -> Key {
+        match self {
+            Shown::Frame(frame) => key(frame),
+            Shown::Cycle(repeat) => Key::Cycle(repeat.cycle.clone()),
+        }
+    }
+
+    /// Method and source line.
+    fn place(self) -> (Option<Name>, (Option<Name>, Option<u32>)) {
+        match self {
+            Shown::Frame(frame) => (frame.method.clone(), (frame.file.clone(), frame.line)),
+            Shown::Cycle(_) => (None, (None, None)),
+        }
+    }
+
+    fn times(self) -> Option<RepeatTimes> {
+        match self {
+            Shown::Frame(_) => None,
+            Shown::Cycle(repeat) => Some(RepeatTimes { least: repeat.times, most: repeat.times }),
+        }
+    }
+}
 
 /// A node of the tree.
 #[derive(Default)]
@@ -24,56 +61,79 @@ struct Node {
     line: (Option<Name>, Option<u32>),
     /// Whether they all are at that line.
     at_one_line: bool,
+    /// How often a cycle is repeated.
+    times: Option<RepeatTimes>,
 }
 
 /// What a frame shows in folded stacks.
 pub(crate) fn label(frame: &StackFrameModel) -> Name {
-    match frame.kind {
-        StackFrameKind::Managed => match (&frame.display, frame.method_desc) {
-            (Some(name), _) => name.clone(),
-            (None, Some(method)) => format!("<method {method}>").into(),
-            (None, None) => "<unknown method>".into(),
-        },
-        StackFrameKind::Runtime => format!("[{}]", frame.frame_type.as_deref().unwrap_or("unknown frame")).into(),
+    let method = frame.display.clone().or_else(|| Some(format!("<method {}>", frame.method_desc?).into()));
+    match (frame.kind, method) {
+        (StackFrameKind::Managed, method) => method.unwrap_or_else(|| "<unknown method>".into()),
+        (StackFrameKind::Runtime, method) => {
+            let of = frame.frame_type.as_deref().unwrap_or("unknown frame");
+            method.map_or_else(|| format!("[{of}]"), |method| format!("[{of}] {method}")).into()
+        }
     }
 }
 
 /// The identity of a frame.
-fn key(frame: &StackFrameModel) -> Key {
-    let method = frame.method_desc.filter(|_| frame.kind == StackFrameKind::Managed);
-    (label(frame), frame.module.clone(), method)
+pub(super) fn key(frame: &StackFrameModel) -> Key {
+    Key::Frame(label(frame), frame.module.clone(), frame.method_desc)
 }
 
-/// The frames of a thread for folding, outermost first: an explicit frame within a method says nothing new.
-pub(crate) fn shown(thread: &ThreadStackModel) -> impl DoubleEndedIterator<Item = &StackFrameModel> {
+/// The frames of a thread for folding, outermost first, with cycles in place of their frames: an explicit frame within a method says nothing new.
+fn shown(thread: &ThreadStackModel) -> Vec<Shown<'_>> {
     let innermost = thread.frames.iter().position(|f| f.kind == StackFrameKind::Managed).unwrap_or(thread.frames.len());
-    let frames = thread.frames.iter().enumerate();
-    // Of several frames before the innermost method, the last one is what it called.
-    frames.filter(move |(i, f)| f.kind == StackFrameKind::Managed || i.saturating_add(1) == innermost).map(|(_, f)| f)
+    let (mut out, mut repeats, mut folded) = (Vec::new(), thread.repeats.iter().peekable(), 0u64);
+    for (i, frame) in thread.frames.iter().enumerate() {
+        if let Some(repeat) = repeats.next_if(|repeat| repeat.first == len64(i)) {
+            out.push(Shown::Cycle(repeat));
+            folded = repeat.first.saturating_add(repeat.frames.saturating_mul(repeat.times));
+        }
+        // Of several frames before the innermost method, the last one is what it called.
+        if len64(i) >= folded && (frame.kind == StackFrameKind::Managed || i.saturating_add(1) == innermost) {
+            out.push(Shown::Frame(frame));
+        }
+    }
+    out.reverse();
+    out
 }
 
 /// The stacks of `threads` for flame graphs, outermost frame first, each with its number of threads. The text of a method that another
 /// method shares has its `MethodDesc` as well, since text is all that these graphs compare.
 pub(crate) fn folded(threads: &[ThreadStackModel]) -> Vec<(Vec<String>, u64)> {
     let mut methods: Map<Name, BTreeSet<Key>> = Map::default();
-    for frame in threads.iter().flat_map(shown) {
-        methods.entry(label(frame)).or_default().insert(key(frame));
+    for part in threads.iter().flat_map(shown) {
+        if let Shown::Frame(frame) = part {
+            methods.entry(label(frame)).or_default().insert(key(frame));
+        }
     }
-    let text = |frame: &StackFrameModel| {
+    let text = |part: Shown<'_>| {
+        let frame = match part {
+            Shown::Frame(frame) => frame,
+            Shown::Cycle(repeat) => return repeated(&repeat.cycle, repeat.times, repeat.times),
+        };
         let text = label(frame);
         match (methods.get(&text).map_or(0, BTreeSet::len), frame.method_desc) {
-            (2.., Some(method)) if frame.kind == StackFrameKind::Managed => format!("{text} {method}"),
+            (2.., Some(method)) => format!("{text} {method}"),
             _ => text.to_string(),
         }
     };
     let mut counts: BTreeMap<Vec<String>, u64> = BTreeMap::new();
     for thread in threads {
-        let frames: Vec<String> = shown(thread).rev().map(text).collect();
+        let frames: Vec<String> = shown(thread).into_iter().map(text).collect();
         if !frames.is_empty() {
             counts.entry(frames).or_default().bump();
         }
     }
     counts.into_iter().collect()
+}
+
+/// A cycle with how often it is repeated: `Lab.Recurse → Lab.Other, 12,400 times`.
+pub(crate) fn repeated(cycle: &Name, least: u64, most: u64) -> String {
+    let range = if least == most { String::new() } else { format!("{} to ", thousands(least)) };
+    format!("{cycle}, {range}{} times", thousands(most))
 }
 
 /// Folds stacks.
@@ -92,17 +152,20 @@ impl Merger {
     /// Adds a thread.
     pub(super) fn add(&mut self, thread: &ThreadStackModel) {
         let mut at = 0usize;
-        for frame in shown(thread).rev().take(MAX_DEPTH) {
+        for part in shown(thread).into_iter().take(MAX_DEPTH) {
             let next = self.nodes.len();
             let Some(node) = self.nodes.get_mut(at) else { break };
-            let child = *node.children.entry(key(frame)).or_insert(next);
+            let child = *node.children.entry(part.key()).or_insert(next);
+            let (method, line) = part.place();
             if child == next {
-                let line = (frame.file.clone(), frame.line);
-                self.nodes.push(Node { method: frame.method.clone(), line, at_one_line: true, ..Node::default() });
+                self.nodes.push(Node { method, line: line.clone(), at_one_line: true, times: part.times(), ..Node::default() });
             }
             if let Some(node) = self.nodes.get_mut(child) {
                 node.threads.bump();
-                node.at_one_line &= (&node.line.0, node.line.1) == (&frame.file, frame.line);
+                node.at_one_line &= node.line == line;
+                if let (Some(all), Some(own)) = (&mut node.times, part.times()) {
+                    *all = RepeatTimes { least: all.least.min(own.least), most: all.most.max(own.most) };
+                }
             }
             at = child;
         }
@@ -118,13 +181,17 @@ impl Merger {
         self.push_children(0, 0, &mut open);
         while let Some((depth, key, index)) = open.pop() {
             let Some(node) = self.nodes.get(index) else { continue };
-            let (frame, module, method_desc) = key.clone();
+            let (frame, module, method_desc) = match key.clone() {
+                Key::Frame(text, module, method_desc) => (text, module, method_desc),
+                Key::Cycle(text) => (text, None, None),
+            };
             let (file, line) = if node.at_one_line { node.line.clone() } else { (None, None) };
             out.push(MergedFrame {
                 depth,
                 threads: node.threads,
                 managed_ids: node.ending.clone(),
                 frame,
+                times: node.times,
                 method: node.method.clone().filter(|_| method_desc.is_some()),
                 method_desc,
                 module,

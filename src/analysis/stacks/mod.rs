@@ -1,6 +1,8 @@
 //! `stacks`: what each managed thread was doing.
 
 mod arguments;
+mod cycles;
+mod locals;
 mod merge;
 
 use std::cell::Cell;
@@ -25,7 +27,7 @@ use crate::stack::walk::{Asked, StackWalker};
 use crate::stack::walked::{Frame, Gap, ManagedFrame, Part, RuntimeFrame, Walk};
 use arguments::ArgumentReader;
 use merge::Merger;
-pub(crate) use merge::{folded as folded_stacks, label as frame_label};
+pub(crate) use merge::{folded as folded_stacks, label as frame_label, repeated as repeated_frames};
 
 /// Bytes of the answer, for each byte of the dump, that names and frames may take.
 const EXPANSION: u64 = 4;
@@ -44,6 +46,8 @@ pub struct StacksQuery {
     pub roots: bool,
     /// Also the arguments of each method.
     pub arguments: bool,
+    /// Also the local variables of each method.
+    pub locals: bool,
     /// Also what each thread waits for: walks the heap.
     pub waits: bool,
     /// Fold threads with equal stacks.
@@ -79,7 +83,7 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
         query.threads.is_empty() || ids.into_iter().flatten().any(|id| query.threads.contains(&id))
     };
     // References are read where the coverage of the stacks is told, which is always.
-    let mut walked = runtime.walk_stacks(Asked { roots: true, registers: query.arguments }, wanted, &notes)?;
+    let mut walked = runtime.walk_stacks(Asked { roots: true, registers: query.arguments || query.locals }, wanted, &notes)?;
     notes.extend(runtime.stack_losses());
     let namer = runtime.namer();
     let exceptions = ExceptionReader::new(runtime, &namer, &notes);
@@ -101,6 +105,7 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
             exception: None,
             waits_for: waits.remove(&stack.index).map(Box::new),
             frames: Vec::new(),
+            repeats: Vec::new(),
         };
         // The unknown part of its stack may contain the method. What a known frame holds is asked for only with the references.
         gaps.add(model.gaps.iter().filter(|gap| query.roots || gap.loses_frames));
@@ -110,6 +115,7 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
             break;
         }
         model.frames = reporter.frames(stack);
+        model.repeats = cycles::cycles(&model.frames);
         let stands_in = |glob_text: &String| {
             let names = model.frames.iter().flat_map(|f| [f.method.as_deref(), f.display.as_deref()]).flatten();
             names.into_iter().any(|name| matches(glob_text, name))
@@ -132,7 +138,7 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
     }
     reporter.lines.note(&notes);
     reporter.tiers.iter().for_each(|t| t.note(&notes));
-    reporter.arguments.iter().for_each(|a| a.note(&notes));
+    reporter.variables.iter().for_each(|a| a.note(&notes));
     exceptions.note_lines();
     namer.note(&notes);
     Ok(notes.finish(total))
@@ -184,8 +190,10 @@ struct Reporter<'r> {
     namer: &'r Namer,
     notes: &'r Collector,
     roots: bool,
-    /// `None` unless asked for.
-    arguments: Option<ArgumentReader<'r>>,
+    /// `None` unless variables are asked for.
+    variables: Option<ArgumentReader<'r>>,
+    arguments: bool,
+    locals: bool,
     methods: Option<Methods>,
     objects: Option<Objects>,
     heap: Option<Heap>,
@@ -219,7 +227,8 @@ impl<'r> Reporter<'r> {
             let methods = Methods::bind(memory, d, runtime.limits()).ok();
             (methods, Objects::bind(memory, d).ok())
         });
-        let arguments = methods.as_ref().filter(|_| query.arguments).and_then(|m| ArgumentReader::new(runtime, namer, m));
+        let asked = query.arguments || query.locals;
+        let variables = methods.as_ref().filter(|_| asked).and_then(|m| ArgumentReader::new(runtime, namer, m));
         let heap = query.roots.then(|| runtime.heap().map_err(|e| notes.add(NoteKind::Missing, None, format!("the heap: {e}"))));
         let heap = heap.and_then(Result::ok);
         heap.iter().for_each(|heap| heap.note(notes));
@@ -230,7 +239,9 @@ impl<'r> Reporter<'r> {
             namer,
             notes,
             roots: query.roots,
-            arguments,
+            variables,
+            arguments: query.arguments,
+            locals: query.locals,
             methods,
             objects,
             heap,
@@ -259,6 +270,15 @@ impl<'r> Reporter<'r> {
             Some(Named { method: Arc::new(method), signature: signature.into(), display, module })
         });
         named.clone()
+    }
+
+    /// The names of a method, with a note where the dump has none.
+    fn named(&mut self, method: Addr) -> Option<Named> {
+        let named = self.name(method);
+        if named.is_none() {
+            self.notes.add(NoteKind::Missing, method, format!("the method at {method} has no name in the dump"));
+        }
+        named
     }
 
     /// The name of a method in shared generic code, as the instance that its frame tells.
@@ -290,7 +310,8 @@ impl<'r> Reporter<'r> {
             };
             let texts = [&model.method, &model.display, &model.module, &model.file];
             let bytes = texts.into_iter().flatten().fold(PLAIN, |n, t| n.saturating_add(len64(t.len())));
-            let bytes = bytes.saturating_add(model.arguments.as_deref().map_or(0, arguments::bytes));
+            let variables = [&model.arguments, &model.locals].into_iter().flatten();
+            let bytes = variables.fold(bytes, |n, list| n.saturating_add(arguments::bytes(list)));
             if !self.budget.memory(bytes) {
                 self.budget.note("listing stacks", self.notes);
                 break;
@@ -301,11 +322,16 @@ impl<'r> Reporter<'r> {
     }
 
     fn managed(&mut self, walk: &Walk, frame: &ManagedFrame) -> StackFrameModel {
-        let (code, named) = (&frame.code, self.name(frame.code.method_desc));
-        if named.is_none() {
-            self.notes.add(NoteKind::Missing, code.method_desc, format!("the method at {} has no name in the dump", code.method_desc));
-        }
+        let (code, named) = (&frame.code, self.named(frame.code.method_desc));
         let line = named.as_ref().and_then(|n| self.lines.at(&n.method, frame.instruction()));
+        let (mut arguments, mut locals) = (None, None);
+        if let Some(variables) = &mut self.variables {
+            arguments = if self.arguments { variables.of(walk, frame) } else { None };
+            if let Some(named) = named.as_ref().filter(|_| self.locals) {
+                let told = self.lines.locals(&named.method, frame.instruction());
+                locals = variables.locals(walk, frame, &named.method, told);
+            }
+        }
         StackFrameModel {
             kind: StackFrameKind::Managed,
             ip: Some(frame.ip),
@@ -334,20 +360,21 @@ impl<'r> Reporter<'r> {
             address: None,
             unwound: frame.unwound,
             roots: self.roots.then(|| self.slots(walk, frame)),
-            arguments: self.arguments.as_mut().and_then(|a| a.of(walk, frame)),
+            arguments,
+            locals,
         }
     }
 
     fn runtime_frame(&mut self, frame: &RuntimeFrame) -> StackFrameModel {
-        let callee = self.walker.and_then(|walker| walker.callee(frame));
-        let named = callee.and_then(|m| self.name(m));
+        let method_desc = self.walker.and_then(|walker| walker.callee(frame).or_else(|| walker.native(frame)));
+        let named = method_desc.and_then(|m| self.named(m));
         StackFrameModel {
             kind: StackFrameKind::Runtime,
             ip: frame.ip,
             sp: frame.frame.address,
             method: named.as_ref().map(|n| n.signature.clone()),
             display: named.as_ref().map(|n| n.display.clone()),
-            method_desc: callee,
+            method_desc,
             module: named.and_then(|n| n.module),
             offset: None,
             file: None,
@@ -360,6 +387,7 @@ impl<'r> Reporter<'r> {
             unwound: false,
             roots: self.roots.then(|| self.owned(frame)),
             arguments: None,
+            locals: None,
         }
     }
 

@@ -68,7 +68,7 @@ fn read_runtime(runtime: &Runtime, before: Option<&Survey>) {
     let mut add = |thread: ThreadStackModel| {
         code.extend(thread.frames.iter().filter_map(|f| f.ip).flat_map(|ip| [Some(ip), ip.minus(1)]).flatten());
     };
-    let _ = each_stack(runtime, &StacksQuery { roots: true, arguments: true, ..StacksQuery::default() }, &mut add);
+    let _ = each_stack(runtime, &StacksQuery { roots: true, arguments: true, locals: true, ..StacksQuery::default() }, &mut add);
     read_lines(runtime, code.into_iter());
     if let Ok(types) = runtime.types() {
         for mt in loaded_types(types) {

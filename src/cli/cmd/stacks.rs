@@ -21,19 +21,23 @@ pub(in crate::cli) struct Stacks {
     method: Vec<String>,
 
     /// Also list the references that each frame holds.
-    #[arg(long, visible_alias = "locals")]
+    #[arg(long)]
     roots: bool,
 
     /// Also list the arguments of each method, as far as debug info and stack tell them.
     #[arg(long)]
     arguments: bool,
 
+    /// Also list the local variables of each method, with the values that debug info and stack have: by the names in its portable PDB, else by number.
+    #[arg(long)]
+    locals: bool,
+
     /// Also what each thread waits for, and who holds it.
     #[arg(long)]
     waits: bool,
 
     /// Fold threads with equal stacks into a tree with counts.
-    #[arg(long, conflicts_with_all = ["roots", "arguments"])]
+    #[arg(long, conflicts_with_all = ["roots", "arguments", "locals"])]
     merge: bool,
 
     #[command(flatten)]
@@ -54,6 +58,7 @@ impl Command for Stacks {
         example("stacks --merge DUMP", "threads that stand in the same methods, folded: the first look at a hang"),
         example("stacks --roots --thread 1 DUMP", "what each frame of thread 1 holds"),
         example("stacks --arguments --method Program.Main DUMP", "what the methods of these threads were called with"),
+        example("stacks --arguments --locals --symbols DIR DUMP", "arguments and local variables, with the names in the PDBs of DIR"),
         example("stacks --format folded DUMP", "folded stacks for speedscope and flame graphs"),
     ];
     type Report = StacksReport;
@@ -68,6 +73,7 @@ impl Command for Stacks {
             methods: self.method.clone(),
             roots: self.roots,
             arguments: self.arguments,
+            locals: self.locals,
             waits: self.waits,
             merge: self.merge,
         };

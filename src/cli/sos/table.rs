@@ -159,8 +159,9 @@ pub const COMMANDS: &[Sos] = &[
         &[
             flag(&["-all", "-f", "-r"], Always),
             flag(&["-p"], Words(&["--arguments"])),
-            flag(&["-l", "-gc"], Words(&["--roots"])),
-            flag(&["-a"], Words(&["--arguments", "--roots"])),
+            flag(&["-l"], Words(&["--locals"])),
+            flag(&["-gc"], Words(&["--roots"])),
+            flag(&["-a"], Words(&["--arguments", "--locals"])),
             flag(&["-i", "-n", "-faultcontext", "-short"], Always),
         ],
     ),

@@ -321,7 +321,8 @@ impl Metadata {
 /// The streams read.
 #[derive(Default)]
 pub(super) struct Streams {
-    strings: Heap,
+    /// `#Strings`.
+    pub(super) strings: Heap,
     guids: Heap,
     /// `#Blob`.
     pub(super) blobs: Heap,

@@ -1,7 +1,7 @@
 //! Rows of Field, MethodDef, TypeRef, TypeSpec and Constant.
 
 use super::Metadata;
-use super::schema::{ASSEMBLY_REF, CONSTANT, FIELD, FIELD_RVA, METHOD_DEF, TYPE_DEF, TYPE_REF, TYPE_SPEC};
+use super::schema::{ASSEMBLY_REF, CONSTANT, FIELD, FIELD_RVA, METHOD_DEF, STAND_ALONE_SIG, TYPE_DEF, TYPE_REF, TYPE_SPEC};
 use super::signature::{self, MethodSig, TypeSig, compressed};
 
 /// Maximum blob size in bytes. Signatures take a few dozen; constants as many as the literal.
@@ -76,6 +76,16 @@ impl Metadata {
     /// `MethodImplAttributes` of row `rid` of MethodDef.
     pub fn method_implementation(&self, rid: u32) -> Option<u32> {
         self.cell(METHOD_DEF, rid, 1)
+    }
+
+    /// RVA of the body of the method in row `rid` of MethodDef; 0 without one.
+    pub(crate) fn method_body(&self, rid: u32) -> Option<u32> {
+        self.cell(METHOD_DEF, rid, 0)
+    }
+
+    /// Types of the locals whose signature is in row `rid` of StandAloneSig.
+    pub(crate) fn local_types(&self, rid: u32) -> Option<Vec<TypeSig>> {
+        signature::locals(&self.blob(self.cell(STAND_ALONE_SIG, rid, 0)?)?)
     }
 
     /// Row `rid` of TypeRef.

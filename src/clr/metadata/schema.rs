@@ -39,6 +39,7 @@ pub(super) const PARAM: usize = 0x08;
 const INTERFACE_IMPL: usize = 0x09;
 pub(super) const MEMBER_REF: usize = 0x0a;
 pub(super) const CONSTANT: usize = 0x0b;
+pub(super) const STAND_ALONE_SIG: usize = 0x11;
 pub(super) const FIELD_RVA: usize = 0x1d;
 const EVENT_PTR: usize = 0x13;
 const EVENT: usize = 0x14;

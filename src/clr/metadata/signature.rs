@@ -185,6 +185,14 @@ pub fn type_spec(blob: &[u8]) -> Option<TypeSig> {
     Reader { rest: blob }.type_sig(0)
 }
 
+/// Reads the types of the locals of a method (II.23.2.6). The marks of pinned ones are not kept.
+pub(crate) fn locals(blob: &[u8]) -> Option<Vec<TypeSig>> {
+    let mut reader = Reader { rest: blob };
+    (reader.byte()? == 0x07).then_some(())?;
+    let count = reader.number()?;
+    reader.list(count, 0)
+}
+
 struct Reader<'b> {
     rest: &'b [u8],
 }
@@ -323,6 +331,10 @@ mod tests {
         // static void Main(string[])
         let main = method(&[0, 1, 1, 0x1d, 0x0e]).unwrap();
         assert!(!main.has_this && main.parameters.len() == 1 && main.result == TypeSig::Primitive(Primitive::Void));
+        // Locals: a pinned byte&, a string.
+        let pinned = TypeSig::ByRef(Box::new(TypeSig::Primitive(Primitive::U1)));
+        assert_eq!(locals(&[7, 2, 0x45, 0x10, 5, 0x0e]), Some(vec![pinned, TypeSig::Primitive(Primitive::String)]));
+        assert_eq!((locals(&[6, 1, 8]), locals(&[7, 2, 8])), (None, None));
         // int[,] preceded by modifiers.
         assert_eq!(field(&[6, 0x1f, 5, 0x14, 8, 2, 0, 0]), Some(TypeSig::Array(Box::new(TypeSig::Primitive(Primitive::I4)), 2)));
     }

@@ -3,6 +3,7 @@
 //! Source: contracts `Loader` and `EcmaMetadata`; `docs/internals/types.md#metadata`. Metadata is searched in the saved blob
 //! of dynamic modules, then in the image in the dump, then in the module file.
 
+mod bodies;
 mod images;
 mod net8;
 mod net9;
@@ -53,6 +54,7 @@ layout! {
         fields: opt "FieldDefToDescMap",
         methods: opt "MethodDefToDescMap",
         member_refs: opt "MemberRefToDescMap",
+        flags: opt "Flags",
     }
 }
 

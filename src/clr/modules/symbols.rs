@@ -209,7 +209,9 @@ pub fn try_symbols(bytes: Vec<u8>, rows: u32) -> usize {
     let mut named = 0usize;
     for pdb in Pdb::open(source()).ok().into_iter().chain(within) {
         for row in 0..rows {
-            let _ = (pdb.id(), pdb.line(row, 0), pdb.line(row, u32::MAX), pdb.lines_bytes(row));
+            let _ = (pdb.id(), pdb.line(row, 0), pdb.line(row, u32::MAX), pdb.lines_bytes(row), pdb.local_signature(row));
+            named = named
+                .saturating_add(pdb.locals(row).iter().filter_map(|local| Some(local.name.as_ref()?.len())).fold(0, usize::saturating_add));
             named = named.saturating_add(pdb.document(row).map_or(0, |name| name.len()));
         }
     }

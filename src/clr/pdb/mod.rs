@@ -1,14 +1,17 @@
-//! Portable PDBs: which line of which source file an IL instruction comes from.
+//! Portable PDBs: which line of which source file an IL instruction comes from, and what local variables are called.
 //!
-//! Source: the runtime's specification of portable PDBs. The format is metadata with tables of its own; only Document and
-//! MethodDebugInformation are read, which refer to no table of the assembly. The input is untrusted: invalid bytes yield `None`,
-//! never a panic.
+//! Source: the runtime's specification of portable PDBs. The format is metadata with separate tables; only Document,
+//! MethodDebugInformation, LocalScope and LocalVariable are read. The input is untrusted: invalid bytes yield `None`, never a panic.
 
 mod points;
+mod scopes;
 #[cfg(test)]
 pub(crate) mod tests;
 
 use std::borrow::Cow;
+
+pub(crate) use scopes::Local;
+use scopes::Scopes;
 
 use super::metadata::signature::compressed;
 use super::metadata::{Heap, MetadataError, Source, Streams};
@@ -17,7 +20,14 @@ use crate::base::len64;
 /// Tables read: their numbers.
 const DOCUMENT: usize = 0x30;
 const METHOD_DEBUG_INFORMATION: usize = 0x31;
-/// Bits of the heap sizes in the table stream: `#GUID` and `#Blob` take indexes of four bytes.
+const LOCAL_SCOPE: usize = 0x32;
+const LOCAL_VARIABLE: usize = 0x33;
+/// Tables whose number of rows determines widths.
+const METHOD_DEF: usize = 0x06;
+const LOCAL_CONSTANT: usize = 0x34;
+const IMPORT_SCOPE: usize = 0x35;
+/// Bits of the heap sizes in the table stream: `#Strings`, `#GUID` and `#Blob` take indexes of four bytes.
+const LARGE_STRINGS: u8 = 1;
 const LARGE_GUIDS: u8 = 2;
 const LARGE_BLOBS: u8 = 4;
 /// Most parts and bytes of a document's name.
@@ -44,6 +54,7 @@ pub(crate) struct Pdb {
     documents: Table,
     methods: Table,
     blob_width: u64,
+    scopes: Scopes,
 }
 
 impl Pdb {
@@ -58,10 +69,12 @@ impl Pdb {
         let streams = Streams::read(&source).ok_or(MetadataError::Headers)?;
         let (pdb, tables) = streams.pdb.zip(streams.tables).ok_or(MetadataError::NoTables)?;
         let id = source.bytes(pdb.at, pdb.len.min(20)).and_then(|b| b.first_chunk().copied()).ok_or(MetadataError::Headers)?;
-        Pdb::read(source, streams.blobs, id, tables).ok_or(MetadataError::Headers)
+        let methods = rows_of_assembly(&source, pdb, METHOD_DEF).ok_or(MetadataError::Headers)?;
+        Pdb::read(source, (streams.strings, streams.blobs), (id, methods), tables).ok_or(MetadataError::Headers)
     }
 
-    fn read(source: Source, blobs: Heap, id: PdbId, stream: Heap) -> Option<Pdb> {
+    /// `methods`: rows of the assembly's MethodDef.
+    fn read(source: Source, (strings, blobs): (Heap, Heap), (id, methods): (PdbId, u32), stream: Heap) -> Option<Pdb> {
         let heaps = source.u8(stream.at.checked_add(6)?)?;
         let valid = source.u64(stream.at.checked_add(8)?)?;
         // Rows of the assembly's tables would have widths that only the assembly tells.
@@ -87,8 +100,18 @@ impl Pdb {
         // Name, hash algorithm, hash, language.
         let documents = table(DOCUMENT, blob.checked_mul(2)?.checked_add(guid.checked_mul(2)?)?)?;
         // Document, sequence points.
-        let methods = table(METHOD_DEBUG_INFORMATION, index(rows(DOCUMENT) > 0xffff).checked_add(blob)?)?;
-        Some(Pdb { source, blobs, id, documents, methods, blob_width: blob })
+        let points = table(METHOD_DEBUG_INFORMATION, index(rows(DOCUMENT) > 0xffff).checked_add(blob)?)?;
+        let row_index = |rows: u32| index(rows > 0xffff);
+        let widths = scopes::Widths {
+            method: row_index(methods),
+            import: row_index(rows(IMPORT_SCOPE)),
+            variable: row_index(rows(LOCAL_VARIABLE)),
+            constant: row_index(rows(LOCAL_CONSTANT)),
+            string: index(heaps & LARGE_STRINGS != 0),
+        };
+        let scopes = table(LOCAL_SCOPE, widths.scope())?;
+        let scopes = Scopes { scopes, variables: table(LOCAL_VARIABLE, widths.local())?, widths, strings };
+        Some(Pdb { source, blobs, id, documents, methods: points, blob_width: blob, scopes })
     }
 
     /// Its identity.
@@ -106,6 +129,17 @@ impl Pdb {
     /// Size in bytes of what the compiler recorded on lines of the method in row `method` of MethodDef; 0 if there are none.
     pub(crate) fn lines_bytes(&self, method: u32) -> u64 {
         self.points(method).map_or(0, |(_, blob)| len64(blob.len()))
+    }
+
+    /// Row of StandAloneSig in the assembly with the types of the locals of the method in row `method` of MethodDef; 0 without locals,
+    /// `None` if the compiler recorded nothing of the method.
+    pub(crate) fn local_signature(&self, method: u32) -> Option<u32> {
+        compressed(&self.points(method).filter(|(_, blob)| !blob.is_empty())?.1).map(|(row, _)| row)
+    }
+
+    /// The named local variables of the method in row `method` of MethodDef, outer scopes first.
+    pub(crate) fn locals(&self, method: u32) -> Vec<Local> {
+        self.scopes.locals(&self.source, method)
     }
 
     fn points(&self, method: u32) -> Option<(u32, Cow<'_, [u8]>)> {
@@ -140,7 +174,7 @@ impl Pdb {
     }
 
     fn number(&self, at: u64, width: u64) -> Option<u32> {
-        if width == 2 { self.source.u16(at).map(u32::from) } else { self.source.u32(at) }
+        scopes::number(&self.source, at, width)
     }
 
     /// The blob at `offset` of the heap.
@@ -153,6 +187,17 @@ impl Pdb {
         (u64::from(len) <= room.checked_sub(used)?).then_some(())?;
         self.source.bytes(at.checked_add(used)?, u64::from(len))
     }
+}
+
+/// Rows of table `wanted` of the assembly, as the stream `#Pdb` has them.
+fn rows_of_assembly(source: &Source, pdb: Heap, wanted: usize) -> Option<u32> {
+    // After the identity and the entry point: which tables, and the rows of each.
+    let mask = source.u64(pdb.at.checked_add(24)?)?;
+    if mask >> wanted & 1 == 0 {
+        return Some(0);
+    }
+    let before = (mask & 1u64.checked_shl(u32::try_from(wanted).ok()?)?.checked_sub(1)?).count_ones();
+    source.u32(pdb.at.checked_add(32)?.checked_add(u64::from(before).checked_mul(4)?)?)
 }
 
 /// Where row `number` (from 1) of `table` is.

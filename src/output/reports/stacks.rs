@@ -2,11 +2,11 @@ use serde::Serialize;
 
 use super::exceptions::trace;
 use super::threads::wait;
-use crate::analysis::{folded_stacks, frame_label};
-use crate::base::{Name, file_name};
+use crate::analysis::{folded_stacks, frame_label, repeated_frames};
+use crate::base::{Name, file_name, len64};
 use crate::model::{
     ArgumentModel, CodeTier, FaultModel, FramePart, MergedFrame, NativeFrameModel, StackCoverage, StackFrameKind, StackFrameModel, StackGap,
-    StackRootModel, StacksReport, ThreadStackModel,
+    StackRepeat, StackRootModel, StacksReport, ThreadStackModel,
 };
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
@@ -58,16 +58,55 @@ fn row_columns<'r>() -> Columns<'r, Row<'r>> {
         .id("line", |r| r.frame.line.map(u64::from))
 }
 
-fn frame_columns<'r>() -> Columns<'r, StackFrameModel> {
-    columns::<StackFrameModel>()
-        .address("sp", |f| f.sp)
+/// A line of the list of frames: a frame, or a cycle of them with its innermost one.
+#[derive(Clone, Copy)]
+struct Listed<'r> {
+    frame: &'r StackFrameModel,
+    repeat: Option<&'r StackRepeat>,
+}
+
+impl Listed<'_> {
+    fn text(&self) -> String {
+        self.repeat.map_or_else(|| line(self.frame), |r| repeated_frames(&r.cycle, r.times, r.times))
+    }
+
+    /// The number of frames in it.
+    fn frames(&self) -> u64 {
+        self.repeat.map_or(1, |r| r.frames.saturating_mul(r.times))
+    }
+}
+
+/// The frames of a thread as they are listed.
+fn listed(t: &ThreadStackModel) -> Vec<Listed<'_>> {
+    // The runtime's own list shows a frame that a method has set up for a call twice: before and inside the method.
+    let first_method = t.frames.iter().position(|f| f.kind == StackFrameKind::Managed).unwrap_or(t.frames.len());
+    let again = |i: usize, f: &StackFrameModel| {
+        f.kind == StackFrameKind::Runtime
+            && t.frames.get(..i).unwrap_or_default().iter().rev().take(first_method.max(8)).any(|b| b.address == f.address)
+    };
+    let (mut out, mut repeats, mut folded) = (Vec::new(), t.repeats.iter().peekable(), 0u64);
+    for (i, frame) in t.frames.iter().enumerate() {
+        if let Some(repeat) = repeats.next_if(|repeat| repeat.first == len64(i)) {
+            folded = repeat.first.saturating_add(repeat.frames.saturating_mul(repeat.times));
+            out.push(Listed { frame, repeat: Some(repeat) });
+        }
+        if len64(i) >= folded && !again(i, frame) {
+            out.push(Listed { frame, repeat: None });
+        }
+    }
+    out
+}
+
+fn frame_columns<'r>() -> Columns<'r, Listed<'r>> {
+    columns::<Listed<'r>>()
+        .address("sp", |l| l.frame.sp)
         .keep(2)
-        .address("ip", |f| f.ip)
+        .address("ip", |l| l.frame.ip)
         .keep(4)
-        .text_or_none("tier", 18, |f| f.tier.map(CodeTier::name))
+        .text_or_none("tier", 18, |l| l.frame.tier.filter(|_| l.repeat.is_none()).map(CodeTier::name))
         .whole()
         .extra()
-        .made("method", 100, line)
+        .made("method", 100, Listed::text)
         .name()
         .least(60)
         .keep(9)
@@ -77,9 +116,6 @@ fn frame_columns<'r>() -> Columns<'r, StackFrameModel> {
 fn line(f: &StackFrameModel) -> String {
     let mut out = frame_label(f).to_string();
     if f.kind == StackFrameKind::Runtime {
-        if let Some(method) = &f.display {
-            out.push_str(&format!(" {method}"));
-        }
         return out;
     }
     if let Some(offset) = f.offset {
@@ -124,6 +160,18 @@ fn argument(a: &ArgumentModel) -> String {
 fn gaps(t: &ThreadStackModel) -> impl Iterator<Item = &StackGap> {
     let roots = t.frames.iter().any(|f| f.roots.is_some());
     t.gaps.iter().filter(move |gap| roots || gap.loses_frames)
+}
+
+/// The locals of a frame. Of those without a name, compilers' temporaries for the most part, the ones that have no value are only counted.
+fn local_lines(locals: &[ArgumentModel]) -> Vec<String> {
+    let unnamed = |a: &ArgumentModel| {
+        let slot = a.name.as_deref().and_then(|name| name.strip_prefix("local_"));
+        slot.is_some_and(|slot| slot.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let (left_out, shown): (Vec<&ArgumentModel>, Vec<&ArgumentModel>) = locals.iter().partition(|a| a.value.is_none() && unnamed(a));
+    let title = (!locals.is_empty()).then(|| "      locals".to_string());
+    let more = (!left_out.is_empty()).then(|| format!("        {} with neither a name nor a value", left_out.len()));
+    title.into_iter().chain(shown.into_iter().map(argument)).chain(more).collect()
 }
 
 fn title(t: &ThreadStackModel) -> String {
@@ -174,6 +222,25 @@ fn native_thread<'r>(to: &mut Sections<'r>, f: &'r FaultModel) {
     to.gap();
 }
 
+/// A line of the list with what its frames hold: of a cycle, those of its innermost round.
+fn detailed<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, l: &Listed<'r>) {
+    let at = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let frames = match l.repeat {
+        Some(r) => t.frames.get(at(r.first)..at(r.first.saturating_add(r.frames))).unwrap_or_default(),
+        None => std::slice::from_ref(l.frame),
+    };
+    for f in frames {
+        let ip = f.ip.map_or_else(String::new, |ip| ip.to_string());
+        to.line(format!("  {} {ip} {}", f.sp, line(f)));
+        to.lines(f.arguments.iter().flatten().map(argument));
+        to.lines(f.locals.iter().flat_map(|locals| local_lines(locals)));
+        to.lines(f.roots.iter().flatten().map(root));
+    }
+    if let Some(r) = l.repeat {
+        to.line(format!("  … {}", repeated_frames(&r.cycle, r.times, r.times)));
+    }
+}
+
 fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, crash: Option<&'r FaultModel>) {
     if t.crashed {
         to.alarm(title(t))
@@ -189,30 +256,20 @@ fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, crash: Option<&'r 
     if let Some(exception) = &t.exception {
         trace(to, exception);
     }
-    // The runtime's own list shows a frame that a method has set up for a call twice: before and inside the method.
-    let first_method = t.frames.iter().position(|f| f.kind == StackFrameKind::Managed).unwrap_or(t.frames.len());
-    let repeated = |i: usize, f: &StackFrameModel| {
-        f.kind == StackFrameKind::Runtime
-            && t.frames.get(..i).unwrap_or_default().iter().rev().take(first_method.max(8)).any(|b| b.address == f.address)
-    };
-    let shown: Vec<&StackFrameModel> =
-        t.frames.iter().enumerate().filter(|(i, f)| !repeated(*i, f)).map(|(_, f)| f).take(MAX_FRAMES).collect();
-    let with_more = shown.iter().any(|f| f.roots.is_some() || f.arguments.is_some());
+    let mut shown = listed(t);
+    let more = shown.split_off(shown.len().min(MAX_FRAMES)).iter().map(Listed::frames).fold(0, u64::saturating_add);
+    let with_more = t.frames.iter().any(|f| f.roots.is_some() || f.arguments.is_some() || f.locals.is_some());
     if shown.is_empty() {
         to.line("  no managed frames");
     } else if with_more {
-        for f in shown {
-            let ip = f.ip.map_or_else(String::new, |ip| ip.to_string());
-            to.line(format!("  {} {ip} {}", f.sp, line(f)));
-            to.lines(f.arguments.iter().flatten().map(argument));
-            to.lines(f.roots.iter().flatten().map(root));
+        for l in &shown {
+            detailed(to, t, l);
         }
     } else {
         to.table(Table::new(shown, frame_columns()));
     }
-    match t.frames.len().saturating_sub(MAX_FRAMES) {
-        0 => {}
-        more => to.line(format!("  … about {more} more frames (see --json)")),
+    if more > 0 {
+        to.line(format!("  … {} (see --json)", plural(more, "more frame")));
     }
     for gap in gaps(t) {
         to.line(format!("  not precise: {}", gap.reason));
@@ -228,7 +285,8 @@ fn merged_columns<'r>() -> Columns<'r, MergedFrame> {
             let ids: Vec<String> = f.managed_ids.iter().take(8).map(ToString::to_string).collect();
             let more = if f.managed_ids.len() > ids.len() { ", …" } else { "" };
             let ids = if ids.is_empty() { String::new() } else { format!("  ← {}{more}", ids.join(", ")) };
-            format!("{}{}{}{ids}", " ".repeat(indent), f.frame, source(f.file.as_deref(), f.line))
+            let frame = f.times.map_or_else(|| f.frame.to_string(), |times| repeated_frames(&f.frame, times.least, times.most));
+            format!("{}{frame}{}{ids}", " ".repeat(indent), source(f.file.as_deref(), f.line))
         })
         .name()
         .least(60)

@@ -13,7 +13,9 @@ use crate::stack::{CodeBytes, Saved, StackError};
 
 layout! {
     struct HelperLayout : "HelperMethodFrame" {
+        method_desc: opt "MethodDesc",
         attributes: req "Attributes",
+        entry: opt "FCallEntry",
         state: req "MachineState",
         slots: req "Slots",
         slot_count: req "SlotCount",
@@ -33,6 +35,14 @@ layout! {
     }
 }
 
+layout! {
+    struct EntryLayout : "ECHash" {
+        next: req "Next",
+        implementation: req "Implementation",
+        method_desc: req "MethodDesc",
+    }
+}
+
 /// Attribute of a frame for an exception that the runtime throws (`FRAME_ATTR_EXCEPTION`, frames.h).
 const EXCEPTION: u32 = 1;
 /// Most native frames between a helper and its managed caller; two were met.
@@ -40,16 +50,63 @@ const MAX_NATIVE: usize = 32;
 /// Most references that a frame protects.
 const MAX_SLOTS: u32 = 1 << 16;
 
+/// Most functions in a bucket of the table of native functions; four were met.
+const MAX_BUCKET: usize = 1 << 10;
+
+/// The table of native functions of the runtime that managed code calls directly, by address (`gFCallMethods`, ecall.cpp).
+#[derive(Debug)]
+struct NativeFunctions {
+    table: Addr,
+    buckets: u64,
+    entry: EntryLayout,
+}
+
+impl NativeFunctions {
+    fn bind(d: &Descriptor) -> Option<NativeFunctions> {
+        let (table, buckets) = (d.pointer("FCallMethods").ok()?, d.number("FCallHashSize").ok()?);
+        Some(NativeFunctions { table, buckets, entry: EntryLayout::bind(d).ok()? })
+    }
+
+    /// The method that the function at `address` implements; `None` for a helper of the JIT, which implements none.
+    fn method(&self, bytes: &CodeBytes, address: u64) -> Option<Addr> {
+        let mut at = self.table.element(address.checked_rem(self.buckets)?, 8);
+        for _ in 0..MAX_BUCKET {
+            let entry = Addr(bytes.u64(at).ok()?);
+            if entry.is_null() {
+                return None;
+            }
+            if bytes.u64(entry.plus(self.entry.implementation)).ok()? == address {
+                return bytes.u64(entry.plus(self.entry.method_desc)).ok().map(Addr);
+            }
+            at = entry.plus(self.entry.next);
+        }
+        None
+    }
+}
+
 /// Reads these frames.
 #[derive(Debug)]
 pub(super) struct Helper {
     frame: HelperLayout,
     state: StateLayout,
+    /// `None` if the runtime does not describe them.
+    functions: Option<NativeFunctions>,
 }
 
 impl Helper {
     pub(super) fn bind(d: &Descriptor) -> Option<Helper> {
-        Some(Helper { frame: HelperLayout::bind(d).ok()?, state: StateLayout::bind(d).ok()? })
+        Some(Helper { frame: HelperLayout::bind(d).ok()?, state: StateLayout::bind(d).ok()?, functions: NativeFunctions::bind(d) })
+    }
+
+    /// The method that the helper implements, as `HelperMethodFrame::GetFunction` of the DAC finds it. The frame notes it with the
+    /// registers of its caller; before, it has the function's address only.
+    pub(super) fn method(&self, bytes: &CodeBytes, frame: Addr) -> Option<Addr> {
+        let word = |at: Addr| bytes.u64(at).ok();
+        let noted = word(frame.plus(self.frame.state).plus(self.state.return_address))? != 0;
+        match self.frame.method_desc.filter(|_| noted) {
+            Some(offset) => word(frame.plus(offset)).map(Addr),
+            None => self.functions.as_ref()?.method(bytes, word(frame.plus(self.frame.entry?)).filter(|entry| *entry != 0)?),
+        }
     }
 
     /// The managed caller of the helper whose frame is at `frame`.

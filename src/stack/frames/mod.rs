@@ -34,7 +34,7 @@ layout! {
         sp: req "CallSiteSP",
         return_address: req "CallerReturnAddress",
         fp: req "CalleeSavedFP",
-        // The method called, or something else with bit 0 set.
+        // The method called, with marks in its low bits, or something else with bit 0 set.
         datum: opt "Datum",
     }
 }
@@ -267,6 +267,8 @@ pub(crate) struct FrameReader {
 
 /// Bytes to whose multiples stack pointers are aligned on arm64 (AAPCS64, 6.4.5.1).
 const STACK_ALIGNMENT: u64 = 16;
+/// The bits of the datum of an inlined call that mark it.
+const DATUM_MARKS: u64 = 7;
 /// The frame chain ends with all ones.
 const END: u64 = u64::MAX;
 
@@ -445,10 +447,14 @@ impl FrameReader {
         }
     }
 
-    /// The method that `frame` is about to call.
+    /// The method that `frame` is about to call, or that the native helper implements which it is in.
     pub(crate) fn callee(&self, bytes: &CodeBytes, frame: &ExplicitFrame) -> Option<Addr> {
-        let offset = self.framed.as_ref().filter(|_| frame.of.role == Role::Transition)?.method_desc?;
-        bytes.u64(frame.address.plus(offset)).ok().filter(|m| *m != 0).map(Addr)
+        let method = match frame.of.role {
+            Role::Transition => bytes.u64(frame.address.plus(self.framed.as_ref()?.method_desc?)).ok().map(Addr),
+            Role::Helper(_) => self.helper.as_ref()?.method(bytes, frame.address),
+            _ => None,
+        };
+        method.filter(|m| !m.is_null())
     }
 
     /// The method that stands for the native function which an inlined call is in.
@@ -456,7 +462,9 @@ impl FrameReader {
         let l = self.inlined.as_ref().filter(|_| frame.of.role == Role::Inlined)?;
         // Between calls there is no return address.
         bytes.u64(frame.address.plus(l.return_address)).ok().filter(|ip| *ip != 0)?;
-        bytes.u64(frame.address.plus(l.datum?)).ok().filter(|m| *m != 0 && m & 1 == 0).map(Addr)
+        let datum = bytes.u64(frame.address.plus(l.datum?)).ok().filter(|datum| datum & 1 == 0)?;
+        // Two more bits of a method's address mark calls of the handling of exceptions (`InlinedCallFrameMarker`, frames.h).
+        Some(Addr(datum & !DATUM_MARKS)).filter(|method| !method.is_null())
     }
 
     fn transition_block(&self, bytes: &CodeBytes, frame: &ExplicitFrame) -> Result<Option<Addr>, StackError> {

@@ -121,7 +121,12 @@ fn without_callees(data: &mut Value) {
     let merged = data["merged"].as_array().map_or(0, Vec::len);
     for at in frames("threads", "frames").into_iter().chain((0..merged).map(|i| format!("/merged/{i}"))) {
         let frame = data.pointer_mut(&at).unwrap();
-        if frame["kind"] == "runtime" || frame["frame"].as_str().is_some_and(|f| f.starts_with('[')) {
+        let label = frame["frame"].as_str().filter(|f| f.starts_with('[')).map(ToString::to_string);
+        let import = frame["frame_type"] == "InlinedCallFrame" || label.as_ref().is_some_and(|f| f.starts_with("[InlinedCallFrame]"));
+        if !import && (frame["kind"] == "runtime" || label.is_some()) {
+            if let Some((of, _)) = label.as_ref().and_then(|label| label.split_once("] ")) {
+                frame["frame"] = format!("{of}]").into();
+            }
             for key in ["method", "display", "method_desc", "module"] {
                 frame.get_mut(key).map(Value::take);
             }

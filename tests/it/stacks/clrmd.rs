@@ -299,15 +299,23 @@ impl Compared<'_> {
                 mine.contains(frame) || !self.theirs.threads.iter().any(other)
             });
             (listed.len()..frames.managed.len()).for_each(|_| self.tally.fault("of another"));
-            for (at, name) in frames.names.iter().filter(|(at, _)| own.names.contains_key(at)) {
+            for (at, name) in &frames.names {
+                let Some(own_name) = own.names.get(at) else {
+                    // A managed frame that is not there has been compared.
+                    let shown = at.0 == 0 && own.runtime.iter().any(|(sp, _)| *sp == at.1);
+                    if shown && !name.ends_with(UNKNOWN) {
+                        self.wrong(format!("the runtime frame at {:#x} has no method, ClrMD has {name:?}", at.1));
+                    }
+                    continue;
+                };
                 self.tally.names.1 += 1;
                 let module = name.strip_suffix(UNKNOWN).and_then(|file| file.rsplit_once('.'));
-                if own.names[at] == *name {
+                if own_name == name {
                     self.tally.names.0 += 1;
-                } else if module.is_some_and(|(module, _)| is_token_of(module, &own.names[at]) || self.has_files) {
+                } else if module.is_some_and(|(module, _)| is_token_of(module, own_name) || self.has_files) {
                     self.tally.fault("no metadata");
                 } else {
-                    self.wrong(format!("{at:x?} is {:?}, ClrMD has {name:?}", own.names[at]));
+                    self.wrong(format!("{at:x?} is {:?}, ClrMD has {name:?}", own_name));
                 }
             }
             self.tally.managed.1 += listed.len() as u64;

@@ -1,0 +1,98 @@
+//! Local variables of frames: their types by the signature in the metadata, their names by the PDB, their values as those of arguments.
+
+use std::sync::Arc;
+
+use super::arguments::{ArgumentReader, Signature, Variable};
+use crate::base::{Addr, Collector, Count, NoteKind, plural};
+use crate::clr::methods::{GenericContext, MethodName, Parameters};
+use crate::model::ArgumentModel;
+use crate::session::NamedLocals;
+use crate::stack::walked::{ManagedFrame, Walk};
+
+/// Rows of a metadata token.
+const RID: u32 = 0x00ff_ffff;
+
+impl ArgumentReader<'_> {
+    /// The locals of `frame`, which is one of `method`, by slot, without those whose name holds elsewhere in the method. `None` if their types
+    /// are not known.
+    pub(super) fn locals(
+        &mut self,
+        walk: &Walk,
+        frame: &ManagedFrame,
+        method: &MethodName,
+        told: Option<NamedLocals>,
+    ) -> Option<Vec<ArgumentModel>> {
+        let (context, parameters) = self.signature(walk, frame)?;
+        let desc = frame.code.method_desc;
+        let body = self.body(desc, method)?;
+        let row = told.as_ref().and_then(|told| told.signature).or_else(|| self.row(desc, method, body));
+        let Some(types) = row.and_then(|row| self.types(desc, context, method, row)) else {
+            self.untyped.bump();
+            self.module.get_or_insert_with(|| method.module.clone().unwrap_or_default());
+            return None;
+        };
+        let before = u32::try_from(parameters.len()).ok()?;
+        let variables: Vec<(u32, Variable)> = (0u32..)
+            .zip(types.iter())
+            .filter_map(|(slot, variable)| {
+                let name = match told.as_ref().and_then(|told| told.names.get(&slot)) {
+                    Some(named) => named.clone()?,
+                    None => format!("local_{slot}"),
+                };
+                Some((before.checked_add(slot)?, Variable { name: Some(name), typed: variable.typed.clone() }))
+            })
+            .collect();
+        let numbered: Vec<(u32, &Variable)> = variables.iter().map(|(number, variable)| (*number, variable)).collect();
+        Some(self.list(walk, frame, &numbered))
+    }
+
+    /// RVA of the IL that the code of the method at `desc` was made from; `None` where it is other IL than that of the image: what the runtime
+    /// itself implements, and what an edit of the running process may have replaced.
+    fn body(&self, desc: Addr, method: &MethodName) -> Option<u32> {
+        let (names, home) = (self.namer.names()?, method.home?);
+        let module = names.module(home);
+        let metadata = module.metadata.as_ref().filter(|_| !names.modules().is_editable(home) && !self.thunks.is_thunk(desc))?;
+        metadata.method_body(method.token? & RID).filter(|rva| *rva != 0)
+    }
+
+    /// Row of the types of a method's locals, from its IL.
+    fn row(&mut self, desc: Addr, method: &MethodName, body: u32) -> Option<u32> {
+        let namer = self.namer;
+        *self.rows.entry(desc).or_insert_with(|| namer.names()?.modules().local_signature(method.home?, body))
+    }
+
+    /// The locals of a method, without names.
+    fn types(&mut self, desc: Addr, context: Option<GenericContext>, method: &MethodName, row: u32) -> Signature {
+        if row == 0 {
+            return Some(Arc::default());
+        }
+        let key = (desc, context, row);
+        if let Some(known) = self.local_signatures.get(&key) {
+            return known.clone();
+        }
+        let read = || {
+            let (names, home) = (self.namer.names()?, method.home?);
+            let types = names.module(home).metadata.as_ref()?.local_types(row)?;
+            let parameters = self.methods.parameters(names, desc, context)?;
+            let typed = self.values.types().parameters(&Parameters { this: None, types, names: Vec::new(), ..parameters });
+            Some(Arc::new(typed.into_iter().map(|typed| Variable { name: None, typed }).collect()))
+        };
+        let signature: Signature = read();
+        if self.keeps(&signature) {
+            self.local_signatures.insert(key, signature.clone());
+        }
+        signature
+    }
+
+    /// Notes methods whose locals are not listed.
+    pub(super) fn note_untyped(&self, notes: &Collector) {
+        if let Some(module) = &self.module {
+            let what = format!(
+                "local variables of {} are not listed: the IL with their types, of {module} and others, is not in the dump; --modules PATH with the files \
+                 supplies it",
+                plural(self.untyped, "frame")
+            );
+            notes.add(NoteKind::Missing, None, what);
+        }
+    }
+}

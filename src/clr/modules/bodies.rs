@@ -1,0 +1,67 @@
+//! Headers of methods' IL: which signature the types of their locals have (ECMA-335 II.25.4).
+
+use std::sync::Arc;
+
+use super::{MAX_IMAGE, Modules, Reader};
+use crate::base::missed::watched;
+use crate::base::{Addr, len64};
+use crate::clr::metadata::Source;
+use crate::clr::pe::Headers;
+
+/// The two lowest bits of a header's first byte: a method without locals, and one with a token for them.
+const TINY: u8 = 2;
+const FAT: u8 = 3;
+/// Where a fat header has the token, and the table that it is of.
+const LOCALS: u64 = 8;
+const STAND_ALONE_SIG: u32 = 0x11;
+
+/// Flag of a module that can be edited while it runs (`IS_EDIT_AND_CONTINUE`, ceeload.h).
+const EDITABLE: u32 = 8;
+
+impl Modules {
+    /// Row of StandAloneSig with the types of the locals of the method whose IL begins at `rva` of the module at `address`, in the dump or in
+    /// the module's file; 0 without locals.
+    pub(crate) fn local_signature(&self, address: Addr, rva: u32) -> Option<u32> {
+        self.reader.local_signature(address, rva)
+    }
+
+    /// Whether edits of the running process (hot reload) may have replaced IL of the module at `address`.
+    pub(crate) fn is_editable(&self, address: Addr) -> bool {
+        let reader = &self.reader;
+        let flags = reader.module.as_ref().and_then(|l| reader.memory.u32(address.plus(l.flags?)).ok());
+        flags.is_none_or(|flags| flags & EDITABLE != 0)
+    }
+}
+
+impl Reader {
+    fn local_signature(&self, address: Addr, rva: u32) -> Option<u32> {
+        let image = self.image_of(address)?;
+        let (found, missed) = watched(|| {
+            let source = Source::Memory { memory: Arc::clone(&self.memory), base: image.base, len: MAX_IMAGE };
+            let headers = Headers::read(&source)?;
+            let flat = headers.is_flat(&source);
+            local_signature(&source, u64::from(if flat { headers.file_offset(rva)? } else { rva }))
+        });
+        let in_file = || {
+            let bytes = self.usable_file(address, image)?.open().ok()?;
+            let source = Source::File { len: len64(bytes.len()), bytes, offset: 0 };
+            local_signature(&source, u64::from(Headers::read(&source)?.file_offset(rva)?))
+        };
+        let found = found.or_else(in_file);
+        if found.is_none() {
+            missed.tell();
+        }
+        found
+    }
+}
+
+fn local_signature(source: &Source, at: u64) -> Option<u32> {
+    match source.u8(at)? & 3 {
+        TINY => Some(0),
+        FAT => {
+            let token = source.u32(at.checked_add(LOCALS)?)?;
+            (token == 0 || token >> 24 == STAND_ALONE_SIG).then_some(token & 0x00ff_ffff)
+        }
+        _ => None,
+    }
+}

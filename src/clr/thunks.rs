@@ -1,0 +1,86 @@
+//! Async methods of .NET 11: of two methods with one row of metadata, one has the IL, and the other one is made by the runtime.
+//!
+//! Source: `method.hpp`, `AsyncMethodData`; the bits were measured as `docs/internals/stacks.md#arguments` says.
+
+use std::sync::Arc;
+
+use crate::base::Addr;
+use crate::contract::Descriptor;
+use crate::contract::descriptor::layout;
+use crate::memory::Memory;
+
+layout! {
+    struct DescLayout : "MethodDesc" {
+        flags: req "Flags",
+    }
+}
+
+layout! {
+    struct AsyncLayout : "AsyncMethodData" {
+        flags: req "Flags",
+    }
+}
+
+/// Kinds of methods that have IL, in the lowest bits of their flags.
+const KIND: u16 = 0x7;
+const KIND_IL: u16 = 0;
+const KIND_INSTANTIATED: u16 = 5;
+/// Flags of the slots before the data of an async method, and of such data.
+const NON_VTABLE_SLOT: u16 = 0x8;
+const METHOD_IMPL: u16 = 0x10;
+const NATIVE_CODE_SLOT: u16 = 0x20;
+const ASYNC_DATA: u16 = 0x40;
+/// The runtime made the method's code, which calls the other one.
+const THUNK: u32 = 0x10;
+
+/// Finds methods whose IL is not that of their row of metadata.
+#[derive(Clone, Debug)]
+pub(crate) struct Thunks {
+    memory: Arc<Memory>,
+    /// `None` up to .NET 10.
+    layouts: Option<Layouts>,
+}
+
+#[derive(Clone, Debug)]
+struct Layouts {
+    desc: DescLayout,
+    data: AsyncLayout,
+    /// Sizes in bytes: of methods, of instances, and of what follows them.
+    il: u64,
+    instantiated: u64,
+    slots: [(u16, u64); 3],
+}
+
+impl Thunks {
+    /// Binds to a runtime.
+    pub(crate) fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Thunks {
+        let size = |name: &str| d.size_of(name).ok();
+        let layouts = || {
+            let (desc, data) = (DescLayout::bind(d).ok()?, AsyncLayout::bind(d).ok()?);
+            let (slot, method, code) = (size("NonVtableSlot")?, size("MethodImpl")?, size("NativeCodeSlot")?);
+            let slots = [(NON_VTABLE_SLOT, slot), (METHOD_IMPL, method), (NATIVE_CODE_SLOT, code)];
+            Some(Layouts { desc, data, il: size("MethodDesc")?, instantiated: size("InstantiatedMethodDesc")?, slots })
+        };
+        Thunks { memory: Arc::clone(memory), layouts: layouts() }
+    }
+
+    /// Whether the runtime made the IL of the method at `desc`, or the dump does not show it.
+    pub(crate) fn is_thunk(&self, desc: Addr) -> bool {
+        self.layouts.as_ref().is_some_and(|l| self.has_own_il(l, desc) != Some(true))
+    }
+
+    fn has_own_il(&self, l: &Layouts, desc: Addr) -> Option<bool> {
+        let flags = self.memory.u16(desc.plus(l.desc.flags)).ok()?;
+        if flags & ASYNC_DATA == 0 {
+            return Some(true);
+        }
+        let base = match flags & KIND {
+            KIND_IL => l.il,
+            KIND_INSTANTIATED => l.instantiated,
+            _ => return None,
+        };
+        let before = l.slots.iter().filter(|(flag, _)| flags & flag != 0).fold(base, |n, (_, bytes)| n.saturating_add(*bytes));
+        let data = desc.plus(before).plus(l.data.flags);
+        self.memory.u32(data).ok().map(|flags| flags & THUNK == 0)
+    }
+}

@@ -1,0 +1,93 @@
+//! `stacks --locals`: what local variables of the lab's program `cases args` hold, as the program itself recorded.
+//!
+//! `net10.dmp.zst` is a trimmed dump of it, `net10opt.dmp.zst` one with `DOTNET_TieredCompilation=0`: optimized code. `cases.pdb` is its PDB.
+
+use std::path::{Path, PathBuf};
+
+use super::{ask_with, list, plain, text};
+use crate::common::{ask, run};
+use gcdump::cli::Exit;
+use serde_json::Value;
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/stacks/locals").join(name)
+}
+
+/// Name, type and value (or `?`) of the locals of the frames of `method`, innermost frame first.
+fn of(answer: &Value, method: &str) -> Vec<Vec<[String; 3]>> {
+    let frames = list(&answer["data"]["threads"]).iter().flat_map(|t| list(&t["frames"]));
+    let local = |a: &Value| {
+        assert!(a["value"].is_null() == a["reason"].is_string(), "{a}");
+        let value = a["value"]["text"].as_str().unwrap_or("?");
+        // Addresses are those of one run.
+        let value = value.find("0x7").map_or(value, |_| "address");
+        [text(a, "name"), text(a, "type"), value].map(ToString::to_string)
+    };
+    let frames = frames.filter(|f| f["kind"] == "managed" && plain(text(f, "method")) == method && f["unwound"] == false);
+    frames.map(|f| list(&f["locals"]).iter().map(local).collect()).collect()
+}
+
+/// The locals of `Locals1` in the source, and what the program wrote down.
+const LOCALS: [[&str; 3]; 18] = [
+    ["i", "System.Int32", "13"],
+    ["l", "System.Int64", "1234605616436508564"],
+    ["d", "System.Double", "12.5"],
+    ["f", "System.Single", "12"],
+    ["b", "System.Boolean", "true"],
+    ["c", "System.Char", "'ν'"],
+    ["s", "System.String", "\"local 12\""],
+    ["m", "Cases.Marker", "address"],
+    ["a", "System.Int32[]", "address"],
+    ["o", "System.Object", "address"],
+    ["st", "Cases.Args+S24", "{A=12, B=2, C=3}"],
+    ["sr", "Cases.Args+S24r", "address"],
+    ["dec", "System.Decimal", "12"],
+    ["g", "System.Guid", "0000000c-0001-0002-0000-000000000000"],
+    ["n", "System.Nullable<System.Int32>", "12"],
+    ["e", "System.DayOfWeek", "Tuesday (2)"],
+    ["t", "System.ValueTuple<System.Int32, System.String>", "{Item1=12, Item2=\"local 12\"}"],
+    ["p", "System.IntPtr", "0xc"],
+];
+
+#[test]
+fn locals_have_the_names_of_the_pdb_and_the_values_of_the_program() {
+    let (exit, answer) = ask_with(&file("net10.dmp.zst"), &[file("")], &["stacks", "--locals"]);
+    assert_eq!((exit, &answer["data"]["complete"]), (Exit::Ok, &Value::Bool(true)), "{}", answer["warnings"]);
+    // After them come temporaries of the compiler.
+    assert_eq!(of(&answer, "Cases.Args.Locals1")[0][..18], LOCALS.map(|l| l.map(ToString::to_string)));
+    // Instances of a generic method, with what the compiler made for `foreach`.
+    let generic = of(&answer, "Cases.Args.Locals2");
+    let copies: Vec<&[String; 3]> = generic.iter().filter_map(|locals| locals.iter().find(|l| l[0] == "copy")).collect();
+    assert_eq!(
+        copies,
+        [&["copy", "System.Int32", "77"], &["copy", "System.String", "\"generic local\""]].map(|l| l.map(String::from)).each_ref()
+    );
+    assert!(generic.iter().all(|locals| locals.iter().any(|l| l[0] == "local_5" && l[1].ends_with("Enumerator"))), "{generic:?}");
+    // A block that handles an exception has the variables of its method, by their scope.
+    let handler = of(&answer, "Cases.Args.Locals3");
+    assert!(handler.iter().any(|locals| locals[0][..2] == ["ex", "System.Exception"] && locals[0][2] == "address"), "{handler:?}");
+    let text =
+        run(&["stacks", "--locals", "--no-local-files", "--symbols", file("").to_str().unwrap(), file("net10.dmp.zst").to_str().unwrap()])
+            .out;
+    assert!(text.contains("      locals\n        [rbp-0x8]        System.Int32 i = 13\n"), "{text}");
+}
+
+#[test]
+fn locals_of_optimized_code_are_right_or_say_why_not() {
+    let (_, answer) = ask_with(&file("net10opt.dmp.zst"), &[file("")], &["stacks", "--locals"]);
+    let told = of(&answer, "Cases.Args.Locals1").remove(0);
+    for (told, right) in told.iter().zip(LOCALS) {
+        assert!(told == &right || told[..2] == right[..2] && told[2] == "?", "{told:?} {right:?}");
+    }
+    assert_eq!(told[..18].iter().filter(|l| l[2] != "?").count(), 10, "{told:?}");
+}
+
+#[test]
+fn locals_without_a_pdb_have_numbers() {
+    let (exit, answer) = ask(&file("net10.dmp.zst"), &["stacks", "--locals", "--method", "Locals1"]);
+    assert_eq!(exit, Exit::Ok, "{}", answer["warnings"]);
+    let numbered = (0..).zip(LOCALS).map(|(n, l)| [format!("local_{n}"), l[1].into(), l[2].into()]).collect::<Vec<_>>();
+    assert_eq!(of(&answer, "Cases.Args.Locals1")[0][..18], numbered);
+    let (_, plain) = ask(&file("net10.dmp.zst"), &["stacks", "--method", "Locals1"]);
+    assert!(list(&plain["data"]["threads"]).iter().flat_map(|t| list(&t["frames"])).all(|f| f["locals"].is_null()));
+}
