@@ -351,7 +351,7 @@ impl<'r> ExceptionReader<'r> {
                 example: address,
             });
             group.count.bump();
-            group.thrown.grow(u64::from(was_thrown(&read)));
+            group.thrown.grow(u64::from(read.was_thrown()));
             let role =
                 roles.get(&address).copied().or_else(|| is_preallocated(&read, type_name.as_deref()).then_some((None, PREALLOCATED)));
             preallocated.grow(u64::from(role.is_some_and(|r| r.1 == PREALLOCATED)));
@@ -470,16 +470,11 @@ const IN_FLIGHT: &str = "in-flight";
 /// Relation of an exception that the runtime keeps for need.
 const PREALLOCATED: &str = "preallocated";
 
-/// Whether an exception has a stack trace: frames, or only their text.
-fn was_thrown(read: &Exception) -> bool {
-    !read.stack.is_empty() || read.remote_text.as_ref().is_some_and(|text| !text.is_empty())
-}
-
 /// Whether the runtime made an exception at its start: of these types (`CreatePreallocatedExceptions` in vm/appdomain.cpp), never thrown, and
 /// without the message that their constructors set.
 fn is_preallocated(read: &Exception, type_name: Option<&str>) -> bool {
     const TYPES: [&str; 3] = ["System.OutOfMemoryException", "System.StackOverflowException", "System.ExecutionEngineException"];
-    !was_thrown(read) && read.message.is_none() && type_name.is_some_and(|name| TYPES.contains(&name))
+    read.is_bare() && type_name.is_some_and(|name| TYPES.contains(&name))
 }
 
 /// The thread of each exception, and its relation to it.

@@ -96,7 +96,7 @@ pub use roots::{RootsQuery, roots};
 pub use segments::{SegmentsQuery, segments};
 pub use select::Selection;
 pub use stacks::{StacksQuery, stacks};
-pub(crate) use stacks::{each_stack, folded_stacks, frame_label, repeated_frames};
+pub(crate) use stacks::{Recursion, each_stack, folded_stacks, frame_label, recursion, repeated_frames};
 pub use stat::{StatQuery, stat};
 pub(crate) use statics::each_static;
 pub use statics::statics;

@@ -74,6 +74,8 @@ pub struct FaultModel {
     pub frames: Vec<NativeFrameModel>,
     /// Why the native frames end where they do: `managed code`, `the outermost frame`, or what is not in the dump.
     pub end: Option<String>,
+    /// Whether the stack of the thread overflowed: the runtime names its exception for that, or the system its error.
+    pub stack_overflow: bool,
     /// The P/Invoke whose native function the thread is in.
     pub pinvoke: Option<Name>,
     /// Stack pointer of the method below the native frames; `null` without one.
@@ -126,8 +128,12 @@ impl FaultModel {
         // A signal that a program has sent comes from the C library.
         let (verb, frame) = if self.hardware { ("in", frames.next()) } else { ("sent by", frames.find(|frame| !frame.is_in_c_library())) };
         let place = frame.map(|frame| format!(", {verb} {}", frame.place())).unwrap_or_default();
-        format!("{}{code}{address}{place}", self.signal)
+        let overflow = if self.stack_overflow && !self.signal.contains(FaultModel::OVERFLOW) { ", stack overflow" } else { "" };
+        format!("{}{code}{address}{place}{overflow}", self.signal)
     }
+
+    /// The name of [`FaultModel::stack_overflow`] in signals.
+    const OVERFLOW: &str = "stack overflow";
 
     /// Whether the native frames lead to managed code.
     pub(crate) fn ends_in_managed_code(&self) -> bool {

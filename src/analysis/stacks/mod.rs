@@ -4,6 +4,7 @@ mod arguments;
 mod cycles;
 mod locals;
 mod merge;
+mod overflow;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -27,6 +28,7 @@ use crate::stack::walk::{Asked, StackWalker};
 use crate::stack::walked::{Frame, Gap, ManagedFrame, Part, RuntimeFrame, Walk};
 use arguments::ArgumentReader;
 use merge::Merger;
+pub(crate) use overflow::{Recursion, recursion};
 pub(crate) use merge::{folded as folded_stacks, label as frame_label, repeated as repeated_frames};
 
 /// Bytes of the answer, for each byte of the dump, that names and frames may take.

@@ -200,6 +200,9 @@ fn native_columns<'r>() -> Columns<'r, NativeFrameModel> {
 /// Where a thread crashed, and its native frames.
 fn fault<'r>(to: &mut Sections<'r>, f: &'r FaultModel) {
     to.line(format!("  {}", f.words()));
+    if !f.native {
+        return;
+    }
     if let Some(method) = &f.pinvoke {
         to.line(format!("  in the P/Invoke {method}"));
     }
@@ -303,7 +306,7 @@ impl Report for StacksReport {
         to.table(Table::records("frame", rows(threads), row_columns()).csv(!merged).shown(false));
         to.table(Table::records("merged-frame", self.merged.iter().flatten(), merged_columns()).csv(merged).shown(merged));
         to.records("thread-stack", threads);
-        let fault = self.fault.as_ref().filter(|fault| fault.native);
+        let fault = self.fault.as_ref().filter(|fault| fault.native || fault.stack_overflow);
         if let Some(f) = fault.filter(|f| f.managed_id.is_none()) {
             to.part(|to| native_thread(to, f));
         }

@@ -81,7 +81,7 @@ impl Report for ThreadsReport {
         if let Some(os) = self.crashed_unmanaged {
             to.line(format!("The crashed thread (OS {os}) is not a managed thread"));
         }
-        if let Some(fault) = self.fault.as_ref().filter(|fault| fault.native) {
+        if let Some(fault) = self.fault.as_ref().filter(|fault| fault.native || fault.stack_overflow) {
             to.line(fault.words());
         }
     }

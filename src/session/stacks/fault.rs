@@ -5,6 +5,7 @@
 use super::registers_of;
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Arch, Collector, Name, Os};
+use crate::clr::exceptions::Exceptions;
 use crate::clr::methods::Methods;
 use crate::dump::{Crash, DumpFile, Module, OsThread, ThreadStacks};
 use crate::memory::{Image, Memory, is_by_createdump};
@@ -15,6 +16,10 @@ use crate::stack::walk::Asked;
 use crate::stack::walked::Frame;
 use crate::stack::{CodeBytes, RegisterNames, Registers, Saved, UnwindError};
 
+/// Exception code of Windows for a stack overflow.
+const STATUS_STACK_OVERFLOW: u32 = 0xc000_00fd;
+/// Type of the exception that the runtime keeps for one.
+const STACK_OVERFLOW: &str = "System.StackOverflowException";
 /// Most native frames.
 const MAX_FRAMES: usize = 256;
 /// Reads that unwinding them may take.
@@ -87,10 +92,12 @@ fn fault(file: &DumpFile, memory: &std::sync::Arc<Memory>, runtime: Option<&Runt
             at_fault: false,
             frames: Vec::new(),
             end: None,
+            stack_overflow: file.facts.os == Os::Windows && crash.code == STATUS_STACK_OVERFLOW,
             pinvoke: None,
             managed_sp: None,
         };
         let reader = Reader { file, memory, bytes: CodeBytes::new(memory), runtime };
+        model.stack_overflow |= reader.names_overflow(crash).unwrap_or_default();
         if let Some((registers, at_fault)) = reader.start(crash) {
             model.at_fault = at_fault;
             let sp = registers.sp();
@@ -197,6 +204,18 @@ impl Reader<'_> {
                 }
             };
         }
+    }
+
+    /// Whether the runtime names the exception that it keeps for a stack overflow as the last one of the crashed thread: it does so before it
+    /// ends the process, and a program cannot throw that object.
+    fn names_overflow(&self, crash: &Crash) -> Option<bool> {
+        let runtime = self.runtime?;
+        let id = u64::from(crash.thread?);
+        let last = runtime.threads().ok()?.iter().find(|t| t.os_id == Some(id))?.last_thrown?;
+        let namer = runtime.namer();
+        let names = namer.names()?;
+        let read = runtime.scoped(&Collector::new(), |d| Exceptions::bind(runtime.memory(), d).ok())?.read(names, namer.fields(), last)?;
+        Some(names.name(read.method_table).name == STACK_OVERFLOW && read.is_bare())
     }
 
     /// Whether the signal was sent by a function that managed code has called, without the runtime: that sends one for unhandled exceptions.
