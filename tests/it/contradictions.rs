@@ -61,6 +61,10 @@ impl<'w> Campaign<'w> {
             if partial.contains(command) {
                 // What `verify` finds has another code.
                 let code = if exit == Exit::Negative && *command == "verify" { Exit::Negative } else { Exit::Partial };
+                // A stack without a word that points to an object holds nothing, whatever its frames are.
+                if *command == "roots" && exit == Exit::Ok && answer["data"]["roots"] == before["data"]["roots"] {
+                    continue;
+                }
                 assert_eq!(exit, code, "{case}");
                 assert!(answer["complete"] == false && !messages(&warnings).is_empty(), "{case}");
                 self.cases += 1;

@@ -51,6 +51,7 @@ pub const TESTS: &[&str] = &[
     "shell::every_command_answers_in_a_shell_as_on_the_command_line",
     "shell::terminal::a_large_graph_is_left_as_an_index",
     "sort::lists_are_sorted_by_each_of_their_columns",
+    "stacks::busy::complete_answers_are_those_with_the_files",
     "stacks::alone::precise_references_are_objects_and_frames_are_in_their_methods",
     "trim::copies_of_synthetic_processes_give_the_same_answers",
     "trim::no_text_of_the_program_is_left_after_redaction",
