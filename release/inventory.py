@@ -27,6 +27,8 @@ ALLOWED = {
     "BSD-3-Clause",
     "BSL-1.0",
     "CC0-1.0",
+    "CDLA-Permissive-2.0",
+    "ISC",
     "MIT",
     "MIT-0",
     "Unicode-3.0",

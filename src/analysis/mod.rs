@@ -25,6 +25,7 @@ mod liveness;
 mod locks;
 mod memory_map;
 mod methods;
+mod modules;
 mod object;
 mod objects;
 mod on_graph;
@@ -81,6 +82,10 @@ pub use inspect::{InspectQuery, inspect};
 pub use liveness::{BridgeQuery, CollectQuery, UnreachableQuery, WhatifQuery, bridge, collect, unreachable, whatif};
 pub use locks::{LocksQuery, locks};
 pub use memory_map::{MemoryQuery, memory_map};
+#[cfg(feature = "fetch")]
+pub(crate) use modules::guid;
+pub(crate) use modules::incomplete_images;
+pub use modules::{ModulesQuery, modules};
 pub use object::{ObjectQuery, object, value};
 pub(crate) use objects::{ObjectBatch, ObjectsQuery, objects};
 pub use oom::oom;

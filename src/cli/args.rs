@@ -58,7 +58,7 @@ pub struct Config {
     #[arg(long, value_name = "DIR", global = true)]
     pub sysroot: Option<PathBuf>,
 
-    /// Do not open module files at their recorded paths on this machine.
+    /// Open no file but the dump and those that options name: no module files of this machine (see gcdump help files), no index.
     #[arg(long, global = true)]
     pub no_local_files: bool,
 
@@ -225,7 +225,7 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
 }
 
 /// Parses a duration: `30`, `30s`, `500ms`, `2m`, `1h`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at_checked(digits).ok_or("not a duration")?;
     let number: u64 = number.parse().map_err(|_| "expected a duration, such as 30s or 2m".to_string())?;

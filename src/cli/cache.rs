@@ -249,16 +249,22 @@ fn times(metadata: &Metadata) -> io::Result<[u128; 1]> {
     Ok([since.map_err(io::Error::other)?.as_nanos()])
 }
 
-/// `gcdump` in `$XDG_CACHE_HOME`, else in `~/.cache`; on Windows in `%LOCALAPPDATA%`.
+/// `gcdump` in `$XDG_CACHE_HOME`, else in `~/.cache`; on macOS in `~/Library/Caches`, on Windows in `%LOCALAPPDATA%`.
 fn of_user() -> Option<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let usual = if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" };
     let caches =
-        if cfg!(windows) { folder("LOCALAPPDATA") } else { folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache"))) };
+        if cfg!(windows) { folder("LOCALAPPDATA") } else { folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(usual))) };
     Some(caches?.join("gcdump"))
 }
 
+/// The folder of this user with files of modules, which `gcdump modules --fetch` fills.
+pub(super) fn module_cache() -> Option<PathBuf> {
+    Some(of_user()?.join("modules"))
+}
+
 /// Makes a folder for its owner only.
-fn make(path: &Path) -> io::Result<()> {
+pub(super) fn make(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -267,7 +273,7 @@ fn make(path: &Path) -> io::Result<()> {
 }
 
 /// Whether only its owner can use a folder, and that is who asks.
-fn is_private(path: &Path) -> io::Result<bool> {
+pub(super) fn is_private(path: &Path) -> io::Result<bool> {
     let metadata = fs::metadata(path)?;
     if !metadata.is_dir() {
         return Err(io::ErrorKind::NotADirectory.into());

@@ -15,6 +15,7 @@ pub(super) const TOPICS: &[Topic] = &[
     ("patterns", |width| fold(PATTERNS, width)),
     ("conditions", |width| fold(CONDITIONS, width)),
     ("formats", |width| fold(&formats(), width)),
+    ("files", |width| fold(FILES, width)),
     ("exit-codes", |width| fold(EXIT_CODES, width)),
     ("sos", sos_commands),
 ];
@@ -58,6 +59,23 @@ object does not have, or that is not in the dump, is neither true nor false: suc
 const FORMATS: &str = "
 Answers go to standard output, warnings and progress to standard error; JSON and NDJSON contain the warnings as well. In a \
 pipe or a file, and in all formats but table, answers list all rows unless --top limits them. -o FILE writes a file, which is complete or not there.
+";
+
+const FILES: &str = "\
+Pages of modules that a dump does not have are read from their files. A file is used only if its build id (ELF), its time stamp and \
+size (PE) or its id (portable PDB) is the one that the dump has. Files are looked for, in this order:
+
+  --modules PATH             by name, in the folder, or the file itself; also in single-file programs
+  --sysroot DIR              at the recorded path, below DIR
+  the recorded path          only on a local disk, for dumps of this machine's system
+  $GCDUMP_MODULES            by name, in these folders (separated as in PATH); off: neither here nor in the places below
+  .NET on this machine       shared frameworks below $DOTNET_ROOT, /usr/share/dotnet, /usr/lib/dotnet, ~/.dotnet, Program Files
+  NuGet                      microsoft.netcore.app.runtime.RID and its relatives, below $NUGET_PACKAGES or ~/.nuget/packages
+  symbol caches              ~/.dotnet/symbolcache, %TEMP%\\SymbolCache
+  gcdump's cache             modules, in gcdump in the user's folder for caches
+
+--no-local-files leaves only the first two. A file of --modules or --sysroot that the dump cannot verify is used as the one that it is \
+given for; one from any other place is not.
 ";
 
 const EXIT_CODES: &str = "  0   complete answer

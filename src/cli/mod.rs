@@ -6,6 +6,8 @@ mod cmd;
 mod command;
 mod completion;
 mod exit;
+#[cfg(feature = "fetch")]
+mod fetch;
 mod help;
 mod job;
 mod lake;

@@ -8,14 +8,14 @@ use anyhow::{Context, Result};
 
 use super::Streams;
 use super::args::Config;
-use super::cache::Folder;
+use super::cache::{Folder, module_cache};
 use super::exit::UsageError;
 use super::pick::pick;
 use super::progress::Bar;
 use crate::base::Limits;
 use crate::contract::Overlay;
 use crate::dump::{Cache, regular};
-use crate::memory::FileSearch;
+use crate::memory::{FileSearch, LocalFiles};
 use crate::session::{IndexUse, OpenOptions};
 
 /// The path of the dump and the options to open it with.
@@ -63,6 +63,7 @@ impl Opening {
                 symbols: config.symbols.clone(),
                 sysroot: config.sysroot.clone(),
                 recorded_paths: !config.no_local_files,
+                local: Arc::new(if config.no_local_files { LocalFiles::default() } else { local_files() }),
                 ..FileSearch::default()
             },
             limits,
@@ -79,6 +80,11 @@ impl Opening {
         }
         Ok(options)
     }
+}
+
+/// The places of this machine with files of modules.
+fn local_files() -> LocalFiles {
+    LocalFiles::of_environment(|name| std::env::var_os(name), module_cache())
 }
 
 fn overlay(path: &Path) -> Result<Overlay> {

@@ -5,8 +5,8 @@ use clap::{Args, Command as Clap};
 use super::args::Config;
 use super::cmd::{
     analyze, bridge, chains, contracts, diff, exceptions, export, finalizers, fleet, fragmentation, handles, heap, index, info, inspect,
-    locks, memory, near, object, objects, objsize, oom, path, place, pool, report, requests, retained, roots, segments, simulate, stacks,
-    stat, statics, strings, threads, timers, track, trim, types, unreachable, verify, whatif,
+    locks, memory, modules, near, object, objects, objsize, oom, path, place, pool, report, requests, retained, roots, segments, simulate,
+    stacks, stat, statics, strings, threads, timers, track, trim, types, unreachable, verify, whatif,
 };
 use super::command::{Entry, Group, entry};
 use super::completion::COMPLETIONS;
@@ -21,6 +21,7 @@ pub const COMMANDS: &[Entry] = &[
     entry::<info::Info>(),
     entry::<analyze::Analyze>(),
     entry::<memory::Memory>(),
+    entry::<modules::Modules>(),
     entry::<contracts::Contracts>(),
     entry::<heap::Heap>(),
     entry::<segments::Segments>(),

@@ -430,6 +430,23 @@ impl Loader {
         self.pointer(handle)
     }
 
+    /// The `Assembly` of a module.
+    pub(crate) fn assembly(&self, module: Addr) -> Option<Addr> {
+        self.pointer(module.plus(self.assemblies.as_ref()?.back?))
+    }
+
+    /// Whether the module can be unloaded; `None` if the runtime does not describe it, or the dump does not have what says so.
+    pub(crate) fn is_collectible(&self, module: Addr) -> Option<bool> {
+        let allocator = self.pointer(module.plus(self.module.as_ref()?.allocator?))?;
+        let handle = self.memory.ptr(allocator.plus(self.allocator.as_ref()?.object?)).ok()?;
+        Some(!handle.is_null())
+    }
+
+    /// The load context of a module, where the runtime describes it: the address that `AssemblyLoadContext` keeps of it.
+    pub(crate) fn load_context(&self, module: Addr) -> Option<Addr> {
+        self.binder(self.pe_assembly(module)?)
+    }
+
     /// The `PEAssembly` of a module.
     pub(super) fn pe_assembly(&self, module: Addr) -> Option<Addr> {
         self.pointer(module.plus(self.assembly.as_ref()?.pe_assembly))

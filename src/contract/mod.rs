@@ -23,7 +23,7 @@ pub use descriptor::{ContractError, ContractInfo, Descriptor, FieldInfo, GlobalI
 pub use header::{Header, HeaderError};
 pub use json::{DescriptorItem, JsonError, RawDescriptor, parse as parse_descriptor};
 pub use locate::Site;
-pub(crate) use locate::own_program;
+pub(crate) use locate::{is_runtime_name, own_program};
 pub(crate) use native_aot::redacted as redacted_crash_report;
 pub use native_aot::{DebugHeader, DebugHeaderError};
 pub use overlay::{Overlay, OverlayError};

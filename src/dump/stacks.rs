@@ -72,6 +72,18 @@ impl<'d> ThreadStacks<'d> {
         })
     }
 
+    /// The own stack of a thread that runs on another one, as signal handlers do. The C library lays thread-local storage on top of the stacks
+    /// that it allocates; on that of the first thread, the kernel has put random bytes (`AT_RANDOM`).
+    pub(crate) fn left(&self, dump: &DumpFile, thread: &OsThread) -> Option<AddrRange> {
+        const AT_RANDOM: u64 = 25;
+        let pointer = thread.stack_pointer?;
+        let random = || dump.auxv.iter().find(|(key, _)| *key == AT_RANDOM).map(|(_, value)| Addr(*value));
+        let top = if dump.facts.pid == Some(thread.id) { random()? } else { thread.thread_base? };
+        let own = self.around(top)?;
+        let end = top.plus(PAGE).align_down(PAGE).min(own.end);
+        (!own.contains(pointer)).then(|| AddrRange::new(own.start, end))
+    }
+
     /// All of the stack of `thread` that is mapped, unused parts below the stack pointer included: up to `base` where the runtime
     /// tells it. The C library lays thread-local storage on top of the stacks that it allocates.
     pub(crate) fn whole(&self, thread: &OsThread, base: Option<Addr>) -> Option<AddrRange> {

@@ -10,6 +10,8 @@
 //! Further pages of `.bss`, and the tails of writable pages, stay missing: a process that has one changed at least that page.
 
 mod bundle;
+mod identity;
+mod local;
 mod search;
 
 use std::path::{Path, PathBuf};
@@ -21,12 +23,15 @@ use goblin::elf::program_header::{PF_W, PF_X, PT_GNU_RELRO, PT_LOAD, ProgramHead
 use super::copies::Copies;
 use super::elf_image::{self, MAX_PROGRAM_HEADERS};
 use super::pe::PeHeaders;
-use super::{Image, ImageFormat, Memory};
+use super::{Image, ImageFormat, Memory, Piece};
 use crate::base::{Addr, AddrRange, Endian, Os, PAGE, PtrSize, Shape, len64, ranges};
 use crate::dump::{Bytes, Module};
 pub use bundle::Bundles;
+pub(crate) use identity::{FileId, plain_name};
+pub use local::LocalFiles;
+pub(crate) use local::{framework, framework_packages, is_version, rids, target};
 pub use search::FileSearch;
-pub(crate) use search::ModuleFile;
+pub(crate) use search::{ModuleFile, module_id};
 
 /// What looking at a file takes of the opening's budget.
 const STEPS_OF_A_FILE: u64 = 1 << 11;
@@ -86,7 +91,7 @@ impl From<String> for Rejected {
 /// programs whose DAC it does not have leave out all data of files.
 pub fn fill_module(memory: &mut Memory, module: &Module, image: Option<&Image>, search: &FileSearch, os: Os, data: DataPages) -> Filled {
     let mut filled = Filled::default();
-    for file in search.candidates(&module.path, os) {
+    for file in search.candidates(&module.path, module_id(module, image).as_ref(), os) {
         if !memory.afford_steps(STEPS_OF_A_FILE) {
             break;
         }
@@ -97,10 +102,30 @@ pub fn fill_module(memory: &mut Memory, module: &Module, image: Option<&Image>, 
                 filled.file = Some(path);
                 return filled;
             }
+            // Those of other programs are there as well.
+            Err(_) if file.place().is_shared() => {}
             Err(reason) => filled.rejected.push((path, reason)),
         }
     }
     filled
+}
+
+impl Memory {
+    /// Fills the gaps of the image of `module` from `bytes`, its PE file. Nothing where they are not.
+    pub(crate) fn complete(&mut self, module: &Module, bytes: &Arc<Bytes>) {
+        let _ = fill_pe(self, module, None, bytes);
+    }
+
+    /// The parts of `range` that the dump or the files of modules have, without what the process may have changed since it read those.
+    pub(crate) fn known(&self, range: AddrRange) -> Vec<AddrRange> {
+        let first = self.at_or_behind(range.start);
+        let cut = |p: &Piece| AddrRange::new(Addr(p.start).max(range.start), Addr(p.end).min(range.end));
+        let pieces = self.pieces.iter().skip(first).take_while(|p| p.start < range.end.0);
+        let (own, supplied): (Vec<&Piece>, Vec<&Piece>) = pieces.partition(|p| p.source == 0);
+        let supplied = ranges::union(supplied.into_iter().map(cut).collect(), 0);
+        let sure = ranges::subtract(&supplied, &ranges::union(self.initial.clone(), 0));
+        ranges::union(own.into_iter().map(cut).chain(sure).collect(), 0)
+    }
 }
 
 /// The image of `module` as the file at `path` has it, relocated to where the process loaded it. For what no code changes, though it

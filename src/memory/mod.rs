@@ -29,8 +29,8 @@ mod words;
 pub(crate) use diag_page::{is_by_createdump, is_diag_page};
 #[cfg(feature = "internals")]
 pub use files::file_image;
-pub use files::{Bundles, DataPages, FileSearch, Filled, fill_module};
-pub(crate) use files::{ModuleFile, Rejected, hex};
+pub use files::{Bundles, DataPages, FileSearch, Filled, LocalFiles, fill_module};
+pub(crate) use files::{FileId, ModuleFile, Rejected, framework, framework_packages, hex, is_version, module_id, plain_name, rids, target};
 pub use image::{Export, Image, ImageFormat};
 pub(crate) use pe::PeHeaders;
 pub(crate) use pe_image::Loaded;

@@ -26,6 +26,7 @@ mod info;
 mod inspect;
 mod locks;
 mod memory_map;
+mod module;
 mod object;
 mod object_list;
 mod oom;
@@ -97,6 +98,7 @@ pub use locks::{
     WaitKind, WaitModel, WaiterModel,
 };
 pub use memory_map::{LoaderHeapKind, MemoryKind, MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport, MemoryTotals};
+pub use module::{FetchModel, FetchOutcome, FilePlace, ModuleKind, ModuleModel, ModuleNeed, ModulesReport};
 pub use object::{CutShort, DimensionModel, FieldValue, ObjectReport, ValueKind};
 pub use object_list::{ObjectBrief, ObjectsReport, ObjectsTail, ReferenceModel};
 pub use oom::{FailedCall, OomModel, OomReason, OomReport};

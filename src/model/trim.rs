@@ -18,6 +18,8 @@ pub struct TrimReport {
     pub ranges: u64,
     /// By kind of memory.
     pub parts: Vec<TrimPart>,
+    /// Bytes of the copy that are from files of modules; `null` without `--with-modules`.
+    pub module_bytes: Option<u64>,
     /// Redacted data; `null` without `--redact`.
     pub redacted: Option<RedactionModel>,
 }

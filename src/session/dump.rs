@@ -8,8 +8,8 @@ use super::{Error, HeapSnapshot, IndexUse, Runtime};
 use crate::base::missed::tried;
 use crate::base::{Budget, Collector, Limits, NoteKind, Notes, Progress, Shape, Silent, be, len64, plural};
 use crate::contract::{Description, Options, Overlay, RuntimeError, open_runtimes, own_program};
-use crate::dump::{self, Cache, Container, DumpError, DumpFile};
-use crate::memory::{FileSearch, Memory, unlisted_modules};
+use crate::dump::{self, Bytes, Cache, Container, DumpError, DumpFile};
+use crate::memory::{FileId, FileSearch, Memory, ModuleFile, unlisted_modules};
 
 /// Options for opening a dump.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +33,9 @@ pub struct OpenOptions {
     /// Record what is read of the process's memory: see `Memory::recorder`. What `trim` keeps.
     #[doc(hidden)]
     pub record: bool,
+    /// Images to complete from the contents of their files, which are known to be those that the process had loaded: what a copy takes with it.
+    #[doc(hidden)]
+    pub fill: Vec<(dump::Module, Arc<Bytes>)>,
     /// Show no contents: texts of strings, characters, elements of arrays of numbers, messages of exceptions, names of threads and
     /// arguments of the process read as `(hidden)`. Lengths, counts, types and numeric fields stay.
     pub hide_contents: bool,
@@ -178,6 +181,9 @@ impl Dump {
             None => tried(|| open_runtimes(&file, &mut memory, &finding, &notes)),
         };
         memory.opened();
+        for (module, bytes) in &options.fill {
+            memory.complete(module, bytes);
+        }
         budget.note("opening the dump", &notes);
         let process = Arc::new(Process {
             file,
@@ -246,6 +252,23 @@ impl Dump {
     #[doc(hidden)]
     pub fn memory(&self) -> &Arc<Memory> {
         &self.process.memory
+    }
+
+    /// The file on this machine of an image of the container, with this identity. An image whose identity the dump does not have has one
+    /// only if its contents were compared when the dump was opened.
+    pub(crate) fn file_of(&self, module: &dump::Module, id: Option<&FileId>) -> Option<ModuleFile> {
+        let (search, os) = (&self.process.search, self.process.file.facts.os);
+        let used = || {
+            let sites = self.runtimes.as_ref().as_ref().into_iter().flatten().map(|r| &r.description().site);
+            let site = sites.into_iter().find(|s| s.module.as_ref().is_some_and(|m| m.base == module.base))?;
+            site.filled.file.clone()
+        };
+        let used = used();
+        search.candidates(&module.path, id, os).into_iter().find(|file| match (&used, id) {
+            (Some(used), _) => used == file.path(),
+            (None, Some(id)) => file.open().is_ok_and(|bytes| id.check(&bytes, self.process.memory.shape()).is_ok()),
+            (None, None) => false,
+        })
     }
 
     /// Notes of opening the dump. Part of every answer about it.

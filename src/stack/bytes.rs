@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::base::missed::{missed, tried};
 use crate::base::{Addr, Collector, NoteKind, PAGE, len64};
@@ -18,6 +19,8 @@ thread_local! {
 
 /// Most reads to find the code at one address.
 const OF_ONE: u64 = 1 << 20;
+/// Most pages that are remembered as absent from the dump: the images of a large process have a few thousand with code.
+const ABSENT: usize = 1 << 16;
 /// Most reads to find all code of an answer: these, and one for each two bytes of the dump.
 const OF_ALL: u64 = 1 << 23;
 
@@ -66,6 +69,8 @@ impl LookUps {
 pub(crate) struct CodeBytes {
     memory: Arc<Memory>,
     files: Option<Arc<Files>>,
+    /// Pages that were read and that the dump does not have, whether or not a file has them.
+    absent: Arc<Mutex<BTreeSet<Addr>>>,
 }
 
 /// The files of the modules, opened when the dump lacks a byte for the first time.
@@ -92,12 +97,26 @@ impl Files {
 impl CodeBytes {
     /// The memory of the process alone.
     pub(crate) fn new(memory: &Arc<Memory>) -> CodeBytes {
-        CodeBytes { memory: Arc::clone(memory), files: None }
+        CodeBytes { memory: Arc::clone(memory), files: None, absent: Arc::default() }
     }
 
     /// The memory of the process, and the files of the modules that `loader` lists.
     pub(crate) fn with_files(memory: &Arc<Memory>, modules: Modules, loader: Loader) -> CodeBytes {
-        CodeBytes { memory: Arc::clone(memory), files: Some(Arc::new(Files { modules, loader, open: OnceLock::new() })) }
+        let files = Files { modules, loader, open: OnceLock::new() };
+        CodeBytes { memory: Arc::clone(memory), files: Some(Arc::new(files)), absent: Arc::default() }
+    }
+
+    /// Pages that were read so far and that the dump does not have, whether or not a file has them, by address.
+    pub(crate) fn absent_pages(&self) -> Vec<Addr> {
+        self.absent.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
+    }
+
+    /// Remembers that the dump does not have the page of `address`.
+    fn is_absent(&self, address: Addr) {
+        let mut absent = self.absent.lock().unwrap_or_else(PoisonError::into_inner);
+        if absent.len() < ABSENT {
+            absent.insert(address.align_down(PAGE));
+        }
     }
 
     /// The memory of the process.
@@ -168,10 +187,10 @@ impl CodeBytes {
                 return Err(ReadError { address, len });
             }
         }
-        let Some(files) = &self.files else { return self.memory.bytes(address, len) };
-        tried(|| self.memory.bytes(address, len)).or_else(|e| match self.pieced(files, address, len) {
+        tried(|| self.memory.bytes(address, len)).or_else(|e| match self.files.as_ref().and_then(|f| self.pieced(f, address, len)) {
             Some(bytes) => Ok(Cow::Owned(bytes)),
             None => {
+                self.is_absent(e.address);
                 missed(e.address, e.len);
                 Err(e)
             }
@@ -186,6 +205,7 @@ impl CodeBytes {
     pub(crate) fn initial_pointer(&self, address: Addr) -> Result<Addr, ReadError> {
         let size = self.memory.ptr_bytes();
         tried(|| self.memory.ptr(address))
+            .inspect_err(|e| self.is_absent(e.address))
             .or_else(|e| self.files.as_ref().and_then(|files| files.at(address)?.initial_pointer(address, size)).ok_or(e))
     }
 
@@ -197,8 +217,10 @@ impl CodeBytes {
         while at < end {
             let next = at.align_down(PAGE).plus(PAGE).min(end);
             let mut page = vec![0; usize::try_from(next.since(at)?).ok()?];
-            let read = tried(|| self.memory.read(at, &mut page)).is_ok() || files.at(at)?.read(at, &mut page);
-            read.then_some(())?;
+            if tried(|| self.memory.read(at, &mut page)).is_err() {
+                self.is_absent(at);
+                files.at(at)?.read(at, &mut page).then_some(())?;
+            }
             out.append(&mut page);
             at = next;
         }

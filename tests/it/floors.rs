@@ -173,10 +173,22 @@ fn files_threads_and_processes_are_in_named_modules() {
         ]),
         ["cli/cache.rs", "cli/man.rs", "cli/write.rs", "dump/compressed.rs", "dump/temp.rs"]
     );
-    assert_eq!(callers(&["fs::rename(", "remove_file(", "remove_dir(", "remove_dir_all("]), ["cli/cache.rs", "cli/write.rs"]);
+    assert_eq!(
+        callers(&["fs::rename(", "remove_file(", "remove_dir(", "remove_dir_all("]),
+        ["cli/cache.rs", "cli/fetch/store.rs", "cli/write.rs"]
+    );
     assert_eq!(
         callers(&["read_dir("]),
-        ["cli/cache.rs", "cli/lake.rs", "cli/mcp/dumps.rs", "cli/pick.rs", "cli/shell/complete.rs", "cli/write.rs"]
+        [
+            "cli/cache.rs",
+            "cli/fetch/store.rs",
+            "cli/lake.rs",
+            "cli/mcp/dumps.rs",
+            "cli/pick.rs",
+            "cli/shell/complete.rs",
+            "cli/write.rs",
+            "memory/files/local.rs"
+        ]
     );
     // Threads are those of `base/threads.rs`, which says where there are none, and of `main`; the scopes of the others are rayon's. Processes are
     // a pager, and the programs that a person types after `|`.
@@ -184,6 +196,8 @@ fn files_threads_and_processes_are_in_named_modules() {
         callers(&["spawn(", "spawn_scoped(", "build_global("]),
         ["base/threads.rs", "cli/pager.rs", "cli/shell/pipe.rs", "gc/walk/pieces.rs", "main.rs", "output/stream.rs"]
     );
+    // Connections are made for `modules --fetch`.
+    assert_eq!(callers(&["ureq::", "TcpStream", "TcpListener", "UdpSocket", "ToSocketAddrs"]), ["cli/fetch/http.rs"]);
     assert_eq!(callers(&["process::{Child", "process::Command"]), ["cli/pager.rs", "cli/shell/pipe.rs"]);
 }
 

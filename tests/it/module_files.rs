@@ -14,7 +14,7 @@ use crate::harness::Tested;
 const PT_LOAD: u32 = 1;
 
 /// A file of the runtime's module: the segments that the dump's program headers name, with the bytes that the dump has of them.
-fn written(dump: &Path, folder: &Path) {
+pub fn written(dump: &Path, folder: &Path) {
     let dump = gcdump::open(dump).unwrap();
     let runtime = dump.runtime().unwrap();
     let module = runtime.description().site.module.as_ref().unwrap();

@@ -85,15 +85,22 @@ const LINES: &[(&str, Exit, &str)] = &[
     ("name2ee Lab.dll Lab.Dog", Exit::Ok, "Name Lab.Dog"),
     ("name2ee *!Lab.Dog", Exit::Ok, "Name Lab.Dog"),
     ("dumpclass 0x7f3d4750b6a0", Exit::Usage, "gcdump: dumpclass: give gcdump type the method table or the name instead of the EEClass"),
-    (
-        "dumpmodule 0x7f3d4750b6a0",
-        Exit::Usage,
-        "gcdump: dumpmodule: metadata structures are not listed; gcdump type NAME shows a type, its module, fields and statics",
-    ),
+    ("dumpmodule 0x7f3d4750b6a0", Exit::Negative, "gcdump: no module fits 0x7f3d4750b6a0"),
+    ("dumpassembly 0x56412ef31560", Exit::Negative, "gcdump: no module fits 0x56412ef31560"),
     (
         "clrmodules",
-        Exit::Usage,
-        "gcdump: clrmodules: modules are not listed one by one; gcdump info counts them, gcdump type NAME names the module of a type",
+        Exit::Ok,
+        "lab.dll assembly - 0x7f3dc5722000 39,424 - a55e611d-0257-4b5f-b057-cb6faca52bae - no 0x7f3d47151a30 0 /app/net10/lab.dll -",
+    ),
+    (
+        "lm -name lab.dll",
+        Exit::Ok,
+        "lab.dll assembly - 0x7f3dc5722000 39,424 - a55e611d-0257-4b5f-b057-cb6faca52bae - no 0x7f3d47151a30 0 /app/net10/lab.dll -",
+    ),
+    (
+        "dumpdomain",
+        Exit::Ok,
+        "lab.dll assembly - 0x7f3dc5722000 39,424 - a55e611d-0257-4b5f-b057-cb6faca52bae - no 0x7f3d47151a30 0 /app/net10/lab.dll -",
     ),
     (
         "ip2md 0x7f3d479d9789",

@@ -408,3 +408,65 @@ fn a_core_with_more_ranges_than_16_bits_count_is_read_back() {
         assert_eq!(json!(copy.facts.trimmed.is_some()), true);
     }
 }
+
+/// A thread on its signal stack: its own stack holds what it was doing.
+#[test]
+fn the_stack_that_a_thread_has_left_is_kept() {
+    let dir = folder();
+    let original = std::fs::read(own_unpacked()).unwrap();
+    let dump = process(&own_unpacked());
+    let elsewhere = dump.runtime().unwrap().heap().unwrap().segments()[0].start;
+    let managed: Vec<u64> = dump.runtime().unwrap().threads().unwrap().data.iter().filter_map(|t| t.os_id).collect();
+    let mut tried = 0;
+    for thread in dump.file().threads.iter().filter(|t| managed.contains(&u64::from(t.id))) {
+        let sp = thread.stack_pointer.unwrap();
+        let stack = dump.file().regions.iter().map(|r| r.range).find(|r| r.contains(sp)).unwrap();
+        let held = |dump: &Dump| dump.memory().captured(AddrRange::new(sp, stack.end));
+        let mut altered = original.clone();
+        // In the notes, which follow the program headers and precede the memory.
+        let notes = dump.file().ranges.iter().map(|r| r.offset).min().unwrap() as usize;
+        let at = memmem::rfind(&altered[..notes], &sp.0.to_le_bytes()).unwrap();
+        altered[at..at + 8].copy_from_slice(&elsewhere.0.to_le_bytes());
+        let (from, to) = (dir.path().join("from.dmp"), dir.path().join("to.dmp"));
+        std::fs::write(&from, altered).unwrap();
+        let left = process(&from);
+        assert_eq!(left.file().threads.iter().find(|t| t.id == thread.id).unwrap().stack_pointer, Some(elsewhere));
+        trim(&from, &to, &["--force"]);
+        // Up to its storage, which lies above the frames.
+        assert!(held(&process(&to)) * 10 >= held(&dump) * 9, "{}: {} of {}", thread.id, held(&process(&to)), held(&dump));
+        tried += 1;
+    }
+    assert!(tried >= 2);
+}
+
+#[test]
+fn a_copy_with_modules_answers_in_full_without_them() -> Tested {
+    let lab = crate::common::needs_lab()?;
+    let dump = unpacked().join("net10-wks-stacks-heap.dmp");
+    if !dump.is_file() {
+        return crate::harness::ignored("net10-wks-stacks-heap.dmp is not unpacked");
+    }
+    let (dir, folder) = (folder(), lab.join("net10"));
+    let stacks = ["stacks", "--roots"];
+    let (without, _) = crate::common::ask_with_files(&dump, &stacks, None);
+    let (with, whole) = crate::common::ask_with_files(&dump, &stacks, Some(&folder));
+    assert_eq!((without, with), (Exit::Partial, Exit::Ok));
+    for more in [&[][..], &["--redact"]] {
+        let copy = dir.path().join("copy.dmp");
+        let modules = ["--with-modules", "--force", "--modules", folder.to_str().unwrap()];
+        let report = trim(&dump, &copy, &[&modules[..], more].concat());
+        assert!(report["module_bytes"].as_u64().unwrap() > 4096, "{report}");
+        for command in ["info", "stacks", "retained", "roots"] {
+            let (exit, answer) = crate::common::ask_with_files(&copy, &[command], None);
+            assert_eq!(exit, Exit::Ok, "{command} {more:?}: {}", answer["warnings"]);
+        }
+        // Messages of exceptions are redacted.
+        let same = crate::common::ask_with_files(&copy, &stacks, None).1["data"] == whole["data"];
+        assert!(same || !more.is_empty());
+    }
+    // Without the files, the copy says what it does not have.
+    let copy = dir.path().join("partial.dmp");
+    let ran = run(&["trim", "--with-modules", "--no-local-files", "--json", dump.to_str().unwrap(), copy.to_str().unwrap()]);
+    assert_eq!(ran.exit, Exit::Partial, "{}", ran.out);
+    Ok(())
+}

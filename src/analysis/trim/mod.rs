@@ -109,7 +109,24 @@ impl<'d> Trim<'d> {
     /// # Errors
     /// [`WriteError`].
     pub fn new(dump: &'d Dump, reads: Reads, redact: bool) -> Result<Trim<'d>, WriteError> {
-        let captured = captured(dump.memory());
+        Trim::of(dump, reads, redact, captured(dump.memory()))
+    }
+
+    /// Plans a copy that has what files of modules supply as well.
+    ///
+    /// # Errors
+    /// [`WriteError`].
+    pub fn with_modules(dump: &'d Dump, reads: Reads, redact: bool) -> Result<Trim<'d>, WriteError> {
+        Trim::of(dump, reads, redact, dump.memory().known(AddrRange::new(Addr::NULL, Addr(u64::MAX))))
+    }
+
+    /// Bytes of the copy that are not in the dump.
+    pub fn module_bytes(&self) -> u64 {
+        let kept: Vec<AddrRange> = self.layout.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect();
+        bytes(&subtract(&union(kept, 0), &captured(self.dump.memory())))
+    }
+
+    fn of(dump: &'d Dump, reads: Reads, redact: bool, captured: Vec<AddrRange>) -> Result<Trim<'d>, WriteError> {
         let format = Ranges::of(dump.file().facts.container);
         let mut gap = format.entry_bytes;
         let wanted: Vec<AddrRange> = reads.read.iter().chain(&reads.scanned).chain(&reads.texts).copied().collect();
@@ -118,8 +135,9 @@ impl<'d> Trim<'d> {
             gap = gap.saturating_mul(2);
             ranges = intersect(&union(wanted.clone(), gap), &captured);
         }
-        // A genuine dump has each byte once: the copy is smaller.
-        if reads.overflowed || bytes(&ranges) > dump.memory().dump_bytes() {
+        // A genuine dump has each byte once: the copy is smaller, but for what files supply.
+        let supplied = bytes(&captured).saturating_sub(bytes(&self::captured(dump.memory())));
+        if reads.overflowed || bytes(&ranges).saturating_sub(supplied) > dump.memory().dump_bytes() {
             return Err(WriteError::Overlapping("its ranges of memory"));
         }
         let addresses = Addresses::of(dump);

@@ -8,14 +8,15 @@ use super::Surveys;
 use crate::analysis::layout::layout;
 use crate::analysis::{
     AsyncQuery, ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, InfoQuery, InspectQuery, MemoryQuery,
-    ObjectQuery, RootsQuery, SegmentsQuery, StacksQuery, ThreadsQuery, app, chains, contracts, each_handle, each_root, each_stack,
-    each_static, exceptions, finalizers, heap, info, inspect, locks, memory_map, object, oom, pool, requests, segments, threads, timers,
-    verify,
+    ModulesQuery, ObjectQuery, RootsQuery, SegmentsQuery, StacksQuery, ThreadsQuery, app, chains, contracts, each_handle, each_root,
+    each_stack, each_static, exceptions, finalizers, heap, info, inspect, locks, memory_map, modules, object, oom, pool, requests,
+    segments, threads, timers, verify,
 };
 use crate::base::hash::Set;
-use crate::base::{Addr, Collector, IndexVec};
+use crate::base::{Addr, AddrRange, Collector, IndexVec};
 use crate::clr::header::Headers;
 use crate::clr::values::{ValueLimits, Values};
+use crate::dump::ThreadStacks;
 use crate::gc::{ObjectType, TypeIndex};
 use crate::model::{InspectionId, ThreadStackModel};
 use crate::session::roots::RootOptions;
@@ -44,6 +45,7 @@ pub(super) fn read_everything(dump: &Dump, before: &Surveys) {
     let runtimes = dump.runtimes().unwrap_or_default();
     for index in 0..runtimes.len().max(1) {
         let _ = info(dump, &InfoQuery { runtime: index, ..InfoQuery::default() });
+        let _ = modules(dump, &ModulesQuery { runtime: index, ..ModulesQuery::default() });
         let _ = memory_map(dump, &MemoryQuery { ranges: false, top: 1, runtime: index });
     }
     for (index, runtime) in runtimes.iter().enumerate() {
@@ -60,6 +62,7 @@ fn read_runtime(runtime: &Runtime, before: Option<&Survey>) {
             None => heap.survey(),
         }
     }
+    keep_stacks(runtime);
     let _ = contracts(runtime, &ContractsQuery::default());
     let _ = threads(runtime, &ThreadsQuery::default());
     let _ = app(runtime, &runtime.namer());
@@ -102,6 +105,23 @@ fn read_runtime(runtime: &Runtime, before: Option<&Survey>) {
     let _ = (pool(&heap), timers(&heap, None), requests(&heap));
     read_objects(&heap);
     verify::touch(runtime);
+}
+
+/// Keeps the stack of each thread that was on its signal stack, by the thread's own bounds, or else where its storage is: a stack that has overflowed. Those of the others
+/// are read from their stack pointers on.
+fn keep_stacks(runtime: &Runtime) {
+    let index = ThreadStacks::new(runtime.file());
+    for thread in runtime.threads().map(|threads| threads.data.as_slice()).unwrap_or_default() {
+        let Some(native) = thread.os_id.and_then(|id| index.thread(id)) else { continue };
+        let bounds = thread.stack_limit.zip(thread.stack_base).filter(|(limit, base)| limit < base);
+        let own = match bounds {
+            Some((limit, base)) => Some(AddrRange::new(limit, base)).filter(|own| native.stack_pointer.is_some_and(|sp| !own.contains(sp))),
+            None => index.left(runtime.file(), native),
+        };
+        if let Some(own) = own {
+            runtime.memory().scan(own);
+        }
+    }
 }
 
 /// Reads what source lines of the code at `addresses` are found by: with the copy, there may be a PDB.

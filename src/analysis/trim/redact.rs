@@ -123,6 +123,7 @@ fn stacks(dump: &Dump) -> Vec<AddrRange> {
         for thread in runtime.threads().map(|threads| threads.data.as_slice()).unwrap_or_default() {
             let native = thread.os_id.and_then(|id| index.thread(id));
             out.extend(native.and_then(|native| index.whole(native, thread.stack_base)));
+            out.extend(native.and_then(|native| index.left(dump.file(), native)));
             // A thread may be on its signal stack.
             out.extend(thread.stack_limit.zip(thread.stack_base).map(|(limit, base)| AddrRange::new(limit, base.max(limit))));
         }

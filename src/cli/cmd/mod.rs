@@ -17,6 +17,7 @@ pub(super) mod info;
 pub(super) mod inspect;
 pub(super) mod locks;
 pub(super) mod memory;
+pub(super) mod modules;
 pub(super) mod near;
 pub(super) mod object;
 pub(super) mod objects;

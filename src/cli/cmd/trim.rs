@@ -7,10 +7,10 @@ use clap::Args;
 
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::write::{check_output, whole_file};
-use crate::analysis::{Reads, Surveys, Trim as Copying};
-use crate::base::Answer;
+use crate::analysis::{ModulesQuery, Reads, Surveys, Trim as Copying, incomplete_images, modules};
+use crate::base::{Answer, NoteKind, len64, plural};
 use crate::memory::FileSearch;
-use crate::model::{RedactionModel, TrimReport};
+use crate::model::{ModuleNeed, RedactionModel, TrimReport};
 use crate::session::{Dump, OpenOptions};
 
 /// Zstandard compression level.
@@ -31,6 +31,10 @@ pub(in crate::cli) struct Trim {
     #[arg(long)]
     redact: bool,
 
+    /// Put the pages of module files that answers read into the copy, so that no other machine needs the files.
+    #[arg(long)]
+    with_modules: bool,
+
     /// Overwrite OUT if it exists. The dump itself is never overwritten.
     #[arg(long)]
     force: bool,
@@ -41,6 +45,7 @@ impl Command for Trim {
     const GROUP: Group = Group::Trust;
     const EXAMPLES: &'static [Example] = &[
         example("trim DUMP OUT", "a smaller dump that gives the same answers"),
+        example("trim --with-modules DUMP OUT", "one that answers in full on a machine without .NET"),
         example("trim --redact DUMP OUT", "one to share: strings and arrays overwritten"),
     ];
     type Report = TrimReport;
@@ -57,20 +62,32 @@ impl Command for Trim {
         let mut dump = Dump::open(path, &alone)?;
         dump.runtime_at(at.config.runtime)?;
         let mut reads = Reads::of(&dump, &Surveys::default());
-        if options.search.finds_any(dump.file()) {
+        if options.search.finds_any(dump.file(), dump.memory()) {
             // One after the other: what each keeps of a dump may take as much as the dump.
             let (found, file) = (Surveys::of(&dump), dump.file().clone());
             drop(dump);
-            let with_files = Dump::of(file.clone(), &OpenOptions { record: true, ..options.clone() });
-            reads = reads.and(Reads::of(&with_files, &found));
-            drop(with_files);
-            dump = Dump::of(file, &alone);
+            let with_files = OpenOptions { record: true, ..options.clone() };
+            let mut opened = Dump::of(file.clone(), &with_files);
+            if self.with_modules {
+                let fill = incomplete_images(&opened);
+                opened = Dump::of(file.clone(), &OpenOptions { fill, ..with_files });
+            }
+            reads = reads.and(Reads::of(&opened, &found));
+            if self.with_modules {
+                dump = opened;
+            } else {
+                drop(opened);
+                dump = Dump::of(file, &alone);
+            }
             if self.redact {
                 found.give_to(&dump);
             }
         }
         let file = dump.file();
-        let copying = Copying::new(&dump, reads, self.redact)?;
+        let copying = match self.with_modules {
+            true => Copying::with_modules(&dump, reads, self.redact)?,
+            false => Copying::new(&dump, reads, self.redact)?,
+        };
         let written = write(&copying, &self.out, self.force)?;
         let report = TrimReport {
             output: self.out.display().to_string(),
@@ -79,10 +96,25 @@ impl Command for Trim {
             file_bytes: written.file_bytes,
             ranges: copying.ranges(),
             parts: copying.parts(),
+            module_bytes: self.with_modules.then(|| copying.module_bytes()),
             redacted: written.redacted,
         };
         // Memory missing from the dump makes its answers partial, not the copy.
-        Ok(Answer::new(report, dump.notes().clone()))
+        let mut notes = dump.notes().clone();
+        if self.with_modules {
+            let query = ModulesQuery { runtime: at.config.runtime, needed: true, ..ModulesQuery::default() };
+            let report = modules(&dump, &query)?;
+            // What the runtime's own file supplies is in the copy.
+            let lacking = report.modules.iter().filter(|m| m.needed_for.iter().any(|need| *need != ModuleNeed::Runtime)).count();
+            if lacking > 0 {
+                let what = format!(
+                    "the copy does not have what answers need of {}: gcdump modules --needed lists what was not found, or cannot be verified",
+                    plural(len64(lacking), "module")
+                );
+                notes.add(NoteKind::Missing, None, what);
+            }
+        }
+        Ok(Answer::new(report, notes))
     }
 }
 

@@ -37,7 +37,7 @@ const NO_LOG: &str = "the stress log is not read; gcdump heap --detail shows wha
 const NO_EXECUTION: &str = "a dump cannot be run; gcdump only reads it";
 const NOTHING_TO_SET: &str = "nothing to set: gcdump needs neither DAC nor symbols; --modules PATH and --symbols DIR add files";
 const BY_NAME: &str = "metadata structures are not listed; gcdump type NAME shows a type, its module, fields and statics";
-const MODULES: &str = "modules are not listed one by one; gcdump info counts them, gcdump type NAME names the module of a type";
+const TYPES_OF: &str = "gcdump type 'NAMESPACE.*' lists types with their modules";
 
 /// The commands, by topic.
 pub const COMMANDS: &[Sos] = &[
@@ -142,11 +142,15 @@ pub const COMMANDS: &[Sos] = &[
     command(&["dumpmt"], &["type"], &[flag(&["-md"], Words(&["--methods"]))]),
     command(&["name2ee"], &["type"], &[]).with(OfModule),
     refused(&["dumpclass"], "give gcdump type the method table or the name instead of the EEClass"),
-    refused(
-        &["dumpmd", "dumpsig", "dumpsigelem", "token2ee", "dumpassembly", "dumpdomain", "dumpmodule", "finddappdomain", "findappdomain"],
-        BY_NAME,
+    refused(&["dumpmd", "dumpsig", "dumpsigelem", "token2ee", "finddappdomain", "findappdomain"], BY_NAME),
+    command(
+        &["clrmodules", "assemblies", "modules", "lm"],
+        &["modules"],
+        &[flag(&["-name", "-n"], Value("--name", Part)), flag(&["-v", "-verbose", "-segment"], Always)],
     ),
-    refused(&["clrmodules", "assemblies", "modules", "lm", "savemodule"], MODULES),
+    command(&["dumpdomain"], &["modules"], &[]),
+    command(&["dumpassembly", "dumpmodule"], &["modules"], &[flag(&["-mt"], Refused(TYPES_OF))]).with(Option("--at", Same)),
+    refused(&["savemodule"], "modules are not written; gcdump modules shows where the file of each was found"),
     command(&["dumpalc"], &["inspect", "--only", "load-contexts"], &[]),
     command(&["ip2md"], &["where"], &[]),
     refused(&["clru", "u", "dumpil", "ehinfo", "gcinfo"], NO_CODE),

@@ -11,7 +11,7 @@ use goblin::elf::section_header::{SHF_COMPRESSED, SHT_NOBITS, SHT_NOTE, SectionH
 
 use crate::base::{Endian, Os, PtrSize, Shape, len64};
 use crate::dump::{Bytes, Module};
-use crate::memory::{FileSearch, Image, ModuleFile, hex};
+use crate::memory::{FileId, FileSearch, Image, ModuleFile, hex};
 
 /// Most sections that are looked at. Programs have some fifty.
 const MAX_SECTIONS: usize = 4096;
@@ -78,13 +78,16 @@ pub(super) struct Found {
 pub(super) fn find(module: &Module, image: &Image, search: &FileSearch, os: Os, shape: Shape) -> Found {
     let mut found = Found::default();
     let beside = [".dbg", ".debug"].map(|ending| format!("{}{ending}", module.path));
-    let paths = search.candidates(&module.path, os).into_iter().chain(beside.iter().flat_map(|p| search.symbol_candidates(p, os)));
+    let id = image.build_id.as_deref().and_then(FileId::of_build_id);
+    let paths =
+        search.candidates(&module.path, id.as_ref(), os).into_iter().chain(beside.iter().flat_map(|p| search.symbol_candidates(p, os)));
     let Some(wanted) = &image.build_id else { return found };
     for candidate in paths {
         let path = candidate.path().to_path_buf();
         match ElfFile::open(&candidate, shape) {
             // Nothing else of a file is looked at before it is known to be the module's.
             Ok(file) if file.build_id() == Some(wanted) => found.files.push(file),
+            _ if candidate.place().is_shared() => {}
             Ok(file) => {
                 let has = file.build_id().map_or_else(|| "it has no build id".into(), |id| format!("its build id is {}", hex(id)));
                 found.refused.push((path, format!("{has}, the process had loaded {}", hex(wanted))));

@@ -73,7 +73,7 @@ pub(super) fn find(memory: &Memory, module: &Module, image: &Image, search: &Fil
     let named = image.code_view(memory);
     // A minidump says it as well, for the pages of the image may be absent.
     let wanted = named.as_ref().map(|n| n.id.as_slice()).or(module.build_id.as_deref());
-    for file in search.pdb_candidates(Some(&module.path), named.as_ref().map(|n| n.name.as_str()), os) {
+    for file in search.pdb_candidates(Some(&module.path), named.as_ref().map(|n| n.name.as_str()), None, os) {
         match File::open(&file, wanted) {
             Ok(mut file) => {
                 let sections = image.section_starts(memory).unwrap_or_default();
@@ -82,6 +82,7 @@ pub(super) fn find(memory: &Memory, module: &Module, image: &Image, search: &Fil
                 out.refused.clear();
                 break;
             }
+            Err(_) if file.place().is_shared() => {}
             Err(why) => out.refused.push((file.path().into(), why)),
         }
     }

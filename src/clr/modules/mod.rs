@@ -4,6 +4,7 @@
 //! of dynamic modules, then in the image in the dump, then in the module file.
 
 mod bodies;
+mod identity;
 mod images;
 mod net8;
 mod net9;
@@ -11,7 +12,7 @@ mod rows;
 mod siblings;
 mod symbols;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -24,7 +25,8 @@ use crate::base::missed::{Kept, Missed, tried, watched};
 use crate::base::{Addr, Budget, Collector, Limits, Os, file_name, len64};
 use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
-use crate::memory::{FileSearch, Memory, ModuleFile};
+use crate::memory::{FileId, FileSearch, Memory, ModuleFile};
+pub(crate) use identity::{mvid_of, pdb_id_of};
 pub(crate) use images::ImageFile;
 use net8::Net8;
 use net9::Net9;
@@ -495,23 +497,31 @@ impl Reader {
         // Single-file programs record the assembly name but no path.
         let by_name = || module.name.as_ref().map(|n| if n.ends_with(".dll") { n.clone() } else { format!("{n}.dll") });
         let recorded = module.path.clone().or_else(by_name);
-        self.search.as_ref().zip(recorded).map_or_else(Vec::new, |(search, recorded)| search.candidates(&recorded, self.os))
+        let id = || self.image_id(self.image_of(module.address)?);
+        let found = self.search.as_ref().zip(recorded);
+        found.map_or_else(Vec::new, |(search, recorded)| search.candidates(&recorded, tried(id).as_ref(), self.os))
+    }
+
+    /// The identity of an image: as its headers say, or else the container of the dump.
+    fn image_id(&self, image: LoadedImage) -> Option<FileId> {
+        let loaded = Source::Memory { memory: Arc::clone(&self.memory), base: image.base, len: MAX_IMAGE };
+        let headers = pe::Headers::read(&loaded).map(|h| FileId::Stamp { timestamp: h.timestamp, size: h.size_of_image });
+        headers.or_else(|| self.search.as_ref()?.stamp_at(image.base).cloned())
     }
 
     /// The file of the module at `address`: known to be the one that the process had loaded, or given as such.
     fn usable_file(&self, address: Addr, image: LoadedImage) -> Option<ModuleFile> {
         let usable = |file: &ModuleFile| match tried(|| self.try_file(address, Some(image), file)) {
-            Ok((_, proof)) => proof == Proof::Proven || self.search.as_ref().is_some_and(|s| is_given(s, file.path())),
+            Ok((_, proof)) => proof == Proof::Proven || file.place().is_given(),
             Err(_) => false,
         };
         self.candidates(&self.get(address)).into_iter().find(usable)
     }
 
     fn search_files(&self, module: &mut Module, image: Option<LoadedImage>) {
-        let Some(search) = &self.search else { return };
         for file in self.candidates(module) {
             let path = file.path().to_path_buf();
-            let given = is_given(search, &path);
+            let given = file.place().is_given();
             match self.try_file(module.address, image, &file) {
                 Ok((metadata, proof)) if proof == Proof::Proven || given => {
                     module.metadata = Some(Box::new(metadata));
@@ -521,6 +531,8 @@ impl Reader {
                     };
                     return;
                 }
+                // Files of other programs are there as well.
+                _ if file.place().is_shared() => {}
                 Ok(_) => {
                     let why = "the dump cannot prove that it is the same file; use it anyway with --modules FOLDER";
                     module.rejected.push((path, why.into()));
@@ -552,8 +564,8 @@ impl Reader {
     /// Compares a file with the captured part of the image.
     fn compare(&self, image: LoadedImage, file: &pe::Headers, metadata: &Metadata, place: pe::Place, len: u64) -> Result<Proof, String> {
         let loaded = Source::Memory { memory: Arc::clone(&self.memory), base: image.base, len: MAX_IMAGE };
-        if let Some(headers) = pe::Headers::read(&loaded) {
-            let same = (headers.timestamp, headers.size_of_image) == (file.timestamp, file.size_of_image);
+        if let Some(id) = self.image_id(image) {
+            let same = id == FileId::Stamp { timestamp: file.timestamp, size: file.size_of_image };
             return if same { Ok(Proof::Proven) } else { Err("its time stamp and size are not those that the process had loaded".into()) };
         }
         // Without the first page: compare the MVID, if its page is captured, at either of two offsets.
@@ -580,9 +592,4 @@ impl Reader {
 enum Proof {
     Proven,
     None,
-}
-
-/// Whether the file was supplied by the user (`--modules`, `--sysroot`), not named by the dump.
-fn is_given(search: &FileSearch, path: &Path) -> bool {
-    search.modules.iter().any(|dir| path.starts_with(dir)) || search.sysroot.as_ref().is_some_and(|root| path.starts_with(root))
 }

@@ -17,7 +17,7 @@ use crate::clr::metadata::Source;
 use crate::clr::pdb::{Pdb, PdbId};
 use crate::clr::pe::{DebugEntry, Headers};
 use crate::dump::Bytes;
-use crate::memory::{ModuleFile, hex};
+use crate::memory::{FileId, ModuleFile, hex};
 
 /// Types of entries of the debug directory: the identity of the PDB, the PDB itself.
 const CODE_VIEW: u32 = 2;
@@ -135,6 +135,23 @@ impl Modules {
     }
 }
 
+impl Modules {
+    /// The portable PDB that the module at `address` names, in the dump or in its file: its identity and its name.
+    pub(crate) fn pdb_named(&self, address: Addr) -> Option<(FileId, String)> {
+        let reader = &self.reader;
+        tried(|| {
+            let image = reader.image_of(address)?;
+            let loaded = reader.assembly_in_memory(image).and_then(|a| a.named());
+            let named = loaded.or_else(|| {
+                let bytes = reader.usable_file(address, image)?.open().ok()?;
+                let len = len64(bytes.len());
+                Assembly::read(Source::File { bytes, offset: 0, len }, |_, _| true)?.named()
+            })?;
+            Some((FileId::Pdb(named.id), named.name))
+        })
+    }
+}
+
 impl Reader {
     fn find_symbols(&self, address: Addr) -> Symbols {
         let mut out = Symbols::default();
@@ -163,6 +180,7 @@ impl Reader {
                     out.refused.clear();
                     break;
                 }
+                Err(_) if file.place().is_shared() => {}
                 Err(why) => out.refused.push((file.path().into(), why)),
             }
         }
@@ -177,7 +195,8 @@ impl Reader {
     /// Files that may be the PDB of the module at `address`, best first.
     fn symbol_files(&self, address: Addr, named: Option<&Named>) -> Vec<ModuleFile> {
         let (Some(search), module) = (&self.search, self.get(address)) else { return Vec::new() };
-        search.pdb_candidates(module.path.as_deref().or(module.name.as_deref()), named.map(|n| n.name.as_str()), self.os)
+        let id = named.map(|named| FileId::Pdb(named.id));
+        search.pdb_candidates(module.path.as_deref().or(module.name.as_deref()), named.map(|n| n.name.as_str()), id.as_ref(), self.os)
     }
 }
 

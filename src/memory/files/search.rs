@@ -4,8 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::bundle::{Bundles, Part, check};
-use crate::base::{Collector, NoteKind, Os, file_name, len64, plural};
-use crate::dump::{Bytes, DumpFile};
+use super::identity::FileId;
+use super::local::{LocalFiles, is_openable};
+use crate::base::hash::Map;
+use crate::base::missed::tried;
+use crate::base::{Addr, Arch, Collector, NoteKind, Os, file_name, len64, plural};
+use crate::dump::{Bytes, DumpFile, Module};
+use crate::memory::{Image, ImageFormat, Memory};
+use crate::model::FilePlace;
 
 /// Where to look for module files.
 #[derive(Clone, Debug, Default)]
@@ -18,14 +24,26 @@ pub struct FileSearch {
     pub sysroot: Option<PathBuf>,
     /// Whether recorded paths may be opened on this machine.
     pub recorded_paths: bool,
+    /// Further places of this machine; none by default.
+    pub local: Arc<LocalFiles>,
     /// Single-file programs that hold module files by name ([`FileSearch::of_process`]).
     pub bundles: Arc<Bundles>,
+    /// The images of the process, as its container records them ([`FileSearch::of_process`]).
+    pub recorded: Arc<RecordedImages>,
+}
+
+/// Identities of images that the container of a dump records, and their architecture.
+#[derive(Debug, Default)]
+pub struct RecordedImages {
+    stamps: Map<Addr, FileId>,
+    arch: Option<Arch>,
 }
 
 /// A file that may be a module's: on this machine, or in a single-file program.
 #[derive(Clone, Debug)]
 pub(crate) struct ModuleFile {
     path: PathBuf,
+    place: FilePlace,
     within: Option<Part>,
 }
 
@@ -33,6 +51,11 @@ impl ModuleFile {
     /// Its path; within a single-file program, that of the program and the name.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Where it was found.
+    pub(crate) fn place(&self) -> FilePlace {
+        self.place
     }
 
     /// Its contents.
@@ -44,9 +67,10 @@ impl ModuleFile {
     }
 }
 
+#[cfg(test)]
 impl From<PathBuf> for ModuleFile {
     fn from(path: PathBuf) -> ModuleFile {
-        ModuleFile { path, within: None }
+        ModuleFile { path, place: FilePlace::Given, within: None }
     }
 }
 
@@ -56,8 +80,20 @@ impl FileSearch {
     pub(crate) fn of_process(&self, program: Option<&str>, file: &DumpFile, most: Option<u64>) -> FileSearch {
         let own = program.map_or_else(Vec::new, |path| self.files(path, file.facts.os));
         let mut paths: Vec<PathBuf> = self.modules.iter().filter(|given| given.is_file()).cloned().collect();
-        paths.extend(own.into_iter().filter(|path| !self.modules.contains(path)));
-        FileSearch { bundles: Arc::new(Bundles::new(paths, file.facts.file_bytes, most)), ..self.clone() }
+        for path in own.into_iter().map(|(_, path)| path).chain(self.local.files().cloned()) {
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+        let stamp = |m: &Module| {
+            let size = u32::try_from(m.size).ok()?;
+            Some((m.base, FileId::Stamp { timestamp: m.timestamp?, size }))
+        };
+        FileSearch {
+            bundles: Arc::new(Bundles::new(paths, file.facts.file_bytes, most)),
+            recorded: Arc::new(RecordedImages { stamps: file.modules.iter().filter_map(stamp).collect(), arch: Some(file.facts.arch) }),
+            ..self.clone()
+        }
     }
 
     /// Notes folders and files given with `--modules` that hold no file named like a module of the process.
@@ -81,9 +117,13 @@ impl FileSearch {
         }
     }
 
-    /// Whether there is a file that may be a module of `file`.
-    pub(crate) fn finds_any(&self, file: &DumpFile) -> bool {
-        self.modules.iter().any(|given| given.is_file()) || file.modules.iter().any(|m| !self.files(&m.path, file.facts.os).is_empty())
+    /// Whether there is a file that may be a module of `file`, whose images are in `memory`.
+    pub(crate) fn finds_any(&self, file: &DumpFile, memory: &Memory) -> bool {
+        let os = file.facts.os;
+        let local = |m: &Module| {
+            self.local_files(&m.path, module_id(m, tried(|| Image::at(memory, m.base)).as_ref()).as_ref(), os).next().is_some()
+        };
+        self.modules.iter().any(|given| given.is_file()) || file.modules.iter().any(|m| !self.files(&m.path, os).is_empty() || local(m))
     }
 
     /// Whether `given` holds a file, or is one, with the name of the module recorded as `path`.
@@ -96,35 +136,56 @@ impl FileSearch {
     /// Candidate files for the PDB that would lie beside its module as `path`, best first.
     pub(crate) fn symbol_candidates(&self, path: &str, os: Os) -> Vec<ModuleFile> {
         let modules = self.symbols.iter().chain(&self.modules).cloned().collect();
-        FileSearch { modules, ..self.clone() }.candidates(path, os)
+        FileSearch { modules, ..self.clone() }.candidates(path, None, os)
     }
 
-    /// Candidate files for the PDB of the module recorded as `path`: beside it, or under the name that the module has for it.
-    pub(crate) fn pdb_candidates(&self, path: Option<&str>, named: Option<&str>, os: Os) -> Vec<ModuleFile> {
+    /// The identity of the image at `base`, where the container records it.
+    pub(crate) fn stamp_at(&self, base: Addr) -> Option<&FileId> {
+        self.recorded.stamps.get(&base)
+    }
+
+    /// Candidate files for the PDB of the module recorded as `path`, with this identity: beside it, or under the name that the module has
+    /// for it.
+    pub(crate) fn pdb_candidates(&self, path: Option<&str>, named: Option<&str>, id: Option<&FileId>, os: Os) -> Vec<ModuleFile> {
         let beside = |path: &str| {
             let stem = path.rsplit_once('.').filter(|(_, e)| e.eq_ignore_ascii_case("dll") || e.eq_ignore_ascii_case("exe"));
             format!("{}.pdb", stem.map_or(path, |(stem, _)| stem))
         };
+        let beside = path.map(beside);
+        let names: Vec<&str> = beside.iter().map(String::as_str).chain(named).collect();
+        let by_name = names.iter().flat_map(|name| self.symbol_candidates(name, os));
+        let kept = names.iter().flat_map(|name| self.local.by_identity(Some(file_name(name)), id));
+        let kept = kept.filter(|(_, path)| is_file(path)).map(|(place, path)| ModuleFile { path, place, within: None });
         let mut out: Vec<ModuleFile> = Vec::new();
-        for name in path.map(beside).iter().map(String::as_str).chain(named) {
-            for file in self.symbol_candidates(name, os) {
-                if out.iter().all(|known| known.path != file.path) {
-                    out.push(file);
-                }
+        for file in by_name.chain(kept) {
+            if out.iter().all(|known| known.path != file.path) {
+                out.push(file);
             }
         }
         out
     }
 
-    /// Candidate files for the module recorded as `path`, best first: those on this machine, then those in single-file programs.
-    pub(crate) fn candidates(&self, path: &str, os: Os) -> Vec<ModuleFile> {
-        let mut out: Vec<ModuleFile> = self.files(path, os).into_iter().map(ModuleFile::from).collect();
-        out.extend(self.bundles.named(file_name(path)).into_iter().map(|(path, part)| ModuleFile { path, within: Some(part) }));
+    /// Candidate files for the module recorded as `path`, best first: those that options name and at the recorded path, those in
+    /// single-file programs, then those in other places of this machine, for which `id` is the identity of the file.
+    pub(crate) fn candidates(&self, path: &str, id: Option<&FileId>, os: Os) -> Vec<ModuleFile> {
+        let file = |(place, path)| ModuleFile { path, place, within: None };
+        let mut out: Vec<ModuleFile> = self.files(path, os).into_iter().map(file).collect();
+        out.extend(self.bundles.named(file_name(path)).into_iter().map(|(path, part)| {
+            let given = self.modules.iter().any(|given| path.starts_with(given));
+            ModuleFile { path, place: if given { FilePlace::Given } else { FilePlace::Bundle }, within: Some(part) }
+        }));
+        out.extend(self.local_files(path, id, os).map(file));
         out
     }
 
-    /// Candidate files on this machine. Regular files only: a dump may name a device or a pipe, and opening one could block.
-    fn files(&self, path: &str, os: Os) -> Vec<PathBuf> {
+    /// Candidate files in other places of this machine.
+    fn local_files(&self, path: &str, id: Option<&FileId>, os: Os) -> impl Iterator<Item = (FilePlace, PathBuf)> {
+        self.local.candidates(path, id, (os, self.recorded.arch.unwrap_or(Arch::Unknown))).into_iter().filter(|(_, path)| is_file(path))
+    }
+
+    /// Candidate files on this machine, where options and the dump name them. Regular files only: a dump may name a device or a pipe, and
+    /// opening one could block.
+    fn files(&self, path: &str, os: Os) -> Vec<(FilePlace, PathBuf)> {
         let name = file_name(path);
         let mut out = Vec::new();
         if !name.is_empty() && name != "." && name != ".." {
@@ -133,6 +194,7 @@ impl FileSearch {
                 out.extend(self.modules.iter().map(|dir| dir.join(name.to_ascii_lowercase())));
             }
         }
+        let mut out: Vec<(FilePlace, PathBuf)> = out.into_iter().map(|path| (FilePlace::Given, path)).collect();
         // ".." in a recorded path must not escape the given root.
         let unix = if os == Os::Windows { path.replace('\\', "/") } else { path.to_string() };
         let unix = unix.split_once(":/").map_or(unix.as_str(), |(_drive, rest)| rest);
@@ -144,15 +206,32 @@ impl FileSearch {
             })
             .collect();
         if let Some(root) = &self.sysroot {
-            out.push(root.join(&relative));
+            out.push((FilePlace::Sysroot, root.join(&relative)));
         }
-        if self.recorded_paths && os == Os::Linux && path.starts_with('/') {
-            out.push(PathBuf::from(path));
+        if self.recorded_paths && is_openable(path, os, cfg!(windows)) {
+            out.push((FilePlace::Recorded, PathBuf::from(path)));
         }
-        out.retain(|p| p.metadata().is_ok_and(|m| m.is_file()));
-        out.dedup();
+        out.retain(|(_, p)| is_file(p));
+        out.dedup_by(|a, b| a.1 == b.1);
         out
     }
+}
+
+/// Whether a regular file is at `path`. It is not opened.
+fn is_file(path: &Path) -> bool {
+    path.metadata().is_ok_and(|m| m.is_file())
+}
+
+/// The identity of the file of `module`, whose image in memory is `image`, if the dump has it.
+pub(crate) fn module_id(module: &Module, image: Option<&Image>) -> Option<FileId> {
+    let format = image.map(|i| i.format);
+    let timestamp = module.timestamp.or_else(|| image.filter(|i| i.format == ImageFormat::Pe)?.timestamp);
+    if let Some(timestamp) = timestamp.filter(|_| format != Some(ImageFormat::Elf)) {
+        let size = if module.timestamp.is_some() { module.size } else { image?.range.len() };
+        return Some(FileId::Stamp { timestamp, size: u32::try_from(size).ok()? });
+    }
+    let build_id = image.and_then(|i| i.build_id.as_deref()).or(module.build_id.as_deref());
+    FileId::of_build_id(build_id.filter(|_| format != Some(ImageFormat::Pe))?)
 }
 
 /// Whether `given` is a file called `name`.

@@ -18,6 +18,7 @@ mod info;
 mod inspect;
 mod locks;
 mod memory_map;
+mod modules;
 mod object;
 mod objects;
 mod oom;

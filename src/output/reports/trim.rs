@@ -18,6 +18,9 @@ impl Report for TrimReport {
             ("written", self.output.clone()),
             ("size", format!("{} of {}{stored}, {}", bytes(self.kept_bytes), bytes(self.bytes), plural(self.ranges, "memory range"))),
         ];
+        if let Some(added) = self.module_bytes {
+            facts.push(("from module files", bytes(added).to_string()));
+        }
         if let Some(r) = &self.redacted {
             let strings = format!("{} ({})", plural(r.strings, "string"), bytes(r.string_bytes));
             let arrays = format!("{} ({})", plural(r.arrays, "array"), bytes(r.array_bytes));

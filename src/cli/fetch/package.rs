@@ -1,0 +1,162 @@
+//! Packages of NuGet with the files of a runtime: downloaded once, and read where they are. Nothing is extracted by the paths in them.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Write};
+
+use anyhow::Result;
+use zip::ZipArchive;
+use zip::result::ZipError;
+
+use super::http::{Client, Trouble, is_own};
+use super::store::Store;
+use crate::cli::write::Draft;
+
+/// Most bytes of a package: those of the runtime have 70 MB.
+const MAX_PACKAGE: u64 = 1 << 30;
+/// Most files of a package: those of the runtime have 400.
+const MAX_FILES: usize = 20_000;
+/// Bytes that a file may have for each byte of its compressed form. Assemblies have two or three.
+const MAX_RATIO: u64 = 64;
+/// The resource of a feed's index that says where its packages lie.
+const PACKAGES: &str = "PackageBaseAddress/3.0.0";
+
+/// A package of a feed.
+#[derive(Clone, Debug)]
+pub(super) struct Package {
+    pub(super) feed: String,
+    pub(super) id: String,
+    pub(super) rid: &'static str,
+    pub(super) version: String,
+}
+
+/// A package that was downloaded.
+pub(super) type Archive = ZipArchive<File>;
+type Opened = Result<(Draft, Archive), String>;
+
+/// Packages of one run, by address. Each is downloaded once.
+#[derive(Default)]
+pub(super) struct Packages {
+    /// Where the packages of a feed lie, by its address.
+    feeds: BTreeMap<String, Option<String>>,
+    known: BTreeMap<String, Option<Opened>>,
+}
+
+impl Packages {
+    /// The package, and its address.
+    ///
+    /// # Errors
+    /// If the cache cannot be written.
+    pub(super) fn open(
+        &mut self,
+        package: &Package,
+        client: &Client<'_>,
+        store: &Store,
+    ) -> Result<(String, Result<&mut Archive, Trouble>)> {
+        let base = match self.base(&package.feed, client) {
+            Ok(base) => base,
+            Err(why) => return Ok((package.feed.clone(), Err(why))),
+        };
+        let (id, version) = (&package.id, &package.version);
+        let url = format!("{}/{id}/{version}/{id}.{version}.nupkg", base.trim_end_matches('/'));
+        if !self.known.contains_key(&url) {
+            let opened = match client.is_down(&url) {
+                true => Err(Trouble::Failed("the server cannot be reached".into())),
+                false => download(&url, id, client, store)?,
+            };
+            let kept = match opened {
+                Ok(archive) => Some(Ok(archive)),
+                Err(Trouble::Absent) => None,
+                Err(Trouble::Refused(why)) => Some(Err(why)),
+                Err(other) => return Ok((url, Err(other))),
+            };
+            self.known.insert(url.clone(), kept);
+        }
+        let found = match self.known.get_mut(&url) {
+            Some(Some(Ok((_, archive)))) => Ok(archive),
+            Some(Some(Err(why))) => Err(Trouble::Refused(why.clone())),
+            _ => Err(Trouble::Absent),
+        };
+        Ok((url, found))
+    }
+
+    /// The address below which the packages of a feed lie: the feed is that address, or its index names it.
+    fn base(&mut self, feed: &str, client: &Client<'_>) -> Result<String, Trouble> {
+        if !feed.ends_with("/index.json") {
+            return Ok(feed.into());
+        }
+        if let Some(known) = self.feeds.get(feed) {
+            return known.clone().ok_or_else(|| Trouble::Refused("its index names no packages".into()));
+        }
+        let text = client.text(feed)?;
+        let index: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        let resources = index.get("resources").and_then(|r| r.as_array()).into_iter().flatten();
+        let is_it = |r: &&serde_json::Value| r.get("@type").and_then(|t| t.as_str()) == Some(PACKAGES);
+        let found = resources.into_iter().find(is_it).and_then(|r| Some(r.get("@id")?.as_str()?.to_string()));
+        let found = found.filter(|url| is_own(url).is_ok());
+        self.feeds.insert(feed.into(), found.clone());
+        found.ok_or_else(|| Trouble::Refused("its index names no packages".into()))
+    }
+}
+
+/// Downloads and opens a package. The file is removed when it is no longer used.
+fn download(url: &str, id: &str, client: &Client<'_>, store: &Store) -> Result<Result<(Draft, Archive), Trouble>> {
+    let draft = store.scratch()?;
+    let mut to = draft.file();
+    if let Err(why) = client.get(url, MAX_PACKAGE, &mut to, id) {
+        return Ok(Err(why));
+    }
+    let file = to.try_clone()?;
+    let archive = match ZipArchive::new(file) {
+        Ok(archive) => archive,
+        Err(ZipError::Io(e)) if e.raw_os_error().is_some() => return Err(e.into()),
+        Err(e) => return Ok(Err(Trouble::Refused(format!("it is not a package that can be read: {e}")))),
+    };
+    Ok(sound(&archive).map(|()| (draft, archive)))
+}
+
+/// Refuses a package that no tool has made.
+fn sound(archive: &Archive) -> Result<(), Trouble> {
+    if archive.len() > MAX_FILES {
+        return Err(Trouble::Refused(format!("it has {} files, more than {MAX_FILES}", archive.len())));
+    }
+    let leads_out = |name: &[u8]| {
+        let parts = || name.split(|b| *b == b'/' || *b == b'\\');
+        name.starts_with(b"/") || name.starts_with(b"\\") || name.contains(&b':') || name.contains(&0) || parts().any(|p| p == b"..")
+    };
+    match archive.file_names_raw().find(|name| leads_out(name)) {
+        Some(name) => Err(Trouble::Refused(format!("the name of one of its files leads out of it: {:?}", String::from_utf8_lossy(name)))),
+        None => Ok(()),
+    }
+}
+
+/// Copies the file at `path` of a package, of at most `most` bytes. `None` if the package does not have it.
+pub(super) fn copy(archive: &mut Archive, path: &str, most: u64, to: &mut &File) -> Result<Option<u64>, Trouble> {
+    let refused = |e: ZipError| Trouble::Refused(format!("{path} cannot be unpacked: {e}"));
+    let mut entry = match archive.by_name(path) {
+        Ok(entry) => entry,
+        Err(ZipError::FileNotFound) => return Ok(None),
+        Err(e) => return Err(refused(e)),
+    };
+    let (size, packed) = (entry.size(), entry.compressed_size());
+    if size > most || size / MAX_RATIO > packed {
+        return Err(Trouble::Refused(format!("{path} has {size} bytes, compressed to {packed}, which no assembly has")));
+    }
+    let mut piece = vec![0; 64 << 10];
+    let mut done = 0u64;
+    loop {
+        crate::base::cancel::check();
+        let read = match entry.read(&mut piece) {
+            Ok(0) if done == size => return Ok(Some(done)),
+            Ok(0) => return Err(Trouble::Refused(format!("{path} has {done} bytes, not the {size} of its header"))),
+            Ok(read) => read,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(e) => return Err(refused(ZipError::Io(e))),
+        };
+        done = done.saturating_add(crate::base::len64(read));
+        if done > size {
+            return Err(Trouble::Refused(format!("{path} has more than the {size} bytes of its header")));
+        }
+        to.write_all(piece.get(..read).unwrap_or_default()).map_err(Trouble::Disk)?;
+    }
+}

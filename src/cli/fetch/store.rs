@@ -1,0 +1,87 @@
+//! gcdump's cache of files of modules: a private folder, bounded, whose files are named by their identities.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use anyhow::{Context, Result};
+
+use crate::cli::cache::{is_private, make, module_cache};
+use crate::cli::exit::UsageError;
+use crate::cli::write::Draft;
+use crate::memory::FileId;
+
+/// Most files that are looked at.
+const FILES: usize = 100_000;
+/// Beginnings of the names of files, before hexadecimal digits.
+const KINDS: [&str; 3] = ["elf-", "pe-", "pdb-"];
+
+/// The folder.
+#[derive(Debug)]
+pub(in crate::cli) struct Store {
+    path: PathBuf,
+    /// Bytes that all files may take.
+    most: u64,
+}
+
+impl Store {
+    /// The folder of this user, made if it does not exist.
+    ///
+    /// # Errors
+    /// If it cannot be made, or is open to others.
+    pub(in crate::cli) fn of_user(most: u64) -> Result<Store> {
+        let path = module_cache().ok_or_else(|| UsageError("--fetch needs a folder for its cache: set HOME or XDG_CACHE_HOME".into()))?;
+        match make(&path).and_then(|()| is_private(&path)) {
+            Ok(true) => Ok(Store { path, most }),
+            Ok(false) => Err(UsageError(format!("{} is open to others; the cache of modules is not (chmod 700)", path.display())).into()),
+            Err(e) => Err(UsageError(format!("cannot use the cache {}: {e}", path.display())).into()),
+        }
+    }
+
+    /// Whether a file is there.
+    pub(super) fn has(&self, id: &FileId) -> bool {
+        self.path.join(id.cache_name()).is_file()
+    }
+
+    /// A file to write, which is removed unless it is kept.
+    pub(super) fn draft(&self, id: &FileId) -> Result<Draft> {
+        Draft::of(&self.path.join(id.cache_name()), false).with_context(|| format!("cannot write to {}", self.path.display()))
+    }
+
+    /// A file that is never kept.
+    pub(super) fn scratch(&self) -> Result<Draft> {
+        Draft::of(&self.path.join("package"), false).with_context(|| format!("cannot write to {}", self.path.display()))
+    }
+
+    /// Keeps a draft of this size: it gets its name at once, and those that were written longest ago are removed to make room.
+    pub(super) fn keep(&self, draft: Draft, bytes: u64) -> Result<()> {
+        let context = || format!("writing to {}", self.path.display());
+        self.make_room(bytes).with_context(context)?;
+        draft.file().sync_all().and_then(|()| draft.finish(true)).with_context(context)
+    }
+
+    fn make_room(&self, more: u64) -> io::Result<()> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&self.path)?.take(FILES).flatten() {
+            let (Ok(name), Ok(metadata)) = (entry.file_name().into_string(), entry.metadata()) else { continue };
+            if metadata.is_file() && KINDS.iter().any(|kind| name.strip_prefix(kind).is_some_and(is_hex)) {
+                files.push((metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH), name, metadata.len()));
+            }
+        }
+        files.sort();
+        let mut taken = files.iter().fold(more, |sum, (_, _, len)| sum.saturating_add(*len));
+        for (_, name, len) in files {
+            if taken <= self.most {
+                break;
+            }
+            fs::remove_file(self.path.join(name))?;
+            taken = taken.saturating_sub(len);
+        }
+        Ok(())
+    }
+}
+
+fn is_hex(digits: &str) -> bool {
+    !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit())
+}

@@ -1,0 +1,51 @@
+//! Identities of the files of modules, and which files were found.
+
+use std::sync::Arc;
+
+use super::{Modules, Reader};
+use crate::base::missed::tried;
+use crate::base::{Addr, AddrRange};
+use crate::clr::metadata::{Metadata, Source};
+use crate::clr::pdb::Pdb;
+use crate::clr::pe;
+use crate::dump::Bytes;
+use crate::memory::{FileId, ModuleFile};
+
+impl Modules {
+    /// The identity of the file of the module at `address`, if the dump has it.
+    pub(crate) fn file_id(&self, address: Addr) -> Option<FileId> {
+        let reader = &self.reader;
+        tried(|| reader.image_id(reader.image_of(address)?))
+    }
+
+    /// The image of the module: its extent, from its loader or its headers.
+    pub(crate) fn extent(&self, address: Addr) -> Option<AddrRange> {
+        let base = self.image_base(address)?;
+        let by_headers = || match self.file_id(address)? {
+            FileId::Stamp { size, .. } => Some(AddrRange::new(base, base.plus(u64::from(size)))),
+            _ => None,
+        };
+        tried(|| self.image_range(address)).or_else(by_headers)
+    }
+
+    /// The file of the module that was found, and is known to be the one that the process had loaded, or given as such.
+    pub(crate) fn file(&self, address: Addr) -> Option<ModuleFile> {
+        let reader: &Reader = &self.reader;
+        tried(|| reader.usable_file(address, reader.image_of(address)?))
+    }
+}
+
+/// The module version id of a managed image, in file layout; `None` if it is not one.
+#[cfg_attr(not(feature = "fetch"), allow(dead_code))]
+pub(crate) fn mvid_of(bytes: &Arc<Bytes>) -> Option<[u8; 16]> {
+    let file = Source::File { bytes: Arc::clone(bytes), offset: 0, len: crate::base::len64(bytes.len()) };
+    let place = pe::Headers::read(&file)?.metadata(&file)?;
+    Metadata::open(Source::File { bytes: Arc::clone(bytes), offset: place.offset, len: place.len }).ok()?.mvid()
+}
+
+/// The id of a portable PDB; `None` if it is not one.
+#[cfg_attr(not(feature = "fetch"), allow(dead_code))]
+pub(crate) fn pdb_id_of(bytes: &Arc<Bytes>) -> Option<[u8; 20]> {
+    let file = Source::File { bytes: Arc::clone(bytes), offset: 0, len: crate::base::len64(bytes.len()) };
+    Some(Pdb::open(file).ok()?.id())
+}

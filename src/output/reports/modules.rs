@@ -1,0 +1,107 @@
+use crate::model::{FetchModel, FetchOutcome, FilePlace, ModuleKind, ModuleModel, ModuleNeed, ModulesReport};
+use crate::output::report::{Report, Sections};
+use crate::output::table::{Columns, Table, columns};
+use crate::output::{bytes, plural};
+
+/// `stacks`, `names: NOT FOUND`.
+fn need(m: &ModuleModel) -> String {
+    let what: Vec<&str> = m.needed_for.iter().copied().map(ModuleNeed::name).collect();
+    match m.found {
+        _ if what.is_empty() => String::new(),
+        Some(_) => what.join(", "),
+        None => format!("{}: NOT FOUND", what.join(", ")),
+    }
+}
+
+fn module_columns<'r>() -> Columns<'r, ModuleModel> {
+    columns::<ModuleModel>()
+        .text_or_none("name", 36, |m| m.name.as_deref())
+        .name()
+        .keep(10)
+        .text("kind", 8, |m| m.kind.name())
+        .whole()
+        .keep(5)
+        .text_or_none("version", 12, |m| m.version.as_deref())
+        .whole()
+        .keep(7)
+        .address("base", |m| m.base)
+        .keep(4)
+        .bytes("size", |m| m.size)
+        .keep(6)
+        .made("needed_for", 18, need)
+        .keep(9)
+        .text_or_none("found", 12, |m| m.found.map(FilePlace::name))
+        .whole()
+        .keep(8)
+        .made("identity", 36, identity)
+        .keep(3)
+        .address("load_context", |m| m.load_context)
+        .keep(2)
+        .text_or_none("collectible", 11, |m| m.collectible.map(|c| if c { "yes" } else { "no" }))
+        .keep(2)
+        .address("module", |m| m.module)
+        .keep(3)
+        .count("missing_pages", |m| m.missing_pages)
+        .extra()
+        .text_or_none("path", 40, |m| m.path.as_deref())
+        .path()
+        .keep(1)
+        .text_or_none("file", 40, |m| m.file.as_deref())
+        .path()
+        .keep(1)
+}
+
+/// The identity of the file: the module version id of an assembly, the build id, or time stamp and size.
+fn identity(m: &ModuleModel) -> String {
+    let stamp = || Some(format!("{:08x}{:x}", m.timestamp?, m.size?));
+    m.build_id.clone().or_else(|| m.mvid.clone()).or_else(stamp).unwrap_or_default()
+}
+
+fn fetch_columns<'r>() -> Columns<'r, FetchModel> {
+    columns::<FetchModel>()
+        .text("name", 36, |f| &f.name)
+        .name()
+        .keep(10)
+        .text("outcome", 9, |f| f.outcome.name())
+        .whole()
+        .keep(9)
+        .bytes("bytes", |f| f.bytes)
+        .keep(7)
+        .text_or_none("source", 40, |f| f.source.as_deref())
+        .path()
+        .keep(5)
+        .text_or_none("identity", 40, |f| f.identity.as_deref())
+        .keep(2)
+}
+
+impl Report for ModulesReport {
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        to.table(Table::records("module", &self.modules, module_columns()).csv(true).shown(!self.modules.is_empty()));
+        to.more(self.shown, self.total, "modules");
+        to.gap_if(!self.modules.is_empty());
+        let of = |kind: ModuleKind| crate::base::len64(self.modules.iter().filter(|m| m.kind == kind).count());
+        let assemblies = of(ModuleKind::Assembly).saturating_add(of(ModuleKind::Dynamic));
+        let listed = if self.shown.is_none() { format!(", {assemblies} of them managed") } else { String::new() };
+        to.line(format!("{}{listed}", plural(self.total, "module")));
+        if self.needed == 0 {
+            to.line("no file is needed: the dump has what answers read of them");
+        } else {
+            let (files, found) = (plural(self.needed, "file"), self.needed.saturating_sub(self.needed_not_found));
+            to.line(format!("{files} needed for what the dump does not have, {found} of them found"));
+        }
+        if self.needed_not_found > 0 && self.fetched.is_none() {
+            to.line("gcdump modules --fetch downloads the others; gcdump help files says where files are looked for");
+        }
+        let Some(fetched) = &self.fetched else { return };
+        to.gap_if(!fetched.is_empty());
+        to.titled("Fetched:", !fetched.is_empty(), Table::records("fetch", fetched, fetch_columns()));
+        for file in fetched.iter().filter(|f| f.outcome != FetchOutcome::Fetched) {
+            for reason in &file.reasons {
+                to.line(format!("{}: {reason}", file.name));
+            }
+        }
+        let done = fetched.iter().filter(|f| f.outcome == FetchOutcome::Fetched);
+        let (count, total) = (crate::base::len64(done.clone().count()), crate::base::total(done.filter_map(|f| f.bytes)));
+        to.line(format!("{} fetched, {}", plural(count, "file"), bytes(total)));
+    }
+}
