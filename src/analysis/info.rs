@@ -1,7 +1,7 @@
 //! The kind of a dump, its runtimes, and which commands it can answer.
 
 use super::analyze::command_line;
-use super::answers::answers;
+use super::answers::{Answers, Imprecise, answers};
 use super::suspension::suspension;
 use crate::base::{Answer, Collector, NoteKind, len64};
 use crate::contract::Description;
@@ -9,7 +9,7 @@ use crate::gc::{Facts, Gc};
 use crate::memory::{Memory, hex};
 use crate::model::{
     AnswerKind, AnswerModel, CollectionsModel, DumpModel, GcKind, GcLatencyMode, GcLayout, GcModel, InfoReport, ModuleFileModel,
-    NamedCount, RuntimeBrief, RuntimeKind, RuntimeModel, SegmentModel,
+    MorePrecise, NamedCount, RuntimeBrief, RuntimeKind, RuntimeModel, SegmentModel,
 };
 use crate::session::{Dump, Found, Images, Runtime, kind};
 
@@ -46,6 +46,7 @@ struct Probe {
     gc: Option<GcModel>,
     segments: Vec<SegmentModel>,
     answers: Vec<AnswerModel>,
+    imprecise: Option<Imprecise>,
     managed_threads: Option<u64>,
     segments_whole: bool,
 }
@@ -111,10 +112,19 @@ pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
         contracts: runtime
             .map(|r| r.descriptor().contracts.iter().map(|(n, c)| format!("{n}:{}", c.version)).collect())
             .unwrap_or_default(),
+        more_precise: probe.imprecise.map(|imprecise| more_precise(imprecise, &query.options, &f.path.display().to_string())),
         next: next(&probe.answers, &query.options, &f.path.display().to_string()),
         answers: probe.answers,
     };
     notes.finish(report)
+}
+
+/// The files of modules that stacks need, and the command that downloads them.
+fn more_precise(imprecise: Imprecise, options: &[String], path: &str) -> MorePrecise {
+    // Local files are excluded where they are not wanted, and the command is about nothing else.
+    let options = options.iter().map(String::as_str).filter(|option| *option != "--no-local-files");
+    let command = command_line(["modules", "--fetch"].into_iter().chain(options), path);
+    MorePrecise { stacks: imprecise.stacks, total: imprecise.total, files: imprecise.files, command }
 }
 
 fn module_file(r: &Description) -> Option<ModuleFileModel> {
@@ -146,7 +156,7 @@ fn brief(runtime: &Runtime) -> RuntimeBrief {
 /// Notes of the GC's facts go to `notes`: they are part of the answer. What a command lacks is told as the reason why it cannot
 /// answer in full.
 fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
-    let (answers, segments) = answers(runtime);
+    let Answers { list: answers, segments, imprecise } = answers(runtime);
     let gc = runtime.gc().ok().map(|gc| {
         let gc = notes.with(gc);
         let collections = runtime.collections(notes).map(|c| c.process);
@@ -157,6 +167,7 @@ fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
         segments_whole: segments.as_ref().is_some_and(Answer::complete),
         segments: segments.map(|s| s.data).unwrap_or_default(),
         answers,
+        imprecise,
         managed_threads: runtime.threads().ok().map(|threads| len64(threads.len())),
     }
 }

@@ -90,7 +90,7 @@ pub use heap_map::{HeapMapModel, HeapMapRow, MapBytes, MapCell, MapRows};
 pub use index_file::IndexReport;
 pub use info::{
     AnswerBasis, AnswerKind, AnswerModel, DumpKind, DumpWriter, GcKind, GcLayout, GcModel, GcPhase, GcState, InfoReport, LayoutSource,
-    ModuleFileModel, RuntimeBrief, RuntimeKind, VersionSource,
+    ModuleFileModel, MorePrecise, RuntimeBrief, RuntimeKind, VersionSource,
 };
 pub use inspect::{InspectReport, InspectionId, InspectionModel, InspectionRow};
 pub use locks::{

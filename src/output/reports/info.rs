@@ -1,6 +1,6 @@
 use super::collections::{counts_line, last_line, recorded_line};
 use crate::model::{
-    AnswerBasis, AnswerKind, CrashReport, DumpKind, FaultModel, GcKind, GcLayout, GcModel, GcPhase, InfoReport, LayoutSource, RuntimeKind,
+    AnswerBasis, AnswerKind, CrashReport, DumpKind, FaultModel, GcKind, GcLayout, GcModel, GcPhase, InfoReport, LayoutSource, MorePrecise, RuntimeKind,
 };
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Table, columns};
@@ -49,10 +49,21 @@ impl Report for InfoReport {
             to.gap();
             to.title("This dump answers:");
             to.lines(self.answers.iter().map(|a| {
-                let reason = a.reason.as_ref().map(|r| format!(": {r}")).unwrap_or_default();
+                // The files are in a line of their own.
+                let stacks = self.more_precise.as_ref().filter(|_| a.command == "stacks" && a.reason.is_some());
+                let reason = stacks.map(MorePrecise::stacks).or_else(|| a.reason.clone());
+                let reason = reason.map(|r| format!(": {r}")).unwrap_or_default();
                 let unwalked = if a.basis == AnswerBasis::Bound && a.answer == AnswerKind::Full { " (not walked)" } else { "" };
                 format!("  {:<10} {}{unwalked}{reason}", a.command, a.answer)
             }));
+        }
+        if let Some(more) = &self.more_precise {
+            let files = more.files.iter().take(FILES).map(String::as_str).collect::<Vec<_>>().join(", ");
+            let rest = more.files.len().saturating_sub(FILES);
+            let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+            let known = if self.answers.iter().any(|a| a.command == "stacks" && a.reason.is_some()) { String::new() } else { format!(" ({})", more.stacks()) };
+            to.gap();
+            to.line(format!("More precise with the files of {files}{rest}{known}: {}", more.command));
         }
         if let Some(next) = &self.next {
             to.gap();
@@ -60,6 +71,9 @@ impl Report for InfoReport {
         }
     }
 }
+
+/// Most files that are named.
+const FILES: usize = 6;
 
 impl InfoReport {
     fn facts(&self) -> Vec<(&'static str, String)> {
