@@ -123,7 +123,9 @@ pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
 fn more_precise(imprecise: Imprecise, options: &[String], path: &str) -> MorePrecise {
     // Local files are excluded where they are not wanted, and the command is about nothing else.
     let options = options.iter().map(String::as_str).filter(|option| *option != "--no-local-files");
-    let command = command_line(["modules", "--fetch"].into_iter().chain(options), path);
+    // A build without downloads lists them.
+    let words = ["modules", if cfg!(feature = "fetch") { "--fetch" } else { "--needed" }];
+    let command = command_line(words.into_iter().chain(options), path);
     MorePrecise { stacks: imprecise.stacks, total: imprecise.total, files: imprecise.files, command }
 }
 

@@ -70,7 +70,8 @@ impl Reasons {
         const SHORTEST: usize = 40;
         let reasons = line.match_indices(": ").filter_map(|(at, colon)| Some((at, line.get(at.saturating_add(colon.len())..)?)));
         let known = |reason: &str| reason.len() >= SHORTEST && self.0.iter().any(|earlier| earlier.ends_with(reason));
-        let short = reasons.into_iter().find(|(_, reason)| known(reason)).and_then(|(at, _)| Some(format!("{}, as above", line.get(..at)?)));
+        let short =
+            reasons.into_iter().find(|(_, reason)| known(reason)).and_then(|(at, _)| Some(format!("{}, as above", line.get(..at)?)));
         self.0.push(line.clone());
         short.unwrap_or(line)
     }

@@ -28,8 +28,8 @@ use crate::stack::walk::{Asked, StackWalker};
 use crate::stack::walked::{Frame, Gap, ManagedFrame, Part, RuntimeFrame, Walk};
 use arguments::ArgumentReader;
 use merge::Merger;
-pub(crate) use overflow::{Recursion, recursion};
 pub(crate) use merge::{folded as folded_stacks, label as frame_label, repeated as repeated_frames};
+pub(crate) use overflow::{Recursion, recursion};
 
 /// Bytes of the answer, for each byte of the dump, that names and frames may take.
 const EXPANSION: u64 = 4;

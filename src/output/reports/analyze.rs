@@ -3,9 +3,9 @@ use std::collections::BTreeSet;
 use indexmap::IndexMap;
 
 use crate::model::{AnalyzeReport, BelowThreshold, Problem, ProblemId, SkippedProblem};
-use crate::output::{Reasons, bytes};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
+use crate::output::{Reasons, bytes};
 
 fn finding_columns<'r>() -> Columns<'r, Problem> {
     columns::<Problem>()

@@ -1,6 +1,7 @@
 use super::collections::{counts_line, last_line, recorded_line};
 use crate::model::{
-    AnswerBasis, AnswerKind, CrashReport, DumpKind, FaultModel, GcKind, GcLayout, GcModel, GcPhase, InfoReport, LayoutSource, MorePrecise, RuntimeKind,
+    AnswerBasis, AnswerKind, CrashReport, DumpKind, FaultModel, GcKind, GcLayout, GcModel, GcPhase, InfoReport, LayoutSource, MorePrecise,
+    RuntimeKind,
 };
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Table, columns};
@@ -61,7 +62,11 @@ impl Report for InfoReport {
             let files = more.files.iter().take(FILES).map(String::as_str).collect::<Vec<_>>().join(", ");
             let rest = more.files.len().saturating_sub(FILES);
             let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
-            let known = if self.answers.iter().any(|a| a.command == "stacks" && a.reason.is_some()) { String::new() } else { format!(" ({})", more.stacks()) };
+            let known = if self.answers.iter().any(|a| a.command == "stacks" && a.reason.is_some()) {
+                String::new()
+            } else {
+                format!(" ({})", more.stacks())
+            };
             to.gap();
             to.line(format!("More precise with the files of {files}{rest}{known}: {}", more.command));
         }
