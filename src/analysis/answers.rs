@@ -50,25 +50,44 @@ impl Asked {
     }
 }
 
-/// What each command would answer, in the order in which `info` lists them; and the segments, where they could be read whole
-/// or in part.
-pub(super) fn answers(runtime: &Runtime) -> (Vec<AnswerModel>, Option<Answer<Vec<SegmentModel>>>) {
+/// The answers of commands.
+pub(super) struct Answers {
+    /// Those that each would give, in the order in which `info` lists them.
+    pub(super) list: Vec<AnswerModel>,
+    /// The segments, where they could be read whole or in part.
+    pub(super) segments: Option<Answer<Vec<SegmentModel>>>,
+    /// The stacks that are not known precisely, where files of modules would help.
+    pub(super) imprecise: Option<Imprecise>,
+}
+
+/// Stacks that are not known precisely.
+pub(super) struct Imprecise {
+    pub(super) stacks: u64,
+    pub(super) total: u64,
+    /// Names of the files that would help.
+    pub(super) files: Vec<String>,
+}
+
+/// What each command would answer.
+pub(super) fn answers(runtime: &Runtime) -> Answers {
     let segments = super::segments(runtime, &SegmentsQuery::default());
     let listed = segments.as_ref().ok().map(|s| Answer::new(s.segments.clone(), s.notes.clone()));
+    let mut imprecise = None;
     let list = [
         ("heap", super::heap(runtime, &HeapQuery::default()).map(|a| Asked::of(a, |h| h.totals.segments > 0))),
         ("segments", segments.map(|a| Asked::of(a, |s| !s.segments.is_empty()))),
         ("objects", objects(runtime)),
         ("handles", super::each_handle(runtime, &HandlesQuery::default(), &mut drop).map(|a| Asked::of(a, |h| h.total > 0))),
         ("oom", super::oom(runtime).map(|a| Asked::of(a, |o| !o.heaps.is_empty()))),
-        ("stacks", stacks(runtime)),
+        ("stacks", stacks(runtime, &mut imprecise)),
         ("threads", super::threads(runtime, &ThreadsQuery::default()).map(|a| Asked::of(a, |t| !t.threads.is_empty()))),
     ];
-    (list.into_iter().map(|(command, asked)| Asked::model(command, asked)).collect(), listed)
+    let list = list.into_iter().map(|(command, asked)| Asked::model(command, asked)).collect();
+    Answers { list, segments: listed, imprecise }
 }
 
-/// Whether the stacks can be walked, and which files would help.
-fn stacks(runtime: &Runtime) -> Result<Asked, Error> {
+/// Whether the stacks can be walked. `imprecise`: which files would help.
+fn stacks(runtime: &Runtime, imprecise: &mut Option<Imprecise>) -> Result<Asked, Error> {
     let (mut frames, mut gapped, mut modules) = (false, 0u64, BTreeSet::new());
     let mut look = |thread: ThreadStackModel| {
         frames |= !thread.frames.is_empty();
@@ -81,11 +100,12 @@ fn stacks(runtime: &Runtime) -> Result<Asked, Error> {
         }
         answer => answer?,
     };
-    let reason = (!modules.is_empty()).then(|| {
-        let names: Vec<String> = modules.into_iter().collect();
+    let files: Vec<String> = modules.into_iter().collect();
+    let reason = (!files.is_empty()).then(|| {
         let of = format!("{gapped} of {} stacks are not known precisely", answer.data);
-        format!("{of}: the files of {} would tell (--modules)", names.join(", "))
+        format!("{of}: the files of {} would tell (--modules)", files.join(", "))
     });
+    *imprecise = (!files.is_empty()).then_some(Imprecise { stacks: gapped, total: answer.data, files });
     Ok(Asked { reason, ..Asked::of(answer, |total| frames || *total == 0) })
 }
 

@@ -339,7 +339,7 @@ impl<'r> ExceptionReader<'r> {
                 continue;
             }
             let type_name = self.namer.name(method_table);
-            if !self.keeps([read.message.as_deref(), type_name.as_deref()]) {
+            if !self.keeps([read.message.as_deref(), type_name.as_deref(), read.remote_text.as_deref().filter(|_| !stat)]) {
                 break;
             }
             total.bump();
@@ -351,7 +351,7 @@ impl<'r> ExceptionReader<'r> {
                 example: address,
             });
             group.count.bump();
-            group.thrown.grow(u64::from(!read.stack.is_empty()));
+            group.thrown.grow(u64::from(read.was_thrown()));
             let role =
                 roles.get(&address).copied().or_else(|| is_preallocated(&read, type_name.as_deref()).then_some((None, PREALLOCATED)));
             preallocated.grow(u64::from(role.is_some_and(|r| r.1 == PREALLOCATED)));
@@ -367,6 +367,7 @@ impl<'r> ExceptionReader<'r> {
                 inner: read.inner,
                 inners: read.inners.into_iter().filter(|a| Some(*a) != read.inner).collect(),
                 stack: self.frames(&read.stack),
+                remote_stack_text: read.remote_text,
                 thread: role.and_then(|r| r.0),
                 thread_role: role.map(|r| r.1.to_string()),
                 inner_exceptions: None,
@@ -473,7 +474,7 @@ const PREALLOCATED: &str = "preallocated";
 /// without the message that their constructors set.
 fn is_preallocated(read: &Exception, type_name: Option<&str>) -> bool {
     const TYPES: [&str; 3] = ["System.OutOfMemoryException", "System.StackOverflowException", "System.ExecutionEngineException"];
-    read.stack.is_empty() && read.message.is_none() && type_name.is_some_and(|name| TYPES.contains(&name))
+    read.is_bare() && type_name.is_some_and(|name| TYPES.contains(&name))
 }
 
 /// The thread of each exception, and its relation to it.

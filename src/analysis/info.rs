@@ -1,14 +1,15 @@
 //! The kind of a dump, its runtimes, and which commands it can answer.
 
 use super::analyze::command_line;
-use super::answers::answers;
+use super::answers::{Answers, Imprecise, answers};
+use super::suspension::suspension;
 use crate::base::{Answer, Collector, NoteKind, len64};
 use crate::contract::Description;
 use crate::gc::{Facts, Gc};
 use crate::memory::{Memory, hex};
 use crate::model::{
     AnswerKind, AnswerModel, CollectionsModel, DumpModel, GcKind, GcLatencyMode, GcLayout, GcModel, InfoReport, ModuleFileModel,
-    NamedCount, RuntimeBrief, RuntimeKind, RuntimeModel, SegmentModel,
+    MorePrecise, NamedCount, RuntimeBrief, RuntimeKind, RuntimeModel, SegmentModel,
 };
 use crate::session::{Dump, Found, Images, Runtime, kind};
 
@@ -45,6 +46,7 @@ struct Probe {
     gc: Option<GcModel>,
     segments: Vec<SegmentModel>,
     answers: Vec<AnswerModel>,
+    imprecise: Option<Imprecise>,
     managed_threads: Option<u64>,
     segments_whole: bool,
 }
@@ -99,6 +101,8 @@ pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
         os_threads: len64(dump.file().threads.len()),
         crash: crash.map(|c| c.name.clone()),
         crashed_thread: crash.and_then(|c| c.thread),
+        fault: dump.fault(runtime.as_ref().ok()),
+        suspension: runtime.as_ref().ok().and_then(suspension),
         crash_report: descriptions.iter().find_map(|r| r.crash_report.clone()),
         gc: probe.gc,
         managed_threads: probe.managed_threads,
@@ -108,10 +112,21 @@ pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
         contracts: runtime
             .map(|r| r.descriptor().contracts.iter().map(|(n, c)| format!("{n}:{}", c.version)).collect())
             .unwrap_or_default(),
+        more_precise: probe.imprecise.map(|imprecise| more_precise(imprecise, &query.options, &f.path.display().to_string())),
         next: next(&probe.answers, &query.options, &f.path.display().to_string()),
         answers: probe.answers,
     };
     notes.finish(report)
+}
+
+/// The files of modules that stacks need, and the command that downloads them.
+fn more_precise(imprecise: Imprecise, options: &[String], path: &str) -> MorePrecise {
+    // Local files are excluded where they are not wanted, and the command is about nothing else.
+    let options = options.iter().map(String::as_str).filter(|option| *option != "--no-local-files");
+    // A build without downloads lists them.
+    let words = ["modules", if cfg!(feature = "fetch") { "--fetch" } else { "--needed" }];
+    let command = command_line(words.into_iter().chain(options), path);
+    MorePrecise { stacks: imprecise.stacks, total: imprecise.total, files: imprecise.files, command }
 }
 
 fn module_file(r: &Description) -> Option<ModuleFileModel> {
@@ -143,7 +158,7 @@ fn brief(runtime: &Runtime) -> RuntimeBrief {
 /// Notes of the GC's facts go to `notes`: they are part of the answer. What a command lacks is told as the reason why it cannot
 /// answer in full.
 fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
-    let (answers, segments) = answers(runtime);
+    let Answers { list: answers, segments, imprecise } = answers(runtime);
     let gc = runtime.gc().ok().map(|gc| {
         let gc = notes.with(gc);
         let collections = runtime.collections(notes).map(|c| c.process);
@@ -154,6 +169,7 @@ fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
         segments_whole: segments.as_ref().is_some_and(Answer::complete),
         segments: segments.map(|s| s.data).unwrap_or_default(),
         answers,
+        imprecise,
         managed_threads: runtime.threads().ok().map(|threads| len64(threads.len())),
     }
 }

@@ -3,6 +3,7 @@
 use super::ExceptionReader;
 use super::locks::{ThreadLocks, thread_locks};
 use super::sort::{self, Key};
+use super::suspension::suspension;
 use crate::base::{Addr, Answer, len64};
 use crate::clr::objects::Objects;
 use crate::clr::threads::state_names;
@@ -80,7 +81,13 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
     namer.note(&notes);
     let crashed_unmanaged = crashed.filter(|_| !list.iter().any(|t| t.crashed));
     let os_threads = len64(file.threads.len());
-    Ok(notes.finish(ThreadsReport { os_threads, threads: list, crashed_unmanaged }))
+    Ok(notes.finish(ThreadsReport {
+        os_threads,
+        threads: list,
+        crashed_unmanaged,
+        fault: runtime.fault(),
+        suspension: suspension(runtime),
+    }))
 }
 
 fn key(t: &ThreadModel, by: ThreadSort) -> Option<Key<'_>> {

@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use super::Streams;
 use crate::base::{Note, NoteKind, Notes, len64};
 use crate::model::Generation;
-use crate::output::plural;
+use crate::output::{Reasons, plural};
 
 /// Most notes that are shown.
 const SHOWN: usize = 12;
@@ -20,6 +20,7 @@ pub(super) fn show(notes: &Notes, streams: &mut Streams<'_>) -> io::Result<()> {
     for note in first.into_iter().chain(rest) {
         told.entry((note.kind, form(note))).or_default().push(note);
     }
+    let mut reasons = Reasons::default();
     for ((kind, _), alike) in told.iter().take(SHOWN) {
         let word = match kind {
             NoteKind::GcInProgress | NoteKind::GcMoving => "WARNING",
@@ -33,7 +34,7 @@ pub(super) fn show(notes: &Notes, streams: &mut Streams<'_>) -> io::Result<()> {
             n if note.address.is_some() => format!(" … and {n} more at other addresses"),
             n => format!(" … and {n} more of the kind"),
         };
-        streams.warn(word, &format!("{}{more}", note.message))?;
+        streams.warn(word, &format!("{}{more}", reasons.once(note.message.clone())))?;
     }
     let more = told.len().saturating_sub(SHOWN);
     if more > 0 {
@@ -62,6 +63,25 @@ fn form(note: &Note) -> String {
 mod tests {
     use super::*;
     use crate::base::Addr;
+
+    #[test]
+    fn a_reason_is_given_once() {
+        let mut notes = Notes::new();
+        let why = "code cannot be unwound in libc.so.6, whose file would tell (--modules): 4 bytes at 0x7f9c78bbfb2c are not in the dump";
+        notes.add(NoteKind::Missing, None, format!("stacks: {why}"));
+        notes.add(NoteKind::Missing, None, format!("1 object is held only by words of stacks that may be stale: {why}"));
+        notes.add(NoteKind::Missing, None, "handles: not in the dump");
+        notes.add(NoteKind::Missing, None, "oom: not in the dump");
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        show(&notes, &mut Streams::piped(&mut out, &mut err)).unwrap();
+        let lines = format!(
+            "missing: stacks: {why}\n\
+             missing: 1 object is held only by words of stacks that may be stale, as above\n\
+             missing: handles: not in the dump\n\
+             missing: oom: not in the dump\n"
+        );
+        assert_eq!(String::from_utf8(err).unwrap(), lines);
+    }
 
     #[test]
     fn what_differs_in_places_only_is_told_once() {

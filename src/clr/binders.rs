@@ -31,25 +31,28 @@ pub(crate) struct Binders<'l> {
 }
 
 impl<'l> Binders<'l> {
-    /// Binds to the descriptor, or finds the way: `collectible` are modules that belong to one of `contexts`, `others` belong to none of
-    /// them. `None` if that does not tell.
+    /// Binds to the descriptor, or finds the way: `collectible` are modules that belong to one of `contexts`, or to a dynamic assembly that
+    /// has its own loader allocator; `others` belong to none of them. `None` if that does not decide.
     pub(crate) fn bind(loader: &'l Loader, collectible: &[Addr], others: &[Addr], contexts: &Set<Addr>) -> Option<Binders<'l>> {
         let by = |way| Binders { loader, way };
         if loader.has_binders() {
             return Some(by(Way::Described));
         }
         let leads = |way: &Way, module: &Addr| by(*way).of(*module).is_some_and(|binder| contexts.contains(&binder));
-        let fits = |way: &Way| collectible.iter().all(|module| leads(way, module)) && !others.iter().any(|module| leads(way, module));
+        let led = |way: &Way| collectible.iter().filter(|module| leads(way, module)).count();
+        let fits = |way: &Way| led(way) > 0 && !others.iter().any(|module| leads(way, module));
         tried(|| {
-            collectible.first()?;
             let word = loader.word_bytes();
             let offset = move |n: u64| n.saturating_mul(word);
             let behind = |first| (0..WORDS).map(move |n| Way::Behind(offset(first), offset(n)));
             let ways = (0..WORDS).map(|n| Way::At(offset(n))).chain((0..WORDS).flat_map(behind));
-            let fitting: Vec<Way> = ways.filter(fits).collect();
-            let first = fitting.first()?;
-            let agree = |way: &Way| collectible.iter().all(|module| by(*way).of(*module) == by(*first).of(*module));
-            fitting.iter().all(agree).then(|| by(*first))
+            let mut fitting: Vec<(usize, Way)> = ways.filter(fits).map(|way| (led(&way), way)).collect();
+            let most = fitting.iter().map(|(led, _)| *led).max()?;
+            fitting.retain(|(led, _)| *led == most);
+            let (_, first) = fitting.first()?;
+            let found = |way: &Way, module: &Addr| by(*way).of(*module).filter(|binder| contexts.contains(binder));
+            let agree = |way: &Way| collectible.iter().all(|module| found(way, module) == found(first, module));
+            fitting.iter().all(|(_, way)| agree(way)).then(|| by(*first))
         })
     }
 

@@ -98,6 +98,18 @@ pub struct Exception {
     pub remote_text: Option<String>,
 }
 
+impl Exception {
+    /// Whether it has a stack trace: frames, or only their text.
+    pub(crate) fn was_thrown(&self) -> bool {
+        !self.stack.is_empty() || self.remote_text.as_ref().is_some_and(|text| !text.is_empty())
+    }
+
+    /// Whether it is as the runtime makes those that it keeps: never thrown, and without the message that constructors set.
+    pub(crate) fn is_bare(&self) -> bool {
+        !self.was_thrown() && self.message.is_none()
+    }
+}
+
 /// Reads exception objects. Shared between threads.
 #[derive(Debug)]
 pub struct Exceptions {

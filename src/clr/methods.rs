@@ -226,6 +226,12 @@ impl Methods {
         self.read(names, desc).map(|desc| (desc.method_table, desc.rid))
     }
 
+    /// The declaring type of the method at `desc` and the arguments of its instance: what its code belongs to.
+    pub(crate) fn owners(&self, names: &TypeNames, desc: Addr) -> Vec<Addr> {
+        let Some(desc) = self.read(names, desc) else { return Vec::new() };
+        std::iter::once(desc.method_table).chain(self.arguments(&desc).into_iter().filter_map(TypeNames::method_table_of)).collect()
+    }
+
     /// The module of the method at `desc`, and its `MethodImplAttributes`; `None` for those where it has no metadata.
     pub(crate) fn implementation(&self, names: &TypeNames, desc: Addr) -> Option<(Addr, Option<u32>)> {
         let desc = self.read(names, desc)?;

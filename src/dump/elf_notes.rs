@@ -75,6 +75,7 @@ impl TrimNote {
 struct SignalInfo {
     thread: Option<u32>,
     signal: u32,
+    code: i32,
     address: Option<Addr>,
 }
 
@@ -259,7 +260,7 @@ fn signal_info(desc: Fields<'_>, shape: Shape, limits: &Limits, out: &mut CoreNo
     let fault = matches!(signal, 4 | 7 | 8 | 11) && code != 0 && code != SI_KERNEL && code < 0x8000_0000;
     let address = desc.word(address_of_signal(shape), shape.ptr).filter(|_| fault).map(Addr);
     if out.signals.len() < limits.threads {
-        out.signals.push(SignalInfo { thread: out.threads.last().map(|t| t.id), signal, address });
+        out.signals.push(SignalInfo { thread: out.threads.last().map(|t| t.id), signal, code: code.cast_signed(), address });
     }
 }
 
@@ -329,13 +330,52 @@ impl CoreNotes {
             .iter()
             .find(|s| same(s) && s.thread == thread)
             .or_else(|| self.signals.iter().find(|s| same(s) && s.thread.is_none()));
-        Some(Crash { thread, code: signal, name: signal_name(signal), address: info.and_then(|i| i.address), parameters: Vec::new() })
+        Some(Crash {
+            thread,
+            code: signal,
+            name: signal_name(signal),
+            address: info.and_then(|i| i.address),
+            signal_code: info.map(|i| i.code),
+            state: None,
+            parameters: Vec::new(),
+        })
     }
 }
 
 /// Whether the signal ends a process, as opposed to stopping, continuing or being ignored.
 fn ends_process(signal: u32) -> bool {
     !matches!(signal, 0 | 17..=23 | 28)
+}
+
+impl Crash {
+    /// Name of what raised the signal (`siginfo.h` of Linux); `None` without a record, or for other values.
+    pub(crate) fn signal_code_name(&self) -> Option<&'static str> {
+        let code = self.signal_code?;
+        let names: &[&'static str] = match self.code {
+            4 => &["ILL_ILLOPC", "ILL_ILLOPN", "ILL_ILLADR", "ILL_ILLTRP", "ILL_PRVOPC", "ILL_PRVREG", "ILL_COPROC", "ILL_BADSTK"],
+            5 => &["TRAP_BRKPT", "TRAP_TRACE", "TRAP_BRANCH", "TRAP_HWBKPT"],
+            7 => &["BUS_ADRALN", "BUS_ADRERR", "BUS_OBJERR", "BUS_MCEERR_AR", "BUS_MCEERR_AO"],
+            8 => &["FPE_INTDIV", "FPE_INTOVF", "FPE_FLTDIV", "FPE_FLTOVF", "FPE_FLTUND", "FPE_FLTRES", "FPE_FLTINV", "FPE_FLTSUB"],
+            11 => &["SEGV_MAPERR", "SEGV_ACCERR", "SEGV_BNDERR", "SEGV_PKUERR"],
+            _ => &[],
+        };
+        match code {
+            0 => Some("SI_USER"),
+            0x80 => Some("SI_KERNEL"),
+            -1 => Some("SI_QUEUE"),
+            -6 => Some("SI_TKILL"),
+            _ => names.get(usize::try_from(code).ok()?.checked_sub(1)?).copied(),
+        }
+    }
+
+    /// Whether the processor raised it at an instruction, rather than a program that sent a signal or threw an exception.
+    pub(crate) fn is_fault(&self) -> bool {
+        match self.signal_code {
+            Some(code) => matches!(self.code, 4 | 5 | 7 | 8 | 11) && code > 0,
+            // Windows: errors of the operating system (`NTSTATUS`); those of programs have bit 29.
+            None => self.code >> 28 == 0xc,
+        }
+    }
 }
 
 /// Name of a Linux signal. The numbers are the same on all architectures that .NET supports.

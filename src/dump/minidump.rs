@@ -108,7 +108,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
     for thread in &mut threads {
         thread.name = names.get(&thread.id).cloned();
     }
-    let crash = exception(&mut reading, os);
+    let crash = exception(&mut reading, os, system.as_ref());
     let (pid, started) = process(&mut reading);
     let trimmed = reading.stream(stream::TRIM, "trim marker").and_then(|s| s.u32(0)).map(|f| Trimmed { redacted: f & 1 != 0 });
 
@@ -261,15 +261,9 @@ fn threads(reading: &mut Reading<'_>, system: Option<&MinidumpSystemInfo>) -> Ve
         };
         let stack = reading.addr(stack);
         let mut thread = OsThread {
-            id,
-            instruction_pointer: None,
-            stack_pointer: None,
-            registers: Vec::new(),
-            thread_base: None,
-            signal: 0,
-            name: None,
             stack: (stack_len > 0).then(|| AddrRange::new(stack, stack.plus(u64::from(stack_len)))),
             teb: Some(reading.addr(teb)).filter(|teb| !teb.is_null()),
+            ..blank(id)
         };
         let raw = reading.file.slice(u64::from(context_at), u64::from(context_len));
         let order = file_endian(list.endian);
@@ -284,6 +278,21 @@ fn threads(reading: &mut Reading<'_>, system: Option<&MinidumpSystemInfo>) -> Ve
         reading.oddities.push(format!("the registers of {no_context} threads are unreadable"));
     }
     threads
+}
+
+/// A thread of which nothing but its id is known.
+fn blank(id: u32) -> OsThread {
+    OsThread {
+        id,
+        instruction_pointer: None,
+        stack_pointer: None,
+        registers: Vec::new(),
+        thread_base: None,
+        signal: 0,
+        name: None,
+        stack: None,
+        teb: None,
+    }
 }
 
 fn registers(context: &MinidumpContext, thread: &mut OsThread) {
@@ -341,7 +350,7 @@ fn registers(context: &MinidumpContext, thread: &mut OsThread) {
 }
 
 /// The exception that the dump was written for. Dumps on request have no such stream, or an empty one.
-fn exception(reading: &mut Reading<'_>, os: Os) -> Option<Crash> {
+fn exception(reading: &mut Reading<'_>, os: Os, system: Option<&MinidumpSystemInfo>) -> Option<Crash> {
     /// Written by Breakpad into Linux dumps on request.
     const DUMP_REQUESTED: u32 = 0xffff_ffff;
     let stream = reading.stream(stream::EXCEPTION, "exception")?;
@@ -374,6 +383,12 @@ fn exception(reading: &mut Reading<'_>, os: Os) -> Option<Crash> {
         code,
         name,
         address: Some(reading.addr(accessed.unwrap_or(record.exception_address))),
+        signal_code: None,
+        state: system.and_then(|system| exception.context(system, None)).map(|context| {
+            let mut state = blank(exception.thread_id);
+            registers(&context, &mut state);
+            Box::new(state)
+        }),
         parameters,
     })
 }

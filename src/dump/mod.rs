@@ -313,6 +313,10 @@ pub struct Crash {
     pub name: String,
     /// Faulting or raising address, if recorded.
     pub address: Option<Addr>,
+    /// The cause of the signal, as `si_code` (ELF).
+    pub signal_code: Option<i32>,
+    /// The thread's registers when the exception was raised (minidump).
+    pub state: Option<Box<OsThread>>,
     /// Exception parameters (minidump). For a CLR exception, the first is the HRESULT and the last the runtime's base.
     pub parameters: Vec<u64>,
 }

@@ -1,8 +1,8 @@
-//! The report that a NativeAOT program leaves in its memory when it ends itself.
+//! Where a process crashed, and the report that a NativeAOT program leaves in its memory when it ends itself.
 
 use serde::Serialize;
 
-use crate::base::Addr;
+use crate::base::{Addr, Name};
 
 /// What a NativeAOT program said of its own end, in its memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -47,4 +47,99 @@ pub struct CrashFrame {
     pub ip: Option<Addr>,
     /// Method with its parameters; `null` where the program has no name for it.
     pub method: Option<String>,
+}
+
+/// Where the thread crashed that ended the process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct FaultModel {
+    /// OS id of the thread.
+    pub thread: Option<u32>,
+    /// Managed id of the thread; `null` for a native thread.
+    pub managed_id: Option<u32>,
+    /// Signal or exception.
+    pub signal: String,
+    /// The cause of the signal: `SEGV_MAPERR`, `SI_TKILL`; `null` on Windows, and where the dump does not record it.
+    pub code: Option<String>,
+    /// Whether the processor raised it at an instruction, rather than a program that sent a signal or threw an exception.
+    pub hardware: bool,
+    /// Whether native code crashed: by a fault of the processor, on a native thread, or by a signal that a function below a P/Invoke sent.
+    pub native: bool,
+    /// The address that the instruction accessed; `null` where none is recorded.
+    pub address: Option<Addr>,
+    /// Whether the first frame is where the signal or exception was raised. Otherwise the thread was in the handler of the signal, and the dump
+    /// does not have the state that the kernel saved for it.
+    pub at_fault: bool,
+    /// Native frames, innermost first.
+    pub frames: Vec<NativeFrameModel>,
+    /// Why the native frames end where they do: `managed code`, `the outermost frame`, or what is not in the dump.
+    pub end: Option<String>,
+    /// Whether the stack of the thread overflowed: the runtime names its exception for that, or the system its error.
+    pub stack_overflow: bool,
+    /// The P/Invoke whose native function the thread is in.
+    pub pinvoke: Option<Name>,
+    /// Stack pointer of the method below the native frames; `null` without one.
+    pub managed_sp: Option<Addr>,
+}
+
+/// A frame of native code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct NativeFrameModel {
+    /// Instruction pointer: a return address, but for the first one.
+    pub ip: Addr,
+    /// Stack pointer.
+    pub sp: Option<Addr>,
+    /// File name of the image; `null` outside of images.
+    pub module: Option<Name>,
+    /// Offset of `ip` from the base of the image, in bytes.
+    pub offset: Option<u64>,
+    /// The last export at or below `ip`: an address in a function that is not exported has that of another one.
+    pub export: Option<String>,
+    /// Offset of `ip` from it, in bytes.
+    pub export_offset: Option<u64>,
+}
+
+/// Bytes from an export beyond which it is not shown: few functions are larger, so that the address belongs to another one.
+const MOST_OF_A_FUNCTION: u64 = 1 << 14;
+
+impl NativeFrameModel {
+    fn is_in_c_library(&self) -> bool {
+        let libraries = ["libc.so", "libc-", "libpthread", "ld-musl", "libc.musl"];
+        self.module.as_deref().is_some_and(|name| libraries.iter().any(|library| name.starts_with(library)))
+    }
+
+    /// `libc.so.6+0x152a89 (strlen+0x19)`, or the address outside of images.
+    pub(crate) fn place(&self) -> String {
+        let Some((module, offset)) = self.module.as_ref().zip(self.offset) else { return self.ip.to_string() };
+        let near = self.export_offset.filter(|at| *at <= MOST_OF_A_FUNCTION);
+        let distance = |at: u64| if at == 0 { String::new() } else { format!("+{at:#x}") };
+        let export = self.export.as_ref().zip(near).map(|(name, at)| format!(" (nearest export {name}{})", distance(at)));
+        format!("{module}+{offset:#x}{}", export.unwrap_or_default())
+    }
+}
+
+impl FaultModel {
+    /// `SIGSEGV (SEGV_MAPERR) at address 0x10, in libc.so.6+0x152a89 (nearest export strlen+0x19)`.
+    pub(crate) fn words(&self) -> String {
+        let code = self.code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
+        let address = self.address.map(|address| format!(" at address {address}")).unwrap_or_default();
+        let mut frames = self.frames.iter().filter(|_| self.native && self.at_fault);
+        // A signal that a program has sent comes from the C library.
+        let (verb, frame) = if self.hardware { ("in", frames.next()) } else { ("sent by", frames.find(|frame| !frame.is_in_c_library())) };
+        let place = frame.map(|frame| format!(", {verb} {}", frame.place())).unwrap_or_default();
+        let overflow = if self.stack_overflow && !self.signal.contains(FaultModel::OVERFLOW) { ", stack overflow" } else { "" };
+        format!("{}{code}{address}{place}{overflow}", self.signal)
+    }
+
+    /// The name of [`FaultModel::stack_overflow`] in signals.
+    const OVERFLOW: &str = "stack overflow";
+
+    /// Whether the native frames lead to managed code.
+    pub(crate) fn ends_in_managed_code(&self) -> bool {
+        self.end.as_deref() == Some(FaultModel::MANAGED)
+    }
+
+    /// [`FaultModel::end`] of native frames that lead to managed code.
+    pub(crate) const MANAGED: &str = "managed code";
 }

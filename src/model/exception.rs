@@ -100,7 +100,7 @@ pub struct ExceptionGroup {
     pub message: Option<String>,
     /// Number of exceptions.
     pub count: u64,
-    /// Number of exceptions with a stack trace, that is, thrown ones.
+    /// Number of exceptions with a stack trace, frames or text, that is, thrown ones.
     pub thrown: u64,
     /// Address of the first one.
     pub example: Addr,
@@ -127,6 +127,8 @@ pub struct HeapExceptionModel {
     pub inners: Vec<Addr>,
     /// Stack trace, innermost frame first.
     pub stack: Vec<FrameModel>,
+    /// Text printed by `Exception.StackTrace` before the frames: a remote or explicitly set trace, which may be all there is.
+    pub remote_stack_text: Option<String>,
     /// Managed id of the associated thread.
     pub thread: Option<u32>,
     /// Relation to the thread: `in-flight`, `nested` (in flight, below another one) or `last-thrown`; `preallocated` for one that the

@@ -151,6 +151,10 @@ pub struct InfoReport {
     pub crash: Option<String>,
     /// OS id of the crashed thread.
     pub crashed_thread: Option<u32>,
+    /// Where the thread crashed; `null` without a crash.
+    pub fault: Option<super::FaultModel>,
+    /// The suspension of all threads that was under way; `null` without one.
+    pub suspension: Option<super::SuspensionModel>,
     /// What a NativeAOT program said of its own end.
     pub crash_report: Option<super::CrashReport>,
     /// The GC; `null` if it cannot be read.
@@ -167,8 +171,31 @@ pub struct InfoReport {
     pub contracts: Vec<String>,
     /// Which commands the dump can answer.
     pub answers: Vec<AnswerModel>,
+    /// The part of the answers that files of modules would make more precise; `null` where none would.
+    pub more_precise: Option<MorePrecise>,
     /// The command to run next.
     pub next: Option<String>,
+}
+
+/// Stacks that files of modules would make more precise: what their frames hold, or the frames themselves, is not known.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct MorePrecise {
+    /// Threads with such a stack.
+    pub stacks: u64,
+    /// Threads with a stack.
+    pub total: u64,
+    /// Names of the files.
+    pub files: Vec<String>,
+    /// The command that gets them.
+    pub command: String,
+}
+
+impl MorePrecise {
+    /// `1 of 3 stacks are not known precisely`.
+    pub(crate) fn stacks(&self) -> String {
+        format!("{} of {} stacks are not known precisely", self.stacks, self.total)
+    }
 }
 
 /// A runtime of the process.

@@ -66,7 +66,7 @@ pub use contracts::{
     CheckModel, CheckOutcome, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginKind, OriginModel, SupportKind, TypeModel,
     UnusableModel,
 };
-pub use crash::{CrashException, CrashFrame, CrashReport};
+pub use crash::{CrashException, CrashFrame, CrashReport, FaultModel, NativeFrameModel};
 pub use delegate::{DelegateModel, DelegatePart};
 pub use diff::{
     ComparedDump, DiffBy, DiffMeasure, DiffReport, DiffRow, DiffRule, DiffSort, DiffState, GainedType, GrowingHolder, HolderStep, Trend,
@@ -90,7 +90,7 @@ pub use heap_map::{HeapMapModel, HeapMapRow, MapBytes, MapCell, MapRows};
 pub use index_file::IndexReport;
 pub use info::{
     AnswerBasis, AnswerKind, AnswerModel, DumpKind, DumpWriter, GcKind, GcLayout, GcModel, GcPhase, GcState, InfoReport, LayoutSource,
-    ModuleFileModel, RuntimeBrief, RuntimeKind, VersionSource,
+    ModuleFileModel, MorePrecise, RuntimeBrief, RuntimeKind, VersionSource,
 };
 pub use inspect::{InspectReport, InspectionId, InspectionModel, InspectionRow};
 pub use locks::{
@@ -125,7 +125,7 @@ pub use survival::{
     CollectGeneration, CollectReport, GarbageClass, GarbageObject, GarbageTotal, GarbageType, ObjectsByType, TypeBytes, UnreachableReport,
     WhatifComponent, WhatifReport, WhatifWeak,
 };
-pub use thread::{GcMode, ThreadModel, ThreadsReport};
+pub use thread::{GcMode, SuspendedThread, SuspensionModel, ThreadModel, ThreadsReport};
 pub use timer::{CallbackCount, CancellationModel, RegisteredWait, TimerClock, TimerKind, TimerModel, TimersReport};
 pub use track::{Certainty, CertaintySum, GenerationFlow, MovedRange, SurvivingRange, TrackMatch, TrackReport, TrackSums, TrackType};
 pub use trim::{RedactionModel, TrimKind, TrimPart, TrimReport};

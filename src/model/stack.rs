@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{ExceptionModel, FieldValue, ThreadWait};
+use super::{ExceptionModel, FaultModel, FieldValue, ThreadWait};
 use crate::base::{Addr, Name, named_enum};
 
 named_enum! {
@@ -79,6 +79,9 @@ pub struct StacksReport {
     pub total: u64,
     /// The crashed thread first, then in the order of the runtime's list; `null` with `--merge`.
     pub threads: Option<Vec<ThreadStackModel>>,
+    /// Where the crashed thread was, with its native frames: those above its managed ones, or all of a native thread. `null` without a
+    /// crash, and where that thread was not asked for.
+    pub fault: Option<FaultModel>,
     /// With `--merge`: threads with equal frames folded, outermost frame first, most threads first.
     pub merged: Option<Vec<MergedFrame>>,
 }

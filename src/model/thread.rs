@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{ExceptionModel, ThreadWait};
+use super::{ExceptionModel, FaultModel, ThreadWait};
 use crate::base::{Addr, Name, named_enum};
 
 named_enum! {
@@ -25,6 +25,60 @@ pub struct ThreadsReport {
     pub threads: Vec<ThreadModel>,
     /// OS id of the crashed thread, if it is not a managed one.
     pub crashed_unmanaged: Option<u32>,
+    /// Where the crashed thread was; `null` without a crash.
+    pub fault: Option<FaultModel>,
+    /// The suspension of all threads that was under way; `null` without one.
+    pub suspension: Option<SuspensionModel>,
+}
+
+/// A suspension of all threads that was under way: for a collection that had not begun, or for another purpose of the runtime.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct SuspensionModel {
+    /// Managed id of the thread that suspends the others; `null` if it is not a managed one, or not known.
+    pub by: Option<u32>,
+    /// Its OS id.
+    pub by_os_id: Option<u64>,
+    /// Number of the last collection before it; `null` before the first one, and if the records of the GC were not found.
+    pub after_collection: Option<u64>,
+    /// The threads that had not stopped: they ran managed code, or native code in cooperative mode.
+    pub waits_for: Vec<SuspendedThread>,
+}
+
+/// A thread for which a suspension waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct SuspendedThread {
+    /// Managed id.
+    pub managed_id: Option<u32>,
+    /// OS id.
+    pub os_id: Option<u64>,
+    /// Name.
+    pub name: Option<Name>,
+    /// Its innermost method.
+    pub method: Option<Name>,
+}
+
+impl SuspensionModel {
+    /// `after GC #28 it waits for thread 5 "Interface" in Cases.Busy.Interface()`; the threads beyond the first few are only counted.
+    pub(crate) fn words(&self) -> String {
+        /// Threads that are named.
+        const NAMED: usize = 4;
+        let thread = |t: &SuspendedThread| {
+            let id = t.managed_id.map(|id| id.to_string()).or_else(|| t.os_id.map(|id| format!("OS {id}"))).unwrap_or_else(|| "?".into());
+            let name = t.name.as_ref().map(|name| format!(" {name:?}")).unwrap_or_default();
+            let method = t.method.as_ref().map(|method| format!(" in {method}")).unwrap_or_default();
+            format!("thread {id}{name}{method}")
+        };
+        let mut named: Vec<String> = self.waits_for.iter().take(NAMED).map(thread).collect();
+        match self.waits_for.len().saturating_sub(NAMED) {
+            0 => {}
+            more => named.push(format!("{more} more")),
+        }
+        let since = self.after_collection.map(|index| format!("after GC #{index} ")).unwrap_or_default();
+        let waits = if named.is_empty() { "all threads have stopped".into() } else { format!("it waits for {}", named.join(", ")) };
+        format!("{since}{waits}")
+    }
 }
 
 /// A managed thread.

@@ -59,6 +59,24 @@ impl std::fmt::Debug for Target<'_> {
     }
 }
 
+/// Lines of one answer, of which later ones do not repeat a reason, after `: `, with which an earlier one ends.
+#[derive(Debug, Default)]
+pub(crate) struct Reasons(Vec<String>);
+
+impl Reasons {
+    /// `line`, without a reason that an earlier line has.
+    pub(crate) fn once(&mut self, line: String) -> String {
+        /// Bytes of the shortest reason that is not repeated.
+        const SHORTEST: usize = 40;
+        let reasons = line.match_indices(": ").filter_map(|(at, colon)| Some((at, line.get(at.saturating_add(colon.len())..)?)));
+        let known = |reason: &str| reason.len() >= SHORTEST && self.0.iter().any(|earlier| earlier.ends_with(reason));
+        let short =
+            reasons.into_iter().find(|(_, reason)| known(reason)).and_then(|(at, _)| Some(format!("{}, as above", line.get(..at)?)));
+        self.0.push(line.clone());
+        short.unwrap_or(line)
+    }
+}
+
 /// Prints an answer in `format`.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::roots::{Root, RootFlags};
+use super::roots::{Origin, Root, RootFlags};
 use super::{HeapGraph, Namer, ObjectSet};
 use crate::base::{Addr, Count, Notes};
 use crate::gc::ObjectId;
@@ -33,7 +33,8 @@ impl Root {
             _ if self.class() == Class::Weak => false,
             _ if !self.kind.is_of_stacks() => true,
             Stacks::Precise => !scanned,
-            Stacks::Conservative => scanned,
+            // No word of a stack points to it.
+            Stacks::Conservative => scanned || matches!(self.origin, Origin::Code(_)),
             Stacks::None => false,
         }
     }

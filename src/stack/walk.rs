@@ -7,12 +7,12 @@ mod running;
 
 use std::sync::Arc;
 
-use self::running::{NativeImages, known};
+use self::running::known;
 use super::clauses;
 use super::code::{Code, CodeMap, CodeOrigin};
 use super::frames::{ExplicitFrame, FrameReader, FrameRoots, Left};
 use super::gc_info::{FrameKind, FrameSlot, FrameState, GcInfo, GcInfoError, GenericContextKind};
-use super::native::Native;
+use super::native::{Native, NativeImages};
 use super::walked::{Frame, Gap, Lack, ManagedFrame, Part, RuntimeFrame, SLOT_BYTES, Walk};
 use super::{Allowance, CodeBytes, Known, Registers, StackError, unwind};
 use crate::base::hash::Map;
@@ -144,7 +144,7 @@ impl StackWalker {
             Some(StackError::Read(e)) => Some(e.address),
             _ => None,
         });
-        let image = |at| self.native.image(at);
+        let image = |at| self.native.listed(at);
         read.into_iter().any(|missing| missing == at || image(at).is_some_and(|image| image.contains(missing)))
     }
 

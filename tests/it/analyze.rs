@@ -1,6 +1,6 @@
 //! `analyze`: the trouble that a program was made for is its first finding, and sound programs have none.
 
-use crate::harness::Tested;
+use crate::harness::{Ignored, Tested};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::PoisonError;
@@ -337,6 +337,32 @@ fn a_suspect_of_retained_is_a_finding_or_below_a_threshold() {
     assert!(shown.contains(line), "{shown}");
 }
 
+/// Before: "SIGABRT …, no exception in flight", and of a secondary thread no stack.
+#[test]
+fn a_stack_overflow_names_its_recursion() -> Tested {
+    for (name, thread, least, by) in [
+        ("net10-wks-nativeoverflowthread-heap", 4, 2_000, "Cases.NativeCrash.Go.b__39_0 (lambda)"),
+        ("net10-wks-nativestackoverflow-heap", 1, 60_000, "Cases.NativeCrash.Go()"),
+    ] {
+        let path = common::unpacked().join(format!("{name}.dmp"));
+        if !path.is_file() {
+            return Err(Ignored(format!("{} is not there", path.display())));
+        }
+        let (exit, answer) = ask(&path, &["analyze", "--only", "crash"]);
+        let [crash] = findings(&answer) else { panic!("{answer}") };
+        let times = crash["count"].as_u64().unwrap();
+        assert!(exit == Exit::Ok && times > least && crash["threads"] == serde_json::json!([thread]), "{crash}");
+        let cycle = "Cases.NativeCrash.Recurse → Cases.NativeCrash.Middle";
+        let title = text(crash, "title");
+        assert!(title.starts_with(&format!("Stack overflow on thread {thread}: {cycle}, about ")), "{title}");
+        assert!(title.ends_with(&format!(" times, begun by {by}")), "{title}");
+        assert_eq!(text(crash, "type"), "System.StackOverflowException");
+        let shown = run(&["info", "--no-local-files", path.to_str().unwrap()]).out;
+        assert!(shown.contains("SIGABRT (SI_USER), stack overflow in thread "), "{shown}");
+    }
+    Ok(())
+}
+
 fn crash_of(path: &Path) -> Value {
     let (_, answer) = ask(path, &["analyze", "--only", "crash"]);
     findings(&answer).first().cloned().unwrap_or(Value::Null)
@@ -385,5 +411,9 @@ fn a_stack_overflow_is_named() {
     let copy = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
     std::fs::write(copy.path(), altered).unwrap();
     let crash = crash_of(copy.path());
-    assert!(text(&crash, "title").ends_with(": stack overflow (System.StackOverflowException)"), "{crash}");
+    let (title, method) = (text(&crash, "title"), text(&crash, "method"));
+    assert!(title.starts_with("Stack overflow on thread 1: ") && text(&crash, "type") == "System.StackOverflowException", "{crash}");
+    assert!(title.contains(method.split('(').next().unwrap()), "{crash}");
+    let (_, info) = ask(copy.path(), &["info"]);
+    assert_eq!(info["data"]["fault"]["stack_overflow"], true);
 }

@@ -1,5 +1,7 @@
 //! `inspect` against what the programs know of their heaps.
 
+use std::path::Path;
+
 use crate::common::{ask, known_dumps};
 use crate::harness::{Ignored, Tested};
 use serde_json::Value;
@@ -98,6 +100,54 @@ fn what_is_held_is_what_the_program_holds() -> Tested {
         assert!(text(&contexts[0], "detail").starts_with(&detail), "{name}: {}", contexts[0]);
     }
     Ok(())
+}
+
+/// Contexts without an object of their types: `dumps/corpus/programs/contexts.cs` says what holds each.
+#[test]
+fn a_load_context_without_objects_is_held_by_what_leads_to_its_allocator() {
+    let dump = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus/net10-wks-contexts-heap.dmp.zst");
+    let (exit, answer) = ask(&dump, &["inspect", "--only", "load-contexts", "--top", "0"]);
+    assert_eq!(exit.code(), 0, "{}", answer["warnings"]);
+    let rows = rows(&answer, "load-contexts");
+    let held = [
+        ("type", "the Type object of Plug.Thing at 0x"),
+        ("array-type", "the Type object of Plug.Thing[] at 0x"),
+        ("generic-type", "the Type object of System.Collections.Generic.List<Plug.Thing> at 0x"),
+        ("pointer-type", "a Type object of its types at 0x"),
+        ("method", "System.Reflection.RuntimeMethodInfo of Plug.Thing at 0x"),
+        ("field", "System.Reflection.RtFieldInfo of Plug.Thing at 0x"),
+        ("ctor", "System.Reflection.RuntimeConstructorInfo of Plug.Thing at 0x"),
+        ("parameter", "System.Reflection.RuntimeParameterInfo of Plug.Thing at 0x"),
+        ("generic-method", "System.Reflection.RuntimeMethodInfo at 0x"),
+        ("assembly", "System.Reflection.RuntimeAssembly at 0x"),
+        ("module", "System.Reflection.RuntimeModule at 0x"),
+        ("static-delegate", "System.Action at 0x"),
+        ("thread", "code of Plug.Thing.Loop(System.Threading.ManualResetEvent) thread 4"),
+        ("thread-generic", "code of Contexts.Host<System.__Canon>(System.Threading.ManualResetEvent) thread 5"),
+    ];
+    assert_eq!(rows.len(), held.len(), "{rows:?}");
+    for (name, by) in held {
+        let start = format!("\"{name}\" is held by {by}");
+        assert!(rows.iter().any(|row| text(row, "detail").starts_with(&start)), "{start}: {rows:?}");
+    }
+}
+
+/// A frame keeps the loader allocator of its code alive, in which the statics of collectible types are.
+#[test]
+fn code_on_a_stack_is_a_root_of_its_loader_allocator() {
+    let dump = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus/net10-wks-contexts-heap.dmp.zst");
+    let (_, answer) = ask(&dump, &["roots", "--kind", "stack"]);
+    let roots = answer["data"]["roots"].as_array().unwrap();
+    let of_code: Vec<&Value> = roots.iter().filter(|r| text(r, "label").starts_with("code of ")).collect();
+    assert_eq!(of_code.len(), 2, "{roots:?}");
+    for root in of_code {
+        assert_eq!(root["address"], Value::Null, "{root}");
+        let (exit, path) = ask(&dump, &["path", text(root, "object")]);
+        assert_eq!(exit.code(), 0, "{path}");
+        assert_eq!(path["data"]["paths"][0]["roots"][0]["label"], root["label"], "{path}");
+        let (_, conservative) = ask(&dump, &["path", "--stacks", "conservative", text(root, "object")]);
+        assert_ne!(conservative["data"]["roots"], 0, "{conservative}");
+    }
 }
 
 #[test]

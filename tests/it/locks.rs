@@ -176,6 +176,21 @@ fn sync_blocks_are_those_of_clrmd_and_no_other_dump_has_a_deadlock() -> Tested {
     Ok(())
 }
 
+/// `dumps/corpus/programs/rtasync.il`: the task that the first waits for awaits another one, whose innermost method runs.
+#[test]
+fn a_deadlock_through_tasks_of_runtime_async_is_found() {
+    let (exit, answer) = ask(&corpus("net11-wks-rtasync-heap"), &["locks"]);
+    assert_eq!(exit.code(), 0, "{}", answer["warnings"]);
+    let deadlocks = list(&answer["data"], "deadlocks");
+    assert_eq!((deadlocks.len(), &deadlocks[0]["possible"]), (1, &false.into()), "{deadlocks:?}");
+    let edges: Vec<(&Value, &Value, &str)> = list(&deadlocks[0], "edges").iter().map(|e| (&e["from"], &e["to"], text(e, "kind"))).collect();
+    let (holder, worker) = (&deadlocks[0]["threads"][0], &deadlocks[0]["threads"][1]);
+    assert_eq!(edges, [(holder, worker, "runs"), (worker, holder, "holds")]);
+    let waits = list(&answer["data"], "waits");
+    let worker = waits.iter().find(|w| &w["managed_id"] == worker).unwrap();
+    assert_eq!((text(worker, "kind"), text(worker, "method")), ("monitor", "Rt.Inner()"), "{worker}");
+}
+
 #[test]
 fn who_runs_an_awaited_task_is_waited_for() {
     for name in ["net8-wks-tasklocks-heap", "net10-wks-tasklocks-heap"] {

@@ -89,6 +89,7 @@ mod module_places;
 mod mutation;
 mod names;
 mod native_aot;
+mod native_crash;
 mod net11;
 mod overlays;
 mod paths;

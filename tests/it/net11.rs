@@ -67,6 +67,23 @@ fn exceptions_in_flight_are_objects() {
 }
 
 #[test]
+fn frames_of_an_exception_that_are_only_text_count() {
+    let (_, answer) = answer("net11-wks-nestedcctor-heap", &["exceptions"]);
+    let listed = answer["data"]["exceptions"].as_array().unwrap();
+    let thrown = listed.iter().find(|e| e["type"] == "Cases.CaseException").unwrap();
+    assert_eq!(thrown["stack"].as_array().map(Vec::len), Some(0), "{thrown}");
+    let lines: Vec<&str> = thrown["remote_stack_text"].as_str().unwrap().lines().collect();
+    assert_eq!(lines.len(), 3, "{thrown}");
+    let group = answer["data"]["groups"].as_array().unwrap().iter().find(|g| g["type"] == "Cases.CaseException").unwrap();
+    assert_eq!(group["thrown"], 1, "{group}");
+    let object = thrown["address"].as_str().unwrap();
+    let shown = run(&["exceptions", "--object", object, corpus::dump("net11-wks-nestedcctor-heap").to_str().unwrap()]).out;
+    assert!(lines.iter().all(|line| shown.contains(line)), "{shown}");
+    let row = shown.lines().find(|line| line.starts_with(object)).unwrap();
+    assert_eq!(row.split_whitespace().nth(3), Some("3"), "{shown}");
+}
+
+#[test]
 fn nested_exceptions_of_net8_are_all_seen() {
     let (_, answer) = answer("net8-wks-nestedthree-heap", &["exceptions"]);
     let roles: Vec<&Value> = column(&answer["data"]["exceptions"], "thread_role").into_iter().filter(|role| *role == "nested").collect();

@@ -9,7 +9,9 @@ use crate::analysis::{
     DiffQuery, FragmentationQuery, HandlesQuery, HeapQuery, InspectQuery, LocksQuery, RetainedQuery, RetainedView, StacksQuery,
     ThreadsQuery,
 };
-use crate::analysis::{diff, each_stack, finalizers, fragmentation, handles, heap, inspect, locks, oom, retained, threads, timers};
+use crate::analysis::{
+    Recursion, diff, each_stack, finalizers, fragmentation, handles, heap, inspect, locks, oom, recursion, retained, threads, timers,
+};
 use crate::base::{Answer, Collector, Name, NoteKind};
 use crate::model::{
     DiffReport, FinalizersReport, FragmentationReport, HandlesReport, HeapReport, InspectReport, InspectionId, InspectionModel,
@@ -29,6 +31,14 @@ pub(super) struct Told<T> {
 
 /// An answer, or why there is none.
 pub(super) type Asked<T> = OnceCell<Result<Told<T>, String>>;
+
+/// The stack of the crashed thread.
+pub(super) struct CrashedStack {
+    /// Its innermost method.
+    pub(super) innermost: Option<Name>,
+    /// Its recursion, if it overflowed.
+    pub(super) recursion: Option<Recursion>,
+}
 
 /// The answers of other analyses. Their notes go to those of the whole.
 pub(in crate::analysis) struct Answers<'a> {
@@ -51,8 +61,8 @@ pub(in crate::analysis) struct Answers<'a> {
     pub(super) pool: Asked<PoolReport>,
     pub(super) retained: Asked<RetainedReport>,
     pub(super) retained_listed: Asked<RetainedReport>,
-    /// OS ids of threads, each with the innermost method.
-    pub(super) innermost: Asked<Vec<(u64, Name)>>,
+    /// That of the crashed thread.
+    pub(super) crashed_stack: Asked<Option<CrashedStack>>,
     pub(super) threads: Asked<ThreadsReport>,
     pub(super) timers: Asked<TimersReport>,
 }
@@ -82,7 +92,7 @@ impl<'a> Answers<'a> {
             pool: OnceCell::new(),
             retained: OnceCell::new(),
             retained_listed: OnceCell::new(),
-            innermost: OnceCell::new(),
+            crashed_stack: OnceCell::new(),
             threads: OnceCell::new(),
             timers: OnceCell::new(),
         }
@@ -187,19 +197,21 @@ impl<'a> Answers<'a> {
         self.asked("suspects are not inspected", cell, || retained(heap, &query))
     }
 
-    /// The innermost method of the thread with this OS id.
-    pub(super) fn innermost(&self, thread: u64) -> Result<Option<&Name>, Skip> {
-        let innermost = self.asked("stacks are not inspected", &self.innermost, || {
-            let mut list = Vec::new();
+    /// What the stack of the crashed thread shows; `None` where that is not managed.
+    pub(super) fn crashed_stack(&self) -> Result<Option<&CrashedStack>, Skip> {
+        let stack = self.asked("stacks are not inspected", &self.crashed_stack, || {
+            let mut found = None;
             let mut add = |stack: ThreadStackModel| {
-                let frame = stack.frames.iter().find(|f| f.kind == StackFrameKind::Managed);
-                let name = frame.and_then(|f| Some(Name::shown_as(f.method.as_deref()?, f.display.as_deref().map(String::from))));
-                list.extend(stack.os_id.zip(name));
+                if stack.crashed {
+                    let frame = stack.frames.iter().find(|f| f.kind == StackFrameKind::Managed);
+                    let name = frame.and_then(|f| Some(Name::shown_as(f.method.as_deref()?, f.display.as_deref().map(String::from))));
+                    found = Some(CrashedStack { innermost: name, recursion: recursion(&stack) });
+                }
             };
             let answer = each_stack(self.runtime, &StacksQuery::default(), &mut add)?;
-            Ok(answer.map(|_| list))
+            Ok(answer.map(|_| found))
         })?;
-        Ok(innermost.iter().find(|(id, _)| *id == thread).map(|(_, name)| name))
+        Ok(stack.as_ref())
     }
 
     pub(in crate::analysis) fn threads(&self) -> Result<&ThreadsReport, Skip> {

@@ -3,6 +3,8 @@
 //! Rule: what the GC was doing ([`GcPhase`]). While objects are moved, no answer about the heap can be trusted. A process that crashed within a blocking collection most likely has a damaged heap, or crashed for the
 //! collector's own fault: the stack of the crashed thread ends in the GC.
 //!
+//! A suspension that waits for a thread stops the process as long as that thread does not reach a place where it can stop.
+//!
 //! Source: the GC's globals and records, in `docs/internals/gc-structures.md`.
 
 use super::answers::{Answers, Skip};
@@ -16,6 +18,14 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let which = |last: &LastCollection| format!(" (GC #{} of gen{}, {})", last.index, last.generation, last.reason);
     let which = current.map_or_else(String::new, which);
     let crashed = answers.runtime.file().crash.is_some();
+    if let Some(suspension) = answers.threads().ok().and_then(|t| t.suspension.as_ref()).filter(|s| !s.waits_for.is_empty()) {
+        let title = format!("A suspension of all threads is under way: {}", suspension.words());
+        return Ok(vec![Problem {
+            threads: suspension.waits_for.iter().filter_map(|t| t.managed_id).collect(),
+            method: suspension.waits_for.first().and_then(|t| t.method.clone()),
+            ..answers.finding(ProblemId::GcInProgress, ProblemSeverity::Warning, title, &["threads"])
+        }]);
+    }
     Ok(match facts.phase {
         Some(GcPhase::Moving) if crashed => finding(
             ProblemSeverity::Critical,

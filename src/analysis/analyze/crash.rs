@@ -2,16 +2,16 @@
 //!
 //! Rule: the container records a signal or an exception, or a NativeAOT program a report of its end. The exception in flight on the
 //! thread that crashed is the cause, with the method that threw it and its inner exceptions. Where none is in flight, the last one that
-//! the thread has thrown is named: the runtime keeps a `StackOverflowException` for a stack overflow, and an
-//! `ExecutionEngineException` for `Environment.FailFast` and its own fatal errors. An exception in flight on another thread is being
-//! handled: no finding.
+//! the thread has thrown is named: the runtime keeps an `ExecutionEngineException` for `Environment.FailFast` and its own fatal errors. The
+//! `StackOverflowException` that it keeps means a stack overflow, whatever is in flight: the cycle of methods on the stack is named, how often
+//! it is repeated, and the method that began it. An exception in flight on another thread is being handled: no finding. A fault in native code is named by its address, module and offset, and the P/Invoke that led there.
 //!
 //! Source: `ELF notes` and `exception stream` in `docs/internals/containers.md`; the exceptions that `threads` shows.
 
 use super::answers::{Answers, Skip};
 use super::line::one_line;
 use crate::base::Name;
-use crate::model::{CrashException, ExceptionModel, Problem, ProblemId, ProblemSeverity, ThreadModel};
+use crate::model::{CrashException, ExceptionModel, FaultModel, Problem, ProblemId, ProblemSeverity, ThreadModel};
 
 /// Inner exceptions named in the title.
 const MAX_INNER: usize = 4;
@@ -40,6 +40,9 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let on = place(thread, crash.and_then(|c| c.thread));
     let native_aot = answers.runtime.descriptor().is_native_aot();
     let command = if native_aot { "threads" } else { "stacks" };
+    if let Some(fault) = answers.threads().ok().and_then(|t| t.fault.as_ref()).filter(|f| f.stack_overflow) {
+        return Ok(vec![overflow(answers, thread, fault, command)]);
+    }
     if let Some(exception) = thread.and_then(|t| t.exception.as_ref()).filter(|e| e.current) {
         return Ok(vec![Problem {
             object: Some(exception.address),
@@ -49,11 +52,15 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
             ..critical(format!("{reason}{on}: {}", described(exception)), command)
         }]);
     }
-    let method = thread.filter(|_| !native_aot).and_then(|t| innermost(answers, t));
-    let within = method.as_ref().map(|m| format!(" in {m}")).unwrap_or_default();
+    let fault = answers.threads().ok().and_then(|t| t.fault.as_ref());
+    let stack = thread.filter(|_| !native_aot).and_then(|_| answers.crashed_stack().ok()?);
+    let method = stack.and_then(|stack| stack.innermost.clone());
+    let native = fault.filter(|f| f.native);
+    let reason = native.map_or(reason, FaultModel::words);
+    let pinvoke = native.and_then(|f| f.pinvoke.as_ref()).map(|m| format!(", in the P/Invoke {m}")).unwrap_or_default();
+    let within = method.as_ref().map(|m| format!(" in {m}{pinvoke}")).unwrap_or_default();
     let last = thread.and_then(|t| t.exception.as_ref());
     let why = match last {
-        Some(last) if last.type_name.as_deref() == Some(STACK_OVERFLOW) => format!(": stack overflow ({STACK_OVERFLOW})"),
         Some(last) => format!("; last exception of the thread: {}", described(last)),
         None => ", no exception in flight".into(),
     };
@@ -66,8 +73,22 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     }])
 }
 
-/// Type of the exception that the runtime keeps for a stack overflow, and names as the thread's last one.
-const STACK_OVERFLOW: &str = "System.StackOverflowException";
+/// A stack overflow of `thread`, with the recursion that led to it.
+fn overflow(answers: &Answers<'_>, thread: Option<&ThreadModel>, fault: &FaultModel, command: &str) -> Problem {
+    let stack = answers.crashed_stack().ok().flatten();
+    let recursion = stack.and_then(|stack| stack.recursion.as_ref());
+    let on = place(thread, fault.thread);
+    let title = format!("Stack overflow{on}{}", recursion.map(|r| format!(": {}", r.text)).unwrap_or_default());
+    let exception = thread.and_then(|t| t.exception.as_ref()).filter(|e| !e.current);
+    Problem {
+        count: recursion.map(|r| r.times),
+        object: exception.map(|e| e.address),
+        type_name: exception.and_then(|e| e.type_name.clone()),
+        method: stack.and_then(|stack| stack.innermost.clone()),
+        threads: thread.and_then(|t| t.managed_id).into_iter().collect(),
+        ..answers.finding(ProblemId::Crash, ProblemSeverity::Critical, title, &[command])
+    }
+}
 
 fn place(thread: Option<&ThreadModel>, os_id: Option<u32>) -> String {
     match (thread.and_then(|t| t.managed_id), os_id) {
@@ -75,11 +96,6 @@ fn place(thread: Option<&ThreadModel>, os_id: Option<u32>) -> String {
         (None, Some(os_id)) => format!(" on the native thread {os_id}"),
         (None, None) => String::new(),
     }
-}
-
-/// The innermost managed method of a thread.
-fn innermost(answers: &Answers<'_>, thread: &ThreadModel) -> Option<Name> {
-    answers.innermost(thread.os_id?).ok()?.cloned()
 }
 
 fn thrower(exception: &ExceptionModel) -> Option<&Name> {

@@ -29,7 +29,16 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
             0 => String::new(),
             n => format!("; {} behind them", counted(n, "thread")),
         };
-        let title = format!("Threads {} {verb} for each other: {}{more}{behind}", listed(&d.threads), edges.join(", "));
+        // All threads that are stopped by it: a class whose constructor does not end is closed to every other one.
+        let constructor = d.edges.iter().find(|e| e.kind == WaitEdgeKind::ClassConstructor).and_then(|e| e.type_name.as_ref());
+        let of = constructor.map_or_else(
+            || "T".into(),
+            |name| {
+                let stopped = len64(d.threads.len()).saturating_add(len64(d.victims.len()));
+                format!("Deadlock of the static constructor {name}..cctor, {}: t", counted(stopped, "thread"))
+            },
+        );
+        let title = format!("{of}hreads {} {verb} for each other: {}{more}{behind}", listed(&d.threads), edges.join(", "));
         Problem {
             count: Some(len64(d.threads.len())),
             object: d.edges.first().map(|e| e.object),

@@ -13,7 +13,7 @@ use crate::model::{AnswerKind, AnswerModel, Problem, ProblemId, ProblemSeverity}
 use crate::session::Heap;
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
-    let (told, _) = ask(answers.runtime);
+    let told = ask(answers.runtime).list;
     let lacking: Vec<&AnswerModel> = told.iter().filter(|a| !matches!(a.answer, AnswerKind::Full | AnswerKind::Undescribed)).collect();
     let facts = &answers.runtime.file().facts;
     let cut = facts.truncated_bytes;

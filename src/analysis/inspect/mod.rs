@@ -2,6 +2,7 @@
 
 mod arrays;
 mod collections;
+mod contexts;
 mod events;
 mod resources;
 mod sweep;
@@ -55,7 +56,10 @@ fn rule(id: InspectionId) -> &'static str {
         }
         InspectionId::OpenHandles => "SafeHandles that are not closed and own their handle, by type",
         InspectionId::UnobservedExceptions => "faulted tasks whose exception nobody has looked at",
-        InspectionId::LoadContexts => "collectible load contexts that were asked to unload, with the objects of their types that hold them",
+        InspectionId::LoadContexts => {
+            "collectible load contexts that were asked to unload, with what holds them: objects of their types, or else Type and \
+                                       reflection objects, delegates, and threads in their code"
+        }
         InspectionId::Registrations => "cancellation sources with at least 100 registrations: on a source that lives long they are a leak",
     }
 }

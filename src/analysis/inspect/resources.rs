@@ -1,17 +1,13 @@
-//! What is not released: finalizable objects, handles, load contexts, registrations.
+//! Resources that are not released: finalizable objects, handles, registrations.
 
-use std::collections::{BTreeSet, HashSet};
-use std::sync::Arc;
+use std::collections::HashSet;
 
 use super::sweep::Inspected;
 use super::{Findings, Inspector, row};
-use crate::base::hash::{Map, Set};
-use crate::base::missed::tried;
+use crate::base::hash::Map;
 use crate::base::{Addr, Count, NoteKind};
-use crate::clr::binders::Binders;
 use crate::clr::header::finalizer_suppressed;
 use crate::clr::library::{fields_of, noted};
-use crate::gc::ObjectType;
 use crate::model::{FinalizerState, InspectionRow};
 
 /// Registrations from which a source is worth a line.
@@ -21,8 +17,6 @@ const MOST: u64 = 1 << 24;
 
 // `SafeHandle._state`: closed; references are counted above the two lowest bits.
 const CLOSED: u32 = 1;
-/// `AssemblyLoadContext._state` of a context that was asked to unload.
-const UNLOADING: u32 = 1;
 
 fields_of! {
     /// `SafeHandle`.
@@ -30,16 +24,6 @@ fields_of! {
         handle: req "handle",
         state: req "_state",
         owns: req "_ownsHandle",
-    }
-}
-
-fields_of! {
-    /// `AssemblyLoadContext`.
-    struct ContextFields {
-        name: req "_name",
-        collectible: req "_isCollectible",
-        state: req "_state",
-        native: req "_nativeAssemblyLoadContext",
     }
 }
 
@@ -110,67 +94,6 @@ impl Inspector<'_> {
         };
         let list: Vec<Addr> = self.swept.of(Inspected::SafeHandle).filter(|o| open(o) == Some(true)).collect();
         Findings::plain(self.grouped(list.into_iter()))
-    }
-
-    pub(super) fn load_contexts(&self) -> Findings<'_> {
-        let library = self.library;
-        let fields = |context: Addr| {
-            let mt = library.method_table(context)?;
-            noted(ContextFields::bind(library.types(), mt), "load contexts", self.notes)
-        };
-        let contexts = self.swept.of(Inspected::LoadContext).filter_map(|context| Some((context, fields(context)?)));
-        let contexts: Vec<(Addr, ContextFields)> = contexts.filter(|(at, f)| library.u8(*at, f.collectible) != Some(0)).collect();
-        if !contexts.iter().any(|(at, f)| library.u32(*at, f.state) == Some(UNLOADING)) {
-            return Findings::plain(Vec::new());
-        }
-        let natives: Set<Addr> = contexts.iter().filter_map(|(at, f)| library.word(*at, f.native)).map(Addr).collect();
-        // Modules of which the dump does not tell are no evidence.
-        let modules = tried(|| self.modules());
-        let (collectible, others): (Vec<(Addr, bool)>, _) = modules.into_iter().partition(|(_, collectible)| *collectible);
-        let plain = |list: Vec<(Addr, bool)>| list.into_iter().map(|(module, _)| module).collect::<Vec<Addr>>();
-        let binders = Binders::bind(library.types().loader(), &plain(collectible), &plain(others), &natives);
-        // By binder: both may be thousands, the contexts and the types.
-        let mut held: Map<Addr, (Addr, u64, Addr)> = Map::default();
-        for (mt, (count, first)) in &self.swept.collectible {
-            let Some(binder) = self.loader_module(*mt).and_then(|module| binders?.of(module)) else { continue };
-            let of_binder = held.entry(binder).or_insert((*mt, 0, *first));
-            of_binder.1.grow(*count);
-            if *mt < of_binder.0 {
-                (of_binder.0, of_binder.2) = (*mt, *first);
-            }
-        }
-        let unloading: Map<Addr, ContextFields> =
-            contexts.into_iter().filter(|(context, f)| library.u32(*context, f.state) == Some(UNLOADING)).collect();
-        let rows = unloading.keys().map(|context| row(*context, 1, 0)).collect();
-        let told = binders.is_some() || self.swept.collectible.is_empty();
-        Findings::plain(rows).told(move |row| {
-            let context = row.object?;
-            let f = unloading.get(&context)?;
-            let name = library.string(context, f.name).unwrap_or_else(|| "?".into());
-            let holders = library.word(context, f.native).and_then(|binder| held.get(&Addr(binder)));
-            Some(match holders {
-                Some((mt, count, first)) => {
-                    let first = format!("{} at {first}", self.name(*mt).unwrap_or_else(|| "".into()));
-                    format!("\"{name}\" is held by {count} objects of its types: {first}")
-                }
-                None if told => format!("\"{name}\" has no objects of its types on the heap"),
-                None => format!("\"{name}\": which objects hold it is not told for this runtime"),
-            })
-        })
-    }
-
-    /// The module that keeps a type's code alive: of a generic instance, that of a collectible argument.
-    fn loader_module(&self, method_table: Addr) -> Option<Addr> {
-        let tables = self.library.types().names().method_tables();
-        tables.loader_module(method_table).or_else(|| tables.module(&tables.read(method_table).ok()?).ok())
-    }
-
-    /// The modules of the types on the heap, and whether they are collectible.
-    fn modules(&self) -> Vec<(Addr, bool)> {
-        let types = self.heap.walker().types().list();
-        let of = |ty: &Arc<ObjectType>| Some((self.loader_module(ty.method_table)?, ty.is_collectible));
-        let all: BTreeSet<(Addr, bool)> = types.iter().filter_map(of).collect();
-        all.into_iter().collect()
     }
 
     pub(super) fn registrations(&self) -> Findings<'_> {

@@ -1,7 +1,8 @@
 //! Threads that run what other threads wait for: a task, or an asynchronous method on which the awaited one depends.
 //!
 //! A thread runs a method if its stack holds the method's box, and one of its frames is the box's `MoveNext`; it runs a task's delegate if
-//! its stack holds the task, whose delegate was invoked, and a frame of the library's that invokes it.
+//! its stack holds the task, whose delegate was invoked, and a frame of the library's that invokes it. Of a task of runtime async, the thread
+//! keeps a record while it resumes the task's methods.
 
 use std::collections::VecDeque;
 
@@ -34,21 +35,31 @@ pub(super) fn runs(
         return Ok(Vec::new());
     }
     let tasks = Tasks::bind(Library::bind(heap.runtime(), namer, notes)?, notes);
-    let awaited: Vec<(&Wait, Addr, Vec<Addr>)> =
-        for_tasks.into_iter().map(|(w, task)| (w, task, depends(&tasks, [task].into_iter().chain(w.others.iter().copied())))).collect();
+    let awaited: Vec<(&Wait, Addr, Vec<Addr>)> = for_tasks
+        .into_iter()
+        .map(|(w, task)| (w, task, depends(&tasks, [task].into_iter().chain(w.others.iter().copied()), notes)))
+        .collect();
     let wanted: Set<Addr> = awaited.iter().flat_map(|(_, _, nodes)| nodes.iter().copied()).collect();
     let ranges = stacks.iter().filter(|(i, _)| waiting.contains(i)).filter_map(|(i, t)| Some((u32::try_from(*i).ok()?, t.stack?)));
     let on_stacks = holders(heap.memory(), ranges, &wanted);
     let frames: Map<u32, &[BlockedFrame]> =
         stacks.iter().filter_map(|(i, t)| Some((u32::try_from(*i).ok()?, t.frames.as_slice()))).collect();
+    let threads: Map<Addr, u32> = stacks.iter().filter_map(|(i, t)| Some((t.thread.address, u32::try_from(*i).ok()?))).collect();
+    let mut resumed: Map<Addr, Vec<u32>> = Map::default();
+    for (task, thread) in tasks.resumed(stacks.iter().map(|(_, t)| t.thread), notes) {
+        let open = tasks.flags(task).is_some_and(|f| f & flags::COMPLETED == 0);
+        resumed.entry(task).or_default().extend(threads.get(&thread).filter(|_| open));
+    }
     let mut out = Vec::new();
     for (wait, task, nodes) in awaited {
         let Ok(from) = u32::try_from(wait.thread) else { continue };
         for node in nodes {
-            let Some(frame) = Frame::of(&tasks, namer, node) else { continue };
+            let frame = Frame::of(&tasks, namer, node);
+            let has = |frame: &Frame, thread: u32| frames.get(&thread).is_some_and(|frames| frames.iter().any(|f| frame.is(f)));
             let on = on_stacks.get(&node).map_or(&[][..], Vec::as_slice).iter().copied();
-            let runs = |thread: &u32| *thread != from && frames.get(thread).is_some_and(|frames| frames.iter().any(|f| frame.is(f)));
-            let mut running = on.filter(runs);
+            let by_frame = on.filter(|thread| frame.as_ref().is_some_and(|frame| has(frame, *thread)));
+            let by_record = resumed.get(&node).into_iter().flatten().copied();
+            let mut running = by_record.chain(by_frame).filter(|thread| *thread != from);
             if let (Some(to), None) = (running.next(), running.next()) {
                 out.push(Edge { from, to, object: task, certain: wait.timeout.is_none(), kind: WaitEdgeKind::Runs, later: false });
             }
@@ -95,7 +106,7 @@ impl Frame {
 }
 
 /// `first`, and the tasks and methods that they await, directly or not.
-fn depends(tasks: &Tasks, first: impl Iterator<Item = Addr>) -> Vec<Addr> {
+fn depends(tasks: &Tasks, first: impl Iterator<Item = Addr>, notes: &Collector) -> Vec<Addr> {
     let (mut out, mut seen) = (Vec::new(), Set::default());
     let mut open: VecDeque<Addr> = first.collect();
     while let Some(node) = open.pop_front() {
@@ -104,7 +115,7 @@ fn depends(tasks: &Tasks, first: impl Iterator<Item = Addr>) -> Vec<Addr> {
         }
         let Some(plan) = tasks.plan_of(node).filter(|plan| plan.is_node()) else { continue };
         out.push(node);
-        open.extend(tasks.position(node, &plan).into_iter().flat_map(|p| p.awaiters).flatten().take(MAX_AWAITED));
+        open.extend(tasks.awaits(node, &plan, notes).into_iter().take(MAX_AWAITED));
     }
     out
 }

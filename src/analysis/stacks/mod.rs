@@ -4,6 +4,7 @@ mod arguments;
 mod cycles;
 mod locals;
 mod merge;
+mod overflow;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -28,6 +29,7 @@ use crate::stack::walked::{Frame, Gap, ManagedFrame, Part, RuntimeFrame, Walk};
 use arguments::ArgumentReader;
 use merge::Merger;
 pub(crate) use merge::{folded as folded_stacks, label as frame_label, repeated as repeated_frames};
+pub(crate) use overflow::{Recursion, recursion};
 
 /// Bytes of the answer, for each byte of the dump, that names and frames may take.
 const EXPANSION: u64 = 4;
@@ -64,7 +66,11 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
     let mut add = |thread: ThreadStackModel| if query.merge { merger.add(&thread) } else { list.push(thread) };
     let answer = each_stack(runtime, query, &mut add)?;
     let (threads, merged) = if query.merge { (None, Some(merger.merged())) } else { (Some(list), None) };
-    Ok(answer.map(|total| StacksReport { total, threads, merged }))
+    let fault = runtime.fault().filter(|fault| {
+        let ids = [fault.managed_id.map(u64::from), fault.thread.map(u64::from)];
+        query.threads.is_empty() || ids.into_iter().flatten().any(|id| query.threads.contains(&id))
+    });
+    Ok(answer.map(|total| StacksReport { total, threads, fault, merged }))
 }
 
 /// [`stacks`], with each thread given to `each`, the crashed one first: they need not be in memory together. Their number.

@@ -3,9 +3,9 @@ use std::collections::BTreeSet;
 use indexmap::IndexMap;
 
 use crate::model::{AnalyzeReport, BelowThreshold, Problem, ProblemId, SkippedProblem};
-use crate::output::bytes;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
+use crate::output::{Reasons, bytes};
 
 fn finding_columns<'r>() -> Columns<'r, Problem> {
     columns::<Problem>()
@@ -42,8 +42,10 @@ impl Report for AnalyzeReport {
         if let Some(more) = self.below.len().checked_sub(FEW_BELOW).filter(|n| *n > 0) {
             to.line(format!("… {more} more below a threshold (--json lists them)"));
         }
-        to.lines(by_reason(&self.uncertain).map(|(reason, ids)| format!("Looked for only in what the dump has: {ids}: {reason}")));
-        to.lines(by_reason(&self.skipped).map(|(reason, ids)| format!("Not inspected: {ids}: {reason}")));
+        let mut reasons = Reasons::default();
+        let uncertain = by_reason(&self.uncertain).map(|(reason, ids)| format!("Looked for only in what the dump has: {ids}: {reason}"));
+        let skipped = by_reason(&self.skipped).map(|(reason, ids)| format!("Not inspected: {ids}: {reason}"));
+        to.lines(uncertain.chain(skipped).map(move |line| reasons.once(line)));
     }
 }
 

@@ -1,5 +1,5 @@
 use super::number;
-use crate::base::Name;
+use crate::base::{Name, len64};
 use crate::model::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
@@ -30,12 +30,23 @@ fn traces<'r>(to: &mut Sections<'r>, mut stack: Vec<(&'static str, &'r Exception
     while let Some((arrow, e)) = stack.pop() {
         let code = e.hresult.map(|n| format!(", HResult {}", hresult(n))).unwrap_or_default();
         to.line(format!("{arrow}{} ({}{code})", title(e.type_name.as_ref(), e.message.as_deref()), e.address));
-        to.lines(e.remote_stack_text.iter().flat_map(|text| text.lines()).map(ToString::to_string));
+        remote(to, e.remote_stack_text.as_deref());
         frames(to, &e.stack);
         // The first inner exception is printed next, so it is pushed last.
         stack.extend(e.inners.iter().rev().map(|i| (INNER, i)));
         stack.extend(e.inner.as_deref().map(|i| (INNER, i)));
     }
+}
+
+/// Prints the text of earlier frames.
+fn remote<'r>(to: &mut Sections<'r>, text: Option<&'r str>) {
+    to.lines(text.into_iter().flat_map(str::lines).map(ToString::to_string));
+}
+
+/// The number of frames of a stack trace, those included that are only text.
+fn frame_count(e: &HeapExceptionModel) -> u64 {
+    let of_text = e.remote_stack_text.iter().flat_map(|text| text.lines()).filter(|line| line.trim_start().starts_with("at "));
+    number(&e.stack).saturating_add(len64(of_text.count()))
 }
 
 /// Where a frame is: its offset in the method's code, the module, and the source as .NET prints it.
@@ -73,7 +84,7 @@ fn exception_columns<'r>() -> Columns<'r, HeapExceptionModel> {
         .made("hresult", 10, |e| e.hresult.map(hresult))
         .whole()
         .keep(4)
-        .count("frames", |e| number(&e.stack))
+        .count("frames", frame_count)
         .keep(3)
         .id("thread", |e| e.thread.map(u64::from))
         .keep(5)
@@ -113,6 +124,7 @@ impl Report for ExceptionsReport {
         to.gap();
         for e in exceptions.filter(|e| e.inner_exceptions.is_some()) {
             to.line(format!("{} ({})", title(e.type_name.as_ref(), e.message.as_deref()), e.address));
+            remote(to, e.remote_stack_text.as_deref());
             frames(to, &e.stack);
             traces(to, e.inner_exceptions.iter().flatten().rev().map(|inner| (INNER, inner)).collect());
             to.gap();

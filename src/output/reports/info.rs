@@ -1,6 +1,7 @@
 use super::collections::{counts_line, last_line, recorded_line};
 use crate::model::{
-    AnswerBasis, AnswerKind, CrashReport, DumpKind, GcKind, GcLayout, GcModel, GcPhase, InfoReport, LayoutSource, RuntimeKind,
+    AnswerBasis, AnswerKind, CrashReport, DumpKind, FaultModel, GcKind, GcLayout, GcModel, GcPhase, InfoReport, LayoutSource, MorePrecise,
+    RuntimeKind,
 };
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Table, columns};
@@ -49,10 +50,25 @@ impl Report for InfoReport {
             to.gap();
             to.title("This dump answers:");
             to.lines(self.answers.iter().map(|a| {
-                let reason = a.reason.as_ref().map(|r| format!(": {r}")).unwrap_or_default();
+                // The files are in a line of their own.
+                let stacks = self.more_precise.as_ref().filter(|_| a.command == "stacks" && a.reason.is_some());
+                let reason = stacks.map(MorePrecise::stacks).or_else(|| a.reason.clone());
+                let reason = reason.map(|r| format!(": {r}")).unwrap_or_default();
                 let unwalked = if a.basis == AnswerBasis::Bound && a.answer == AnswerKind::Full { " (not walked)" } else { "" };
                 format!("  {:<10} {}{unwalked}{reason}", a.command, a.answer)
             }));
+        }
+        if let Some(more) = &self.more_precise {
+            let files = more.files.iter().take(FILES).map(String::as_str).collect::<Vec<_>>().join(", ");
+            let rest = more.files.len().saturating_sub(FILES);
+            let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+            let known = if self.answers.iter().any(|a| a.command == "stacks" && a.reason.is_some()) {
+                String::new()
+            } else {
+                format!(" ({})", more.stacks())
+            };
+            to.gap();
+            to.line(format!("More precise with the files of {files}{rest}{known}: {}", more.command));
         }
         if let Some(next) = &self.next {
             to.gap();
@@ -60,6 +76,9 @@ impl Report for InfoReport {
         }
     }
 }
+
+/// Most files that are named.
+const FILES: usize = 6;
 
 impl InfoReport {
     fn facts(&self) -> Vec<(&'static str, String)> {
@@ -95,7 +114,9 @@ impl InfoReport {
         let managed = self.managed_threads.map(|n| format!(", {n} managed")).unwrap_or_default();
         fact("threads", is_dump.then(|| format!("{}{managed}", self.os_threads)));
         let crashed = self.crashed_thread.map(|t| format!(" in thread {t}")).unwrap_or_default();
-        fact("crash", self.crash.as_ref().map(|c| format!("{c}{crashed}")));
+        let crash = self.fault.as_ref().map(FaultModel::words).or_else(|| self.crash.clone());
+        fact("crash", crash.map(|c| format!("{c}{crashed}")));
+        fact("P/Invoke", self.fault.as_ref().filter(|f| f.native).and_then(|f| f.pinvoke.as_ref()).map(ToString::to_string));
         if let Some(report) = &self.crash_report {
             fact("crash report", Some(crash_line(report)));
         }
@@ -143,6 +164,7 @@ impl InfoReport {
             let by = gc.suspended_by.filter(|a| !a.is_null()).map(|a| format!(" (suspended by the thread at {a})"));
             let running = Some(format!("{running}{}", by.unwrap_or_default()));
             fact("gc running", running);
+            fact("suspension", self.suspension.as_ref().map(|s| format!("under way: {}", s.words())));
             if let Some(c) = &gc.collections {
                 fact("collections", Some(counts_line(c)));
                 fact("last gc", c.last.as_ref().map(last_line));

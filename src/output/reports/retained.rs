@@ -109,7 +109,10 @@ pub(super) fn root_coverage<'r>(to: &mut Sections<'r>, coverage: &'r [RootCovera
     let scanned = |c: &RootCoverageModel| c.kind.is_of_stacks() && c.coverage == CoverageKind::Conservative;
     if coverage.iter().any(scanned) {
         let reasons = coverage.iter().filter(|c| scanned(c)).filter_map(|c| c.reason.as_deref());
-        to.line(format!("stacks: {}", reasons.max_by_key(|r| r.len()).unwrap_or("some roots may be stale")));
+        let reason = reasons.max_by_key(|r| r.len()).unwrap_or("some roots may be stale");
+        // Of a partial answer, notes have the reasons.
+        let shown = if to.complete { reason } else { reason.split("; ").next().unwrap_or(reason) };
+        to.line(format!("stacks: {shown}"));
     }
     to.lines(coverage.iter().filter(move |c| c.coverage != CoverageKind::Complete && !scanned(c)).map(|c| {
         let reason = c.reason.as_ref().map_or_else(String::new, |r| format!(": {r}"));

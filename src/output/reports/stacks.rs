@@ -5,8 +5,8 @@ use super::threads::wait;
 use crate::analysis::{folded_stacks, frame_label, repeated_frames};
 use crate::base::{Name, file_name, len64};
 use crate::model::{
-    ArgumentModel, CodeTier, FramePart, MergedFrame, StackFrameKind, StackFrameModel, StackGap, StackRepeat, StackRootModel, StacksReport,
-    ThreadStackModel,
+    ArgumentModel, CodeTier, FaultModel, FramePart, MergedFrame, NativeFrameModel, StackFrameKind, StackFrameModel, StackGap, StackRepeat,
+    StackRootModel, StacksReport, ThreadStackModel,
 };
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
@@ -186,6 +186,45 @@ fn title(t: &ThreadStackModel) -> String {
     format!("Thread {id}{os}{name}{crashed}{coverage}")
 }
 
+fn native_columns<'r>() -> Columns<'r, NativeFrameModel> {
+    columns::<NativeFrameModel>()
+        .address("sp", |f| f.sp)
+        .keep(2)
+        .address("ip", |f| f.ip)
+        .keep(4)
+        .made("native", 100, NativeFrameModel::place)
+        .least(60)
+        .keep(9)
+}
+
+/// Where a thread crashed, and its native frames.
+fn fault<'r>(to: &mut Sections<'r>, f: &'r FaultModel) {
+    to.line(format!("  {}", f.words()));
+    if !f.native {
+        return;
+    }
+    if let Some(method) = &f.pinvoke {
+        to.line(format!("  in the P/Invoke {method}"));
+    }
+    if !f.at_fault && !f.frames.is_empty() {
+        to.line("  where it was raised is not in the dump; frames from the handler of the signal:");
+    }
+    if !f.frames.is_empty() {
+        to.table(Table::new(&f.frames, native_columns()));
+    }
+    if let Some(end) = f.end.as_ref().filter(|_| !f.ends_in_managed_code()) {
+        to.line(format!("  native frames end here: {end}"));
+    }
+}
+
+/// The crashed thread, where the runtime does not know it.
+fn native_thread<'r>(to: &mut Sections<'r>, f: &'r FaultModel) {
+    let os = f.thread.map_or_else(|| "?".into(), |id| id.to_string());
+    to.alarm(format!("Native thread (OS {os}) CRASHED"));
+    fault(to, f);
+    to.gap();
+}
+
 /// A line of the list with what its frames hold: of a cycle, those of its innermost round.
 fn detailed<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, l: &Listed<'r>) {
     let at = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
@@ -205,11 +244,14 @@ fn detailed<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, l: &Listed<'r>) 
     }
 }
 
-fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel) {
+fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, crash: Option<&'r FaultModel>) {
     if t.crashed {
         to.alarm(title(t))
     } else {
         to.title(title(t))
+    }
+    if let Some(crash) = crash {
+        fault(to, crash);
     }
     if let Some(waits_for) = &t.waits_for {
         to.line(format!("  waits for {}", wait(waits_for)));
@@ -264,8 +306,12 @@ impl Report for StacksReport {
         to.table(Table::records("frame", rows(threads), row_columns()).csv(!merged).shown(false));
         to.table(Table::records("merged-frame", self.merged.iter().flatten(), merged_columns()).csv(merged).shown(merged));
         to.records("thread-stack", threads);
+        let fault = self.fault.as_ref().filter(|fault| fault.native || fault.stack_overflow);
+        if let Some(f) = fault.filter(|f| f.managed_id.is_none()) {
+            to.part(|to| native_thread(to, f));
+        }
         for t in threads {
-            to.part(|to| thread(to, t));
+            to.part(move |to| thread(to, t, fault.filter(|_| t.crashed)));
         }
         to.gap_if(merged);
         to.line(format!("{} with a stack", plural(self.total, "managed thread")));

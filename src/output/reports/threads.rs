@@ -64,6 +64,9 @@ impl Report for ThreadsReport {
         to.table(Table::records("thread", &self.threads, thread_columns(waits)).csv(true).shown(!self.threads.is_empty()));
         to.gap_if(!self.threads.is_empty());
         to.line(format!("{}, {}", plural(number(&self.threads), "managed thread"), plural(self.os_threads, "OS thread")));
+        if let Some(suspension) = &self.suspension {
+            to.line(format!("A suspension of all threads is under way: {}", suspension.words()));
+        }
         for t in self.threads.iter().filter(|t| t.crashed) {
             let id = t.managed_id.map_or_else(|| "?".into(), |n| n.to_string());
             let os = t.os_id.map_or_else(|| "?".into(), |n| n.to_string());
@@ -77,6 +80,9 @@ impl Report for ThreadsReport {
         }
         if let Some(os) = self.crashed_unmanaged {
             to.line(format!("The crashed thread (OS {os}) is not a managed thread"));
+        }
+        if let Some(fault) = self.fault.as_ref().filter(|fault| fault.native || fault.stack_overflow) {
+            to.line(fault.words());
         }
     }
 }

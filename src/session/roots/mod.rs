@@ -95,6 +95,8 @@ pub enum Origin {
     Finalizer(FinalizerState),
     /// A reference of a frame, which is where.
     Slot(FrameIndex, Place),
+    /// The code of a frame: the loader allocator of a collectible method.
+    Code(FrameIndex),
     /// A stack word.
     Stack(ThreadIndex),
     /// A register, by its name.
@@ -114,7 +116,7 @@ pub enum Origin {
 pub struct Root {
     /// Its kind.
     pub kind: RootKind,
-    /// Address of the reference; `None` for registers.
+    /// Address of the reference; `None` for registers and code.
     pub address: Option<Addr>,
     /// Start of the object, even for interior pointers.
     pub object: Addr,
@@ -223,6 +225,10 @@ impl Roots {
                 let place = place.text(self.arch.unwrap_or(Arch::X64), frame.register, root.address);
                 format!("{} {} {place}", frame.method, self.thread(frame.thread, false))
             }
+            Origin::Code(at) => match self.frames.get(at) {
+                Some(frame) => format!("code of {} {}", frame.method, self.thread(frame.thread, false)),
+                None => "code of a frame".into(),
+            },
             Origin::Stack(t) => match root.address {
                 Some(at) => format!("stack of {} at {at}", self.thread(t, true)),
                 None => format!("stack of {}", self.thread(t, true)),
@@ -239,7 +245,7 @@ impl Roots {
     pub fn group(&self, root: &Root) -> String {
         let name = |i: StaticIndex| self.names.get(i).map_or("?", String::as_str);
         match root.origin {
-            Origin::Slot(at, _) if root.kind == RootKind::Stack => match self.frames.get(at) {
+            Origin::Slot(at, _) | Origin::Code(at) if root.kind == RootKind::Stack => match self.frames.get(at) {
                 Some(frame) => format!("stack of {}", self.thread(frame.thread, false)),
                 None => "a stack".into(),
             },
@@ -256,7 +262,7 @@ impl Roots {
 
     /// The thread of the root.
     pub fn thread_of(&self, root: &Root) -> Option<RootThread> {
-        if let Origin::Slot(at, _) = root.origin {
+        if let Origin::Slot(at, _) | Origin::Code(at) = root.origin {
             return self.threads.get(self.frames.get(at)?.thread).copied();
         }
         let (Origin::Stack(t) | Origin::Register(t, _) | Origin::Exception(t) | Origin::LastThrown(t) | Origin::Static(_, Some(t))) =

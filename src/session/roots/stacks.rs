@@ -13,7 +13,7 @@ use super::{
 use crate::base::hash::Map;
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Budget, Collector, Count, NoteKind, Notes};
-use crate::clr::methods::Methods;
+use crate::clr::methods::{GenericContext, Methods};
 use crate::clr::threads::Thread;
 use crate::contract::ContractError;
 use crate::dump::{OsThread, ThreadStacks};
@@ -49,6 +49,7 @@ pub(super) fn frame_roots(
         index,
         methods: runtime.scoped(&notes, |d| Methods::bind(heap.memory(), d, runtime.limits()).ok()),
         names: Map::default(),
+        allocators: Map::default(),
         stacks: ThreadStacks::new(runtime.file()),
         scans: Scans::new(heap, budget),
         reasons: BTreeMap::new(),
@@ -106,6 +107,8 @@ struct Reader<'h> {
     methods: Option<Methods>,
     /// By MethodDesc.
     names: Map<Addr, Arc<str>>,
+    /// The loader allocators that the code of methods keeps alive, by MethodDesc and what may determine its instance.
+    allocators: Map<(Addr, Vec<GenericContext>), Arc<[Addr]>>,
     stacks: ThreadStacks<'h>,
     scans: Scans<'h>,
     /// Why parts of stacks are scanned: how often, and where first.
@@ -123,6 +126,9 @@ struct Reader<'h> {
 impl Reader<'_> {
     fn thread(&mut self, stack: &ThreadStack<'_>, thread: ThreadIndex, roots: &mut Roots) {
         for frame in &stack.walk.frames {
+            if let Frame::Managed(f) = frame {
+                self.code((f.code.method_desc, stack.walk.contexts(f)), thread, roots);
+            }
             match frame {
                 Frame::Managed(f) if Walk::holds_any(f) => {
                     let method = self.name(f.code.method_desc);
@@ -159,6 +165,47 @@ impl Reader<'_> {
         for gap in &stack.walk.gaps {
             self.gap(gap, stack, thread, roots);
         }
+    }
+
+    /// Adds the objects that the code of a frame keeps alive: the loader allocators of a collectible method, and with them its statics
+    /// (`GcStackCrawlCallBack` in `gcenv.ee.cpp`).
+    fn code(&mut self, (method, contexts): (Addr, &[GenericContext]), thread: ThreadIndex, roots: &mut Roots) {
+        if !self.wants(RootKind::Stack) {
+            return;
+        }
+        let allocators = self.allocators_of(method, contexts);
+        if allocators.is_empty() || !self.scans.kept.memory(ROOT_BYTES) {
+            return;
+        }
+        let Some(at) = roots.frames.push(RootFrame { thread, method: self.name(method), register: None }) else { return };
+        for object in allocators.iter() {
+            let root = Root { kind: RootKind::Stack, address: None, object: *object, flags: RootFlags::NONE, origin: Origin::Code(at) };
+            self.scans.add(roots, root);
+        }
+    }
+
+    fn allocators_of(&mut self, method: Addr, contexts: &[GenericContext]) -> Arc<[Addr]> {
+        let (methods, namer) = (self.methods.as_ref(), self.namer);
+        let find = || -> Option<Arc<[Addr]>> {
+            let (methods, types) = (methods?, namer.types().ok()?);
+            let tables = types.names().method_tables();
+            let mut owners = methods.owners(types.names(), method);
+            match methods.instance(types.names(), method, contexts) {
+                Some(GenericContext::MethodTable(exact)) => owners.push(exact),
+                Some(GenericContext::Method(exact)) => owners.extend(methods.owners(types.names(), exact)),
+                // The frame holds the object.
+                Some(GenericContext::This(_)) | None => {}
+            }
+            let modules =
+                owners.into_iter().filter(|mt| tables.read(*mt).is_ok_and(|i| i.is_collectible)).filter_map(|mt| tables.loader_module(mt));
+            let mut found: Vec<Addr> = modules.filter_map(|module| types.loader().allocator_object(module)).collect();
+            found.sort_unstable();
+            found.dedup();
+            Some(found.into())
+        };
+        // A method that cannot be read has no name either, which is reported.
+        let key = (method, contexts.to_vec());
+        Arc::clone(self.allocators.entry(key).or_insert_with(|| tried(find).unwrap_or_default()))
     }
 
     /// A reference that a frame holds.

@@ -1,5 +1,6 @@
 //! The stacks of the managed threads.
 
+mod fault;
 mod plan;
 
 use std::sync::{Arc, OnceLock};
@@ -12,7 +13,7 @@ use crate::base::{Addr, AddrRange, Collector, NoteKind, len64, plural};
 use crate::clr::loader::Loader;
 use crate::clr::threads::Thread;
 use crate::contract::{ContractError, Descriptor};
-use crate::dump::{OsThread, ThreadStacks};
+use crate::dump::{DumpFacts, OsThread, ThreadStacks};
 use crate::stack::code::CodeMap;
 use crate::stack::frames::FrameReader;
 use crate::stack::walk::{Asked, StackWalker, Start};
@@ -223,18 +224,22 @@ impl Runtime {
 
     /// The registers of a thread as the dump has them.
     fn registers(&self, native: &OsThread) -> Option<Registers> {
-        let facts = &self.file().facts;
-        let mut registers = Registers::new(facts.arch)?.on(facts.os);
-        registers.ip = native.instruction_pointer?;
-        for register in &native.registers {
-            let number = RegisterNames::of(facts.arch).iter().position(|name| *name == register.name);
-            if let Some(number) = number.and_then(|n| u8::try_from(n).ok()) {
-                registers.set(number, Saved { value: Some(register.value), place: None });
-            }
-        }
-        registers.set_sp(native.stack_pointer?);
-        Some(registers)
+        registers_of(&self.file().facts, native)
     }
+}
+
+/// The registers of a thread as the dump has them.
+fn registers_of(facts: &DumpFacts, native: &OsThread) -> Option<Registers> {
+    let mut registers = Registers::new(facts.arch)?.on(facts.os);
+    registers.ip = native.instruction_pointer?;
+    for register in &native.registers {
+        let number = RegisterNames::of(facts.arch).iter().position(|name| *name == register.name);
+        if let Some(number) = number.and_then(|n| u8::try_from(n).ok()) {
+            registers.set(number, Saved { value: Some(register.value), place: None });
+        }
+    }
+    registers.set_sp(native.stack_pointer?);
+    Some(registers)
 }
 
 /// Notes stacks that were not walked to their end, or not for each thread that claims them.

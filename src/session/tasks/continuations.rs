@@ -134,7 +134,7 @@ impl Tasks {
 
     /// The methods of runtime async that `threads` run, by task.
     pub(crate) fn running(&self, runtime: &Runtime, threads: &[Thread], namer: &Namer, notes: &Collector) -> Map<Addr, Running> {
-        let found = noted(self.dispatchers(threads), "methods of runtime async that run", notes).unwrap_or_default();
+        let found = self.dispatchers(threads.iter(), notes);
         if found.is_empty() {
             return Map::default();
         }
@@ -152,15 +152,32 @@ impl Tasks {
         out
     }
 
+    /// The tasks whose methods `threads` resume, each with the address of its `Thread`.
+    pub(crate) fn resumed<'t>(&self, threads: impl Iterator<Item = &'t Thread>, notes: &Collector) -> Vec<(Addr, Addr)> {
+        self.dispatchers(threads, notes).into_iter().map(|d| (d.task, d.thread)).collect()
+    }
+
+    /// The tasks that the task or method at `node` awaits, as its state machine or the innermost of its continuations determines.
+    pub(crate) fn awaits(&self, node: Addr, plan: &Plan, notes: &Collector) -> Vec<Addr> {
+        if plan.kinds.is(AsyncType::RuntimeAsyncTask) {
+            return self.chain(node, notes).leaf.and_then(|leaf| self.awaited(leaf)).into_iter().collect();
+        }
+        self.position(node, plan).into_iter().flat_map(|p| p.awaiters).flatten().collect()
+    }
+
     /// The structures of threads that resume methods.
-    fn dispatchers(&self, threads: &[Thread]) -> Result<Vec<Dispatcher>, NoSuchField> {
+    fn dispatchers<'t>(&self, threads: impl Iterator<Item = &'t Thread>, notes: &Collector) -> Vec<Dispatcher> {
+        noted(self.dispatchers_of(threads), "methods of runtime async that run", notes).unwrap_or_default()
+    }
+
+    fn dispatchers_of<'t>(&self, threads: impl Iterator<Item = &'t Thread>) -> Result<Vec<Dispatcher>, NoSuchField> {
         let mut out = Vec::new();
         let types = self.library.types();
         let Some(table) = self.kinds.table(AsyncType::Dispatcher) else { return Ok(out) };
         let fields = DispatcherFields::bind(types, table)?;
         // Offsets within a structure are those of its box.
         let within = |at: Addr, offset: u64| self.library.reference_at(at.plus(offset).minus(types.pointer_bytes())?);
-        for thread in threads.iter().filter(|t| t.has_stack()) {
+        for thread in threads.filter(|t| t.has_stack()) {
             let slot = self.library.thread_static_at(table, "t_current", thread.address)?;
             let mut at = slot.and_then(|slot| self.library.reference_at(slot));
             let mut seen = Set::default();

@@ -2,6 +2,7 @@
 
 mod eh_frame;
 mod expression;
+mod images;
 mod pdata;
 #[cfg(test)]
 mod real_tests;
@@ -9,6 +10,8 @@ mod real_tests;
 mod tests;
 
 use std::sync::OnceLock;
+
+pub(crate) use images::NativeImages;
 
 use super::{CodeBytes, Known, Registers, UnwindError};
 use crate::base::{AddrRange, Arch};

@@ -2,15 +2,12 @@
 //!
 //! Source: `docs/internals/stacks.md#running-threads`.
 
-use std::sync::OnceLock;
-
 use super::Walking;
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Arch, len64};
-use crate::memory::Image;
 use crate::stack::frames::{ExplicitFrame, Left};
-use crate::stack::native::{Caller, Native};
-use crate::stack::walk::{StackWalker, Start, inside};
+use crate::stack::native::Caller;
+use crate::stack::walk::{Start, inside};
 use crate::stack::walked::Lack;
 use crate::stack::{CodeBytes, Registers, Saved, StackError, unwind};
 
@@ -27,59 +24,7 @@ enum FromNative {
     Unknown(StackError),
 }
 
-/// The images of a process, sorted, to unwind their code.
-#[derive(Debug)]
-pub(super) struct NativeImages(Vec<(AddrRange, OnceLock<Native>)>);
-
-impl NativeImages {
-    /// Those at `sorted`.
-    pub(super) fn new(sorted: &[AddrRange]) -> NativeImages {
-        NativeImages(sorted.iter().map(|image| (*image, OnceLock::new())).collect())
-    }
-
-    /// Where the image is that has `at`.
-    pub(super) fn image(&self, at: Addr) -> Option<AddrRange> {
-        self.at(at).map(|(image, _)| *image)
-    }
-
-    fn at(&self, at: Addr) -> Option<&(AddrRange, OnceLock<Native>)> {
-        let last = self.0.partition_point(|(image, _)| image.start <= at).checked_sub(1)?;
-        self.0.get(last).filter(|(image, _)| image.contains(at))
-    }
-}
-
-impl StackWalker {
-    /// The caller, for `registers` in native code of any image. `leaf`: they are the thread's own.
-    ///
-    /// # Errors
-    /// [`StackError`] as of [`Native::step`].
-    fn step(&self, registers: &Registers, leaf: bool) -> Result<Caller, StackError> {
-        let (bytes, ip) = (self.code.bytes(), registers.ip);
-        let (image, native) = self.native.at(ip).ok_or(StackError::invalid(ip, "native code of no image"))?;
-        let of_runtime = self.runtime.image().filter(|runtime| runtime.base == image.start);
-        let native = match of_runtime {
-            Some(_) => &self.runtime,
-            None => native.get_or_init(|| Native::new(Image::at(bytes.memory(), image.start), 0)),
-        };
-        native.step(bytes, registers, leaf).map_err(StackError::from)
-    }
-}
-
 impl Walking<'_> {
-    /// Whether the instruction before `ip` may be a call (x64): `e8` with a distance, or `ff /2` with an operand of up to five bytes.
-    fn is_after_call(&self, ip: Addr) -> bool {
-        /// Bytes of the longest such call.
-        const LONGEST: u64 = 7;
-        if self.walker.frames.arch() != Arch::X64 {
-            return true;
-        }
-        // Of code that is only in a file, nothing says otherwise.
-        let Some(before) = ip.minus(LONGEST).and_then(|start| self.walker.code.bytes().bytes(start, LONGEST).ok()) else { return true };
-        let at = |back: usize| before.len().checked_sub(back).and_then(|i| before.get(i));
-        let indirect = |back: usize| at(back) == Some(&0xff) && at(back.saturating_sub(1)).is_some_and(|modrm| modrm >> 3 & 7 == 2);
-        at(5) == Some(&0xe8) || [2, 3, 4, 6, 7].into_iter().any(indirect)
-    }
-
     /// Where the walk of a thread begins that is in native code, although a collection has to wait for it: at the method that has called
     /// this code, or that a signal has interrupted, unless an explicit frame leads there. Where it is not found, there is a gap.
     pub(super) fn running(&mut self, start: &Start, next: Option<&ExplicitFrame>) -> Option<(Registers, Left)> {
@@ -133,13 +78,8 @@ impl Walking<'_> {
                 };
             }
             let leaf = left == Left::Stopped;
-            let caller = match walker.step(&at, leaf) {
-                // Stubs that the runtime has generated are in no image, and have no frame.
-                Err(e @ StackError::Invalid { .. }) if leaf => {
-                    self.returned_to(&at).map(|registers| Caller { registers, interrupted: false }).ok_or(e)
-                }
-                caller => caller,
-            };
+            let is_managed = |ip| matches!(self.find(ip), Ok(Some(_)));
+            let caller = walker.native.step(walker.code.bytes(), (&at, leaf), Some(&walker.runtime), is_managed).map_err(StackError::from);
             let above = |caller: Caller| {
                 let (to, sp) = (caller.registers.sp(), at.sp());
                 let up = to.zip(sp).is_some_and(|(to, sp)| to > sp || leaf && to == sp) && (!own || to.is_some_and(|to| inside(stack, to)));
@@ -188,27 +128,6 @@ impl Walking<'_> {
 
     fn has_caller(&self, frame: &ExplicitFrame) -> bool {
         !matches!(self.walker.frames.caller(&self.walker.code, &self.walker.runtime, frame), Ok(None))
-    }
-
-    /// The caller of code without unwind information, as stubs that the runtime has generated and entries of linkage tables are: the return
-    /// address is on top of the stack (x64) or in the link register (arm64), if that is after a call in managed code or in an image.
-    fn returned_to(&mut self, registers: &Registers) -> Option<Registers> {
-        /// Number of the link register.
-        const LINK: u8 = 30;
-        let (mut caller, sp) = (registers.preserved(), registers.sp()?);
-        match registers.arch() {
-            Arch::X64 => {
-                caller.ip = Addr(self.walker.code.bytes().u64(sp).ok()?);
-                caller.set_sp(sp.plus(8));
-            }
-            _ => {
-                caller.ip = Addr(registers.value(LINK)?);
-                caller.set_sp(sp);
-            }
-        }
-        let ip = caller.ip;
-        let is_code = matches!(self.find(ip), Ok(Some(_))) || self.walker.native.image(ip).is_some();
-        (is_code && self.is_after_call(ip)).then_some(caller)
     }
 }
 

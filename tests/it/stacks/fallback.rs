@@ -116,6 +116,42 @@ fn gaps_are_scanned_and_said() -> Tested {
     Ok(())
 }
 
+/// `info` names the files that stacks need once, and the command that downloads them; it is partial only where frames may be missing.
+#[test]
+fn info_names_the_files_that_stacks_need() -> Tested {
+    let (dumps, _) = known_dumps(|row| row["kind"] == "heap")?;
+    let (mut named, mut exact) = (0, 0);
+    for dump in &dumps {
+        let (_, stacks) = alone(dump);
+        let files: BTreeSet<&str> = gaps(&stacks).map(|g| text(g, "module")).filter(|module| !module.is_empty()).collect();
+        let (exit, info) = ask_with(&dump.path, &[], &["info"]);
+        let more = &info["data"]["more_precise"];
+        assert_eq!(list(&more["files"]).iter().filter_map(Value::as_str).collect::<BTreeSet<_>>(), files, "{}", dump.name);
+        if files.is_empty() {
+            continue;
+        }
+        let command = text(more, "command");
+        assert!(command.starts_with("gcdump modules --fetch ") && !command.contains("--no-local-files"), "{command}");
+        let of_stacks = list(&info["data"]["answers"]).iter().find(|a| a["command"] == "stacks").unwrap();
+        let lost = gaps(&stacks).any(|gap| gap["loses_frames"] == true);
+        assert_eq!(of_stacks["answer"] == "partial", lost, "{}", dump.name);
+        let whole = list(&info["data"]["answers"]).iter().all(|a| a["answer"] == "full");
+        assert_eq!(exit, if whole { Exit::Ok } else { Exit::Partial }, "{}", dump.name);
+        let shown = run(&["info", "--no-local-files", dump.path.to_str().unwrap()]);
+        let line = shown.out.lines().find(|line| line.starts_with("More precise with the files of ")).unwrap();
+        let all = format!("{}{}", shown.out, shown.err);
+        for file in files.iter().filter(|file| line.contains(*file)) {
+            // A path of the runtime may have the same name.
+            assert_eq!(all.lines().filter(|l| l.contains(file) && l.contains("would")).count(), 0, "{}: {all}", dump.name);
+        }
+        named += 1;
+        exact += usize::from(!lost);
+    }
+    println!("{named} heap dumps name files, {exact} of which have all frames");
+    assert!(dumps.is_empty() || named > 5 && exact > 0);
+    Ok(())
+}
+
 /// A Windows heap dump lacks all images: the first precompiled frame ends the walk.
 #[test]
 fn windows_heap_dumps_need_the_images() -> Tested {

@@ -1,0 +1,186 @@
+//! Load contexts that were asked to unload, and what holds them.
+//!
+//! A context lives as long as its loader allocator, an object. Every object of its types keeps that alive, and so do Type objects
+//! (`RuntimeType.m_keepalive`), what reflection makes of them, delegates of its static methods (`Delegate._methodBase`), the statics of
+//! contexts that refer to it, and its code on a stack. The allocator refers to the Type objects itself: only what roots lead to counts.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::sweep::Inspected;
+use super::{Findings, Inspector, row};
+use crate::analysis::on_graph::OnGraph;
+use crate::base::hash::{Map, Set};
+use crate::base::missed::tried;
+use crate::base::{Addr, Count, NoteKind};
+use crate::clr::binders::Binders;
+use crate::clr::library::{fields_of, noted};
+use crate::gc::{ObjectId, ObjectType};
+use crate::model::Stacks;
+use crate::session::{Depends, HeapGraph, Holders};
+
+/// `AssemblyLoadContext._state` of a context that was asked to unload.
+const UNLOADING: u32 = 1;
+/// The class of Type objects, and the namespace of what reflection makes of them.
+const TYPE_OBJECT: &str = "System.RuntimeType";
+const REFLECTION: &str = "System.Reflection.";
+
+fields_of! {
+    /// `AssemblyLoadContext`.
+    struct ContextFields {
+        name: req "_name",
+        collectible: req "_isCollectible",
+        state: req "_state",
+        native: req "_nativeAssemblyLoadContext",
+    }
+}
+
+fields_of! {
+    /// `RuntimeType`.
+    struct TypeFields {
+        handle: req "m_handle",
+    }
+}
+
+/// Objects of the types of a context.
+struct Held {
+    /// The type of them at the lowest address.
+    method_table: Addr,
+    count: u64,
+    /// The first of that type.
+    first: Addr,
+}
+
+impl Inspector<'_> {
+    pub(super) fn load_contexts(&self) -> Findings<'_> {
+        let library = self.library;
+        let fields = |context: Addr| {
+            let mt = library.method_table(context)?;
+            noted(ContextFields::bind(library.types(), mt), "load contexts", self.notes)
+        };
+        let contexts = self.swept.of(Inspected::LoadContext).filter_map(|context| Some((context, fields(context)?)));
+        let contexts: Vec<(Addr, ContextFields)> = contexts.filter(|(at, f)| library.u8(*at, f.collectible) != Some(0)).collect();
+        let natives: Set<Addr> = contexts.iter().filter_map(|(at, f)| library.word(*at, f.native)).map(Addr).collect();
+        let unloading: Map<Addr, ContextFields> =
+            contexts.into_iter().filter(|(context, f)| library.u32(*context, f.state) == Some(UNLOADING)).collect();
+        if unloading.is_empty() {
+            return Findings::plain(Vec::new());
+        }
+        // Modules that the dump does not show prove nothing.
+        let modules = tried(|| self.modules());
+        let (collectible, others): (Vec<(Addr, bool)>, _) = modules.into_iter().partition(|(_, collectible)| *collectible);
+        let plain = |list: Vec<(Addr, bool)>| list.into_iter().map(|(module, _)| module).collect::<Vec<Addr>>();
+        let (collectible, others) = (plain(collectible), plain(others));
+        let binders = Binders::bind(library.types().loader(), &collectible, &others, &natives);
+        // By binder: both may be thousands, the contexts and the types.
+        let mut held: Map<Addr, Held> = Map::default();
+        for (mt, (count, first)) in &self.swept.collectible {
+            let Some(binder) = self.loader_module(*mt).and_then(|module| binders?.of(module)) else { continue };
+            let of_binder = held.entry(binder).or_insert(Held { method_table: *mt, count: 0, first: *first });
+            of_binder.count.grow(*count);
+            if *mt < of_binder.method_table {
+                (of_binder.method_table, of_binder.first) = (*mt, *first);
+            }
+        }
+        let binder_of = |context: &Addr| unloading.get(context).and_then(|f| library.word(*context, f.native)).map(Addr);
+        let without: Set<Addr> = unloading.keys().filter_map(binder_of).filter(|binder| !held.contains_key(binder)).collect();
+        let allocators = binders.map(|binders| self.allocators(&binders, &collectible, &without)).unwrap_or_default();
+        let others = self.context_holders(&allocators);
+        let rows = unloading.keys().map(|context| row(*context, 1, 0)).collect();
+        let told = binders.is_some() || collectible.is_empty();
+        Findings::plain(rows).told(move |row| {
+            let context = row.object?;
+            let f = unloading.get(&context)?;
+            let name = library.string(context, f.name).unwrap_or_else(|| "?".into());
+            let binder = library.word(context, f.native).map(Addr);
+            if let Some(Held { method_table, count, first }) = binder.and_then(|binder| held.get(&binder)) {
+                let first = format!("{} at {first}", self.name(*method_table).unwrap_or_else(|| "".into()));
+                return Some(format!("\"{name}\" is held by {count} objects of its types: {first}"));
+            }
+            Some(match binder.and_then(|binder| others.get(&binder)) {
+                Some(holder) => format!("\"{name}\" {holder}"),
+                None if told => format!("\"{name}\" has no objects of its types on the heap"),
+                None => format!("\"{name}\": which objects hold it cannot be determined for this runtime"),
+            })
+        })
+    }
+
+    /// The loader allocators of contexts, by binder.
+    fn allocators(&self, binders: &Binders<'_>, modules: &[Addr], of: &Set<Addr>) -> Map<Addr, Addr> {
+        let loader = self.library.types().loader();
+        let found = modules.iter().filter_map(|module| {
+            let binder = binders.of(*module).filter(|binder| of.contains(binder))?;
+            Some((binder, loader.allocator_object(*module)?))
+        });
+        tried(|| found.collect())
+    }
+
+    /// The holders of the contexts with these loader allocators, each as the rest of a sentence, by binder.
+    fn context_holders(&self, allocators: &Map<Addr, Addr>) -> Map<Addr, String> {
+        if allocators.is_empty() {
+            return Map::default();
+        }
+        let on = match OnGraph::open(self.heap, false, Stacks::default(), Some(Depends::Roots)) {
+            Ok(on) => on,
+            Err(e) => {
+                self.notes.add(NoteKind::Missing, None, format!("what holds load contexts without objects is not known: {e}"));
+                return Map::default();
+            }
+        };
+        self.notes.extend(&on.notes.notes());
+        let (graph, holders) = (on.graph, on.graph.holders(on.stacks, false));
+        let rooted = holders.ids();
+        let told = |allocator: &Addr| Some(self.context_holder((graph, &holders, &rooted), graph.index.id_of(*allocator)?));
+        allocators.iter().filter_map(|(binder, allocator)| Some((*binder, told(allocator)?))).collect()
+    }
+
+    /// The end of the best path from a root to a loader allocator.
+    fn context_holder(&self, (graph, holders, rooted): (&HeapGraph, &Holders, &[ObjectId]), allocator: ObjectId) -> String {
+        let open = |from, to| !holders.are_statics(graph, from, to);
+        let found = graph.edges.paths_to_roots(allocator, (rooted, |id| holders.rank(id)), open, 1);
+        let Some(path) = found.paths.first() else {
+            return "has no objects of its types on the heap, and no root leads to it: a collection can free it".into();
+        };
+        let before: Vec<Addr> = path.iter().rev().skip(1).map(|id| graph.address(*id)).collect();
+        let reflection = |object: &&Addr| self.type_of(**object).is_some_and(|n| n.starts_with(TYPE_OBJECT) || n.starts_with(REFLECTION));
+        let reflected: Vec<Addr> = before.iter().take_while(reflection).copied().collect();
+        let described = reflected.iter().find_map(|object| self.described_type(*object));
+        let name = |object: Addr| self.type_of(object).unwrap_or_else(|| "an object".into());
+        match (reflected.last(), described, before.first()) {
+            (Some(by), Some(of), _) if *name(*by) == *TYPE_OBJECT => format!("is held by the Type object of {of} at {by}"),
+            (Some(by), None, _) if *name(*by) == *TYPE_OBJECT => format!("is held by a Type object of its types at {by}"),
+            (Some(by), Some(of), _) => format!("is held by {} of {of} at {by}", name(*by)),
+            (Some(by), None, _) | (None, _, Some(by)) => format!("is held by {} at {by}", name(*by)),
+            (None, _, None) => match graph.root_labels((Stacks::default(), false))(allocator) {
+                Some(label) => format!("is held by {label}"),
+                None => "is held by a root".into(),
+            },
+        }
+    }
+
+    /// The name of the type that a Type object is of.
+    fn described_type(&self, object: Addr) -> Option<String> {
+        let mt = self.library.method_table(object)?;
+        if *self.name(mt)? != *TYPE_OBJECT {
+            return None;
+        }
+        let f = noted(TypeFields::bind(self.library.types(), mt), "load contexts", self.notes)?;
+        Some(self.name(Addr(self.library.word(object, f.handle)?))?.to_string())
+    }
+
+    /// The module that keeps a type's code alive: of a generic instance, that of a collectible argument.
+    fn loader_module(&self, method_table: Addr) -> Option<Addr> {
+        let tables = self.library.types().names().method_tables();
+        tables.loader_module(method_table).or_else(|| tables.module(&tables.read(method_table).ok()?).ok())
+    }
+
+    /// The modules of the types on the heap and of all assemblies, and whether they are collectible.
+    fn modules(&self) -> Vec<(Addr, bool)> {
+        let types = self.heap.walker().types().list();
+        let of = |ty: &Arc<ObjectType>| Some((self.loader_module(ty.method_table)?, ty.is_collectible));
+        let mut all: BTreeSet<(Addr, bool)> = types.iter().filter_map(of).collect();
+        let loader = self.library.types().loader();
+        all.extend(loader.modules().into_iter().filter(|module| loader.allocator_object(*module).is_some()).map(|module| (module, true)));
+        all.into_iter().collect()
+    }
+}

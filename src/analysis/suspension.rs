@@ -1,0 +1,79 @@
+//! A suspension of all threads that was under way: for a collection that had not begun, or for another purpose of the runtime.
+//!
+//! Rule: the runtime was suspending threads ([`GcPhase::Suspending`], or a background collection with a thread that suspends), and a thread
+//! was in cooperative mode that is not the one which suspends. A thread that has stopped is in preemptive mode.
+//!
+//! Source: `ThreadSuspend::SuspendAllThreads` in `threadsuspend.cpp`; `docs/internals/gc-structures.md#heaps-in-motion`.
+
+use super::each_stack;
+use crate::analysis::StacksQuery;
+use crate::base::missed::tried;
+use crate::base::{Collector, Name};
+use crate::clr::objects::Objects;
+use crate::clr::threads::Thread;
+use crate::dump::ThreadStacks;
+use crate::model::{GcPhase, StackFrameKind, SuspendedThread, SuspensionModel, ThreadStackModel};
+use crate::session::Runtime;
+
+/// The suspension of a runtime's threads that was under way. Its notes and failed reads go nowhere: other parts of an answer report what is
+/// missing.
+pub(super) fn suspension(runtime: &Runtime) -> Option<SuspensionModel> {
+    tried(|| under_way(runtime))
+}
+
+fn under_way(runtime: &Runtime) -> Option<SuspensionModel> {
+    if runtime.descriptor().is_native_aot() {
+        return None;
+    }
+    let facts = runtime.gc().ok()?.data.facts();
+    let by = facts.suspended_by.filter(|thread| !thread.is_null());
+    let threads = runtime.threads().ok()?.data.as_slice();
+    let suspends = match facts.phase {
+        Some(GcPhase::Suspending) => true,
+        Some(GcPhase::Background) => by.is_some(),
+        _ => false,
+    };
+    if !suspends {
+        return None;
+    }
+    let running = |t: &&Thread| t.cooperative == Some(true) && t.has_stack() && Some(t.address) != by;
+    let waits_for: Vec<&Thread> = threads.iter().filter(running).collect();
+    let collections = runtime.collections(&Collector::new());
+    let suspending = by.and_then(|by| threads.iter().find(|t| t.address == by));
+    Some(SuspensionModel {
+        by: suspending.and_then(|t| t.id),
+        by_os_id: suspending.and_then(|t| t.os_id),
+        after_collection: collections.and_then(|c| c.process.last.as_ref().map(|last| last.index)),
+        waits_for: named(runtime, &waits_for),
+    })
+}
+
+/// The threads with their names and innermost methods.
+fn named(runtime: &Runtime, threads: &[&Thread]) -> Vec<SuspendedThread> {
+    if threads.is_empty() {
+        return Vec::new();
+    }
+    let (namer, notes) = (runtime.namer(), Collector::new());
+    let objects = runtime.scoped(&notes, |d| Objects::bind(runtime.memory(), d).ok());
+    let stacks = ThreadStacks::new(runtime.file());
+    let mut methods: Vec<(u64, Name)> = Vec::new();
+    let mut add = |stack: ThreadStackModel| {
+        let method = |f: &crate::model::StackFrameModel| Some(Name::shown_as(f.method.as_deref()?, f.display.as_deref().map(String::from)));
+        let innermost = stack.frames.iter().find(|f| f.kind == StackFrameKind::Managed).and_then(method);
+        methods.extend(stack.os_id.zip(innermost));
+    };
+    let query = StacksQuery { threads: threads.iter().filter_map(|t| t.os_id).collect(), ..StacksQuery::default() };
+    // Without stacks, the threads have no methods.
+    let _ = each_stack(runtime, &query, &mut add);
+    let name = |t: &Thread| {
+        let native = t.os_id.and_then(|id| stacks.thread(id));
+        namer.thread_name(t.exposed.and_then(|object| Some((object, objects.as_ref()?.method_table(object)?))), native)
+    };
+    let model = |t: &&Thread| SuspendedThread {
+        managed_id: t.id,
+        os_id: t.os_id,
+        name: name(t),
+        method: methods.iter().find(|(id, _)| Some(*id) == t.os_id).map(|(_, method)| method.clone()),
+    };
+    threads.iter().map(model).collect()
+}

@@ -1,0 +1,98 @@
+//! The images of a process, whose native code is unwound.
+
+use std::sync::OnceLock;
+
+use super::{Caller, Native};
+use crate::base::{Addr, AddrRange, Arch};
+use crate::memory::{Image, Memory};
+use crate::stack::{CodeBytes, Registers, UnwindError};
+
+/// Number of the link register (arm64).
+const LINK: u8 = 30;
+
+/// The images of a process.
+#[derive(Debug)]
+pub(crate) struct NativeImages(Vec<(AddrRange, OnceLock<Native>)>);
+
+impl NativeImages {
+    /// Those at `sorted`.
+    pub(crate) fn new(sorted: &[AddrRange]) -> NativeImages {
+        NativeImages(sorted.iter().map(|image| (*image, OnceLock::new())).collect())
+    }
+
+    /// The image that has `at`, and where it begins. What a container lists of an ELF image may end before its last segments.
+    pub(crate) fn find(&self, memory: &Memory, at: Addr) -> Option<(Addr, &Native)> {
+        let (listed, native) = self.last(at)?;
+        let native = native.get_or_init(|| Native::new(Image::at(memory, listed.start), 0));
+        let has = listed.contains(at) || native.image().is_some_and(|image| image.range.contains(at));
+        has.then_some((listed.start, native))
+    }
+
+    /// The memory of the image that has `at`, as the container lists it.
+    pub(crate) fn listed(&self, at: Addr) -> Option<AddrRange> {
+        self.last(at).map(|(listed, _)| *listed).filter(|listed| listed.contains(at))
+    }
+
+    /// The last image that begins at or before `at`.
+    fn last(&self, at: Addr) -> Option<&(AddrRange, OnceLock<Native>)> {
+        self.0.get(self.0.partition_point(|(image, _)| image.start <= at).checked_sub(1)?)
+    }
+
+    /// The caller, for `registers` in code of any image, or in code without unwind information that has not moved the stack pointer: stubs
+    /// that the runtime has generated, and entries of linkage tables. `leaf`: they are the thread's own. `known`: the image of the runtime.
+    ///
+    /// # Errors
+    /// [`UnwindError`] as of [`Native::step`].
+    pub(crate) fn step(
+        &self,
+        bytes: &CodeBytes,
+        (registers, leaf): (&Registers, bool),
+        known: Option<&Native>,
+        is_managed: impl FnMut(Addr) -> bool,
+    ) -> Result<Caller, UnwindError> {
+        let found = self.find(bytes.memory(), registers.ip);
+        let caller = found.map_or(Err(UnwindError::invalid(registers.ip, "native code of no image")), |(base, native)| {
+            let known = known.filter(|known| known.image().is_some_and(|image| image.base == base));
+            known.unwrap_or(native).step(bytes, registers, leaf)
+        });
+        match caller {
+            Err(e @ UnwindError::Invalid { .. }) if leaf => {
+                let returned = self.returned_to(bytes, registers, is_managed);
+                returned.map(|registers| Caller { registers, interrupted: false }).ok_or(e)
+            }
+            caller => caller,
+        }
+    }
+
+    /// The caller by the return address on top of the stack (x64) or in the link register (arm64), if that is after a call in managed code
+    /// or in an image.
+    fn returned_to(&self, bytes: &CodeBytes, registers: &Registers, mut is_managed: impl FnMut(Addr) -> bool) -> Option<Registers> {
+        let (mut caller, sp) = (registers.preserved(), registers.sp()?);
+        match registers.arch() {
+            Arch::X64 => {
+                caller.ip = Addr(bytes.u64(sp).ok()?);
+                caller.set_sp(sp.plus(8));
+            }
+            _ => {
+                caller.ip = Addr(registers.value(LINK)?);
+                caller.set_sp(sp);
+            }
+        }
+        let is_code = is_managed(caller.ip) || self.find(bytes.memory(), caller.ip).is_some();
+        (is_code && is_after_call(bytes, &caller)).then_some(caller)
+    }
+}
+
+/// Whether the instruction before `registers` may be a call (x64): `e8` with a distance, or `ff /2` with an operand of up to five bytes.
+fn is_after_call(bytes: &CodeBytes, registers: &Registers) -> bool {
+    /// Bytes of the longest such call.
+    const LONGEST: u64 = 7;
+    if registers.arch() != Arch::X64 {
+        return true;
+    }
+    // Of code that is only in a file, nothing says otherwise.
+    let Some(before) = registers.ip.minus(LONGEST).and_then(|start| bytes.bytes(start, LONGEST).ok()) else { return true };
+    let at = |back: usize| before.len().checked_sub(back).and_then(|i| before.get(i));
+    let indirect = |back: usize| at(back) == Some(&0xff) && at(back.saturating_sub(1)).is_some_and(|modrm| modrm >> 3 & 7 == 2);
+    at(5) == Some(&0xe8) || [2, 3, 4, 6, 7].into_iter().any(indirect)
+}
