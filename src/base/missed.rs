@@ -242,7 +242,7 @@ impl<T> Kept<T> {
         Kept { value, missed: (!missed.is_empty()).then(|| Box::new(missed)) }
     }
 
-    /// [`Kept::of`], without the failed reads that the value itself tells of.
+    /// [`Kept::of`], without the failed reads that the value itself has on record.
     pub(crate) fn explaining(make: impl FnOnce() -> T, explains: impl Fn(&T, Addr) -> bool) -> Kept<T> {
         let (value, mut missed) = watched(make);
         missed.reads.retain(|at, _| !explains(&value, *at));

@@ -7,7 +7,7 @@ use crate::base::{Collector, Count, Index, plural};
 use crate::gc::ObjectId;
 use crate::model::{Stacks, Sum};
 
-/// What an answer depends on.
+/// The part of the roots that an answer depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depends {
     /// The objects that are alive.
@@ -48,7 +48,7 @@ impl HeapGraph {
         self.roots.note_doubts(stacks, &what, notes);
     }
 
-    /// The same for what keeps `targets` alive.
+    /// Notes the same about what keeps `targets` alive.
     pub(crate) fn note_doubts_of(&self, targets: &[ObjectId], stacks: Stacks, notes: &Collector) {
         if !self.roots.has_doubts(stacks) {
             return;

@@ -45,7 +45,7 @@ pub(crate) struct Start {
     pub(crate) hijacked: bool,
     /// The memory of its stack, as far as known.
     pub(crate) stack: Option<AddrRange>,
-    /// For a thread on its signal stack: the memory of its own one in use.
+    /// For a thread on its signal stack: the used part of the stack that it has left.
     pub(crate) own: Option<AddrRange>,
     /// The budget of the walk.
     pub(crate) part: Allowance,
@@ -67,7 +67,7 @@ pub(crate) struct StackWalker {
     frames: FrameReader,
     /// The runtime's own image, for native frames of its helpers.
     runtime: Native,
-    /// Those of the other images, for native code that managed code has called.
+    /// The other images, for native code that managed code has called.
     native: NativeImages,
     /// The images of the process without managed code, sorted; none where the dump does not list them.
     images: Vec<AddrRange>,
@@ -553,7 +553,7 @@ impl Walking<'_> {
         CodeBytes::afford(ip, count / SLOTS_OF_A_READ)?;
         let (bytes, most) = (self.walker.code.bytes(), self.memory / SLOT_BYTES);
         let page = AddrRange::new(frame.sp.align_down(PAGE), frame.sp.align_down(PAGE).plus(PAGE));
-        // A stack that has overflowed ends with a page that nothing can be written to, which is no loss of the dump.
+        // A stack that has overflowed ends with a page that nothing can be written to: the dump has lost nothing there.
         let held = if frame.left == Left::Fault && bytes.memory().captured(page) == 0 {
             let is_there = |slot: &FrameSlot| slot.location.address().is_none_or(|at| !page.contains(at));
             let report = |each: &mut dyn FnMut(FrameSlot)| {

@@ -217,7 +217,7 @@ impl Runtime {
         threads.iter().enumerate().filter(|(_, t)| t.has_stack()).map(range).collect()
     }
 
-    /// The same of its own stack, for a thread that is on its signal stack.
+    /// The used part of the stack that a thread on its signal stack has left.
     pub(crate) fn own_stack_in_use(&self, stacks: &ThreadStacks<'_>, thread: &Thread) -> Option<AddrRange> {
         plan::own_stack(self.stack_walker().ok()?, stacks, thread)
     }

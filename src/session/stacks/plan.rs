@@ -15,7 +15,7 @@ pub(super) enum Way {
     Walk {
         /// The memory of the stack in use, as far as known: up to where that of another thread begins.
         stack: Option<AddrRange>,
-        /// For a thread on its signal stack: the memory of its own one in use.
+        /// For a thread on its signal stack: the used part of the stack that it has left.
         own: Option<AddrRange>,
         /// Bytes of it that the dump has and no other walk counts.
         bytes: u64,

@@ -87,7 +87,7 @@ layout! {
     }
 }
 
-/// What a diverted return has saved. Registers that hold what the method returns come first, then those that it preserves (`HijackArgs` and
+/// Registers that a diverted return has saved. Those that hold what the method returns come first, then those that it preserves (`HijackArgs` and
 /// `OnHijackTripThread` of the runtime); since .NET 10, there is one for the continuation of an async method.
 #[derive(Debug)]
 struct HijackArgs {

@@ -43,7 +43,7 @@ enum Rule {
     Register(u8),
     /// In memory, where the expression with this number computes.
     Computed(u8),
-    /// What the expression with this number computes.
+    /// The result of the expression with this number.
     ComputedValue(u8),
 }
 
@@ -52,7 +52,7 @@ enum Rule {
 enum Cfa {
     /// So far from the value of a register.
     Register(u8, i32),
-    /// What the expression with this number computes.
+    /// The result of the expression with this number.
     Computed(u8),
 }
 

@@ -61,7 +61,7 @@ struct Ours {
     threads: BTreeMap<u64, Frames>,
     /// Starts of the parts that are not known precisely, with their ends.
     gaps: BTreeMap<u64, Vec<(u64, u64)>>,
-    /// Those of them in which frames may be missing.
+    /// The gaps in which frames may be missing.
     lost: BTreeMap<u64, Vec<(u64, u64)>>,
     roots: BTreeMap<Root, Holder>,
 }
@@ -325,9 +325,9 @@ impl Compared<'_> {
         }
     }
 
-    /// The number of equal frames. In a gap of our walk, ClrMD may have more, and where it stops for lack of the bytes, we may.
+    /// The number of equal frames. In a gap of our walk, ClrMD may have more, and where it stops for want of the bytes, we may.
     fn in_order<T: PartialEq + std::fmt::Debug>(&mut self, thread: u64, ours: &[T], theirs: &[T], sp: impl Fn(&T) -> u64) -> u64 {
-        // Each of ours stands for one of theirs: a frame may be listed twice.
+        // Each of ours equals one of theirs: a frame may be listed twice.
         let mut left: Vec<&T> = ours.iter().collect();
         let mut is_known = |f: &T| left.iter().position(|own| *own == f).map(|at| left.remove(at)).is_some();
         let theirs: Vec<&T> = theirs.iter().filter(|f| is_known(f) || !self.ours.loses(thread, sp(f))).collect();

@@ -53,7 +53,7 @@ fn at_calls() {
     }
 }
 
-/// Where a thread stands that no collection has stopped.
+/// Places of a thread that no collection has stopped.
 #[test]
 fn places_without_a_safe_point_are_not_described() {
     for version in 2..=4 {
