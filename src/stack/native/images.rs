@@ -15,7 +15,7 @@ const LINK: u8 = 30;
 pub(crate) struct NativeImages(Vec<(AddrRange, OnceLock<Native>)>);
 
 impl NativeImages {
-    /// Those at `sorted`.
+    /// The images at `sorted`.
     pub(crate) fn new(sorted: &[AddrRange]) -> NativeImages {
         NativeImages(sorted.iter().map(|image| (*image, OnceLock::new())).collect())
     }

@@ -327,7 +327,10 @@ impl Compared<'_> {
 
     /// The number of equal frames. In a gap of our walk, ClrMD may have more, and where it stops for lack of the bytes, we may.
     fn in_order<T: PartialEq + std::fmt::Debug>(&mut self, thread: u64, ours: &[T], theirs: &[T], sp: impl Fn(&T) -> u64) -> u64 {
-        let theirs: Vec<&T> = theirs.iter().filter(|f| ours.contains(f) || !self.ours.loses(thread, sp(f))).collect();
+        // Each of ours stands for one of theirs: a frame may be listed twice.
+        let mut left: Vec<&T> = ours.iter().collect();
+        let mut is_known = |f: &T| left.iter().position(|own| *own == f).map(|at| left.remove(at)).is_some();
+        let theirs: Vec<&T> = theirs.iter().filter(|f| is_known(f) || !self.ours.loses(thread, sp(f))).collect();
         let common = ours.iter().zip(&theirs).take_while(|(a, b)| a == *b).count();
         let (more, lacking) = (&ours[common..], &theirs[common..]);
         let excused_more = more.iter().all(|f| self.bare.ends_before(thread, sp(f)));
