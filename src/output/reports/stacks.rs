@@ -5,8 +5,8 @@ use super::threads::wait;
 use crate::analysis::{folded_stacks, frame_label, repeated_frames};
 use crate::base::{Name, file_name, len64};
 use crate::model::{
-    ArgumentModel, CodeTier, FaultModel, FramePart, MergedFrame, NativeFrameModel, StackCoverage, StackFrameKind, StackFrameModel,
-    StackGap, StackRepeat, StackRootModel, StacksReport, ThreadStackModel,
+    ArgumentModel, CodeTier, FaultModel, FramePart, MergedFrame, NativeFrameModel, StackFrameKind, StackFrameModel, StackGap, StackRepeat,
+    StackRootModel, StacksReport, ThreadStackModel,
 };
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
