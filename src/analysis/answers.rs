@@ -52,7 +52,7 @@ impl Asked {
 
 /// The answers of commands.
 pub(super) struct Answers {
-    /// The answers of the commands, in the order in which `info` lists them.
+    /// The answers, in the order in which `info` lists them.
     pub(super) list: Vec<AnswerModel>,
     /// The segments, where they could be read whole or in part.
     pub(super) segments: Option<Answer<Vec<SegmentModel>>>,
@@ -68,7 +68,7 @@ pub(super) struct Imprecise {
     pub(super) files: Vec<String>,
 }
 
-/// The answers that each command would give.
+/// Asks each command for its answer.
 pub(super) fn answers(runtime: &Runtime) -> Answers {
     let segments = super::segments(runtime, &SegmentsQuery::default());
     let listed = segments.as_ref().ok().map(|s| Answer::new(s.segments.clone(), s.notes.clone()));

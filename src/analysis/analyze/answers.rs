@@ -197,7 +197,7 @@ impl<'a> Answers<'a> {
         self.asked("suspects are not inspected", cell, || retained(heap, &query))
     }
 
-    /// What the stack of the crashed thread shows; `None` where that is not managed.
+    /// The stack of the crashed thread; `None` where that is not managed.
     pub(super) fn crashed_stack(&self) -> Result<Option<&CrashedStack>, Skip> {
         let stack = self.asked("stacks are not inspected", &self.crashed_stack, || {
             let mut found = None;

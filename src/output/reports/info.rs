@@ -50,7 +50,7 @@ impl Report for InfoReport {
             to.gap();
             to.title("This dump answers:");
             to.lines(self.answers.iter().map(|a| {
-                // The files are in a separate line.
+                // A separate line has the files.
                 let stacks = self.more_precise.as_ref().filter(|_| a.command == "stacks" && a.reason.is_some());
                 let reason = stacks.map(MorePrecise::stacks).or_else(|| a.reason.clone());
                 let reason = reason.map(|r| format!(": {r}")).unwrap_or_default();

@@ -17,7 +17,7 @@ const MOST_NATIVE_FRAMES: usize = 64;
 /// The way from native code in which a thread is.
 enum FromNative {
     /// The method that has called it, or that a signal has interrupted.
-    Left(Registers, Left),
+    Left(Box<Registers>, Left),
     /// An explicit frame describes its caller.
     Framed,
     /// Not known.
@@ -33,10 +33,10 @@ impl Walking<'_> {
             return None;
         }
         // A read that fails makes a gap, or is one of a word that may be no address.
-        match tried(|| self.from_native(registers, next, start.stack)) {
+        match tried(|| self.above_native(registers, next, start.stack)) {
             FromNative::Left(caller, left) => {
                 self.own = (left == Left::Helper).then(|| registers.clone());
-                Some((caller, left))
+                Some((*caller, left))
             }
             FromNative::Framed => None,
             FromNative::Unknown(e) => {
@@ -55,7 +55,7 @@ impl Walking<'_> {
     }
 
     /// The way up from native code in which a thread is that runs managed code. `next`: its first explicit frame.
-    fn from_native(&mut self, registers: &Registers, next: Option<&ExplicitFrame>, stack: Option<AddrRange>) -> FromNative {
+    fn above_native(&mut self, registers: &Registers, next: Option<&ExplicitFrame>, stack: Option<AddrRange>) -> FromNative {
         let walker = self.walker;
         let (mut at, mut left) = (registers.clone(), Left::Stopped);
         // The handler of a signal may run on another stack.
@@ -74,7 +74,7 @@ impl Walking<'_> {
                 let within = next.filter(|frame| caller_sp.is_some_and(|sp| frame.address < sp));
                 return match within {
                     Some(frame) if left == Left::Helper && self.has_caller(frame) => FromNative::Framed,
-                    _ => FromNative::Left(at, left),
+                    _ => FromNative::Left(Box::new(at), left),
                 };
             }
             let leaf = left == Left::Stopped;
