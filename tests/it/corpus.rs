@@ -158,7 +158,8 @@ fn check(number: usize, dump: &Path) -> (usize, Vec<String>) {
         if ran.out.is_empty() {
             found["error"] = ran.err.replace(path.to_str().unwrap(), "DUMP").trim().into();
         } else {
-            found["data"] = ran.json()["data"].take();
+            let out = ran.out.replace(path.to_str().unwrap(), "DUMP");
+            found["data"] = serde_json::from_str::<Value>(&out).unwrap()["data"].take();
             if command == "info" {
                 let info = found["data"].as_object_mut().unwrap();
                 OF_THE_FILE.iter().for_each(|key| drop(info.remove(*key)));
