@@ -7,6 +7,7 @@ use crate::analysis::chains::{Inner, inner_chains};
 use crate::analysis::stack_words::holders;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector, NoteKind, plural};
+use crate::clr::fields::{Definition, Types};
 use crate::clr::library::{FieldAt, NoSuchField, fields_of, noted};
 use crate::clr::values::{TICKS_PER_MILLISECOND, utc, utc_ticks};
 use crate::model::{AsyncRootKind, RequestDirection, RequestModel, RequestState};
@@ -43,6 +44,42 @@ fields_of! {
     }
 }
 
+/// Tells `DefaultHttpContext` from other types.
+pub(super) enum Contexts {
+    /// By its name in this module: only the types of the module that the heap has objects of are named. The dump may not have the names
+    /// of the others.
+    Module(Addr),
+    /// By its definition.
+    Definition(Definition),
+    /// The process does not have it.
+    Absent,
+}
+
+impl Contexts {
+    const MODULE: &str = "Microsoft.AspNetCore.Http";
+    const NAME: &str = "Microsoft.AspNetCore.Http.DefaultHttpContext";
+
+    pub(super) fn bind(types: &Types) -> Contexts {
+        let found = match types.names().native_aot() {
+            Some(_) => types.definition_named(Contexts::MODULE, Contexts::NAME).map(Contexts::Definition),
+            None => types.module_named(Contexts::MODULE).map(Contexts::Module),
+        };
+        found.unwrap_or(Contexts::Absent)
+    }
+
+    /// Whether `method_table` is that of the type.
+    pub(super) fn is(&self, types: &Types, method_table: Addr) -> bool {
+        match self {
+            Contexts::Module(module) => {
+                types.definition(method_table).is_some_and(|d| d.module == *module)
+                    && types.names().name(method_table).name.as_str() == Contexts::NAME
+            }
+            Contexts::Definition(definition) => types.definition(method_table) == Some(*definition),
+            Contexts::Absent => false,
+        }
+    }
+}
+
 /// `RequestProcessingStatus.HeadersCommitted`.
 const HEADERS_COMMITTED: u32 = 4;
 /// Kestrel's `HttpMethod`, in the order of its values.
@@ -54,6 +91,8 @@ const VERSIONS: [&str; 4] = ["HTTP/1.0", "HTTP/1.1", "HTTP/2", "HTTP/3"];
 struct Others<'o> {
     library: &'o Library,
     known: Map<(Addr, &'static str), Option<FieldAt>>,
+    /// Times of the last heartbeats of servers, by `ServiceContext`.
+    heartbeats: Map<Addr, Option<u64>>,
     notes: &'o Collector,
 }
 
@@ -74,16 +113,24 @@ impl Others<'_> {
         let field = self.field(object, names)?;
         self.library.string(object, field)
     }
+
+    /// The time of the last heartbeat of the Kestrel that serves the connection with this context, in ticks of `DateTime`: the date that
+    /// it sends with responses.
+    fn heartbeat(&mut self, context: Addr) -> Option<u64> {
+        let service = self.reference(context, "<ServiceContext>k__BackingField")?;
+        if let Some(known) = self.heartbeats.get(&service) {
+            return *known;
+        }
+        let manager = self.reference(service, "<DateHeaderValueManager>k__BackingField");
+        let values = manager.and_then(|manager| self.reference(manager, "_dateValues"));
+        let time = values.and_then(|values| self.string(values, "String")).and_then(|text| http_date(&text));
+        *self.heartbeats.entry(service).or_insert(time)
+    }
 }
 
 impl Reader<'_> {
     /// The requests of those of these `HttpContext`s that are in use, oldest first.
-    pub(super) fn incoming(
-        &mut self,
-        contexts: &[(Addr, Addr)],
-        dates: &[(Addr, Addr)],
-        boxes: &[(Addr, Addr)],
-    ) -> Result<Vec<RequestModel>, NoSuchField> {
+    pub(super) fn incoming(&mut self, contexts: &[(Addr, Addr)], boxes: &[(Addr, Addr)]) -> Result<Vec<RequestModel>, NoSuchField> {
         let (library, notes) = (self.library, self.notes);
         let types = library.types();
         let mut bound: Map<Addr, (FieldAt, FieldAt)> = Map::default();
@@ -116,12 +163,11 @@ impl Reader<'_> {
         if open.is_empty() {
             return Ok(Vec::new());
         }
-        let now = dates.iter().filter_map(|(manager, mt)| heartbeat(library, *manager, *mt)).max();
         let servers: Set<Addr> = open.iter().filter_map(|(_, server)| *server).collect();
         let mut chains = self.serving(&servers, boxes);
         let idle = servers.iter().copied().filter(|server| chains.get(server).is_none_or(|c| !c.root.kind.is_awaited())).collect();
         let threads = self.threads_with(&idle);
-        let mut others = Others { library, known: Map::default(), notes };
+        let mut others = Others { library, known: Map::default(), heartbeats: Map::default(), notes };
         let ends = EndPoints::bind(library);
         let mut fields: Map<Addr, Option<ServerFields>> = Map::default();
         let mut out = Vec::with_capacity(open.len());
@@ -132,7 +178,7 @@ impl Reader<'_> {
             });
             let mut request = model(object);
             if let Some((server, fields)) = server.zip(known) {
-                fill(&mut request, library, server, &fields, &mut others, &ends, now);
+                fill(&mut request, library, server, &fields, &mut others, &ends);
             }
             let on_stack = server.and_then(|server| threads.get(&server)).and_then(|ids| ids.first().copied());
             match server.and_then(|server| chains.remove(&server)) {
@@ -176,7 +222,7 @@ impl Reader<'_> {
 impl AsyncRootKind {
     /// Whether what hangs on it is suspended in an await, as opposed to being run by a thread.
     fn is_awaited(self) -> bool {
-        !matches!(self, AsyncRootKind::Running | AsyncRootKind::Thread | AsyncRootKind::Unknown)
+        !matches!(self, AsyncRootKind::Running | AsyncRootKind::Thread)
     }
 }
 
@@ -204,15 +250,7 @@ fn model(object: Addr) -> RequestModel {
 }
 
 /// Reads what the server keeps of a request at `server`.
-fn fill(
-    request: &mut RequestModel,
-    library: &Library,
-    server: Addr,
-    fields: &ServerFields,
-    others: &mut Others<'_>,
-    ends: &EndPoints<'_>,
-    now: Option<u64>,
-) {
+fn fill(request: &mut RequestModel, library: &Library, server: Addr, fields: &ServerFields, others: &mut Others<'_>, ends: &EndPoints<'_>) {
     let text = |field: Option<FieldAt>| library.string(server, field?);
     let number = |field: Option<FieldAt>| field.and_then(|f| library.u8(server, f));
     let named = |names: &[&str], n: Option<u8>| names.get(usize::from(n?)).map(ToString::to_string);
@@ -250,15 +288,8 @@ fn fill(
         utc_ticks(library.u64(activity, field)?).filter(|ticks| *ticks > 0)
     });
     request.start_utc = start.and_then(utc);
+    let now = context.filter(|_| start.is_some()).and_then(|context| others.heartbeat(context));
     request.age_ms = start.zip(now).and_then(|(start, now)| now.saturating_sub(start).checked_div(TICKS_PER_MILLISECOND));
-}
-
-/// The time of the last heartbeat of the Kestrel whose `DateHeaderValueManager` is at `manager`, in ticks of `DateTime`.
-fn heartbeat(library: &Library, manager: Addr, mt: Addr) -> Option<u64> {
-    let types = library.types();
-    let values = library.reference(manager, types.field_at(mt, "_dateValues").ok()?)?;
-    let text = types.field_at(library.method_table(values)?, "String").ok()?;
-    http_date(&library.string(values, text)?)
 }
 
 /// Ticks of a date as HTTP writes it: `Sat, 28 Nov 2026 05:02:42 GMT`.

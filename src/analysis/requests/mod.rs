@@ -5,6 +5,7 @@
 mod incoming;
 mod sockets;
 
+use self::incoming::Contexts;
 use super::task_names::Names;
 use super::walk::objects_of;
 use crate::base::hash::{Map, Set};
@@ -16,7 +17,7 @@ use crate::session::tasks::{AsyncType, MachineAt, Tasks, Waiter, flags};
 use crate::session::{Error, Heap};
 
 library_types! {
-    /// Types of HTTP clients, of ASP.NET Core's server, and sockets.
+    /// Types of HTTP clients and sockets.
     enum NetType {
         in "System.Net.Http" {
             Request = "System.Net.Http.HttpRequestMessage",
@@ -26,12 +27,6 @@ library_types! {
         }
         in "System.Net.Sockets" {
             Socket = "System.Net.Sockets.Socket",
-        }
-        in "Microsoft.AspNetCore.Http" {
-            Context = "Microsoft.AspNetCore.Http.DefaultHttpContext",
-        }
-        in "Microsoft.AspNetCore.Server.Kestrel.Core" {
-            Date = "Microsoft.AspNetCore.Server.Kestrel.Core.Internal.Http.DateHeaderValueManager",
         }
     }
 }
@@ -76,8 +71,11 @@ pub fn requests(heap: &Heap, direction: Option<RequestDirection>) -> Result<Answ
     let tasks = Tasks::bind(Library::bind(runtime, &namer, &notes)?, &notes);
     let library = tasks.library();
     let types = Classifier::<NetType>::bind(library.types());
-    let found = notes
-        .take(objects_of(heap, |mt| !types.of(mt).is_empty() || is_method(&tasks, mt) || tasks.kinds(mt).is(AsyncType::RuntimeAsyncTask)));
+    let served = Contexts::bind(library.types());
+    let found = notes.take(objects_of(heap, |mt| {
+        let is_async = is_method(&tasks, mt) || tasks.kinds(mt).is(AsyncType::RuntimeAsyncTask);
+        is_async || !types.of(mt).is_empty() || served.is(library.types(), mt)
+    }));
     let of = |kind: NetType| -> Vec<(Addr, Addr)> { found.iter().copied().filter(|(_, mt)| types.of(*mt).is(kind)).collect() };
     let names = Names::new(&tasks, runtime, &namer, &notes);
     let suspended = suspended(&tasks, &names, &found, &notes);
@@ -86,9 +84,9 @@ pub fn requests(heap: &Heap, direction: Option<RequestDirection>) -> Result<Answ
     let mut report = RequestsReport { requests: Vec::new(), others: 0, pools: Vec::new(), sockets: Vec::new() };
     let mut all = 0;
     if direction != Some(RequestDirection::Outgoing) {
-        let contexts = of(NetType::Context);
+        let contexts: Vec<(Addr, Addr)> = found.iter().copied().filter(|(_, mt)| served.is(library.types(), *mt)).collect();
         all.grow(len64(contexts.len()));
-        let incoming = reader.incoming(&contexts, &of(NetType::Date), &boxes);
+        let incoming = reader.incoming(&contexts, &boxes);
         report.requests.extend(noted(incoming, "incoming requests", &notes).unwrap_or_default());
     }
     if direction != Some(RequestDirection::Incoming) {

@@ -138,7 +138,11 @@ impl Report for RequestsReport {
         to.titled("Incoming requests", is_served, Table::new(incoming, incoming_columns()).shown(is_served));
         // Without incoming ones, there is nothing to tell them from.
         let outgoing = Table::new(outgoing, outgoing_columns()).shown(is_sent);
-        if is_served { to.titled("Outgoing requests", is_sent, outgoing) } else { to.table(outgoing) }
+        if is_served {
+            to.titled("Outgoing requests", is_sent, outgoing)
+        } else {
+            to.table(outgoing)
+        }
         let pools = Table::records("connection-pool", &self.pools, pool_columns()).shown(!self.pools.is_empty());
         to.titled("Connection pools", !self.pools.is_empty(), pools);
         let sockets = Table::records("socket", &self.sockets, socket_columns()).shown(!self.sockets.is_empty());
