@@ -5,15 +5,18 @@ use super::paths::{Path, paths};
 use super::roots::Roots;
 use crate::analysis::task_names::Names;
 use crate::base::hash::Map;
-use crate::base::{Addr, Budget, Collector};
+use crate::base::{Addr, Budget, Collector, len64};
 use crate::model::AsyncRoot;
 use crate::session::Heap;
 use crate::session::tasks::Tasks;
 
+/// Bytes of memory that a frame takes in an answer.
+const FRAME: u64 = 128;
+
 /// The inner part of a chain.
 #[derive(Debug)]
 pub(in crate::analysis) struct Inner {
-    /// What it hangs on.
+    /// The root of the chain.
     pub(in crate::analysis) root: AsyncRoot,
     /// Boxes, continuations and tasks, innermost first; the last is one of the given methods.
     pub(in crate::analysis) frames: Vec<Addr>,
@@ -35,7 +38,6 @@ pub(in crate::analysis) fn inner_chains(
     let budget = Budget::new(runtime.memory().dump_bytes(), runtime.limits().max_memory);
     let mut roots = Roots::new(runtime, tasks, &graph, notes);
     let all = paths(&graph, &budget);
-    budget.note("following chains", notes);
     let mut longest: Map<Addr, (&Path, usize)> = Map::default();
     for path in &all {
         let addresses = path.nodes.iter().map(|n| graph.node(*n).and_then(|node| ends.get(&node.address)));
@@ -50,7 +52,13 @@ pub(in crate::analysis) fn inner_chains(
         }
     }
     let mut out = Map::default();
+    let mut longest: Vec<(Addr, (&Path, usize))> = longest.into_iter().collect();
+    longest.sort_unstable_by_key(|(owner, _)| *owner);
     for (owner, (path, length)) in longest {
+        // Methods of a forged dump are in the chains of many owners.
+        if !budget.memory(len64(length).saturating_mul(FRAME)) {
+            break;
+        }
         let Some(root) = roots.classify(path.root, path.cycle, names) else { continue };
         let nodes = path.nodes.iter().take(length).filter_map(|n| graph.node(*n));
         let frames: Vec<Addr> = nodes.map(|node| node.address).collect();
@@ -58,5 +66,6 @@ pub(in crate::analysis) fn inner_chains(
         let on_stack = || frames.first().and_then(|at| roots.threads.get(at)).and_then(|ids| ids.first().copied());
         out.insert(owner, Inner { root, thread: running.or_else(on_stack), frames });
     }
+    budget.note("following chains", notes);
     out
 }

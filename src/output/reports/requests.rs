@@ -83,7 +83,7 @@ fn outgoing_columns<'r>() -> Columns<'r, &'r RequestModel> {
         .keep(8)
 }
 
-/// What a request waits for, or the thread that works on it.
+/// The root of a request's chain, or the thread that works on the request.
 fn waits_for(request: &RequestModel) -> Option<String> {
     let root = request.waits_for.as_ref().map(|root| format!("{}: {}", root.kind, root.label.shown()));
     match request.thread {
@@ -136,7 +136,7 @@ impl Report for RequestsReport {
         let (incoming, outgoing) = (of(RequestDirection::Incoming), of(RequestDirection::Outgoing));
         let (is_served, is_sent) = (!incoming.is_empty(), !outgoing.is_empty());
         to.titled("Incoming requests", is_served, Table::new(incoming, incoming_columns()).shown(is_served));
-        // Without incoming ones, there is nothing to tell them from.
+        // Without incoming ones, the table needs no title.
         let outgoing = Table::new(outgoing, outgoing_columns()).shown(is_sent);
         if is_served {
             to.titled("Outgoing requests", is_sent, outgoing)
