@@ -1,9 +1,20 @@
 use serde::Serialize;
 
+use super::AsyncRoot;
 use crate::base::{Addr, Name, named_enum};
 
 named_enum! {
-    /// How far an HTTP request has come.
+    /// The side of an HTTP request that the process is on.
+    pub enum RequestDirection {
+        /// The process serves it, with ASP.NET Core.
+        Incoming = "incoming",
+        /// The process sent it, or is about to, with `HttpClient`.
+        Outgoing = "outgoing",
+    }
+}
+
+named_enum! {
+    /// How far an HTTP request has come: of incoming ones `processing`, `responding` and `upgraded`, of outgoing ones the others.
     pub enum RequestState {
         /// A connection works on it.
         Sent = "sent",
@@ -11,18 +22,25 @@ named_enum! {
         Queued = "queued",
         /// It was given to a handler, and an asynchronous method that has not ended refers to it.
         Waiting = "waiting",
+        /// The application works on it and has not sent headers of the response.
+        Processing = "processing",
+        /// The headers of the response are sent, or about to be, and the application has not ended.
+        Responding = "responding",
+        /// The connection, or the stream of HTTP/2, carries another protocol now: a WebSocket as a rule, SignalR's included.
+        Upgraded = "upgraded",
     }
 }
 
-/// `requests`: HTTP requests of `HttpClient` in flight, connection pools, and sockets.
+/// `requests`: HTTP requests in flight, incoming ones of ASP.NET Core and outgoing ones of `HttpClient`, connection pools, and sockets.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RequestsReport {
-    /// The requests in flight.
+    /// The requests in flight: incoming ones, oldest first, then outgoing ones.
     pub requests: Vec<RequestModel>,
-    /// Requests on the heap that have a response, were never sent, or that nothing works on.
+    /// Requests on the heap that have a response, were never sent, or that nothing works on. Of incoming ones, `HttpContext`s that have
+    /// ended and wait to be used again, or to be collected.
     pub others: u64,
-    /// The connection pools of `SocketsHttpHandler`.
+    /// The connection pools of `SocketsHttpHandler`; none where only incoming requests are asked for, as `sockets`.
     pub pools: Vec<ConnectionPool>,
     /// The sockets.
     pub sockets: Vec<SocketModel>,
@@ -32,26 +50,48 @@ pub struct RequestsReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RequestModel {
-    /// The `HttpRequestMessage`.
+    /// Whether the process serves it or sent it.
+    pub direction: RequestDirection,
+    /// The `HttpRequestMessage`; of an incoming request, the `HttpContext`.
     pub object: Addr,
     /// How far it has come.
     pub state: RequestState,
     /// `GET`, `POST` and the like.
     pub method: Option<String>,
-    /// The URI as the program gave it.
+    /// The URI as the program gave it; of an incoming request, path and query.
     pub uri: Option<String>,
-    /// The connection that works on it.
+    /// `HTTP/1.1`, `HTTP/2` and the like. `null` for outgoing requests, as all fields up to `endpoint`.
+    pub protocol: Option<String>,
+    /// The time when it began in UTC, ISO 8601: `Activity.StartTimeUtc`. `null` if ASP.NET Core made no activity for it, as without
+    /// logging, diagnostics and tracing.
+    pub start_utc: Option<String>,
+    /// Milliseconds from then to Kestrel's last heartbeat before the dump (there is one each second), by which the request is at least so old.
+    pub age_ms: Option<u64>,
+    /// The server's identifier of the connection, as in its log.
+    pub connection_id: Option<String>,
+    /// The other end of the connection: `127.0.0.1:40852`.
+    pub remote: Option<String>,
+    /// The route that serves it, as ASP.NET Core displays it: `HTTP: GET /orders/{id}`.
+    pub endpoint: Option<String>,
+    /// The connection that works on it; of an incoming request, the `ConnectionContext` of its transport.
     pub connection: Option<Addr>,
     /// The connection's pool.
     pub pool: Option<Addr>,
-    /// The asynchronous method that refers to it and has not ended.
+    /// The asynchronous method that refers to it and has not ended; of an incoming request, the innermost one that serves it.
     pub waiter: Option<Addr>,
+    /// The root of the chain, as in `async`: the semaphore, promise, timer, socket that the request waits for. `null` for outgoing requests,
+    /// and for incoming ones that no suspended method serves.
+    pub waits_for: Option<AsyncRoot>,
+    /// Managed id of the thread that runs the application for an incoming request, where no await is pending: its stack has the request's
+    /// objects. `null` otherwise.
+    pub thread: Option<u32>,
     /// Asynchronous methods and tasks that go on one after the other once it has a response, innermost first, as in `async`. Where
-    /// several wait for one, the first is followed.
+    /// several wait for one, the first is followed. Of an incoming request, the methods that serve it, from what waits for `waits_for` up to
+    /// the server's; of several ways the longest.
     pub frames: Vec<RequestFrame>,
 }
 
-/// What waits for a request.
+/// A method or task of the chain of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RequestFrame {

@@ -71,6 +71,7 @@ mod heap_map;
 mod holes;
 mod hostile_names;
 mod hostile_text;
+mod incoming;
 mod index;
 mod inspect;
 mod library;

@@ -6,6 +6,7 @@ mod part;
 mod paths;
 mod queues;
 mod roots;
+mod through;
 mod tree;
 
 use super::ExceptionReader;
@@ -22,6 +23,7 @@ use graph::{Graph, Listed, NodeIndex, NodeKind};
 pub(super) use part::task_part;
 use paths::{Path, paths};
 use roots::Roots;
+pub(super) use through::{Inner, inner_chains};
 use tree::tree;
 
 /// Arguments of `async`.

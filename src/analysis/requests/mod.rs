@@ -2,14 +2,16 @@
 //!
 //! Source: `docs/internals/pool.md#http`.
 
+mod incoming;
 mod sockets;
 
+use self::incoming::Contexts;
 use super::task_names::Names;
 use super::walk::objects_of;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Collector, Count, Name, len64};
 use crate::clr::library::{Classifier, FieldAt, NoSuchField, fields_of, library_types, noted};
-use crate::model::{ConnectionPool, RequestFrame, RequestModel, RequestState, RequestsReport};
+use crate::model::{ConnectionPool, RequestDirection, RequestFrame, RequestModel, RequestState, RequestsReport};
 use crate::session::library::Library;
 use crate::session::tasks::{AsyncType, MachineAt, Tasks, Waiter, flags};
 use crate::session::{Error, Heap};
@@ -59,33 +61,50 @@ const SENT: u32 = 1;
 const MAX_FRAMES: usize = 64;
 const MAX_BOXES: usize = 64;
 
-/// HTTP requests in flight with connection and pool, and sockets.
+/// HTTP requests in flight with connection and pool, and sockets; only those of one `direction` if it is given: of incoming requests
+/// without pools and sockets.
 ///
 /// # Errors
 /// [`Error::Contract`] if the runtime does not describe types and fields.
-pub fn requests(heap: &Heap) -> Result<Answer<RequestsReport>, Error> {
+pub fn requests(heap: &Heap, direction: Option<RequestDirection>) -> Result<Answer<RequestsReport>, Error> {
     let (runtime, namer, notes) = (heap.runtime(), heap.namer(), heap.begin());
     let tasks = Tasks::bind(Library::bind(runtime, &namer, &notes)?, &notes);
     let library = tasks.library();
     let types = Classifier::<NetType>::bind(library.types());
-    let found = notes
-        .take(objects_of(heap, |mt| !types.of(mt).is_empty() || is_method(&tasks, mt) || tasks.kinds(mt).is(AsyncType::RuntimeAsyncTask)));
+    let served = Contexts::bind(library.types());
+    let found = notes.take(objects_of(heap, |mt| {
+        let is_async = is_method(&tasks, mt) || tasks.kinds(mt).is(AsyncType::RuntimeAsyncTask);
+        is_async || !types.of(mt).is_empty() || served.is(library.types(), mt)
+    }));
     let of = |kind: NetType| -> Vec<(Addr, Addr)> { found.iter().copied().filter(|(_, mt)| types.of(*mt).is(kind)).collect() };
     let names = Names::new(&tasks, runtime, &namer, &notes);
     let suspended = suspended(&tasks, &names, &found, &notes);
     let mut reader = Reader { heap, library, tasks: &tasks, names, suspended, notes: &notes };
-    let busy = noted(reader.connections(&of(NetType::Connection)), "connections of HTTP", &notes).unwrap_or_default();
-    let (pools, queued) = noted(reader.pools(&of(NetType::Pool), &busy), "connection pools of HTTP", &notes).unwrap_or_default();
-    let answered = noted(reader.answered(&of(NetType::Response)), "responses of HTTP", &notes).unwrap_or_default();
-    let all = of(NetType::Request);
     let boxes: Vec<(Addr, Addr)> = found.iter().copied().filter(|(_, mt)| is_method(&tasks, *mt)).collect();
-    let requests = noted(reader.requests(&all, &busy, &queued, &answered, &boxes), "requests of HTTP", &notes).unwrap_or_default();
-    let sockets = sockets::sockets(library, &of(NetType::Socket), &notes);
+    let mut report = RequestsReport { requests: Vec::new(), others: 0, pools: Vec::new(), sockets: Vec::new() };
+    let mut all = 0;
+    if direction != Some(RequestDirection::Outgoing) {
+        let contexts: Vec<(Addr, Addr)> = found.iter().copied().filter(|(_, mt)| served.is(library.types(), *mt)).collect();
+        all.grow(len64(contexts.len()));
+        let incoming = reader.incoming(&contexts, &boxes);
+        report.requests.extend(noted(incoming, "incoming requests", &notes).unwrap_or_default());
+    }
+    if direction != Some(RequestDirection::Incoming) {
+        let busy = noted(reader.connections(&of(NetType::Connection)), "connections of HTTP", &notes).unwrap_or_default();
+        let (pools, queued) = noted(reader.pools(&of(NetType::Pool), &busy), "connection pools of HTTP", &notes).unwrap_or_default();
+        let answered = noted(reader.answered(&of(NetType::Response)), "responses of HTTP", &notes).unwrap_or_default();
+        let messages = of(NetType::Request);
+        all.grow(len64(messages.len()));
+        let outgoing = reader.requests(&messages, &busy, &queued, &answered, &boxes);
+        report.requests.extend(noted(outgoing, "requests of HTTP", &notes).unwrap_or_default());
+        report.pools = pools;
+        report.sockets = sockets::sockets(library, &of(NetType::Socket), &notes);
+    }
+    report.others = all.saturating_sub(len64(report.requests.len()));
     reader.names.note(&notes);
     tasks.note(&notes);
     namer.note(&notes);
-    let others = len64(all.len()).saturating_sub(len64(requests.len()));
-    Ok(notes.finish(RequestsReport { requests, others, pools, sockets }))
+    Ok(notes.finish(report))
 }
 
 /// Whether an object of the type at `mt` has the variables of an asynchronous method: a box, or a continuation.
@@ -242,13 +261,22 @@ impl Reader<'_> {
                 self.library.string(part, name)
             };
             out.push(RequestModel {
+                direction: RequestDirection::Outgoing,
                 object: *object,
                 state,
                 method: text(fields.method, "_method"),
                 uri: text(fields.uri, "_string"),
+                protocol: None,
+                start_utc: None,
+                age_ms: None,
+                connection_id: None,
+                remote: None,
+                endpoint: None,
                 connection: connection.map(|c| c.object),
                 pool: connection.and_then(|c| c.pool).or(queue.copied()),
                 waiter: waiter.copied(),
+                waits_for: None,
+                thread: None,
                 frames: self.frames(own),
             });
         }
@@ -269,16 +297,16 @@ impl Reader<'_> {
                 longest = way;
             }
         }
-        let mut frame = |object: Addr| {
-            let mt = self.library.method_table(object);
-            let method = match mt {
-                Some(_) if self.suspended.contains_key(&object) => self.names.suspended(object).name(),
-                Some(mt) => self.names.method(object, mt).or_else(|| self.names.work(object)),
-                None => None,
-            };
-            RequestFrame { object, display: method.as_ref().map(Name::display), method }
+        longest.into_iter().map(|object| self.frame(object)).collect()
+    }
+
+    fn frame(&mut self, object: Addr) -> RequestFrame {
+        let method = match self.library.method_table(object) {
+            Some(_) if self.suspended.contains_key(&object) => self.names.suspended(object).name(),
+            Some(mt) => self.names.method(object, mt).or_else(|| self.names.work(object)),
+            None => None,
         };
-        longest.into_iter().map(&mut frame).collect()
+        RequestFrame { object, display: method.as_ref().map(Name::display), method }
     }
 
     /// The method or task that goes on after the one at `node`.

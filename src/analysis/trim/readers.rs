@@ -102,7 +102,7 @@ fn read_runtime(runtime: &Runtime, before: Option<&Survey>) {
     locks::touch(&heap);
     let only = InspectionId::ALL.into_iter().filter(|id| !CONTENTS.contains(id)).collect();
     let _ = inspect(&heap, &InspectQuery { only, ..InspectQuery::default() });
-    let _ = (pool(&heap), timers(&heap, None), requests(&heap));
+    let _ = (pool(&heap), timers(&heap, None), requests(&heap, None));
     read_objects(&heap);
     verify::touch(runtime);
 }

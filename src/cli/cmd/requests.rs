@@ -7,11 +7,19 @@ use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use crate::analysis::requests;
 use crate::base::Answer;
-use crate::model::RequestsReport;
+use crate::model::{RequestDirection, RequestsReport};
 
-/// Outgoing HTTP requests in flight, and sockets with both ends.
+/// HTTP requests in flight, incoming and outgoing, and sockets with both ends.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Requests {
+    /// Only requests that ASP.NET Core serves: HTTP/1.1, HTTP/2, HTTP/3, WebSockets
+    #[arg(long, conflicts_with = "outgoing")]
+    incoming: bool,
+
+    /// Only requests that `HttpClient` sent, with connection pools and sockets
+    #[arg(long)]
+    outgoing: bool,
+
     #[command(flatten)]
     dump: DumpArg,
 }
@@ -19,7 +27,10 @@ pub(in crate::cli) struct Requests {
 impl Command for Requests {
     const NAME: &'static str = "requests";
     const GROUP: Group = Group::Threads;
-    const EXAMPLES: &'static [Example] = &[example("requests DUMP", "which requests wait for an answer")];
+    const EXAMPLES: &'static [Example] = &[
+        example("requests DUMP", "which requests wait for an answer"),
+        example("requests --incoming DUMP", "which requests the server works on, since when, and what each waits for"),
+    ];
     type Report = RequestsReport;
 
     fn dump(&self) -> Result<Option<PathBuf>> {
@@ -27,6 +38,11 @@ impl Command for Requests {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<RequestsReport>> {
-        Ok(requests(&at.heap()?)?)
+        let direction = match (self.incoming, self.outgoing) {
+            (true, _) => Some(RequestDirection::Incoming),
+            (_, true) => Some(RequestDirection::Outgoing),
+            (false, false) => None,
+        };
+        Ok(requests(&at.heap()?, direction)?)
     }
 }

@@ -32,7 +32,6 @@ const TYPE: Flag = flag(&["-type"], Value("--type", Part));
 const TABLE: Flag = flag(&["-mt"], Value("--type", Table));
 const NO_CODE: &str = "gcdump shows no code; gcdump where IP names the method at an address";
 const NO_COM: &str = "COM wrappers are not listed; gcdump handles --type ref-counted shows the objects that they hold";
-const INCOMING: &str = "requests that a server is processing are not read; gcdump requests lists the outgoing ones (HttpClient)";
 const NO_LOG: &str = "the stress log is not read; gcdump heap --detail shows what the GC keeps of its collections";
 const NO_EXECUTION: &str = "a dump cannot be run; gcdump only reads it";
 const NOTHING_TO_SET: &str = "nothing to set: gcdump needs neither DAC nor symbols; --modules PATH and --symbols DIR add files";
@@ -195,13 +194,13 @@ pub const COMMANDS: &[Sos] = &[
     command(&["timerinfo", "ti"], &["timers"], &[]),
     command(
         &["dumphttp"],
-        &["requests"],
+        &["requests", "--outgoing"],
         &[
             flag(&["-pending", "-stats"], Always),
             flag(&["-completed", "-uri", "-statuscode"], Refused("gcdump requests lists the requests in flight")),
         ],
     ),
-    refused(&["dumprequests"], INCOMING),
+    command(&["dumprequests"], &["requests", "--incoming"], &[flag(&["-pending"], Always)]),
     refused(&["dumprcw", "dumpccw", "rcwcleanuplist", "dumppermissionset", "comstate"], NO_COM),
     // The debugger.
     command(&["eeversion", "runtimes", "sosstatus", "crashinfo", "clrstatus"], &["info"], &[]),

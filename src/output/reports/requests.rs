@@ -1,15 +1,68 @@
 use crate::base::Name;
-use crate::model::{ConnectionPool, RequestModel, RequestsReport, SocketModel};
+use crate::model::{ConnectionPool, RequestDirection, RequestModel, RequestsReport, SocketModel};
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Readers, Table, columns};
+use crate::output::table::{Columns, Table, columns};
+
+/// Namespaces of the libraries.
+const FRAMEWORK: [&str; 3] = ["System.", "Microsoft.AspNetCore.", "Microsoft.Extensions."];
 
 fn yes(b: Option<bool>) -> Option<&'static str> {
     b.map(|b| if b { "true" } else { "false" })
 }
 
-fn request_columns<'r>() -> Columns<'r, RequestModel> {
+/// All columns, for CSV.
+fn all_columns<'r>() -> Columns<'r, RequestModel> {
     columns::<RequestModel>()
+        .text("direction", 9, |r| r.direction.name())
+        .address("object", |r| r.object)
+        .text("state", 10, |r| r.state.name())
+        .text_or_none("method", 8, |r| r.method.as_deref())
+        .text_or_none("uri", 80, |r| r.uri.as_deref())
+        .text_or_none("protocol", 8, |r| r.protocol.as_deref())
+        .text_or_none("start_utc", 24, |r| r.start_utc.as_deref())
+        .count("age_ms", |r| r.age_ms)
+        .text_or_none("connection_id", 13, |r| r.connection_id.as_deref())
+        .text_or_none("remote", 30, |r| r.remote.as_deref())
+        .text_or_none("endpoint", 60, |r| r.endpoint.as_deref())
+        .address("connection", |r| r.connection)
+        .address("pool", |r| r.pool)
+        .address("waiter", |r| r.waiter)
+        .made("waits_for", 80, waits_for)
+        .count("thread", |r| r.thread.map(u64::from))
+        .made("chain", 120, chain)
+}
+
+fn incoming_columns<'r>() -> Columns<'r, &'r RequestModel> {
+    columns::<&RequestModel>()
+        .address("object", |r| r.object)
+        .keep(8)
+        .text("state", 10, |r| r.state.name())
+        .whole()
+        .keep(7)
+        .made("age", 8, |r| r.age_ms.map(age))
+        .keep(8)
+        .text_or_none("method", 8, |r| r.method.as_deref())
+        .whole()
+        .keep(7)
+        .text_or_none("path", 60, |r| r.uri.as_deref())
+        .path()
+        .keep(9)
+        .text_or_none("protocol", 8, |r| r.protocol.as_deref())
+        .keep(4)
+        .text_or_none("connection", 13, |r| r.connection_id.as_deref())
+        .keep(3)
+        .text_or_none("remote", 30, |r| r.remote.as_deref())
+        .keep(5)
+        .made("waits_for", 40, |r| waits_for(r))
+        .keep(8)
+        .made("chain", 120, |r| chain(r))
+        .lines(3)
+        .keep(6)
+}
+
+fn outgoing_columns<'r>() -> Columns<'r, &'r RequestModel> {
+    columns::<&RequestModel>()
         .address("object", |r| r.object)
         .keep(8)
         .text("state", 8, |r| r.state.name())
@@ -25,17 +78,34 @@ fn request_columns<'r>() -> Columns<'r, RequestModel> {
         .keep(3)
         .address("pool", |r| r.pool)
         .keep(2)
-        .address("waiter", |r| r.waiter)
-        .only(Readers::Machines)
-        .made("chain", 120, chain)
+        .made("chain", 120, |r| chain(r))
         .lines(3)
         .keep(8)
 }
 
-/// The methods of the program that wait for a request: those of .NET's own library tell little.
+/// The root of a request's chain, or the thread that works on the request.
+fn waits_for(request: &RequestModel) -> Option<String> {
+    let root = request.waits_for.as_ref().map(|root| format!("{}: {}", root.kind, root.label.shown()));
+    match request.thread {
+        Some(id) => Some(format!("runs on thread {id}")),
+        None => root,
+    }
+}
+
+/// An age for people: `3.5 s`, `12 min`.
+fn age(ms: u64) -> String {
+    let seconds = ms / 1_000;
+    match seconds {
+        0..120 => format!("{seconds}.{} s", ms % 1_000 / 100),
+        120..7_200 => format!("{} min", seconds / 60),
+        _ => format!("{} h", seconds / 3_600),
+    }
+}
+
+/// The methods of the program that wait for a request, or serve it: those of .NET's and ASP.NET Core's own libraries say little.
 fn chain(request: &RequestModel) -> Option<String> {
     let methods = request.frames.iter().filter_map(|f| f.method.as_ref());
-    let own: Vec<&str> = methods.map(Name::shown).filter(|m| !m.starts_with("System.")).collect();
+    let own: Vec<&str> = methods.map(Name::shown).filter(|m| !FRAMEWORK.iter().any(|f| m.starts_with(f))).collect();
     (!own.is_empty()).then(|| own.join(" ← "))
 }
 
@@ -61,7 +131,18 @@ fn socket_columns<'r>() -> Columns<'r, SocketModel> {
 
 impl Report for RequestsReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
-        to.table(Table::records("request", &self.requests, request_columns()).csv(true).shown(!self.requests.is_empty()));
+        to.table(Table::records("request", &self.requests, all_columns()).csv(true).shown(false));
+        let of = |direction| self.requests.iter().filter(move |r| r.direction == direction).collect::<Vec<_>>();
+        let (incoming, outgoing) = (of(RequestDirection::Incoming), of(RequestDirection::Outgoing));
+        let (is_served, is_sent) = (!incoming.is_empty(), !outgoing.is_empty());
+        to.titled("Incoming requests", is_served, Table::new(incoming, incoming_columns()).shown(is_served));
+        // Without incoming ones, the table needs no title.
+        let outgoing = Table::new(outgoing, outgoing_columns()).shown(is_sent);
+        if is_served {
+            to.titled("Outgoing requests", is_sent, outgoing)
+        } else {
+            to.table(outgoing)
+        }
         let pools = Table::records("connection-pool", &self.pools, pool_columns()).shown(!self.pools.is_empty());
         to.titled("Connection pools", !self.pools.is_empty(), pools);
         let sockets = Table::records("socket", &self.sockets, socket_columns()).shown(!self.sockets.is_empty());

@@ -266,6 +266,12 @@ pub fn further_dumps(wanted: impl Fn(&Value) -> bool) -> Result<(Vec<Known>, Vec
     found(&manifests(&needs_shared()?, is_further), wanted)
 }
 
+/// The dumps of the web service.
+pub fn web_dumps() -> Result<Vec<Known>, Ignored> {
+    let is_web = |row: &Value| row["scenario"].as_str().unwrap().starts_with("web-");
+    Ok(found(&manifests(&needs_shared()?, is_web), is_web)?.0)
+}
+
 fn found(rows: &[(PathBuf, Value)], wanted: impl Fn(&Value) -> bool) -> Result<(Vec<Known>, Vec<String>), Ignored> {
     let (mut have, mut lack) = (Vec::new(), Vec::new());
     for (shared, row) in rows.iter().filter(|(_, row)| wanted(row)) {

@@ -104,7 +104,7 @@ pub const COMMANDS: &[(&str, Ask)] = &[
         with_heap(r, |h| tried(paths(h, &query)))
     }),
     ("pool", |_, r, _| with_heap(r, |h| tried(pool(h)))),
-    ("requests", |_, r, _| with_heap(r, |h| tried(requests(h)))),
+    ("requests", |_, r, _| with_heap(r, |h| tried(requests(h, None)))),
     ("retained", |_, r, _| {
         let query = RetainedQuery { view: RetainedView::Top, types: vec![], stacks: Stacks::ALL[0], top: 20, objects: 20 };
         with_heap(r, |h| tried(retained(h, &query)))

@@ -1,0 +1,71 @@
+//! The inner parts of chains: from what they hang on up to given methods.
+
+use super::graph::Graph;
+use super::paths::{Path, paths};
+use super::roots::Roots;
+use crate::analysis::task_names::Names;
+use crate::base::hash::Map;
+use crate::base::{Addr, Budget, Collector, len64};
+use crate::model::AsyncRoot;
+use crate::session::Heap;
+use crate::session::tasks::Tasks;
+
+/// Bytes of memory that a frame takes in an answer.
+const FRAME: u64 = 128;
+
+/// The inner part of a chain.
+#[derive(Debug)]
+pub(in crate::analysis) struct Inner {
+    /// The root of the chain.
+    pub(in crate::analysis) root: AsyncRoot,
+    /// Boxes, continuations and tasks, innermost first; the last is one of the given methods.
+    pub(in crate::analysis) frames: Vec<Addr>,
+    /// Managed id of the thread that runs the innermost one.
+    pub(in crate::analysis) thread: Option<u32>,
+}
+
+/// The inner parts of chains up to the outermost of the methods in `ends` (boxes and continuations) that belong to one owner, by owner: of
+/// several, the longest.
+pub(in crate::analysis) fn inner_chains(
+    heap: &Heap,
+    tasks: &Tasks,
+    names: &mut Names<'_>,
+    ends: &Map<Addr, Addr>,
+    notes: &Collector,
+) -> Map<Addr, Inner> {
+    let runtime = heap.runtime();
+    let graph = Graph::build(heap, tasks, names, notes);
+    let budget = Budget::new(runtime.memory().dump_bytes(), runtime.limits().max_memory);
+    let mut roots = Roots::new(runtime, tasks, &graph, notes);
+    let all = paths(&graph, &budget);
+    let mut longest: Map<Addr, (&Path, usize)> = Map::default();
+    for path in &all {
+        let addresses = path.nodes.iter().map(|n| graph.node(*n).and_then(|node| ends.get(&node.address)));
+        // The last frame of each owner; a chain that leads through two, such as a proxy in the same process, belongs to both.
+        let mut last: Map<Addr, usize> = Map::default();
+        last.extend(addresses.enumerate().filter_map(|(i, owner)| Some((*owner?, i.saturating_add(1)))));
+        for (owner, length) in last {
+            let known = longest.entry(owner).or_insert((path, length));
+            if known.1 < length {
+                *known = (path, length);
+            }
+        }
+    }
+    let mut out = Map::default();
+    let mut longest: Vec<(Addr, (&Path, usize))> = longest.into_iter().collect();
+    longest.sort_unstable_by_key(|(owner, _)| *owner);
+    for (owner, (path, length)) in longest {
+        // Methods of a forged dump are in the chains of many owners.
+        if !budget.memory(len64(length).saturating_mul(FRAME)) {
+            break;
+        }
+        let Some(root) = roots.classify(path.root, path.cycle, names) else { continue };
+        let nodes = path.nodes.iter().take(length).filter_map(|n| graph.node(*n));
+        let frames: Vec<Addr> = nodes.map(|node| node.address).collect();
+        let running = frames.first().and_then(|at| graph.running.get(at)).and_then(|running| running.thread);
+        let on_stack = || frames.first().and_then(|at| roots.threads.get(at)).and_then(|ids| ids.first().copied());
+        out.insert(owner, Inner { root, thread: running.or_else(on_stack), frames });
+    }
+    budget.note("following chains", notes);
+    out
+}
