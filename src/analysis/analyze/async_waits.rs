@@ -97,7 +97,7 @@ fn finding(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<Problem> {
     })
 }
 
-/// What keeps an object alive.
+/// The holder of an object.
 enum Held {
     By(String),
     Garbage,

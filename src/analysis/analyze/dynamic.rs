@@ -38,7 +38,7 @@ fn assemblies(n: u64) -> String {
     if n == 1 { "1 assembly".into() } else { format!("{} assemblies", thousands(n)) }
 }
 
-/// A name with a star in the place of what differs from one to the next: numbers and ids.
+/// A name with a star for each number and id, in which one differs from the next.
 fn pattern(name: &str) -> String {
     let mut out = String::new();
     for part in name.split_inclusive(|c: char| !c.is_alphanumeric()) {

@@ -24,7 +24,7 @@ pub(super) fn triage(answers: &Answers<'_>, report: &AnalyzeReport) -> Vec<Triag
     Complaint::ALL.into_iter().map(row).collect()
 }
 
-/// What the dump says of a complaint without a finding, and the command that leads on.
+/// A word about a complaint without a finding, and the command that leads on.
 fn next(complaint: Complaint, answers: &Answers<'_>, report: &AnalyzeReport) -> (String, &'static [&'static str]) {
     let (main, all): (ProblemId, &'static [&'static str]) = match complaint {
         Complaint::Crash => (ProblemId::Crash, &["info"]),
@@ -88,7 +88,7 @@ fn got<T>(cell: &Asked<T>) -> Option<&T> {
     cell.get().and_then(|answer| answer.as_ref().ok()).map(|Told { data, .. }| data)
 }
 
-/// As much of a title as fits.
+/// The beginning of a title, as many words as fit.
 fn beginning(title: &str) -> String {
     let Some((end, _)) = title.char_indices().nth(MAX_TEXT) else { return title.into() };
     let (fits, _) = title.split_at(end);

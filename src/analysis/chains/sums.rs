@@ -45,7 +45,7 @@ fn is_method(reporter: &Reporter<'_>, node: NodeIndex) -> bool {
     reporter.graph.node(node).is_some_and(|n| matches!(n.kind, NodeKind::Method | NodeKind::Frame))
 }
 
-/// The method in which most of `paths` begin: the innermost one of the program, or of a library where there is none.
+/// The method in which most of `paths` begin: the innermost one of the program, else of a library.
 fn innermost<'p>(reporter: &mut Reporter<'_>, paths: impl Iterator<Item = &'p Path>) -> Option<Name> {
     let mut counts: Map<Name, u64> = Map::default();
     for path in paths {
