@@ -6,7 +6,7 @@ use super::StacksQuery;
 use super::each_stack;
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Answer, NoteKind, PAGE, cut, glob, len64};
+use crate::base::{Addr, AddrRange, Answer, Collector, NoteKind, PAGE, cut, glob, len64};
 use crate::clr::loader::Loader;
 use crate::clr::modules::{MetadataOrigin, Modules};
 use crate::clr::type_names::TypeNames;
@@ -56,7 +56,7 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
     let notes = match &runtime {
         Ok(runtime) => runtime.begin(),
         Err(why) => {
-            let notes = crate::base::Collector::new();
+            let notes = Collector::new();
             notes.extend(dump.notes());
             notes.add(NoteKind::Missing, None, format!("the runtime's list of modules cannot be read: {why}"));
             notes
@@ -69,15 +69,9 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
         Err(_) => file.modules.iter().find(|m| is_runtime_name(m)).or_else(|| own_program(file)).map(|m| m.base),
     };
     let runtime = runtime.ok();
-    let mut list = Vec::new();
-    if let Some(runtime) = &runtime
-        && let Ok(names) = runtime.type_names()
-    {
-        let loader = Loader::bind(runtime.memory(), runtime.descriptor(), runtime.limits())?;
-        let listed = loader.listed();
-        notes.extend(&loader.faults());
-        let managed = Managed::new(runtime, names, &loader, &listed.modules);
-        list.extend(listed.modules.iter().map(|module| tried(|| managed.model(*module))));
+    let mut list: Vec<ModuleModel> = Vec::new();
+    if let Some(runtime) = &runtime {
+        list = managed(runtime, &notes, |_, _| true)?;
     }
     let known: Set<Addr> = list.iter().filter_map(|m| m.base).collect();
     let mut native: Vec<&Listed> = Images::of(dump.file(), dump.memory(), runtime.as_ref()).modules;
@@ -101,6 +95,28 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
     let total = len64(list.len());
     let shown = cut(&mut list, query.top);
     Ok(notes.finish(ModulesReport { modules: list, shown, total, needed, needed_not_found, fetched: None }))
+}
+
+/// The modules on the runtime's list that `wants` takes; none where the runtime does not describe them.
+fn managed(runtime: &Runtime, notes: &Collector, wants: impl Fn(&Managed<'_>, Addr) -> bool) -> Result<Vec<ModuleModel>, Error> {
+    let Ok(names) = runtime.type_names() else { return Ok(Vec::new()) };
+    let loader = Loader::bind(runtime.memory(), runtime.descriptor(), runtime.limits())?;
+    let listed = loader.listed();
+    notes.extend(&loader.faults());
+    let managed = Managed::new(runtime, names, &loader, &listed.modules);
+    let wanted = listed.modules.iter().filter(|module| tried(|| wants(&managed, **module)));
+    Ok(wanted.map(|module| tried(|| managed.model(*module))).collect())
+}
+
+/// The assemblies that have no file. A NativeAOT program has none.
+///
+/// # Errors
+/// [`Error::Contract`] if the runtime does not describe its list of modules.
+pub(super) fn dynamic_modules(runtime: &Runtime) -> Result<Answer<Vec<ModuleModel>>, Error> {
+    let notes = runtime.begin();
+    let list =
+        if runtime.descriptor().is_native_aot() { Vec::new() } else { managed(runtime, &notes, |list, module| list.is_dynamic(module))? };
+    Ok(notes.finish(list))
 }
 
 /// The images of modules that the dump does not have whole, with the contents of their files. Only files that the dump verifies.
@@ -148,12 +164,17 @@ impl<'r> Managed<'r> {
         Managed { modules, loader, listed: runtime.file().modules.iter().map(|m| (m.base, m)).collect(), framework }
     }
 
+    /// Whether a module has no file.
+    fn is_dynamic(&self, address: Addr) -> bool {
+        self.modules.image_base(address).is_none() || self.modules.get(address).origin == MetadataOrigin::Dynamic
+    }
+
     fn model(&self, address: Addr) -> ModuleModel {
         let module = self.modules.get(address);
         let extent = self.modules.extent(address);
         let base = self.modules.image_base(address);
         let listed = base.and_then(|base| self.listed.get(&base));
-        let dynamic = base.is_none() || module.origin == MetadataOrigin::Dynamic;
+        let dynamic = self.is_dynamic(address);
         let file = if dynamic { None } else { self.modules.file(address) };
         let in_dump = matches!(module.origin, MetadataOrigin::Image | MetadataOrigin::Dynamic);
         let assembly = module.metadata.as_ref().and_then(|m| m.assembly());

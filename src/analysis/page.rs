@@ -8,16 +8,13 @@ use rustc_hash::FxHashMap;
 
 use super::analyze::{Answers, Skip, findings};
 use super::on_graph::OnGraph;
-use super::{
-    AnalyzeQuery, AsyncQuery, HeapQuery, InfoQuery, MapQuery, PathsQuery, Retained, StacksQuery, StatQuery, chains, info, paths, stacks,
-    stat,
-};
+use super::{AnalyzeQuery, HeapQuery, InfoQuery, MapQuery, PathsQuery, Retained, StacksQuery, StatQuery, info, paths, stacks, stat};
 use crate::base::missed::Carried;
 use crate::base::threads::start;
 use crate::base::{Addr, Answer, Collector, NoteKind, file_name, len64};
 use crate::model::{
-    AsyncReport, DiffReport, ExceptionModel, Icicle, LackingPart, PageReport, PageSuspect, PageType, PageTypes, PathModel, Stacks, Suspect,
-    ThreadModel, TypeStat, TypesRest,
+    DiffReport, ExceptionModel, Icicle, LackingPart, PageReport, PageSuspect, PageType, PageTypes, PathModel, Stacks, Suspect, ThreadModel,
+    TypeStat, TypesRest,
 };
 use crate::session::{Depends, Dump, Error, GraphSource, Heap, TypePattern};
 
@@ -25,8 +22,6 @@ use crate::session::{Depends, Dump, Error, GraphSource, Heap, TypePattern};
 const TYPES: usize = 200;
 /// Holders of growth.
 const HOLDERS: usize = 10;
-/// Most trees of asynchronous chains.
-const TREES: usize = 40;
 /// Suspects that come with a path.
 const WITH_PATHS: usize = 10;
 /// Depth to which the paths to the objects of a type are merged; only the first of them is shown.
@@ -52,7 +47,9 @@ pub fn page(dump: &Dump, before: Option<&dyn GraphSource>, query: &PageQuery) ->
     let notes = Collector::new();
     let info = notes.take(info(dump, &InfoQuery { runtime: query.runtime, options: query.analyze.options.clone() }));
     let answers = Answers::new(&runtime, before, &query.analyze, &notes);
-    let chained = if query.analyze.graph { ahead(&answers) } else { None };
+    if query.analyze.graph {
+        ahead(&answers);
+    }
     let analyze = findings(&answers);
     let mut parts = Parts { notes: &notes, lacking: Vec::new() };
     let heap = parts.of("heap", answers.heap());
@@ -70,9 +67,7 @@ pub fn page(dump: &Dump, before: Option<&dyn GraphSource>, query: &PageQuery) ->
     let merged = StacksQuery { merge: true, ..StacksQuery::default() };
     let stacks = parts.asked("stacks", || stacks(&runtime, &merged));
     let locks = parts.of("locks", answers.locks()).filter(|l| !l.waits.is_empty() || !l.deadlocks.is_empty()).cloned();
-    let chains = heap
-        .and_then(|heap| parts.asked("chains", || chained.unwrap_or_else(|| chains(heap, &merged_chains()))))
-        .filter(|c| !c.chains.is_empty());
+    let chains = heap.and_then(|_| parts.of("chains", answers.chains())).filter(|c| !c.chains.is_empty()).cloned();
     let pool = parts.of("pool", answers.pool()).cloned();
     let inspect = parts.of("inspect", answers.inspect()).cloned();
     let fragmentation = parts.of("fragmentation", answers.fragmentation()).cloned();
@@ -106,18 +101,15 @@ pub fn page(dump: &Dump, before: Option<&dyn GraphSource>, query: &PageQuery) ->
     Ok(notes.finish(page))
 }
 
-/// Finds the dominators, which takes one core, while all that needs none is asked. What goes wrong is told by who asks for it. Returns
-/// what nobody keeps.
-fn ahead(answers: &Answers<'_>) -> Option<Result<Answer<AsyncReport>, Error>> {
-    let heap = answers.heap().ok()?;
-    let (_, chained) = beside(
+/// Finds the dominators, which takes one core, while all that needs none is asked. Errors are reported where each is asked for.
+fn ahead(answers: &Answers<'_>) {
+    let Ok(heap) = answers.heap() else { return };
+    beside(
         || heap.dominators(Stacks::default()).is_ok(),
         || {
-            let _ = (answers.inspect(), answers.fragmentation(), answers.pool(), answers.timers(), heap.type_sums());
-            chains(heap, &merged_chains())
+            let _ = (answers.inspect(), answers.fragmentation(), answers.pool(), answers.timers(), answers.chains(), heap.type_sums());
         },
     );
-    Some(chained)
 }
 
 /// Does `there` on a thread of its own, while this one does `here`.
@@ -229,8 +221,4 @@ fn with_paths(heap: &Heap, suspects: &[Suspect], notes: &Collector) -> Vec<PageS
     };
     let with = |(i, s): (usize, &Suspect)| PageSuspect { path: (i < WITH_PATHS).then(|| path(s)).flatten(), suspect: s.clone() };
     suspects.iter().enumerate().map(with).collect()
-}
-
-fn merged_chains() -> AsyncQuery {
-    AsyncQuery { merge: true, top: TREES, ..AsyncQuery::default() }
 }

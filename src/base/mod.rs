@@ -56,6 +56,6 @@ pub(crate) use sample::at_even_distances;
 pub use shape::{Arch, Endian, Os, PtrSize, Shape};
 pub(crate) use share::share;
 pub use store::{Buffer, Files, NoRoom, Region, Store};
-pub use thousands::plural;
 pub(crate) use thousands::{be, thousands};
+pub use thousands::{in_units, plural};
 pub(crate) use utf16::{drop_split_pair, escaped_unit, utf16};

@@ -18,6 +18,24 @@ pub fn plural(n: u64, what: &str) -> String {
     format!("{} {what}{}", thousands(n), if n == 1 { "" } else { "s" })
 }
 
+/// A byte count in the largest binary unit that is at least 1.
+pub fn in_units(n: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if n < 1024 {
+        return plural(n, "byte");
+    }
+    let mut shift = 10u32;
+    let mut unit = "KiB";
+    for (i, name) in (1u32..).zip(UNITS) {
+        if n >> (10 * i) > 0 {
+            (shift, unit) = (10 * i, name);
+        }
+    }
+    // One decimal, rounded down so that a total never looks larger than it is.
+    let tenths = (u128::from(n) * 10) >> shift;
+    format!("{}.{} {unit}", tenths / 10, tenths % 10)
+}
+
 /// The verb behind such a count.
 pub(crate) fn be(n: u64) -> &'static str {
     if n == 1 { "is" } else { "are" }

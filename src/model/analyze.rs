@@ -35,11 +35,20 @@ named_enum! {
         PoolStarvation = "pool-starvation",
         /// `count` threads wait for a lock that another thread holds.
         LockQueue = "lock-queue",
+        /// `count` asynchronous methods wait for one promise, semaphore or custom awaitable, or for each other. A warning for the latter, and
+        /// where threads wait for each other or the thread pool is starved.
+        AsyncWaits = "async-waits",
         /// A container retains `bytes` more than in an earlier dump, the `share` of what the heap held then; `count` objects more of the
         /// type that accumulates there.
         Growth = "growth",
         /// `bytes` of the heap are free, the `share` of what is allocated; `count` pinned objects block compaction.
         Fragmentation = "fragmentation",
+        /// `count` objects outside of gen0 are garbage, `bytes` in all, and most of the heap is: the `share` of the objects' bytes.
+        Garbage = "garbage",
+        /// `bytes` are committed in `count` ranges of free regions, the `share` of what the GC has committed.
+        FreeRegions = "free-regions",
+        /// `bytes` of memory are neither the GC's nor of files, stacks or the runtime's own heaps: the `share` of what the process can access.
+        NativeMemory = "native-memory",
         /// One object, or `count` objects of a type, retain `bytes`, the `share` of the reachable bytes.
         Suspects = "suspects",
         /// `count` handlers of an event have targets that nothing else holds.
@@ -50,6 +59,8 @@ named_enum! {
         Registrations = "registrations",
         /// A load context was asked to unload and is still there.
         LoadContexts = "load-contexts",
+        /// The process has `count` assemblies without a file.
+        DynamicAssemblies = "dynamic-assemblies",
         /// The process has `count` GC handles.
         Handles = "handles",
         /// `count` strings have the text of others: `bytes` are wasted, the `share` of what is allocated.
@@ -71,6 +82,37 @@ named_enum! {
     }
 }
 
+named_enum! {
+    /// Reasons for which people open a dump.
+    pub enum Complaint {
+        /// The process ended.
+        Crash = "crash",
+        /// The process does not answer.
+        Hang = "hang",
+        /// The process takes much memory.
+        Memory = "memory",
+    }
+}
+
+impl Problem {
+    /// The complaint that the finding may explain.
+    pub fn complaint(&self) -> Option<Complaint> {
+        match self.id {
+            ProblemId::Crash | ProblemId::Damage => Some(Complaint::Crash),
+            // Another collection is not a trouble.
+            ProblemId::GcInProgress => (self.severity == ProblemSeverity::Critical).then_some(Complaint::Crash),
+            ProblemId::Deadlock
+            | ProblemId::OrphanedLock
+            | ProblemId::StuckFinalizer
+            | ProblemId::PoolStarvation
+            | ProblemId::LockQueue
+            | ProblemId::AsyncWaits => Some(Complaint::Hang),
+            ProblemId::MissingParts => None,
+            _ => Some(Complaint::Memory),
+        }
+    }
+}
+
 /// `analyze`: what is wrong with the process, the most important first.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
@@ -86,6 +128,25 @@ pub struct AnalyzeReport {
     pub uncertain: Vec<SkippedProblem>,
     /// What could not be looked for, or was not asked for.
     pub skipped: Vec<SkippedProblem>,
+    /// Each complaint with its finding, or where to look next: always three.
+    pub triage: Vec<Triage>,
+}
+
+/// A complaint, and what the dump says of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct Triage {
+    /// The complaint.
+    pub complaint: Complaint,
+    /// Index in `findings` of the most important finding that may explain it; `null` without one.
+    pub found: Option<u64>,
+    /// The beginning of that finding's title, or what the dump says instead.
+    pub text: String,
+    /// Command line that shows more.
+    pub command: String,
+    /// The command line without options, with `DUMP` for the path of the dump.
+    #[serde(skip)]
+    pub short_command: String,
 }
 
 /// A finding. Numbers are those of its [`ProblemId`]; `null` where it has none.

@@ -72,6 +72,24 @@ pub struct AsyncReport {
     pub shown: Option<u64>,
     /// Tasks; `null` unless asked for.
     pub tasks: Option<Vec<TaskModel>>,
+    /// The chains by the object that they hang on, those with most chains first.
+    #[serde(skip)]
+    pub roots: Vec<AsyncRootSum>,
+}
+
+/// The chains that hang on one object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AsyncRootSum {
+    /// The object.
+    pub root: AsyncRoot,
+    /// Number of chains.
+    pub chains: u64,
+    /// Number of asynchronous methods in them.
+    pub methods: u64,
+    /// Number of asynchronous methods in the longest.
+    pub longest: u64,
+    /// The innermost method of the program itself in most of them, else of a library.
+    pub innermost: Option<Name>,
 }
 
 /// Numbers of tasks and asynchronous methods.

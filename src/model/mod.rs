@@ -52,11 +52,11 @@ mod types;
 mod verify;
 mod walk;
 
-pub use analyze::{AnalyzeReport, BelowThreshold, Problem, ProblemId, ProblemSeverity, SkippedProblem};
+pub use analyze::{AnalyzeReport, BelowThreshold, Complaint, Problem, ProblemId, ProblemSeverity, SkippedProblem, Triage};
 pub use bridge::{BridgeClass, BridgeClassKind, BridgeHandle, BridgeObject, BridgeReport, BridgeScc, BridgeWeakLink, BridgeXref};
 pub use chains::{
-    AsyncChain, AsyncFrame, AsyncReport, AsyncRoot, AsyncRootKind, AsyncRow, AsyncTotals, TaskExceptionModel, TaskModel, TaskPart,
-    TaskStatus, TaskStatusCount, TaskWaiter,
+    AsyncChain, AsyncFrame, AsyncReport, AsyncRoot, AsyncRootKind, AsyncRootSum, AsyncRow, AsyncTotals, TaskExceptionModel, TaskModel,
+    TaskPart, TaskStatus, TaskStatusCount, TaskWaiter,
 };
 pub use collection::{ContainerKind, ContainerModel, ItemModel};
 pub use collections::{

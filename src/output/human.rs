@@ -1,7 +1,7 @@
 //! Human-readable numbers.
 
-pub use crate::base::plural;
 use crate::base::thousands;
+pub use crate::base::{in_units as bytes, plural};
 
 /// `n` with thousands separators.
 pub fn count(n: u64) -> String {
@@ -11,24 +11,6 @@ pub fn count(n: u64) -> String {
 /// A byte count in the largest binary unit, and exactly.
 pub fn bytes_exactly(n: u64) -> String {
     if n < 1024 { bytes(n) } else { format!("{} ({} bytes)", bytes(n), count(n)) }
-}
-
-/// A byte count in the largest binary unit that is at least 1.
-pub fn bytes(n: u64) -> String {
-    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    if n < 1024 {
-        return plural(n, "byte");
-    }
-    let mut shift = 10u32;
-    let mut unit = "KiB";
-    for (i, name) in (1u32..).zip(UNITS) {
-        if n >> (10 * i) > 0 {
-            (shift, unit) = (10 * i, name);
-        }
-    }
-    // One decimal, rounded down so that a total never looks larger than it is.
-    let tenths = (u128::from(n) * 10) >> shift;
-    format!("{}.{} {unit}", tenths / 10, tenths % 10)
 }
 
 #[cfg(test)]

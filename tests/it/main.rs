@@ -120,6 +120,7 @@ mod tables;
 mod totals;
 mod track;
 mod transcript;
+mod triage;
 mod trim;
 mod type_names;
 mod typed_names;

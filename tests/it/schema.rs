@@ -306,7 +306,7 @@ fn expected_records(command: &str, data: &Value) -> Vec<Value> {
         .concat(),
         "finalizers" => [all("object", "objects"), all("type", "types"), all("heap", "heaps")].concat(),
         "oom" => all("oom", "heaps"),
-        "analyze" => [all("finding", "findings"), all("skipped", "skipped")].concat(),
+        "analyze" => [all("finding", "findings"), all("skipped", "skipped"), all("triage", "triage")].concat(),
         "threads" => all("thread", "threads"),
         "exceptions" => [all("exception-group", "groups"), all("exception", "exceptions")].concat(),
         "async" => {

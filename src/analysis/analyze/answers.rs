@@ -4,18 +4,23 @@ use std::cell::{Cell, OnceCell};
 
 use super::{AnalyzeQuery, Thresholds};
 use crate::analysis::SUSPECT_SHARE;
+use crate::analysis::liveness::{Dead, dead};
+use crate::analysis::memory_map::memory_of;
+use crate::analysis::modules::dynamic_modules;
 use crate::analysis::pool::pool_with;
 use crate::analysis::{
-    DiffQuery, FragmentationQuery, HandlesQuery, HeapQuery, InspectQuery, LocksQuery, RetainedQuery, RetainedView, StacksQuery,
+    AsyncQuery, DiffQuery, FragmentationQuery, HandlesQuery, HeapQuery, InspectQuery, LocksQuery, RetainedQuery, RetainedView, StacksQuery,
     ThreadsQuery,
 };
 use crate::analysis::{
-    Recursion, diff, each_stack, finalizers, fragmentation, handles, heap, inspect, locks, oom, recursion, retained, threads, timers,
+    Recursion, chains, diff, each_stack, finalizers, fragmentation, handles, heap, inspect, locks, oom, recursion, retained, threads,
+    timers,
 };
 use crate::base::{Answer, Collector, Name, NoteKind};
 use crate::model::{
-    DiffReport, FinalizersReport, FragmentationReport, HandlesReport, HeapReport, InspectReport, InspectionId, InspectionModel,
-    LocksReport, OomReport, PoolReport, ProblemId, RetainedReport, StackFrameKind, ThreadStackModel, ThreadsReport, TimersReport,
+    AsyncReport, DiffReport, FinalizersReport, FragmentationReport, HandlesReport, HeapReport, InspectReport, InspectionId,
+    InspectionModel, LocksReport, MemoryReport, ModuleModel, OomReport, PoolReport, ProblemId, RetainedReport, StackFrameKind,
+    ThreadStackModel, ThreadsReport, TimersReport,
 };
 use crate::session::{Error, GraphSource, Heap, Runtime};
 
@@ -50,13 +55,17 @@ pub(in crate::analysis) struct Answers<'a> {
     /// Why the first partial answer that was asked for since this was taken is so.
     loss: Cell<Option<String>>,
     pub(super) heap: Asked<Heap>,
+    pub(super) chains: Asked<AsyncReport>,
+    pub(super) dead: Asked<Dead>,
     pub(super) diff: Asked<DiffReport>,
+    pub(super) dynamic: Asked<Vec<ModuleModel>>,
     pub(super) finalizers: Asked<FinalizersReport>,
     pub(super) fragmentation: Asked<FragmentationReport>,
     pub(super) generations: Asked<HeapReport>,
     pub(super) handles: Asked<HandlesReport>,
     pub(super) inspect: Asked<InspectReport>,
     pub(super) locks: Asked<LocksReport>,
+    pub(super) memory: Asked<MemoryReport>,
     pub(super) oom: Asked<OomReport>,
     pub(super) pool: Asked<PoolReport>,
     pub(super) retained: Asked<RetainedReport>,
@@ -81,13 +90,17 @@ impl<'a> Answers<'a> {
             notes,
             loss: Cell::default(),
             heap: OnceCell::new(),
+            chains: OnceCell::new(),
+            dead: OnceCell::new(),
             diff: OnceCell::new(),
+            dynamic: OnceCell::new(),
             finalizers: OnceCell::new(),
             fragmentation: OnceCell::new(),
             generations: OnceCell::new(),
             handles: OnceCell::new(),
             inspect: OnceCell::new(),
             locks: OnceCell::new(),
+            memory: OnceCell::new(),
             oom: OnceCell::new(),
             pool: OnceCell::new(),
             retained: OnceCell::new(),
@@ -130,6 +143,30 @@ impl<'a> Answers<'a> {
 
     pub(in crate::analysis) fn heap(&self) -> Result<&Heap, Skip> {
         self.asked("objects are not inspected", &self.heap, || Ok(Answer::whole(self.runtime.heap()?)))
+    }
+
+    /// The chains of asynchronous methods, equal ones merged.
+    pub(in crate::analysis) fn chains(&self) -> Result<&AsyncReport, Skip> {
+        let heap = self.heap()?;
+        let query = AsyncQuery { merge: true, top: TREES, ..AsyncQuery::default() };
+        self.asked("asynchronous methods are not inspected", &self.chains, || chains(heap, &query))
+    }
+
+    /// Garbage by generation.
+    pub(super) fn dead(&self) -> Result<&Dead, Skip> {
+        self.needs_graph()?;
+        let heap = self.heap()?;
+        self.asked("garbage is not inspected", &self.dead, || dead(heap))
+    }
+
+    /// Assemblies without a file.
+    pub(super) fn dynamic(&self) -> Result<&Vec<ModuleModel>, Skip> {
+        self.asked("dynamic assemblies are not counted", &self.dynamic, || dynamic_modules(self.runtime))
+    }
+
+    /// The address space by kind. Most dumps show a part of it, which says nothing of other answers: its notes stay with it.
+    pub(super) fn memory(&self) -> Result<&MemoryReport, Skip> {
+        self.asked("memory is not inspected", &self.memory, || Ok(Answer::whole(memory_of(self.runtime).data)))
     }
 
     /// What changed since the earlier dump; without the graph, what holds the growth only where that is cheap.
@@ -237,6 +274,9 @@ impl<'a> Answers<'a> {
         self.inspect()?.inspections.iter().find(|i| i.id == id).ok_or_else(|| Skip(format!("{id} was not inspected")))
     }
 }
+
+/// Most trees of asynchronous chains.
+const TREES: usize = 40;
 
 /// Most types that changed since an earlier dump: those of a page.
 const CHANGES: usize = 100;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::answers::Answers;
-pub(super) use crate::base::plural as counted;
+pub(super) use crate::base::{in_units, plural as counted};
 use crate::model::{Problem, ProblemId, ProblemSeverity};
 
 /// Most characters of a message in a title.
@@ -12,9 +12,7 @@ const MAX_MESSAGE: usize = 200;
 impl Answers<'_> {
     /// A finding without numbers. `command` is the command line between `gcdump` and the dump.
     pub(super) fn finding(&self, id: ProblemId, severity: ProblemSeverity, title: String, command: &[&str]) -> Problem {
-        let options = self.query.options.iter().map(String::as_str);
-        let path = self.runtime.file().facts.path.display().to_string();
-        let command = command_line(command.iter().copied().chain(options), &path);
+        let command = self.command_line(command);
         Problem {
             id,
             severity,
@@ -29,6 +27,13 @@ impl Answers<'_> {
             threads: Vec::new(),
             command,
         }
+    }
+
+    /// A command line of which `command` is the part between `gcdump` and the dump.
+    pub(super) fn command_line(&self, command: &[&str]) -> String {
+        let options = self.query.options.iter().map(String::as_str);
+        let path = self.runtime.file().facts.path.display().to_string();
+        command_line(command.iter().copied().chain(options), &path)
     }
 }
 

@@ -4,19 +4,24 @@
 //! line. Thresholds ([`Thresholds`]) are absolute and relative: a small heap, and a small part of a large one, are no trouble.
 
 mod answers;
+mod async_waits;
 mod collecting;
 mod crash;
 mod damage;
 mod deadlocks;
+mod dynamic;
 mod events;
 mod finalizer;
 mod fragmentation;
+mod free_regions;
+mod garbage;
 mod growth;
 mod handles;
 mod line;
 mod load_contexts;
 mod lock_queues;
 mod missing;
+mod native;
 mod oom;
 mod orphaned;
 mod starvation;
@@ -24,6 +29,7 @@ mod suspects;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod triage;
 mod waste;
 
 use std::cmp::Reverse;
@@ -60,6 +66,12 @@ pub struct Thresholds {
     pub timers: u64,
     /// Fewest GC handles.
     pub handles: u64,
+    /// Fewest chains of asynchronous methods that hang on one object.
+    pub waits: u64,
+    /// Smallest share (0 to 1) of the objects' bytes that are garbage outside of gen0.
+    pub garbage: f64,
+    /// Fewest assemblies without a file.
+    pub dynamic: u64,
 }
 
 impl Default for Thresholds {
@@ -75,6 +87,9 @@ impl Default for Thresholds {
     /// * 100 handlers: events with more are made for many subscribers, or nobody unsubscribes.
     /// * 1,000 timers or registrations: more than there are requests under way in most servers.
     /// * 10,000 handles: the runtime itself takes some hundreds, and each is a root that the GC visits.
+    /// * 10 chains: the loops of an idle program that wait for one event, such as the end of the process, are fewer.
+    /// * Half of the objects' bytes outside of gen0: a generation doubles before the GC collects it again.
+    /// * 100 assemblies without a file: serializers, proxies and expressions of a program take some dozens.
     fn default() -> Thresholds {
         Thresholds {
             bytes: 1 << 20,
@@ -88,6 +103,9 @@ impl Default for Thresholds {
             handlers: 100,
             timers: 1_000,
             handles: 10_000,
+            waits: 10,
+            garbage: 0.5,
+            dynamic: 100,
         }
     }
 }
@@ -128,8 +146,14 @@ pub fn analyze(runtime: &Runtime, before: Option<&dyn GraphSource>, query: &Anal
 /// What is wrong by these answers.
 pub(super) fn findings(answers: &Answers<'_>) -> AnalyzeReport {
     let query = answers.query;
-    let mut report =
-        AnalyzeReport { findings: Vec::new(), below: Vec::new(), inspected: Vec::new(), uncertain: Vec::new(), skipped: Vec::new() };
+    let mut report = AnalyzeReport {
+        findings: Vec::new(),
+        below: Vec::new(),
+        inspected: Vec::new(),
+        uncertain: Vec::new(),
+        skipped: Vec::new(),
+        triage: Vec::new(),
+    };
     let usual = |id: ProblemId| query.only.is_empty() && (id != ProblemId::Growth || answers.before.is_some());
     for id in ProblemId::ALL.into_iter().filter(|id| usual(*id) || query.only.contains(id)) {
         answers.take_loss();
@@ -150,6 +174,7 @@ pub(super) fn findings(answers: &Answers<'_>) -> AnalyzeReport {
         let numbers = (f.id != ProblemId::Growth).then_some((Reverse(f.bytes), f.id, Reverse(f.count), f.object));
         (f.severity, rank(f.id), numbers)
     });
+    report.triage = triage::triage(answers, &report);
     report
 }
 
@@ -158,6 +183,8 @@ fn below(id: ProblemId, answers: &Answers<'_>, found: &[Problem]) -> Vec<BelowTh
     let usual = answers.thresholds();
     let share = match id {
         ProblemId::Suspects => usual.share.min(SUSPECT_SHARE),
+        // Every process has some native memory, garbage and free regions.
+        ProblemId::Garbage | ProblemId::FreeRegions | ProblemId::NativeMemory => return Vec::new(),
         _ if rank(id) == ProblemId::Fragmentation => usual.share,
         _ => return Vec::new(),
     };
@@ -187,13 +214,18 @@ fn find(id: ProblemId, answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<
         ProblemId::StuckFinalizer => finalizer::find(answers),
         ProblemId::PoolStarvation => starvation::find(answers),
         ProblemId::LockQueue => lock_queues::find(answers),
+        ProblemId::AsyncWaits => async_waits::find(answers),
         ProblemId::Growth => growth::find(answers),
         ProblemId::Fragmentation => fragmentation::find(answers, least),
+        ProblemId::Garbage => garbage::find(answers, least),
+        ProblemId::FreeRegions => free_regions::find(answers, least),
+        ProblemId::NativeMemory => native::find(answers, least),
         ProblemId::Suspects => suspects::find(answers, least),
         ProblemId::EventLeaks => events::find(answers),
         ProblemId::Timers => timers::timers(answers),
         ProblemId::Registrations => timers::registrations(answers),
         ProblemId::LoadContexts => load_contexts::find(answers),
+        ProblemId::DynamicAssemblies => dynamic::find(answers),
         ProblemId::Handles => handles::find(answers),
         ProblemId::MissingParts => missing::find(answers),
         ProblemId::EqualStrings
@@ -209,7 +241,10 @@ fn find(id: ProblemId, answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<
 /// Place among findings of one severity: what takes memory stands together, most bytes first.
 fn rank(id: ProblemId) -> ProblemId {
     match id {
-        ProblemId::Suspects
+        ProblemId::Garbage
+        | ProblemId::FreeRegions
+        | ProblemId::NativeMemory
+        | ProblemId::Suspects
         | ProblemId::EqualStrings
         | ProblemId::SparseArrays
         | ProblemId::OversizedCollections

@@ -6,14 +6,17 @@ use crate::base::{Addr, Collector};
 use crate::model::{
     CoverageModel, FeatureSource, FinalizerThread, FinalizersReport, FragmentationReport, FragmentationTotals, FreeSpaceModel, Generation,
     HandleKind, HandleStat, HandleUse, HandleUseStat, HandlesReport, HeapReport, HeapTotals, InspectReport, InspectionId, InspectionModel,
-    InspectionRow, LockKind, LockModel, LockOwner, LocksReport, PinnedTypeModel, PoolKind, PoolReport, PoolWorker, Problem, ProblemId,
-    ProblemSeverity, TimerKind, TimerModel, TimersReport, WaitEvidence, WaitKind, WaitModel, WaiterModel,
+    InspectionRow, LockKind, LockModel, LockOwner, LocksReport, MemoryKind, MemoryKindModel, MemoryListing, MemoryReport, MemoryTotals,
+    PinnedTypeModel, PoolKind, PoolReport, PoolWorker, Problem, ProblemId, ProblemSeverity, TimerKind, TimerModel, TimersReport,
+    WaitEvidence, WaitKind, WaitModel, WaiterModel,
 };
 
 /// What a rule finds, given `fill`.
 fn found(id: ProblemId, fill: impl Fn(&Answers<'_>)) -> Vec<Problem> {
     let dump = crate::open("dumps/net10-wks-basics-heap.dmp.zst").unwrap();
-    let (runtime, query, notes) = (dump.runtime().unwrap(), AnalyzeQuery::default(), Collector::new());
+    // The graph is that of the dump, which the made-up answers are not about.
+    let query = AnalyzeQuery { graph: false, ..AnalyzeQuery::default() };
+    let (runtime, notes) = (dump.runtime().unwrap(), Collector::new());
     let answers = Answers::new(&runtime, None, &query, &notes);
     fill(&answers);
     let found = find(id, &answers, answers.thresholds()).unwrap();
@@ -303,4 +306,43 @@ fn only_targets_that_nothing_else_holds_leak() {
     let sources = |n| found(ProblemId::Registrations, |a| set(&a.inspect, inspected(InspectionId::Registrations, None, row(n, None))));
     assert_eq!(sources(Thresholds::default().timers - 1), []);
     assert_eq!(sources(Thresholds::default().timers).len(), 1);
+}
+
+fn memory(kinds: &[(MemoryKind, u64)]) -> MemoryReport {
+    let kind = |(kind, bytes): &(MemoryKind, u64)| MemoryKindModel {
+        kind: *kind,
+        generation: None,
+        loader_heap: None,
+        ranges: 3,
+        bytes: *bytes,
+        accessible_bytes: *bytes,
+        captured_bytes: 0,
+        share: 0.0,
+        unlisted_bytes: 0,
+    };
+    MemoryReport {
+        listing: MemoryListing::All,
+        runtime_error: None,
+        kinds: kinds.iter().map(kind).collect(),
+        unexplained: Vec::new(),
+        ranges: None,
+        totals: MemoryTotals::default(),
+    }
+}
+
+#[test]
+fn free_regions_and_native_memory_are_large_and_most_of_it() {
+    const MB: u64 = 1 << 20;
+    let of = |id: ProblemId, kinds: &[(MemoryKind, u64)]| found(id, |a| set(&a.memory, memory(kinds))).first().and_then(|f| f.bytes);
+    let free = |free: u64, used: u64| of(ProblemId::FreeRegions, &[(MemoryKind::GcFree, free), (MemoryKind::GcHeap, used)]);
+    assert_eq!(free(32 * MB - 1, 0), None);
+    assert_eq!(free(32 * MB, 8 * MB), Some(32 * MB));
+    assert_eq!(free(32 * MB, 11 * MB), None);
+    let native = |anonymous: u64, used: u64| {
+        let kinds = [(MemoryKind::Anonymous, anonymous), (MemoryKind::GcHeap, used), (MemoryKind::Stack, 900 * MB)];
+        of(ProblemId::NativeMemory, &kinds)
+    };
+    assert_eq!(native(64 * MB - 1, 0), None);
+    assert_eq!(native(64 * MB, 64 * MB), Some(64 * MB));
+    assert_eq!(native(64 * MB, 65 * MB), None);
 }

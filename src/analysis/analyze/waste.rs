@@ -1,7 +1,8 @@
 //! Bytes that could be saved: equal strings and arrays, sparse and zero arrays, collections with too much room.
 //!
 //! Rule: an inspection finds at least `bytes`, and at least `waste` of what is allocated. Arrays of plain values are worth knowing
-//! only: spares of array pools and buffers that wait for data are zero as well, and garbage counts.
+//! only: spares of array pools and buffers that wait for data are zero as well. Garbage counts as long as there is not more of it than the
+//! objects in use have.
 //!
 //! Source: `inspect`, whose rules say what each leaves out.
 
@@ -17,6 +18,9 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds, id: ProblemId) -> 
     let Some(wasted) = inspection.wasted_bytes.filter(|n| *n >= least.bytes) else { return Ok(Vec::new()) };
     let part = share(wasted, answers.generations()?.totals.allocated).unwrap_or(0.0);
     if part < least.waste {
+        return Ok(Vec::new());
+    }
+    if is_garbage(answers, wasted) {
         return Ok(Vec::new());
     }
     let (severity, noun, what) = kind(id);
@@ -35,6 +39,11 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds, id: ProblemId) -> 
         type_name: worst.and_then(|row| row.type_name.clone()),
         ..answers.finding(id, severity, title, command)
     }])
+}
+
+/// Whether `wasted` bytes are more than objects in use have: most of them are garbage, which a collection frees.
+fn is_garbage(answers: &Answers<'_>, wasted: u64) -> bool {
+    answers.query.graph && answers.retained().is_ok_and(|r| wasted > r.totals.reachable_bytes)
 }
 
 /// How bad it is, what is counted, and what is wrong with it.

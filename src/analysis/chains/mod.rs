@@ -6,6 +6,7 @@ mod part;
 mod paths;
 mod queues;
 mod roots;
+mod sums;
 mod through;
 mod tree;
 
@@ -23,6 +24,8 @@ use graph::{Graph, Listed, NodeIndex, NodeKind};
 pub(super) use part::task_part;
 use paths::{Path, paths};
 use roots::Roots;
+pub(super) use sums::is_library;
+use sums::sums;
 pub(super) use through::{Inner, inner_chains};
 use tree::tree;
 
@@ -125,9 +128,10 @@ impl Reporter<'_> {
         } else {
             (None, 0)
         };
+        let roots = sums(self, &kept);
         let chains = self.chains(&kept);
         let shown = (self.query.top > 0 && trees > self.query.top).then(|| len64(self.query.top));
-        AsyncReport { totals, statuses, chains, merged: self.query.merge, tree, shown, tasks }
+        AsyncReport { totals, statuses, chains, merged: self.query.merge, tree, shown, tasks, roots }
     }
 
     /// Whether the query asks for a chain.

@@ -3,6 +3,7 @@
 mod bridge;
 mod collect;
 mod condense;
+mod dead;
 #[cfg(test)]
 mod tests;
 mod unreachable;
@@ -16,6 +17,7 @@ use rustc_hash::FxHashMap;
 pub use bridge::{BridgeQuery, bridge};
 pub use collect::{CollectQuery, collect};
 pub(super) use condense::condense;
+pub(super) use dead::{Dead, dead};
 pub use unreachable::{UnreachableQuery, unreachable};
 pub use whatif::{WhatifQuery, whatif};
 

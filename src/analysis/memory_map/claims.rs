@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::Process;
 use super::sweep::Span;
 use crate::base::missed::{tried, watched};
 use crate::base::{Addr, AddrRange, Collector, NoteKind, PAGE};
@@ -9,7 +10,7 @@ use crate::clr::loader_heaps::LoaderHeaps;
 use crate::dump::{DumpFile, FileMapping, Module, ThreadStacks};
 use crate::memory::{Image, ImageFormat, is_diag_page};
 use crate::model::{Generation, LoaderHeapKind, MemoryKind, RegionListModel, SegmentModel};
-use crate::session::{Dump, Images, Namer, Runtime};
+use crate::session::{Images, Namer, Runtime};
 use crate::stack::CodeBytes;
 use crate::stack::code::CodeUse;
 
@@ -78,9 +79,9 @@ impl Claim {
 }
 
 /// What the container says: images, files, stacks.
-pub(super) fn of_container(dump: &Dump, runtime: Option<&Runtime>, notes: &Collector, out: &mut Vec<Claim>) {
-    let file = dump.file();
-    let images = Images::of(file, dump.memory(), runtime);
+pub(super) fn of_container(process: Process<'_>, runtime: Option<&Runtime>, notes: &Collector, out: &mut Vec<Claim>) {
+    let Process { file, memory } = process;
+    let images = Images::of(file, memory, runtime);
     for module in &images.lost {
         let what = format!("whether {} is an image is not known: its headers are not in the dump", module.path);
         notes.add(NoteKind::Missing, module.base, what);
@@ -101,8 +102,8 @@ pub(super) fn of_container(dump: &Dump, runtime: Option<&Runtime>, notes: &Colle
         // Minidumps list images alone; NT_FILE, mappings without what lies between them and without `.bss`.
         let rank = if file.files.is_empty() { Rank::Image } else { Rank::Extent };
         out.push(Claim::new(listed, rank, MemoryKind::Module).named(&module.path).paged());
-        let (image, missed) = watched(|| Image::at(dump.memory(), module.base));
-        if image.is_none() && dump.memory().has_lost(&missed) {
+        let (image, missed) = watched(|| Image::at(memory, module.base));
+        if image.is_none() && memory.has_lost(&missed) {
             let what = format!("the headers of {} are not in the dump: its end is not known", module.file_name());
             notes.add(NoteKind::Missing, module.base, what);
         }
@@ -113,9 +114,9 @@ pub(super) fn of_container(dump: &Dump, runtime: Option<&Runtime>, notes: &Colle
         );
     }
     out.extend(file.kernel_library().map(|range| Claim::new(range, Rank::Image, MemoryKind::Module).named("[vdso]")));
-    let page = file.regions.iter().filter(|r| is_diag_page(dump.memory(), r.range.start));
+    let page = file.regions.iter().filter(|r| is_diag_page(memory, r.range.start));
     out.extend(page.map(|r| Claim::new(r.range, Rank::File, MemoryKind::DumpWriter)));
-    stacks(dump, runtime, notes, out);
+    stacks(file, runtime, notes, out);
 }
 
 /// Memory of the runtime's executable allocator, which it maps twice; `doublemapper` is the name that it gives.
@@ -128,8 +129,7 @@ fn of_file(mapping: &FileMapping, module: bool) -> Claim {
     Claim::new(mapping.range, rank, kind).named(&mapping.path)
 }
 
-fn stacks(dump: &Dump, runtime: Option<&Runtime>, notes: &Collector, out: &mut Vec<Claim>) {
-    let file = dump.file();
+fn stacks(file: &DumpFile, runtime: Option<&Runtime>, notes: &Collector, out: &mut Vec<Claim>) {
     let stacks = ThreadStacks::new(file);
     let managed = runtime.map_or(&[][..], |r| r.threads_if_any(notes));
     let bases: BTreeMap<u64, Addr> = managed.iter().filter_map(|t| Some((t.os_id?, t.stack_base?))).collect();

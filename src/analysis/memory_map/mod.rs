@@ -14,7 +14,7 @@ use sweep::{Piece, Span, sweep};
 
 use crate::base::{AddrRange, Answer, Collector, Count, NoteKind, cut, ranges, share};
 use crate::dump::{Backing, DumpFile, MappedRegion};
-use crate::memory::is_by_createdump;
+use crate::memory::{Memory, is_by_createdump};
 use crate::model::{
     Container, Generation, LoaderHeapKind, MemoryKind, MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport, MemoryTotals,
 };
@@ -41,14 +41,37 @@ pub fn memory_map(dump: &Dump, query: &MemoryQuery) -> Answer<MemoryReport> {
     if let Some(e) = &runtime_error {
         notes.add(NoteKind::Missing, None, format!("memory of the runtime and its GC is not told apart: {e}"));
     }
-    let listing = listing(dump);
+    mapped(Process { file: dump.file(), memory: dump.memory() }, runtime.as_ref().ok(), runtime_error, query, notes)
+}
+
+/// The address space of the process of `runtime`, with the largest range that nothing explains.
+pub(super) fn memory_of(runtime: &Runtime) -> Answer<MemoryReport> {
+    let query = MemoryQuery { ranges: false, top: 1, runtime: runtime.index() };
+    mapped(Process { file: runtime.file(), memory: runtime.memory() }, Some(runtime), None, &query, runtime.begin())
+}
+
+/// A process, as the container has it.
+#[derive(Clone, Copy)]
+struct Process<'d> {
+    file: &'d DumpFile,
+    memory: &'d Memory,
+}
+
+fn mapped(
+    process: Process<'_>,
+    runtime: Option<&Runtime>,
+    runtime_error: Option<String>,
+    query: &MemoryQuery,
+    notes: Collector,
+) -> Answer<MemoryReport> {
+    let listing = listing(process);
     if listing == MemoryListing::Captured {
         let what = "the dump lists only what was captured, images and mapped files: the process may have had more";
         notes.add(NoteKind::Missing, None, what);
     }
-    let mut map = Map { dump, by_gdb: is_by_gdb(dump), listed: listed(dump), claims: Vec::new() };
+    let mut map = Map { process, by_gdb: is_by_gdb(process), listed: listed(process.file), claims: Vec::new() };
     let mapped = (listing != MemoryListing::Captured).then(|| ranges::union(map.listed.iter().map(|l| l.range).collect(), 0));
-    map.claim(runtime.as_ref().ok(), mapped.as_deref(), &notes);
+    map.claim(runtime, mapped.as_deref(), &notes);
     let pieces = map.pieces();
     let (kinds, totals) = map.sums(&pieces);
     let rows = || pieces.iter().filter_map(|p| map.row(p));
@@ -59,15 +82,15 @@ pub fn memory_map(dump: &Dump, query: &MemoryQuery) -> Answer<MemoryReport> {
     notes.finish(MemoryReport { listing, runtime_error, kinds, unexplained, ranges, totals })
 }
 
-/// Whether gdb wrote `dump`: it lists all that it captured, without createdump's page.
-fn is_by_gdb(dump: &Dump) -> bool {
-    let facts = &dump.file().facts;
-    facts.container == Container::ElfCore && facts.uncaptured_mappings == 0 && !is_by_createdump(dump.file(), dump.memory())
+/// Whether gdb wrote the dump: it lists all that it captured, without createdump's page.
+fn is_by_gdb(Process { file, memory }: Process<'_>) -> bool {
+    let facts = &file.facts;
+    facts.container == Container::ElfCore && facts.uncaptured_mappings == 0 && !is_by_createdump(file, memory)
 }
 
-/// How much of the address space `dump` lists.
-fn listing(dump: &Dump) -> MemoryListing {
-    let file = dump.file();
+/// How much of the address space the dump lists.
+fn listing(process: Process<'_>) -> MemoryListing {
+    let file = process.file;
     let facts = &file.facts;
     if facts.container == Container::Minidump {
         // A trimmed copy keeps the flags.
@@ -84,7 +107,7 @@ fn listing(dump: &Dump) -> MemoryListing {
     // createdump lists what it captures: of a full dump, all that can be read. gdb leaves out unchanged pages of files alone.
     let mapped = ranges::union(file.regions.iter().map(|r| r.range).collect(), 0);
     let files = ranges::union(file.files.iter().map(|f| f.range).collect(), 0);
-    let whole = is_by_gdb(dump) || ranges::subtract(&files, &mapped).is_empty();
+    let whole = is_by_gdb(process) || ranges::subtract(&files, &mapped).is_empty();
     if whole { MemoryListing::Accessible } else { MemoryListing::Captured }
 }
 
@@ -106,8 +129,7 @@ impl Listed {
 }
 
 /// Everything that the container says was mapped.
-fn listed(dump: &Dump) -> Vec<Listed> {
-    let file = dump.file();
+fn listed(file: &DumpFile) -> Vec<Listed> {
     let regions = file.regions.iter().chain(&file.reserved).map(|r| Listed { range: r.range, rank: 0, region: Some(*r) });
     let plain = |range: AddrRange, rank: u8| Listed { range, rank, region: None };
     let captured = file.ranges.iter().map(|r| plain(AddrRange::new(r.start, r.start.plus(r.len)), 1));
@@ -119,7 +141,7 @@ fn listed(dump: &Dump) -> Vec<Listed> {
 }
 
 struct Map<'d> {
-    dump: &'d Dump,
+    process: Process<'d>,
     by_gdb: bool,
     listed: Vec<Listed>,
     claims: Vec<Claim>,
@@ -143,7 +165,7 @@ impl Map<'_> {
             claims::of_gc(runtime, notes, &mut self.claims);
             claims::of_code(runtime, mapped, notes, &mut self.claims);
         }
-        claims::of_container(self.dump, runtime, notes, &mut self.claims);
+        claims::of_container(self.process, runtime, notes, &mut self.claims);
     }
 
     fn pieces(&self) -> Vec<Piece> {
@@ -162,7 +184,7 @@ impl Map<'_> {
 
     /// What memory is that nobody claims.
     fn unclaimed(&self, listed: &Listed) -> MemoryKind {
-        let file: &DumpFile = self.dump.file();
+        let file = self.process.file;
         match listed.region.and_then(|r| r.backing) {
             _ if !self.is_accessible(listed, None) => MemoryKind::Reserved,
             Some(Backing::Image) => MemoryKind::Module,
@@ -182,7 +204,7 @@ impl Map<'_> {
     }
 
     fn captured(&self, range: AddrRange) -> u64 {
-        self.dump.memory().in_dump(range).fold(0, |sum, r| sum.saturating_add(r.len()))
+        self.process.memory.in_dump(range).fold(0, |sum, r| sum.saturating_add(r.len()))
     }
 
     /// A range that the container lists.

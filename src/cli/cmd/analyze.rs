@@ -12,9 +12,11 @@ use crate::model::{AnalyzeReport, Problem, ProblemId, ProblemSeverity};
 
 /// What is wrong with the process: findings, most important first, each with the command that shows more.
 ///
-/// Crashes, failed allocations, deadlocks, queues at locks, a stuck finalizer, a starved thread pool, fragmentation, suspects, event
-/// leaks, timers, load contexts, handles, wasted memory, damage, and parts that the dump lacks. A sound process has none. Absolute
-/// thresholds hold together with relative ones: what is small is no trouble, whatever its share.
+/// Crashes, failed allocations, deadlocks, queues at locks, a stuck finalizer, a starved thread pool, asynchronous methods that wait for
+/// one thing, fragmentation, garbage, free regions, native memory, suspects, event leaks, timers, load contexts, dynamic assemblies,
+/// handles, wasted memory, damage, and parts that are not in the dump. A sound process has none. Absolute thresholds hold together with
+/// relative ones: something small does not matter, whatever its share. The last three lines say for a crash, a hang and memory what was
+/// found, or which command to ask next.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Analyze {
     /// An earlier dump of the process, or a .gcdump file: what holds more since then is a finding.
@@ -77,6 +79,18 @@ pub(in crate::cli) struct Analyze {
     /// Fewest GC handles.
     #[arg(long, value_name = "N", default_value_t = Thresholds::default().handles)]
     min_handles: u64,
+
+    /// Fewest chains of asynchronous methods that hang on one promise, semaphore or custom awaitable.
+    #[arg(long, value_name = "N", default_value_t = Thresholds::default().waits)]
+    min_waits: u64,
+
+    /// Smallest share of the objects' bytes that are garbage outside of gen0.
+    #[arg(long, value_name = "PERCENT", default_value_t = 50.0)]
+    min_garbage: f64,
+
+    /// Fewest assemblies without a file.
+    #[arg(long, value_name = "N", default_value_t = Thresholds::default().dynamic)]
+    min_dynamic: u64,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -141,6 +155,9 @@ impl Command for Analyze {
             handlers: self.min_handlers,
             timers: self.min_timers,
             handles: self.min_handles,
+            waits: self.min_waits,
+            garbage: self.min_garbage / 100.0,
+            dynamic: self.min_dynamic,
         };
         let query = AnalyzeQuery { only: self.only.clone(), graph: !self.no_graph, thresholds, options: at.config.repeated() };
         let before = self.since.as_ref().map(|_| at.source_at(1)).transpose()?;

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use indexmap::IndexMap;
 
-use crate::model::{AnalyzeReport, BelowThreshold, Problem, ProblemId, SkippedProblem};
+use crate::model::{AnalyzeReport, BelowThreshold, Problem, ProblemId, SkippedProblem, Triage};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{Reasons, bytes};
@@ -27,6 +27,7 @@ impl Report for AnalyzeReport {
         to.records("below", &self.below);
         to.records("uncertain", &self.uncertain);
         to.records("skipped", &self.skipped);
+        to.records("triage", &self.triage);
         for f in &self.findings {
             to.finding(f.severity.name(), &f.title, &f.command);
         }
@@ -46,7 +47,15 @@ impl Report for AnalyzeReport {
         let uncertain = by_reason(&self.uncertain).map(|(reason, ids)| format!("Looked for only in what the dump has: {ids}: {reason}"));
         let skipped = by_reason(&self.skipped).map(|(reason, ids)| format!("Not inspected: {ids}: {reason}"));
         to.lines(uncertain.chain(skipped).map(move |line| reasons.once(line)));
+        to.gap();
+        to.lines(self.triage.iter().map(triage));
     }
+}
+
+/// A line about a complaint, at most 80 columns wide: paths and options are in the commands of findings, and in other formats.
+fn triage(row: &Triage) -> String {
+    let command = if row.found.is_some() { String::new() } else { format!(": {}", row.short_command) };
+    format!("{:<8}{}{command}", row.complaint.name(), row.text)
 }
 
 /// Rows of those below a threshold that are shown.

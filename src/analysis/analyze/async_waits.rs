@@ -1,0 +1,129 @@
+//! Asynchronous methods that wait for one thing.
+//!
+//! Rule: at least `waits` chains of methods hang on the same promise, semaphore or custom awaitable, or methods wait for each other. Timers,
+//! sockets and channels are left out: servers that are idle wait for those. What nothing keeps alive is not waited for.
+//!
+//! Source: the chains that `async` shows.
+
+use std::collections::BTreeMap;
+
+use super::answers::{Answers, Skip};
+use super::line::counted;
+use crate::analysis::chains::is_library;
+use crate::analysis::{PathsQuery, paths};
+use crate::base::{Addr, Count, Name, thousands};
+use crate::model::{AsyncRootKind, AsyncRootSum, Problem, ProblemId, ProblemSeverity, RootKind, Stacks};
+
+/// Most findings.
+const MAX_FOUND: usize = 3;
+
+/// Objects that equal chains hang on.
+struct Crowd<'c> {
+    /// The one with most chains.
+    first: &'c AsyncRootSum,
+    objects: u64,
+    chains: u64,
+    methods: u64,
+    longest: u64,
+}
+
+pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
+    let least = answers.thresholds().waits;
+    let mut crowds: BTreeMap<(AsyncRootKind, &Name, Option<&Name>), Crowd<'_>> = BTreeMap::new();
+    for sum in answers.chains()?.roots.iter().filter(|sum| sum.methods > 0) {
+        let crowded = match sum.root.kind {
+            AsyncRootKind::Promise | AsyncRootKind::Semaphore | AsyncRootKind::Source => sum.chains >= least,
+            AsyncRootKind::Cycle => true,
+            _ => false,
+        };
+        if crowded {
+            let key = (sum.root.kind, &sum.root.label, sum.innermost.as_ref());
+            let crowd = crowds.entry(key).or_insert(Crowd { first: sum, objects: 0, chains: 0, methods: 0, longest: 0 });
+            crowd.objects.bump();
+            crowd.chains.grow(sum.chains);
+            crowd.methods.grow(sum.methods);
+            crowd.longest = crowd.longest.max(sum.longest);
+        }
+    }
+    let mut crowds: Vec<Crowd<'_>> = crowds.into_values().collect();
+    crowds.sort_by_key(|c| (std::cmp::Reverse(c.methods), c.first.root.object));
+    Ok(crowds.iter().filter_map(|crowd| finding(answers, crowd)).take(MAX_FOUND).collect())
+}
+
+fn finding(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<Problem> {
+    let root = &crowd.first.root;
+    let cycle = root.kind == AsyncRootKind::Cycle;
+    let by = match root.object.map(|at| holder(answers, at)) {
+        Some(Held::Garbage) => return None,
+        Some(Held::By(label)) if crowd.objects == 1 && !cycle => format!(" that {label} holds"),
+        _ => String::new(),
+    };
+    let what = match root.kind {
+        AsyncRootKind::Promise => "promise",
+        AsyncRootKind::Semaphore => "semaphore",
+        _ => "awaitable",
+    };
+    let on = match (cycle, crowd.objects) {
+        (true, _) => "each other".into(),
+        (false, 1) => format!("one {what}{by}"),
+        (false, n) => counted(n, what),
+    };
+    let from = crowd.first.innermost.as_ref().map(|m| format!(" from {m} outwards")).unwrap_or_default();
+    let object = root.object.map(|at| format!(" {at}")).unwrap_or_default();
+    let object = root.type_name.as_ref().map(|name| format!("; {name}{object}")).unwrap_or_default();
+    let title = format!(
+        "{} for {on}: {} of up to {}{from}{object}",
+        if crowd.methods == 1 {
+            "1 asynchronous method waits".into()
+        } else {
+            format!("{} asynchronous methods wait", thousands(crowd.methods))
+        },
+        counted(crowd.chains, "chain"),
+        counted(crowd.longest, "method"),
+    );
+    let stuck = || answers.locks().is_ok_and(|l| !l.deadlocks.is_empty()) || answers.pool().is_ok_and(|p| p.starved);
+    let severity = if cycle || stuck() { ProblemSeverity::Warning } else { ProblemSeverity::Info };
+    let at = root.object.map(|at| at.to_string());
+    let command: Vec<&str> = match &at {
+        Some(at) => vec!["async", "--object", at],
+        None => vec!["async"],
+    };
+    Some(Problem {
+        count: Some(crowd.methods),
+        object: root.object,
+        type_name: root.type_name.clone(),
+        method: crowd.first.innermost.clone(),
+        ..answers.finding(ProblemId::AsyncWaits, severity, title, &command)
+    })
+}
+
+/// The holder of an object.
+enum Held {
+    By(String),
+    Garbage,
+    Unknown,
+}
+
+fn holder(answers: &Answers<'_>, at: Addr) -> Held {
+    let Some(heap) = answers.heap().ok().filter(|_| answers.query.graph) else { return Held::Unknown };
+    let stacks = Stacks::default();
+    let query = PathsQuery { object: Some(at), types: Vec::new(), paths: 1, weak: false, stacks, depth: 1, lines: 1, full: false };
+    // The finding does without it.
+    let Ok(answer) = paths(heap, &query) else { return Held::Unknown };
+    let Some(path) = answer.data.paths.first() else {
+        return if answer.data.reachable == 0 && answer.notes.complete() { Held::Garbage } else { Held::Unknown };
+    };
+    // The innermost field of the program's own that leads there, or the static field.
+    let own = path.steps.iter().zip(path.steps.iter().skip(1)).rev().find_map(|(holder, step)| {
+        let name = holder.type_name.shown();
+        let field = step.field.as_deref().filter(|field| is_word(field))?;
+        (!is_library(name)).then(|| format!("{name}.{field}"))
+    });
+    let fixed = || path.roots.iter().find(|r| r.kind == RootKind::Static && r.label.contains('.')).map(|r| r.label.clone());
+    own.or_else(fixed).map_or(Held::Unknown, Held::By)
+}
+
+/// Whether a field has a name, not an index.
+fn is_word(field: &str) -> bool {
+    field.starts_with(|c: char| c.is_alphabetic() || "_<".contains(c))
+}

@@ -1,0 +1,76 @@
+//! A heap that is mostly garbage.
+//!
+//! Rule: at least `garbage` of the objects' bytes, and eight times `bytes`, are garbage outside of gen0. Garbage in gen0 is there between any
+//! two collections. The title says why it is still there: no later collection of its generation, whose budget is not used up. The finding of a failed allocation reports garbage itself.
+//!
+//! Source: the graph of the heap, as `unreachable` reads it; the GC's records of its collections.
+
+use super::Thresholds;
+use super::answers::{Answers, Skip};
+use super::line::{in_units, listed, percent};
+use crate::base::{share, thousands, total};
+use crate::model::{Generation, Problem, ProblemId, ProblemSeverity, Sum};
+
+/// Fewest bytes, as a multiple of the threshold.
+const LARGE: u64 = 8;
+
+/// Types named in the title.
+const TYPES: usize = 2;
+
+pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Problem>, Skip> {
+    let totals = &answers.retained()?.totals;
+    // The finding of a failed allocation reports it.
+    let only = &answers.query.only;
+    let failed = || answers.oom().is_ok_and(|oom| oom.any == Some(true));
+    if (only.is_empty() || only.contains(&ProblemId::Oom)) && failed() {
+        return Ok(Vec::new());
+    }
+    let enough = |garbage: u64, all: u64| {
+        let part = share(garbage, all).unwrap_or(0.0);
+        (garbage >= least.bytes.saturating_mul(LARGE) && part >= least.garbage).then_some(part)
+    };
+    if enough(totals.bytes.saturating_sub(totals.reachable_bytes), totals.bytes).is_none() {
+        return Ok(Vec::new());
+    }
+    let dead = answers.dead()?;
+    let is_old = |generation: &Generation| !matches!(generation, Generation::Gen0 | Generation::Ephemeral);
+    let old: Vec<(Generation, Sum)> = dead.generations.iter().filter(|(g, _)| is_old(g)).map(|(g, sum)| (*g, *sum)).collect();
+    let bytes = total(old.iter().map(|(_, sum)| sum.bytes));
+    let (Some(part), Some((most, _))) = (enough(bytes, dead.all.bytes), old.iter().max_by_key(|(_, sum)| sum.bytes)) else {
+        return Ok(Vec::new());
+    };
+    let types = dead.types.iter().take(TYPES).map(|t| format!("{} × {} ({})", thousands(t.count), t.type_name, in_units(t.bytes)));
+    let title = format!(
+        "{} of the objects' bytes are garbage ({}), most in {most}: {}{}",
+        percent(part),
+        in_units(bytes),
+        listed(types),
+        last_collection(answers, *most)
+    );
+    Ok(vec![Problem {
+        count: Some(total(old.iter().map(|(_, sum)| sum.count))),
+        bytes: Some(bytes),
+        share: Some(part),
+        type_name: dead.types.first().map(|t| t.type_name.clone()),
+        ..answers.finding(ProblemId::Garbage, ProblemSeverity::Warning, title, &["unreachable"])
+    }])
+}
+
+/// When a generation, and gen2, were collected last, and how much is allocated in each before the next time.
+fn last_collection(answers: &Answers<'_>, generation: Generation) -> String {
+    let Ok(gc) = answers.runtime.gc() else { return String::new() };
+    let Some(known) = answers.notes.with(gc).collections().as_ref() else { return String::new() };
+    let of = |wanted: Generation| known.heaps.iter().flat_map(|(_, list)| list).filter(move |b| b.generation == wanted);
+    // A collection of gen2 is one of LOH and POH, for which the GC keeps no record.
+    let wanted = if generation == Generation::Gen1 { vec![Generation::Gen1, Generation::Gen2] } else { vec![Generation::Gen2] };
+    let said = wanted.into_iter().filter_map(|g| {
+        let budget = in_units(total(of(g).map(|b| b.budget)));
+        let last = match of(g).filter_map(|b| b.last_collection).max()? {
+            0 => format!("{g} was never collected"),
+            index => format!("{g} was last collected by GC #{index}"),
+        };
+        Some(format!("; {last}, its budget is {budget}"))
+    });
+    let latest = known.process.last.as_ref().map(|last| format!("; the last collection was GC #{}", last.index));
+    said.chain(latest).collect()
+}

@@ -1,0 +1,97 @@
+//! The complaints with which people come: a crash, a hang, memory. Each leads to its finding, or to the command to ask next.
+//!
+//! Only answers that the findings have asked for are used, so that the lines cost nothing.
+
+use super::answers::{Answers, Asked, Told};
+use super::line::{command_line, counted, in_units};
+use crate::base::{len64, thousands, total};
+use crate::model::{AnalyzeReport, Complaint, MemoryKind, ProblemId, Triage};
+
+/// Most characters of a text: with the complaint before it, a line of 80 columns.
+const MAX_TEXT: usize = 71;
+
+pub(super) fn triage(answers: &Answers<'_>, report: &AnalyzeReport) -> Vec<Triage> {
+    let row = |complaint: Complaint| {
+        let found = report.findings.iter().enumerate().find(|(_, f)| f.complaint() == Some(complaint));
+        if let Some((index, finding)) = found {
+            let (text, command) = (beginning(&finding.title), finding.command.clone());
+            return Triage { complaint, found: u64::try_from(index).ok(), text, command, short_command: String::new() };
+        }
+        let (text, words) = next(complaint, answers, report);
+        let short_command = command_line(words.iter().copied(), "DUMP");
+        Triage { complaint, found: None, text, command: answers.command_line(words), short_command }
+    };
+    Complaint::ALL.into_iter().map(row).collect()
+}
+
+/// A word about a complaint without a finding, and the command that leads on.
+fn next(complaint: Complaint, answers: &Answers<'_>, report: &AnalyzeReport) -> (String, &'static [&'static str]) {
+    let (main, all): (ProblemId, &'static [&'static str]) = match complaint {
+        Complaint::Crash => (ProblemId::Crash, &["info"]),
+        Complaint::Hang => (ProblemId::Deadlock, &["threads"]),
+        Complaint::Memory => (ProblemId::Suspects, &["memory"]),
+    };
+    if let Some(skipped) = report.skipped.iter().find(|s| s.id == main && !s.reason.contains("--no-graph")) {
+        let mut text = format!("not known: {}", skipped.reason);
+        text.truncate(text.char_indices().nth(MAX_TEXT / 2).map_or(text.len(), |(at, _)| at));
+        return (text, all);
+    }
+    let only = &answers.query.only;
+    if !only.is_empty() && !only.contains(&main) {
+        return ("not looked for".into(), &["analyze"]);
+    }
+    let heap = got(&answers.heap).is_some_and(|heap| heap.no_heap().is_none());
+    match complaint {
+        Complaint::Crash => crash(answers, heap),
+        Complaint::Hang => hang(answers, heap),
+        Complaint::Memory => memory(answers, heap),
+    }
+}
+
+fn crash(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) {
+    let threads = got(&answers.threads).map(|t| t.threads.as_slice()).unwrap_or_default();
+    let thrown = threads.iter().filter(|t| t.exception.as_ref().is_some_and(|e| e.current)).count();
+    match len64(thrown) {
+        0 if heap => ("no crash recorded".into(), &["exceptions"]),
+        0 => ("no crash recorded".into(), &["info"]),
+        n => (format!("no crash recorded; {} in flight", counted(n, "exception")), &["threads"]),
+    }
+}
+
+fn hang(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) {
+    let pending = got(&answers.chains).map_or(0, |c| c.totals.methods);
+    let blocked = got(&answers.locks).map_or(0, |l| len64(l.waits.len()));
+    let none = "no deadlock or queue";
+    match (pending, blocked) {
+        (0, 0) if answers.runtime.descriptor().is_native_aot() => (none.into(), &["threads"]),
+        (0, 0) if heap => (format!("{none}, no blocked thread"), &["stacks", "--merge"]),
+        (0, 0) => (none.into(), &["stacks", "--merge"]),
+        (0, n) => (format!("{none}; {}", counted(n, "blocked thread")), &["locks"]),
+        (n, _) => (format!("{none}; {} async pending", thousands(n)), &["async"]),
+    }
+}
+
+fn memory(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) {
+    if !heap {
+        return ("objects are not in the dump".into(), &["memory"]);
+    }
+    let kinds = got(&answers.memory).map(|m| m.kinds.as_slice()).unwrap_or_default();
+    let of = |wanted: &[MemoryKind]| total(kinds.iter().filter(|k| wanted.contains(&k.kind)).map(|k| k.accessible_bytes));
+    let native = of(&[MemoryKind::Anonymous, MemoryKind::Unknown]);
+    let heap = of(&[MemoryKind::GcHeap, MemoryKind::GcFree]);
+    let text = format!("GC heap {}, native {}", in_units(heap), in_units(native));
+    (text, if native > heap.saturating_mul(2) { &["memory"] } else { &["stat"] })
+}
+
+/// An answer that a finding has asked for.
+fn got<T>(cell: &Asked<T>) -> Option<&T> {
+    cell.get().and_then(|answer| answer.as_ref().ok()).map(|Told { data, .. }| data)
+}
+
+/// The beginning of a title, as many words as fit.
+fn beginning(title: &str) -> String {
+    let Some((end, _)) = title.char_indices().nth(MAX_TEXT) else { return title.into() };
+    let (fits, _) = title.split_at(end);
+    let fits = fits.rsplit_once(' ').map_or(fits, |(words, _)| words);
+    format!("{}…", fits.trim_end_matches([',', ';', ':']))
+}

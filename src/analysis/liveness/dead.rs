@@ -1,0 +1,48 @@
+//! Garbage by generation.
+
+use std::collections::BTreeMap;
+
+use super::{ByType, Generations, OnGraph, collected_by};
+use crate::base::Answer;
+use crate::base::store::caught;
+use crate::model::{Generation, Stacks, Sum, TypeBytes};
+use crate::session::{Depends, Error, Heap};
+
+/// Most types that are kept.
+const TYPES: usize = 10;
+
+/// Garbage by generation, and outside of gen0 by type.
+#[derive(Debug)]
+pub(in crate::analysis) struct Dead {
+    /// All objects.
+    pub(in crate::analysis) all: Sum,
+    /// Garbage.
+    pub(in crate::analysis) generations: BTreeMap<Generation, Sum>,
+    /// Types with most garbage outside of gen0.
+    pub(in crate::analysis) types: Vec<TypeBytes>,
+}
+
+/// The garbage of a heap.
+///
+/// # Errors
+/// [`Error::Graph`], [`Error::Memory`] or [`Error::Room`] if the graph cannot be built.
+pub(in crate::analysis) fn dead(heap: &Heap) -> Result<Answer<Dead>, Error> {
+    caught(|| {
+        let on = OnGraph::open(heap, false, Stacks::default(), Some(Depends::Live))?;
+        let graph = on.graph;
+        let live = heap.live(graph, on.stacks);
+        let of = Generations::of(heap, graph);
+        let mut generations: BTreeMap<Generation, Sum> = BTreeMap::new();
+        let mut types = ByType::default();
+        for id in live.others() {
+            let generation = of.get(id);
+            generations.entry(generation).or_default().add(graph.size(id));
+            if collected_by(generation).is_some_and(|youngest| youngest > 0) {
+                types.add(graph, (), id);
+            }
+        }
+        let types = types.rows(graph, &on.namer).into_iter().take(TYPES).map(|(_, t)| t).collect();
+        let all = Sum { count: graph.len().into(), bytes: graph.bytes() };
+        Ok(on.finish(Dead { all, generations, types }))
+    })?
+}

@@ -1,0 +1,146 @@
+//! `analyze`: the three lines that end every answer, and findings about hangs and memory.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::common::{self, ask, cases, commands, each, run, sample};
+use crate::corpus;
+use crate::harness::{Ignored, Tested};
+use gcdump::cli::Exit;
+
+fn text<'v>(value: &'v Value, name: &str) -> &'v str {
+    value[name].as_str().unwrap_or_default()
+}
+
+fn findings(answer: &Value) -> &[Value] {
+    answer["data"]["findings"].as_array().unwrap()
+}
+
+fn first(path: &Path, options: &[&str]) -> Value {
+    let (_, answer) = ask(path, &[&["analyze"], options].concat());
+    findings(&answer).first().cloned().unwrap_or(Value::Null)
+}
+
+/// A dump of `../shared/cases`.
+fn case(name: &str) -> Result<PathBuf, Ignored> {
+    let path = common::needs_shared()?.parent().unwrap().join(format!("cases/{name}.dmp.zst"));
+    let missing = || Ignored("the shared cases (../shared/cases) are not on this machine".into());
+    path.is_file().then_some(path).ok_or_else(missing)
+}
+
+#[test]
+fn every_run_ends_with_a_crash_a_hang_and_memory() {
+    let dumps = sample(corpus::dumps(), 8);
+    let wrong: Vec<String> = each(&dumps, |path| {
+        let name = path.display();
+        let ran = run(&["analyze", "--json", "--no-local-files", path.to_str().unwrap()]);
+        if ran.out.is_empty() {
+            return Vec::new();
+        }
+        let answer = ran.json();
+        let rows = answer["data"]["triage"].as_array().unwrap();
+        let complaints: Vec<&str> = rows.iter().map(|row| text(row, "complaint")).collect();
+        let mut wrong = Vec::new();
+        if complaints != ["crash", "hang", "memory"] {
+            wrong.push(format!("{name}: {complaints:?}"));
+        }
+        for row in rows {
+            if let Some(index) = row["found"].as_u64() {
+                let finding = &findings(&answer)[usize::try_from(index).unwrap()];
+                let begins = text(finding, "title").starts_with(text(row, "text").trim_end_matches('…'));
+                if !begins || row["command"] != finding["command"] {
+                    wrong.push(format!("{name}: {row} is not {finding}"));
+                }
+                continue;
+            }
+            let words = commands::words(text(row, "command").strip_prefix("gcdump ").unwrap());
+            let exit = run(&words).exit;
+            if !matches!(exit, Exit::Ok | Exit::Partial) {
+                wrong.push(format!("{name}: {words:?}: {exit:?}"));
+            }
+        }
+        let shown = run(&["analyze", "--no-local-files", path.to_str().unwrap()]).out;
+        let last: Vec<&str> = shown.lines().rev().take(3).collect();
+        let begin = ["memory  ", "hang    ", "crash   "];
+        if !last.iter().zip(begin).all(|(line, begin)| line.starts_with(begin) && line.chars().count() <= 80) {
+            wrong.push(format!("{name}: {last:?}"));
+        }
+        wrong
+    })
+    .into_iter()
+    .flatten()
+    .collect();
+    assert!(dumps.len() > cases(8, 60) && wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Before: "Nothing found" of 120 methods that wait for a promise.
+#[test]
+fn methods_that_wait_for_one_promise_are_a_finding() {
+    let path = corpus::dump("net10-wks-async-heap");
+    let (exit, answer) = ask(&path, &["analyze"]);
+    let finding = &findings(&answer)[0];
+    assert_eq!((exit, findings(&answer).len()), (Exit::Ok, 1));
+    assert_eq!((text(finding, "id"), text(finding, "severity"), &finding["count"]), ("async-waits", "info", &json!(120)));
+    assert_eq!(text(finding, "method"), "Lab.Waits.Leaf");
+    let title =
+        "120 asynchronous methods wait for one promise that Lab.Waits.Never holds: 40 chains of up to 3 methods from Lab.Waits.Leaf";
+    assert!(text(finding, "title").starts_with(title), "{finding}");
+    assert_eq!(answer["data"]["triage"][1]["found"], 0);
+    assert_eq!(first(&path, &["--min-waits", "41"]), Value::Null);
+    // Without the graph, only the holder is not known.
+    let quick = first(&path, &["--no-graph"]);
+    assert!(text(&quick, "title").starts_with("120 asynchronous methods wait for one promise: 40 chains"), "{quick}");
+    // Methods that wait for this and that are in order.
+    assert_eq!(first(&corpus::dump("net10-wks-asyncmix-heap"), &["--only", "async-waits"]), Value::Null);
+}
+
+#[test]
+fn garbage_outside_of_gen0_is_a_finding() {
+    let path = corpus::dump("net10-svr-oom-heap");
+    let finding = first(&path, &["--only", "garbage"]);
+    let (_, unreachable) = ask(&path, &["unreachable"]);
+    let all = &unreachable["data"]["unreachable"];
+    assert_eq!((text(&finding, "id"), text(&finding, "type")), ("garbage", "System.Byte[]"));
+    let bytes = finding["bytes"].as_u64().unwrap();
+    assert!(bytes <= all["bytes"].as_u64().unwrap() && bytes > all["bytes"].as_u64().unwrap() * 9 / 10, "{finding} {all}");
+    assert!(text(&finding, "title").contains("was last collected by GC #"), "{finding}");
+    assert_eq!(first(&path, &["--only", "garbage", "--min-garbage", "60"]), Value::Null);
+    assert_eq!(first(&path, &["--only", "garbage", "--min-bytes", "5M"]), Value::Null);
+}
+
+#[test]
+fn native_memory_and_assemblies_without_a_file_have_thresholds() {
+    let path = corpus::dump("net10-wks-basics-heap");
+    let native = first(&path, &["--only", "native-memory", "--min-bytes", "10K"]);
+    let (_, memory) = ask(&path, &["memory"]);
+    let kinds = memory["data"]["kinds"].as_array().unwrap();
+    let bytes = kinds.iter().find(|k| k["kind"] == "anonymous").map(|k| k["accessible_bytes"].clone());
+    assert_eq!((text(&native, "id"), Some(native["bytes"].clone())), ("native-memory", bytes));
+    assert!(text(&native, "title").contains("(the brk heap of malloc)"), "{native}");
+    assert_eq!(first(&path, &["--only", "native-memory"]), Value::Null);
+
+    let path = corpus::dump("net10-wks-dynamic-heap");
+    let dynamic = first(&path, &["--only", "dynamic-assemblies", "--min-dynamic", "1"]);
+    let (_, modules) = ask(&path, &["modules"]);
+    let count = modules["data"]["modules"].as_array().unwrap().iter().filter(|m| m["kind"] == "dynamic").count();
+    assert!(count > 0 && dynamic["count"] == json!(count), "{dynamic}: {count}");
+    assert_eq!(first(&path, &["--only", "dynamic-assemblies"]), Value::Null);
+}
+
+#[test]
+fn cases_of_memory_lead_to_their_cause() -> Tested {
+    for (name, id, part) in [
+        ("garbage10", "garbage", "gen2 was last collected by GC #1, its budget is 256.0 KiB"),
+        ("release10", "free-regions", "44.1 MiB are committed in free regions"),
+        ("hglobal10", "native-memory", "97.7 MiB at 0x55fd423b4000 (the brk heap of malloc)"),
+        ("dynasm10", "dynamic-assemblies", "1,000 × Microsoft.GeneratedCode*"),
+    ] {
+        let (_, answer) = ask(&case(name)?, &["analyze"]);
+        let ids: Vec<&str> = findings(&answer).iter().map(|f| text(f, "id")).collect();
+        assert_eq!(ids, [id], "{name}");
+        assert!(text(&findings(&answer)[0], "title").contains(part), "{name}: {}", findings(&answer)[0]);
+        assert_eq!(answer["data"]["triage"][2]["found"], 0, "{name}");
+    }
+    Ok(())
+}
