@@ -226,7 +226,7 @@ fn every_answer_about_a_heap_that_is_marked_says_so() {
 fn collections_are_seen_in_those_dumps_that_were_taken_during_one() {
     let expected = |name: &str| match name {
         "net10-wks-spin-heap" => GcPhase::Moving,
-        "net11-wks-busymore3-heap" => GcPhase::Suspending,
+        "net11-wks-busymore3-heap" | "net10-wks-busy3-heap" | "net10-wks-busyopt4-heap" => GcPhase::Suspending,
         "net10-wks-spingc-heap" | "net10-wks-spinopt-heap" | "net10-wks-busy-gcore" | "net10-wks-nativecorruptgc-heap" => GcPhase::Marking,
         _ => GcPhase::None,
     };
