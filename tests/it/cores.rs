@@ -98,7 +98,11 @@ fn a_core_without_a_list_of_mapped_files_says_so() {
         let listed = with_notes(&core, &all, 4, 4);
         let unlisted = with_notes(&core, &without, 4, 4);
         for command in [&["stat"][..], &["handles", "--stat"], &["threads"], &["heap"]] {
-            let (expected, found) = (ask(listed.path(), command), ask(unlisted.path(), command));
+            let (mut expected, mut found) = (ask(listed.path(), command), ask(unlisted.path(), command));
+            // Native frames are in images without names.
+            for answer in [&mut expected, &mut found] {
+                drop(answer.1["data"].as_object_mut().and_then(|data| data.remove("fault")));
+            }
             assert_eq!((found.0, &found.1["data"]), (expected.0, &expected.1["data"]), "{name}: {command:?}: {}", found.1["warnings"]);
             let warnings = found.1["warnings"].to_string();
             assert!(warnings.contains("no list of mapped files (NT_FILE)"), "{name}: {warnings}");
@@ -126,15 +130,18 @@ fn an_old_createdump_is_known_by_its_header() {
     let mut notes = notes(&core);
     let first = notes.iter_mut().find(|n| n.kind == 1).unwrap();
     first.desc[12] = 6;
-    // The page at the end of the address space.
+    // The page at the end of the address space, which a copy need not keep.
     let (table, count) = (number(&core, 32, 8), number(&core, 56, 2));
-    let page = (0..count).map(|i| table + i * 56).find(|at| number(&core, at + 16, 8) == 0x7fff_fff1_0000).unwrap();
+    let page = (0..count).map(|i| table + i * 56).find(|at| number(&core, at + 16, 8) == 0x7fff_fff1_0000);
     let (mut old, elsewhere) = (core.clone(), 0x7fff_0000_0000u64.to_le_bytes());
-    old[page + 16..page + 24].copy_from_slice(&elsewhere);
+    if let Some(page) = page {
+        old[page + 16..page + 24].copy_from_slice(&elsewhere);
+    }
     // The note of a trimmed copy lists it as well.
     let trimmed = notes.iter_mut().find(|n| n.owner == b"gcdump\0").unwrap();
-    let region = memchr::memmem::find(&trimmed.desc, &0x7fff_fff1_0000u64.to_le_bytes()).unwrap();
-    trimmed.desc[region..region + 8].copy_from_slice(&elsewhere);
+    if let Some(region) = memchr::memmem::find(&trimmed.desc, &0x7fff_fff1_0000u64.to_le_bytes()) {
+        trimmed.desc[region..region + 8].copy_from_slice(&elsewhere);
+    }
     let info = |core: &[u8]| ask(with_notes(core, &notes, 4, 4).path(), &["info"]).1["data"].clone();
     let data = info(&old);
     assert_eq!((&data["writer"], &data["kind"], &data["crash"]), (&"createdump".into(), &"heap".into(), &Value::Null));
