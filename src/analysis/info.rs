@@ -112,20 +112,20 @@ pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
         contracts: runtime
             .map(|r| r.descriptor().contracts.iter().map(|(n, c)| format!("{n}:{}", c.version)).collect())
             .unwrap_or_default(),
-        more_precise: probe.imprecise.map(|imprecise| more_precise(imprecise, &query.options, &f.path.display().to_string())),
+        more_precise: probe.imprecise.map(|imprecise| more_precise(imprecise, &query.options)),
         next: next(&probe.answers, &query.options, &f.path.display().to_string()),
         answers: probe.answers,
     };
     notes.finish(report)
 }
 
-/// The files of modules that stacks need, and the command that downloads them.
-fn more_precise(imprecise: Imprecise, options: &[String], path: &str) -> MorePrecise {
+/// The files of modules that stacks need, and the command that downloads them. It is the same for each copy of a dump.
+fn more_precise(imprecise: Imprecise, options: &[String]) -> MorePrecise {
     // Local files are excluded where they are not wanted, and the command is about nothing else.
     let options = options.iter().map(String::as_str).filter(|option| *option != "--no-local-files");
     // A build without downloads lists them.
     let words = ["modules", if cfg!(feature = "fetch") { "--fetch" } else { "--needed" }];
-    let command = command_line(words.into_iter().chain(options), path);
+    let command = command_line(words.into_iter().chain(options), "DUMP");
     MorePrecise { stacks: imprecise.stacks, total: imprecise.total, files: imprecise.files, command }
 }
 

@@ -124,6 +124,9 @@ fn shown(value: &Value, command: &str, to: &mut BTreeMap<String, BTreeMap<String
         Value::Array(all) => all.iter().for_each(|v| shown(v, command, to)),
         Value::Object(all) => {
             let display = all.get("display").or_else(|| all.get("frame")).and_then(Value::as_str);
+            // A frame of the runtime comes before the method that it calls.
+            let display =
+                display.map(|text| text.strip_prefix('[').and_then(|rest| rest.split_once("] ")).map_or(text, |(_, method)| method));
             let runtime = all.get("kind").is_some_and(|kind| kind == "runtime");
             // Frames show the instance of shared code, and a generated import is shown as the method that has it.
             let shared = |text: &str| text.contains('<') || text.contains("__PInvoke");

@@ -308,6 +308,7 @@ impl Report for StacksReport {
         to.records("thread-stack", threads);
         let fault = self.fault.as_ref().filter(|fault| fault.native || fault.stack_overflow);
         if let Some(f) = fault.filter(|f| f.managed_id.is_none()) {
+            to.gap_if(merged);
             to.part(|to| native_thread(to, f));
         }
         for t in threads {

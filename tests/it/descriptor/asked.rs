@@ -51,7 +51,12 @@ type Said = Result<(String, Notes), String>;
 pub struct Asked(BTreeMap<&'static str, Said>);
 
 fn said<T: Serialize>(answer: Answer<T>) -> Said {
-    Ok((serde_json::to_string(&answer.data).unwrap(), answer.notes))
+    let mut data = serde_json::to_value(&answer.data).unwrap();
+    // Texts about what was asked: the notes decide whether the answer is complete.
+    if let Some(data) = data.as_object_mut() {
+        ["triage", "coverage"].iter().for_each(|key| drop(data.remove(*key)));
+    }
+    Ok((data.to_string(), answer.notes))
 }
 
 fn tried<T: Serialize>(answer: Result<Answer<T>, Error>) -> Said {
