@@ -90,14 +90,17 @@ pub(super) fn check_folder(out: &Path, force: bool) -> Result<()> {
     if !force {
         return Err(UsageError(format!("{} exists; use --force to overwrite it", out.display())).into());
     }
+    // Another process may move the folder away at any time.
     let own = |entry: &fs::DirEntry| {
         let path = entry.path();
         let table = path.file_stem().is_some_and(|s| ExportTable::ALL.iter().any(|t| s == t.name()));
-        // Another process may have moved the folder away.
         let is_gone = || path.symlink_metadata().is_err_and(|e| e.kind() == ErrorKind::NotFound);
         table && (path.is_file() || is_gone()) && path.extension().is_some_and(|e| e == "parquet" || e == "csv" || e == "ndjson")
     };
-    let entries: Vec<fs::DirEntry> = fs::read_dir(out).and_then(Iterator::collect).with_context(|| out.display().to_string())?;
+    let entries = match fs::read_dir(out).and_then(Iterator::collect::<io::Result<Vec<fs::DirEntry>>>) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries.with_context(|| out.display().to_string())?,
+    };
     match entries.iter().find(|e| !own(e)) {
         None => Ok(()),
         Some(other) => {
