@@ -91,6 +91,31 @@ pub struct RequestModel {
     pub frames: Vec<RequestFrame>,
 }
 
+impl RequestModel {
+    /// A request of which nothing else is known.
+    pub(crate) const fn new(direction: RequestDirection, object: Addr, state: RequestState) -> RequestModel {
+        RequestModel {
+            direction,
+            object,
+            state,
+            method: None,
+            uri: None,
+            protocol: None,
+            start_utc: None,
+            age_ms: None,
+            connection_id: None,
+            remote: None,
+            endpoint: None,
+            connection: None,
+            pool: None,
+            waiter: None,
+            waits_for: None,
+            thread: None,
+            frames: Vec::new(),
+        }
+    }
+}
+
 /// A method or task of the chain of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]

@@ -191,6 +191,33 @@ pub struct StackFrameModel {
     pub locals: Option<Vec<ArgumentModel>>,
 }
 
+impl StackFrameModel {
+    /// A frame of which nothing else is known.
+    pub(crate) const fn new(kind: StackFrameKind, sp: Addr) -> StackFrameModel {
+        StackFrameModel {
+            kind,
+            ip: None,
+            sp,
+            method: None,
+            display: None,
+            method_desc: None,
+            module: None,
+            offset: None,
+            file: None,
+            line: None,
+            part: None,
+            code: None,
+            tier: None,
+            frame_type: None,
+            address: None,
+            unwound: false,
+            roots: None,
+            arguments: None,
+            locals: None,
+        }
+    }
+}
+
 /// An argument or a local variable of a frame.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]

@@ -176,7 +176,7 @@ impl Reader<'_> {
             let known = mt.and_then(|mt| {
                 *fields.entry(mt).or_insert_with(|| noted(ServerFields::bind(types, mt), "incoming requests: method and path", notes))
             });
-            let mut request = model(object);
+            let mut request = RequestModel::new(RequestDirection::Incoming, object, RequestState::Processing);
             if let Some((server, fields)) = server.zip(known) {
                 fill(&mut request, library, server, &fields, &mut others, &ends);
             }
@@ -223,29 +223,6 @@ impl AsyncRootKind {
     /// Whether what hangs on it is suspended in an await, as opposed to being run by a thread.
     fn is_awaited(self) -> bool {
         !matches!(self, AsyncRootKind::Running | AsyncRootKind::Thread)
-    }
-}
-
-/// An incoming request of which nothing is known.
-fn model(object: Addr) -> RequestModel {
-    RequestModel {
-        direction: RequestDirection::Incoming,
-        object,
-        state: RequestState::Processing,
-        method: None,
-        uri: None,
-        protocol: None,
-        start_utc: None,
-        age_ms: None,
-        connection_id: None,
-        remote: None,
-        endpoint: None,
-        connection: None,
-        pool: None,
-        waiter: None,
-        waits_for: None,
-        thread: None,
-        frames: Vec::new(),
     }
 }
 

@@ -261,23 +261,13 @@ impl Reader<'_> {
                 self.library.string(part, name)
             };
             out.push(RequestModel {
-                direction: RequestDirection::Outgoing,
-                object: *object,
-                state,
                 method: text(fields.method, "_method"),
                 uri: text(fields.uri, "_string"),
-                protocol: None,
-                start_utc: None,
-                age_ms: None,
-                connection_id: None,
-                remote: None,
-                endpoint: None,
                 connection: connection.map(|c| c.object),
                 pool: connection.and_then(|c| c.pool).or(queue.copied()),
                 waiter: waiter.copied(),
-                waits_for: None,
-                thread: None,
                 frames: self.frames(own),
+                ..RequestModel::new(RequestDirection::Outgoing, *object, state)
             });
         }
         Ok(out)

@@ -371,25 +371,15 @@ impl<'r> Reporter<'r> {
         let method_desc = self.walker.and_then(|walker| walker.callee(frame).or_else(|| walker.native(frame)));
         let named = method_desc.and_then(|m| self.named(m));
         StackFrameModel {
-            kind: StackFrameKind::Runtime,
             ip: frame.ip,
-            sp: frame.frame.address,
             method: named.as_ref().map(|n| n.signature.clone()),
             display: named.as_ref().map(|n| n.display.clone()),
             method_desc,
             module: named.and_then(|n| n.module),
-            offset: None,
-            file: None,
-            line: None,
-            part: None,
-            code: None,
-            tier: None,
             frame_type: frame.frame.of.name.as_ref().map(|name| self.frame_type(name)),
             address: Some(frame.frame.address),
-            unwound: false,
             roots: self.roots.then(|| self.owned(frame)),
-            arguments: None,
-            locals: None,
+            ..StackFrameModel::new(StackFrameKind::Runtime, frame.frame.address)
         }
     }
 

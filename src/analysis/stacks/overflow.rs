@@ -61,27 +61,8 @@ mod tests {
 
     /// The text for a stack whose methods are `names`, outermost first.
     fn text(names: &str, lost: bool) -> Option<String> {
-        let frame = |c: char| StackFrameModel {
-            kind: StackFrameKind::Managed,
-            ip: None,
-            sp: Addr(8),
-            method: None,
-            display: Some(c.to_string().into()),
-            method_desc: None,
-            module: None,
-            offset: None,
-            file: None,
-            line: None,
-            part: None,
-            code: None,
-            tier: None,
-            frame_type: None,
-            address: None,
-            unwound: false,
-            roots: None,
-            arguments: None,
-            locals: None,
-        };
+        let frame =
+            |c: char| StackFrameModel { display: Some(c.to_string().into()), ..StackFrameModel::new(StackFrameKind::Managed, Addr(8)) };
         let frames: Vec<StackFrameModel> = names.chars().rev().map(frame).collect();
         let gap = StackGap { from: None, to: None, loses_frames: true, reason: String::new(), module: None };
         let stack = ThreadStackModel {
