@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::StacksQuery;
 use super::each_stack;
 use crate::base::hash::{Map, Set};
-use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Answer, Collector, NoteKind, PAGE, cut, glob, len64};
+use crate::base::missed::{tried, watched};
+use crate::base::{Addr, AddrRange, Answer, Collector, NoteKind, PAGE, cut, glob, len64, plural};
 use crate::clr::loader::Loader;
 use crate::clr::modules::{MetadataOrigin, Modules};
 use crate::clr::type_names::TypeNames;
@@ -79,8 +79,14 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
     let paths: Set<&str> = list.iter().filter_map(|m| m.path.as_deref()).collect();
     native.retain(|m| !known.contains(&m.base) && !paths.contains(m.path.as_str()));
     native.sort_by_key(|m| m.base);
-    let native: Vec<ModuleModel> = native.into_iter().map(|m| tried(|| native_model(dump, runtime.as_ref(), unread, m))).collect();
-    list.extend(native);
+    let mut unidentified: Set<Addr> = Set::default();
+    for module in native {
+        let (model, missed) = watched(|| native_model(dump, runtime.as_ref(), unread, module));
+        if model.build_id.is_none() && model.timestamp.is_none() && !missed.is_empty() {
+            unidentified.insert(module.base);
+        }
+        list.push(model);
+    }
     if let Some(runtime) = &runtime {
         missing_pages(runtime, &mut list);
     }
@@ -89,6 +95,11 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
     if list.is_empty() && (query.at.is_some() || !query.names.is_empty()) {
         let what = query.at.map_or_else(|| query.names.join(", "), |at| at.to_string());
         return Err(Error::Nothing(format!("no module fits {what}")).given(&notes.into_notes()));
+    }
+    let mut unidentified = list.iter().filter_map(|m| m.base).filter(|base| unidentified.contains(base));
+    if let Some(first) = unidentified.next() {
+        let images = plural(len64(unidentified.count()).saturating_add(1), "image");
+        notes.add(NoteKind::Missing, first, format!("{images} cannot be identified: headers are not in the dump"));
     }
     let count = |of: &dyn Fn(&ModuleModel) -> bool| len64(list.iter().filter(|m| of(m)).count());
     let (needed, needed_not_found) = (count(&|m| m.needed), count(&|m| m.needed && m.file.is_none()));

@@ -217,11 +217,10 @@ fn the_corpus_has_its_troubles_and_each_suggested_command_works() {
         let mut wrong: Vec<String> = judge(name, scenario, kind, ran.exit, &answer).into_iter().collect();
         for finding in findings(&answer) {
             let line = text(finding, "command");
-            let words = commands::words(line.strip_prefix("gcdump ").unwrap());
+            let (words, answers) = commands::leads_on(line);
             assert_eq!(words.last().map(String::as_str), path.to_str(), "{line}");
-            let exit = run(&words).exit;
-            if !matches!(exit, Exit::Ok | Exit::Partial) {
-                wrong.push(format!("{name}: {line}: {exit:?}"));
+            if !answers {
+                wrong.push(format!("{name}: {line}"));
             }
         }
         wrong

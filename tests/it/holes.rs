@@ -86,8 +86,12 @@ struct Subject {
     reads: Vec<AddrRange>,
 }
 
+/// Runs a command on `dump`. Answers name further commands with the path of the dump: that of a cut file becomes that of the whole one.
 fn run_on(cli: &Cli, dump: &Dump) -> Ran {
-    common::captured(|streams| cli.run_on(std::slice::from_ref(dump), streams))
+    let ran = common::captured(|streams| cli.run_on(std::slice::from_ref(dump), streams));
+    let path = &dump.file().facts.path;
+    let [cut, whole] = ["cut", "dmp"].map(|extension| path.with_extension(extension).display().to_string());
+    Ran { out: ran.out.replace(&cut, &whole), err: ran.err.replace(&cut, &whole), ..ran }
 }
 
 fn parsed(ran: &Ran) -> Value {
@@ -264,9 +268,6 @@ fn complaint(asked: &Asked, ran: &Ran) -> Option<String> {
     }
     // createdump leaves out pages of the image at will: that `contracts` knows no content of a variable says so.
     place = place.filter(|p| !(asked.line.starts_with("contracts") && p == ".globals[].content is null"));
-    // Headers of images that are not in the dump are shown as that, and what to ask next is advice.
-    place = place.filter(|p| !(asked.line.starts_with("modules") && p == ".modules[].build_id is null"));
-    place = place.filter(|p| p != ".triage[].command differs");
     let head = difference("runtime", &asked.answer["runtime"], &answer["runtime"]);
     // Layouts of the GC that are not there say so themselves.
     let head = head.filter(|p| !(p.starts_with("runtime.gc differs") && answer["runtime"]["gc"] == "none"));

@@ -89,7 +89,7 @@ const LINES: &[(&str, Exit, &str)] = &[
     ("dumpassembly 0x56412ef31560", Exit::Negative, "gcdump: no module fits 0x56412ef31560"),
     (
         "clrmodules",
-        Exit::Ok,
+        Exit::Partial,
         "lab.dll assembly - 0x7f3dc5722000 39,424 - a55e611d-0257-4b5f-b057-cb6faca52bae - no 0x7f3d47151a30 0 /app/net10/lab.dll -",
     ),
     (
@@ -99,7 +99,7 @@ const LINES: &[(&str, Exit, &str)] = &[
     ),
     (
         "dumpdomain",
-        Exit::Ok,
+        Exit::Partial,
         "lab.dll assembly - 0x7f3dc5722000 39,424 - a55e611d-0257-4b5f-b057-cb6faca52bae - no 0x7f3d47151a30 0 /app/net10/lab.dll -",
     ),
     (

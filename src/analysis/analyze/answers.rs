@@ -164,9 +164,9 @@ impl<'a> Answers<'a> {
         self.asked("dynamic assemblies are not counted", &self.dynamic, || dynamic_modules(self.runtime))
     }
 
-    /// The address space by kind. Most dumps show a part of it, which says nothing of other answers: its notes stay with it.
+    /// The address space by kind.
     pub(super) fn memory(&self) -> Result<&MemoryReport, Skip> {
-        self.asked("memory is not inspected", &self.memory, || Ok(Answer::whole(memory_of(self.runtime).data)))
+        self.asked("memory is not inspected", &self.memory, || Ok(memory_of(self.runtime)))
     }
 
     /// What changed since the earlier dump; without the graph, what holds the growth only where that is cheap.

@@ -41,13 +41,21 @@ pub fn memory_map(dump: &Dump, query: &MemoryQuery) -> Answer<MemoryReport> {
     if let Some(e) = &runtime_error {
         notes.add(NoteKind::Missing, None, format!("memory of the runtime and its GC is not told apart: {e}"));
     }
-    mapped(Process { file: dump.file(), memory: dump.memory() }, runtime.as_ref().ok(), runtime_error, query, notes)
+    let process = Process { file: dump.file(), memory: dump.memory() };
+    let listing = listing(process);
+    if listing == MemoryListing::Captured {
+        let what = "the dump lists only what was captured, images and mapped files: the process may have had more";
+        notes.add(NoteKind::Missing, None, what);
+    }
+    mapped((process, listing), runtime.as_ref().ok(), runtime_error, query, notes)
 }
 
-/// The address space of the process of `runtime`, with the largest range that nothing explains.
+/// The address space of the process of `runtime`, with the largest range that nothing explains. [`MemoryReport::listing`] says whether the dump
+/// lists all of it; the notes are about what it lists.
 pub(super) fn memory_of(runtime: &Runtime) -> Answer<MemoryReport> {
     let query = MemoryQuery { ranges: false, top: 1, runtime: runtime.index() };
-    mapped(Process { file: runtime.file(), memory: runtime.memory() }, Some(runtime), None, &query, runtime.begin())
+    let process = Process { file: runtime.file(), memory: runtime.memory() };
+    mapped((process, listing(process)), Some(runtime), None, &query, runtime.begin())
 }
 
 /// A process, as the container has it.
@@ -58,17 +66,12 @@ struct Process<'d> {
 }
 
 fn mapped(
-    process: Process<'_>,
+    (process, listing): (Process<'_>, MemoryListing),
     runtime: Option<&Runtime>,
     runtime_error: Option<String>,
     query: &MemoryQuery,
     notes: Collector,
 ) -> Answer<MemoryReport> {
-    let listing = listing(process);
-    if listing == MemoryListing::Captured {
-        let what = "the dump lists only what was captured, images and mapped files: the process may have had more";
-        notes.add(NoteKind::Missing, None, what);
-    }
     let mut map = Map { process, by_gdb: is_by_gdb(process), listed: listed(process.file), claims: Vec::new() };
     let mapped = (listing != MemoryListing::Captured).then(|| ranges::union(map.listed.iter().map(|l| l.range).collect(), 0));
     map.claim(runtime, mapped.as_deref(), &notes);

@@ -1,6 +1,7 @@
 //! Command lines for tests: the examples of the registry, with placeholders replaced.
 
-use gcdump::cli::{COMMANDS, Entry};
+use super::run;
+use gcdump::cli::{COMMANDS, Entry, Exit};
 
 /// Words of a command line, without quotes.
 pub fn words(line: &str) -> Vec<String> {
@@ -18,6 +19,13 @@ pub fn words(line: &str) -> Vec<String> {
     assert!(!quoted, "a quote is left open: {line}");
     out.extend(word);
     out
+}
+
+/// Runs a command that an answer names. Its words, and whether it has an answer, be it a partial one.
+pub fn leads_on(line: &str) -> (Vec<String>, bool) {
+    let words = words(line.strip_prefix("gcdump ").unwrap());
+    let exit = run(&words).exit;
+    (words, matches!(exit, Exit::Ok | Exit::Partial))
 }
 
 /// Whether a placeholder of examples stands for a dump: one, or several to compare.

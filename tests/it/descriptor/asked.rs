@@ -9,6 +9,7 @@ use gcdump::internals::session::roots::RootOptions;
 use gcdump::model::{MemoryRangeModel, RootKind, Stacks, StatBy};
 use gcdump::{Dump, Error, Heap, Runtime};
 use serde::Serialize;
+use serde_json::Value;
 
 /// Objects that commands are asked about.
 pub struct Given {
@@ -41,6 +42,8 @@ pub enum Outcome {
     Refused,
     /// It says that it lacks something.
     Partial,
+    /// The answer is the same; its coverage says which stacks count word by word.
+    Covered,
     /// It is another one, and does not say that it lacks anything.
     Changed,
 }
@@ -51,12 +54,7 @@ type Said = Result<(String, Notes), String>;
 pub struct Asked(BTreeMap<&'static str, Said>);
 
 fn said<T: Serialize>(answer: Answer<T>) -> Said {
-    let mut data = serde_json::to_value(&answer.data).unwrap();
-    // Texts about what was asked: the notes decide whether the answer is complete.
-    if let Some(data) = data.as_object_mut() {
-        ["triage", "coverage"].iter().for_each(|key| drop(data.remove(*key)));
-    }
-    Ok((data.to_string(), answer.notes))
+    Ok((serde_json::to_string(&answer.data).unwrap(), answer.notes))
 }
 
 fn tried<T: Serialize>(answer: Result<Answer<T>, Error>) -> Said {
@@ -151,12 +149,25 @@ impl Asked {
                 (Ok((_, before)), Ok((_, now))) if now.iter().any(|n| n.kind.makes_partial() && !before.iter().any(|b| b == n)) => {
                     Outcome::Partial
                 }
+                (Ok((before, _)), Ok((now, _))) if is_covered(before, now) => Outcome::Covered,
                 _ => Outcome::Changed,
             };
             Some((*name, outcome))
         };
         other.0.iter().filter_map(compare).collect()
     }
+}
+
+/// Whether only the coverage differs, each kind that does with a reason.
+fn is_covered(before: &str, now: &str) -> bool {
+    let [(before, was), (now, is)] = [before, now].map(|text| {
+        let mut data: Value = serde_json::from_str(text).unwrap();
+        let coverage = data.as_object_mut().and_then(|data| data.remove("coverage"));
+        (data, coverage.unwrap_or_default())
+    });
+    let rows = |coverage: &Value| coverage.as_array().cloned().unwrap_or_default();
+    let was = rows(&was);
+    before == now && rows(&is).iter().all(|row| was.contains(row) || row["coverage"] == "conservative" && row["reason"].is_string())
 }
 
 fn same(a: &Said, b: &Said) -> bool {
