@@ -101,6 +101,7 @@ mod base;
 pub mod cli;
 mod clr;
 mod contract;
+mod data;
 mod dump;
 #[cfg(feature = "cli")]
 mod export;

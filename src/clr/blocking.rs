@@ -9,39 +9,11 @@ use std::sync::Arc;
 use crate::base::missed::contradiction;
 use crate::base::{Addr, AddrRange};
 use crate::contract::Descriptor;
-use crate::contract::descriptor::layout;
+use crate::data::{Bound, DebugBlockingItem as Item, Structure, SyncBlock, Thread, WaitEventLink};
 use crate::memory::Memory;
 
 /// Maximum threads in the queue of one sync block.
 const MAX_QUEUED: usize = 1 << 16;
-
-layout! {
-    struct ThreadLayout : "Thread" {
-        item: opt "DebugBlockingItem",
-    }
-}
-
-layout! {
-    struct ItemLayout : "DebugBlockingItem" {
-        lock: req "Lock",
-        domain: req "AppDomain",
-        kind: req "Kind",
-        timeout: req "Timeout",
-    }
-}
-
-layout! {
-    struct BlockLayout : "SyncBlock" {
-        queue: req "WaitQueue",
-    }
-}
-
-layout! {
-    struct LinkLayout : "WaitEventLink" {
-        thread: req "Thread",
-        link: req "Link",
-    }
-}
 
 /// What a thread is blocked in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +33,8 @@ pub(crate) struct Blocking {
     offset: Option<u64>,
     /// Whether the descriptor says where the items are, and it is not a guess.
     placed: bool,
-    item: Option<ItemLayout>,
-    queue: Option<(BlockLayout, LinkLayout)>,
+    item: Option<Bound<Item>>,
+    queue: Option<(Bound<SyncBlock>, Bound<WaitEventLink>)>,
 }
 
 /// No timeout.
@@ -76,14 +48,11 @@ const SEARCHED: u64 = 0x800;
 impl Blocking {
     /// Binds to a runtime. What the descriptor lacks is left out.
     pub(crate) fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Blocking {
-        let offset = ThreadLayout::bind(d).ok().and_then(|l| l.item);
-        Blocking {
-            memory: Arc::clone(memory),
-            offset,
-            placed: offset.is_some(),
-            item: ItemLayout::bind(d).ok(),
-            queue: BlockLayout::bind(d).ok().zip(LinkLayout::bind(d).ok()),
-        }
+        let offset = Thread::DebugBlockingItem.offset(d).ok();
+        let item = [Item::Lock.needed(), Item::AppDomain.needed(), Item::Kind.needed(), Item::Timeout.needed()];
+        let queue = SyncBlock::bind(d, &[SyncBlock::WaitQueue.needed()]).ok();
+        let link = WaitEventLink::bind(d, &[WaitEventLink::Thread.needed(), WaitEventLink::Link.needed()]).ok();
+        Blocking { memory: Arc::clone(memory), offset, placed: offset.is_some(), item: Item::bind(d, &item).ok(), queue: queue.zip(link) }
     }
 
     /// Whether the descriptor says where threads keep their items.
@@ -115,8 +84,8 @@ impl Blocking {
         let noted = || self.memory.ptr(slot).ok().filter(|at| !at.is_null());
         if item.is_none()
             && self.placed
-            && let Some((at, layout)) = noted().zip(self.item.as_ref())
-            && !self.is_absent(at, layout, stack)
+            && let Some((at, fields)) = noted().zip(self.item.as_ref())
+            && !self.is_absent(at, fields, stack)
         {
             contradiction(slot, "what a thread notes of the monitor that it waits for is not on its stack, or names no monitor");
         }
@@ -124,18 +93,18 @@ impl Blocking {
     }
 
     /// Whether the item at `at` names a monitor that the dump does not have, as in mini dumps.
-    fn is_absent(&self, at: Addr, layout: &ItemLayout, stack: AddrRange) -> bool {
-        let block = || self.memory.ptr(at.plus(layout.lock)).ok();
+    fn is_absent(&self, at: Addr, item: &Bound<Item>, stack: AddrRange) -> bool {
+        let block = || item.get(&self.memory, at, Item::Lock);
         stack.contains(at) && block().is_some_and(|block| self.memory.ptr(block).is_err())
     }
 
     fn read(&self, slot: Addr, stack: AddrRange, is_block: &impl Fn(Addr) -> bool) -> Option<BlockingItem> {
-        let (m, l) = (&self.memory, self.item.as_ref()?);
+        let (m, item) = (&self.memory, self.item.as_ref()?);
         let at = m.ptr(slot).ok().filter(|at| stack.contains(*at))?;
-        let block = m.ptr(at.plus(l.lock)).ok().filter(|block| is_block(*block))?;
-        let domain = m.ptr(at.plus(l.domain)).ok()?;
-        let kind = m.u32(at.plus(l.kind)).ok()?;
-        let timeout = m.u32(at.plus(l.timeout)).ok()?;
+        let block = item.get(m, at, Item::Lock).filter(|block| is_block(*block))?;
+        let domain = item.get(m, at, Item::AppDomain)?;
+        let kind = item.get(m, at, Item::Kind)?;
+        let timeout = item.get(m, at, Item::Timeout)?;
         let valid = !domain.is_null() && matches!(kind, ENTER | WAIT);
         valid.then_some(BlockingItem { block, waits: kind == WAIT, timeout: (timeout != ENDLESS).then_some(timeout) })
     }
@@ -144,14 +113,14 @@ impl Blocking {
     /// broken, not described, or longer than it may `afford`: blocks of a forged dump share one.
     pub(crate) fn queued(&self, block: Addr, afford: &dyn Fn(u64) -> bool) -> Option<Vec<Addr>> {
         let (of_block, of_link) = self.queue.as_ref()?;
-        let mut link = self.memory.ptr(block.plus(of_block.queue)).ok()?;
+        let mut link = of_block.get(&self.memory, block, SyncBlock::WaitQueue)?;
         let (mut out, mut seen) = (Vec::new(), HashSet::new());
         while !link.is_null() {
             if !afford(1) || !seen.insert(link) || out.len() >= MAX_QUEUED {
                 return None;
             }
-            let event = link.minus(of_link.link)?;
-            out.push(self.memory.ptr(event.plus(of_link.thread)).ok()?);
+            let event = link.minus(of_link.offset(WaitEventLink::Link)?)?;
+            out.push(of_link.get(&self.memory, event, WaitEventLink::Thread)?);
             link = self.memory.ptr(link).ok()?;
         }
         Some(out)

@@ -12,8 +12,8 @@ use super::objects::Objects;
 use super::threads::Threads;
 use crate::base::missed::{contradiction, tried};
 use crate::base::{Addr, Collector, Disjoint, Limits, NoteKind};
-use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
+use crate::data::{Bound, Structure, SyncBlock, SyncBlockCache, SyncTableEntry, Thread};
 use crate::memory::Memory;
 use crate::model::{HeaderModel, HeaderState, SyncBlockModel};
 
@@ -33,52 +33,12 @@ const WAITERS_SHIFT: u32 = 6;
 /// More often no thread enters a monitor without leaving it.
 pub(crate) const MAX_RECURSION: u32 = 1 << 20;
 
-layout! {
-    struct EntryLayout : "SyncTableEntry" {
-        block: req "SyncBlock",
-        object: opt "Object",
-    }
-}
-
-layout! {
-    struct BlockLayout : "SyncBlock" {
-        state: opt "LockState",
-        recursion: opt "Recursion",
-        // .NET 8 and 9: address of the `Thread`.
-        owner: opt "OwnerThread",
-        // .NET 10: the managed id.
-        owner_id: opt "OwnerThreadId",
-        // .NET 11: a handle to the lock, which is an object.
-        lock: opt "Lock",
-        // .NET 11: the thin lock of the header from which the block was made.
-        thin: opt "ThinLock",
-        hash: opt "HashCode",
-        // Of the overlays: its place in the sync table.
-        index: opt "Index",
-    }
-}
-
-layout! {
-    struct CacheLayout : "SyncBlockCache" {
-        // .NET 11 publishes it under another name.
-        first_free: req "FirstFreeIndex|FreeSyncTableIndex",
-        // Of the overlays.
-        capacity: opt "Capacity",
-    }
-}
-
-layout! {
-    struct ThreadLayout : "Thread" {
-        id: req "Id",
-    }
-}
-
 #[derive(Clone, Debug)]
 struct Table {
     at: Addr,
-    entry: EntryLayout,
+    entry: Bound<SyncTableEntry>,
     entry_bytes: u64,
-    block: Option<BlockLayout>,
+    block: Option<Bound<SyncBlock>>,
 }
 
 /// Whether the finalizer of the object with this header word was suppressed, or has run.
@@ -125,8 +85,8 @@ pub struct Headers {
     /// Distance from the header word to the object in bytes.
     before: u64,
     table: Option<Table>,
-    cache: Option<(Addr, CacheLayout)>,
-    thread: Option<ThreadLayout>,
+    cache: Option<(Addr, Bound<SyncBlockCache>)>,
+    thread: Option<Bound<Thread>>,
     /// The types of the library, and the fields of its locks.
     locks: Option<(Arc<Types>, OnceLock<Option<LockFields>>)>,
     limit: u64,
@@ -153,26 +113,37 @@ impl Headers {
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor, limits: &Limits) -> Result<Headers, ContractError> {
         Objects::CONTRACT.require(d)?;
         let sync_block = Self::SYNC_BLOCK.permit(d).is_ok();
+        let of_block = [
+            SyncBlock::LockState.optional(),
+            SyncBlock::Recursion.optional(),
+            SyncBlock::OwnerThread.optional(),
+            SyncBlock::OwnerThreadId.optional(),
+            SyncBlock::Lock.optional(),
+            SyncBlock::ThinLock.optional(),
+            SyncBlock::HashCode.optional(),
+            SyncBlock::Index.optional(),
+        ];
+        let of_cache = [SyncBlockCache::FirstFreeIndex.needed(), SyncBlockCache::Capacity.optional()];
         let table = || {
             sync_block.then_some(())?;
             Some(Table {
                 // A variable with the address of the table.
                 at: memory.link(d.pointer("SyncTableEntries").ok()?)?,
-                entry: EntryLayout::bind(d).ok()?,
+                entry: SyncTableEntry::bind(d, &[SyncTableEntry::SyncBlock.needed(), SyncTableEntry::Object.optional()]).ok()?,
                 entry_bytes: d.size_of("SyncTableEntry").ok()?,
-                block: BlockLayout::bind(d).ok(),
+                block: SyncBlock::bind(d, &of_block).ok(),
             })
         };
         let cache = || {
             let at = memory.ptr(d.pointer("SyncBlockCache").ok()?).ok().filter(|a| !a.is_null())?;
-            Some((at, CacheLayout::bind(d).ok()?))
+            Some((at, SyncBlockCache::bind(d, &of_cache).ok()?))
         };
         Ok(Headers {
             memory: Arc::clone(memory),
             before: before(d)?,
             table: table(),
             cache: cache(),
-            thread: Threads::CONTRACT.permit(d).and_then(|()| ThreadLayout::bind(d)).ok(),
+            thread: Threads::CONTRACT.permit(d).and_then(|()| Thread::bind(d, &[Thread::Id.needed()])).ok(),
             locks: None,
             limit: limits.sync_blocks,
             moving: false,
@@ -187,7 +158,7 @@ impl Headers {
 
     /// The handles of sync blocks to their locks (.NET 11).
     pub(crate) fn lock_handles(&self, notes: &Collector) -> Vec<Addr> {
-        let lock = self.table.as_ref().and_then(|table| table.block.as_ref()?.lock);
+        let lock = self.table.as_ref().and_then(|table| table.block.as_ref()?.offset(SyncBlock::Lock));
         let blocks = lock.and_then(|offset| Some((offset, self.sync_blocks(notes)?)));
         let handle = |offset: u64, block: &SyncBlockModel| self.memory.link(block.address?.plus(offset));
         blocks.into_iter().flat_map(|(offset, blocks)| blocks.into_iter().filter_map(move |b| handle(offset, &b))).collect()
@@ -205,15 +176,15 @@ impl Headers {
 
     /// The first unused index; `None` if the table is not in the dump.
     pub fn sync_end(&self) -> Option<u32> {
-        self.table.as_ref()?.entry.object?;
+        self.table.as_ref().filter(|table| table.entry.has(SyncTableEntry::Object))?;
         self.stored_end().map(|(_, n)| n.min(HASH_OR_INDEX_MASK))
     }
 
     /// The first unused index, and where it is.
     fn stored_end(&self) -> Option<(Addr, u32)> {
-        let (cache, layout) = self.cache.as_ref()?;
+        let (cache, fields) = self.cache.as_ref()?;
         self.table.as_ref()?;
-        let at = cache.plus(layout.first_free);
+        let at = fields.place(*cache, SyncBlockCache::FirstFreeIndex)?;
         Some((at, self.memory.u32(at).ok()?))
     }
 
@@ -222,7 +193,7 @@ impl Headers {
     /// (`SyncBlockCache::NewSyncBlockSlot` in `syncblk.cpp`).
     pub(crate) fn note_sync_end(&self, notes: &Collector) {
         let Some((at, end)) = self.stored_end() else { return };
-        let capacity = self.cache.as_ref().and_then(|(cache, l)| self.memory.u32(cache.plus(l.capacity?)).ok());
+        let capacity = self.cache.as_ref().and_then(|(at, cache)| cache.get(&self.memory, *at, SyncBlockCache::Capacity));
         if end == 0 || capacity.is_some_and(|n| end > n) {
             let of = capacity.map_or(String::new(), |n| format!(" of a table of {n} entries"));
             notes.add(NoteKind::Invalid, at, format!("the first unused index{of} of sync blocks is {end}"));
@@ -233,7 +204,7 @@ impl Headers {
     pub fn sync_entry(&self, index: u32) -> Option<(Addr, Addr)> {
         let table = self.table.as_ref()?;
         let entry = table.at.element(u64::from(index), table.entry_bytes);
-        let object = self.memory.ptr(entry.plus(table.entry.object?)).ok()?;
+        let object = table.entry.get(&self.memory, entry, SyncTableEntry::Object)?;
         // Free entries store the index of the next free one, with bit 0 set.
         Some((entry, if object.0 & 1 == 0 { object } else { Addr::NULL }))
     }
@@ -307,25 +278,25 @@ impl Headers {
         let Some(table) = &self.table else { return out };
         let entry = table.at.element(u64::from(index), table.entry_bytes);
         let used = |at: &Addr| self.memory.ptr(*at).is_ok_and(|object| object.0 & 1 == 0);
-        out.object = table.entry.object.map(|o| entry.plus(o)).filter(used).and_then(|at| self.memory.link(at));
-        out.address = self.memory.link(entry.plus(table.entry.block));
+        out.object = table.entry.place(entry, SyncTableEntry::Object).filter(used).and_then(|at| self.memory.link(at));
+        out.address = table.entry.link(&self.memory, entry, SyncTableEntry::SyncBlock);
         let (Some(at), Some(l)) = (out.address, &table.block) else { return out };
-        let field = |offset: Option<u64>| offset.and_then(|o| self.memory.u32(at.plus(o)).ok());
+        let field = |field| l.get(&self.memory, at, field);
         // 0: never computed.
-        out.hash_code = field(l.hash).filter(|h| *h != 0).map(|h| h & HASH_OR_INDEX_MASK);
-        if let (None, Some(lock)) = (l.state, l.lock) {
-            self.lock_object(at.plus(lock), field(l.thin), &mut out);
+        out.hash_code = field(SyncBlock::HashCode).filter(|h| *h != 0).map(|h| h & HASH_OR_INDEX_MASK);
+        if let (false, Some(lock)) = (l.has(SyncBlock::LockState), l.place(at, SyncBlock::Lock)) {
+            self.lock_object(lock, field(SyncBlock::ThinLock), &mut out);
             return out;
         }
-        let state = field(l.state);
+        let state = field(SyncBlock::LockState);
         out.held = state.map(|s| s & LOCKED != 0);
         out.waiters = state.map(|s| s >> WAITERS_SHIFT);
-        out.recursion = field(l.recursion);
-        out.owner = l.owner.and_then(|o| self.memory.link(at.plus(o)));
-        let by_thread = || self.memory.u32(out.owner?.plus(self.thread.as_ref()?.id)).ok();
+        out.recursion = field(SyncBlock::Recursion);
+        out.owner = l.link(&self.memory, at, SyncBlock::OwnerThread);
+        let by_thread = || self.thread.as_ref()?.get(&self.memory, out.owner?, Thread::Id);
         // Some runtimes do not clear the owner when the lock is released.
         if out.held == Some(true) {
-            out.owner_managed_id = field(l.owner_id).filter(|id| *id != 0).or_else(by_thread);
+            out.owner_managed_id = field(SyncBlock::OwnerThreadId).filter(|id| *id != 0).or_else(by_thread);
         } else {
             out.owner = None;
         }
@@ -365,9 +336,8 @@ impl Headers {
         let Some(table) = self.table.as_ref().filter(|_| !self.moving) else { return };
         let at = table.at.element(u64::from(block.index), table.entry_bytes);
         let word = |at: Addr| tried(|| self.memory.ptr(at)).ok();
-        let (Some(stored), Some(of_block)) = (table.entry.object.and_then(|o| word(at.plus(o))), word(at.plus(table.entry.block))) else {
-            return;
-        };
+        let word = |field| table.entry.place(at, field).and_then(word);
+        let (Some(stored), Some(of_block)) = (word(SyncTableEntry::Object), word(SyncTableEntry::SyncBlock)) else { return };
         let free = stored.is_null() || stored.0 & 1 != 0;
         let header = object.and_then(|o| o.minus(self.before)).and_then(|at| tried(|| self.memory.u32(at)).ok());
         let named = header.map(|word| HeaderUse::of(word) == HeaderUse::SyncBlock(block.index));
@@ -389,9 +359,9 @@ impl Headers {
     /// it is released.
     fn check_block(&self, block: &SyncBlockModel) {
         let (Some(at), Some(l)) = (block.address, self.table.as_ref().and_then(|t| t.block.as_ref())) else { return };
-        let field = |offset: Option<u64>| offset.and_then(|o| tried(|| self.memory.u32(at.plus(o))).ok());
-        let pointer = || l.owner.and_then(|o| tried(|| self.memory.ptr(at.plus(o))).ok()).map(|owner| !owner.is_null());
-        let owned = field(l.owner_id).map(|id| id != 0).or_else(pointer);
+        let field = |field| tried(|| l.get(&self.memory, at, field));
+        let pointer = || tried(|| l.get(&self.memory, at, SyncBlock::OwnerThread)).map(|owner| !owner.is_null());
+        let owned = field(SyncBlock::OwnerThreadId).map(|id| id != 0).or_else(pointer);
         match (block.held, owned) {
             (Some(true), Some(false)) => contradiction(at, "a monitor is locked, and no thread owns it"),
             (Some(false), Some(true)) => contradiction(at, "a monitor is not locked, and a thread owns it"),
@@ -403,7 +373,7 @@ impl Headers {
             (Some(false), Some(1..)) => contradiction(at, "a monitor is not locked, and was entered"),
             _ => {}
         }
-        if field(l.index).is_some_and(|index| index & HASH_OR_INDEX_MASK != block.index) {
+        if field(SyncBlock::Index).is_some_and(|index| index & HASH_OR_INDEX_MASK != block.index) {
             contradiction(at, "a sync block has the index of another entry of the sync table");
         }
     }

@@ -10,87 +10,17 @@ use std::sync::Arc;
 
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Answer, Collector, Disjoint, Limits, NoteKind, Notes, flag_names, len64, plural};
-use crate::contract::descriptor::layout;
 use crate::contract::thread_list::ThreadLinks;
 use crate::contract::{Contract, ContractError, Descriptor};
+use crate::data::{self, Bound, Structure};
 use crate::memory::Memory;
 use checks::Ids;
 
-layout! {
-    /// Offsets of the runtime's `Thread`.
-    struct ThreadLayout : "Thread" {
-        link: req "LinkNext",
-        id: opt "Id",
-        state: opt "State",
-        cooperative: opt "PreemptiveGCDisabled",
-        exposed: opt "ExposedObject|GCHandle",
-        last_thrown: opt "LastThrownObject",
-        tracker: opt "ExceptionTracker",
-        stack_base: opt "CachedStackBase",
-        stack_limit: opt "CachedStackLimit",
-    }
-}
-
-layout! {
-    /// What answers about other things say of a thread.
-    struct IdentityLayout : "Thread" {
-        os_id: opt "OSId",
-    }
-}
-
-layout! {
-    /// NativeAOT: the array of blocks of thread statics, and those of modules that have just one.
-    struct StaticsLayout : "Thread" {
-        array: req "ThreadLocalStatics",
-        inlined: opt "InlinedThreadLocalStatics",
-    }
-}
-
-layout! {
-    struct InlinedLayout : "InlinedThreadStaticRoot" {
-        statics: req "Statics",
-        next: req "Next",
-    }
-}
-
-layout! {
-    struct StoreLayout : "ThreadStore" {
-        first: req "FirstThreadLink",
-        // Not of NativeAOT.
-        count: opt "ThreadCount",
-    }
-}
-
-layout! {
-    struct ContextFields : "GCAllocContext" {
-        pointer: req "Pointer",
-        limit: req "Limit",
-        bytes: opt "AllocBytes",
-        bytes_uoh: opt "AllocBytesLoh",
-    }
-}
-
-layout! {
-    /// Fields of server GC in an allocation context (`alloc_heap`, `home_heap` in gcenv.h); no release publishes them.
-    struct ContextHeapsLayout : "GCAllocContextHeaps" {
-        alloc: req "AllocHeap",
-        home: req "HomeHeap",
-    }
-}
-
-/// Offsets of an allocation context.
+/// Fields of an allocation context.
 #[derive(Clone, Debug)]
 pub(crate) struct ContextLayout {
-    fields: ContextFields,
-    heaps: Option<ContextHeapsLayout>,
-}
-
-layout! {
-    /// An exception in flight: up to .NET 10 a handle to the object, in .NET 11 and in NativeAOT the object itself.
-    struct TrackerLayout : "ExceptionInfo|ExInfo" {
-        thrown: req "ThrownObject",
-        previous: opt "PreviousNestedInfo",
-    }
+    fields: Bound<data::GCAllocContext>,
+    heaps: Option<Bound<data::GCAllocContextHeaps>>,
 }
 
 /// Maximum modules with a block of thread statics of their own.
@@ -108,20 +38,28 @@ impl ContextLayout {
     /// # Errors
     /// [`ContractError`] if the descriptor does not have the range of a context.
     pub(crate) fn bind(d: &Descriptor) -> Result<ContextLayout, ContractError> {
-        Ok(ContextLayout { fields: ContextFields::bind(d)?, heaps: ContextHeapsLayout::bind(d).ok() })
+        use data::{GCAllocContext as Context, GCAllocContextHeaps as Heaps};
+        let fields =
+            [Context::Pointer.needed(), Context::Limit.needed(), Context::AllocBytes.optional(), Context::AllocBytesLoh.optional()];
+        Ok(ContextLayout {
+            fields: Context::bind(d, &fields)?,
+            heaps: Heaps::bind(d, &[Heaps::AllocHeap.needed(), Heaps::HomeHeap.needed()]).ok(),
+        })
     }
 
     /// The context at `at`; `None` if it is not in the dump.
     pub(crate) fn read(&self, memory: &Memory, at: Addr) -> Option<AllocContext> {
-        let optional = |o: Option<u64>| o.and_then(|o| memory.u64(at.plus(o)).ok());
-        let (pointer, limit) = (memory.ptr(at.plus(self.fields.pointer)).ok()?, memory.ptr(at.plus(self.fields.limit)).ok()?);
+        use data::{GCAllocContext as Context, GCAllocContextHeaps as Heaps};
+        let (pointer, limit) = (self.fields.get(memory, at, Context::Pointer)?, self.fields.get(memory, at, Context::Limit)?);
         // The GC adds the whole range when it hands it out, and subtracts what is left when it takes it back (`adjust_limit_clr`,
         // `fix_allocation_context` in gc.cpp).
-        let bytes = optional(self.fields.bytes).and_then(|handed_out| handed_out.checked_sub(limit.since(pointer)?));
+        let handed_out = self.fields.get(memory, at, Context::AllocBytes);
+        let bytes = handed_out.and_then(|handed_out| handed_out.checked_sub(limit.since(pointer)?));
         // They may be something else, and prove themselves where they lead to heaps.
-        let heap = |o: fn(&ContextHeapsLayout) -> u64| tried(|| memory.ptr(at.plus(o(self.heaps.as_ref()?))).ok());
-        let (alloc_heap, home_heap) = (heap(|l| l.alloc), heap(|l| l.home));
-        Some(AllocContext { pointer, limit, bytes, bytes_uoh: optional(self.fields.bytes_uoh), alloc_heap, home_heap })
+        let heap = |field| tried(|| self.heaps.as_ref()?.get(memory, at, field));
+        let (alloc_heap, home_heap) = (heap(Heaps::AllocHeap), heap(Heaps::HomeHeap));
+        let bytes_uoh = self.fields.get(memory, at, Context::AllocBytesLoh);
+        Some(AllocContext { pointer, limit, bytes, bytes_uoh, alloc_heap, home_heap })
     }
 }
 
@@ -267,17 +205,18 @@ enum ContextPlace {
 impl ContextPlace {
     fn bind(d: &Descriptor) -> Option<ContextPlace> {
         // .NET 10 and later embed the GC's context in one of the VM; earlier ones do not.
-        let outer = d.offset("EEAllocContext", "GCAllocationContext").unwrap_or(0);
+        let outer = data::EEAllocContext::GCAllocationContext.offset(d).unwrap_or(0);
+        let (thread, locals) = (data::Thread::AllocContext, data::RuntimeThreadLocals::AllocContext);
         if d.is_native_aot() {
-            let context = d.offset("Thread", "AllocContext").or_else(|_| d.offset("RuntimeThreadLocals", "AllocContext"));
+            let context = thread.offset(d).or_else(|_| locals.offset(d));
             return Some(ContextPlace::NativeAot(context.ok()?.saturating_add(outer)));
         }
-        if let Ok(context) = d.offset("Thread", "AllocContext") {
+        if let Ok(context) = thread.offset(d) {
             return Some(ContextPlace::Net8(context));
         }
         Some(ContextPlace::Net9 {
-            locals: d.offset("Thread", "RuntimeThreadLocals").ok()?,
-            context: d.offset("RuntimeThreadLocals", "AllocContext").ok()?.saturating_add(outer),
+            locals: data::Thread::RuntimeThreadLocals.offset(d).ok()?,
+            context: locals.offset(d).ok()?.saturating_add(outer),
         })
     }
 }
@@ -289,12 +228,16 @@ const THREAD_BYTES: u64 = 1024;
 #[derive(Debug)]
 pub struct Threads {
     memory: Arc<Memory>,
-    thread: ThreadLayout,
-    identity: IdentityLayout,
-    store: StoreLayout,
+    thread: Bound<data::Thread>,
+    /// The link of the list in a thread.
+    link: u64,
+    /// What answers about other things say of a thread.
+    identity: Bound<data::Thread>,
+    store: Bound<data::ThreadStore>,
     context: Option<(ContextPlace, ContextLayout)>,
-    tracker: Option<TrackerLayout>,
-    statics: Option<(StaticsLayout, Option<InlinedLayout>)>,
+    exception: Option<Bound<data::ExceptionInfo>>,
+    /// NativeAOT.
+    statics: Option<(Bound<data::Thread>, Option<Bound<data::InlinedThreadStaticRoot>>)>,
     store_at: Addr,
     finalizer_at: Option<Addr>,
     descriptor: Arc<Descriptor>,
@@ -323,19 +266,31 @@ impl Threads {
     /// # Errors
     /// [`ContractError`] if no supported version of the contract is advertised, or the descriptor lacks the thread list.
     pub fn bind(memory: &Arc<Memory>, descriptor: &Arc<Descriptor>, limits: &Limits) -> Result<Threads, ContractError> {
+        use data::{ExceptionInfo as Exception, InlinedThreadStaticRoot as Inlined, Thread, ThreadStore};
         let (d, of_contexts, of_identity) = (descriptor.scope(), descriptor.scope(), descriptor.scope());
         Self::CONTRACT.require(&d)?;
-        if !d.is_native_aot() {
-            d.offset("Thread", "Id")?;
-        }
+        let id = if d.is_native_aot() { Thread::Id.optional() } else { Thread::Id.needed() };
+        let fields = [
+            id,
+            Thread::LinkNext.needed(),
+            Thread::State.optional(),
+            Thread::PreemptiveGCDisabled.optional(),
+            Thread::ExposedObject.optional(),
+            Thread::LastThrownObject.optional(),
+            Thread::ExceptionTracker.optional(),
+            Thread::CachedStackBase.optional(),
+            Thread::CachedStackLimit.optional(),
+        ];
+        let statics = Thread::bind(&d, &[Thread::ThreadLocalStatics.needed(), Thread::InlinedThreadLocalStatics.optional()]);
         let mut threads = Threads {
             memory: Arc::clone(memory),
-            thread: ThreadLayout::bind(&d)?,
-            identity: IdentityLayout::bind(&of_identity)?,
-            store: StoreLayout::bind(&d)?,
+            thread: Thread::bind(&d, &fields)?,
+            link: Thread::LinkNext.offset(&d)?,
+            identity: Thread::bind(&of_identity, &[Thread::OSId.optional()])?,
+            store: ThreadStore::bind(&d, &[ThreadStore::FirstThreadLink.needed(), ThreadStore::ThreadCount.optional()])?,
             context: ContextPlace::bind(&of_contexts).zip(ContextLayout::bind(&of_contexts).ok()),
-            tracker: TrackerLayout::bind(&d).ok(),
-            statics: StaticsLayout::bind(&d).ok().map(|s| (s, InlinedLayout::bind(&d).ok())),
+            exception: Exception::bind(&d, &[Exception::ThrownObject.needed(), Exception::PreviousNestedInfo.optional()]).ok(),
+            statics: statics.ok().map(|s| (s, Inlined::bind(&d, &[Inlined::Statics.needed(), Inlined::Next.needed()]).ok())),
             store_at: d.pointer("ThreadStore")?,
             descriptor: Arc::clone(descriptor),
             heap: bounds(memory, descriptor),
@@ -385,9 +340,10 @@ impl Threads {
     /// Whether `threads` are all of the list: the last one links to none, and the runtime counts as many.
     pub fn are_all(&self, threads: &[Thread]) -> bool {
         let Some(last) = threads.last() else { return false };
-        let ends = self.memory.ptr(last.address.plus(self.thread.link)).is_ok_and(Addr::is_null);
-        let count = || self.memory.ptr(self.store_at).and_then(|store| self.memory.u32(store.plus(self.store.count.unwrap_or(0)))).ok();
-        ends && (self.store.count.is_none() || count().is_some_and(|n| usize::try_from(n) == Ok(threads.len())))
+        let ends = self.thread.read(&self.memory, last.address, data::Thread::LinkNext).is_ok_and(Addr::is_null);
+        let counted = data::ThreadStore::ThreadCount;
+        let count = || self.store.get(&self.memory, self.memory.ptr(self.store_at).ok()?, counted);
+        ends && (!self.store.has(counted) || count().is_some_and(|n| usize::try_from(n) == Ok(threads.len())))
     }
 
     /// All threads of the list; if a link is broken, those before it and a note.
@@ -401,7 +357,10 @@ impl Threads {
     fn read_list(&self, notes: &Collector) -> Vec<Thread> {
         let mut out = Vec::new();
         let mut seen = HashSet::new();
-        let head = self.memory.ptr(self.store_at).and_then(|store| Ok((store, self.memory.ptr(store.plus(self.store.first))?)));
+        let head = self.memory.ptr(self.store_at).and_then(|store| {
+            let first = self.store.read(&self.memory, store, data::ThreadStore::FirstThreadLink)?;
+            Ok((store, first))
+        });
         let (store, mut link) = match head {
             Ok(head) => head,
             Err(e) => {
@@ -409,7 +368,7 @@ impl Threads {
                 return out;
             }
         };
-        let links = ThreadLinks::of(&self.descriptor, &self.memory, link, self.thread.link);
+        let links = ThreadLinks::of(&self.descriptor, &self.memory, link, self.link);
         let room = |bytes: u64| Disjoint::new(self.memory.dump_bytes(), bytes);
         let shares = [room(NESTED_BYTES), room(INLINED_BYTES)];
         while !link.is_null() {
@@ -435,7 +394,7 @@ impl Threads {
         if !link.is_null() {
             return out;
         }
-        let counted = self.store.count.and_then(|count| self.memory.u32(store.plus(count)).ok());
+        let counted = self.store.get(&self.memory, store, data::ThreadStore::ThreadCount);
         match counted.filter(|n| usize::try_from(*n) != Ok(out.len())) {
             Some(n) => {
                 let what = format!("the thread list has {} threads, and the runtime counts {n}", out.len());
@@ -449,8 +408,9 @@ impl Threads {
     }
 
     fn thread(&self, address: Addr, [nested_room, inlined_room]: &[Disjoint; 2], notes: &Collector) -> Thread {
-        let at = |offset: Option<u64>| offset.map(|o| address.plus(o));
-        let m = &self.memory;
+        use data::Thread as Fields;
+        let (m, thread) = (&self.memory, &self.thread);
+        let pointer = |field: data::Field<Fields, Addr>| thread.get(m, address, field).filter(|at| !at.is_null());
         // That of a NativeAOT program is in the storage of its thread.
         m.spare(AddrRange::new(address, address.plus(THREAD_BYTES)));
         let thrown = self.in_flight(address, nested_room, notes);
@@ -462,31 +422,32 @@ impl Threads {
         let nested = thrown.flatten().filter(|o| Some(*o) != exception).collect();
         Thread {
             address,
-            id: at(self.thread.id).and_then(|a| m.u32(a).ok()),
+            id: thread.get(m, address, Fields::Id),
             // A size_t; the id itself has 32 bits on every system.
-            os_id: at(self.identity.os_id).and_then(|a| m.word(a).ok()).map(|id| id & 0xffff_ffff),
-            state: at(self.thread.state).and_then(|a| m.u32(a).ok()),
+            os_id: self.identity.get(m, address, Fields::OSId).map(|id| id & 0xffff_ffff),
+            state: thread.get(m, address, Fields::State),
             cooperative: self.mode(address).filter(|n| *n <= 1).map(|n| n != 0),
             context: self.context_of(address),
-            exposed: at(self.thread.exposed).and_then(|a| self.handle(a)),
+            exposed: self.handle(thread.place(address, Fields::ExposedObject)),
             exception,
             nested,
-            last_thrown: at(self.thread.last_thrown).and_then(|a| self.handle(a)),
+            last_thrown: self.handle(thread.place(address, Fields::LastThrownObject)),
             exception_handles,
-            last_thrown_handle: at(self.thread.last_thrown).and_then(|a| m.ptr(a).ok()).filter(|h| !h.is_null()),
-            stack_base: at(self.thread.stack_base).and_then(|a| m.ptr(a).ok()).filter(|b| !b.is_null()),
+            last_thrown_handle: pointer(Fields::LastThrownObject),
+            stack_base: pointer(Fields::CachedStackBase),
             statics,
-            stack_limit: at(self.thread.stack_limit).and_then(|a| m.ptr(a).ok()).filter(|b| !b.is_null()),
+            stack_limit: pointer(Fields::CachedStackLimit),
         }
     }
 
     /// The objects with the thread statics of a thread of a NativeAOT program.
     fn statics_of(&self, thread: Addr, room: &Disjoint, notes: &Collector) -> Vec<(Addr, Addr)> {
-        let Some((layout, inlined)) = &self.statics else { return Vec::new() };
-        let object = |at: Addr| Some((at, self.memory.link(at)?));
-        let mut out: Vec<_> = object(thread.plus(layout.array)).into_iter().collect();
-        let Some((first, link)) = layout.inlined.zip(inlined.as_ref()) else { return out };
-        let mut next = self.memory.link(thread.plus(first));
+        use data::{InlinedThreadStaticRoot as Inlined, Thread};
+        let Some((of_thread, inlined)) = &self.statics else { return Vec::new() };
+        let object = |at: Option<Addr>| Some((at?, self.memory.link(at?)?));
+        let mut out: Vec<_> = object(of_thread.place(thread, Thread::ThreadLocalStatics)).into_iter().collect();
+        let Some(inlined) = inlined else { return out };
+        let mut next = of_thread.link(&self.memory, thread, Thread::InlinedThreadLocalStatics);
         let mut seen = HashSet::new();
         while let Some(at) = next {
             if !seen.insert(at) || out.len() >= MAX_INLINED {
@@ -498,8 +459,8 @@ impl Threads {
                 room.note("reading the blocks of thread statics", notes);
                 break;
             }
-            out.extend(object(at.plus(link.statics)));
-            next = self.memory.link(at.plus(link.next));
+            out.extend(object(inlined.place(at, Inlined::Statics)));
+            next = inlined.link(&self.memory, at, Inlined::Next);
         }
         out
     }
@@ -507,8 +468,9 @@ impl Threads {
     /// The exceptions in flight of a thread, innermost first: handles and objects.
     fn in_flight(&self, thread: Addr, room: &Disjoint, notes: &Collector) -> Vec<(Option<Addr>, Option<Addr>)> {
         let mut out = Vec::new();
-        let (Some(tracker), Some(layout)) = (self.thread.tracker, self.tracker.as_ref()) else { return out };
-        let mut at = self.memory.link(thread.plus(tracker));
+        use data::ExceptionInfo as Exception;
+        let Some(exception) = &self.exception else { return out };
+        let mut at = self.thread.link(&self.memory, thread, data::Thread::ExceptionTracker);
         let mut seen = HashSet::new();
         while let Some(info) = at {
             if !seen.insert(info) || out.len() >= MAX_NESTED {
@@ -520,25 +482,25 @@ impl Threads {
                 room.note("reading exceptions in flight", notes);
                 break;
             }
-            let thrown = self.memory.link(info.plus(layout.thrown));
+            let thrown = exception.link(&self.memory, info, Exception::ThrownObject);
             let is_object = |at: Addr| self.descriptor.is_native_aot() || self.heap.is_some_and(|heap| heap.contains(at));
             out.push(match thrown {
-                Some(object) if is_object(object) => (Some(info.plus(layout.thrown)), thrown),
+                Some(object) if is_object(object) => (exception.place(info, Exception::ThrownObject), thrown),
                 handle => (handle, handle.and_then(|h| self.memory.link(h))),
             });
-            at = layout.previous.and_then(|o| self.memory.link(info.plus(o)));
+            at = exception.link(&self.memory, info, Exception::PreviousNestedInfo);
         }
         out
     }
 
     /// The object of the handle stored at `address`.
-    fn handle(&self, address: Addr) -> Option<Addr> {
-        self.memory.link(self.memory.link(address)?)
+    fn handle(&self, address: Option<Addr>) -> Option<Addr> {
+        self.memory.link(self.memory.link(address?)?)
     }
 
     /// The word with the GC mode of a thread.
     fn mode(&self, thread: Addr) -> Option<u32> {
-        self.memory.u32(thread.plus(self.thread.cooperative?)).ok()
+        self.thread.get(&self.memory, thread, data::Thread::PreemptiveGCDisabled)
     }
 
     fn context_of(&self, thread: Addr) -> Option<AllocContext> {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// Highest first. `base` and `model` share the lowest floor.
-pub const FLOORS: [&[&str]; 13] = [
+pub const FLOORS: [&[&str]; 14] = [
     &["cli"],
     &["output"],
     &["export"],
@@ -12,6 +12,7 @@ pub const FLOORS: [&[&str]; 13] = [
     &["stack"],
     &["gc"],
     &["clr"],
+    &["data"],
     &["contract"],
     &["memory"],
     &["dump"],

@@ -11,37 +11,11 @@ use crate::base::missed::contradiction;
 use crate::clr::fields::Types;
 use crate::clr::method_table::MethodTableInfo;
 use crate::contract::Descriptor;
-use crate::contract::descriptor::layout;
+use crate::data::{Bound, DomainLocalModule, EEClass, EEClassOptionalFields, Field, Module, Structure, Thread, ThreadLocalModule, Word};
 use crate::memory::Memory;
 
 /// The class constructor has run.
 const CLASS_INITIALISED: u8 = 1;
-
-layout! {
-    struct DomainModuleLayout : "DomainLocalModule" {
-        dynamic: req "DynamicTable",
-        count: req "DynamicCount",
-        gc: req "GCStatics",
-        index: req "ModuleIndex",
-        // One flags byte per row of TypeDef.
-        flags: opt "DataBlob",
-    }
-}
-
-layout! {
-    struct ThreadModuleLayout : "ThreadLocalModule" {
-        dynamic: req "DynamicTable",
-        count: req "DynamicCount",
-        gc: req "GCStaticsHandle",
-    }
-}
-
-layout! {
-    struct ThreadLayout : "Thread" {
-        blocks: req "ThreadLocalBlockTable",
-        block_count: req "ThreadLocalBlockSize",
-    }
-}
 
 /// The place of a type's thread statics in the tables of each thread.
 #[derive(Clone, Copy, Debug)]
@@ -58,9 +32,9 @@ pub(super) struct ThreadSlot {
 #[derive(Clone, Debug)]
 pub(super) struct Net8 {
     memory: Arc<Memory>,
-    domain: DomainModuleLayout,
-    thread_module: ThreadModuleLayout,
-    thread: Option<ThreadLayout>,
+    domain: Bound<DomainLocalModule>,
+    thread_module: Bound<ThreadLocalModule>,
+    thread: Option<Bound<Thread>>,
     /// `Module.DomainLocalModule`.
     module: u64,
     /// Offsets of the index of collectible types: `EEClass.OptionalFields`, and the field therein.
@@ -73,13 +47,26 @@ pub(super) struct Net8 {
 impl Net8 {
     /// `threads`: whether thread statics can be read.
     pub(super) fn bind(memory: &Arc<Memory>, d: &Descriptor, threads: bool, array_data: Option<u64>) -> Option<Net8> {
-        let optional = || Some((d.offset("EEClass", "OptionalFields").ok()?, d.offset("EEClassOptionalFields", "ModuleDynamicID").ok()?));
+        let optional = || Some((EEClass::OptionalFields.offset(d).ok()?, EEClassOptionalFields::ModuleDynamicID.offset(d).ok()?));
+        let domain = [
+            DomainLocalModule::DynamicTable.needed(),
+            DomainLocalModule::DynamicCount.needed(),
+            DomainLocalModule::GCStatics.needed(),
+            DomainLocalModule::ModuleIndex.needed(),
+            DomainLocalModule::DataBlob.optional(),
+        ];
+        let thread_module = [
+            ThreadLocalModule::DynamicTable.needed(),
+            ThreadLocalModule::DynamicCount.needed(),
+            ThreadLocalModule::GCStaticsHandle.needed(),
+        ];
+        let thread = [Thread::ThreadLocalBlockTable.needed(), Thread::ThreadLocalBlockSize.needed()];
         Some(Net8 {
             memory: Arc::clone(memory),
-            domain: DomainModuleLayout::bind(d).ok()?,
-            thread_module: ThreadModuleLayout::bind(d).ok()?,
-            thread: if threads { ThreadLayout::bind(d).ok() } else { None },
-            module: d.offset("Module", "DomainLocalModule").ok()?,
+            domain: DomainLocalModule::bind(d, &domain).ok()?,
+            thread_module: ThreadLocalModule::bind(d, &thread_module).ok()?,
+            thread: if threads { Thread::bind(d, &thread).ok() } else { None },
+            module: Module::DomainLocalModule.offset(d).ok()?,
             optional: optional(),
             array_data,
             owners: Arc::default(),
@@ -95,11 +82,11 @@ impl Net8 {
         }
         match self.dynamic_id(types, info)? {
             None => {
-                let address = if gc { self.memory.link_or_null(domain.plus(self.domain.gc))? } else { domain };
+                let address = if gc { self.domain.link_or_null(&self.memory, domain, DomainLocalModule::GCStatics)? } else { domain };
                 Some(Base { address, initialised: self.is_initialised(types, domain, info) })
             }
             Some(id) => {
-                let entry = self.entry(domain, self.domain.dynamic, self.domain.count, id)?;
+                let entry = self.entry(&self.domain, domain, (DomainLocalModule::DynamicTable, DomainLocalModule::DynamicCount), id)?;
                 Some(Base { address: self.dynamic(types, info, module, entry, gc, false)?, initialised: true })
             }
         }
@@ -113,16 +100,16 @@ impl Net8 {
         if domain.is_null() {
             return Some(None);
         }
-        let index = self.memory.word(domain.plus(self.domain.index)).ok()?;
+        let index = self.domain.get(&self.memory, domain, DomainLocalModule::ModuleIndex)?;
         Some(Some(ThreadSlot { module, index, dynamic: self.dynamic_id(types, info) }))
     }
 
     /// The table of blocks of `thread`, and its length; null without one.
     pub(super) fn block(&self, thread: Addr) -> Option<(Addr, u64)> {
-        let layout = self.thread.as_ref()?;
-        let at = thread.plus(layout.blocks);
+        let fields = self.thread.as_ref()?;
+        let at = fields.place(thread, Thread::ThreadLocalBlockTable)?;
         let blocks = self.memory.link_or_null(at)?;
-        let count = u64::from(self.memory.u32(thread.plus(layout.block_count)).ok()?);
+        let count = u64::from(fields.get(&self.memory, thread, Thread::ThreadLocalBlockSize)?);
         if blocks.is_null() != (count == 0) {
             contradiction(at, "the table of a thread's statics and its size do not fit");
         }
@@ -148,10 +135,11 @@ impl Net8 {
             return Some(Addr::NULL);
         }
         match slot.dynamic? {
-            None if gc => self.elements_behind(block.plus(self.thread_module.gc)),
+            None if gc => self.elements_behind(self.thread_module.place(block, ThreadLocalModule::GCStaticsHandle)?),
             None => Some(block),
             Some(id) => {
-                let entry = self.entry(block, self.thread_module.dynamic, self.thread_module.count, id)?;
+                let entry =
+                    self.entry(&self.thread_module, block, (ThreadLocalModule::DynamicTable, ThreadLocalModule::DynamicCount), id)?;
                 self.dynamic(types, info, slot.module, entry, gc, true)
             }
         }
@@ -162,7 +150,7 @@ impl Net8 {
     fn is_initialised(&self, types: &Types, domain: Addr, info: &MethodTableInfo) -> bool {
         let read = || {
             let row = u64::from(types.names().method_tables().rid(info).ok()?).checked_sub(1)?;
-            self.memory.u8(domain.plus(self.domain.flags?).plus(row)).ok()
+            self.memory.u8(self.domain.place(domain, DomainLocalModule::DataBlob)?.plus(row)).ok()
         };
         read().is_none_or(|flags| flags & CLASS_INITIALISED != 0)
     }
@@ -182,9 +170,15 @@ impl Net8 {
     }
 
     /// Entry `id` of a table of {pointer, flags}; null if not yet allocated.
-    fn entry(&self, owner: Addr, table: u64, count: u64, id: u64) -> Option<Addr> {
-        let table = self.memory.link_or_null(owner.plus(table))?;
-        if table.is_null() || id >= self.memory.word(owner.plus(count)).ok()? {
+    fn entry<S: Structure>(
+        &self,
+        fields: &Bound<S>,
+        owner: Addr,
+        (table, count): (Field<S, Addr>, Field<S, Word>),
+        id: u64,
+    ) -> Option<Addr> {
+        let table = fields.link_or_null(&self.memory, owner, table)?;
+        if table.is_null() || id >= fields.get(&self.memory, owner, count)? {
             return Some(Addr::NULL);
         }
         let stride = self.memory.ptr_bytes().checked_mul(2)?;

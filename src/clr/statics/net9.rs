@@ -13,7 +13,7 @@ use crate::clr::fields::Types;
 use crate::clr::method_table::MethodTableInfo;
 use crate::clr::threads::is_running;
 use crate::contract::Descriptor;
-use crate::contract::descriptor::layout;
+use crate::data::{Bound, DynamicStaticsInfo, InFlightTLSData, Structure, Thread, ThreadLocalData, ThreadStaticsInfo};
 use crate::memory::Memory;
 
 /// Bit of a base pointer: the class constructor has not completed.
@@ -28,54 +28,14 @@ const INDEX_MASK: u32 = 0x00ff_ffff;
 /// Maximum entries of a thread's list of thread statics not yet in its array.
 const MAX_IN_FLIGHT: usize = 65_536;
 
-layout! {
-    struct StaticsLayout : "DynamicStaticsInfo" {
-        gc: req "GCStatics",
-        plain: req "NonGCStatics",
-    }
-}
-
-layout! {
-    struct ThreadStaticsLayout : "ThreadStaticsInfo" {
-        plain: req "NonGCTlsIndex",
-        gc: req "GCTlsIndex",
-    }
-}
-
-layout! {
-    struct LocalsLayout : "ThreadLocalData" {
-        array: req "NonCollectibleTlsArrayData",
-        array_count: req "NonCollectibleTlsDataCount",
-        collectible: req "CollectibleTlsArrayData",
-        collectible_count: req "CollectibleTlsDataCount",
-        // Entries not yet moved into the array; published by .NET 10 and later.
-        in_flight: opt "InFlightData",
-    }
-}
-
-layout! {
-    struct InFlightLayout : "InFlightTLSData" {
-        next: req "Next",
-        index: req "TlsIndex",
-        data: req "TLSData",
-    }
-}
-
-layout! {
-    struct ThreadLayout : "Thread" {
-        locals: req "ThreadLocalDataPtr",
-        state: opt "State",
-    }
-}
-
 /// Layouts of thread statics.
 #[derive(Clone, Debug)]
 struct ThreadStatics {
-    info: ThreadStaticsLayout,
+    info: Bound<ThreadStaticsInfo>,
     info_bytes: u64,
-    thread: Option<ThreadLayout>,
-    locals: LocalsLayout,
-    in_flight: Option<InFlightLayout>,
+    thread: Option<Bound<Thread>>,
+    locals: Bound<ThreadLocalData>,
+    in_flight: Option<Bound<InFlightTLSData>>,
     locals_bytes: u64,
     /// Unused slots at the start of the array.
     skipped: u64,
@@ -83,12 +43,20 @@ struct ThreadStatics {
 
 impl ThreadStatics {
     fn bind(d: &Descriptor) -> Option<ThreadStatics> {
+        let locals = [
+            ThreadLocalData::NonCollectibleTlsArrayData.needed(),
+            ThreadLocalData::NonCollectibleTlsDataCount.needed(),
+            ThreadLocalData::CollectibleTlsArrayData.needed(),
+            ThreadLocalData::CollectibleTlsDataCount.needed(),
+            ThreadLocalData::InFlightData.optional(),
+        ];
+        let in_flight = [InFlightTLSData::Next.needed(), InFlightTLSData::TlsIndex.needed(), InFlightTLSData::TLSData.needed()];
         Some(ThreadStatics {
-            info: ThreadStaticsLayout::bind(d).ok()?,
+            info: ThreadStaticsInfo::bind(d, &[ThreadStaticsInfo::NonGCTlsIndex.needed(), ThreadStaticsInfo::GCTlsIndex.needed()]).ok()?,
             info_bytes: d.size_of("ThreadStaticsInfo").ok()?,
-            thread: ThreadLayout::bind(d).ok(),
-            locals: LocalsLayout::bind(d).ok()?,
-            in_flight: InFlightLayout::bind(d).ok(),
+            thread: Thread::bind(d, &[Thread::ThreadLocalDataPtr.needed(), Thread::State.optional()]).ok(),
+            locals: ThreadLocalData::bind(d, &locals).ok()?,
+            in_flight: InFlightTLSData::bind(d, &in_flight).ok(),
             locals_bytes: d.size_of("ThreadLocalData").unwrap_or(64),
             skipped: d.number("NumberOfTlsOffsetsNotUsedInNoncollectibleArray").unwrap_or(2),
         })
@@ -99,7 +67,7 @@ impl ThreadStatics {
 #[derive(Clone, Debug)]
 pub(super) struct Net9 {
     memory: Arc<Memory>,
-    statics: StaticsLayout,
+    statics: Bound<DynamicStaticsInfo>,
     statics_bytes: u64,
     mask: u64,
     threads: Option<ThreadStatics>,
@@ -113,9 +81,10 @@ pub(super) struct Net9 {
 impl Net9 {
     /// `threads`: whether thread statics can be read.
     pub(super) fn bind(memory: &Arc<Memory>, d: &Descriptor, threads: bool, array_data: Option<u64>) -> Option<Net9> {
+        let statics = [DynamicStaticsInfo::GCStatics.needed(), DynamicStaticsInfo::NonGCStatics.needed()];
         Some(Net9 {
             memory: Arc::clone(memory),
-            statics: StaticsLayout::bind(d).ok()?,
+            statics: DynamicStaticsInfo::bind(d, &statics).ok()?,
             statics_bytes: d.size_of("DynamicStaticsInfo").ok()?,
             mask: d.number("StaticsPointerMask").unwrap_or(!NOT_INITIALISED),
             threads: if threads { ThreadStatics::bind(d) } else { None },
@@ -136,7 +105,8 @@ impl Net9 {
     pub(super) fn base(&self, types: &Types, info: &MethodTableInfo, gc: bool) -> Option<Base> {
         let Some(end) = types.names().method_tables().statics_end(info.address) else { return Some(Base::NONE) };
         let statics = end.minus(self.statics_bytes)?;
-        let at = statics.plus(if gc { self.statics.gc } else { self.statics.plain });
+        let field = if gc { DynamicStaticsInfo::GCStatics } else { DynamicStaticsInfo::NonGCStatics };
+        let at = self.statics.place(statics, field)?;
         let word = self.memory.word(at).ok()?;
         Some(Base { address: self.memory.followed(at, Addr(word & self.mask))?, initialised: word & NOT_INITIALISED == 0 })
     }
@@ -145,7 +115,8 @@ impl Net9 {
     pub(super) fn thread_index(&self, types: &Types, info: &MethodTableInfo, gc: bool) -> Option<Option<u32>> {
         let t = self.threads.as_ref()?;
         let Some(end) = types.names().method_tables().statics_end(info.address) else { return Some(None) };
-        let index = self.memory.u32(end.minus(t.info_bytes)?.plus(if gc { t.info.gc } else { t.info.plain })).ok()?;
+        let field = if gc { ThreadStaticsInfo::GCTlsIndex } else { ThreadStaticsInfo::NonGCTlsIndex };
+        let index = t.info.get(&self.memory, end.minus(t.info_bytes)?, field)?;
         Some((index != NO_INDEX).then_some(index))
     }
 
@@ -171,17 +142,17 @@ impl Net9 {
     pub(super) fn thread_array(&self, thread: Addr) -> Option<(Addr, Addr)> {
         let t = self.threads.as_ref()?;
         let data = self.locals(t, thread).filter(|data| !data.is_null())?;
-        let at = data.plus(t.locals.array);
+        let at = t.locals.place(data, ThreadLocalData::NonCollectibleTlsArrayData)?;
         self.memory.link(at).map(|array| (at, array))
     }
 
     /// The block of thread statics of `thread`; null for threads that have not started, and for those that end.
     fn locals(&self, t: &ThreadStatics, thread: Addr) -> Option<Addr> {
-        let layout = t.thread.as_ref()?;
-        let at = thread.plus(layout.locals);
+        let fields = t.thread.as_ref()?;
+        let at = fields.place(thread, Thread::ThreadLocalDataPtr)?;
         let data = self.memory.link_or_null(at)?;
         if data.is_null() {
-            let state = layout.state.and_then(|o| tried(|| self.memory.u32(thread.plus(o))).ok());
+            let state = tried(|| fields.get(&self.memory, thread, Thread::State));
             if state.is_some_and(is_running) {
                 contradiction(at, "a thread that has started has no thread statics");
             }
@@ -198,20 +169,20 @@ impl Net9 {
     fn indexed(&self, t: &ThreadStatics, data: Addr, index: u32) -> Option<Addr> {
         let (kind, n) = (index >> 24, index & INDEX_MASK);
         let word = self.memory.ptr_bytes();
-        let within = |count: u64| self.memory.u32(data.plus(count)).ok().map(|c| n < c);
+        let within = |count| t.locals.get(&self.memory, data, count).map(|c| n < c);
         match kind {
             DIRECT => Some(data.plus(u64::from(n))),
             IN_ARRAY => {
-                let array = self.memory.link_or_null(data.plus(t.locals.array))?;
-                if array.is_null() || !within(t.locals.array_count)? {
+                let array = t.locals.link_or_null(&self.memory, data, ThreadLocalData::NonCollectibleTlsArrayData)?;
+                if array.is_null() || !within(ThreadLocalData::NonCollectibleTlsDataCount)? {
                     return Some(Addr::NULL);
                 }
                 let n = u64::from(n).checked_sub(t.skipped)?;
                 self.memory.link_or_null(array.plus(self.array_data?).element(n, word))
             }
             COLLECTIBLE => {
-                let handles = self.memory.link_or_null(data.plus(t.locals.collectible))?;
-                if handles.is_null() || !within(t.locals.collectible_count)? {
+                let handles = t.locals.link_or_null(&self.memory, data, ThreadLocalData::CollectibleTlsArrayData)?;
+                if handles.is_null() || !within(ThreadLocalData::CollectibleTlsDataCount)? {
                     return Some(Addr::NULL);
                 }
                 behind_handle(&self.memory, handles.element(u64::from(n), word))
@@ -223,8 +194,8 @@ impl Net9 {
     /// While a class constructor runs, or if it ran when the array was created, the thread keeps the object in a separate list
     /// (measured: agrees with ClrMD).
     fn in_flight(&self, t: &ThreadStatics, data: Addr, index: u32, afford: &dyn Fn(u64) -> bool) -> Option<Addr> {
-        let (Some(layout), Some(head)) = (&t.in_flight, t.locals.in_flight) else { return Some(Addr::NULL) };
-        let first = data.plus(head);
+        let head = t.locals.place(data, ThreadLocalData::InFlightData);
+        let (Some(entry), Some(first)) = (&t.in_flight, head) else { return Some(Addr::NULL) };
         let mut at = self.memory.link_or_null(first)?;
         let mut seen = HashSet::new();
         while !at.is_null() {
@@ -235,10 +206,10 @@ impl Net9 {
             if !afford(1) {
                 return None;
             }
-            if self.memory.u32(at.plus(layout.index)).ok()? == index {
-                return behind_handle(&self.memory, at.plus(layout.data));
+            if entry.get(&self.memory, at, InFlightTLSData::TlsIndex)? == index {
+                return behind_handle(&self.memory, entry.place(at, InFlightTLSData::TLSData)?);
             }
-            at = self.memory.link_or_null(at.plus(layout.next))?;
+            at = entry.link_or_null(&self.memory, at, InFlightTLSData::Next)?;
         }
         Some(Addr::NULL)
     }

@@ -10,15 +10,8 @@ use crate::base::hash::Map;
 use crate::base::missed::tried;
 use crate::base::{Addr, Collector, NoteKind};
 use crate::contract::Descriptor;
-use crate::contract::descriptor::layout;
+use crate::data::{self, IdDispenser, Structure};
 use crate::memory::Memory;
-
-layout! {
-    struct DispenserLayout : "IdDispenser" {
-        threads: req "IdToThread",
-        highest: req "HighestId",
-    }
-}
 
 /// The runtime's table of managed ids.
 #[derive(Debug)]
@@ -33,12 +26,12 @@ pub(super) struct Ids {
 impl Ids {
     /// Binds to a runtime. Dumps may miss it: it only confirms what threads say.
     pub(super) fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Option<Ids> {
-        let layout = DispenserLayout::bind(d).ok()?;
+        let dispenser = IdDispenser::bind(d, &[IdDispenser::IdToThread.needed(), IdDispenser::HighestId.needed()]).ok()?;
         let variable = d.pointer("ThinlockThreadIdDispenser").ok()?;
         tried(|| {
             let at = memory.ptr(variable).ok().filter(|at| !at.is_null())?;
-            let threads = memory.ptr(at.plus(layout.threads)).ok().filter(|at| !at.is_null())?;
-            Some(Ids { memory: Arc::clone(memory), threads, highest: memory.u32(at.plus(layout.highest)).ok()? })
+            let threads = dispenser.get(memory, at, IdDispenser::IdToThread).filter(|at| !at.is_null())?;
+            Some(Ids { memory: Arc::clone(memory), threads, highest: dispenser.get(memory, at, IdDispenser::HighestId)? })
         })
     }
 
@@ -66,13 +59,12 @@ impl Threads {
 
     /// Notes ids of `threads` that cannot be theirs.
     pub(crate) fn note_ids(&self, threads: &[Thread], notes: &Collector) {
-        let add = |at: Option<u64>, thread: &Thread, what: &str| {
-            let at = at.map_or(thread.address, |offset| thread.address.plus(offset));
-            notes.add(NoteKind::Invalid, at, format!("the thread at {}: {what}", thread.address));
+        let add = |at: Option<Addr>, thread: &Thread, what: &str| {
+            notes.add(NoteKind::Invalid, at.unwrap_or(thread.address), format!("the thread at {}: {what}", thread.address));
         };
         let (mut by_id, mut by_os): (Map<u32, Addr>, Map<u64, Addr>) = (Map::default(), Map::default());
         for thread in threads.iter().filter(|_| !self.descriptor.is_native_aot()) {
-            let at = self.thread.id;
+            let at = self.thread.place(thread.address, data::Thread::Id);
             if let Some(id) = thread.id {
                 let other = *by_id.entry(id).or_insert(thread.address);
                 match self.ids.as_ref().and_then(|ids| ids.owner(id)).filter(|owner| *owner != thread.address) {
@@ -85,7 +77,7 @@ impl Threads {
                     None => {}
                 }
             }
-            let at = self.identity.os_id;
+            let at = self.identity.place(thread.address, data::Thread::OSId);
             match (thread.os_id, thread.state) {
                 (Some(0), Some(state)) if is_running(state) => {
                     add(at, thread, "it runs, and no thread of the operating system is given for it")
@@ -97,7 +89,7 @@ impl Threads {
                     }
                     if state.is_some_and(|state| state & (super::UNSTARTED | super::DEAD) != 0) {
                         add(
-                            self.thread.state,
+                            self.thread.place(thread.address, data::Thread::State),
                             thread,
                             &format!("it has not started or has ended, and is the thread {os} of the operating system"),
                         );
@@ -112,7 +104,7 @@ impl Threads {
     pub(crate) fn note_modes(&self, threads: &[Thread], notes: &Collector) {
         for thread in threads {
             if let Some(mode) = self.mode(thread.address).filter(|mode| *mode > 1) {
-                let at = self.thread.cooperative.map(|offset| thread.address.plus(offset));
+                let at = self.thread.place(thread.address, data::Thread::PreemptiveGCDisabled);
                 notes.add(NoteKind::Invalid, at, format!("the thread at {}: its GC mode is {mode}, neither 0 nor 1", thread.address));
             }
         }
@@ -138,12 +130,12 @@ impl Threads {
 
     /// The handle of the managed object of `thread`, or null; `None` if the dump does not have it.
     pub(crate) fn exposed_handle(&self, thread: &Thread) -> Option<Addr> {
-        self.memory.ptr(thread.address.plus(self.thread.exposed?)).ok()
+        self.thread.get(&self.memory, thread.address, data::Thread::ExposedObject)
     }
 
     /// Where the handle of the managed object of `thread` is.
     pub(crate) fn exposed_at(&self, thread: &Thread) -> Option<Addr> {
-        self.thread.exposed.map(|offset| thread.address.plus(offset))
+        self.thread.place(thread.address, data::Thread::ExposedObject)
     }
 
     /// Notes threads of `threads` whose handles of managed objects cannot be theirs.

@@ -1,0 +1,254 @@
+//! Structures of the runtime: one definition each, with the names that the runtime's own descriptor gives to it and its fields.
+//!
+//! A definition says what fields a structure can have, and of which kind; where they are is up to the descriptor of the dump. A reader binds
+//! the fields that it reads, once, and says which of them it cannot do without:
+//!
+//! ```ignore
+//! let thread = data::Thread::bind(&descriptor, &[Thread::LinkNext.needed(), Thread::OSId.optional()])?;
+//! let next = thread.read(&memory, address, Thread::LinkNext)?;
+//! ```
+//!
+//! Fields that were renamed list their names, newest first. The counterpart in the runtime's sources is
+//! `src/native/managed/cdac/Microsoft.Diagnostics.DataContractReader.Contracts/Data`, with the same names.
+
+mod loader;
+mod objects;
+mod statics;
+mod threads;
+mod types;
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use crate::base::Addr;
+use crate::contract::{ContractError, Descriptor};
+use crate::memory::{Memory, ReadError};
+
+pub(crate) use loader::*;
+pub(crate) use objects::*;
+pub(crate) use statics::*;
+pub(crate) use threads::*;
+pub(crate) use types::*;
+
+/// A structure of the runtime. [`data!`] defines one.
+pub(crate) trait Structure: Sized {
+    /// Its name in descriptors; further names are separated by `|`.
+    const NAME: &'static str;
+    /// Names of its fields; each may have further ones, separated by `|`.
+    const FIELDS: &'static [&'static str];
+
+    /// Binds fields to the offsets of `descriptor`.
+    ///
+    /// # Errors
+    /// [`ContractError`] for the first needed field that the descriptor does not have.
+    fn bind(descriptor: &Descriptor, fields: &[Wanted<Self>]) -> Result<Bound<Self>, ContractError> {
+        let mut slots = vec![Slot::Unbound; Self::FIELDS.len()].into_boxed_slice();
+        for field in fields {
+            let Some((name, slot)) = Self::FIELDS.get(field.index).zip(slots.get_mut(field.index)) else { continue };
+            *slot = match descriptor.offset(Self::NAME, name) {
+                Ok(offset) => Slot::At(offset),
+                Err(e) if field.needed => return Err(e),
+                Err(_) => Slot::Absent,
+            };
+        }
+        Ok(Bound { slots, structure: PhantomData })
+    }
+}
+
+/// A field of the structure `S` that holds a `T`.
+pub(crate) struct Field<S, T> {
+    index: usize,
+    of: PhantomData<fn(S) -> T>,
+}
+
+impl<S, T> Clone for Field<S, T> {
+    fn clone(&self) -> Field<S, T> {
+        *self
+    }
+}
+
+impl<S, T> Copy for Field<S, T> {}
+
+impl<S, T> Field<S, T> {
+    /// For [`data!`].
+    pub(crate) const fn at(index: usize) -> Field<S, T> {
+        Field { index, of: PhantomData }
+    }
+
+    /// Its offset in bytes.
+    ///
+    /// # Errors
+    /// [`ContractError`] if the descriptor does not have the field.
+    pub(crate) fn offset(self, descriptor: &Descriptor) -> Result<u64, ContractError>
+    where
+        S: Structure,
+    {
+        descriptor.offset(S::NAME, S::FIELDS.get(self.index).copied().unwrap_or_default())
+    }
+
+    /// Makes binding fail where the descriptor does not have the field.
+    pub(crate) const fn needed(self) -> Wanted<S> {
+        Wanted { index: self.index, needed: true, of: PhantomData }
+    }
+
+    /// Binds the field where the descriptor has it.
+    pub(crate) const fn optional(self) -> Wanted<S> {
+        Wanted { index: self.index, needed: false, of: PhantomData }
+    }
+}
+
+/// A field that a reader binds.
+pub(crate) struct Wanted<S> {
+    index: usize,
+    needed: bool,
+    of: PhantomData<fn(S)>,
+}
+
+/// The kind of a field: how it is read.
+pub(crate) trait Kind {
+    /// The value.
+    type Value;
+
+    /// Reads it at `at`.
+    ///
+    /// # Errors
+    /// [`ReadError`] if it is not in the dump.
+    fn read(memory: &Memory, at: Addr) -> Result<Self::Value, ReadError>;
+}
+
+/// A number of the size of a pointer: `size_t`, `uint8_t*` used as a number, an OS id.
+pub(crate) enum Word {}
+
+/// A structure or an array inside the structure: it has a place and no value.
+pub(crate) enum Inline {}
+
+macro_rules! kinds {
+    ($($kind:ty: $value:ty = $read:ident),* $(,)?) => {
+        $(impl Kind for $kind {
+            type Value = $value;
+
+            fn read(memory: &Memory, at: Addr) -> Result<$value, ReadError> {
+                memory.$read(at)
+            }
+        })*
+    };
+}
+
+kinds! { u8: u8 = u8, u16: u16 = u16, u32: u32 = u32, i32: i32 = i32, u64: u64 = u64, Word: u64 = word, Addr: Addr = ptr }
+
+/// The place of a field in a structure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Slot {
+    /// The reader did not bind it, and must not read it.
+    Unbound,
+    /// The descriptor does not have it.
+    Absent,
+    /// The offset in bytes.
+    At(u64),
+}
+
+/// The fields of a structure that a reader bound.
+pub(crate) struct Bound<S> {
+    slots: Box<[Slot]>,
+    structure: PhantomData<fn(S)>,
+}
+
+impl<S> Clone for Bound<S> {
+    fn clone(&self) -> Bound<S> {
+        Bound { slots: self.slots.clone(), structure: PhantomData }
+    }
+}
+
+impl<S: Structure> fmt::Debug for Bound<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(S::NAME)?;
+        f.debug_map().entries(S::FIELDS.iter().zip(&self.slots).filter(|(_, slot)| **slot != Slot::Unbound)).finish()
+    }
+}
+
+impl<S: Structure> Bound<S> {
+    /// The offset of a field in bytes; `None` if the descriptor does not have it.
+    pub(crate) fn offset<T>(&self, field: Field<S, T>) -> Option<u64> {
+        match self.slots.get(field.index)? {
+            Slot::At(offset) => Some(*offset),
+            slot => {
+                debug_assert!(
+                    *slot == Slot::Absent,
+                    "a reader of {} reads {:?}, which it did not bind",
+                    S::NAME,
+                    S::FIELDS.get(field.index)
+                );
+                None
+            }
+        }
+    }
+
+    /// The address of a field of the structure at `address`; `None` if the descriptor does not have it.
+    pub(crate) fn place<T>(&self, address: Addr, field: Field<S, T>) -> Option<Addr> {
+        self.offset(field).map(|offset| address.plus(offset))
+    }
+
+    /// Whether the descriptor has a field.
+    pub(crate) fn has<T>(&self, field: Field<S, T>) -> bool {
+        self.offset(field).is_some()
+    }
+
+    /// Reads a needed field of the structure at `address`.
+    ///
+    /// # Errors
+    /// [`ReadError`] if it is not in the dump.
+    pub(crate) fn read<T: Kind>(&self, memory: &Memory, address: Addr, field: Field<S, T>) -> Result<T::Value, ReadError> {
+        // Binding ends where a needed field is missing.
+        let place = self.place(address, field).ok_or(ReadError { address, len: 0 })?;
+        T::read(memory, place)
+    }
+
+    /// The value of a field of the structure at `address`; `None` if the descriptor or the dump does not have it.
+    pub(crate) fn get<T: Kind>(&self, memory: &Memory, address: Addr, field: Field<S, T>) -> Option<T::Value> {
+        T::read(memory, self.place(address, field)?).ok()
+    }
+
+    /// The pointer in a field, which is about to be followed; see [`Memory::link`].
+    pub(crate) fn link(&self, memory: &Memory, address: Addr, field: Field<S, Addr>) -> Option<Addr> {
+        memory.link(self.place(address, field)?)
+    }
+
+    /// The pointer in a field, which is about to be followed unless it is null; see [`Memory::link_or_null`].
+    pub(crate) fn link_or_null(&self, memory: &Memory, address: Addr, field: Field<S, Addr>) -> Option<Addr> {
+        memory.link_or_null(self.place(address, field)?)
+    }
+}
+
+/// Defines structures of the runtime: its name in descriptors, and its fields with the kind of each.
+///
+/// A field that was renamed lists its names: `AvailablePagefileMb = "AvailablePagefileMb|AvailablePagefileMB": u64`.
+macro_rules! data {
+    ($($(#[$meta:meta])* $structure:ident $(= $name:literal)? {
+        $($(#[$field_meta:meta])* $field:ident $(= $field_name:literal)? : $kind:ty),* $(,)?
+    })*) => {
+        $(
+            $(#[$meta])*
+            pub(crate) enum $structure {}
+
+            impl $crate::data::Structure for $structure {
+                const NAME: &'static str = $crate::data::data!(@name $structure $($name)?);
+                const FIELDS: &'static [&'static str] = &[$($crate::data::data!(@name $field $($field_name)?)),*];
+            }
+
+            $crate::data::data!(@fields $structure (0usize) $($(#[$field_meta])* $field: $kind,)*);
+        )*
+    };
+    (@name $ident:ident) => { stringify!($ident) };
+    (@name $ident:ident $name:literal) => { $name };
+    (@fields $structure:ident ($index:expr)) => {};
+    (@fields $structure:ident ($index:expr) $(#[$meta:meta])* $field:ident: $kind:ty, $($rest:tt)*) => {
+        #[allow(non_upper_case_globals, reason = "named as in the runtime")]
+        impl $structure {
+            $(#[$meta])*
+            pub(crate) const $field: $crate::data::Field<$structure, $kind> = $crate::data::Field::at($index);
+        }
+
+        $crate::data::data!(@fields $structure ($index + 1usize) $($rest)*);
+    };
+}
+pub(crate) use data;

@@ -1,0 +1,12 @@
+//! Method tables, classes, fields and type descriptions.
+
+use super::data;
+use crate::base::Addr;
+
+data! {
+    /// `EEClass` (class.h).
+    EEClass {
+        /// `EEClassOptionalFields`.
+        OptionalFields: Addr,
+    }
+}
