@@ -4,7 +4,7 @@
 //! the fields that it reads, once, and says which of them it cannot do without:
 //!
 //! ```ignore
-//! let thread = data::Thread::bind(&descriptor, &[Thread::LinkNext.needed(), Thread::OSId.optional()])?;
+//! let thread = bind!(&descriptor, Thread { LinkNext, OSId? })?;
 //! let next = thread.read(&memory, address, Thread::LinkNext)?;
 //! ```
 //!
@@ -252,3 +252,18 @@ macro_rules! data {
     };
 }
 pub(crate) use data;
+
+/// Binds fields of a structure, those with a question mark where the descriptor has them: `bind!(d, SyncTableEntry { SyncBlock, Object? })`.
+macro_rules! bind {
+    ($d:expr, $structure:ident { $($fields:tt)* }) => { $crate::data::bind!(@ $d, $structure [] $($fields)*,) };
+    (@ $d:expr, $structure:ident [$($done:tt)*] $(,)?) => {
+        <$structure as $crate::data::Structure>::bind($d, &[$($done)*])
+    };
+    (@ $d:expr, $structure:ident [$($done:tt)*] $field:ident ?, $($rest:tt)*) => {
+        $crate::data::bind!(@ $d, $structure [$($done)* $structure::$field.optional(),] $($rest)*)
+    };
+    (@ $d:expr, $structure:ident [$($done:tt)*] $field:ident, $($rest:tt)*) => {
+        $crate::data::bind!(@ $d, $structure [$($done)* $structure::$field.needed(),] $($rest)*)
+    };
+}
+pub(crate) use bind;
