@@ -11,7 +11,9 @@
 //! Fields that were renamed list their names, newest first. The counterpart in the runtime's sources is
 //! `src/native/managed/cdac/Microsoft.Diagnostics.DataContractReader.Contracts/Data`, with the same names.
 
+mod interop;
 mod loader;
+mod methods;
 mod objects;
 mod statics;
 mod threads;
@@ -24,7 +26,9 @@ use crate::base::Addr;
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::{Memory, ReadError};
 
+pub(crate) use interop::*;
 pub(crate) use loader::*;
+pub(crate) use methods::*;
 pub(crate) use objects::*;
 pub(crate) use statics::*;
 pub(crate) use threads::*;
@@ -36,6 +40,14 @@ pub(crate) trait Structure: Sized {
     const NAME: &'static str;
     /// Names of its fields; each may have further ones, separated by `|`.
     const FIELDS: &'static [&'static str];
+
+    /// Its size in bytes.
+    ///
+    /// # Errors
+    /// [`ContractError`] if the descriptor does not have it.
+    fn size(descriptor: &Descriptor) -> Result<u64, ContractError> {
+        descriptor.size_of(Self::NAME)
+    }
 
     /// Binds fields to the offsets of `descriptor`.
     ///
@@ -206,6 +218,11 @@ impl<S: Structure> Bound<S> {
     /// The value of a field of the structure at `address`; `None` if the descriptor or the dump does not have it.
     pub(crate) fn get<T: Kind>(&self, memory: &Memory, address: Addr, field: Field<S, T>) -> Option<T::Value> {
         T::read(memory, self.place(address, field)?).ok()
+    }
+
+    /// The pointer in a field of the structure at `address`; `None` if it is null, or the descriptor or the dump does not have it.
+    pub(crate) fn pointer(&self, memory: &Memory, address: Addr, field: Field<S, Addr>) -> Option<Addr> {
+        self.get(memory, address, field).filter(|to| !to.is_null())
     }
 
     /// The pointer in a field, which is about to be followed; see [`Memory::link`].

@@ -8,5 +8,12 @@ data! {
     EEClass {
         /// `EEClassOptionalFields`.
         OptionalFields: Addr,
+        /// The first `MethodDescChunk`.
+        MethodDescChunk: Addr,
+    }
+
+    /// `MethodTable` (methodtable.h).
+    MethodTable {
+        NumVirtuals: u16,
     }
 }
