@@ -18,8 +18,8 @@ use super::render::{Notation, short};
 use super::type_names::{NameQuality, TypeNames};
 use crate::base::missed::watched;
 use crate::base::{Addr, Limits, Name};
-use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
+use crate::data::{Bound, DynamicMethodDesc, InstantiatedMethodDesc, MethodDesc, MethodDescChunk, StoredSigMethodDesc, Structure, bind};
 use crate::memory::Memory;
 
 // Bits of MethodDesc.Flags.
@@ -42,43 +42,6 @@ const MAX_ARGUMENTS: u16 = 1024;
 const MAX_SIGNATURE: u32 = 1 << 12;
 /// Maximum nesting of types in a signature; the signature parser stops at 32.
 const MAX_DEPTH: u32 = 40;
-
-layout! {
-    struct DescLayout : "MethodDesc" {
-        chunk_index: req "ChunkIndex",
-        flags: req "Flags",
-        remainder: req "Flags3AndTokenRemainder",
-    }
-}
-
-layout! {
-    struct ChunkLayout : "MethodDescChunk" {
-        method_table: req "MethodTable",
-        size: opt "Size",
-        range: req "FlagsAndTokenRange",
-    }
-}
-
-layout! {
-    struct InstantiatedLayout : "InstantiatedMethodDesc" {
-        arguments: req "PerInstInfo",
-        flags2: req "Flags2",
-        count: req "NumGenericArgs",
-    }
-}
-
-layout! {
-    struct StoredLayout : "StoredSigMethodDesc" {
-        signature: req "Sig",
-        bytes: req "cSig",
-    }
-}
-
-layout! {
-    struct DynamicLayout : "DynamicMethodDesc" {
-        name: req "MethodName",
-    }
-}
 
 /// A named method.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,14 +82,14 @@ impl MethodName {
 pub struct Methods {
     memory: Arc<Memory>,
     objects: Objects,
-    desc: DescLayout,
-    chunk: ChunkLayout,
+    desc: Bound<MethodDesc>,
+    chunk: Bound<MethodDescChunk>,
     chunk_bytes: u64,
     alignment: u64,
     remainder_bits: u32,
-    instantiated: Option<InstantiatedLayout>,
-    stored: Option<StoredLayout>,
-    dynamic: Option<DynamicLayout>,
+    instantiated: Option<Bound<InstantiatedMethodDesc>>,
+    stored: Option<Bound<StoredSigMethodDesc>>,
+    dynamic: Option<Bound<DynamicMethodDesc>>,
     string_bytes: u64,
 }
 
@@ -161,14 +124,14 @@ impl Methods {
         Ok(Methods {
             memory: Arc::clone(memory),
             objects: Objects::bind(memory, d)?,
-            desc: DescLayout::bind(d)?,
-            chunk: ChunkLayout::bind(d)?,
-            chunk_bytes: d.size_of("MethodDescChunk")?,
+            desc: bind!(d, MethodDesc { ChunkIndex, Flags, Flags3AndTokenRemainder })?,
+            chunk: bind!(d, MethodDescChunk { MethodTable, Size?, FlagsAndTokenRange })?,
+            chunk_bytes: MethodDescChunk::size(d)?,
             alignment: d.number("MethodDescAlignment")?,
             remainder_bits: u32::try_from(d.number("MethodDescTokenRemainderBitCount")?).unwrap_or(0).min(16),
-            instantiated: InstantiatedLayout::bind(d).ok(),
-            stored: StoredLayout::bind(d).ok(),
-            dynamic: DynamicLayout::bind(d).ok(),
+            instantiated: bind!(d, InstantiatedMethodDesc { PerInstInfo, Flags2, NumGenericArgs }).ok(),
+            stored: bind!(d, StoredSigMethodDesc { Sig, cSig }).ok(),
+            dynamic: bind!(d, DynamicMethodDesc { MethodName }).ok(),
             string_bytes: limits.string_bytes,
         })
     }
@@ -330,21 +293,22 @@ impl Methods {
         if address.is_null() || !address.is_aligned(m.ptr_bytes()) {
             return None;
         }
-        let index = u64::from(m.u8(address.plus(self.desc.chunk_index)).ok()?);
+        let index = u64::from(self.desc.get(m, address, MethodDesc::ChunkIndex)?);
         let within = index.checked_mul(self.alignment)?;
         let chunk = address.minus(within.checked_add(self.chunk_bytes)?)?;
         // The size is stored minus one, in units of the alignment.
-        let size = self.chunk.size.and_then(|o| m.u8(chunk.plus(o)).ok());
+        let size = self.chunk.get(m, chunk, MethodDescChunk::Size);
         if size.is_some_and(|s| u64::from(s) < index) {
             return None;
         }
-        let method_table = m.ptr(chunk.plus(self.chunk.method_table)).ok()?;
+        let method_table = self.chunk.get(m, chunk, MethodDescChunk::MethodTable)?;
         (names.method_tables().is_valid(method_table) == Ok(true)).then_some(())?;
         let mask = |bits: u32| 1u32.checked_shl(bits).map_or(0, |n| n.saturating_sub(1));
-        let range = u32::from(m.u16(chunk.plus(self.chunk.range)).ok()?) & mask(TOKEN_BITS.saturating_sub(self.remainder_bits));
-        let remainder = u32::from(m.u16(address.plus(self.desc.remainder)).ok()?) & mask(self.remainder_bits);
+        let range = u32::from(self.chunk.get(m, chunk, MethodDescChunk::FlagsAndTokenRange)?)
+            & mask(TOKEN_BITS.saturating_sub(self.remainder_bits));
+        let remainder = u32::from(self.desc.get(m, address, MethodDesc::Flags3AndTokenRemainder)?) & mask(self.remainder_bits);
         let rid = range.checked_shl(self.remainder_bits)? | remainder;
-        Some(Desc { address, flags: m.u16(address.plus(self.desc.flags)).ok()?, method_table, rid: rid & RID })
+        Some(Desc { address, flags: self.desc.get(m, address, MethodDesc::Flags)?, method_table, rid: rid & RID })
     }
 
     fn declared(&self, names: &TypeNames, desc: &Desc, notation: Notation) -> Option<MethodName> {
@@ -383,10 +347,10 @@ impl Methods {
     fn arguments(&self, desc: &Desc) -> Vec<Addr> {
         let read = || {
             let l = self.instantiated.as_ref().filter(|_| desc.flags & KIND == KIND_INSTANTIATED)?;
-            let kind = self.memory.u16(desc.address.plus(l.flags2)).ok()? & INSTANCE_KIND;
+            let kind = l.get(&self.memory, desc.address, InstantiatedMethodDesc::Flags2)? & INSTANCE_KIND;
             (kind != 0).then_some(())?;
-            let count = self.memory.u16(desc.address.plus(l.count)).ok().filter(|n| *n <= MAX_ARGUMENTS)?;
-            let list = self.memory.ptr(desc.address.plus(l.arguments)).ok().filter(|a| !a.is_null())?;
+            let count = l.get(&self.memory, desc.address, InstantiatedMethodDesc::NumGenericArgs).filter(|n| *n <= MAX_ARGUMENTS)?;
+            let list = l.pointer(&self.memory, desc.address, InstantiatedMethodDesc::PerInstInfo)?;
             let word = self.memory.ptr_bytes();
             (0..u64::from(count)).map(|i| self.memory.ptr(list.element(i, word)).ok()).collect::<Option<Vec<Addr>>>()
         };
@@ -396,14 +360,14 @@ impl Methods {
     /// The signature that is stored with a MethodDesc.
     fn stored_signature(&self, desc: &Desc) -> Option<MethodSig> {
         let l = self.stored.as_ref()?;
-        let at = self.memory.ptr(desc.address.plus(l.signature)).ok().filter(|a| !a.is_null())?;
-        let bytes = self.memory.u32(desc.address.plus(l.bytes)).ok().filter(|n| *n <= MAX_SIGNATURE)?;
+        let at = l.pointer(&self.memory, desc.address, StoredSigMethodDesc::Sig)?;
+        let bytes = l.get(&self.memory, desc.address, StoredSigMethodDesc::cSig).filter(|n| *n <= MAX_SIGNATURE)?;
         signature::method(&self.memory.bytes(at, u64::from(bytes)).ok()?)
     }
 
     /// `DynamicMethod` and runtime stubs: name and signature are stored with the MethodDesc, not in metadata.
     fn made_at_run_time(&self, names: &TypeNames, desc: &Desc, notation: Notation) -> Option<MethodName> {
-        let name = self.memory.ptr(desc.address.plus(self.dynamic.as_ref()?.name)).ok().filter(|a| !a.is_null())?;
+        let name = self.dynamic.as_ref()?.pointer(&self.memory, desc.address, DynamicMethodDesc::MethodName)?;
         let name = self.memory.text(name, self.string_bytes.min(1024)).ok()?;
         // The class names used by the DAC.
         let class = if name.starts_with("IL_STUB") { "ILStubClass" } else { "DynamicClass" };

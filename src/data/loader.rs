@@ -28,11 +28,25 @@ data! {
     Module {
         Assembly: Addr,
         PEAssembly: Addr,
+        /// The image.
+        Base: Addr,
+        /// UTF-16.
+        Path: Addr,
+        FileName: Addr,
+        /// UTF-8.
+        SimpleName: Addr,
         LoaderAllocator: Addr,
         Flags: u32,
         /// `ModuleLookupMap`s.
         TypeDefToMethodTableMap: Inline,
         TypeRefToMethodTableMap: Inline,
+        FieldDefToDescMap: Inline,
+        MethodDefToDescMap: Inline,
+        MemberRefToDescMap: Inline,
+        /// .NET 9 and later: `DynamicMetadata`, the saved metadata of a module without an image. Null for others.
+        DynamicMetadata: Addr,
+        /// .NET 8, of `ReflectionModule`: `ReflectionDynamicMetadata`.
+        ReflectionDynamicMetadata: Addr,
         /// The generic instances: `EETypeHashTable`.
         AvailableTypeParams: Addr,
         /// .NET 8: its statics.
@@ -43,6 +57,38 @@ data! {
     PEAssembly {
         /// The load context.
         AssemblyBinder: Addr,
+        PEImage: Addr,
+    }
+
+    /// `PEImage` (peimage.h).
+    PEImage {
+        /// `PEImageLayout`s.
+        LoadedImageLayout: Addr,
+        FlatImageLayout: Addr,
+    }
+
+    /// `PEImageLayout` (peimagelayout.h).
+    PEImageLayout {
+        Base: Addr,
+        Size: u32,
+    }
+
+    /// The path in a [`PEImage`], in UTF-16.
+    PEImagePath {
+        ByteCount: u32,
+        Buffer: Addr,
+    }
+
+    /// `DynamicMetadata` (ceeload.h).
+    DynamicMetadata {
+        Size: u32,
+        Data: Inline,
+    }
+
+    /// .NET 8: `SBuffer` with the metadata of a `ReflectionModule` (ceeload.h).
+    ReflectionDynamicMetadata {
+        Size: u32,
+        Buffer: Addr,
     }
 
     /// `ArrayListBase` (arraylist.h).

@@ -21,6 +21,28 @@ data! {
         /// Both minus one; the size in units of `MethodDescAlignment`.
         Size: u8,
         Count: u8,
+        MethodTable: Addr,
+        /// The upper part of the token, and flags.
+        FlagsAndTokenRange: u16,
+    }
+
+    /// `InstantiatedMethodDesc` (method.hpp).
+    InstantiatedMethodDesc {
+        /// The arguments.
+        PerInstInfo: Addr,
+        Flags2: u16,
+        NumGenericArgs: u16,
+    }
+
+    /// `StoredSigMethodDesc` (method.hpp).
+    StoredSigMethodDesc {
+        Sig: Addr,
+        cSig: u32,
+    }
+
+    /// `DynamicMethodDesc` (method.hpp): a `DynamicMethod` or a stub.
+    DynamicMethodDesc {
+        MethodName: Addr,
     }
 
     /// `AsyncMethodData` (method.hpp), .NET 11.

@@ -210,9 +210,15 @@ impl<S: Structure> Bound<S> {
     /// # Errors
     /// [`ReadError`] if it is not in the dump.
     pub(crate) fn read<T: Kind>(&self, memory: &Memory, address: Addr, field: Field<S, T>) -> Result<T::Value, ReadError> {
-        // Binding ends where a needed field is missing.
-        let place = self.place(address, field).ok_or(ReadError { address, len: 0 })?;
-        T::read(memory, place)
+        T::read(memory, self.needed_place(address, field)?)
+    }
+
+    /// The address of a needed field of the structure at `address`.
+    ///
+    /// # Errors
+    /// None: binding fails where a needed field is missing.
+    pub(crate) fn needed_place<T>(&self, address: Addr, field: Field<S, T>) -> Result<Addr, ReadError> {
+        self.place(address, field).ok_or(ReadError { address, len: 0 })
     }
 
     /// The value of a field of the structure at `address`; `None` if the descriptor or the dump does not have it.

@@ -19,26 +19,12 @@ pub use resolve::{Definition, Types};
 use super::method_table::{MethodTableInfo, MethodTables};
 use super::type_names::TypeNames;
 use crate::base::Addr;
-use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
+use crate::data::{self, Bound, EEClass, Structure, bind};
 use crate::memory::Memory;
 pub use crate::model::Storage;
 use net8::Net8;
 use net9::Net9;
-
-layout! {
-    struct FieldDescLayout : "FieldDesc" {
-        token: req "DWord1",
-        offset: req "DWord2",
-    }
-}
-
-layout! {
-    struct ClassLayout : "EEClass" {
-        fields: req "FieldDescList",
-        element: opt "InternalCorElementType",
-    }
-}
 
 /// Row of the field in the metadata.
 const TOKEN_MASK: u32 = 0x00ff_ffff;
@@ -88,9 +74,9 @@ impl Counts {
 #[derive(Clone, Debug)]
 pub struct Fields {
     memory: Arc<Memory>,
-    desc: FieldDescLayout,
+    desc: Bound<data::FieldDesc>,
     desc_bytes: u64,
-    class: ClassLayout,
+    class: Bound<EEClass>,
     counts: Option<Counts>,
 }
 
@@ -101,12 +87,13 @@ impl Fields {
     /// [`ContractError`] if no supported version of contract `RuntimeTypeSystem` is advertised, or the descriptor lacks the
     /// layouts: .NET 9 and 10 do not publish FieldDesc; the overlays add it.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Result<Fields, ContractError> {
+        use data::FieldDesc as Desc;
         MethodTables::CONTRACT.require(d)?;
         Ok(Fields {
             memory: Arc::clone(memory),
-            desc: FieldDescLayout::bind(d)?,
-            desc_bytes: d.size_of("FieldDesc")?,
-            class: ClassLayout::bind(d)?,
+            desc: bind!(d, Desc { DWord1, DWord2 })?,
+            desc_bytes: Desc::size(d)?,
+            class: bind!(d, EEClass { FieldDescList, InternalCorElementType? })?,
             counts: Counts::bind(d),
         })
     }
@@ -121,11 +108,12 @@ impl Fields {
 
     /// `CorElementType` of the type as a value: the underlying type of an enum, `VALUETYPE` for structures.
     pub(super) fn element_type(&self, class: Addr) -> Option<u8> {
-        self.memory.u8(class.plus(self.class.element?)).ok()
+        self.class.get(&self.memory, class, EEClass::InternalCorElementType)
     }
 
     fn desc(&self, at: Addr) -> Option<FieldDesc> {
-        let (token, place) = (self.memory.u32(at.plus(self.desc.token)).ok()?, self.memory.u32(at.plus(self.desc.offset)).ok()?);
+        let word = |field| self.desc.get(&self.memory, at, field);
+        let (token, place) = (word(data::FieldDesc::DWord1)?, word(data::FieldDesc::DWord2)?);
         let storage = match token {
             t if t & IS_STATIC == 0 => Storage::Instance,
             t if t & IS_THREAD_STATIC != 0 => Storage::ThreadStatic,
@@ -148,7 +136,7 @@ impl Fields {
         let (all, statics) = self.counts(class)?;
         let own = all.checked_sub(inherited)?.min(MAX_FIELDS);
         let statics = statics.min(MAX_FIELDS);
-        let list = self.memory.ptr(class.plus(self.class.fields)).ok()?;
+        let list = self.class.get(&self.memory, class, EEClass::FieldDescList)?;
         let read = |list: Addr, from: u32, count: u32| {
             let places = (u64::from(from)..).take(usize::try_from(count).unwrap_or(0));
             places.map_while(|i| self.desc(list.element(i, self.desc_bytes))).collect::<Vec<_>>()

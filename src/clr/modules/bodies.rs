@@ -28,7 +28,7 @@ impl Modules {
     /// Whether edits of the running process (hot reload) may have replaced IL of the module at `address`.
     pub(crate) fn is_editable(&self, address: Addr) -> bool {
         let reader = &self.reader;
-        let flags = reader.module.as_ref().and_then(|l| reader.memory.u32(address.plus(l.flags?)).ok());
+        let flags = reader.module.as_ref().and_then(|fields| fields.get(&reader.memory, address, crate::data::Module::Flags));
         flags.is_none_or(|flags| flags & EDITABLE != 0)
     }
 }
