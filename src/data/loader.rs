@@ -8,5 +8,6 @@ data! {
     Module {
         /// .NET 8: `DomainLocalModule`, its statics.
         DomainLocalModule: Addr,
+        ReadyToRunInfo: Addr,
     }
 }

@@ -11,6 +11,8 @@
 //! Fields that were renamed list their names, newest first. The counterpart in the runtime's sources is
 //! `src/native/managed/cdac/Microsoft.Diagnostics.DataContractReader.Contracts/Data`, with the same names.
 
+mod code;
+mod frames;
 mod loader;
 mod objects;
 mod statics;
@@ -25,6 +27,8 @@ use crate::base::Addr;
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::{Memory, ReadError};
 
+pub(crate) use code::*;
+pub(crate) use frames::*;
 pub(crate) use loader::*;
 pub(crate) use objects::*;
 pub(crate) use statics::*;
