@@ -51,6 +51,7 @@ data! {
         AvailableTypeParams: Addr,
         /// .NET 8: its statics.
         DomainLocalModule: Addr,
+        ReadyToRunInfo: Addr,
     }
 
     /// `PEAssembly` (peassembly.h).

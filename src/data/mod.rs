@@ -11,6 +11,8 @@
 //! Fields that were renamed list their names, newest first. The counterpart in the runtime's sources is
 //! `src/native/managed/cdac/Microsoft.Diagnostics.DataContractReader.Contracts/Data`, with the same names.
 
+mod code;
+mod frames;
 mod interop;
 mod loader;
 mod methods;
@@ -21,11 +23,14 @@ mod types;
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use crate::base::Addr;
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::{Memory, ReadError};
 
+pub(crate) use code::*;
+pub(crate) use frames::*;
 pub(crate) use interop::*;
 pub(crate) use loader::*;
 pub(crate) use methods::*;
@@ -40,14 +45,6 @@ pub(crate) trait Structure: Sized {
     const NAME: &'static str;
     /// Names of its fields; each may have further ones, separated by `|`.
     const FIELDS: &'static [&'static str];
-
-    /// Its size in bytes.
-    ///
-    /// # Errors
-    /// [`ContractError`] if the descriptor does not have it.
-    fn size(descriptor: &Descriptor) -> Result<u64, ContractError> {
-        descriptor.size_of(Self::NAME)
-    }
 
     /// Binds fields to the offsets of `descriptor`.
     ///
@@ -64,6 +61,14 @@ pub(crate) trait Structure: Sized {
             };
         }
         Ok(Bound { slots, structure: PhantomData })
+    }
+
+    /// Its size in bytes.
+    ///
+    /// # Errors
+    /// [`ContractError`] if the descriptor does not have it.
+    fn size(descriptor: &Descriptor) -> Result<u64, ContractError> {
+        descriptor.size_of(Self::NAME)
     }
 }
 
@@ -116,6 +121,41 @@ pub(crate) struct Wanted<S> {
     of: PhantomData<fn(S)>,
 }
 
+/// The source of the bytes of a structure: the memory of the process, or a reader that adds to it or has a part of it.
+pub(crate) trait Source {
+    /// The unsigned integer of `N` bytes at `at`.
+    ///
+    /// # Errors
+    /// [`ReadError`] if the source does not have it.
+    fn uint<const N: usize>(&self, at: Addr) -> Result<u64, ReadError>;
+
+    /// The pointer-sized integer at `at`.
+    ///
+    /// # Errors
+    /// [`ReadError`] if the source does not have it.
+    fn word(&self, at: Addr) -> Result<u64, ReadError>;
+}
+
+impl Source for Memory {
+    fn uint<const N: usize>(&self, at: Addr) -> Result<u64, ReadError> {
+        Memory::uint::<N>(self, at)
+    }
+
+    fn word(&self, at: Addr) -> Result<u64, ReadError> {
+        Memory::word(self, at)
+    }
+}
+
+impl<T: Source> Source for Arc<T> {
+    fn uint<const N: usize>(&self, at: Addr) -> Result<u64, ReadError> {
+        T::uint::<N>(self, at)
+    }
+
+    fn word(&self, at: Addr) -> Result<u64, ReadError> {
+        T::word(self, at)
+    }
+}
+
 /// The kind of a field: how it is read.
 pub(crate) trait Kind {
     /// The value.
@@ -124,8 +164,8 @@ pub(crate) trait Kind {
     /// Reads it at `at`.
     ///
     /// # Errors
-    /// [`ReadError`] if it is not in the dump.
-    fn read(memory: &Memory, at: Addr) -> Result<Self::Value, ReadError>;
+    /// [`ReadError`] if the source does not have it.
+    fn read(source: &impl Source, at: Addr) -> Result<Self::Value, ReadError>;
 }
 
 /// A number of the size of a pointer: `size_t`, `uint8_t*` used as a number, an OS id.
@@ -135,18 +175,27 @@ pub(crate) enum Word {}
 pub(crate) enum Inline {}
 
 macro_rules! kinds {
-    ($($kind:ty: $value:ty = $read:ident),* $(,)?) => {
+    ($($kind:ty: $value:ty = |$source:ident, $at:ident| $read:expr;)*) => {
         $(impl Kind for $kind {
             type Value = $value;
 
-            fn read(memory: &Memory, at: Addr) -> Result<$value, ReadError> {
-                memory.$read(at)
+            fn read($source: &impl Source, $at: Addr) -> Result<$value, ReadError> {
+                $read
             }
         })*
     };
 }
 
-kinds! { u8: u8 = u8, u16: u16 = u16, u32: u32 = u32, i32: i32 = i32, u64: u64 = u64, Word: u64 = word, Addr: Addr = ptr }
+kinds! {
+    u8: u8 = |source, at| source.uint::<1>(at).map(|n| u8::try_from(n).unwrap_or(u8::MAX));
+    u16: u16 = |source, at| source.uint::<2>(at).map(|n| u16::try_from(n).unwrap_or(u16::MAX));
+    u32: u32 = |source, at| source.uint::<4>(at).map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+    i32: i32 = |source, at| u32::read(source, at).map(u32::cast_signed);
+    f32: f32 = |source, at| u32::read(source, at).map(f32::from_bits);
+    u64: u64 = |source, at| source.uint::<8>(at);
+    Word: u64 = |source, at| source.word(at);
+    Addr: Addr = |source, at| source.word(at).map(Addr);
+}
 
 /// The place of a field in a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,6 +249,14 @@ impl<S: Structure> Bound<S> {
         self.offset(field).map(|offset| address.plus(offset))
     }
 
+    /// The address of a needed field of the structure at `address`.
+    ///
+    /// # Errors
+    /// None: binding ends where a needed field is missing.
+    pub(crate) fn at<T>(&self, address: Addr, field: Field<S, T>) -> Result<Addr, ReadError> {
+        self.place(address, field).ok_or(ReadError { address, len: 0 })
+    }
+
     /// Whether the descriptor has a field.
     pub(crate) fn has<T>(&self, field: Field<S, T>) -> bool {
         self.offset(field).is_some()
@@ -208,22 +265,27 @@ impl<S: Structure> Bound<S> {
     /// Reads a needed field of the structure at `address`.
     ///
     /// # Errors
-    /// [`ReadError`] if it is not in the dump.
-    pub(crate) fn read<T: Kind>(&self, memory: &Memory, address: Addr, field: Field<S, T>) -> Result<T::Value, ReadError> {
-        T::read(memory, self.needed_place(address, field)?)
+    /// [`ReadError`] if `source` does not have it.
+    pub(crate) fn read<T: Kind>(&self, source: &impl Source, address: Addr, field: Field<S, T>) -> Result<T::Value, ReadError> {
+        T::read(source, self.at(address, field)?)
     }
 
-    /// The address of a needed field of the structure at `address`.
+    /// Reads an optional field of the structure at `address`; `None` if the descriptor does not have it.
     ///
     /// # Errors
-    /// None: binding fails where a needed field is missing.
-    pub(crate) fn needed_place<T>(&self, address: Addr, field: Field<S, T>) -> Result<Addr, ReadError> {
-        self.place(address, field).ok_or(ReadError { address, len: 0 })
+    /// [`ReadError`] if `source` does not have it.
+    pub(crate) fn read_optional<T: Kind>(
+        &self,
+        source: &impl Source,
+        address: Addr,
+        field: Field<S, T>,
+    ) -> Result<Option<T::Value>, ReadError> {
+        self.place(address, field).map(|place| T::read(source, place)).transpose()
     }
 
-    /// The value of a field of the structure at `address`; `None` if the descriptor or the dump does not have it.
-    pub(crate) fn get<T: Kind>(&self, memory: &Memory, address: Addr, field: Field<S, T>) -> Option<T::Value> {
-        T::read(memory, self.place(address, field)?).ok()
+    /// The value of a field of the structure at `address`; `None` if the descriptor or `source` does not have it.
+    pub(crate) fn get<T: Kind>(&self, source: &impl Source, address: Addr, field: Field<S, T>) -> Option<T::Value> {
+        T::read(source, self.place(address, field)?).ok()
     }
 
     /// The pointer in a field of the structure at `address`; `None` if it is null, or the descriptor or the dump does not have it.

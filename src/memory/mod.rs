@@ -381,7 +381,7 @@ impl Memory {
     }
 
     /// An unsigned integer of `N` bytes in the target's byte order.
-    fn uint<const N: usize>(&self, address: Addr) -> Result<u64, ReadError> {
+    pub(crate) fn uint<const N: usize>(&self, address: Addr) -> Result<u64, ReadError> {
         self.chunk::<N>(address).map(|chunk| self.shape.number(&chunk))
     }
 

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::base::missed::{missed, tried};
-use crate::base::{Addr, Collector, NoteKind, PAGE, len64};
+use crate::base::{Addr, Collector, NoteKind, PAGE, Shape, len64};
 use crate::clr::loader::Loader;
 use crate::clr::modules::{ImageFile, Modules};
+use crate::data::Source;
 use crate::memory::{Memory, ReadError};
 
 thread_local! {
@@ -279,5 +280,15 @@ impl CodeBytes {
     /// Fails if neither the dump nor a file has it.
     pub(crate) fn u64(&self, address: Addr) -> Result<u64, ReadError> {
         self.array(address).map(u64::from_le_bytes)
+    }
+}
+
+impl Source for CodeBytes {
+    fn uint<const N: usize>(&self, at: Addr) -> Result<u64, ReadError> {
+        self.array::<N>(at).map(|bytes| Shape::LE64.number(&bytes))
+    }
+
+    fn word(&self, at: Addr) -> Result<u64, ReadError> {
+        self.u64(at)
     }
 }

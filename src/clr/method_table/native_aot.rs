@@ -210,7 +210,7 @@ impl NativeAot {
         // Types that the compiler made hold relative addresses of four bytes, those made at run time full ones.
         let dynamic = flags & DYNAMIC != 0;
         let width = if dynamic { memory.ptr_bytes() } else { 4 };
-        let tail = table.needed_place(mt, MethodTable::VTable)?.element(slots, memory.ptr_bytes());
+        let tail = table.at(mt, MethodTable::VTable)?.element(slots, memory.ptr_bytes());
         // Type manager and writable data first.
         let optional_fields = if self.has_pointers == OPTIONAL_FIELDS { 0 } else { OPTIONAL_FIELDS };
         let optional = [DISPATCH_MAP, FINALIZER, optional_fields, SEALED_SLOTS].iter().filter(|f| flags & **f != 0).count();

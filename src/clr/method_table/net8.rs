@@ -98,10 +98,10 @@ impl Net8 {
     fn slot(&self, memory: &Memory, mt: Addr, flags2: u16, bit: u16) -> Result<Addr, ReadError> {
         let before = flags2 & SLOTS & bit.saturating_sub(1);
         match before.count_ones() {
-            0 => self.table.needed_place(mt, MethodTable::PerInstInfo),
+            0 => self.table.at(mt, MethodTable::PerInstInfo),
             // The interface map always takes the second slot, so the next pointer takes the first.
-            1 if before == SLOT_INTERFACE_MAP => self.table.needed_place(mt, MethodTable::PerInstInfo),
-            1 => self.table.needed_place(mt, MethodTable::InterfaceMap),
+            1 if before == SLOT_INTERFACE_MAP => self.table.at(mt, MethodTable::PerInstInfo),
+            1 => self.table.at(mt, MethodTable::InterfaceMap),
             n => Ok(self.behind_vtable(memory, mt)?.element(u64::from(n).saturating_sub(2), memory.ptr_bytes())),
         }
     }

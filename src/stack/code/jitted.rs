@@ -4,35 +4,8 @@ use super::super::{CodeBytes, FunctionEntry, StackError};
 use super::nibbles::{NibbleForm, NibbleMap};
 use super::{Code, CodeOrigin};
 use crate::base::{Addr, AddrRange};
-use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
-
-layout! {
-    struct HeapLayout : "CodeHeapListNode" {
-        start: req "StartAddress",
-        end: req "EndAddress",
-        base: req "MapBase",
-        map: req "HeaderMap",
-    }
-}
-
-layout! {
-    struct HeaderLayout : "RealCodeHeader" {
-        clauses: opt "EHInfo",
-        gc_info: req "GCInfo",
-        method_desc: req "MethodDesc",
-        count: req "NumUnwindInfos",
-        entries: req "UnwindInfos",
-    }
-}
-
-layout! {
-    pub(super) struct FunctionLayout : "RuntimeFunction" {
-        begin: req "BeginAddress",
-        end: opt "EndAddress",
-        unwind: req "UnwindData",
-    }
-}
+use crate::data::{Bound, CodeHeapListNode as Heap, RealCodeHeader as Header, RuntimeFunction, Structure};
 
 /// Most pieces of a method: its body and funclets.
 const MAX_PIECES: u32 = 1 << 16;
@@ -40,32 +13,33 @@ const MAX_PIECES: u32 = 1 << 16;
 /// A table of `RUNTIME_FUNCTION`s.
 #[derive(Debug)]
 pub(super) struct Functions {
-    layout: FunctionLayout,
+    function: Bound<RuntimeFunction>,
     size: u64,
 }
 
 impl Functions {
     pub(super) fn bind(d: &Descriptor) -> Result<Functions, ContractError> {
-        Ok(Functions { layout: FunctionLayout::bind(d)?, size: d.size_of("RuntimeFunction")? })
+        let fields = [RuntimeFunction::BeginAddress.needed(), RuntimeFunction::EndAddress.optional(), RuntimeFunction::UnwindData.needed()];
+        Ok(Functions { function: RuntimeFunction::bind(d, &fields)?, size: RuntimeFunction::size(d)? })
     }
 
     /// Whether entries say where they end: on arm64 the unwind data does.
     pub(super) fn has_ends(&self) -> bool {
-        self.layout.end.is_some()
+        self.function.has(RuntimeFunction::EndAddress)
     }
 
     /// Where entry `index` of the table at `table` begins.
     pub(super) fn begin(&self, bytes: &CodeBytes, table: Addr, index: u64) -> Result<u32, StackError> {
-        Ok(bytes.u32(table.element(index, self.size).plus(self.layout.begin))?)
+        Ok(self.function.read(bytes, table.element(index, self.size), RuntimeFunction::BeginAddress)?)
     }
 
     /// Entry `index` of the table at `table`.
     pub(super) fn entry(&self, bytes: &CodeBytes, table: Addr, index: u64) -> Result<FunctionEntry, StackError> {
         let at = table.element(index, self.size);
         Ok(FunctionEntry {
-            begin: bytes.u32(at.plus(self.layout.begin))?,
-            end: self.layout.end.map(|o| bytes.u32(at.plus(o))).transpose()?,
-            unwind: bytes.u32(at.plus(self.layout.unwind))?,
+            begin: self.function.read(bytes, at, RuntimeFunction::BeginAddress)?,
+            end: self.function.read_optional(bytes, at, RuntimeFunction::EndAddress)?,
+            unwind: self.function.read(bytes, at, RuntimeFunction::UnwindData)?,
         })
     }
 }
@@ -73,8 +47,8 @@ impl Functions {
 /// Reads code heaps.
 #[derive(Debug)]
 pub(super) struct Jitted {
-    heap: HeapLayout,
-    header: HeaderLayout,
+    heap: Bound<Heap>,
+    header: Bound<Header>,
     functions: Functions,
     form: NibbleForm,
     /// Headers up to this value mark blocks of stubs.
@@ -84,9 +58,17 @@ pub(super) struct Jitted {
 
 impl Jitted {
     pub(super) fn bind(d: &Descriptor, form: NibbleForm) -> Result<Jitted, ContractError> {
+        let of_heap = [Heap::StartAddress.needed(), Heap::EndAddress.needed(), Heap::MapBase.needed(), Heap::HeaderMap.needed()];
+        let of_header = [
+            Header::EHInfo.optional(),
+            Header::GCInfo.needed(),
+            Header::MethodDesc.needed(),
+            Header::NumUnwindInfos.needed(),
+            Header::UnwindInfos.needed(),
+        ];
         Ok(Jitted {
-            heap: HeapLayout::bind(d)?,
-            header: HeaderLayout::bind(d)?,
+            heap: Heap::bind(d, &of_heap)?,
+            header: Header::bind(d, &of_header)?,
             functions: Functions::bind(d)?,
             form,
             last_stub: d.number("StubCodeBlockLast")?,
@@ -96,20 +78,20 @@ impl Jitted {
 
     /// The code at `ip` in the heap `heap`, whose unwind entries count from `base`.
     pub(super) fn find(&self, bytes: &CodeBytes, base: Addr, heap: Addr, ip: Addr) -> Result<Option<Code>, StackError> {
-        let word = |at: Addr| bytes.u64(at).map(Addr);
-        let (start, end) = (word(heap.plus(self.heap.start))?, word(heap.plus(self.heap.end))?);
+        let of_heap = |field| self.heap.read(bytes, heap, field);
+        let (start, end) = (of_heap(Heap::StartAddress)?, of_heap(Heap::EndAddress)?);
         if !(start <= ip && ip <= end) {
             return Ok(None);
         }
-        let map = NibbleMap { form: self.form, units: word(heap.plus(self.heap.map))?, base: word(heap.plus(self.heap.base))? };
+        let map = NibbleMap { form: self.form, units: of_heap(Heap::HeaderMap)?, base: of_heap(Heap::MapBase)? };
         let Some(start) = map.start(bytes, ip)? else { return Ok(None) };
-        let header = word(start.minus(8).ok_or(StackError::invalid(start, "a method starts at no address"))?)?;
+        let header = Addr(bytes.u64(start.minus(8).ok_or(StackError::invalid(start, "a method starts at no address"))?)?);
         if header.0 <= self.last_stub {
             return Ok(None);
         }
-        let l = &self.header;
-        let table = header.plus(l.entries);
-        let mut count = bytes.u32(header.plus(l.count))?;
+        let of_header = |field| self.header.read(bytes, header, field);
+        let table = self.header.at(header, Header::UnwindInfos)?;
+        let mut count = self.header.read(bytes, header, Header::NumUnwindInfos)?;
         if count == 0 || count > MAX_PIECES {
             return Err(StackError::invalid(header, "a code header has a wrong number of unwind entries"));
         }
@@ -142,15 +124,17 @@ impl Jitted {
         if base.plus(u64::from(self.functions.begin(bytes, table, 0)?)) != start {
             return Err(StackError::invalid(header, "a code header is not that of the method before it"));
         }
+        let method_desc = of_header(Header::MethodDesc)?;
+        let clauses = self.header.read_optional(bytes, header, Header::EHInfo)?.unwrap_or(Addr::NULL);
         Ok(Some(Code {
-            method_desc: word(header.plus(l.method_desc))?,
+            method_desc,
             start,
             range,
-            origin: CodeOrigin::Jitted { header, clauses: l.clauses.map(|o| word(header.plus(o))).transpose()?.unwrap_or(Addr::NULL) },
+            origin: CodeOrigin::Jitted { header, clauses },
             base,
             entry,
             funclet: low > 0,
-            gc_info: Ok(word(header.plus(l.gc_info))?),
+            gc_info: Ok(of_header(Header::GCInfo)?),
             gc_version: self.gc_version,
             code_length: last.end.and_then(|end| at(end).since(start)).unwrap_or(0),
         }))

@@ -5,47 +5,9 @@ use super::jitted::Functions;
 use super::{Code, CodeOrigin};
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Arch};
-use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
+use crate::data::{Bound, Bucket, HashMap, ImageDataDirectory as Directory, Module, ReadyToRunInfo as Info, Structure};
 use crate::memory::ReadError;
-
-layout! {
-    struct ModuleLayout : "Module" {
-        info: req "ReadyToRunInfo",
-    }
-}
-
-layout! {
-    struct InfoLayout : "ReadyToRunInfo" {
-        header: req "ReadyToRunHeader",
-        composite: req "CompositeInfo",
-        functions: req "RuntimeFunctions",
-        count: req "NumRuntimeFunctions",
-        hot_cold: opt "NumHotColdMap",
-        thunks: opt "DelayLoadMethodCallThunks",
-        entry_points: req "EntryPointToMethodDescMap",
-    }
-}
-
-layout! {
-    struct DirectoryLayout : "ImageDataDirectory" {
-        rva: req "VirtualAddress",
-        size: req "Size",
-    }
-}
-
-layout! {
-    struct MapLayout : "HashMap" {
-        buckets: req "Buckets",
-    }
-}
-
-layout! {
-    struct BucketLayout : "Bucket" {
-        keys: req "Keys",
-        values: req "Values",
-    }
-}
 
 /// `READYTORUN_SIGNATURE` (readytorun.h).
 const SIGNATURE: u32 = 0x0052_5452;
@@ -60,12 +22,12 @@ const LINEAR: u64 = 10;
 /// Reads images with ReadyToRun code.
 #[derive(Debug)]
 pub(super) struct ReadyToRun {
-    module: ModuleLayout,
-    info: InfoLayout,
-    directory: Option<DirectoryLayout>,
+    module: Bound<Module>,
+    info: Bound<Info>,
+    directory: Option<Bound<Directory>>,
     functions: Functions,
-    map: MapLayout,
-    bucket: BucketLayout,
+    map: Bound<HashMap>,
+    bucket: Bound<Bucket>,
     bucket_size: u64,
     slots: u64,
     value_mask: u64,
@@ -76,14 +38,23 @@ impl ReadyToRun {
     pub(super) fn bind(d: &Descriptor) -> Result<ReadyToRun, ContractError> {
         let functions = Functions::bind(d)?;
         let arch = if functions.has_ends() { Arch::X64 } else { Arch::Arm64 };
+        let of_info = [
+            Info::ReadyToRunHeader.needed(),
+            Info::CompositeInfo.needed(),
+            Info::RuntimeFunctions.needed(),
+            Info::NumRuntimeFunctions.needed(),
+            Info::NumHotColdMap.optional(),
+            Info::DelayLoadMethodCallThunks.optional(),
+            Info::EntryPointToMethodDescMap.needed(),
+        ];
         Ok(ReadyToRun {
-            module: ModuleLayout::bind(d)?,
-            info: InfoLayout::bind(d)?,
-            directory: DirectoryLayout::bind(d).ok(),
+            module: Module::bind(d, &[Module::ReadyToRunInfo.needed()])?,
+            info: Info::bind(d, &of_info)?,
+            directory: Directory::bind(d, &[Directory::VirtualAddress.needed(), Directory::Size.needed()]).ok(),
             functions,
-            map: MapLayout::bind(d)?,
-            bucket: BucketLayout::bind(d)?,
-            bucket_size: d.size_of("Bucket")?,
+            map: HashMap::bind(d, &[HashMap::Buckets.needed()])?,
+            bucket: Bucket::bind(d, &[Bucket::Keys.needed(), Bucket::Values.needed()])?,
+            bucket_size: Bucket::size(d)?,
             slots: d.number("HashMapSlotsPerBucket")?,
             value_mask: d.number("HashMapValueMask")?,
             arch,
@@ -92,15 +63,14 @@ impl ReadyToRun {
 
     /// The `ReadyToRunInfo` of the image with the functions of `module`, and its header; `None` if all are compiled by the JIT.
     fn info(&self, bytes: &CodeBytes, module: Addr) -> Result<Option<(Addr, Addr)>, ReadError> {
-        let word = |at: Addr| bytes.u64(at).map(Addr);
-        let own = word(module.plus(self.module.info))?;
+        let own = self.module.read(bytes, module, Module::ReadyToRunInfo)?;
         if own.is_null() {
             return Ok(None);
         }
         // A component of a composite image has its functions there.
-        let composite = word(own.plus(self.info.composite))?;
+        let composite = self.info.read(bytes, own, Info::CompositeInfo)?;
         let info = if composite.is_null() { own } else { composite };
-        Ok(Some((info, word(info.plus(self.info.header))?)))
+        Ok(Some((info, self.info.read(bytes, info, Info::ReadyToRunHeader)?)))
     }
 
     /// The header of the image with the functions of `module`, which lies in it.
@@ -110,8 +80,6 @@ impl ReadyToRun {
 
     /// The code at `ip` in the image at `base` that belongs to `module`.
     pub(super) fn find(&self, bytes: &CodeBytes, base: Addr, module: Addr, ip: Addr) -> Result<Option<Code>, StackError> {
-        let word = |at: Addr| bytes.u64(at).map(Addr);
-        let l = &self.info;
         let Some((info, header)) = self.info(bytes, module)? else { return Ok(None) };
         if bytes.u32(header)? != SIGNATURE {
             return Err(StackError::invalid(header, "no ReadyToRun header"));
@@ -119,11 +87,11 @@ impl ReadyToRun {
         if self.is_thunk(bytes, info, base, ip) {
             return Ok(None);
         }
-        if l.hot_cold.is_some_and(|o| tried(|| bytes.u32(info.plus(o))).is_ok_and(|n| n > 0)) {
+        if tried(|| self.info.get(bytes, info, Info::NumHotColdMap)).is_some_and(|n| n > 0) {
             return Err(StackError::Unsupported { at: header, what: "an image with code split into hot and cold parts" });
         }
-        let table = word(info.plus(l.functions))?;
-        let count = u64::from(bytes.u32(info.plus(l.count))?);
+        let table = self.info.read(bytes, info, Info::RuntimeFunctions)?;
+        let count = u64::from(self.info.read(bytes, info, Info::NumRuntimeFunctions)?);
         let Some(rva) = ip.since(base).and_then(|n| u32::try_from(n).ok()) else { return Ok(None) };
         let Some(index) = self.search(bytes, table, count, rva)? else { return Ok(None) };
         let entry = self.functions.entry(bytes, table, index)?;
@@ -139,7 +107,7 @@ impl ReadyToRun {
         if !range.contains(ip) {
             return Ok(None);
         }
-        let entry_points = EntryPoints::open(self, bytes, info.plus(l.entry_points))?;
+        let entry_points = EntryPoints::open(self, bytes, self.info.at(info, Info::EntryPointToMethodDescMap)?)?;
         for main in (index.saturating_sub(MAX_FUNCLETS)..=index).rev() {
             let body = self.functions.entry(bytes, table, main)?;
             let Some(method_desc) = entry_points.find(bytes, at(body.begin))? else { continue };
@@ -180,9 +148,10 @@ impl ReadyToRun {
     fn is_thunk(&self, bytes: &CodeBytes, info: Addr, base: Addr, ip: Addr) -> bool {
         // Where the range is not in the dump, the functions decide: thunks are in none.
         let within = || {
-            let (d, at) = (self.directory.as_ref()?, self.info.thunks?);
-            let directory = bytes.u64(info.plus(at)).ok().map(Addr).filter(|d| !d.is_null())?;
-            let (rva, size) = (bytes.u32(directory.plus(d.rva)).ok()?, bytes.u32(directory.plus(d.size)).ok()?);
+            let fields = self.directory.as_ref()?;
+            let directory = self.info.get(bytes, info, Info::DelayLoadMethodCallThunks).filter(|d| !d.is_null())?;
+            let rva = fields.get(bytes, directory, Directory::VirtualAddress)?;
+            let size = fields.get(bytes, directory, Directory::Size)?;
             let start = base.plus(u64::from(rva));
             Some(AddrRange::new(start, start.plus(u64::from(size))).contains(ip))
         };
@@ -221,7 +190,7 @@ struct EntryPoints<'r> {
 
 impl<'r> EntryPoints<'r> {
     fn open(reader: &'r ReadyToRun, bytes: &CodeBytes, map: Addr) -> Result<EntryPoints<'r>, StackError> {
-        let array = Addr(bytes.u64(map.plus(reader.map.buckets))?);
+        let array = reader.map.read(bytes, map, HashMap::Buckets)?;
         // The first bucket holds the number of the others.
         let count = bytes.u32(array)?;
         if count < 2 {
@@ -239,9 +208,10 @@ impl<'r> EntryPoints<'r> {
         };
         for _ in 0..self.count {
             let bucket = self.buckets.element(u64::from(seed.checked_rem(self.count).unwrap_or(0)), self.reader.bucket_size);
-            let value = |slot: u64| bytes.u64(bucket.plus(self.reader.bucket.values).element(slot, 8));
+            let (keys, values) = (self.reader.bucket.at(bucket, Bucket::Keys)?, self.reader.bucket.at(bucket, Bucket::Values)?);
+            let value = |slot: u64| bytes.u64(values.element(slot, 8));
             for slot in 0..self.reader.slots {
-                if bytes.u64(bucket.plus(self.reader.bucket.keys).element(slot, 8))? == entry.0 {
+                if bytes.u64(keys.element(slot, 8))? == entry.0 {
                     // Stored halved: the topmost bit is the map's.
                     return Ok(Some(Addr((value(slot)? & self.reader.value_mask) << 1)));
                 }

@@ -6,33 +6,8 @@ use super::super::{CodeBytes, Known, StackError};
 use crate::base::hash::Set;
 use crate::base::missed::{missed, tried};
 use crate::base::{Addr, AddrRange, len64};
-use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
-
-layout! {
-    struct MapLayout : "RangeSectionMap" {
-        top: req "TopLevelData",
-    }
-}
-
-layout! {
-    struct FragmentLayout : "RangeSectionFragment" {
-        next: req "Next",
-        begin: req "RangeBegin",
-        end: req "RangeEndOpen",
-        section: req "RangeSection",
-    }
-}
-
-layout! {
-    struct SectionLayout : "RangeSection" {
-        begin: req "RangeBegin",
-        end: req "RangeEndOpen",
-        flags: req "Flags",
-        module: req "R2RModule",
-        heap: req "HeapList",
-    }
-}
+use crate::data::{Bound, RangeSection, RangeSectionFragment as Fragment, RangeSectionMap, Structure};
 
 /// Bits of `RangeSection::_flags` (codeman.h).
 const CODE_HEAP: u32 = 2;
@@ -105,13 +80,18 @@ struct List {
     error: Option<StackError>,
 }
 
+/// The pointer in a word of the map.
+fn unmarked(word: u64) -> Addr {
+    Addr(word & !COLLECTIBLE)
+}
+
 /// Reads the map of sections.
 #[derive(Debug)]
 pub(super) struct Sections {
-    map: MapLayout,
-    fragment: FragmentLayout,
-    section: SectionLayout,
-    at: Addr,
+    fragment: Bound<Fragment>,
+    section: Bound<RangeSection>,
+    /// The top table of the map.
+    top: Addr,
     /// Whether the map has any entry, once that was asked.
     filled: OnceLock<bool>,
     /// By address of the first fragment: many addresses share one.
@@ -120,12 +100,21 @@ pub(super) struct Sections {
 
 impl Sections {
     pub(super) fn bind(d: &Descriptor, dump_bytes: u64) -> Result<Sections, ContractError> {
+        let top = RangeSectionMap::TopLevelData.offset(d)?;
+        let of_fragment =
+            [Fragment::Next.needed(), Fragment::RangeBegin.needed(), Fragment::RangeEndOpen.needed(), Fragment::RangeSection.needed()];
+        let of_section = [
+            RangeSection::RangeBegin.needed(),
+            RangeSection::RangeEndOpen.needed(),
+            RangeSection::Flags.needed(),
+            RangeSection::R2RModule.needed(),
+            RangeSection::HeapList.needed(),
+        ];
         Ok(Sections {
-            map: MapLayout::bind(d)?,
-            fragment: FragmentLayout::bind(d)?,
-            section: SectionLayout::bind(d)?,
+            fragment: Fragment::bind(d, &of_fragment)?,
+            section: RangeSection::bind(d, &of_section)?,
             // The address of the map itself, not of a variable that points to it.
-            at: d.pointer("ExecutionManagerCodeRangeMapAddress")?,
+            top: d.pointer("ExecutionManagerCodeRangeMapAddress")?.plus(top),
             filled: OnceLock::new(),
             lists: Known::new(dump_bytes),
         })
@@ -133,13 +122,12 @@ impl Sections {
 
     /// Fails unless the top table has an entry: a runtime has code.
     fn must_be_filled(&self, bytes: &CodeBytes) -> Result<(), StackError> {
-        let top = self.at.plus(self.map.top);
         let filled = match self.filled.get() {
             Some(filled) => *filled,
             None => {
                 let mut filled = false;
                 for i in 0..ENTRIES {
-                    filled |= bytes.u64(top.element(i, 8))? & !COLLECTIBLE != 0;
+                    filled |= bytes.u64(self.top.element(i, 8))? & !COLLECTIBLE != 0;
                     if filled {
                         break;
                     }
@@ -147,16 +135,16 @@ impl Sections {
                 *self.filled.get_or_init(|| filled)
             }
         };
-        if filled { Ok(()) } else { Err(StackError::invalid(top, "the map of code sections is empty")) }
+        if filled { Ok(()) } else { Err(StackError::invalid(self.top, "the map of code sections is empty")) }
     }
 
     /// The section with code around `ip`.
     pub(super) fn at(&self, bytes: &CodeBytes, ip: Addr) -> Result<Option<Section>, StackError> {
-        let pointer = |at: Addr| bytes.u64(at).map(|p| Addr(p & !COLLECTIBLE));
+        let pointer = |at: Addr| bytes.u64(at).map(unmarked);
         if ip.0 >> 57 != 0 {
             return Ok(None);
         }
-        let mut level = self.at.plus(self.map.top);
+        let mut level = self.top;
         for shift in LEVEL_SHIFTS {
             level = pointer(level.element(ip.0 >> shift & 0xff, 8))?;
             if level.is_null() {
@@ -189,12 +177,13 @@ impl Sections {
         let mut read = || {
             let mut fragment = head;
             for _ in 0..MAX_FRAGMENTS {
-                let (begin, end) = (bytes.u64(fragment.plus(self.fragment.begin))?, bytes.u64(fragment.plus(self.fragment.end))?);
+                let of_fragment = |field| self.fragment.read(bytes, fragment, field);
+                let (begin, end) = (of_fragment(Fragment::RangeBegin)?, of_fragment(Fragment::RangeEndOpen)?);
                 if begin >= end {
                     return Err(StackError::invalid(fragment, "a range section fragment ends before it begins"));
                 }
-                fragments.push((AddrRange::new(Addr(begin), Addr(end)), fragment.plus(self.fragment.section)));
-                fragment = Addr(bytes.u64(fragment.plus(self.fragment.next))? & !COLLECTIBLE);
+                fragments.push((AddrRange::new(begin, end), self.fragment.at(fragment, Fragment::RangeSection)?));
+                fragment = unmarked(of_fragment(Fragment::Next)?.0);
                 if fragment.is_null() {
                     return Ok(());
                 }
@@ -208,7 +197,7 @@ impl Sections {
     /// Every section of the map.
     pub(super) fn all(&self, bytes: &CodeBytes) -> CodeRanges {
         let mut out = CodeRanges { error: self.must_be_filled(bytes).err(), ..CodeRanges::default() };
-        let mut tables = vec![self.at.plus(self.map.top)];
+        let mut tables = vec![self.top];
         for _ in LEVEL_SHIFTS {
             let mut below = Vec::new();
             for table in tables {
@@ -229,13 +218,13 @@ impl Sections {
                     out.error.get_or_insert(StackError::invalid(head, "the map of code sections has too many fragments"));
                     break;
                 }
-                let pointer = |at: Addr| bytes.u64(at).map(|p| Addr(p & !COLLECTIBLE)).map_err(StackError::from);
-                let section = out.taken(pointer(fragment.plus(self.fragment.section)));
+                let pointer = |field| self.fragment.read(bytes, fragment, field).map(|p: Addr| unmarked(p.0)).map_err(StackError::from);
+                let section = out.taken(pointer(Fragment::RangeSection));
                 if let Some(at) = section.filter(|at| !at.is_null() && sections.insert(*at)) {
                     let found = out.taken(self.bounds(bytes, at));
                     out.ranges.extend(found.filter(|(range, _)| !range.is_empty()));
                 }
-                fragment = out.taken(pointer(fragment.plus(self.fragment.next))).unwrap_or(Addr::NULL);
+                fragment = out.taken(pointer(Fragment::Next)).unwrap_or(Addr::NULL);
             }
         }
         out.ranges.sort_unstable_by_key(|(range, _)| *range);
@@ -244,15 +233,15 @@ impl Sections {
 
     /// What a table of the map leads to, from its entries that are not null.
     fn entries(&self, bytes: &CodeBytes, table: Addr, out: &mut CodeRanges) -> Vec<Addr> {
-        let read = |i: u64| bytes.u64(table.element(i, 8)).map(|p| Addr(p & !COLLECTIBLE)).map_err(StackError::from);
+        let read = |i: u64| bytes.u64(table.element(i, 8)).map(unmarked).map_err(StackError::from);
         (0..ENTRIES).filter_map(|i| out.taken(read(i))).filter(|p| !p.is_null()).collect()
     }
 
     /// The extent of the section at `at`, and what it is for.
     fn bounds(&self, bytes: &CodeBytes, at: Addr) -> Result<(AddrRange, CodeUse), StackError> {
-        let l = &self.section;
-        let range = AddrRange::new(Addr(bytes.u64(at.plus(l.begin))?), Addr(bytes.u64(at.plus(l.end))?));
-        let flags = bytes.u32(at.plus(l.flags))?;
+        let pointer = |field| self.section.read(bytes, at, field);
+        let range = AddrRange::new(pointer(RangeSection::RangeBegin)?, pointer(RangeSection::RangeEndOpen)?);
+        let flags = self.section.read(bytes, at, RangeSection::Flags)?;
         let used = match (flags & RANGE_LIST != 0, flags & CODE_HEAP != 0) {
             (true, _) => CodeUse::Stubs,
             (_, true) => CodeUse::Jitted,
@@ -262,19 +251,19 @@ impl Sections {
     }
 
     fn section(&self, bytes: &CodeBytes, at: Addr, ip: Addr) -> Result<Option<Section>, StackError> {
-        let l = &self.section;
-        let (begin, end) = (Addr(bytes.u64(at.plus(l.begin))?), Addr(bytes.u64(at.plus(l.end))?));
+        let pointer = |field| self.section.read(bytes, at, field);
+        let (begin, end) = (pointer(RangeSection::RangeBegin)?, pointer(RangeSection::RangeEndOpen)?);
         if !(begin <= ip && ip < end) {
             return Err(StackError::invalid(at, "a range section does not contain the address that leads to it"));
         }
-        let flags = bytes.u32(at.plus(l.flags))?;
+        let flags = self.section.read(bytes, at, RangeSection::Flags)?;
         if flags & RANGE_LIST != 0 {
             return Ok(None);
         }
         if flags & CODE_HEAP != 0 {
-            return Ok(Some(Section::Heap { base: begin, heap: Addr(bytes.u64(at.plus(l.heap))?) }));
+            return Ok(Some(Section::Heap { base: begin, heap: pointer(RangeSection::HeapList)? }));
         }
-        let module = Addr(bytes.u64(at.plus(l.module))?);
+        let module = pointer(RangeSection::R2RModule)?;
         if module.is_null() {
             return Err(StackError::invalid(at, "a range section of an image has no module"));
         }

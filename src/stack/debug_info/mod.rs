@@ -17,22 +17,10 @@ use std::borrow::Cow;
 use super::code::{Code, CodeOrigin, ready_to_run_section};
 use super::{CodeBytes, StackError};
 use crate::base::Addr;
-use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
+use crate::data::{Bound, PatchpointInfo, RealCodeHeader, Structure};
 use bounds::{Form, Nibbles};
 use variables::Order;
-
-layout! {
-    struct HeaderLayout : "RealCodeHeader" {
-        debug_info: req "DebugInfo",
-    }
-}
-
-layout! {
-    struct PatchpointLayout : "PatchpointInfo" {
-        locals: req "LocalCount",
-    }
-}
 
 /// The section of a ReadyToRun image with the debug info of its methods (`ReadyToRunSectionType::DebugInfo`).
 const DEBUG_INFO: u32 = 105;
@@ -73,8 +61,8 @@ impl Version {
 /// Reads debug info.
 #[derive(Debug)]
 pub(crate) struct DebugInfo {
-    header: HeaderLayout,
-    patchpoint: Option<(PatchpointLayout, u64)>,
+    header: Bound<RealCodeHeader>,
+    patchpoint: Option<(Bound<PatchpointInfo>, u64)>,
     version: Version,
 }
 
@@ -112,8 +100,12 @@ impl DebugInfo {
             None if d.number("DebugInfoVersion")? == 0 => Version::Nibbles,
             None => Version::Packed,
         };
-        let patchpoint = PatchpointLayout::bind(d).ok().zip(d.size_of("PatchpointInfo").ok());
-        Ok(DebugInfo { header: HeaderLayout::bind(d)?, patchpoint, version })
+        DebugInfo::of(d, version)
+    }
+
+    fn of(d: &Descriptor, version: Version) -> Result<DebugInfo, ContractError> {
+        let patchpoint = PatchpointInfo::bind(d, &[PatchpointInfo::LocalCount.needed()]).ok().zip(PatchpointInfo::size(d).ok());
+        Ok(DebugInfo { header: RealCodeHeader::bind(d, &[RealCodeHeader::DebugInfo.needed()])?, patchpoint, version })
     }
 
     /// The bounds of the method that `code` belongs to; `None` if it has no debug info.
@@ -159,7 +151,7 @@ impl DebugInfo {
     fn place(&self, bytes: &CodeBytes, code: &Code) -> Result<Option<Place>, StackError> {
         match code.origin {
             CodeOrigin::Jitted { header, .. } => {
-                let at = Addr(bytes.u64(header.plus(self.header.debug_info))?);
+                let at = self.header.read(bytes, header, RealCodeHeader::DebugInfo)?;
                 let flags = self.version != Version::Sized;
                 Ok((!at.is_null()).then_some(Place { at, flags, version: self.version }))
             }
@@ -193,8 +185,8 @@ impl DebugInfo {
                 return Err(StackError::Unsupported { at: place.at, what: "debug info with a record of inlined methods" });
             }
             if flags & HAS_PATCHPOINT != 0 {
-                let (layout, size) = self.patchpoint.as_ref().ok_or(wrong.clone())?;
-                let locals = bytes.u32(at.plus(layout.locals))?;
+                let (patchpoint, size) = self.patchpoint.as_ref().ok_or(wrong.clone())?;
+                let locals = patchpoint.read(bytes, at, PatchpointInfo::LocalCount)?;
                 if locals > MAX_LOCALS {
                     return Err(wrong);
                 }
@@ -243,17 +235,27 @@ fn part_of(bytes: &CodeBytes, place: Place, (at, len): (Addr, u32)) -> Result<Co
     Ok(bytes.bytes(at, u64::from(len))?)
 }
 
+/// A descriptor of debug info: its address begins the header of code.
+#[cfg(any(test, feature = "internals"))]
+fn described() -> Descriptor {
+    let json = br#"{"types": {"RealCodeHeader": {"DebugInfo": 0}, "PatchpointInfo": {"!": 32, "LocalCount": 8}}}"#;
+    let mut d = Descriptor::default();
+    if let Ok(raw) = crate::contract::parse_descriptor(json) {
+        d.merge(&raw, 0, |_| None);
+    }
+    d
+}
+
 /// Reads the debug info at `at` in each of its versions, and that of the method `index` of an array of them there, and asks about the code at
 /// `offset`: for fuzz targets. The numbers of parts of the code and of variables.
 #[cfg(feature = "internals")]
 pub fn try_debug_info(memory: &std::sync::Arc<crate::memory::Memory>, at: Addr, index: u32, offset: u32) -> [u64; 2] {
     let bytes = CodeBytes::new(memory);
     let _ = native_array::element(&bytes, at, index.into());
-    let mut most = [0; 2];
+    let (d, mut most) = (described(), [0; 2]);
     for version in [Version::Nibbles, Version::Packed, Version::Sized] {
         for flags in [false, true] {
-            let info =
-                DebugInfo { header: HeaderLayout { debug_info: 0 }, patchpoint: Some((PatchpointLayout { locals: 8 }, 16)), version };
+            let Ok(info) = DebugInfo::of(&d, version) else { continue };
             let place = Place { at, flags, version };
             let Ok(parts) = info.parts(&bytes, place) else { continue };
             let part = |part: Option<(Addr, u32)>| part.and_then(|part| part_of(&bytes, place, part).ok());

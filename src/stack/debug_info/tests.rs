@@ -16,7 +16,7 @@ const BASE: u64 = 0x1000;
 const INFO: u64 = 0x1100;
 
 fn reader(version: Version) -> DebugInfo {
-    DebugInfo { header: HeaderLayout { debug_info: 0 }, patchpoint: Some((PatchpointLayout { locals: 8 }, 32)), version }
+    DebugInfo::of(&described(), version).unwrap()
 }
 
 fn code(origin: CodeOrigin) -> Code {

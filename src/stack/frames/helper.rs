@@ -6,42 +6,10 @@
 use super::{Caller, FrameReader, Left, Protected, Slots};
 use crate::base::Addr;
 use crate::contract::Descriptor;
-use crate::contract::descriptor::layout;
+use crate::data::{Bound, ECHash, HelperMethodFrame as Frame, MachineState as State, Structure};
 use crate::stack::code::CodeMap;
 use crate::stack::native::Native;
 use crate::stack::{CodeBytes, Saved, StackError};
-
-layout! {
-    struct HelperLayout : "HelperMethodFrame" {
-        method_desc: opt "MethodDesc",
-        attributes: req "Attributes",
-        entry: opt "FCallEntry",
-        state: req "MachineState",
-        slots: req "Slots",
-        slot_count: req "SlotCount",
-    }
-}
-
-layout! {
-    struct StateLayout : "MachineState" {
-        ip: req "Rip",
-        sp: req "Rsp",
-        captured: req "Captured",
-        pointers: req "Pointers",
-        return_address: req "ReturnAddress",
-        unwound: opt "Unwound",
-        capture_ip: req "CaptureRip",
-        capture_sp: req "CaptureRsp",
-    }
-}
-
-layout! {
-    struct EntryLayout : "ECHash" {
-        next: req "Next",
-        implementation: req "Implementation",
-        method_desc: req "MethodDesc",
-    }
-}
 
 /// Attribute of a frame for an exception that the runtime throws (`FRAME_ATTR_EXCEPTION`, frames.h).
 const EXCEPTION: u32 = 1;
@@ -58,27 +26,27 @@ const MAX_BUCKET: usize = 1 << 10;
 struct NativeFunctions {
     table: Addr,
     buckets: u64,
-    entry: EntryLayout,
+    entry: Bound<ECHash>,
 }
 
 impl NativeFunctions {
     fn bind(d: &Descriptor) -> Option<NativeFunctions> {
         let (table, buckets) = (d.pointer("FCallMethods").ok()?, d.number("FCallHashSize").ok()?);
-        Some(NativeFunctions { table, buckets, entry: EntryLayout::bind(d).ok()? })
+        let of_entry = [ECHash::Next.needed(), ECHash::Implementation.needed(), ECHash::MethodDesc.needed()];
+        Some(NativeFunctions { table, buckets, entry: ECHash::bind(d, &of_entry).ok()? })
     }
 
     /// The method that the function at `address` implements; `None` for a helper of the JIT, which implements none.
-    fn method(&self, bytes: &CodeBytes, address: u64) -> Option<Addr> {
-        let mut at = self.table.element(address.checked_rem(self.buckets)?, 8);
+    fn method(&self, bytes: &CodeBytes, address: Addr) -> Option<Addr> {
+        let mut entry = Addr(bytes.u64(self.table.element(address.0.checked_rem(self.buckets)?, 8)).ok()?);
         for _ in 0..MAX_BUCKET {
-            let entry = Addr(bytes.u64(at).ok()?);
             if entry.is_null() {
                 return None;
             }
-            if bytes.u64(entry.plus(self.entry.implementation)).ok()? == address {
-                return bytes.u64(entry.plus(self.entry.method_desc)).ok().map(Addr);
+            if self.entry.get(bytes, entry, ECHash::Implementation)? == address {
+                return self.entry.get(bytes, entry, ECHash::MethodDesc);
             }
-            at = entry.plus(self.entry.next);
+            entry = self.entry.get(bytes, entry, ECHash::Next)?;
         }
         None
     }
@@ -87,41 +55,62 @@ impl NativeFunctions {
 /// Reads these frames.
 #[derive(Debug)]
 pub(super) struct Helper {
-    frame: HelperLayout,
-    state: StateLayout,
+    frame: Bound<Frame>,
+    state: Bound<State>,
     /// `None` if the runtime does not describe them.
     functions: Option<NativeFunctions>,
 }
 
 impl Helper {
     pub(super) fn bind(d: &Descriptor) -> Option<Helper> {
-        Some(Helper { frame: HelperLayout::bind(d).ok()?, state: StateLayout::bind(d).ok()?, functions: NativeFunctions::bind(d) })
+        let of_frame = [
+            Frame::MethodDesc.optional(),
+            Frame::Attributes.needed(),
+            Frame::FCallEntry.optional(),
+            Frame::MachineState.needed(),
+            Frame::Slots.needed(),
+            Frame::SlotCount.needed(),
+        ];
+        let of_state = [
+            State::Rip.needed(),
+            State::Rsp.needed(),
+            State::Captured.needed(),
+            State::Pointers.needed(),
+            State::ReturnAddress.needed(),
+            State::Unwound.optional(),
+            State::CaptureRip.needed(),
+            State::CaptureRsp.needed(),
+        ];
+        let (frame, state) = (Frame::bind(d, &of_frame).ok()?, State::bind(d, &of_state).ok()?);
+        Some(Helper { frame, state, functions: NativeFunctions::bind(d) })
     }
 
     /// The method that the helper implements, as `HelperMethodFrame::GetFunction` of the DAC finds it. The frame notes it with the
     /// registers of its caller; before, it has the function's address only.
     pub(super) fn method(&self, bytes: &CodeBytes, frame: Addr) -> Option<Addr> {
-        let word = |at: Addr| bytes.u64(at).ok();
-        let noted = word(frame.plus(self.frame.state).plus(self.state.return_address))? != 0;
-        match self.frame.method_desc.filter(|_| noted) {
-            Some(offset) => word(frame.plus(offset)).map(Addr),
-            None => self.functions.as_ref()?.method(bytes, word(frame.plus(self.frame.entry?)).filter(|entry| *entry != 0)?),
+        let state = self.frame.place(frame, Frame::MachineState)?;
+        let noted = !self.state.get(bytes, state, State::ReturnAddress)?.is_null();
+        if noted && self.frame.has(Frame::MethodDesc) {
+            return self.frame.get(bytes, frame, Frame::MethodDesc);
         }
+        let functions = self.functions.as_ref()?;
+        functions.method(bytes, self.frame.get(bytes, frame, Frame::FCallEntry).filter(|entry| !entry.is_null())?)
     }
 
     /// The managed caller of the helper whose frame is at `frame`.
     pub(super) fn caller(&self, of: &FrameReader, code: &CodeMap, runtime: &Native, frame: Addr) -> Result<Caller, StackError> {
-        let (bytes, l, state) = (code.bytes(), &self.state, frame.plus(self.frame.state));
-        let word = |offset: u64| bytes.u64(state.plus(offset));
-        let exception = bytes.u32(frame.plus(self.frame.attributes))? & EXCEPTION != 0;
+        let (bytes, state) = (code.bytes(), self.frame.at(frame, Frame::MachineState)?);
+        let of_state = |field| self.state.read(bytes, state, field);
+        let exception = self.frame.read(bytes, frame, Frame::Attributes)? & EXCEPTION != 0;
         let left = if exception { Left::Exception } else { Left::Call };
-        if word(l.return_address)? != 0 {
-            let mut registers = of.blank(Addr(word(l.ip)?), Addr(word(l.sp)?), frame)?;
+        if !of_state(State::ReturnAddress)?.is_null() {
+            let mut registers = of.blank(of_state(State::Rip)?, of_state(State::Rsp)?, frame)?;
+            let (pointers, unwound) = (self.state.at(state, State::Pointers)?, self.state.place(state, State::Unwound));
             for (number, offset) in &of.callee_saved {
-                let place = Addr(word(l.pointers.saturating_add(*offset))?);
-                let saved = match l.unwound {
+                let place = Addr(bytes.u64(pointers.plus(*offset))?);
+                let saved = match unwound {
                     Some(unwound) if place.is_null() => {
-                        let place = state.plus(unwound).plus(*offset);
+                        let place = unwound.plus(*offset);
                         Saved { value: Some(bytes.u64(place)?), place: Some(place) }
                     }
                     None if place.is_null() => Saved::default(),
@@ -132,9 +121,9 @@ impl Helper {
             return Ok(Caller { registers, left });
         }
         // The stack pointer was captured by a function that has returned.
-        let sp = Addr(word(l.capture_sp)?).plus(8);
-        let mut registers = of.blank(Addr(word(l.capture_ip)?), sp, frame)?;
-        of.callee_saved(bytes, state.plus(l.captured), &mut registers)?;
+        let sp = of_state(State::CaptureRsp)?.plus(8);
+        let mut registers = of.blank(of_state(State::CaptureRip)?, sp, frame)?;
+        of.callee_saved(bytes, self.state.at(state, State::Captured)?, &mut registers)?;
         for _ in 0..MAX_NATIVE {
             if runtime.image().is_none() {
                 return Err(StackError::Unsupported { at: frame, what: "a native helper of an unknown runtime image" });
@@ -149,7 +138,7 @@ impl Helper {
 
     /// Slots of the references that the frame protects.
     pub(super) fn slots(&self, bytes: &CodeBytes, frame: Addr, protected: Protected) -> Result<Slots, StackError> {
-        let first = frame.plus(self.frame.slots);
+        let first = self.frame.at(frame, Frame::Slots)?;
         match protected {
             Protected::Slots(count) => {
                 let mut each = [Addr::NULL; 3];
@@ -159,7 +148,7 @@ impl Helper {
                 Ok(Slots::Each(each, count))
             }
             Protected::Array => {
-                let (array, count) = (Addr(bytes.u64(first)?), bytes.u32(frame.plus(self.frame.slot_count))?);
+                let (array, count) = (Addr(bytes.u64(first)?), self.frame.read(bytes, frame, Frame::SlotCount)?);
                 if count > MAX_SLOTS {
                     return Err(StackError::invalid(frame, "a frame protects too many references"));
                 }

@@ -13,85 +13,18 @@ use super::code::CodeMap;
 use super::native::Native;
 use super::{CodeBytes, RegisterNames, Registers, Saved, StackError};
 use crate::base::{Addr, AddrRange, Arch, Os};
-use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
+use crate::data::{
+    self, Bound, CalleeSavedRegisters, FaultingExceptionFrame, FramedMethodFrame, HijackFrame, InlinedCallFrame, ResumableFrame,
+    SoftwareExceptionFrame, Structure, TransitionBlock,
+};
 use helper::Helper;
-
-layout! {
-    struct FrameLayout : "Frame" {
-        next: req "Next",
-    }
-}
-
-layout! {
-    struct ThreadLayout : "Thread" {
-        frame: req "Frame",
-    }
-}
-
-layout! {
-    struct InlinedLayout : "InlinedCallFrame" {
-        sp: req "CallSiteSP",
-        return_address: req "CallerReturnAddress",
-        fp: req "CalleeSavedFP",
-        // The method called, with marks in its low bits, or something else with bit 0 set.
-        datum: opt "Datum",
-    }
-}
-
-layout! {
-    struct FramedLayout : "FramedMethodFrame" {
-        block: req "TransitionBlockPtr",
-        method_desc: opt "MethodDesc|MethodDescPtr",
-    }
-}
-
-layout! {
-    struct BlockLayout : "TransitionBlock" {
-        return_address: req "ReturnAddress",
-        callee_saved: req "CalleeSavedRegisters",
-        arguments: opt "ArgumentRegisters",
-    }
-}
-
-layout! {
-    struct SoftwareLayout : "SoftwareExceptionFrame" {
-        context: req "TargetContext",
-        places: opt "IntegerContextPointers",
-    }
-}
-
-layout! {
-    struct FaultLayout : "FaultingExceptionFrame" {
-        context: req "TargetContext",
-    }
-}
-
-layout! {
-    struct ResumableLayout : "ResumableFrame" {
-        context: req "TargetContextPtr",
-    }
-}
-
-layout! {
-    struct HijackLayout : "HijackFrame" {
-        return_address: req "ReturnAddress",
-        arguments: req "HijackArgsPtr",
-    }
-}
-
-layout! {
-    struct HijackArgsLayout : "HijackArgs" {
-        callee_saved: opt "CalleeSavedRegisters",
-        sp: opt "Rsp",
-    }
-}
 
 /// Registers that a diverted return has saved. Those that hold what the method returns come first, then those that it preserves (`HijackArgs` and
 /// `OnHijackTripThread` of the runtime); since .NET 10, there is one for the continuation of an async method.
 #[derive(Debug)]
 struct HijackArgs {
-    l: HijackArgsLayout,
+    fields: Bound<data::HijackArgs>,
     /// Numbers and offsets of the registers that are named in it.
     registers: Vec<(u8, u64)>,
     /// Its size, where the frame of the caller begins after it.
@@ -100,20 +33,21 @@ struct HijackArgs {
 
 impl HijackArgs {
     fn bind(d: &Descriptor, arch: Arch, os: Os) -> Option<HijackArgs> {
-        let l = HijackArgsLayout::bind(d).ok()?;
-        let mut registers = registers_of(d, arch, "HijackArgs");
+        let of_args = [data::HijackArgs::CalleeSavedRegisters.optional(), data::HijackArgs::Rsp.optional()];
+        let fields = data::HijackArgs::bind(d, &of_args).ok()?;
+        let mut registers = registers_of::<data::HijackArgs>(d, arch);
         if arch == Arch::X64 {
             let returned: &[&str] = if os == Os::Windows { &["rax", "rcx"] } else { &["rax", "rdx", "rcx"] };
-            let places = (0..l.callee_saved?).step_by(8);
+            let places = (0..fields.offset(data::HijackArgs::CalleeSavedRegisters)?).step_by(8);
             registers = returned.iter().filter_map(|name| number_of(arch, name)).zip(places).collect();
         }
-        Some(HijackArgs { l, registers, size: d.size_of("HijackArgs").ok() })
+        Some(HijackArgs { fields, registers, size: data::HijackArgs::size(d).ok() })
     }
 }
 
-/// Numbers and offsets of the fields of a type that are registers.
-fn registers_of(d: &Descriptor, arch: Arch, name: &str) -> Vec<(u8, u64)> {
-    let fields = d.type_info(name).into_iter().flat_map(|t| &t.fields);
+/// Numbers and offsets of the fields of a structure that are registers.
+fn registers_of<S: Structure>(d: &Descriptor, arch: Arch) -> Vec<(u8, u64)> {
+    let fields = d.type_info(S::NAME).into_iter().flat_map(|t| &t.fields);
     fields.filter_map(|(name, field)| Some((number_of(arch, name)?, field.offset))).collect()
 }
 
@@ -246,17 +180,18 @@ impl FrameRoots {
 pub(crate) struct FrameReader {
     arch: Arch,
     os: Os,
-    frame: FrameLayout,
-    thread: ThreadLayout,
+    frame: Bound<data::Frame>,
+    thread: Bound<data::Thread>,
     types: BTreeMap<u64, Arc<FrameType>>,
     unknown: Arc<FrameType>,
-    inlined: Option<InlinedLayout>,
-    framed: Option<FramedLayout>,
-    block: Option<(BlockLayout, u64)>,
-    software: Option<SoftwareLayout>,
-    fault: Option<FaultLayout>,
-    resumable: Option<ResumableLayout>,
-    hijack: Option<(HijackLayout, HijackArgs)>,
+    inlined: Option<Bound<InlinedCallFrame>>,
+    framed: Option<Bound<FramedMethodFrame>>,
+    /// With its size.
+    block: Option<(Bound<TransitionBlock>, u64)>,
+    software: Option<Bound<SoftwareExceptionFrame>>,
+    fault: Option<Bound<FaultingExceptionFrame>>,
+    resumable: Option<Bound<ResumableFrame>>,
+    hijack: Option<(Bound<HijackFrame>, HijackArgs)>,
     helper: Option<Helper>,
     /// Numbers and offsets of the registers that `CalleeSavedRegisters` holds, and its size.
     callee_saved: Vec<(u8, u64)>,
@@ -270,7 +205,7 @@ const STACK_ALIGNMENT: u64 = 16;
 /// The bits of the datum of an inlined call that mark it.
 const DATUM_MARKS: u64 = 7;
 /// The frame chain ends with all ones.
-const END: u64 = u64::MAX;
+const END: Addr = Addr(u64::MAX);
 
 impl FrameReader {
     /// The contract read.
@@ -282,24 +217,38 @@ impl FrameReader {
     /// [`ContractError`] if no supported version of the contract is advertised, or the descriptor lacks the chain.
     pub(crate) fn bind(d: &Descriptor, arch: Arch, os: Os) -> Result<FrameReader, ContractError> {
         Self::CONTRACT.require(d)?;
+        let of_inlined = [
+            InlinedCallFrame::CallSiteSP.needed(),
+            InlinedCallFrame::CallerReturnAddress.needed(),
+            InlinedCallFrame::CalleeSavedFP.needed(),
+            InlinedCallFrame::Datum.optional(),
+        ];
+        let of_framed = [FramedMethodFrame::TransitionBlockPtr.needed(), FramedMethodFrame::MethodDesc.optional()];
+        let of_block = [
+            TransitionBlock::ReturnAddress.needed(),
+            TransitionBlock::CalleeSavedRegisters.needed(),
+            TransitionBlock::ArgumentRegisters.optional(),
+        ];
+        let of_software = [SoftwareExceptionFrame::TargetContext.needed(), SoftwareExceptionFrame::IntegerContextPointers.optional()];
+        let of_hijack = [HijackFrame::ReturnAddress.needed(), HijackFrame::HijackArgsPtr.needed()];
         let mut reader = FrameReader {
             arch,
             os,
-            frame: FrameLayout::bind(d)?,
-            thread: ThreadLayout::bind(d)?,
+            frame: data::Frame::bind(d, &[data::Frame::Next.needed()])?,
+            thread: data::Thread::bind(d, &[data::Thread::Frame.needed()])?,
             types: BTreeMap::new(),
             unknown: Arc::new(FrameType { name: None, role: Role::Marker }),
-            inlined: InlinedLayout::bind(d).ok(),
-            framed: FramedLayout::bind(d).ok(),
-            block: BlockLayout::bind(d).ok().zip(d.size_of("TransitionBlock").ok()),
-            software: SoftwareLayout::bind(d).ok(),
-            fault: FaultLayout::bind(d).ok(),
-            resumable: ResumableLayout::bind(d).ok(),
-            hijack: HijackLayout::bind(d).ok().zip(HijackArgs::bind(d, arch, os)),
+            inlined: InlinedCallFrame::bind(d, &of_inlined).ok(),
+            framed: FramedMethodFrame::bind(d, &of_framed).ok(),
+            block: TransitionBlock::bind(d, &of_block).ok().zip(TransitionBlock::size(d).ok()),
+            software: SoftwareExceptionFrame::bind(d, &of_software).ok(),
+            fault: FaultingExceptionFrame::bind(d, &[FaultingExceptionFrame::TargetContext.needed()]).ok(),
+            resumable: ResumableFrame::bind(d, &[ResumableFrame::TargetContextPtr.needed()]).ok(),
+            hijack: HijackFrame::bind(d, &of_hijack).ok().zip(HijackArgs::bind(d, arch, os)),
             helper: Helper::bind(d),
-            callee_saved: registers_of(d, arch, "CalleeSavedRegisters"),
-            callee_saved_size: d.size_of("CalleeSavedRegisters").unwrap_or(0),
-            argument_bytes: d.size_of("ArgumentRegisters").unwrap_or(0),
+            callee_saved: registers_of::<CalleeSavedRegisters>(d, arch),
+            callee_saved_size: CalleeSavedRegisters::size(d).unwrap_or(0),
+            argument_bytes: data::ArgumentRegisters::size(d).unwrap_or(0),
             gc_version: d.number("GCInfoVersion")?,
         };
         for name in d.globals.keys() {
@@ -318,7 +267,7 @@ impl FrameReader {
 
     /// The first frame of a thread; `None` if it has none.
     pub(crate) fn first(&self, bytes: &CodeBytes, thread: Addr) -> Result<Option<Addr>, StackError> {
-        followed(thread.plus(self.thread.frame), bytes.u64(thread.plus(self.thread.frame))?)
+        followed(self.thread.at(thread, data::Thread::Frame)?, self.thread.read(bytes, thread, data::Thread::Frame)?)
     }
 
     /// The frame at `address`.
@@ -329,7 +278,7 @@ impl FrameReader {
 
     /// The address of the frame after `frame`; `None` at the end of the chain.
     pub(crate) fn next(&self, bytes: &CodeBytes, frame: &ExplicitFrame) -> Result<Option<Addr>, StackError> {
-        followed(frame.address, bytes.u64(frame.address.plus(self.frame.next))?)
+        followed(frame.address, self.frame.read(bytes, frame.address, data::Frame::Next)?)
     }
 
     /// What `frame` tells of its managed caller; `None` for a marker.
@@ -340,48 +289,48 @@ impl FrameReader {
         match frame.of.role {
             Role::Marker => Ok(None),
             Role::Inlined => {
-                let l = self.inlined.as_ref().ok_or_else(missing)?;
-                let return_address = bytes.u64(at.plus(l.return_address))?;
-                if return_address == 0 {
+                let inlined = self.inlined.as_ref().ok_or_else(missing)?;
+                let return_address = inlined.read(bytes, at, InlinedCallFrame::CallerReturnAddress)?;
+                if return_address.is_null() {
                     return Ok(None);
                 }
-                let mut registers = self.blank(Addr(return_address), Addr(bytes.u64(at.plus(l.sp))?), at)?;
-                let place = at.plus(l.fp);
+                let mut registers = self.blank(return_address, inlined.read(bytes, at, InlinedCallFrame::CallSiteSP)?, at)?;
+                let place = inlined.at(at, InlinedCallFrame::CalleeSavedFP)?;
                 registers.set(registers.fp_number(), Saved { value: Some(bytes.u64(place)?), place: Some(place) });
                 Ok(Some(Caller { registers, left: Left::Call }))
             }
             Role::Transition => {
                 let (block, size) = self.block.as_ref().ok_or_else(missing)?;
                 let start = self.transition_block(bytes, frame)?.ok_or_else(missing)?;
-                let ip = Addr(bytes.u64(start.plus(block.return_address))?);
+                let ip = block.read(bytes, start, TransitionBlock::ReturnAddress)?;
                 let mut registers = self.blank(ip, start.plus(*size), at)?;
-                self.callee_saved(bytes, start.plus(block.callee_saved), &mut registers)?;
+                self.callee_saved(bytes, block.at(start, TransitionBlock::CalleeSavedRegisters)?, &mut registers)?;
                 Ok(Some(Caller { registers, left: Left::Call }))
             }
             Role::SoftwareException => {
-                let l = self.software.as_ref().ok_or_else(missing)?;
-                let mut registers = context::read(bytes, (self.arch, self.os), at.plus(l.context))?;
-                if let Some(places) = l.places {
-                    self.through_places(bytes, at.plus(places), &mut registers)?;
+                let software = self.software.as_ref().ok_or_else(missing)?;
+                let context = software.at(at, SoftwareExceptionFrame::TargetContext)?;
+                let mut registers = context::read(bytes, (self.arch, self.os), context)?;
+                if let Some(places) = software.place(at, SoftwareExceptionFrame::IntegerContextPointers) {
+                    self.through_places(bytes, places, &mut registers)?;
                 }
                 Ok(Some(Caller { registers, left: Left::Exception }))
             }
             Role::Fault => {
-                let l = self.fault.as_ref().ok_or_else(missing)?;
-                Ok(Some(Caller { registers: context::read(bytes, (self.arch, self.os), at.plus(l.context))?, left: Left::Fault }))
+                let context = self.fault.as_ref().ok_or_else(missing)?.at(at, FaultingExceptionFrame::TargetContext)?;
+                Ok(Some(Caller { registers: context::read(bytes, (self.arch, self.os), context)?, left: Left::Fault }))
             }
             Role::Resumable => {
-                let l = self.resumable.as_ref().ok_or_else(missing)?;
-                let context = Addr(bytes.u64(at.plus(l.context))?);
+                let context = self.resumable.as_ref().ok_or_else(missing)?.read(bytes, at, ResumableFrame::TargetContextPtr)?;
                 Ok(Some(Caller { registers: context::read(bytes, (self.arch, self.os), context)?, left: Left::Stopped }))
             }
             Role::Hijack => {
-                let (l, args) = self.hijack.as_ref().ok_or_else(missing)?;
-                let ip = Addr(bytes.u64(at.plus(l.return_address))?);
-                let start = Addr(bytes.u64(at.plus(l.arguments))?);
-                let saved = args.l.callee_saved.map(|offset| start.plus(offset));
-                let sp = match (args.l.sp, saved, args.size) {
-                    (Some(sp), ..) => Addr(bytes.u64(start.plus(sp))?),
+                let (hijack, args) = self.hijack.as_ref().ok_or_else(missing)?;
+                let ip = hijack.read(bytes, at, HijackFrame::ReturnAddress)?;
+                let start = hijack.read(bytes, at, HijackFrame::HijackArgsPtr)?;
+                let saved = args.fields.place(start, data::HijackArgs::CalleeSavedRegisters);
+                let sp = match (args.fields.read_optional(bytes, start, data::HijackArgs::Rsp)?, saved, args.size) {
+                    (Some(sp), ..) => sp,
                     // After the registers is the slot of the diverted return.
                     (None, Some(saved), _) => saved.plus(self.callee_saved_size).plus(8),
                     (None, None, Some(size)) => {
@@ -424,10 +373,10 @@ impl FrameReader {
                 }
             }
             Role::Hijack if self.gc_version < 4 => {
-                if let Some((l, HijackArgs { registers, .. })) = &self.hijack
+                if let Some((hijack, HijackArgs { registers, .. })) = &self.hijack
                     && let Some((_, returned)) = registers.iter().find(|(number, _)| *number == 0)
                 {
-                    let start = Addr(bytes.u64(frame.address.plus(l.arguments))?);
+                    let start = hijack.read(bytes, frame.address, HijackFrame::HijackArgsPtr)?;
                     roots.words = Some(words(start.plus(*returned), 8));
                 }
             }
@@ -436,21 +385,22 @@ impl FrameReader {
         Ok(roots)
     }
 
-    /// Where the argument registers are, in bytes from the start of a transition block of `size`. Descriptors do not tell.
-    fn arguments(&self, block: &BlockLayout, size: u64) -> u64 {
-        match (block.arguments, self.arch, self.os) {
+    /// The offset of the argument registers in a transition block of `size`. Few descriptors have it.
+    fn arguments(&self, block: &Bound<TransitionBlock>, size: u64) -> u64 {
+        let before = |end: u64| end.saturating_sub(self.argument_bytes);
+        match (block.offset(TransitionBlock::ArgumentRegisters), self.arch, self.os) {
             (Some(offset), ..) => offset,
             // In the caller's home area.
             (None, Arch::X64, Os::Windows) => size,
-            (None, Arch::X64, _) => block.callee_saved.saturating_sub(self.argument_bytes),
-            (None, ..) => size.saturating_sub(self.argument_bytes),
+            (None, Arch::X64, _) => before(block.offset(TransitionBlock::CalleeSavedRegisters).unwrap_or(0)),
+            (None, ..) => before(size),
         }
     }
 
     /// The method that `frame` is about to call, or that the native helper implements which it is in.
     pub(crate) fn callee(&self, bytes: &CodeBytes, frame: &ExplicitFrame) -> Option<Addr> {
         let method = match frame.of.role {
-            Role::Transition => bytes.u64(frame.address.plus(self.framed.as_ref()?.method_desc?)).ok().map(Addr),
+            Role::Transition => self.framed.as_ref()?.get(bytes, frame.address, FramedMethodFrame::MethodDesc),
             Role::Helper(_) => self.helper.as_ref()?.method(bytes, frame.address),
             _ => None,
         };
@@ -459,17 +409,17 @@ impl FrameReader {
 
     /// The method that stands for the native function which an inlined call is in.
     pub(crate) fn native(&self, bytes: &CodeBytes, frame: &ExplicitFrame) -> Option<Addr> {
-        let l = self.inlined.as_ref().filter(|_| frame.of.role == Role::Inlined)?;
+        let inlined = self.inlined.as_ref().filter(|_| frame.of.role == Role::Inlined)?;
         // Between calls there is no return address.
-        bytes.u64(frame.address.plus(l.return_address)).ok().filter(|ip| *ip != 0)?;
-        let datum = bytes.u64(frame.address.plus(l.datum?)).ok().filter(|datum| datum & 1 == 0)?;
+        inlined.get(bytes, frame.address, InlinedCallFrame::CallerReturnAddress).filter(|ip| !ip.is_null())?;
+        let datum = inlined.get(bytes, frame.address, InlinedCallFrame::Datum).filter(|datum| datum & 1 == 0)?;
         // Two more bits of a method's address mark calls of the handling of exceptions (`InlinedCallFrameMarker`, frames.h).
         Some(Addr(datum & !DATUM_MARKS)).filter(|method| !method.is_null())
     }
 
     fn transition_block(&self, bytes: &CodeBytes, frame: &ExplicitFrame) -> Result<Option<Addr>, StackError> {
-        let Some(l) = &self.framed else { return Ok(None) };
-        Ok(Some(Addr(bytes.u64(frame.address.plus(l.block))?)))
+        let Some(framed) = &self.framed else { return Ok(None) };
+        Ok(Some(framed.read(bytes, frame.address, FramedMethodFrame::TransitionBlockPtr)?))
     }
 
     fn blank(&self, ip: Addr, sp: Addr, at: Addr) -> Result<Registers, StackError> {
@@ -504,11 +454,11 @@ impl FrameReader {
 }
 
 /// The frame that `link`, a word of the chain at `at`, leads to; `None` at its end. No link is ever null.
-fn followed(at: Addr, link: u64) -> Result<Option<Addr>, StackError> {
+fn followed(at: Addr, link: Addr) -> Result<Option<Addr>, StackError> {
     match link {
         END => Ok(None),
-        0 => Err(StackError::invalid(at, "the chain of frames has a null link")),
-        _ => Ok(Some(Addr(link))),
+        Addr::NULL => Err(StackError::invalid(at, "the chain of frames has a null link")),
+        _ => Ok(Some(link)),
     }
 }
 
