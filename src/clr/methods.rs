@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::generated::{self, Source};
 use super::metadata::Metadata;
-use super::metadata::signature::{self, MethodSig, Primitive, TypeSig};
+use super::metadata::signature::{self, MethodSig, TypeSig};
 use super::method_table::MethodTables;
 use super::objects::Objects;
 use super::render::{Notation, short};
@@ -500,7 +500,7 @@ impl<'w> Writer<'w> {
         }
         let inner = depth.saturating_add(1);
         match sig {
-            TypeSig::Primitive(p) => self.out.push_str(primitive(*p)),
+            TypeSig::Primitive(element) => self.out.push_str(short(element.type_name().unwrap_or("?"))),
             TypeSig::Class(token) | TypeSig::ValueType(token) => self.token(*token),
             TypeSig::Var(n) => self.variable(false, *n),
             TypeSig::MethodVar(n) => self.variable(true, *n),
@@ -579,28 +579,5 @@ fn plain(out: &mut String) {
         && digits.bytes().all(|b| b.is_ascii_digit())
     {
         out.truncate(head.len());
-    }
-}
-
-fn primitive(p: Primitive) -> &'static str {
-    match p {
-        Primitive::Void => "Void",
-        Primitive::Boolean => "Boolean",
-        Primitive::Char => "Char",
-        Primitive::I1 => "SByte",
-        Primitive::U1 => "Byte",
-        Primitive::I2 => "Int16",
-        Primitive::U2 => "UInt16",
-        Primitive::I4 => "Int32",
-        Primitive::U4 => "UInt32",
-        Primitive::I8 => "Int64",
-        Primitive::U8 => "UInt64",
-        Primitive::R4 => "Single",
-        Primitive::R8 => "Double",
-        Primitive::I => "IntPtr",
-        Primitive::U => "UIntPtr",
-        Primitive::String => "System.String",
-        Primitive::Object => "System.Object",
-        Primitive::TypedByRef => "TypedReference",
     }
 }

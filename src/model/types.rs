@@ -1,7 +1,7 @@
 use serde::Serialize;
 
 use super::{CodeTier, StaticModel};
-use crate::base::{Addr, Name, named_enum};
+use crate::base::{Addr, CorElementType, Name, named_enum};
 
 named_enum! {
     /// Categories of types.
@@ -173,7 +173,7 @@ pub struct LayoutField {
     /// Token in hex.
     pub token: String,
     /// `CorElementType`.
-    pub element_type: u8,
+    pub element_type: CorElementType,
     /// Method table of its type, for value types.
     pub method_table: Option<Addr>,
 }

@@ -13,12 +13,12 @@ mod net9;
 mod resolve;
 
 pub use list::Field;
-pub(crate) use resolve::{CORE, Typed, VALUE_TYPE, is_reference};
+pub(crate) use resolve::{CORE, Typed};
 pub use resolve::{Definition, Types};
 
 use super::method_table::{MethodTableInfo, MethodTables};
 use super::type_names::TypeNames;
-use crate::base::Addr;
+use crate::base::{Addr, CorElementType};
 use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
@@ -47,7 +47,7 @@ const IS_THREAD_STATIC: u32 = 0x0200_0000;
 const IS_RVA: u32 = 0x0400_0000;
 /// Offset from the end of the method table pointer, or from the base of statics.
 const OFFSET_MASK: u32 = 0x07ff_ffff;
-/// First bit of the `CorElementType`.
+/// First bit of the element type, which has the five bits left.
 const TYPE_SHIFT: u32 = 27;
 /// Maximum fields declared by a type; more indicate corruption: the runtime counts in 16 bits since .NET 9.
 const MAX_FIELDS: u32 = 65_535;
@@ -60,8 +60,8 @@ pub(super) struct FieldDesc {
     pub(super) storage: Storage,
     /// Offset as stored: without the method table pointer.
     pub(super) offset: u64,
-    /// `CorElementType`: `CLASS` for references, the underlying type for enums.
-    pub(super) element: u8,
+    /// `Class` for references, the underlying type for enums.
+    pub(super) element: CorElementType,
 }
 
 /// The descriptors of the fields declared by a type.
@@ -119,9 +119,9 @@ impl Fields {
         }
     }
 
-    /// `CorElementType` of the type as a value: the underlying type of an enum, `VALUETYPE` for structures.
-    pub(super) fn element_type(&self, class: Addr) -> Option<u8> {
-        self.memory.u8(class.plus(self.class.element?)).ok()
+    /// Element type of the type as a value: the underlying type of an enum, `ValueType` for structures.
+    pub(super) fn element_type(&self, class: Addr) -> Option<CorElementType> {
+        CorElementType::of(self.memory.u8(class.plus(self.class.element?)).ok()?)
     }
 
     fn desc(&self, at: Addr) -> Option<FieldDesc> {
@@ -136,7 +136,7 @@ impl Fields {
             rid: token & TOKEN_MASK,
             storage,
             offset: u64::from(place & OFFSET_MASK),
-            element: u8::try_from(place >> TYPE_SHIFT).ok()?,
+            element: CorElementType::of(u8::try_from(place >> TYPE_SHIFT).ok()?)?,
         })
     }
 

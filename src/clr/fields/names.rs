@@ -45,7 +45,7 @@ impl<'t> SignatureNames<'t> {
         }
         let inner = depth.saturating_add(1);
         match sig {
-            TypeSig::Primitive(p) => self.push(p.name()),
+            TypeSig::Primitive(element) => self.push(element.type_name().unwrap_or("?")),
             TypeSig::Class(token) | TypeSig::ValueType(token) => self.token(*token, &[], inner),
             TypeSig::Generic { token, arguments, .. } => self.token(*token, arguments, inner),
             TypeSig::Var(n) => self.variable("!", *n, &self.context.arguments),

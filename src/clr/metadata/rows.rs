@@ -3,6 +3,7 @@
 use super::Metadata;
 use super::schema::{ASSEMBLY_REF, CONSTANT, FIELD, FIELD_RVA, METHOD_DEF, STAND_ALONE_SIG, TYPE_DEF, TYPE_REF, TYPE_SPEC};
 use super::signature::{self, MethodSig, TypeSig, compressed};
+use crate::base::CorElementType;
 
 /// Maximum blob size in bytes. Signatures take a few dozen; constants as many as the literal.
 const MAX_BLOB: u32 = 1 << 16;
@@ -43,8 +44,8 @@ pub struct TypeRef {
 /// The value of a literal field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Constant {
-    /// `CorElementType` of the value.
-    pub kind: u8,
+    /// Type of the value; `None` if its number is not one.
+    pub kind: Option<CorElementType>,
     /// The value, little endian.
     pub bytes: Vec<u8>,
 }
@@ -119,7 +120,7 @@ impl Metadata {
     pub fn constant(&self, rid: u32) -> Option<Constant> {
         // HasConstant: two bits of tag, 0 for Field.
         let row = self.find(CONSTANT, 1, rid.checked_mul(4)?)?;
-        let kind = u8::try_from(self.cell(CONSTANT, row, 0)? & 0xff).ok()?;
+        let kind = u8::try_from(self.cell(CONSTANT, row, 0)? & 0xff).ok().and_then(CorElementType::of);
         Some(Constant { kind, bytes: self.blob(self.cell(CONSTANT, row, 2)?)? })
     }
 

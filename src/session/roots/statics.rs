@@ -8,7 +8,6 @@ use crate::base::missed::tried;
 use crate::base::{Addr, Budget, Collector, Count, NoteKind, be, len64, plural};
 use crate::clr::aot::Program;
 use crate::clr::fields::Storage;
-use crate::clr::metadata::signature::Primitive;
 use crate::clr::statics::StaticPlace;
 use crate::clr::threads::Thread;
 use crate::model::{CoverageKind, FieldValue, RootKind, ValueKind};
@@ -197,7 +196,7 @@ fn held(reader: &StaticsReader<'_>, spot: &StaticSpot<'_, '_>, at: Addr, out: &m
     if spot.field.is_reference() {
         return memory.ptr(at).map(|object| out.extend((!object.is_null()).then_some((String::new(), Some(at), object)))).is_ok();
     }
-    if let Some(bytes) = Primitive::of(spot.field.element).and_then(|p| p.bytes(memory.ptr_bytes())) {
+    if let Some(bytes) = spot.field.element.primitive_bytes(memory.ptr_bytes()) {
         return memory.bytes(at, bytes).is_ok();
     }
     let value = reader.value(spot.field, spot.place);
