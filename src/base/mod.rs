@@ -28,6 +28,7 @@ mod share;
 pub(crate) mod store;
 mod thousands;
 pub(crate) mod threads;
+mod token;
 mod utf16;
 
 pub(crate) use addr::PAGE;
@@ -60,4 +61,5 @@ pub(crate) use share::share;
 pub use store::{Buffer, Files, NoRoom, Region, Store};
 pub(crate) use thousands::{be, thousands};
 pub use thousands::{in_units, plural};
+pub use token::{Token, TokenTable};
 pub(crate) use utf16::{drop_split_pair, escaped_unit, utf16};

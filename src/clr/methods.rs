@@ -17,7 +17,7 @@ use super::objects::Objects;
 use super::render::{Notation, short};
 use super::type_names::{NameQuality, TypeNames};
 use crate::base::missed::watched;
-use crate::base::{Addr, Limits, Name};
+use crate::base::{Addr, Limits, Name, Token, TokenTable};
 use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
@@ -31,8 +31,6 @@ const KIND_DYNAMIC: u16 = 7;
 const INSTANCE_KIND: u16 = 0x7;
 /// Bits of MethodDescChunk.FlagsAndTokenRange that belong to the token.
 const TOKEN_BITS: u32 = 24;
-const METHOD_DEF_TOKEN: u32 = 0x0600_0000;
-const RID: u32 = 0x00ff_ffff;
 
 /// Maximum depth of a type's bases.
 const MAX_BASES: usize = 64;
@@ -92,7 +90,7 @@ pub struct MethodName {
     /// Address of the declaring `Module`; `None` for dynamic methods and those of arrays.
     pub home: Option<Addr>,
     /// Its MethodDef token in that module; `None` for dynamic methods.
-    pub token: Option<u32>,
+    pub token: Option<Token>,
     /// Method table of the declaring type; for shared code the canonical one, with `System.__Canon` for references.
     pub declaring_type: Addr,
     /// Quality of the name.
@@ -147,7 +145,8 @@ struct Desc {
     address: Addr,
     flags: u16,
     method_table: Addr,
-    rid: u32,
+    /// Nil where the metadata has no row of it.
+    token: Token,
 }
 
 impl Methods {
@@ -198,7 +197,7 @@ impl Methods {
             let Some((home, rid)) = name.home.zip(rid) else { return false };
             let module = names.module(home);
             // `MoveNext` is that of a state machine.
-            names.beside(|| module.function_shares_name(rid, desc.rid) || module.machine_shares_name(rid))
+            names.beside(|| module.function_shares_name(rid, desc.token.rid()) || module.machine_shares_name(rid))
         };
         let source = generated::method(&name.name, is_shared);
         MethodName { source, ..name }
@@ -223,7 +222,7 @@ impl Methods {
 
     /// The declaring type of the method at `desc`, and its row in the metadata.
     pub(crate) fn row(&self, names: &TypeNames, desc: Addr) -> Option<(Addr, u32)> {
-        self.read(names, desc).map(|desc| (desc.method_table, desc.rid))
+        self.read(names, desc).map(|desc| (desc.method_table, desc.token.rid()))
     }
 
     /// The declaring type of the method at `desc` and the arguments of its instance: what its code belongs to.
@@ -239,7 +238,7 @@ impl Methods {
         if matches!(desc.flags & KIND, KIND_DYNAMIC | KIND_ARRAY) {
             return Some((home, Some(0)));
         }
-        Some((home, names.module(home).metadata.as_ref().and_then(|m| m.method_implementation(desc.rid))))
+        Some((home, names.module(home).metadata.as_ref().and_then(|m| m.method_implementation(desc.token.rid()))))
     }
 
     /// Whether there is a method at `desc`.
@@ -280,7 +279,7 @@ impl Methods {
             _ => {
                 let module = names.module(home?);
                 let metadata = module.metadata.as_ref()?;
-                (metadata.method(desc.rid)?.signature?, metadata.parameter_names(desc.rid))
+                (metadata.method(desc.token.rid())?.signature?, metadata.parameter_names(desc.token.rid()))
             }
         };
         let mut parameter_names = vec![None; signature.parameters.len()];
@@ -310,7 +309,7 @@ impl Methods {
             GenericContext::MethodTable(mt) => is_instance(mt).then_some(Desc { method_table: mt, ..shared })?,
             GenericContext::Method(method) => {
                 let exact = self.read(names, method)?;
-                (exact.rid == shared.rid && is_instance(exact.method_table)).then_some(exact)?
+                (exact.token == shared.token && is_instance(exact.method_table)).then_some(exact)?
             }
             GenericContext::This(object) => {
                 let mut mt = self.objects.method_table(object)?;
@@ -343,8 +342,8 @@ impl Methods {
         let mask = |bits: u32| 1u32.checked_shl(bits).map_or(0, |n| n.saturating_sub(1));
         let range = u32::from(m.u16(chunk.plus(self.chunk.range)).ok()?) & mask(TOKEN_BITS.saturating_sub(self.remainder_bits));
         let remainder = u32::from(m.u16(address.plus(self.desc.remainder)).ok()?) & mask(self.remainder_bits);
-        let rid = range.checked_shl(self.remainder_bits)? | remainder;
-        Some(Desc { address, flags: m.u16(address.plus(self.desc.flags)).ok()?, method_table, rid: rid & RID })
+        let token = Token::in_low_bits(TokenTable::MethodDef, range.checked_shl(self.remainder_bits)? | remainder);
+        Some(Desc { address, flags: m.u16(address.plus(self.desc.flags)).ok()?, method_table, token })
     }
 
     fn declared(&self, names: &TypeNames, desc: &Desc, notation: Notation) -> Option<MethodName> {
@@ -352,10 +351,10 @@ impl Methods {
         let home = names.method_tables().module(&info).ok()?;
         let module = names.module(home);
         let owner = names.written(desc.method_table, notation);
-        let token = (desc.rid != 0).then_some(METHOD_DEF_TOKEN | desc.rid);
-        let row = module.metadata.as_ref().and_then(|m| m.method(desc.rid));
+        let token = Some(desc.token).filter(|token| !token.is_nil());
+        let row = module.metadata.as_ref().and_then(|m| m.method(desc.token.rid()));
         let Some((metadata, row)) = module.metadata.as_ref().zip(row) else {
-            let name = format!("{}!{:#010x}", module.simple_name()?, token?);
+            let name = format!("{}!{}", module.simple_name()?, token?);
             let quality = NameQuality::ModuleToken;
             return Some(MethodName {
                 name,
@@ -542,11 +541,11 @@ impl<'w> Writer<'w> {
     }
 
     /// A type by its token; nested types without enclosing ones, as written by the runtime's formatter.
-    fn token(&mut self, token: u32) {
-        let rid = token & RID;
-        let found = self.metadata.and_then(|m| match token >> 24 {
-            0x01 => m.type_ref(rid).map(|t| (t.namespace, t.name)),
-            0x02 => m.type_def(rid).map(|t| (t.namespace, t.name)),
+    fn token(&mut self, token: Token) {
+        let rid = token.rid();
+        let found = self.metadata.and_then(|m| match token.table()? {
+            TokenTable::TypeRef => m.type_ref(rid).map(|t| (t.namespace, t.name)),
+            TokenTable::TypeDef => m.type_def(rid).map(|t| (t.namespace, t.name)),
             _ => None,
         });
         match found {
@@ -554,7 +553,7 @@ impl<'w> Writer<'w> {
             Some((namespace, name)) => self.out.push_str(&format!("{namespace}.{name}")),
             None => {
                 self.weaken(NameQuality::ModuleToken);
-                self.out.push_str(&format!("<{token:#010x}>"));
+                self.out.push_str(&format!("<{token}>"));
             }
         }
     }

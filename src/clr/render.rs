@@ -12,7 +12,7 @@ use super::method_table::{Category, Generics, MethodTableInfo, MethodTables};
 use super::modules::Modules;
 use super::type_names::{NameQuality, TypeName};
 use crate::base::missed::contradiction;
-use crate::base::{Addr, CorElementType};
+use crate::base::{Addr, CorElementType, Token, TokenTable};
 use crate::contract::Descriptor;
 use crate::contract::descriptor::layout;
 use crate::memory::Memory;
@@ -34,9 +34,6 @@ const CUT: &str = "…";
 
 /// Bit of a type handle that points to a type descriptor instead of a method table.
 pub(super) const TYPE_DESC: u64 = 2;
-
-const TYPE_DEF_TOKEN: u32 = 0x0200_0000;
-const RID: u32 = 0x00ff_ffff;
 
 layout! {
     struct DictionaryLayout : "GenericsDictInfo" {
@@ -307,11 +304,10 @@ impl<'r> Renderer<'r> {
         if module.is_null() {
             contradiction(info.address, "the method table of a class names no module");
         }
-        if rid == 0 || rid > RID {
+        let Some(token) = Token::new(TokenTable::TypeDef, rid).filter(|token| !token.is_nil()) else {
             contradiction(info.address, "the method table of a class has no token of a type");
             return self.unknown(info.address, depth);
-        }
-        let token = TYPE_DEF_TOKEN | rid;
+        };
         let module = self.modules.get(module);
         let home = Home { module: Place::Module(Arc::clone(&module)), token: Some(token) };
         let levels = module.metadata.as_ref().and_then(|m| levels(m, rid));
@@ -325,7 +321,7 @@ impl<'r> Renderer<'r> {
                 return Some(home);
             };
             self.weaken(NameQuality::ModuleToken);
-            let text = format!("{name}!{token:#010x}");
+            let text = format!("{name}!{token}");
             self.push(&text);
             self.arguments_as_list(info, depth);
             return Some(home);
@@ -483,8 +479,8 @@ impl<'r> Renderer<'r> {
         let read = || {
             let layout = self.layouts.variable.as_ref()?;
             let module = self.modules.get(self.memory.ptr(desc.plus(layout.module)).ok()?);
-            let token = self.memory.u32(desc.plus(layout.token)).ok()?;
-            let name = module.metadata.as_ref()?.generic_param_name(token & RID)?;
+            let token = Token::from_bits(self.memory.u32(desc.plus(layout.token)).ok()?);
+            let name = module.metadata.as_ref()?.generic_param_name(token.rid())?;
             Some((name, Home { module: Place::Module(module), token: None }))
         };
         let Some((name, home)) = read() else { return self.unknown(desc, depth) };

@@ -1,7 +1,7 @@
 //! A field of a type, with name and type.
 
 use super::{Definition, Storage};
-use crate::base::{Addr, CorElementType, len64};
+use crate::base::{Addr, CorElementType, Token, len64};
 
 /// A field of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,8 +12,8 @@ pub struct Field {
     pub name: String,
     /// Whether that is the name that it has in its program, not what stands for a lost one.
     pub(crate) is_named: bool,
-    /// Its token in the declaring module.
-    pub token: u32,
+    /// Its token in the declaring module; [`Token::NIL`] in NativeAOT programs.
+    pub token: Token,
     /// Kind of storage.
     pub storage: Storage,
     /// Offset in bytes: of instance fields from the start of the object, of others from the base of their kind.

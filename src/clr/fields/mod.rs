@@ -18,7 +18,7 @@ pub use resolve::{Definition, Types};
 
 use super::method_table::{MethodTableInfo, MethodTables};
 use super::type_names::TypeNames;
-use crate::base::{Addr, CorElementType};
+use crate::base::{Addr, CorElementType, Token, TokenTable};
 use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
@@ -40,8 +40,7 @@ layout! {
     }
 }
 
-/// Row of the field in the metadata.
-const TOKEN_MASK: u32 = 0x00ff_ffff;
+// Bits of DWord1 above the row of the field in the metadata.
 const IS_STATIC: u32 = 0x0100_0000;
 const IS_THREAD_STATIC: u32 = 0x0200_0000;
 const IS_RVA: u32 = 0x0400_0000;
@@ -55,8 +54,8 @@ const MAX_FIELDS: u32 = 65_535;
 /// A decoded field descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FieldDesc {
-    /// Row of Field in the metadata of the defining module.
-    pub(super) rid: u32,
+    /// Token in the defining module.
+    pub(super) token: Token,
     pub(super) storage: Storage,
     /// Offset as stored: without the method table pointer.
     pub(super) offset: u64,
@@ -125,15 +124,15 @@ impl Fields {
     }
 
     fn desc(&self, at: Addr) -> Option<FieldDesc> {
-        let (token, place) = (self.memory.u32(at.plus(self.desc.token)).ok()?, self.memory.u32(at.plus(self.desc.offset)).ok()?);
-        let storage = match token {
+        let (word, place) = (self.memory.u32(at.plus(self.desc.token)).ok()?, self.memory.u32(at.plus(self.desc.offset)).ok()?);
+        let storage = match word {
             t if t & IS_STATIC == 0 => Storage::Instance,
             t if t & IS_THREAD_STATIC != 0 => Storage::ThreadStatic,
             t if t & IS_RVA != 0 => Storage::Rva,
             _ => Storage::Static,
         };
         Some(FieldDesc {
-            rid: token & TOKEN_MASK,
+            token: Token::in_low_bits(TokenTable::FieldDef, word),
             storage,
             offset: u64::from(place & OFFSET_MASK),
             element: CorElementType::of(u8::try_from(place >> TYPE_SHIFT).ok()?)?,
@@ -169,7 +168,7 @@ impl Fields {
         let module = names.module(tables.module(&info).ok()?);
         let metadata = module.metadata.as_ref()?;
         let own = self.own(names, &info)?.instance;
-        let field = own.iter().find(|f| metadata.field_name(f.rid).is_some_and(|n| n == name))?;
+        let field = own.iter().find(|f| metadata.field_name(f.token.rid()).is_some_and(|n| n == name))?;
         Some(self.memory.ptr_bytes().saturating_add(field.offset))
     }
 }

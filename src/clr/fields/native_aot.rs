@@ -7,7 +7,7 @@
 
 use super::resolve::MAX_BASES;
 use super::{Definition, Field, Storage, Types};
-use crate::base::{Addr, CorElementType};
+use crate::base::{Addr, CorElementType, Token};
 use crate::clr::aot::{DebugField, Definition as Compiled, FieldKind, LibraryField, Program, StaticAt, fits, library_fields};
 use crate::clr::gcdesc::GcDesc;
 use crate::clr::method_table::{Category, MethodTableInfo};
@@ -89,7 +89,7 @@ impl Types {
                 declaring: info.address,
                 name: field.name,
                 is_named: true,
-                token: 0,
+                token: Token::NIL,
                 storage: Storage::Static,
                 offset: at.0,
                 element,
@@ -106,7 +106,7 @@ impl Types {
             declaring: self.declaring(info, offset),
             name: format!("+{offset:#x}"),
             is_named: false,
-            token: 0,
+            token: Token::NIL,
             storage: Storage::Instance,
             offset,
             element: CorElementType::Class,
@@ -122,7 +122,7 @@ impl Types {
             declaring: program.type_of(&field.declared_by).unwrap_or(info.address),
             name: field.name,
             is_named: true,
-            token: 0,
+            token: Token::NIL,
             storage: Storage::Instance,
             offset: field.offset,
             element,
@@ -189,7 +189,7 @@ impl Types {
             declaring: self.declaring(info, field.offset),
             name: field.name.into(),
             is_named: true,
-            token: 0,
+            token: Token::NIL,
             storage: Storage::Instance,
             offset: field.offset,
             element: field.element,

@@ -9,7 +9,7 @@ use super::names::SignatureNames;
 use super::{Field, FieldDesc, Fields, OwnFields, Storage};
 use crate::base::hash::Map;
 use crate::base::missed::Kept;
-use crate::base::{Addr, CorElementType, Limits, len64};
+use crate::base::{Addr, CorElementType, Limits, Token, TokenTable, len64};
 use crate::clr::loader::Loader;
 use crate::clr::metadata::signature::TypeSig;
 use crate::clr::method_table::{Category, MethodTableInfo};
@@ -31,12 +31,6 @@ const MAX_DEPTH: u32 = 32;
 const MAX_CACHED: usize = 1 << 20;
 /// The module of System.Object.
 pub(crate) const CORE: &str = "System.Private.CoreLib";
-const ROW: u32 = 0x00ff_ffff;
-const TABLE: u32 = 0xff00_0000;
-const TYPE_REF: u32 = 0x0100_0000;
-const TYPE_DEF: u32 = 0x0200_0000;
-const TYPE_SPEC: u32 = 0x1b00_0000;
-const FIELD: u32 = 0x0400_0000;
 /// In place of a row: the type is known by its method table.
 const COMPILED: u32 = u32::MAX;
 
@@ -312,8 +306,7 @@ impl Types {
         let module = self.names.module(home);
         let pointer = self.memory.ptr_bytes();
         let complete = |d: &FieldDesc| {
-            let row = module.metadata.as_ref().and_then(|m| m.field(d.rid));
-            let token = FIELD | d.rid;
+            let row = module.metadata.as_ref().and_then(|m| m.field(d.token.rid()));
             let signature = row.as_ref().and_then(|r| r.signature.as_ref());
             let value = !d.element.is_reference();
             let method_table = signature.filter(|_| value).and_then(|s| self.resolve(s, &context, 0));
@@ -325,9 +318,9 @@ impl Types {
             };
             Field {
                 declaring: info.address,
-                name: row.as_ref().map_or_else(|| format!("field_{token:#010x}"), |r| r.name.clone()),
+                name: row.as_ref().map_or_else(|| format!("field_{}", d.token), |r| r.name.clone()),
                 is_named: row.is_some(),
-                token,
+                token: d.token,
                 storage: d.storage,
                 offset: if d.storage == Storage::Instance { d.offset.saturating_add(pointer) } else { d.offset },
                 element: d.element,
@@ -400,8 +393,8 @@ impl Types {
         let inner = depth.saturating_add(1);
         let found = match sig {
             TypeSig::Primitive(p) => self.loaded(self.primitive(*p)?),
-            TypeSig::Class(token) | TypeSig::ValueType(token) if token & TABLE == TYPE_SPEC => {
-                let spec = self.names.module(context.module).metadata.as_ref()?.type_spec(token & ROW)?;
+            TypeSig::Class(token) | TypeSig::ValueType(token) if token.table() == Some(TokenTable::TypeSpec) => {
+                let spec = self.names.module(context.module).metadata.as_ref()?.type_spec(token.rid())?;
                 return self.resolve(&spec, context, inner);
             }
             TypeSig::Class(token) | TypeSig::ValueType(token) => {
@@ -473,21 +466,21 @@ impl Types {
     }
 
     /// A TypeRef as resolved by the runtime.
-    fn reference_map(&self, token: u32, context: &Context) -> Option<Addr> {
-        (token & TABLE == TYPE_REF).then(|| self.loader.type_ref(context.module, token & ROW))?
+    fn reference_map(&self, token: Token, context: &Context) -> Option<Addr> {
+        (token.table() == Some(TokenTable::TypeRef)).then(|| self.loader.type_ref(context.module, token.rid()))?
     }
 
     /// The definition of a type by token.
-    pub(super) fn token(&self, token: u32, context: &Context, depth: u32) -> Option<Definition> {
-        match token & TABLE {
-            TYPE_DEF => Some(Definition { module: context.module, rid: token & ROW }),
-            TYPE_REF => {
+    pub(super) fn token(&self, token: Token, context: &Context, depth: u32) -> Option<Definition> {
+        match token.table()? {
+            TokenTable::TypeDef => Some(Definition { module: context.module, rid: token.rid() }),
+            TokenTable::TypeRef => {
                 if let Some(mt) = self.reference_map(token, context)
                     && let Some(definition) = self.definition(mt)
                 {
                     return Some(definition);
                 }
-                self.by_reference(context.module, token & ROW, depth)
+                self.by_reference(context.module, token.rid(), depth)
             }
             _ => None,
         }

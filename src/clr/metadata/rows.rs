@@ -2,8 +2,8 @@
 
 use super::Metadata;
 use super::schema::{ASSEMBLY_REF, CONSTANT, FIELD, FIELD_RVA, METHOD_DEF, STAND_ALONE_SIG, TYPE_DEF, TYPE_REF, TYPE_SPEC};
-use super::signature::{self, MethodSig, TypeSig, compressed};
-use crate::base::CorElementType;
+use super::signature::{self, MethodSig, TypeSig, compressed, type_def_or_ref};
+use crate::base::{CorElementType, Token};
 
 /// Maximum blob size in bytes. Signatures take a few dozen; constants as many as the literal.
 const MAX_BLOB: u32 = 1 << 16;
@@ -105,15 +105,8 @@ impl Metadata {
     }
 
     /// Token of the base type of TypeDef `rid`: TypeDef, TypeRef or TypeSpec; `None` for those without one.
-    pub fn base_type(&self, rid: u32) -> Option<u32> {
-        let coded = self.cell(TYPE_DEF, rid, 3)?;
-        let table = match coded & 3 {
-            0 => 0x0200_0000,
-            1 => 0x0100_0000,
-            2 => 0x1b00_0000,
-            _ => return None,
-        };
-        (coded >> 2 != 0).then_some(table | coded >> 2)
+    pub fn base_type(&self, rid: u32) -> Option<Token> {
+        type_def_or_ref(self.cell(TYPE_DEF, rid, 3)?).filter(|token| !token.is_nil())
     }
 
     /// The value of the literal field `rid`.

@@ -2,7 +2,7 @@
 //!
 //! Signatures are untrusted: nesting and counts are bounded by the blob and a depth limit.
 
-use crate::base::CorElementType;
+use crate::base::{CorElementType, Token, TokenTable};
 
 /// Maximum nesting of types in a signature.
 const MAX_DEPTH: u32 = 32;
@@ -17,9 +17,9 @@ pub enum TypeSig {
     /// A type with its own element type: a primitive, `string`, `object`, `void`.
     Primitive(CorElementType),
     /// A class or interface.
-    Class(u32),
+    Class(Token),
     /// A structure or enum.
-    ValueType(u32),
+    ValueType(Token),
     /// A generic parameter of the type, by position.
     Var(u32),
     /// A generic parameter of the method, by position.
@@ -27,7 +27,7 @@ pub enum TypeSig {
     /// A generic instance.
     Generic {
         /// Token of the generic type.
-        token: u32,
+        token: Token,
         /// Whether it is a structure.
         value_type: bool,
         /// Its arguments.
@@ -108,16 +108,9 @@ impl Reader<'_> {
         CorElementType::of(self.byte()?)
     }
 
-    /// A TypeDefOrRefOrSpec token, from its compressed form.
-    fn token(&mut self) -> Option<u32> {
-        let n = self.number()?;
-        let table = match n & 3 {
-            0 => 0x0200_0000,
-            1 => 0x0100_0000,
-            2 => 0x1b00_0000,
-            _ => return None,
-        };
-        Some(table | n >> 2)
+    /// The token of a type, from its compressed form.
+    fn token(&mut self) -> Option<Token> {
+        type_def_or_ref(self.number()?)
     }
 
     fn type_sig(&mut self, depth: u32) -> Option<TypeSig> {
@@ -196,6 +189,17 @@ impl Reader<'_> {
     }
 }
 
+/// The token in a coded index of a TypeDef, TypeRef or TypeSpec (II.24.2.6).
+pub(super) fn type_def_or_ref(coded: u32) -> Option<Token> {
+    let table = match coded & 3 {
+        0 => TokenTable::TypeDef,
+        1 => TokenTable::TypeRef,
+        2 => TokenTable::TypeSpec,
+        _ => return None,
+    };
+    Token::new(table, coded >> 2)
+}
+
 /// A compressed number at the start of `bytes`, and its length in bytes.
 pub(in crate::clr) fn compressed(bytes: &[u8]) -> Option<(u32, usize)> {
     let at = |i: usize| bytes.get(i).map(|b| u32::from(*b));
@@ -222,7 +226,10 @@ mod tests {
         // Dictionary<string, T[]> of TypeRef row 5.
         let generic = field(&[6, 0x15, 0x12, 0x15, 2, 0x0e, 0x1d, 0x13, 0]);
         let arguments = vec![TypeSig::Primitive(CorElementType::String), TypeSig::SzArray(Box::new(TypeSig::Var(0)))];
-        assert_eq!(generic, Some(TypeSig::Generic { token: 0x0100_0005, value_type: false, arguments }));
+        let token = Token::new(TokenTable::TypeRef, 5).unwrap();
+        assert_eq!(generic, Some(TypeSig::Generic { token, value_type: false, arguments }));
+        // A token of a row that tokens have no room for.
+        assert_eq!(field(&[6, 0x12, 0xc4, 0, 0, 0]), None);
         // static void Main(string[])
         let main = method(&[0, 1, 1, 0x1d, 0x0e]).unwrap();
         assert!(!main.has_this && main.parameters.len() == 1 && main.result == TypeSig::Primitive(CorElementType::Void));

@@ -26,7 +26,6 @@ use net9::Net9;
 /// Maximum bytes of a box examined.
 const MAX_BOX: u64 = 4096;
 /// Row of a metadata token.
-const RID: u32 = 0x00ff_ffff;
 /// Marks the offset of an RVA field as too large for its 27 bits: it is in the metadata.
 const BIG_RVA: u64 = 0x07ff_ffff;
 
@@ -261,7 +260,7 @@ impl Statics {
         let address = names.method_tables().module(info).ok()?;
         let base = names.modules().image_base(address)?;
         let in_desc = || u32::try_from(field.offset).ok().filter(|_| field.offset < BIG_RVA);
-        let in_metadata = || names.module(address).metadata.as_ref()?.field_rva(field.token & RID);
+        let in_metadata = || names.module(address).metadata.as_ref()?.field_rva(field.token.rid());
         let rva = in_desc().or_else(in_metadata)?;
         let mapped = base.plus(rva.into());
         // IL-only assemblies are mapped flat, with packed sections as in the file.
