@@ -127,7 +127,9 @@ pub mod internals {
     floors! { output }
 }
 
-pub use base::{Addr, AddrRange, Answer, Arch, Limits, Name, NoRoom, Note, NoteKind, Notes, Os, Progress};
+pub use base::{
+    Addr, AddrRange, Answer, Arch, CorElementType, Limits, Name, NoRoom, Note, NoteKind, Notes, Os, Progress, Token, TokenTable,
+};
 pub use clr::fields::Field;
 pub use clr::threads::{AllocContext, Thread};
 pub use contract::{ContractError, RuntimeError};

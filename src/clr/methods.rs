@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 use super::generated::{self, Source};
 use super::metadata::Metadata;
-use super::metadata::signature::{self, MethodSig, Primitive, TypeSig};
+use super::metadata::signature::{self, MethodSig, TypeSig};
 use super::method_table::MethodTables;
 use super::objects::Objects;
 use super::render::{Notation, short};
 use super::type_names::{NameQuality, TypeNames};
 use crate::base::missed::watched;
-use crate::base::{Addr, Limits, Name};
+use crate::base::{Addr, Limits, Name, Token, TokenTable};
 use crate::contract::{ContractError, Descriptor};
 use crate::data::{Bound, DynamicMethodDesc, InstantiatedMethodDesc, MethodDesc, MethodDescChunk, StoredSigMethodDesc, Structure, bind};
 use crate::memory::Memory;
@@ -31,8 +31,6 @@ const KIND_DYNAMIC: u16 = 7;
 const INSTANCE_KIND: u16 = 0x7;
 /// Bits of MethodDescChunk.FlagsAndTokenRange that belong to the token.
 const TOKEN_BITS: u32 = 24;
-const METHOD_DEF_TOKEN: u32 = 0x0600_0000;
-const RID: u32 = 0x00ff_ffff;
 
 /// Maximum depth of a type's bases.
 const MAX_BASES: usize = 64;
@@ -55,7 +53,7 @@ pub struct MethodName {
     /// Address of the declaring `Module`; `None` for dynamic methods and those of arrays.
     pub home: Option<Addr>,
     /// Its MethodDef token in that module; `None` for dynamic methods.
-    pub token: Option<u32>,
+    pub token: Option<Token>,
     /// Method table of the declaring type; for shared code the canonical one, with `System.__Canon` for references.
     pub declaring_type: Addr,
     /// Quality of the name.
@@ -110,7 +108,8 @@ struct Desc {
     address: Addr,
     flags: u16,
     method_table: Addr,
-    rid: u32,
+    /// Nil where the metadata has no row of it.
+    token: Token,
 }
 
 impl Methods {
@@ -161,7 +160,7 @@ impl Methods {
             let Some((home, rid)) = name.home.zip(rid) else { return false };
             let module = names.module(home);
             // `MoveNext` is that of a state machine.
-            names.beside(|| module.function_shares_name(rid, desc.rid) || module.machine_shares_name(rid))
+            names.beside(|| module.function_shares_name(rid, desc.token.rid()) || module.machine_shares_name(rid))
         };
         let source = generated::method(&name.name, is_shared);
         MethodName { source, ..name }
@@ -186,7 +185,7 @@ impl Methods {
 
     /// The declaring type of the method at `desc`, and its row in the metadata.
     pub(crate) fn row(&self, names: &TypeNames, desc: Addr) -> Option<(Addr, u32)> {
-        self.read(names, desc).map(|desc| (desc.method_table, desc.rid))
+        self.read(names, desc).map(|desc| (desc.method_table, desc.token.rid()))
     }
 
     /// The declaring type of the method at `desc` and the arguments of its instance: what its code belongs to.
@@ -202,7 +201,7 @@ impl Methods {
         if matches!(desc.flags & KIND, KIND_DYNAMIC | KIND_ARRAY) {
             return Some((home, Some(0)));
         }
-        Some((home, names.module(home).metadata.as_ref().and_then(|m| m.method_implementation(desc.rid))))
+        Some((home, names.module(home).metadata.as_ref().and_then(|m| m.method_implementation(desc.token.rid()))))
     }
 
     /// Whether there is a method at `desc`.
@@ -243,7 +242,7 @@ impl Methods {
             _ => {
                 let module = names.module(home?);
                 let metadata = module.metadata.as_ref()?;
-                (metadata.method(desc.rid)?.signature?, metadata.parameter_names(desc.rid))
+                (metadata.method(desc.token.rid())?.signature?, metadata.parameter_names(desc.token.rid()))
             }
         };
         let mut parameter_names = vec![None; signature.parameters.len()];
@@ -273,7 +272,7 @@ impl Methods {
             GenericContext::MethodTable(mt) => is_instance(mt).then_some(Desc { method_table: mt, ..shared })?,
             GenericContext::Method(method) => {
                 let exact = self.read(names, method)?;
-                (exact.rid == shared.rid && is_instance(exact.method_table)).then_some(exact)?
+                (exact.token == shared.token && is_instance(exact.method_table)).then_some(exact)?
             }
             GenericContext::This(object) => {
                 let mut mt = self.objects.method_table(object)?;
@@ -307,8 +306,8 @@ impl Methods {
         let range = u32::from(self.chunk.get(m, chunk, MethodDescChunk::FlagsAndTokenRange)?)
             & mask(TOKEN_BITS.saturating_sub(self.remainder_bits));
         let remainder = u32::from(self.desc.get(m, address, MethodDesc::Flags3AndTokenRemainder)?) & mask(self.remainder_bits);
-        let rid = range.checked_shl(self.remainder_bits)? | remainder;
-        Some(Desc { address, flags: self.desc.get(m, address, MethodDesc::Flags)?, method_table, rid: rid & RID })
+        let token = Token::in_low_bits(TokenTable::MethodDef, range.checked_shl(self.remainder_bits)? | remainder);
+        Some(Desc { address, flags: self.desc.get(m, address, MethodDesc::Flags)?, method_table, token })
     }
 
     fn declared(&self, names: &TypeNames, desc: &Desc, notation: Notation) -> Option<MethodName> {
@@ -316,10 +315,10 @@ impl Methods {
         let home = names.method_tables().module(&info).ok()?;
         let module = names.module(home);
         let owner = names.written(desc.method_table, notation);
-        let token = (desc.rid != 0).then_some(METHOD_DEF_TOKEN | desc.rid);
-        let row = module.metadata.as_ref().and_then(|m| m.method(desc.rid));
+        let token = Some(desc.token).filter(|token| !token.is_nil());
+        let row = module.metadata.as_ref().and_then(|m| m.method(desc.token.rid()));
         let Some((metadata, row)) = module.metadata.as_ref().zip(row) else {
-            let name = format!("{}!{:#010x}", module.simple_name()?, token?);
+            let name = format!("{}!{}", module.simple_name()?, token?);
             let quality = NameQuality::ModuleToken;
             return Some(MethodName {
                 name,
@@ -464,7 +463,7 @@ impl<'w> Writer<'w> {
         }
         let inner = depth.saturating_add(1);
         match sig {
-            TypeSig::Primitive(p) => self.out.push_str(primitive(*p)),
+            TypeSig::Primitive(element) => self.out.push_str(short(element.type_name().unwrap_or("?"))),
             TypeSig::Class(token) | TypeSig::ValueType(token) => self.token(*token),
             TypeSig::Var(n) => self.variable(false, *n),
             TypeSig::MethodVar(n) => self.variable(true, *n),
@@ -506,11 +505,11 @@ impl<'w> Writer<'w> {
     }
 
     /// A type by its token; nested types without enclosing ones, as written by the runtime's formatter.
-    fn token(&mut self, token: u32) {
-        let rid = token & RID;
-        let found = self.metadata.and_then(|m| match token >> 24 {
-            0x01 => m.type_ref(rid).map(|t| (t.namespace, t.name)),
-            0x02 => m.type_def(rid).map(|t| (t.namespace, t.name)),
+    fn token(&mut self, token: Token) {
+        let rid = token.rid();
+        let found = self.metadata.and_then(|m| match token.table()? {
+            TokenTable::TypeRef => m.type_ref(rid).map(|t| (t.namespace, t.name)),
+            TokenTable::TypeDef => m.type_def(rid).map(|t| (t.namespace, t.name)),
             _ => None,
         });
         match found {
@@ -518,7 +517,7 @@ impl<'w> Writer<'w> {
             Some((namespace, name)) => self.out.push_str(&format!("{namespace}.{name}")),
             None => {
                 self.weaken(NameQuality::ModuleToken);
-                self.out.push_str(&format!("<{token:#010x}>"));
+                self.out.push_str(&format!("<{token}>"));
             }
         }
     }
@@ -543,28 +542,5 @@ fn plain(out: &mut String) {
         && digits.bytes().all(|b| b.is_ascii_digit())
     {
         out.truncate(head.len());
-    }
-}
-
-fn primitive(p: Primitive) -> &'static str {
-    match p {
-        Primitive::Void => "Void",
-        Primitive::Boolean => "Boolean",
-        Primitive::Char => "Char",
-        Primitive::I1 => "SByte",
-        Primitive::U1 => "Byte",
-        Primitive::I2 => "Int16",
-        Primitive::U2 => "UInt16",
-        Primitive::I4 => "Int32",
-        Primitive::U4 => "UInt32",
-        Primitive::I8 => "Int64",
-        Primitive::U8 => "UInt64",
-        Primitive::R4 => "Single",
-        Primitive::R8 => "Double",
-        Primitive::I => "IntPtr",
-        Primitive::U => "UIntPtr",
-        Primitive::String => "System.String",
-        Primitive::Object => "System.Object",
-        Primitive::TypedByRef => "TypedReference",
     }
 }

@@ -11,8 +11,8 @@ use super::aot::Blobs;
 use super::method_table::{Category, Generics, MethodTableInfo, MethodTables};
 use super::modules::Modules;
 use super::type_names::{NameQuality, TypeName};
-use crate::base::Addr;
 use crate::base::missed::contradiction;
+use crate::base::{Addr, CorElementType, Token, TokenTable};
 use crate::contract::Descriptor;
 use crate::data::{ArrayClass, Bound, FnPtrTypeDesc, GenericsDictInfo, ParamTypeDesc, TypeDesc, TypeVarTypeDesc, bind};
 use crate::memory::Memory;
@@ -34,16 +34,6 @@ const CUT: &str = "…";
 
 /// Bit of a type handle that points to a type descriptor instead of a method table.
 pub(super) const TYPE_DESC: u64 = 2;
-// CorElementType of type descriptors.
-pub(super) const ELEMENT_POINTER: u32 = 0x0f;
-pub(super) const ELEMENT_BYREF: u32 = 0x10;
-const ELEMENT_VALUE_TYPE: u32 = 0x11;
-const ELEMENT_TYPE_VARIABLE: u32 = 0x13;
-pub(super) const ELEMENT_FUNCTION: u32 = 0x1b;
-const ELEMENT_METHOD_VARIABLE: u32 = 0x1e;
-
-const TYPE_DEF_TOKEN: u32 = 0x0200_0000;
-const RID: u32 = 0x00ff_ffff;
 
 /// Offsets besides those of method tables.
 #[derive(Clone, Debug)]
@@ -275,11 +265,10 @@ impl<'r> Renderer<'r> {
         if module.is_null() {
             contradiction(info.address, "the method table of a class names no module");
         }
-        if rid == 0 || rid > RID {
+        let Some(token) = Token::new(TokenTable::TypeDef, rid).filter(|token| !token.is_nil()) else {
             contradiction(info.address, "the method table of a class has no token of a type");
             return self.unknown(info.address, depth);
-        }
-        let token = TYPE_DEF_TOKEN | rid;
+        };
         let module = self.modules.get(module);
         let home = Home { module: Place::Module(Arc::clone(&module)), token: Some(token) };
         let levels = module.metadata.as_ref().and_then(|m| levels(m, rid));
@@ -293,7 +282,7 @@ impl<'r> Renderer<'r> {
                 return Some(home);
             };
             self.weaken(NameQuality::ModuleToken);
-            let text = format!("{name}!{token:#010x}");
+            let text = format!("{name}!{token}");
             self.push(&text);
             self.arguments_as_list(info, depth);
             return Some(home);
@@ -389,8 +378,8 @@ impl<'r> Renderer<'r> {
 
     /// Adds the assembly of the generic argument that was written from `start` on; type variables have none.
     fn qualify(&mut self, start: usize, argument: Addr, home: Option<Home>) {
-        let is_variable = is_type_desc(argument)
-            && matches!(self.kind(Addr(argument.0 & !TYPE_DESC)), Some(ELEMENT_TYPE_VARIABLE | ELEMENT_METHOD_VARIABLE));
+        let is_variable =
+            is_type_desc(argument) && matches!(self.kind(Addr(argument.0 & !TYPE_DESC)), Some(CorElementType::Var | CorElementType::MVar));
         let Some(assembly) = home.as_ref().and_then(|h| h.simple_name()).filter(|_| !is_variable && self.parts_left > 0) else {
             return;
         };
@@ -421,21 +410,21 @@ impl<'r> Renderer<'r> {
             return None;
         }
         match self.kind(desc) {
-            Some(ELEMENT_POINTER) => self.parameterised(desc, "*", depth),
-            Some(ELEMENT_BYREF) if self.notation.is_of_parameters() => self.parameterised(desc, " ByRef", depth),
-            Some(ELEMENT_BYREF) => self.parameterised(desc, "&", depth),
+            Some(CorElementType::Ptr) => self.parameterised(desc, "*", depth),
+            Some(CorElementType::ByRef) if self.notation.is_of_parameters() => self.parameterised(desc, " ByRef", depth),
+            Some(CorElementType::ByRef) => self.parameterised(desc, "&", depth),
             // The native view of a structure: marshalling only.
-            Some(ELEMENT_VALUE_TYPE) => self.parameterised(desc, "", depth),
-            Some(ELEMENT_TYPE_VARIABLE | ELEMENT_METHOD_VARIABLE) => self.variable(desc, depth),
-            Some(ELEMENT_FUNCTION) => self.function(desc, depth),
+            Some(CorElementType::ValueType) => self.parameterised(desc, "", depth),
+            Some(CorElementType::Var | CorElementType::MVar) => self.variable(desc, depth),
+            Some(CorElementType::FnPtr) => self.function(desc, depth),
             _ => self.unknown(desc, depth),
         }
     }
 
-    /// `CorElementType` of a type descriptor.
-    fn kind(&self, desc: Addr) -> Option<u32> {
-        let fields = self.layouts.desc.as_ref()?;
-        fields.get(self.memory, desc, TypeDesc::TypeAndFlags).map(|flags| flags & 0xff)
+    /// Element type of a type descriptor.
+    fn kind(&self, desc: Addr) -> Option<CorElementType> {
+        let [element, ..] = self.layouts.desc.as_ref()?.get(self.memory, desc, TypeDesc::TypeAndFlags)?.to_le_bytes();
+        CorElementType::of(element)
     }
 
     fn parameterised(&mut self, desc: Addr, suffix: &str, depth: u32) -> Option<Home> {
@@ -450,8 +439,8 @@ impl<'r> Renderer<'r> {
         let read = || {
             let fields = self.layouts.variable.as_ref()?;
             let module = self.modules.get(fields.get(self.memory, desc, TypeVarTypeDesc::Module)?);
-            let token = fields.get(self.memory, desc, TypeVarTypeDesc::Token)?;
-            let name = module.metadata.as_ref()?.generic_param_name(token & RID)?;
+            let token = Token::from_bits(fields.get(self.memory, desc, TypeVarTypeDesc::Token)?);
+            let name = module.metadata.as_ref()?.generic_param_name(token.rid())?;
             Some((name, Home { module: Place::Module(module), token: None }))
         };
         let Some((name, home)) = read() else { return self.unknown(desc, depth) };
@@ -507,30 +496,11 @@ fn escaped(name: &str) -> String {
     out
 }
 
-/// `name`, without its namespace if parameters are written without.
+/// `name`, without its namespace if parameters are written without: that of a primitive type.
 pub(super) fn short(name: &str) -> &str {
-    name.strip_prefix("System.").filter(|s| SHORT.contains(s)).unwrap_or(name)
+    let is_primitive = CorElementType::named().any(|(element, own)| own == name && !element.is_reference());
+    name.strip_prefix("System.").filter(|_| is_primitive).unwrap_or(name)
 }
-
-/// Types of parameters that are written without their namespace.
-const SHORT: [&str; 16] = [
-    "Void",
-    "Boolean",
-    "Char",
-    "SByte",
-    "Byte",
-    "Int16",
-    "UInt16",
-    "Int32",
-    "UInt32",
-    "Int64",
-    "UInt64",
-    "Single",
-    "Double",
-    "IntPtr",
-    "UIntPtr",
-    "TypedReference",
-];
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::value::{What, instance_fields, instance_position};
 use super::{Heap, Value};
 use crate::base::Addr;
-use crate::clr::fields::{Field, VALUE_TYPE};
+use crate::clr::fields::Field;
 use crate::clr::values::Values;
 use crate::model::FieldValue;
 
@@ -31,7 +31,7 @@ impl BoundField {
     pub(crate) fn declared(&self, heap: &Heap) -> Option<String> {
         let mut field = self.list.get(self.index)?.clone();
         for name in &self.rest {
-            let mt = field.method_table.filter(|_| field.element == VALUE_TYPE)?;
+            let mt = field.method_table.filter(|_| field.is_structure())?;
             let list = instance_fields(heap, mt).ok()?;
             field = list.get(instance_position(heap, mt, &list, name)?)?.clone();
         }

@@ -4,10 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{Error, FromValue, Heap, Object, ValueError};
-use crate::base::Addr;
 use crate::base::missed::unnamed;
-use crate::clr::fields::{Field, VALUE_TYPE, is_reference};
-use crate::clr::metadata::signature::Primitive;
+use crate::base::{Addr, CorElementType};
+use crate::clr::fields::Field;
 use crate::clr::values::{ArrayShape, Place, Values};
 use crate::memory::ReadError;
 use crate::model::{FieldValue, Storage};
@@ -140,9 +139,9 @@ impl Value {
         self.described().filter(|f| f.storage == Storage::Instance).map(|f| f.offset)
     }
 
-    /// `CorElementType` (ECMA-335 II.23.1.16) as stored by the runtime: `0x12` for references, `0x11` for structures, the
-    /// underlying type for enums.
-    pub fn element_type(&self) -> u8 {
+    /// Element type as stored by the runtime: [`Class`](CorElementType::Class) for references,
+    /// [`ValueType`](CorElementType::ValueType) for structures, the underlying type for enums.
+    pub fn element_type(&self) -> CorElementType {
         self.place.element
     }
 
@@ -153,12 +152,12 @@ impl Value {
 
     /// Whether it is an object reference, possibly null.
     pub fn is_reference(&self) -> bool {
-        is_reference(self.place.element)
+        self.place.element.is_reference()
     }
 
     /// Whether it is a structure.
     pub fn is_structure(&self) -> bool {
-        self.place.element == VALUE_TYPE
+        self.place.element == CorElementType::ValueType
     }
 
     /// Its description, for messages: `field "_total" of Lab.Order`.
@@ -272,7 +271,7 @@ impl Value {
     pub(super) fn not(&self, wanted: &'static str) -> ValueError {
         let declared = self.type_name();
         // For enums, include the underlying type.
-        let type_name = match Primitive::of(self.place.element).map(Primitive::name) {
+        let type_name = match self.place.element.type_name() {
             Some(underlying) if underlying != declared && !self.is_reference() => format!("{declared} ({underlying})"),
             _ => declared,
         };

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use crate::base::hash::Map;
-use crate::base::{Addr, Arch, Collector, NoteKind, len64};
-use crate::clr::fields::{Typed, VALUE_TYPE};
+use crate::base::{Addr, Arch, Collector, CorElementType, NoteKind, len64};
+use crate::clr::fields::Typed;
 use crate::clr::methods::{GenericContext, Methods};
 use crate::clr::thunks::Thunks;
 use crate::clr::values::{Place, ValueLimits, Values};
@@ -24,9 +24,6 @@ const LIMITS: ValueLimits = ValueLimits { string_chars: 256, depth: 2, fields: 6
 const MOST_KEPT: usize = 1 << 18;
 /// Bytes of memory that a value takes beside its texts.
 const PLAIN: u64 = 256;
-
-/// Element types of values that are addresses: strings, pointers, references to values, classes, arrays, objects (`ECMA-335`, II.23.1.16).
-const ADDRESSES: [u8; 7] = [0x0e, 0x0f, 0x10, 0x12, 0x14, 0x1c, 0x1d];
 
 /// A parameter or a local of a method.
 #[derive(Clone, Debug)]
@@ -242,7 +239,8 @@ impl<'r> ArgumentReader<'r> {
         let typed = &parameter.typed;
         let name = parameter.name.clone().unwrap_or_default();
         let element = typed.element.ok_or(Untold::Layout)?;
-        if !ADDRESSES.contains(&element) && self.runtime.file().facts.trimmed.is_some_and(|trimmed| trimmed.redacted) {
+        let is_address = element.is_reference() || element.is_pointer();
+        if !is_address && self.runtime.file().facts.trimmed.is_some_and(|trimmed| trimmed.redacted) {
             return Err(Untold::Redacted);
         }
         let place = |address: Addr| Place { address, element, method_table: typed.method_table, definition: typed.definition, bytes: None };
@@ -266,8 +264,8 @@ impl<'r> ArgumentReader<'r> {
             Held::Register(number) => {
                 let (value, saved_at) = register(number)?;
                 match (element, saved_at) {
-                    (VALUE_TYPE, Some(at)) => Ok(in_memory(at)),
-                    (VALUE_TYPE, None) => Err(Untold::Parts),
+                    (CorElementType::ValueType, Some(at)) => Ok(in_memory(at)),
+                    (CorElementType::ValueType, None) => Err(Untold::Parts),
                     _ => {
                         let shown = self.values.in_register(name.clone(), typed.name.clone(), &place(Addr::NULL), value);
                         shown.map(|v| FieldValue { address: saved_at, ..v }).ok_or(Untold::Layout)
@@ -276,7 +274,7 @@ impl<'r> ArgumentReader<'r> {
             }
             Held::Stack(s) => slot(s).map(in_memory),
             // Only structures are kept by address.
-            Held::AtRegister(_) | Held::AtStack(_) if element != VALUE_TYPE => Err(Untold::Parts),
+            Held::AtRegister(_) | Held::AtStack(_) if element != CorElementType::ValueType => Err(Untold::Parts),
             Held::AtRegister(number) => Ok(in_memory(Addr(register(number)?.0))),
             Held::AtStack(s) => {
                 let address = self.runtime.memory().ptr(slot(s)?).map_err(|_| Untold::NotInDump)?;

@@ -9,9 +9,6 @@ use crate::model::ArgumentModel;
 use crate::session::NamedLocals;
 use crate::stack::walked::{ManagedFrame, Walk};
 
-/// Rows of a metadata token.
-const RID: u32 = 0x00ff_ffff;
-
 impl ArgumentReader<'_> {
     /// The locals of `frame`, which is one of `method`, by slot, without those whose name holds elsewhere in the method. `None` if their types
     /// are not known.
@@ -52,7 +49,7 @@ impl ArgumentReader<'_> {
         let (names, home) = (self.namer.names()?, method.home?);
         let module = names.module(home);
         let metadata = module.metadata.as_ref().filter(|_| !names.modules().is_editable(home) && !self.thunks.is_thunk(desc))?;
-        metadata.method_body(method.token? & RID).filter(|rva| *rva != 0)
+        metadata.method_body(method.token?.rid()).filter(|rva| *rva != 0)
     }
 
     /// Row of the types of a method's locals, from its IL.

@@ -13,12 +13,12 @@ mod net9;
 mod resolve;
 
 pub use list::Field;
-pub(crate) use resolve::{CORE, Typed, VALUE_TYPE, is_reference};
+pub(crate) use resolve::{CORE, Typed};
 pub use resolve::{Definition, Types};
 
 use super::method_table::{MethodTableInfo, MethodTables};
 use super::type_names::TypeNames;
-use crate::base::Addr;
+use crate::base::{Addr, CorElementType, Token, TokenTable};
 use crate::contract::{ContractError, Descriptor};
 use crate::data::{self, Bound, EEClass, Structure, bind};
 use crate::memory::Memory;
@@ -26,14 +26,13 @@ pub use crate::model::Storage;
 use net8::Net8;
 use net9::Net9;
 
-/// Row of the field in the metadata.
-const TOKEN_MASK: u32 = 0x00ff_ffff;
+// Bits of DWord1 above the row of the field in the metadata.
 const IS_STATIC: u32 = 0x0100_0000;
 const IS_THREAD_STATIC: u32 = 0x0200_0000;
 const IS_RVA: u32 = 0x0400_0000;
 /// Offset from the end of the method table pointer, or from the base of statics.
 const OFFSET_MASK: u32 = 0x07ff_ffff;
-/// First bit of the `CorElementType`.
+/// First bit of the element type, which has the five bits left.
 const TYPE_SHIFT: u32 = 27;
 /// Maximum fields declared by a type; more indicate corruption: the runtime counts in 16 bits since .NET 9.
 const MAX_FIELDS: u32 = 65_535;
@@ -41,13 +40,13 @@ const MAX_FIELDS: u32 = 65_535;
 /// A decoded field descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FieldDesc {
-    /// Row of Field in the metadata of the defining module.
-    pub(super) rid: u32,
+    /// Token in the defining module.
+    pub(super) token: Token,
     pub(super) storage: Storage,
     /// Offset as stored: without the method table pointer.
     pub(super) offset: u64,
-    /// `CorElementType`: `CLASS` for references, the underlying type for enums.
-    pub(super) element: u8,
+    /// `Class` for references, the underlying type for enums.
+    pub(super) element: CorElementType,
 }
 
 /// The descriptors of the fields declared by a type.
@@ -106,25 +105,25 @@ impl Fields {
         }
     }
 
-    /// `CorElementType` of the type as a value: the underlying type of an enum, `VALUETYPE` for structures.
-    pub(super) fn element_type(&self, class: Addr) -> Option<u8> {
-        self.class.get(&self.memory, class, EEClass::InternalCorElementType)
+    /// Element type of the type as a value: the underlying type of an enum, `ValueType` for structures.
+    pub(super) fn element_type(&self, class: Addr) -> Option<CorElementType> {
+        CorElementType::of(self.class.get(&self.memory, class, EEClass::InternalCorElementType)?)
     }
 
     fn desc(&self, at: Addr) -> Option<FieldDesc> {
         let word = |field| self.desc.get(&self.memory, at, field);
-        let (token, place) = (word(data::FieldDesc::DWord1)?, word(data::FieldDesc::DWord2)?);
-        let storage = match token {
+        let (word, place) = (word(data::FieldDesc::DWord1)?, word(data::FieldDesc::DWord2)?);
+        let storage = match word {
             t if t & IS_STATIC == 0 => Storage::Instance,
             t if t & IS_THREAD_STATIC != 0 => Storage::ThreadStatic,
             t if t & IS_RVA != 0 => Storage::Rva,
             _ => Storage::Static,
         };
         Some(FieldDesc {
-            rid: token & TOKEN_MASK,
+            token: Token::in_low_bits(TokenTable::FieldDef, word),
             storage,
             offset: u64::from(place & OFFSET_MASK),
-            element: u8::try_from(place >> TYPE_SHIFT).ok()?,
+            element: CorElementType::of(u8::try_from(place >> TYPE_SHIFT).ok()?)?,
         })
     }
 
@@ -157,7 +156,7 @@ impl Fields {
         let module = names.module(tables.module(&info).ok()?);
         let metadata = module.metadata.as_ref()?;
         let own = self.own(names, &info)?.instance;
-        let field = own.iter().find(|f| metadata.field_name(f.rid).is_some_and(|n| n == name))?;
+        let field = own.iter().find(|f| metadata.field_name(f.token.rid()).is_some_and(|n| n == name))?;
         Some(self.memory.ptr_bytes().saturating_add(field.offset))
     }
 }

@@ -5,8 +5,7 @@
 use super::net8::Net8;
 use super::net9::Net9;
 use super::{Category, MethodTableInfo, WellKnown};
-use crate::base::Addr;
-use crate::clr::metadata::signature::Primitive;
+use crate::base::{Addr, CorElementType};
 use crate::contract::{ContractError, Descriptor};
 use crate::data::{Bound, EEClass, MethodTable, bind};
 use crate::memory::{Memory, ReadError};
@@ -204,12 +203,12 @@ impl CoreClr {
     }
 
     /// The primitive type that this is (`enum_flag_Category_TruePrimitive`).
-    pub(super) fn primitive(&self, memory: &Memory, info: &MethodTableInfo) -> Option<Primitive> {
+    pub(super) fn primitive(&self, memory: &Memory, info: &MethodTableInfo) -> Option<CorElementType> {
         if info.flags & CATEGORY != CATEGORY_PRIMITIVE {
             return None;
         }
         let class = self.class(memory, info.address).ok()?;
-        Primitive::of(self.class.get(memory, class, EEClass::InternalCorElementType)?)
+        CorElementType::of(self.class.get(memory, class, EEClass::InternalCorElementType)?)
     }
 
     pub(super) fn is_primitive(flags: u32) -> bool {

@@ -3,10 +3,9 @@
 //! Source: contract `RuntimeTypeSystem` n1; `MethodTable.h`, `MethodTable.cs`; measured on .NET 8.0.31, 9.0.20, 10.0.12 and 11.0.0.
 
 use super::{Category, MethodTableInfo, WellKnown};
-use crate::base::Addr;
 use crate::base::missed::tried;
+use crate::base::{Addr, CorElementType};
 use crate::clr::aot::has_pointers;
-use crate::clr::metadata::signature::Primitive;
 use crate::contract::{ContractError, Descriptor};
 use crate::data::{Bound, MethodTable, bind};
 use crate::memory::{Memory, ReadError};
@@ -153,23 +152,22 @@ impl NativeAot {
 
     /// The primitive type that this is: of that element type, and no enum, whose base type is not `System.ValueType` but
     /// `System.Enum`.
-    pub(super) fn primitive(&self, memory: &Memory, info: &MethodTableInfo) -> Option<Primitive> {
-        let code = NativeAot::value_code(info.flags)?;
-        (!self.is_enum(memory, info)).then_some(())?;
-        Primitive::of(code)
+    pub(super) fn primitive(&self, memory: &Memory, info: &MethodTableInfo) -> Option<CorElementType> {
+        let element = NativeAot::value_type(info.flags)?;
+        (!self.is_enum(memory, info)).then_some(element)
     }
 
-    /// `CorElementType` of the values of a primitive or an enum.
-    pub(super) fn value_code(flags: u32) -> Option<u8> {
-        Some(match element(flags) {
+    /// Element type, in metadata, of the values of a primitive or an enum.
+    pub(super) fn value_type(flags: u32) -> Option<CorElementType> {
+        match element(flags) {
             // From `void` to `ulong` those of metadata.
-            n @ 1..=0xb => u8::try_from(n).ok()?,
-            0xc => 0x18,
-            0xd => 0x19,
-            0xe => 0xc,
-            0xf => 0xd,
-            _ => return None,
-        })
+            n @ 1..=0xb => CorElementType::of(u8::try_from(n).ok()?),
+            0xc => Some(CorElementType::I),
+            0xd => Some(CorElementType::U),
+            0xe => Some(CorElementType::R4),
+            0xf => Some(CorElementType::R8),
+            _ => None,
+        }
     }
 
     /// An enum has the element type of its values, and two base types below `System.Object` more than a primitive has.
@@ -191,7 +189,7 @@ impl NativeAot {
             _ if info.is_free || info.flags & KIND != 0 => None,
             ELEMENT_SYSTEM_ARRAY => Some("System.Array"),
             ELEMENT_CLASS if is_object() => Some("System.Object"),
-            _ => self.primitive(memory, info).map(|p| p.name()),
+            _ => self.primitive(memory, info)?.type_name(),
         }
     }
 
