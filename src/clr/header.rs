@@ -13,7 +13,7 @@ use super::threads::Threads;
 use crate::base::missed::{contradiction, tried};
 use crate::base::{Addr, Collector, Disjoint, Limits, NoteKind};
 use crate::contract::{Contract, ContractError, Descriptor};
-use crate::data::{Bound, Structure, SyncBlock, SyncBlockCache, SyncTableEntry, Thread, bind};
+use crate::data::{Bound, ObjectHeader, Structure, SyncBlock, SyncBlockCache, SyncTableEntry, Thread, bind};
 use crate::memory::Memory;
 use crate::model::{HeaderModel, HeaderState, SyncBlockModel};
 
@@ -97,7 +97,7 @@ pub struct Headers {
 /// Bytes from the header word to the object. Newer runtimes describe the header as a type, which ends where the object begins.
 fn before(d: &Descriptor) -> Result<u64, ContractError> {
     let published = d.number("SyncBlockValueToObjectOffset");
-    let described = || d.size_of("ObjectHeader").ok()?.checked_sub(d.offset("ObjectHeader", "SyncBlockValue").ok()?);
+    let described = || ObjectHeader::size(d).ok()?.checked_sub(ObjectHeader::SyncBlockValue.offset(d).ok()?);
     published.or_else(|e| described().ok_or(e))
 }
 
@@ -119,7 +119,7 @@ impl Headers {
                 // A variable with the address of the table.
                 at: memory.link(d.pointer("SyncTableEntries").ok()?)?,
                 entry: bind!(d, SyncTableEntry { SyncBlock, Object? }).ok()?,
-                entry_bytes: d.size_of("SyncTableEntry").ok()?,
+                entry_bytes: SyncTableEntry::size(d).ok()?,
                 block: bind!(d, SyncBlock {
                     LockState?, Recursion?, OwnerThread?, OwnerThreadId?, Lock?, ThinLock?, HashCode?, Index?
                 })

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::base::Addr;
 use crate::contract::Descriptor;
-use crate::data::{AsyncMethodData, Bound, MethodDesc, bind};
+use crate::data::{AsyncMethodData, Bound, InstantiatedMethodDesc, MethodDesc, MethodImpl, NativeCodeSlot, NonVtableSlot, Structure, bind};
 use crate::memory::Memory;
 
 /// Kinds of methods that have IL, in the lowest bits of their flags.
@@ -42,12 +42,11 @@ struct Layouts {
 impl Thunks {
     /// Binds to a runtime.
     pub(crate) fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Thunks {
-        let size = |name: &str| d.size_of(name).ok();
         let layouts = || {
             let (desc, data) = (bind!(d, MethodDesc { Flags }).ok()?, bind!(d, AsyncMethodData { Flags }).ok()?);
-            let (slot, method, code) = (size("NonVtableSlot")?, size("MethodImpl")?, size("NativeCodeSlot")?);
+            let (slot, method, code) = (NonVtableSlot::size(d).ok()?, MethodImpl::size(d).ok()?, NativeCodeSlot::size(d).ok()?);
             let slots = [(NON_VTABLE_SLOT, slot), (METHOD_IMPL, method), (NATIVE_CODE_SLOT, code)];
-            Some(Layouts { desc, data, il: size("MethodDesc")?, instantiated: size("InstantiatedMethodDesc")?, slots })
+            Some(Layouts { desc, data, il: MethodDesc::size(d).ok()?, instantiated: InstantiatedMethodDesc::size(d).ok()?, slots })
         };
         Thunks { memory: Arc::clone(memory), layouts: layouts() }
     }

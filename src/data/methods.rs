@@ -45,6 +45,15 @@ data! {
         MethodName: Addr,
     }
 
+    /// What follows a `MethodDesc`, each where a flag says so (method.hpp): the slot of a method that has none in the virtual method table.
+    NonVtableSlot {}
+
+    /// The methods that a `MethodDesc` overrides.
+    MethodImpl {}
+
+    /// The slot of native code.
+    NativeCodeSlot {}
+
     /// `AsyncMethodData` (method.hpp), .NET 11.
     AsyncMethodData {
         Flags: u32,

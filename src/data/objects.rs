@@ -4,6 +4,16 @@ use super::{Inline, data};
 use crate::base::Addr;
 
 data! {
+    /// The header before an object (syncblk.h).
+    ObjectHeader {
+        SyncBlockValue: u32,
+    }
+
+    /// An array (object.h).
+    Array {
+        m_NumComponents: u32,
+    }
+
     /// The managed `System.String` (object.h).
     String {
         /// In UTF-16 code units.

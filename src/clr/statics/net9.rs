@@ -45,14 +45,14 @@ impl ThreadStatics {
     fn bind(d: &Descriptor) -> Option<ThreadStatics> {
         Some(ThreadStatics {
             info: bind!(d, ThreadStaticsInfo { NonGCTlsIndex, GCTlsIndex }).ok()?,
-            info_bytes: d.size_of("ThreadStaticsInfo").ok()?,
+            info_bytes: ThreadStaticsInfo::size(d).ok()?,
             thread: bind!(d, Thread { ThreadLocalDataPtr, State? }).ok(),
             locals: bind!(d, ThreadLocalData {
                 NonCollectibleTlsArrayData, NonCollectibleTlsDataCount, CollectibleTlsArrayData, CollectibleTlsDataCount, InFlightData?
             })
             .ok()?,
             in_flight: bind!(d, InFlightTLSData { Next, TlsIndex, TLSData }).ok(),
-            locals_bytes: d.size_of("ThreadLocalData").unwrap_or(64),
+            locals_bytes: ThreadLocalData::size(d).unwrap_or(64),
             skipped: d.number("NumberOfTlsOffsetsNotUsedInNoncollectibleArray").unwrap_or(2),
         })
     }
@@ -79,7 +79,7 @@ impl Net9 {
         Some(Net9 {
             memory: Arc::clone(memory),
             statics: bind!(d, DynamicStaticsInfo { GCStatics, NonGCStatics }).ok()?,
-            statics_bytes: d.size_of("DynamicStaticsInfo").ok()?,
+            statics_bytes: DynamicStaticsInfo::size(d).ok()?,
             mask: d.number("StaticsPointerMask").unwrap_or(!NOT_INITIALISED),
             threads: if threads { ThreadStatics::bind(d) } else { None },
             array_data,
