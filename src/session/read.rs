@@ -46,34 +46,52 @@ pub trait FromValue: Sized {
 }
 
 macro_rules! number {
-    ($type:ty, $name:literal, $code:pat, $read:ident, $made:expr) => {
+    ($type:ty, $name:literal, $code:pat, $read:ident, $low:expr, $made:expr) => {
         impl FromValue for $type {
             fn from_value(value: &Value) -> Result<$type, Error> {
                 if !matches!(value.element_type(), $code) {
                     return Err(value.not($name).into());
                 }
-                let read = value.absent(value.heap().memory().$read(value.address()))?;
+                let read = value.stored(|memory, at| memory.$read(at), $low)?;
                 Ok($made(read))
             }
         }
     };
 }
 
-number!(bool, "System.Boolean", CorElementType::Boolean, u8, |b: u8| b != 0);
-number!(u8, "System.Byte", CorElementType::U1, u8, |n| n);
-number!(i8, "System.SByte", CorElementType::I1, u8, u8::cast_signed);
-number!(u16, "System.UInt16", CorElementType::U2 | CorElementType::Char, u16, |n| n);
-number!(i16, "System.Int16", CorElementType::I2, u16, u16::cast_signed);
-number!(u32, "System.UInt32", CorElementType::U4, u32, |n| n);
-number!(i32, "System.Int32", CorElementType::I4, u32, u32::cast_signed);
-number!(u64, "System.UInt64", CorElementType::U8, u64, |n| n);
-number!(i64, "System.Int64", CorElementType::I8, u64, u64::cast_signed);
-number!(f32, "System.Single", CorElementType::R4, u32, f32::from_bits);
-number!(f64, "System.Double", CorElementType::R8, u64, f64::from_bits);
+number!(bool, "System.Boolean", CorElementType::Boolean, u8, low_u8, |b: u8| b != 0);
+number!(u8, "System.Byte", CorElementType::U1, u8, low_u8, |n| n);
+number!(i8, "System.SByte", CorElementType::I1, u8, low_u8, u8::cast_signed);
+number!(u16, "System.UInt16", CorElementType::U2 | CorElementType::Char, u16, low_u16, |n| n);
+number!(i16, "System.Int16", CorElementType::I2, u16, low_u16, u16::cast_signed);
+number!(u32, "System.UInt32", CorElementType::U4, u32, low_u32, |n| n);
+number!(i32, "System.Int32", CorElementType::I4, u32, low_u32, u32::cast_signed);
+number!(u64, "System.UInt64", CorElementType::U8, u64, |n| n, |n| n);
+number!(i64, "System.Int64", CorElementType::I8, u64, |n| n, u64::cast_signed);
+number!(f32, "System.Single", CorElementType::R4, u32, low_u32, f32::from_bits);
+number!(f64, "System.Double", CorElementType::R8, u64, |n| n, f64::from_bits);
+
+/// The lowest byte of a register.
+fn low_u8(register: u64) -> u8 {
+    let [byte, ..] = register.to_le_bytes();
+    byte
+}
+
+/// The lowest two bytes.
+fn low_u16(register: u64) -> u16 {
+    let [a, b, ..] = register.to_le_bytes();
+    u16::from_le_bytes([a, b])
+}
+
+/// The lowest four bytes.
+fn low_u32(register: u64) -> u32 {
+    let [a, b, c, d, ..] = register.to_le_bytes();
+    u32::from_le_bytes([a, b, c, d])
+}
 
 impl FromValue for i128 {
     fn from_value(value: &Value) -> Result<i128, Error> {
-        let word = || value.absent(value.heap().memory().word(value.address()));
+        let word = || value.word();
         Ok(match value.element_type() {
             CorElementType::I1 => value.read::<i8>()?.into(),
             CorElementType::U1 => value.read::<u8>()?.into(),
@@ -84,7 +102,9 @@ impl FromValue for i128 {
             CorElementType::I8 => value.read::<i64>()?.into(),
             CorElementType::U8 => value.read::<u64>()?.into(),
             CorElementType::U => word()?.into(),
-            CorElementType::I if value.heap().memory().ptr_bytes() == 4 => value.absent(value.heap().memory().i32(value.address()))?.into(),
+            CorElementType::I if value.heap().memory().ptr_bytes() == 4 => {
+                value.stored(|memory, at| memory.u32(at), low_u32)?.cast_signed().into()
+            }
             CorElementType::I => word()?.cast_signed().into(),
             _ => return Err(value.not("an integer").into()),
         })
@@ -109,7 +129,7 @@ impl FromValue for Addr {
         if !element.is_reference() && !element.is_pointer() && !element.is_native_int() {
             return Err(value.not("an address").into());
         }
-        value.absent(value.heap().memory().word(value.address())).map(Addr)
+        value.word().map(Addr)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::base::missed::unnamed;
 use crate::base::{Addr, CorElementType};
 use crate::clr::fields::Field;
 use crate::clr::values::{ArrayShape, Place, Values};
-use crate::memory::ReadError;
+use crate::memory::{Memory, ReadError};
 use crate::model::{FieldValue, Storage};
 
 /// Origin of a value.
@@ -28,6 +28,19 @@ pub(super) enum What {
     Boxed {
         of: Addr,
     },
+    /// A variable of a frame, an entry of a collection: what has neither a field nor an index.
+    Named(Arc<Naming>),
+}
+
+/// The name and the type of such a value.
+#[derive(Debug)]
+pub(super) struct Naming {
+    pub(super) name: String,
+    pub(super) type_name: String,
+    /// In messages: `argument "count" of Lab.Work.Run(Int32)`.
+    pub(super) label: String,
+    /// What the register that it is in holds; without one, the value is in memory.
+    pub(super) register: Option<u64>,
 }
 
 /// A value in the process: its address and type. Read lazily.
@@ -103,7 +116,7 @@ impl Value {
         &self.heap
     }
 
-    /// Its address.
+    /// Its address; null for a variable in a register.
     pub fn address(&self) -> Addr {
         self.place.address
     }
@@ -121,6 +134,7 @@ impl Value {
             What::Field { .. } => self.described().map(|f| f.name.clone()).unwrap_or_default(),
             What::Element { shape, index, .. } => shape.index(*index),
             What::Boxed { .. } => "value".into(),
+            What::Named(naming) => naming.name.clone(),
         }
     }
 
@@ -130,6 +144,7 @@ impl Value {
             What::Field { .. } => self.described().map(|f| f.type_name.clone()).unwrap_or_default(),
             What::Element { shape, .. } => self.heap.handle_name(shape.element),
             What::Boxed { of } => self.heap.type_name(*of),
+            What::Named(naming) => naming.type_name.clone(),
         }
     }
 
@@ -170,6 +185,7 @@ impl Value {
             }
             What::Element { of, .. } => format!("element {} of {}", self.name(), self.heap.type_name(*of)),
             What::Boxed { of } => format!("the boxed {}", self.heap.type_name(*of)),
+            What::Named(naming) => naming.label.clone(),
         }
     }
 
@@ -252,14 +268,42 @@ impl Value {
                 Some(f) => Some(values.static_field(f, self.place.address)),
                 None => None,
             },
-            _ => Some(values.value(self.name(), self.type_name(), &self.place)),
+            _ => match self.register() {
+                Some(register) => values.in_register(self.name(), self.type_name(), &self.place, register),
+                None => Some(values.value(self.name(), self.type_name(), &self.place)),
+            },
         };
         Ok(found.ok_or_else(|| ValueError::NoLayout { type_name: self.type_name(), part: "fields" })?)
     }
 
+    /// What the register that it is in holds; `None` for a value in memory.
+    fn register(&self) -> Option<u64> {
+        match &self.what {
+            What::Named(naming) => naming.register,
+            _ => None,
+        }
+    }
+
     /// The pointer stored here.
     pub(super) fn pointer(&self) -> Result<Addr, Error> {
-        self.absent(self.heap.memory().ptr(self.place.address))
+        self.word().map(Addr)
+    }
+
+    /// The pointer-sized integer stored here.
+    pub(super) fn word(&self) -> Result<u64, Error> {
+        self.stored(|memory, at| memory.word(at), |register| register)
+    }
+
+    /// What is stored here: in memory, or in a register.
+    pub(super) fn stored<T>(
+        &self,
+        memory: impl FnOnce(&Memory, Addr) -> Result<T, ReadError>,
+        register: impl FnOnce(u64) -> T,
+    ) -> Result<T, Error> {
+        match self.register() {
+            Some(value) => Ok(register(value)),
+            None => self.absent(memory(self.heap.memory(), self.place.address)),
+        }
     }
 
     /// Adds the value to a read error.

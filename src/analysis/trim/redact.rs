@@ -121,7 +121,7 @@ fn stacks(dump: &Dump) -> Vec<AddrRange> {
     let index = ThreadStacks::new(dump.file());
     let mut out = Vec::new();
     for runtime in dump.runtimes().into_iter().flatten() {
-        for thread in runtime.threads().map(|threads| threads.data.as_slice()).unwrap_or_default() {
+        for thread in runtime.thread_list().map(|threads| threads.data.as_slice()).unwrap_or_default() {
             let native = thread.os_id.and_then(|id| index.thread(id));
             out.extend(native.and_then(|native| index.whole(native, thread.stack_base)));
             out.extend(native.and_then(|native| index.left(dump.file(), native)));

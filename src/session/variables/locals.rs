@@ -2,23 +2,22 @@
 
 use std::sync::Arc;
 
-use super::arguments::{ArgumentReader, Signature, Variable};
+use super::arguments::{ArgumentReader, FoundVariable, Signature, Variable};
 use crate::base::{Addr, Collector, Count, NoteKind, plural};
 use crate::clr::methods::{GenericContext, MethodName, Parameters};
-use crate::model::ArgumentModel;
 use crate::session::NamedLocals;
 use crate::stack::walked::{ManagedFrame, Walk};
 
 impl ArgumentReader<'_> {
     /// The locals of `frame`, which is one of `method`, by slot, without those whose name holds elsewhere in the method. `None` if their types
     /// are not known.
-    pub(super) fn locals(
+    pub(crate) fn locals(
         &mut self,
         walk: &Walk,
         frame: &ManagedFrame,
         method: &MethodName,
         told: Option<NamedLocals>,
-    ) -> Option<Vec<ArgumentModel>> {
+    ) -> Option<Vec<FoundVariable>> {
         let (context, parameters) = self.signature(walk, frame)?;
         let desc = frame.code.method_desc;
         let body = self.body(desc, method)?;
