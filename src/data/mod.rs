@@ -13,6 +13,7 @@
 
 mod code;
 mod frames;
+mod gc;
 mod interop;
 mod loader;
 mod methods;
@@ -31,6 +32,7 @@ use crate::memory::{Memory, ReadError};
 
 pub(crate) use code::*;
 pub(crate) use frames::*;
+pub(crate) use gc::*;
 pub(crate) use interop::*;
 pub(crate) use loader::*;
 pub(crate) use methods::*;
@@ -63,6 +65,15 @@ pub(crate) trait Structure: Sized {
         Ok(Bound { slots, structure: PhantomData })
     }
 
+    /// Binds all fields, each of which is needed: for structures that only overlays describe, and whole.
+    ///
+    /// # Errors
+    /// [`ContractError`] for the first field that the descriptor does not have.
+    fn bind_all(descriptor: &Descriptor) -> Result<Bound<Self>, ContractError> {
+        let fields = (0..Self::FIELDS.len()).map(|index| Field::<Self, Inline>::at(index).needed());
+        Self::bind(descriptor, &fields.collect::<Vec<_>>())
+    }
+
     /// Its size in bytes.
     ///
     /// # Errors
@@ -87,6 +98,11 @@ impl<S, T> Clone for Field<S, T> {
 impl<S, T> Copy for Field<S, T> {}
 
 impl<S, T> Field<S, T> {
+    /// Its place in [`Structure::FIELDS`].
+    pub(crate) const fn index(self) -> usize {
+        self.index
+    }
+
     /// For [`data!`].
     pub(crate) const fn at(index: usize) -> Field<S, T> {
         Field { index, of: PhantomData }
@@ -252,7 +268,7 @@ impl<S: Structure> Bound<S> {
     /// The address of a needed field of the structure at `address`.
     ///
     /// # Errors
-    /// None: binding ends where a needed field is missing.
+    /// [`ReadError`] if it is not bound, which ends binding where a field is needed.
     pub(crate) fn at<T>(&self, address: Addr, field: Field<S, T>) -> Result<Addr, ReadError> {
         self.place(address, field).ok_or(ReadError { address, len: 0 })
     }
@@ -260,6 +276,12 @@ impl<S: Structure> Bound<S> {
     /// Whether the descriptor has a field.
     pub(crate) fn has<T>(&self, field: Field<S, T>) -> bool {
         self.offset(field).is_some()
+    }
+
+    /// The bound fields that the descriptor does not have, each with the newest of its names.
+    pub(crate) fn absent(&self) -> impl Iterator<Item = &'static str> {
+        let absent = S::FIELDS.iter().zip(&self.slots).filter(|(_, slot)| **slot == Slot::Absent);
+        absent.filter_map(|(names, _)| names.split('|').next())
     }
 
     /// Reads a needed field of the structure at `address`.

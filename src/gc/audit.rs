@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::segments::kind_of;
 use super::{Gc, HeapId};
 use crate::base::{Addr, AddrRange};
+use crate::data::{self, GCHeap, HeapSegment};
 use crate::model::Generation;
 
 /// How a list of segments ends.
@@ -70,7 +71,7 @@ impl Gc {
             for generation in first..self.facts().total_generations {
                 let Some(kind) = kind_of(generation, soh) else { continue };
                 let Some(entry) = self.generation_entry(*heap, generation) else { continue };
-                places.push((*heap, kind, entry.plus(self.generation.start_segment)));
+                places.extend(self.generation.place(entry, data::Generation::StartSegment).map(|link| (*heap, kind, link)));
             }
         }
         // A link to the head of another list is the bad link; that list itself is sound.
@@ -102,7 +103,7 @@ impl Gc {
             if !target.is_aligned(self.memory.ptr_bytes()) || known.taken.iter().any(|r| r.contains(target)) {
                 break ListEnd::NoSegment;
             }
-            let Ok(raw) = self.raw_segment(target) else { break ListEnd::Absent };
+            let (Ok(raw), Ok(next)) = (self.raw_segment(target), self.segment.at(target, HeapSegment::Next)) else { break ListEnd::Absent };
             // One bound out of order is a damaged segment; all of them means it is not a segment.
             let order = [raw.mem <= raw.allocated, raw.allocated <= raw.committed, raw.committed <= raw.reserved, raw.mem < raw.reserved];
             if raw.mem.is_null() || order.iter().filter(|fits| !**fits).count() > 2 {
@@ -112,7 +113,7 @@ impl Gc {
                 break ListEnd::Seen;
             }
             list.segments.push(target);
-            list.link = target.plus(self.segment.next);
+            list.link = next;
         };
         list
     }
@@ -120,10 +121,10 @@ impl Gc {
     /// What each heap records about its segments outside the lists. Adds no notes.
     pub fn heap_claims(&self) -> Vec<HeapClaims> {
         let claims = |heap: &HeapId| {
-            let ephemeral = self.places.ephemeral_segment.and_then(|p| p.of(heap.address)).and_then(|at| self.memory.ptr(at).ok());
+            let ephemeral = self.heap_field(*heap, GCHeap::EphemeralHeapSegment);
             let start = |generation| {
-                let at = self.generation_entry(*heap, generation)?.plus(self.generation.allocation_start?);
-                self.memory.ptr(at).ok()
+                let entry = self.generation_entry(*heap, generation)?;
+                self.generation.get(&self.memory, entry, data::Generation::AllocationStart)
             };
             HeapClaims { heap: heap.index, ephemeral: ephemeral.filter(|a| !a.is_null()), starts: start(0).zip(start(1)) }
         };
@@ -132,6 +133,6 @@ impl Gc {
 
     /// Owner recorded in the segment at `segment`; only server GC records one.
     pub fn segment_owner(&self, segment: Addr) -> Option<Addr> {
-        self.memory.ptr(segment.plus(self.segment.heap?)).ok()
+        self.segment.get(&self.memory, segment, HeapSegment::Heap)
     }
 }

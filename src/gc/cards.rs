@@ -5,8 +5,9 @@
 //! descriptor gives the card size; it is confirmed by the table starting right after the bookkeeping header.
 
 use super::Gc;
-use super::layouts::CardTableInfoLayout;
+use super::fields::card_table_info;
 use crate::base::{Addr, AddrRange, NoteKind, Notes};
+use crate::data::{CardTableInfo, GCHeap};
 use crate::memory::{Memory, Window};
 use crate::model::SegmentModel;
 
@@ -61,9 +62,9 @@ impl Gc {
     pub fn card_losses(&self) -> Notes {
         let d = self.descriptor.scope();
         // Only asked for here: `cards` reads it again.
-        let _ = (CardTableInfoLayout::bind(&d), d.number("CardTableInfoSize"), d.pointer("BookkeepingStart"));
+        let _ = (card_table_info(&d), d.number("CardTableInfoSize"), d.pointer("BookkeepingStart"));
         let mut notes = d.losses();
-        for e in self.places.unusable(Some(&["card_table"])) {
+        if let Some(e) = self.places.unusable(GCHeap::CardTable) {
             notes.add(NoteKind::Invalid, None, e.to_string());
         }
         notes
@@ -75,10 +76,12 @@ impl Gc {
     /// The reason they cannot be read.
     pub fn cards(&self) -> Result<Cards, &'static str> {
         let card = self.memory.ptr_bytes().saturating_mul(32);
-        let place = self.places.card_table.ok_or("the descriptor does not give the address of the card table")?;
+        if !self.places.has(GCHeap::CardTable) {
+            return Err("the descriptor does not give the address of the card table");
+        }
         let mut tables = Vec::new();
         for heap in &self.facts.heaps {
-            let table = place.of(heap.address).and_then(|at| self.memory.ptr(at).ok()).filter(|a| !a.is_null());
+            let table = self.heap_field(*heap, GCHeap::CardTable).filter(|a| !a.is_null());
             tables.push((heap.index, table.ok_or("the address of the card table is not in the dump")?));
         }
         let begin = self.bookkeeping_header()?;
@@ -97,13 +100,13 @@ impl Gc {
     /// gives the size of the published fields only. After growth the old table stays in use until the next collection and its cards
     /// count too, so neither table is conclusive on its own.
     fn bookkeeping_header(&self) -> Result<AddrRange, &'static str> {
-        let layout = CardTableInfoLayout::bind(&self.descriptor).map_err(|_| "the descriptor does not describe the bookkeeping memory")?;
+        let info = card_table_info(&self.descriptor).map_err(|_| "the descriptor does not describe the bookkeeping memory")?;
         let header = self.descriptor.number("CardTableInfoSize").map_err(|_| "the descriptor does not describe the bookkeeping memory")?;
         let variable = self.descriptor.pointer("BookkeepingStart").ok().filter(|a| !a.is_null());
         let start = variable.and_then(|at| self.memory.ptr(at).ok()).filter(|a| !a.is_null());
         let absent = "the GC bookkeeping memory is not in the dump";
         let start = start.ok_or(absent)?;
-        match self.memory.ptr(start.plus(layout.next)) {
+        match info.read(&self.memory, start, CardTableInfo::NextCardTable) {
             Err(_) => Err(absent),
             Ok(next) if next.is_null() => Ok(AddrRange::new(start.plus(header), start.plus(header).plus(LARGEST_HEADER))),
             Ok(_) => Err("the card table has grown since the last collection; an older one is still in use"),

@@ -3,6 +3,7 @@
 use super::HeapId;
 use crate::base::{Addr, Collector, Limits, NoteKind};
 use crate::contract::{ContractError, Descriptor};
+use crate::data;
 use crate::memory::Memory;
 use crate::model::{GcPhase, GcState};
 
@@ -65,7 +66,7 @@ impl Facts {
                 format!("GC identifiers {text:?} name neither workstation nor server; assuming workstation"),
             );
         }
-        let regions = is("regions") || (!is("segments") && d.offset("Generation", "AllocationStart").is_err());
+        let regions = is("regions") || (!is("segments") && data::Generation::AllocationStart.offset(d).is_err());
         let through = |name: &str| d.pointer(name).ok().filter(|a| !a.is_null());
         let background = is("background");
         let total = d.number("TotalGenerationCount").unwrap_or(5).min(limits.generations);

@@ -7,6 +7,7 @@
 
 use super::{HeapId, Reading};
 use crate::base::{Addr, AddrRange, Disjoint, NoteKind};
+use crate::data::{CFinalize, GCHeap};
 use crate::model::{FinalizerState, Generation};
 
 /// An entry of a finalization queue.
@@ -36,7 +37,7 @@ pub struct FinalizerQueue {
 impl Reading<'_> {
     /// The finalization queue of every heap. Adds a note for each unreadable part.
     pub(super) fn finalizer_queues(&self) -> Vec<FinalizerQueue> {
-        self.note_unusable(Some(&["finalize_queue"]));
+        self.note_unusable(GCHeap::FinalizeQueue);
         let words = Disjoint::new(self.memory.dump_bytes(), self.memory.ptr_bytes());
         let queues = self.facts.heaps.iter().map(|heap| self.finalizer_queue(*heap, &words)).collect();
         words.note("reading finalization queues", &self.notes);
@@ -46,7 +47,7 @@ impl Reading<'_> {
     fn finalizer_queue(&self, heap: HeapId, words: &Disjoint) -> FinalizerQueue {
         let mut queue = FinalizerQueue { heap: heap.index, entries: Vec::new(), complete: false };
         let what = format!("heap {}: finalization queue", heap.index);
-        let Some(at) = self.places.finalize_queue.and_then(|p| p.of(heap.address)) else {
+        let Some(at) = self.places.at(heap, GCHeap::FinalizeQueue) else {
             self.notes.add(NoteKind::Missing, None, format!("{what}: the descriptor does not give its address"));
             return queue;
         };
@@ -118,7 +119,7 @@ impl Reading<'_> {
     /// The fill pointers, all of them or none: the last ones say which parts are ready.
     fn fill_pointers(&self, what: &str, address: Addr) -> Option<Vec<Addr>> {
         let layout = || {
-            let offset = self.descriptor.offset("CFinalize", "FillPointers").ok()?;
+            let offset = CFinalize::FillPointers.offset(&self.descriptor).ok()?;
             Some((offset, self.descriptor.number("CFinalizeFillPointersLength").ok()?))
         };
         let Some((offset, length)) = layout().filter(|(_, n)| *n >= 3) else {

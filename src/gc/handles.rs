@@ -8,9 +8,10 @@
 
 use std::collections::HashSet;
 
-use super::layouts::HandleLayouts;
+use super::fields::HandleFields;
 use super::{Gc, Reading};
 use crate::base::{Addr, AddrRange, Answer, Count, Disjoint, NoteKind};
+use crate::data::{Field, HandleTable, HandleTableBucket, HandleTableMap, Inline, TableSegment};
 use crate::memory::ReadError;
 use crate::model::{FeatureSource, HandleKind, HandleModel, RegionListModel, RegionModel};
 
@@ -87,18 +88,18 @@ impl Reading<'_> {
     /// method tables are left to the caller.
     pub(super) fn walk_handles(&self, filter: &HandleFilter, mut visit: impl FnMut(HandleModel)) -> u64 {
         self.notes.extend(&self.handle_losses);
-        let Some(layouts) = &self.handles else { return 0 };
+        let Some(fields) = &self.handles else { return 0 };
         for (declared, most, what) in
-            [(layouts.blocks, MAX_BLOCKS, "blocks per segment"), (layouts.per_block, MAX_PER_BLOCK, "handles per block")]
+            [(fields.blocks, MAX_BLOCKS, "blocks per segment"), (fields.per_block, MAX_PER_BLOCK, "handles per block")]
         {
             self.capped(None, HANDLE_TABLES, (declared, most), what);
         }
         let words = self.words_of_handles();
         let (mut tables, mut seen) = (0, HashSet::new());
-        for table in self.handle_tables(layouts, &words) {
+        for table in self.handle_tables(fields, &words) {
             tables += 1;
-            for segment in self.handle_segments(layouts, table, &mut seen, &words) {
-                if let Err(e) = self.handle_segment(layouts, segment, filter, &words, &mut visit) {
+            for segment in self.handle_segments(fields, table, &mut seen, &words) {
+                if let Err(e) = self.handle_segment(fields, segment, filter, &words, &mut visit) {
                     let what = format!("handle table segment {segment}: {e}");
                     self.notes.add(NoteKind::Missing, segment, what);
                 }
@@ -106,7 +107,7 @@ impl Reading<'_> {
         }
         words.note("reading handle tables", &self.notes);
         if tables == 0 && self.notes.notes().complete() {
-            self.notes.add(NoteKind::Missing, layouts.map_at, "no handle table found");
+            self.notes.add(NoteKind::Missing, fields.map_at, "no handle table found");
         }
         tables
     }
@@ -117,7 +118,7 @@ impl Reading<'_> {
     }
 
     /// Every handle table of every bucket.
-    fn handle_tables(&self, l: &HandleLayouts, words: &Disjoint) -> Vec<Addr> {
+    fn handle_tables(&self, l: &HandleFields, words: &Disjoint) -> Vec<Addr> {
         let word = self.memory.ptr_bytes();
         let per_map = self.capped(None, HANDLE_TABLES, (l.buckets_per_map, self.limits.handle_buckets), "buckets per map");
         let (mut out, mut known) = (Vec::new(), HashSet::new());
@@ -128,7 +129,7 @@ impl Reading<'_> {
                 self.notes.add(NoteKind::LimitHit, map, "the list of handle table maps has a cycle or exceeds its limit");
                 break;
             }
-            let Some(buckets) = self.needed("handle table map", self.memory.ptr(map.plus(l.map.buckets))) else { break };
+            let Some(buckets) = self.needed("handle table map", l.map.read(&self.memory, map, HandleTableMap::BucketsPtr)) else { break };
             if !buckets.is_null() {
                 for i in 0..per_map {
                     if !words.take(1) {
@@ -146,15 +147,15 @@ impl Reading<'_> {
                     }
                 }
             }
-            let Some(next) = self.needed("handle table map", self.memory.ptr(map.plus(l.map.next))) else { break };
+            let Some(next) = self.needed("handle table map", l.map.read(&self.memory, map, HandleTableMap::Next)) else { break };
             map = next;
         }
         out
     }
 
-    fn tables_of(&self, l: &HandleLayouts, bucket: Addr, words: &Disjoint, mut is_new: impl FnMut(Addr) -> bool) {
+    fn tables_of(&self, l: &HandleFields, bucket: Addr, words: &Disjoint, mut is_new: impl FnMut(Addr) -> bool) {
         let word = self.memory.ptr_bytes();
-        let Some(array) = self.needed("handle table bucket", self.memory.ptr(bucket.plus(l.bucket.table))) else { return };
+        let Some(array) = self.needed("handle table bucket", l.bucket.read(&self.memory, bucket, HandleTableBucket::Table)) else { return };
         if array.is_null() {
             self.notes.add(NoteKind::Invalid, bucket, format!("the handle table bucket at {bucket} has no tables"));
             return;
@@ -195,9 +196,11 @@ impl Reading<'_> {
     }
 
     /// The segments of a table: `seen` has those of all tables, which share none.
-    fn handle_segments(&self, l: &HandleLayouts, table: Addr, seen: &mut HashSet<Addr>, words: &Disjoint) -> Vec<Addr> {
+    fn handle_segments(&self, l: &HandleFields, table: Addr, seen: &mut HashSet<Addr>, words: &Disjoint) -> Vec<Addr> {
         let mut out = Vec::new();
-        let Some(mut segment) = self.needed("handle table", self.memory.ptr(table.plus(l.table.segments))) else { return out };
+        let Some(mut segment) = self.needed("handle table", l.table.read(&self.memory, table, HandleTable::SegmentList)) else {
+            return out;
+        };
         if segment.is_null() {
             self.notes.add(NoteKind::Invalid, table, format!("the handle table at {table} has no segment"));
         }
@@ -210,7 +213,7 @@ impl Reading<'_> {
                 break;
             }
             out.push(segment);
-            match self.memory.ptr(segment.plus(l.segment.next)) {
+            match l.segment.read(&self.memory, segment, TableSegment::NextSegment) {
                 Ok(next) => segment = next,
                 // The rest of the segment header is absent too; reading it adds the note.
                 Err(_) => break,
@@ -221,18 +224,21 @@ impl Reading<'_> {
 
     fn handle_segment(
         &self,
-        l: &HandleLayouts,
+        l: &HandleFields,
         segment: Addr,
         filter: &HandleFilter,
         words: &Disjoint,
         visit: &mut impl FnMut(HandleModel),
     ) -> Result<(), ReadError> {
         let blocks = usize::try_from(l.blocks.min(MAX_BLOCKS)).unwrap_or(0);
-        let table = |offset: u64, len: usize| self.memory.bytes(segment.plus(offset), u64::try_from(len).unwrap_or(0));
-        let next = table(l.segment.allocation, blocks)?;
-        let user_data = table(l.segment.user_data, blocks)?;
+        let table = |field: Field<TableSegment, Inline>, len: usize| {
+            self.memory.bytes(l.segment.at(segment, field)?, u64::try_from(len).unwrap_or(0))
+        };
+        let next = table(TableSegment::RgAllocation, blocks)?;
+        let user_data = table(TableSegment::RgUserData, blocks)?;
+        let values = l.segment.at(segment, TableSegment::RgValue)?;
         let kinds: Vec<HandleKind> = self.types_of_handles().collect();
-        let tails = table(l.segment.tail, kinds.len())?;
+        let tails = table(TableSegment::RgTail, kinds.len())?;
         let invalid = |block: u8| u64::from(block) == l.block_invalid;
         // A block is in the list of one type.
         let mut listed = vec![false; blocks];
@@ -258,7 +264,7 @@ impl Reading<'_> {
                     break;
                 }
                 let secondary = (kind.has_secondary() && !invalid(*user)).then_some(*user);
-                if !self.handle_block(l, segment, (*kind, block, secondary), words, visit) {
+                if !self.handle_block(l, values, (*kind, block, secondary), words, visit) {
                     return Ok(());
                 }
                 block = *follower;
@@ -275,17 +281,16 @@ impl Reading<'_> {
         self.notes.add(NoteKind::Invalid, segment, what);
     }
 
-    /// Visits the handles of a block. Returns whether `words` were left for it.
+    /// Visits the handles of a block of the segment with `values`. Returns whether `words` were left for it.
     fn handle_block(
         &self,
-        l: &HandleLayouts,
-        segment: Addr,
+        l: &HandleFields,
+        values: Addr,
         (kind, block, secondary_block): (HandleKind, u8, Option<u8>),
         words: &Disjoint,
         visit: &mut impl FnMut(HandleModel),
     ) -> bool {
         let word = self.memory.ptr_bytes();
-        let values = segment.plus(l.segment.value);
         let first = values.element(u64::from(block).saturating_mul(l.per_block), word);
         let count = l.per_block.min(MAX_PER_BLOCK);
         let all = AddrRange::new(first, first.element(count, word));

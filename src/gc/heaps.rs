@@ -1,10 +1,10 @@
 //! Allocation contexts, and everything that `GetHeapData` returns.
 
-use super::layouts::Place;
 use super::{HeapId, Reading, names};
 use crate::base::missed::tried;
 use crate::base::{Addr, NoteKind};
 use crate::clr::threads::{AllocContext, Thread};
+use crate::data::{self, Field, GCHeap, Inline};
 use crate::model::{AllocContextModel, ContextOwner, FinalizeQueueModel, GenerationTableEntry, HeapDetail, NamedCount};
 
 impl Reading<'_> {
@@ -65,21 +65,21 @@ impl Reading<'_> {
 
     /// The heap of the `GCHeap` at `instance`, which has the address of its `gc_heap`.
     fn heap_of_instance(&self, instance: Option<Addr>) -> Option<u64> {
-        let field = self.descriptor.offset("GCHeapInstance", "GCHeap").ok()?;
+        let field = data::GCHeapInstance::GCHeap.offset(&self.descriptor).ok()?;
         let at = instance.filter(|a| !a.is_null())?.plus(field);
         let heap = tried(|| self.memory.ptr(at)).ok()?;
         self.facts.heaps.iter().find(|h| h.address == Some(heap)).map(|h| h.index)
     }
 
     fn generation_context(&self, heap: HeapId, generation: u64) -> Option<AllocContext> {
-        let at = self.generation_entry(heap, generation)?.plus(self.generation.context?);
-        self.context_at(at)
+        let entry = self.generation_entry(heap, generation)?;
+        self.context_at(self.generation.place(entry, data::Generation::AllocationContext)?)
     }
 
     /// The process-wide context used during startup; nested in the VM's own structure since .NET 10.
     fn global_context(&self) -> Option<AllocContext> {
         let at = self.descriptor.pointer("GlobalAllocContext").ok().filter(|a| !a.is_null())?;
-        let inner = self.descriptor.offset("EEAllocContext", "GCAllocationContext").unwrap_or(0);
+        let inner = data::EEAllocContext::GCAllocationContext.offset(&self.descriptor).unwrap_or(0);
         self.context_at(at.plus(inner))
     }
 
@@ -88,37 +88,34 @@ impl Reading<'_> {
     }
 
     pub(super) fn detail(&self, heap: HeapId) -> HeapDetail {
-        self.note_unusable(None);
-        let p = &self.places;
-        let at = |place: Option<Place>| place.and_then(|p| p.of(heap.address));
-        let pointer = |place: Option<Place>, what: &str| {
-            let value = self.memory.ptr(at(place)?);
-            self.needed(&format!("heap {}: {what}", heap.index), value)
-        };
-        let array = |place: Option<Place>, length: &str, names: &[&str], what: &str| {
+        for e in self.places.all_unusable() {
+            self.notes.add(NoteKind::Invalid, None, e.to_string());
+        }
+        let pointer = |field, what: &str| self.of_heap(heap, field, what);
+        let array = |field: Field<GCHeap, Inline>, length: &str, names: &[&str], what: &str| {
             let length = self.descriptor.number(length).ok()?;
-            self.named_counts(at(place)?, length, names, &format!("heap {}: {what}", heap.index))
+            self.named_counts(self.places.at(heap, field)?, length, names, &format!("heap {}: {what}", heap.index))
         };
         HeapDetail {
-            mark_array: pointer(p.mark_array, "mark array"),
-            next_sweep_object: pointer(p.next_sweep_object, "next sweep object"),
-            background_saved_lowest: pointer(p.background_saved_lowest, "saved lowest address"),
-            background_saved_highest: pointer(p.background_saved_highest, "saved highest address"),
-            alloc_allocated: pointer(p.alloc_allocated, "end of allocation"),
-            ephemeral_segment: pointer(p.ephemeral_segment, "ephemeral segment"),
-            card_table: pointer(p.card_table, "card table"),
-            saved_sweep_segment: pointer(p.saved_sweep_segment, "saved sweep segment"),
-            saved_sweep_start: pointer(p.saved_sweep_start, "saved sweep start"),
-            internal_root_array: pointer(p.internal_root_array, "internal root array"),
-            internal_root_array_index: pointer(p.internal_root_array_index, "index of the internal root array").map(|a| a.0),
-            heap_analyze_success: at(p.heap_analyze_success).and_then(|a| self.memory.i32(a).ok()).map(|n| n != 0),
+            mark_array: pointer(GCHeap::MarkArray, "mark array"),
+            next_sweep_object: pointer(GCHeap::NextSweepObj, "next sweep object"),
+            background_saved_lowest: pointer(GCHeap::BackgroundMinSavedAddr, "saved lowest address"),
+            background_saved_highest: pointer(GCHeap::BackgroundMaxSavedAddr, "saved highest address"),
+            alloc_allocated: pointer(GCHeap::AllocAllocated, "end of allocation"),
+            ephemeral_segment: pointer(GCHeap::EphemeralHeapSegment, "ephemeral segment"),
+            card_table: pointer(GCHeap::CardTable, "card table"),
+            saved_sweep_segment: pointer(GCHeap::SavedSweepEphemeralSeg, "saved sweep segment"),
+            saved_sweep_start: pointer(GCHeap::SavedSweepEphemeralStart, "saved sweep start"),
+            internal_root_array: pointer(GCHeap::InternalRootArray, "internal root array"),
+            internal_root_array_index: self.of_heap(heap, GCHeap::InternalRootArrayIndex, "index of the internal root array"),
+            heap_analyze_success: self.heap_field(heap, GCHeap::HeapAnalyzeSuccess).map(|n| n != 0),
             generation_table: (0..self.facts.total_generations).map(|g| self.table_entry(heap, g)).collect(),
-            finalize_queue: pointer(p.finalize_queue, "finalization queue").and_then(|a| self.finalize_queue(heap, a)),
-            interesting_data: array(p.interesting_data, "InterestingDataLength", names::INTERESTING_DATA, "interesting data"),
-            compact_reasons: array(p.compact_reasons, "CompactReasonsLength", names::COMPACT_REASONS, "compact reasons"),
-            expand_mechanisms: array(p.expand_mechanisms, "ExpandMechanismsLength", names::EXPAND_MECHANISMS, "expand mechanisms"),
+            finalize_queue: pointer(GCHeap::FinalizeQueue, "finalization queue").and_then(|a| self.finalize_queue(heap, a)),
+            interesting_data: array(GCHeap::InterestingData, "InterestingDataLength", names::INTERESTING_DATA, "interesting data"),
+            compact_reasons: array(GCHeap::CompactReasons, "CompactReasonsLength", names::COMPACT_REASONS, "compact reasons"),
+            expand_mechanisms: array(GCHeap::ExpandMechanisms, "ExpandMechanismsLength", names::EXPAND_MECHANISMS, "expand mechanisms"),
             interesting_mechanism_bits: array(
-                p.interesting_mechanism_bits,
+                GCHeap::InterestingMechanismBits,
                 "InterestingMechanismBitsLength",
                 names::MECHANISM_BITS,
                 "mechanism bits",
@@ -129,11 +126,11 @@ impl Reading<'_> {
 
     fn table_entry(&self, heap: HeapId, generation: u64) -> GenerationTableEntry {
         let entry = self.generation_entry(heap, generation);
-        let ptr = |offset: u64| self.memory.ptr(entry?.plus(offset)).ok();
+        let ptr = |field| self.generation.get(&self.memory, entry?, field);
         let context = self.generation_context(heap, generation);
         // The segments build has the youngest generations on one segment.
-        let youngest = self.places.ephemeral_segment.and_then(|p| p.of(heap.address)).and_then(|at| tried(|| self.memory.ptr(at)).ok());
-        if let (Some(first), Some(ephemeral)) = (ptr(self.generation.start_segment), youngest)
+        let youngest = tried(|| self.heap_field(heap, GCHeap::EphemeralHeapSegment));
+        if let (Some(first), Some(ephemeral)) = (ptr(data::Generation::StartSegment), youngest)
             && !self.facts.regions
             && generation < self.facts.oldest()
             && first != ephemeral
@@ -145,8 +142,8 @@ impl Reading<'_> {
         }
         GenerationTableEntry {
             generation,
-            start_segment: ptr(self.generation.start_segment),
-            allocation_start: self.generation.allocation_start.and_then(ptr),
+            start_segment: ptr(data::Generation::StartSegment),
+            allocation_start: ptr(data::Generation::AllocationStart),
             context_pointer: context.map(|c| c.pointer),
             context_limit: context.map(|c| c.limit),
             allocated_bytes: context.and_then(|c| c.bytes),
@@ -157,7 +154,7 @@ impl Reading<'_> {
     /// The fill pointers delimit the parts of the queue: POH, LOH, gen2, gen1, gen0, critical ready, ready. With seven of
     /// them, ClrMD's per-generation ranges are off by one.
     fn finalize_queue(&self, heap: HeapId, address: Addr) -> Option<FinalizeQueueModel> {
-        let offset = self.descriptor.offset("CFinalize", "FillPointers").ok()?;
+        let offset = data::CFinalize::FillPointers.offset(&self.descriptor).ok()?;
         let length = self.descriptor.number("CFinalizeFillPointersLength").ok()?;
         let word = self.memory.ptr_bytes();
         let what = format!("heap {}: finalization queue", heap.index);

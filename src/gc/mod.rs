@@ -7,11 +7,11 @@ mod audit;
 mod cards;
 mod collections;
 mod facts;
+mod fields;
 mod finalizers;
 mod handles;
 mod heaps;
 mod index;
-mod layouts;
 mod names;
 mod oom;
 mod phase;
@@ -42,9 +42,10 @@ use crate::base::{Addr, Answer, Collector, Count, Limits, NoteKind, Notes};
 use crate::clr::objects::Objects;
 use crate::clr::threads::{ContextLayout, Thread};
 use crate::contract::{Contract, ContractError, Descriptor};
+use crate::data::{self, Bound, Field, GCHeap, Kind, Structure};
 use crate::memory::{Image, Memory, ReadError};
 use crate::model::{AllocContextModel, HandleModel, HeapDetail, NamedCount, OomModel, RegionModel, SegmentModel};
-use layouts::{GenerationLayout, HandleLayouts, Places, RecordLayouts, SegmentLayout};
+use fields::{HandleFields, Places, RecordFields};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -56,14 +57,14 @@ pub struct Gc {
     descriptor: Arc<Descriptor>,
     limits: Arc<Limits>,
     places: Places,
-    segment: SegmentLayout,
-    generation: GenerationLayout,
+    segment: Bound<data::HeapSegment>,
+    generation: Bound<data::Generation>,
     generation_size: u64,
     context: Option<ContextLayout>,
-    handles: Option<HandleLayouts>,
+    handles: Option<HandleFields>,
     /// Why there are no `handles`, and what of the descriptor cannot be used for them.
     handle_losses: Notes,
-    records: Option<RecordLayouts>,
+    records: Option<RecordFields>,
     /// What `records` lacks for the same reason.
     record_losses: Notes,
     collections: Answer<Option<Collections>>,
@@ -114,7 +115,7 @@ impl Gc {
         // Only answers about handles and single items lose something by what these lack.
         let (of_handles, of_records) = (descriptor.scope(), descriptor.scope());
         facts.suspended_by = phase::suspended_by(memory, &of_records);
-        let handles = HandleLayouts::bind(&of_handles);
+        let handles = HandleFields::bind(&of_handles);
         let mut handle_losses = of_handles.losses();
         if let Err(e) = &handles {
             handle_losses.add(NoteKind::Missing, None, format!("handle tables cannot be read: {e}"));
@@ -124,12 +125,12 @@ impl Gc {
             descriptor: Arc::clone(descriptor),
             limits: Arc::clone(limits),
             places: Places::bind(&descriptor.scope(), facts.server),
-            segment: SegmentLayout::bind(&d)?,
-            generation: GenerationLayout::bind(&d)?,
-            generation_size: d.size_of("Generation")?,
+            segment: fields::segment(&d)?,
+            generation: fields::generation(&d)?,
+            generation_size: data::Generation::size(&d)?,
             context: ContextLayout::bind(&d).ok(),
             handles: handles.ok(),
-            records: RecordLayouts::bind(&of_records).ok(),
+            records: RecordFields::bind(&of_records).ok(),
             record_losses: of_records.losses(),
             handle_losses,
             collections: Answer::whole(None),
@@ -200,6 +201,11 @@ impl Gc {
         self.read(|r| r.global_mechanisms())
     }
 
+    /// The value of a field of `heap`.
+    fn heap_field<T: Kind>(&self, heap: HeapId, field: Field<GCHeap, T>) -> Option<T::Value> {
+        T::read(&self.memory, self.places.at(heap, field)?).ok()
+    }
+
     fn read<T>(&self, read: impl FnOnce(&Reading<'_>) -> T) -> Answer<T> {
         let reading = Reading { gc: self, descriptor: self.descriptor.scope(), notes: Collector::new() };
         let data = read(&reading);
@@ -227,11 +233,17 @@ impl Deref for Reading<'_> {
 const FEW_HEAPS: usize = 8;
 
 impl Reading<'_> {
-    /// Notes the items of `places` that the descriptor has in a form that cannot be used; of all for `None`.
-    fn note_unusable(&self, places: Option<&[&str]>) {
-        for e in self.places.unusable(places) {
+    /// Notes a field of heaps that the descriptor has in a form that cannot be used.
+    fn note_unusable<T>(&self, field: Field<GCHeap, T>) {
+        if let Some(e) = self.places.unusable(field) {
             self.notes.add(NoteKind::Invalid, None, e.to_string());
         }
+    }
+
+    /// The value of a field of `heap`; adds a note if it is absent.
+    fn of_heap<T: Kind>(&self, heap: HeapId, field: Field<GCHeap, T>, what: &str) -> Option<T::Value> {
+        let value = T::read(&self.memory, self.places.at(heap, field)?);
+        self.needed(&format!("heap {}: {what}", heap.index), value)
     }
 
     /// A part of this read, with notes of its own.

@@ -1,67 +1,86 @@
 //! The last managed out-of-memory failure of each heap.
 
-use super::layouts::OomLayout;
+use std::cell::Cell;
+
 use super::{HeapId, Reading, names};
 use crate::base::{Addr, NoteKind, thousands};
+use crate::data::{Bound, Field, GCHeap, Kind, OomHistory, Structure};
 use crate::memory::{Memory, ReadError};
 use crate::model::OomModel;
+
+/// A record that is read.
+struct Record<'r> {
+    fields: &'r Bound<OomHistory>,
+    memory: &'r Memory,
+    at: Addr,
+    /// The first described field that is not in the dump.
+    loss: Cell<Option<ReadError>>,
+    /// Whether any field is in the dump.
+    any: Cell<bool>,
+}
+
+impl Record<'_> {
+    fn get<T: Kind>(&self, field: Field<OomHistory, T>) -> Option<T::Value> {
+        let value = self.fields.read_optional(self.memory, self.at, field);
+        self.any.set(self.any.get() || matches!(value, Ok(Some(_))));
+        value.map_err(|e| self.loss.set(self.loss.get().or(Some(e)))).ok()?
+    }
+}
 
 impl Reading<'_> {
     /// The failure recorded by each heap.
     pub(super) fn oom(&self) -> Vec<OomModel> {
-        self.note_unusable(Some(&["oom"]));
-        let layout = match OomLayout::bind(&self.descriptor) {
-            Ok(layout) => layout,
-            Err(e) => {
-                self.notes.add(NoteKind::Missing, None, format!("out-of-memory history: {e}"));
-                return Vec::new();
-            }
-        };
-        let Some(place) = self.places.oom else {
+        self.note_unusable(GCHeap::OomData);
+        let fields = [
+            OomHistory::Reason.optional(),
+            OomHistory::AllocSize.optional(),
+            OomHistory::Reserved.optional(),
+            OomHistory::Allocated.optional(),
+            OomHistory::GcIndex.optional(),
+            OomHistory::Fgm.optional(),
+            OomHistory::Size.optional(),
+            OomHistory::AvailablePagefileMb.optional(),
+            OomHistory::LohP.optional(),
+        ];
+        // Fails only where a field is needed.
+        let Ok(fields) = OomHistory::bind(&self.descriptor, &fields) else { return Vec::new() };
+        if !self.places.has(GCHeap::OomData) {
             self.notes.add(NoteKind::Missing, None, "out-of-memory history: the descriptor does not give its address");
             return Vec::new();
-        };
-        let undescribed = layout.undescribed();
+        }
+        let undescribed: Vec<&str> = fields.absent().collect();
         if !undescribed.is_empty() {
             let what = format!("out-of-memory history: the descriptor does not describe {}", undescribed.join(", "));
             self.notes.add(NoteKind::Missing, None, what);
         }
-        let read = self
-            .each_heap("out-of-memory histories", |reading, heap| place.of(heap.address).and_then(|at| reading.oom_at(&layout, heap, at)));
-        read.into_iter().flatten().collect()
+        let of_heap = |reading: &Reading<'_>, heap| reading.oom_of(&fields, heap);
+        self.each_heap("out-of-memory histories", of_heap).into_iter().flatten().collect()
     }
 
     /// The record of the heap; `None` if nothing of it is in the dump.
-    fn oom_at(&self, l: &OomLayout, heap: HeapId, at: Addr) -> Option<OomModel> {
-        let (mut first_loss, mut any) = (None, false);
-        let mut field = |offset: Option<u64>, read: fn(&Memory, Addr) -> Result<u64, ReadError>| {
-            let value = read(&self.memory, at.plus(offset?));
-            any |= value.is_ok();
-            value.map_err(|e| first_loss.get_or_insert(e).address).ok()
-        };
-        let word: fn(&Memory, Addr) -> Result<u64, ReadError> = Memory::word;
-        let int: fn(&Memory, Addr) -> Result<u64, ReadError> = |memory, at| memory.u32(at).map(u64::from);
-        let signed = |n: u64| u32::try_from(n).unwrap_or(u32::MAX).cast_signed();
-        let (reason, why) = field(l.reason, int).map(|n| names::oom_reason(signed(n))).unzip();
-        let (fgm, call) = field(l.fgm, int).map(|n| names::failed_call(signed(n))).unzip();
+    fn oom_of(&self, fields: &Bound<OomHistory>, heap: HeapId) -> Option<OomModel> {
+        let at = self.places.at(heap, GCHeap::OomData)?;
+        let record = Record { fields, memory: &self.memory, at, loss: Cell::new(None), any: Cell::new(false) };
+        let (reason, why) = record.get(OomHistory::Reason).map(names::oom_reason).unzip();
+        let (fgm, call) = record.get(OomHistory::Fgm).map(names::failed_call).unzip();
         let mut model = OomModel {
             heap: heap.index,
             reason,
-            alloc_size: field(l.alloc_size, word),
-            reserved: field(l.reserved, word).map(Addr),
-            allocated: field(l.allocated, word).map(Addr),
-            gc_index: field(l.gc_index, word),
+            alloc_size: record.get(OomHistory::AllocSize),
+            reserved: record.get(OomHistory::Reserved),
+            allocated: record.get(OomHistory::Allocated),
+            gc_index: record.get(OomHistory::GcIndex),
             fgm,
-            size: field(l.size, word),
-            available_pagefile_mb: field(l.available_pagefile_mb, word),
-            loh: field(l.loh, int).map(|n| n != 0),
+            size: record.get(OomHistory::Size),
+            available_pagefile_mb: record.get(OomHistory::AvailablePagefileMb),
+            loh: record.get(OomHistory::LohP).map(|n| n != 0),
             text: String::new(),
         };
-        if let Some(e) = first_loss {
+        if let Some(e) = record.loss.get() {
             self.notes.add(NoteKind::Missing, e.address, format!("heap {}: out-of-memory history: {e}", heap.index));
         }
         model.text = text(&model, why, call.flatten());
-        any.then_some(model)
+        record.any.get().then_some(model)
     }
 }
 

@@ -6,9 +6,10 @@
 use std::collections::HashSet;
 
 use super::cards::LARGEST_HEADER;
-use super::layouts::{CardTableInfoLayout, Place};
+use super::fields::card_table_info;
 use super::{HeapId, Reading, names};
 use crate::base::{Addr, AddrRange, NoteKind, PAGE};
+use crate::data::{CardTableInfo, GCHeap, RegionFreeList, Structure};
 use crate::model::{RegionFields, RegionListModel, RegionModel, RegionSize};
 
 /// Size classes of free regions, in list order (`free_region_kind`, gcpriv.h).
@@ -18,11 +19,13 @@ impl Reading<'_> {
     /// All lists in turn.
     pub(super) fn regions(&self) -> Vec<RegionModel> {
         let mut out = Vec::new();
-        self.note_unusable(Some(&["free_regions", "freeable_soh", "freeable_uoh"]));
+        self.note_unusable(GCHeap::FreeableSohSegment);
+        self.note_unusable(GCHeap::FreeableUohSegment);
+        self.note_unusable(GCHeap::FreeRegions);
         let d = &self.descriptor;
         let kinds = d.number("CountFreeRegionKinds").unwrap_or(0).min(16);
-        let stride = d.size_of("RegionFreeList").ok();
-        let head = d.offset("RegionFreeList", "HeadFreeRegion").ok();
+        let stride = RegionFreeList::size(d).ok();
+        let head = RegionFreeList::HeadFreeRegion.offset(d).ok();
         if let (Some(stride), Some(head)) = (stride, head) {
             let huge = d.pointer("GlobalFreeHugeRegions").ok().filter(|a| !a.is_null());
             if let Some(list) = huge {
@@ -31,18 +34,18 @@ impl Reading<'_> {
             let decommit = d.pointer("GlobalRegionsToDecommit").ok().filter(|a| !a.is_null());
             self.free_lists(RegionListModel::Decommit, None, decommit, kinds, stride, head, &mut out);
             for heap in &self.facts.heaps {
-                let lists = self.places.free_regions.and_then(|p| p.of(heap.address));
+                let lists = self.places.at(*heap, GCHeap::FreeRegions);
                 self.free_lists(RegionListModel::Free, Some(*heap), lists, kinds, stride, head, &mut out);
             }
         }
         for heap in &self.facts.heaps {
-            let chain = |place: Option<Place>, kind, out: &mut Vec<RegionModel>| {
-                if let Some(at) = place.and_then(|p| p.of(heap.address)) {
-                    self.free_list(kind, Some(*heap), None, at, out);
+            let chains =
+                [(GCHeap::FreeableSohSegment, RegionListModel::FreeableSoh), (GCHeap::FreeableUohSegment, RegionListModel::FreeableUoh)];
+            for (field, kind) in chains {
+                if let Some(at) = self.places.at(*heap, field) {
+                    self.free_list(kind, Some(*heap), None, at, &mut out);
                 }
-            };
-            chain(self.places.freeable_soh, RegionListModel::FreeableSoh, &mut out);
-            chain(self.places.freeable_uoh, RegionListModel::FreeableUoh, &mut out);
+            }
         }
         self.bookkeeping(&mut out);
         out.extend(self.handle_memory());
@@ -99,18 +102,18 @@ impl Reading<'_> {
 
     /// Card tables and the structures allocated with them. The next pointer points just *past* the info block.
     fn bookkeeping(&self, out: &mut Vec<RegionModel>) {
-        let Ok(layout) = CardTableInfoLayout::bind(&self.descriptor) else { return };
+        let Ok(info) = card_table_info(&self.descriptor) else { return };
         let Some(start) = self.descriptor.pointer("BookkeepingStart").ok().filter(|a| !a.is_null()) else { return };
         let Some(mut at) = self.needed("bookkeeping", self.memory.ptr(start)) else { return };
-        let info_size = self.descriptor.number("CardTableInfoSize").unwrap_or(0);
+        let info_bytes = self.descriptor.number("CardTableInfoSize").unwrap_or(0);
         let mut seen = HashSet::new();
         while !at.is_null() {
             if !seen.insert(at) || seen.len() > self.limits.bookkeeping_regions {
                 self.notes.add(NoteKind::LimitHit, at, "the list of bookkeeping regions has a cycle or exceeds its limit");
                 return;
             }
-            let recount = self.needed("bookkeeping", self.memory.u32(at.plus(layout.recount)));
-            let size = self.needed("bookkeeping", self.memory.word(at.plus(layout.size)));
+            let recount = self.needed("bookkeeping", info.read(&self.memory, at, CardTableInfo::Recount));
+            let size = self.needed("bookkeeping", info.read(&self.memory, at, CardTableInfo::Size));
             let (Some(recount), Some(size)) = (recount, size) else { return };
             if recount != 0 && size != 0 {
                 out.push(RegionModel {
@@ -123,13 +126,13 @@ impl Reading<'_> {
                     segment: None,
                 });
             }
-            let Some(next) = self.needed("bookkeeping", self.memory.ptr(at.plus(layout.next))) else { return };
+            let Some(next) = self.needed("bookkeeping", info.read(&self.memory, at, CardTableInfo::NextCardTable)) else { return };
             // The structure begins a page; its size is larger than what .NET 11 says of it.
             let page = next.align_down(PAGE);
-            let is_header = |size: u64| (info_size..=LARGEST_HEADER).contains(&size);
-            at = match next.minus(info_size) {
+            let is_header = |size: u64| (info_bytes..=LARGEST_HEADER).contains(&size);
+            at = match next.minus(info_bytes) {
                 Some(_) if next.since(page).is_some_and(is_header) => page,
-                Some(info) if next.0 > info_size => info,
+                Some(info) if next.0 > info_bytes => info,
                 _ => return,
             };
         }

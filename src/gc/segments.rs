@@ -7,6 +7,7 @@ use std::collections::HashSet;
 
 use super::{Gc, HeapId, Reading, names};
 use crate::base::{Addr, AddrRange, Count, NoteKind, Notes, PAGE, len64, plural};
+use crate::data::{self, GCHeap, HeapSegment};
 use crate::memory::ReadError;
 use crate::model::{Generation, SegmentModel, SegmentPart};
 
@@ -40,30 +41,29 @@ struct Youngest {
 impl Gc {
     /// Address of the generation table entry.
     pub(super) fn generation_entry(&self, heap: HeapId, generation: u64) -> Option<Addr> {
-        let table = self.places.generation_table?.of(heap.address)?;
+        let table = self.places.at(heap, GCHeap::GenerationTable)?;
         Some(table.element(generation, self.generation_size))
     }
 
     /// Whether any generation of the heap has a segment.
     pub(super) fn has_segments(&self, heap: HeapId) -> bool {
-        let first = |g| self.memory.ptr(self.generation_entry(heap, g)?.plus(self.generation.start_segment)).ok();
+        let first = |g| self.generation.get(&self.memory, self.generation_entry(heap, g)?, data::Generation::StartSegment);
         (0..self.facts.total_generations).filter_map(first).any(|first| !first.is_null())
     }
 
     pub(super) fn raw_segment(&self, address: Addr) -> Result<RawSegment, ReadError> {
-        let l = &self.segment;
-        let ptr = |offset: u64| self.memory.ptr(address.plus(offset));
-        let optional = |offset: Option<u64>| offset.and_then(|o| ptr(o).ok());
+        let needed = |field| self.segment.read(&self.memory, address, field);
+        let optional = |field| self.segment.get(&self.memory, address, field);
         Ok(RawSegment {
-            allocated: ptr(l.allocated)?,
-            committed: ptr(l.committed)?,
-            reserved: ptr(l.reserved)?,
-            used: optional(l.used),
-            mem: ptr(l.mem)?,
-            flags: self.memory.word(address.plus(l.flags))?,
-            next: ptr(l.next)?,
-            background_allocated: optional(l.background_allocated),
-            heap: optional(l.heap),
+            allocated: needed(HeapSegment::Allocated)?,
+            committed: needed(HeapSegment::Committed)?,
+            reserved: needed(HeapSegment::Reserved)?,
+            used: optional(HeapSegment::Used),
+            mem: needed(HeapSegment::Mem)?,
+            flags: self.segment.read(&self.memory, address, HeapSegment::Flags)?,
+            next: needed(HeapSegment::Next)?,
+            background_allocated: optional(HeapSegment::BackgroundAllocated),
+            heap: optional(HeapSegment::Heap),
         })
     }
 }
@@ -72,7 +72,9 @@ impl Reading<'_> {
     /// Every segment of every heap, once, ordered by heap and generation.
     pub(super) fn segments(&self) -> Vec<SegmentModel> {
         let mut seen = HashSet::new();
-        self.note_unusable(Some(&["generation_table", "ephemeral_segment", "alloc_allocated"]));
+        self.note_unusable(GCHeap::AllocAllocated);
+        self.note_unusable(GCHeap::EphemeralHeapSegment);
+        self.note_unusable(GCHeap::GenerationTable);
         // All heads first: a list that runs into another one is known by its head.
         let read = |heap: &HeapId| {
             let reading = self.part();
@@ -103,21 +105,15 @@ impl Reading<'_> {
     }
 
     fn youngest(&self, heap: HeapId) -> Youngest {
-        let pointer = |place: Option<super::layouts::Place>, what: &str| {
-            let at = place?.of(heap.address)?;
-            self.needed(&format!("heap {}: {what}", heap.index), self.memory.ptr(at))
-        };
+        let (ephemeral, allocated) = ((GCHeap::EphemeralHeapSegment, "ephemeral segment"), (GCHeap::AllocAllocated, "end of allocation"));
         // Every runtime has both. Without them nobody knows where the objects of the youngest segment end.
-        for (place, what) in [(self.places.ephemeral_segment, "ephemeral segment"), (self.places.alloc_allocated, "end of allocation")] {
-            if place.is_none() {
+        for (field, what) in [ephemeral, allocated] {
+            if !self.places.has(field) {
                 let what = format!("heap {}: the descriptor does not give the address of its {what}", heap.index);
                 self.notes.add(NoteKind::Missing, None, what);
             }
         }
-        Youngest {
-            ephemeral: pointer(self.places.ephemeral_segment, "ephemeral segment"),
-            alloc_allocated: pointer(self.places.alloc_allocated, "end of allocation"),
-        }
+        Youngest { ephemeral: self.of_heap(heap, ephemeral.0, ephemeral.1), alloc_allocated: self.of_heap(heap, allocated.0, allocated.1) }
     }
 
     /// Notes an ephemeral segment that is on no list: then no list ends at the end of allocation, and the youngest objects are not
@@ -126,7 +122,7 @@ impl Reading<'_> {
         let Some(ephemeral) = youngest.ephemeral.filter(|e| !own.iter().any(|s| s.address == *e)) else { return };
         if !self.facts.moves_objects() && self.notes.notes().complete() {
             let what = format!("heap {}: the ephemeral segment {ephemeral} is on no segment list", heap.index);
-            self.notes.add(NoteKind::Invalid, self.places.ephemeral_segment.and_then(|p| p.of(heap.address)), what);
+            self.notes.add(NoteKind::Invalid, self.places.at(heap, GCHeap::EphemeralHeapSegment), what);
         }
     }
 
@@ -143,7 +139,8 @@ impl Reading<'_> {
                 continue;
             }
             let Some(kind) = kind_of(generation, soh) else { continue };
-            let Some(entry) = self.generation_entry(heap, generation) else {
+            let entry = self.generation_entry(heap, generation);
+            let Some(at) = entry.and_then(|entry| self.generation.place(entry, data::Generation::StartSegment)) else {
                 self.notes.add(
                     NoteKind::Missing,
                     None,
@@ -151,7 +148,6 @@ impl Reading<'_> {
                 );
                 return out;
             };
-            let at = entry.plus(self.generation.start_segment);
             let what = format!("heap {}: first segment of {kind}", heap.index);
             match self.needed(&what, self.memory.ptr(at)) {
                 Some(first) if !first.is_null() => out.push(List { heap, kind, first }),
@@ -233,7 +229,7 @@ impl Reading<'_> {
             if at == address {
                 return true;
             }
-            let Ok(next) = self.memory.ptr(at.plus(self.segment.next)) else { return false };
+            let Ok(next) = self.segment.read(&self.memory, at, HeapSegment::Next) else { return false };
             at = next;
         }
         false
@@ -298,7 +294,7 @@ impl Reading<'_> {
     /// gen0, gen1 and gen2 of the ephemeral segment, delimited by their allocation starts.
     fn parts(&self, heap: HeapId, start: Addr, end: Addr) -> Vec<SegmentPart> {
         let allocation_start = |generation| {
-            let at = self.generation_entry(heap, generation)?.plus(self.generation.allocation_start?);
+            let at = self.generation.place(self.generation_entry(heap, generation)?, data::Generation::AllocationStart)?;
             self.needed(&format!("heap {}: allocation start of generation {generation}", heap.index), self.memory.ptr(at))
         };
         let (Some(gen0), Some(gen1)) = (allocation_start(0), allocation_start(1)) else { return Vec::new() };

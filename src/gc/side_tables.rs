@@ -4,8 +4,8 @@
 //! of the mark array two, 32 bits to a word. Both pointers are biased: they lead to where the word of address 0 would be.
 
 use super::Gc;
-use super::layouts::Place;
 use crate::base::{Addr, AddrRange};
+use crate::data::{Field, GCHeap};
 
 /// Bits per word of a table.
 const WORD_BITS: u64 = 32;
@@ -37,11 +37,11 @@ impl Gc {
     pub fn side_table(&self, address: Addr) -> Option<SideTablePlace> {
         let pointer = self.memory.ptr_bytes();
         let (lowest, highest) = (self.facts.lowest?, self.facts.highest?);
-        let tables = [(SideTable::Cards, self.places.card_table, 32), (SideTable::Marks, self.places.mark_array, 2)];
-        let find = |(table, place, pointers): (SideTable, Option<Place>, u64)| {
+        let tables = [(SideTable::Cards, GCHeap::CardTable, 32), (SideTable::Marks, GCHeap::MarkArray, 2)];
+        let find = |(table, field, pointers): (SideTable, Field<GCHeap, Addr>, u64)| {
             let per_word = pointer.saturating_mul(pointers).saturating_mul(WORD_BITS).max(1);
             self.facts.heaps.iter().find_map(|heap| {
-                let biased = self.memory.ptr(place?.of(heap.address)?).ok().filter(|a| !a.is_null())?;
+                let biased = self.heap_field(*heap, field).filter(|a| !a.is_null())?;
                 let word = |index: u64| biased.element(index, WORD_BYTES);
                 let range = AddrRange::new(word(lowest.0 / per_word), word(highest.0.div_ceil(per_word)));
                 if !range.contains(address) {

@@ -4,8 +4,8 @@
 //! array covers 16 bytes on 64-bit targets and 8 on 32-bit ones, 32 bits to a word.
 
 use super::Gc;
-use super::layouts::Place;
 use crate::base::{Addr, AddrRange};
+use crate::data::GCHeap;
 use crate::memory::{Memory, Window};
 use crate::model::{Generation, SegmentModel};
 
@@ -86,16 +86,15 @@ impl Gc {
     pub fn sweep(&self) -> Option<Result<Sweep, &'static str>> {
         (self.facts.state == Some(PLANNING)).then(|| {
             let heaps = self.facts.heaps.iter().map(|heap| -> Result<HeapSweep, &'static str> {
-                let read = |place: Option<Place>| self.memory.ptr(place?.of(heap.address)?).ok();
-                let p = &self.places;
+                let read = |field| self.heap_field(*heap, field);
                 let absent = "a background collection was sweeping, and its mark array is not in the dump";
                 Ok(HeapSweep {
                     heap: heap.index,
-                    marks: read(p.mark_array).filter(|a| !a.is_null()).ok_or(absent)?,
-                    next: read(p.next_sweep_object).ok_or(absent)?,
-                    saved: read(p.background_saved_lowest).zip(read(p.background_saved_highest)).ok_or(absent)?,
-                    saved_segment: read(p.saved_sweep_segment).filter(|a| !a.is_null()),
-                    saved_start: read(p.saved_sweep_start),
+                    marks: read(GCHeap::MarkArray).filter(|a| !a.is_null()).ok_or(absent)?,
+                    next: read(GCHeap::NextSweepObj).ok_or(absent)?,
+                    saved: read(GCHeap::BackgroundMinSavedAddr).zip(read(GCHeap::BackgroundMaxSavedAddr)).ok_or(absent)?,
+                    saved_segment: read(GCHeap::SavedSweepEphemeralSeg).filter(|a| !a.is_null()),
+                    saved_start: read(GCHeap::SavedSweepEphemeralStart),
                 })
             });
             Ok(Sweep { heaps: heaps.collect::<Result<_, _>>()?, pitch: self.memory.ptr_bytes().saturating_mul(2) })

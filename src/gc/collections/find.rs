@@ -11,50 +11,37 @@
 
 use std::borrow::Cow;
 
-use super::super::layouts::RecordLayouts;
+use super::super::fields::RecordFields;
 use super::super::{Gc, HeapId};
-use crate::base::{Addr, AddrRange, PAGE, Shape, len64};
-use crate::memory::Image;
+use crate::base::{Addr, AddrRange, PAGE, PtrSize, Shape, len64};
+use crate::data::{Field, GCDynamicData, GCHeap, Source, Structure, Word};
+use crate::memory::{Image, ReadError};
 
-/// The bytes of a structure.
+/// A structure, or what may turn out to be something else.
 pub(super) struct Raw<'m> {
+    pub(super) at: Addr,
     bytes: Cow<'m, [u8]>,
     shape: Shape,
 }
 
 impl Raw<'_> {
-    fn number(&self, offset: u64, len: usize) -> Option<u64> {
-        let bytes = self.bytes.get(usize::try_from(offset).ok()?..)?.get(..len)?;
-        Some(self.shape.number(bytes))
-    }
-
     /// Size of a pointer-sized integer; sizes of objects are multiples of it.
     pub(super) fn align(&self) -> u64 {
         self.shape.ptr.bytes()
     }
+}
 
-    pub(super) fn word(&self, offset: u64) -> Option<u64> {
-        self.number(offset, usize::try_from(self.align()).ok()?)
+impl Source for Raw<'_> {
+    fn uint<const N: usize>(&self, at: Addr) -> Result<u64, ReadError> {
+        let offset = at.since(self.at).and_then(|offset| usize::try_from(offset).ok());
+        let bytes = offset.and_then(|offset| self.bytes.get(offset..)?.get(..N));
+        bytes.map(|bytes| self.shape.number(bytes)).ok_or(ReadError { address: at, len: len64(N) })
     }
 
-    pub(super) fn u64(&self, offset: u64) -> Option<u64> {
-        self.number(offset, 8)
-    }
-
-    pub(super) fn u32(&self, offset: u64) -> Option<u32> {
-        self.number(offset, 4).and_then(|n| u32::try_from(n).ok())
-    }
-
-    pub(super) fn u8(&self, offset: u64) -> Option<u8> {
-        self.number(offset, 1).and_then(|n| u8::try_from(n).ok())
-    }
-
-    /// A boolean of `len` bytes; `None` if it is neither 0 nor 1.
-    pub(super) fn flag(&self, offset: u64, len: usize) -> Option<bool> {
-        match self.number(offset, len)? {
-            0 => Some(false),
-            1 => Some(true),
-            _ => None,
+    fn word(&self, at: Addr) -> Result<u64, ReadError> {
+        match self.shape.ptr {
+            PtrSize::Four => self.uint::<4>(at),
+            PtrSize::Eight => self.uint::<8>(at),
         }
     }
 }
@@ -62,7 +49,7 @@ impl Raw<'_> {
 /// A search through the variables of a GC.
 pub(super) struct Search<'g> {
     pub(super) gc: &'g Gc,
-    pub(super) layouts: &'g RecordLayouts,
+    pub(super) records: &'g RecordFields,
     pub(super) image: &'g Image,
 }
 
@@ -77,7 +64,7 @@ impl<'g> Search<'g> {
         let memory = &self.gc.memory;
         let in_one_piece = memory.contiguous(at).and_then(|b| b.get(..usize::try_from(len).ok()?)).map(Cow::Borrowed);
         let bytes = in_one_piece.or_else(|| memory.bytes(at, len).ok())?;
-        Some(Raw { bytes, shape: memory.shape() })
+        Some(Raw { at, bytes, shape: memory.shape() })
     }
 
     /// Marks what was found as read.
@@ -92,14 +79,14 @@ impl<'g> Search<'g> {
     }
 
     /// A field of an entry of a dynamic data table.
-    pub(super) fn dynamic(&self, table: &Raw<'_>, generation: u64, field: u64) -> Option<u64> {
-        table.word(generation.checked_mul(self.layouts.dynamic_size)?.checked_add(field)?)
+    pub(super) fn dynamic(&self, table: &Raw<'_>, generation: u64, field: Field<GCDynamicData, Word>) -> Option<u64> {
+        self.records.dynamic.get(table, table.at.element(generation, self.records.dynamic_size), field)
     }
 
     /// The dynamic data table of each heap, by its index.
     pub(super) fn tables(&self) -> Option<Vec<(u64, Raw<'g>)>> {
-        let static_data = self.layouts.dynamic.static_data;
-        let len = self.layouts.dynamic_size.checked_mul(self.gc.facts.total_generations)?;
+        let static_data = self.records.dynamic.offset(GCDynamicData::StaticData)?;
+        let len = self.records.dynamic_size.checked_mul(self.gc.facts.total_generations)?;
         let table = |at: Addr| self.peek(at, len).filter(|raw| self.is_table(raw));
         let inside = |n: &(Addr, u64)| self.image.range.contains(Addr(n.1));
         let first = self.gc.facts.heaps.first()?;
@@ -124,12 +111,12 @@ impl<'g> Search<'g> {
 
     /// The least size of a `gc_heap`: up to the last field that the GC publishes.
     fn heap_size(&self) -> Option<u64> {
-        self.gc.descriptor.type_info("GCHeap").ok()?.fields.values().map(|f| f.offset).max()
+        self.gc.descriptor.type_info(GCHeap::NAME).ok()?.fields.values().map(|f| f.offset).max()
     }
 
     /// What is searched: the variables of the image, and the heaps with the table that may lie behind their last published field.
     fn searched(&self) -> impl Iterator<Item = AddrRange> + '_ {
-        let table = self.layouts.dynamic_size.saturating_mul(self.gc.facts.total_generations);
+        let table = self.records.dynamic_size.saturating_mul(self.gc.facts.total_generations);
         let heap = move |h: &HeapId| Some(AddrRange::new(h.address?, h.address?.plus(self.heap_size()?.saturating_add(table))));
         self.image.writable.iter().copied().chain(self.gc.facts.heaps.iter().filter_map(heap))
     }
@@ -150,12 +137,11 @@ impl<'g> Search<'g> {
 
     fn is_table(&self, raw: &Raw<'_>) -> bool {
         let generations = 0..self.gc.facts.total_generations;
-        let of = |g, field| self.dynamic(raw, g, field);
-        let Some(first) = of(0, self.layouts.dynamic.static_data) else { return false };
-        let linked =
-            |g: u64| of(g, self.layouts.dynamic.static_data) == g.checked_mul(self.layouts.static_size).and_then(|n| first.checked_add(n));
+        let static_data = |g| self.dynamic(raw, g, GCDynamicData::StaticData);
+        let Some(first) = static_data(0) else { return false };
+        let linked = |g: u64| static_data(g) == g.checked_mul(self.records.static_size).and_then(|n| first.checked_add(n));
         // A collection of a generation is one of every younger generation.
-        let count = |g| of(g, self.layouts.dynamic.collection_count);
+        let count = |g| self.dynamic(raw, g, GCDynamicData::CollectionCount);
         let ordered = |g: u64| count(g).zip(count(g.saturating_add(1))).is_some_and(|(younger, older)| younger >= older);
         first != 0 && generations.clone().all(linked) && (0..self.oldest()).all(ordered) && generations.count() > 1
     }

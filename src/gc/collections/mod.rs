@@ -5,11 +5,13 @@
 
 mod find;
 
-use super::layouts::{MechanismsLayout, RecordLayout, RecordedGenerationLayout};
 use super::segments::kind_of;
 use super::{Gc, names};
 use crate::base::missed::tried;
 use crate::base::{Answer, Collector, NoteKind, PAGE};
+use crate::data::{
+    Bound, Field, GCDynamicData as Dynamic, GCMechanisms as Mechanisms, GCRecord, GCRecordedGeneration as Recorded, Source, Word,
+};
 use crate::memory::Image;
 use crate::model::{CollectionKind, CollectionsModel, GenerationBudget, LastCollection, RecordedCollection, RecordedGeneration};
 use find::{Raw, Search};
@@ -36,8 +38,8 @@ impl Gc {
         let Some(image) = image else { return notes.finish(None) };
         image.writable.iter().for_each(|range| self.memory.scan(*range));
         notes.extend(&self.record_losses);
-        let Some(layouts) = &self.records else { return notes.finish(None) };
-        let search = Search { gc: self, layouts, image };
+        let Some(records) = &self.records else { return notes.finish(None) };
+        let search = Search { gc: self, records, image };
         let (found, lacking) = tried(|| search.collections()).map_or((None, true), |(found, lacking)| (Some(found), lacking));
         if let Some(range) = search.torn().or_else(|| search.absent().filter(|_| lacking)) {
             notes.add(NoteKind::Missing, range.start, "collections: not all of the GC's variables are in the dump");
@@ -67,7 +69,7 @@ impl Search<'_> {
         let (_, first) = tables.first()?;
         let soh = self.oldest();
         let of_each = |field| (0..=soh).map(|g| self.dynamic(first, g, field)).collect::<Option<Vec<u64>>>();
-        let (counts, clocks) = (of_each(self.layouts.dynamic.collection_count)?, of_each(self.layouts.dynamic.gc_clock)?);
+        let (counts, clocks) = (of_each(Dynamic::CollectionCount)?, of_each(Dynamic::GcClock)?);
         let records = self.records(&counts, &clocks);
         let heaps = tables.iter().filter_map(|(heap, table)| Some((*heap, self.budgets(table)?))).collect();
         let blocking = self.blocking(&records, &counts, &clocks);
@@ -76,24 +78,23 @@ impl Search<'_> {
     }
 
     fn budgets(&self, table: &Raw<'_>) -> Option<Vec<GenerationBudget>> {
-        let l = &self.layouts.dynamic;
         let soh = self.oldest();
         (0..self.gc.facts.total_generations)
             .map(|g| {
-                let of = |offset| self.dynamic(table, g, offset);
+                let of = |field| self.dynamic(table, g, field);
                 Some(GenerationBudget {
                     generation: kind_of(g, soh)?,
-                    collections: of(l.collection_count)?,
-                    last_collection: if g <= soh { Some(of(l.gc_clock)?) } else { None },
-                    last_duration_us: if g <= soh { Some(of(l.elapsed)?) } else { None },
-                    budget: of(l.budget)?,
-                    budget_left: of(l.budget_left)?.cast_signed(),
-                    size_before: of(l.size_before)?,
-                    survived: of(l.survived)?,
-                    pinned_survived: of(l.pinned_survived)?,
-                    size_after: of(l.size_after)?,
-                    promoted: of(l.promoted)?,
-                    fragmentation: of(l.fragmentation)?,
+                    collections: of(Dynamic::CollectionCount)?,
+                    last_collection: if g <= soh { Some(of(Dynamic::GcClock)?) } else { None },
+                    last_duration_us: if g <= soh { Some(of(Dynamic::GcElapsedTime)?) } else { None },
+                    budget: of(Dynamic::DesiredAllocation)?,
+                    budget_left: of(Dynamic::NewAllocation)?.cast_signed(),
+                    size_before: of(Dynamic::BeginDataSize)?,
+                    survived: of(Dynamic::SurvivedSize)?,
+                    pinned_survived: of(Dynamic::PinnedSurvivedSize)?,
+                    size_after: of(Dynamic::CurrentSize)?,
+                    promoted: of(Dynamic::PromotedSize)?,
+                    fragmentation: of(Dynamic::Fragmentation)?,
                 })
             })
             .collect()
@@ -112,17 +113,17 @@ impl Search<'_> {
         // The index of a collection is set before it is counted.
         let latest = newest.saturating_add(1);
         for (at, n) in self.words().filter(|(_, n)| (1..=latest).contains(n)) {
-            if let Some(raw) = self.peek(at, self.layouts.record_size)
+            if let Some(raw) = self.peek(at, self.records.record_size)
                 && let Some(record) = self.record(&raw, clocks)
             {
-                self.keep(at, self.layouts.record_size);
+                self.keep(at, self.records.record_size);
                 recorded.push(record);
             }
             if (n >= newest || is_of_full(n, newest_full))
-                && let Some(raw) = self.peek(at, self.layouts.mechanisms_size)
-                && let Some(last) = last(&raw, &self.layouts.mechanisms)
+                && let Some(raw) = self.peek(at, self.records.mechanisms_size)
+                && let Some(last) = last(&raw, &self.records.mechanisms)
             {
-                self.keep(at, self.layouts.mechanisms_size);
+                self.keep(at, self.records.mechanisms_size);
                 if n >= newest { &mut settings } else { &mut earlier }.push(last);
             }
             if [recorded.len(), settings.len(), earlier.len()].iter().any(|n| *n > MAX_CANDIDATES) {
@@ -181,9 +182,10 @@ impl Search<'_> {
 
     /// The recorded collection in `raw`, if everything in it agrees.
     fn record(&self, raw: &Raw<'_>, clocks: &[u64]) -> Option<RecordedCollection> {
-        let l: &RecordLayout = &self.layouts.record;
-        let word = |offset| raw.word(offset);
-        let (index, committed, heap, fragmented) = (word(l.index)?, word(l.committed)?, word(l.heap_size)?, word(l.fragmentation)?);
+        let fields = &self.records.record;
+        let word = |field: Field<GCRecord, Word>| fields.get(raw, raw.at, field);
+        let (index, committed) = (word(GCRecord::Index)?, word(GCRecord::TotalCommitted)?);
+        let (heap, fragmented) = (word(GCRecord::HeapSize)?, word(GCRecord::Fragmentation)?);
         if heap == 0 || heap > committed || fragmented > heap || committed % PAGE != 0 {
             return None;
         }
@@ -193,7 +195,8 @@ impl Search<'_> {
             let aligned = [g.size_before, g.fragmentation_before, g.size_after, g.fragmentation_after].iter().all(|n| n % raw.align() == 0);
             aligned && g.fragmentation_after <= g.size_after
         };
-        let (compacting, concurrent) = (raw.flag(l.compaction, 1)?, raw.flag(l.concurrent, 1)?);
+        let (compacting, concurrent) =
+            (flag(fields.get(raw, raw.at, GCRecord::Compaction)?)?, flag(fields.get(raw, raw.at, GCRecord::Concurrent)?)?);
         // The size of the heap includes frozen segments with segments, which are in no generation (measured: .NET 8). The fragmentation
         // of a background collection is taken at two moments.
         let (size, free) = (sum(|g| g.size_after)?, sum(|g| g.fragmentation_after)?);
@@ -202,11 +205,11 @@ impl Search<'_> {
         if size == 0 || !agrees || !generations.iter().all(sound) {
             return None;
         }
-        let generation = u64::from(raw.u8(l.condemned)?);
+        let generation = u64::from(fields.get(raw, raw.at, GCRecord::CondemnedGeneration)?);
         // A collection of a generation moves the clock of that generation; that in the beginning of a background one is ahead of it.
         let clock = clocks.get(usize::try_from(generation).ok()?)?;
-        let memory_load = u64::from(raw.u32(l.memory_load)?);
-        let percent = f64::from(f32::from_bits(raw.u32(l.pause_percentage)?));
+        let memory_load = u64::from(fields.get(raw, raw.at, GCRecord::MemoryLoad)?);
+        let percent = f64::from(fields.get(raw, raw.at, GCRecord::PausePercentage)?);
         if index > clock.saturating_add(1) || memory_load > 100 || !(0.0..=100.0).contains(&percent) {
             return None;
         }
@@ -216,17 +219,18 @@ impl Search<'_> {
             (true, true) => CollectionKind::Background,
             (false, true) => return None,
         };
-        let pauses = if concurrent { self.layouts.pauses } else { 1 };
+        let pauses = fields.place(raw.at, GCRecord::PauseDurations)?;
+        let pause_count = if concurrent { self.records.pauses } else { 1 };
         Some(RecordedCollection {
             kind,
             index,
             generation,
             compacting,
-            pauses_us: (0..pauses).map(|i| word(l.pauses.checked_add(i.checked_mul(raw.align())?)?)).collect::<Option<_>>()?,
+            pauses_us: (0..pause_count).map(|i| raw.word(pauses.element(i, raw.align())).ok()).collect::<Option<_>>()?,
             pause_percent: (percent * 100.0).floor() / 100.0,
-            promoted_bytes: word(l.promoted)?,
-            pinned_objects: word(l.pinned)?,
-            finalization_pending: word(l.finalization)?,
+            promoted_bytes: word(GCRecord::Promoted)?,
+            pinned_objects: word(GCRecord::PinnedObjects)?,
+            finalization_pending: word(GCRecord::FinalizePromotedObjects)?,
             heap_bytes: heap,
             fragmented_bytes: fragmented,
             committed_bytes: committed,
@@ -236,16 +240,15 @@ impl Search<'_> {
     }
 
     fn recorded_generations(&self, raw: &Raw<'_>) -> Option<Vec<RecordedGeneration>> {
-        let l: &RecordedGenerationLayout = &self.layouts.recorded;
+        let first = self.records.record.place(raw.at, GCRecord::Generations)?;
         let entry = |g: u64| {
-            let at = self.layouts.record.generations.checked_add(g.checked_mul(self.layouts.recorded_size)?)?;
-            let word = |offset: u64| raw.word(at.checked_add(offset)?);
+            let word = |field| self.records.recorded.get(raw, first.element(g, self.records.recorded_size), field);
             Some(RecordedGeneration {
                 generation: kind_of(g, self.oldest())?,
-                size_before: word(l.size_before)?,
-                fragmentation_before: word(l.fragmentation_before)?,
-                size_after: word(l.size_after)?,
-                fragmentation_after: word(l.fragmentation_after)?,
+                size_before: word(Recorded::SizeBefore)?,
+                fragmentation_before: word(Recorded::FragmentationBefore)?,
+                size_after: word(Recorded::SizeAfter)?,
+                fragmentation_after: word(Recorded::FragmentationAfter)?,
             })
         };
         (0..self.gc.facts.total_generations).map(entry).collect()
@@ -287,30 +290,48 @@ fn the_one(mut found: Vec<LastCollection>, recorded: &[RecordedCollection]) -> O
     Some(LastCollection { concurrent, ..only })
 }
 
+/// The boolean that is stored as `n`; `None` if it is neither 0 nor 1.
+fn flag(n: impl Into<u32>) -> Option<bool> {
+    match n.into() {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
+}
+
 /// The settings in `raw`, if every part has a possible value.
-fn last(raw: &Raw<'_>, l: &MechanismsLayout) -> Option<LastCollection> {
-    let flag = |offset| raw.flag(offset, 4);
-    let generation = u64::from(raw.u32(l.condemned)?);
-    let (reason, mode) = (raw.u32(l.reason)?, raw.u32(l.pause_mode)?);
-    let (entry, exit) = (u64::from(raw.u32(l.entry_load)?), u64::from(raw.u32(l.exit_load)?));
+fn last(raw: &Raw<'_>, fields: &Bound<Mechanisms>) -> Option<LastCollection> {
+    let number = |field: Field<Mechanisms, u32>| fields.get(raw, raw.at, field);
+    let set = |field| flag(number(field)?);
+    let generation = u64::from(number(Mechanisms::CondemnedGeneration)?);
+    let (reason, mode) = (number(Mechanisms::Reason)?, number(Mechanisms::PauseMode)?);
+    let (entry, exit) = (u64::from(number(Mechanisms::EntryMemoryLoad)?), u64::from(number(Mechanisms::ExitMemoryLoad)?));
     // Windows and Linux know the available memory before every collection; a zero is another variable.
-    let available = raw.u64(l.entry_available)?;
+    let available = fields.get(raw, raw.at, Mechanisms::EntryAvailablePhysicalMem)?;
     let known = names::gc_reason(reason)?;
-    let flags = [l.heap_expansion, l.card_bundles, l.lock_elevation, l.minimal, l.found_finalizers, l.background];
-    flags.into_iter().try_for_each(|offset| flag(offset).map(drop))?;
+    // Not shown, but flags as well.
+    let others = [
+        Mechanisms::HeapExpansion,
+        Mechanisms::CardBundles,
+        Mechanisms::ShouldLockElevation,
+        Mechanisms::MinimalGc,
+        Mechanisms::FoundFinalizers,
+        Mechanisms::Background,
+    ];
+    others.into_iter().try_for_each(|field| set(field).map(drop))?;
     if generation > 2 || entry > 100 || exit > 100 || available == 0 || available >> 56 != 0 {
         return None;
     }
     Some(LastCollection {
-        index: raw.word(l.index)?,
+        index: fields.get(raw, raw.at, Mechanisms::GcIndex)?,
         generation,
         reason: known,
-        compacting: Some(flag(l.compaction)?),
-        loh_compacting: Some(flag(l.loh_compaction)?),
-        concurrent: flag(l.concurrent)?,
-        promotion: Some(flag(l.promotion)?),
-        demotion: Some(flag(l.demotion)?),
-        elevation_reduced: Some(flag(l.elevation_reduced)?),
+        compacting: Some(set(Mechanisms::Compaction)?),
+        loh_compacting: Some(set(Mechanisms::LohCompaction)?),
+        concurrent: set(Mechanisms::Concurrent)?,
+        promotion: Some(set(Mechanisms::Promotion)?),
+        demotion: Some(set(Mechanisms::Demotion)?),
+        elevation_reduced: Some(set(Mechanisms::ElevationReduced)?),
         latency_mode: names::latency_mode(mode)?,
         entry_memory_load: entry,
         entry_available_bytes: available,

@@ -1,0 +1,202 @@
+//! The GC: heaps, segments, handles, its records of collections.
+
+use super::{Inline, Word, data};
+use crate::base::Addr;
+
+data! {
+    /// `gc_heap` (gcpriv.h). With workstation GC its fields are variables, whose names begin with `GCHeap`.
+    GCHeap {
+        MarkArray: Addr,
+        NextSweepObj: Addr,
+        BackgroundMinSavedAddr: Addr,
+        BackgroundMaxSavedAddr: Addr,
+        AllocAllocated: Addr,
+        EphemeralHeapSegment: Addr,
+        /// The word that address 0 would have.
+        CardTable: Addr,
+        /// `CFinalize`.
+        FinalizeQueue: Addr,
+        /// `Generation`s.
+        GenerationTable: Inline,
+        SavedSweepEphemeralSeg: Addr,
+        SavedSweepEphemeralStart: Addr,
+        /// `OomHistory`.
+        OomData = "OomData|OOMData": Inline,
+        InternalRootArray: Addr,
+        InternalRootArrayIndex: Word,
+        HeapAnalyzeSuccess: i32,
+        InterestingData: Inline,
+        CompactReasons: Inline,
+        ExpandMechanisms: Inline,
+        InterestingMechanismBits: Inline,
+        /// `HeapSegment`s.
+        FreeableSohSegment: Addr,
+        FreeableUohSegment: Addr,
+        /// `RegionFreeList`s, one for each kind of region.
+        FreeRegions: Inline,
+    }
+
+    /// `GCHeap` of the server GC (gcimpl.h), the heap of an allocation context. Of the overlays.
+    GCHeapInstance {
+        /// `gc_heap`.
+        GCHeap: Addr,
+    }
+
+    /// `heap_segment` (gcpriv.h): a segment or region.
+    HeapSegment {
+        Allocated: Addr,
+        Committed: Addr,
+        Reserved: Addr,
+        Used: Addr,
+        Mem: Addr,
+        Flags: Word,
+        Next: Addr,
+        BackgroundAllocated: Addr,
+        /// Server GC: `gc_heap`.
+        Heap: Addr,
+    }
+
+    /// `generation` (gcpriv.h).
+    Generation {
+        /// `GCAllocContext`.
+        AllocationContext: Inline,
+        /// `HeapSegment`.
+        StartSegment: Addr,
+        /// Not in builds with regions.
+        AllocationStart: Addr,
+    }
+
+    /// `region_free_list` (gcpriv.h).
+    RegionFreeList {
+        /// `HeapSegment`.
+        HeadFreeRegion: Addr,
+    }
+
+    /// `CFinalize` (gcpriv.h): a finalization queue.
+    CFinalize {
+        /// Where the parts of the queue begin and end.
+        FillPointers: Inline,
+    }
+
+    /// `oom_history` (gcinterface.dac.h): a failed allocation. Previews of .NET 11 spelled it `OOMHistory`.
+    OomHistory = "OomHistory|OOMHistory" {
+        Reason: i32,
+        AllocSize: Word,
+        Reserved: Addr,
+        Allocated: Addr,
+        GcIndex: Word,
+        Fgm: i32,
+        Size: Word,
+        AvailablePagefileMb = "AvailablePagefileMb|AvailablePagefileMB": Word,
+        LohP: u32,
+    }
+
+    /// `card_table_info` (gcpriv.h): the header of the bookkeeping memory.
+    CardTableInfo {
+        Recount: u32,
+        Size: Word,
+        /// Leads to the end of the next header.
+        NextCardTable: Addr,
+    }
+
+    /// `HandleTableMap` (objecthandle.h).
+    HandleTableMap {
+        BucketsPtr: Addr,
+        Next: Addr,
+    }
+
+    /// `HandleTableBucket` (objecthandle.h).
+    HandleTableBucket {
+        /// An array of `HandleTable`s: one with workstation GC, one for each processor with server GC.
+        Table: Addr,
+    }
+
+    /// `HandleTable` (handletablepriv.h).
+    HandleTable {
+        SegmentList: Addr,
+    }
+
+    /// `TableSegment` (handletablepriv.h).
+    TableSegment {
+        NextSegment: Addr,
+        /// The next block of the same type, for each block.
+        RgAllocation: Inline,
+        /// The last block of each type.
+        RgTail: Inline,
+        /// The block with the secondary values, for each block.
+        RgUserData: Inline,
+        /// The handles.
+        RgValue: Inline,
+    }
+
+    /// `dynamic_data` (gcpriv.h): the figures of a generation by which the GC decides when to collect it. Of the overlays, as what follows.
+    GCDynamicData {
+        NewAllocation: Word,
+        DesiredAllocation: Word,
+        BeginDataSize: Word,
+        SurvivedSize: Word,
+        PinnedSurvivedSize: Word,
+        CurrentSize: Word,
+        CollectionCount: Word,
+        PromotedSize: Word,
+        Fragmentation: Word,
+        GcClock: Word,
+        GcElapsedTime: Word,
+        /// `GCStaticData`.
+        StaticData: Word,
+    }
+
+    /// `static_data` (gcpriv.h).
+    GCStaticData {}
+
+    /// `gc_mechanisms` (gcpriv.h): the settings of the current or last collection.
+    GCMechanisms {
+        GcIndex: Word,
+        CondemnedGeneration: u32,
+        Promotion: u32,
+        Compaction: u32,
+        LohCompaction: u32,
+        Concurrent: u32,
+        Demotion: u32,
+        ElevationReduced: u32,
+        HeapExpansion: u32,
+        CardBundles: u32,
+        ShouldLockElevation: u32,
+        MinimalGc: u32,
+        FoundFinalizers: u32,
+        Background: u32,
+        Reason: u32,
+        PauseMode: u32,
+        EntryMemoryLoad: u32,
+        EntryAvailablePhysicalMem: u64,
+        ExitMemoryLoad: u32,
+    }
+
+    /// `last_recorded_gc_info` (gcpriv.h): the figures of a finished collection.
+    GCRecord {
+        Index: Word,
+        TotalCommitted: Word,
+        Promoted: Word,
+        PinnedObjects: Word,
+        FinalizePromotedObjects: Word,
+        /// One, and two for a background collection.
+        PauseDurations: Inline,
+        PausePercentage: f32,
+        /// `GCRecordedGeneration`s.
+        Generations: Inline,
+        HeapSize: Word,
+        Fragmentation: Word,
+        MemoryLoad: u32,
+        CondemnedGeneration: u8,
+        Compaction: u8,
+        Concurrent: u8,
+    }
+
+    /// `recorded_generation_info` (gcpriv.h).
+    GCRecordedGeneration {
+        SizeBefore: Word,
+        FragmentationBefore: Word,
+        SizeAfter: Word,
+        FragmentationAfter: Word,
+    }
+}

@@ -1,0 +1,173 @@
+//! The structures of the GC, bound once, and where the GC keeps what it has of each heap.
+
+use super::HeapId;
+use crate::base::Addr;
+use crate::contract::{ContractError, Descriptor};
+use crate::data::{
+    Bound, CardTableInfo, Field, GCDynamicData, GCHeap, GCMechanisms, GCRecord, GCRecordedGeneration, GCStaticData, Generation,
+    HandleTable, HandleTableBucket, HandleTableMap, HeapSegment, Structure, TableSegment, bind,
+};
+
+/// Binds segments.
+///
+/// # Errors
+/// [`ContractError`] if the descriptor does not have what every reader needs.
+pub(super) fn segment(d: &Descriptor) -> Result<Bound<HeapSegment>, ContractError> {
+    bind!(d, HeapSegment { Allocated, Committed, Reserved, Used?, Mem, Flags, Next, BackgroundAllocated?, Heap? })
+}
+
+/// Binds entries of the generation table.
+///
+/// # Errors
+/// [`ContractError`] if the descriptor does not have what every reader needs.
+pub(super) fn generation(d: &Descriptor) -> Result<Bound<Generation>, ContractError> {
+    bind!(d, Generation { AllocationContext?, StartSegment, AllocationStart? })
+}
+
+/// Binds the header of the bookkeeping memory.
+///
+/// # Errors
+/// [`ContractError`] if the descriptor does not have all of it.
+pub(super) fn card_table_info(d: &Descriptor) -> Result<Bound<CardTableInfo>, ContractError> {
+    bind!(d, CardTableInfo { Recount, Size, NextCardTable })
+}
+
+/// What the GC keeps of its collections.
+pub(super) struct RecordFields {
+    pub(super) dynamic: Bound<GCDynamicData>,
+    pub(super) dynamic_size: u64,
+    pub(super) static_size: u64,
+    pub(super) mechanisms: Bound<GCMechanisms>,
+    pub(super) mechanisms_size: u64,
+    pub(super) record: Bound<GCRecord>,
+    pub(super) record_size: u64,
+    pub(super) pauses: u64,
+    pub(super) recorded: Bound<GCRecordedGeneration>,
+    pub(super) recorded_size: u64,
+}
+
+impl RecordFields {
+    pub(super) fn bind(d: &Descriptor) -> Result<RecordFields, ContractError> {
+        Ok(RecordFields {
+            dynamic: GCDynamicData::bind_all(d)?,
+            dynamic_size: GCDynamicData::size(d)?,
+            static_size: GCStaticData::size(d)?,
+            mechanisms: GCMechanisms::bind_all(d)?,
+            mechanisms_size: GCMechanisms::size(d)?,
+            record: GCRecord::bind_all(d)?,
+            record_size: GCRecord::size(d)?,
+            pauses: d.number("GCRecordPauses")?.min(2),
+            recorded: GCRecordedGeneration::bind_all(d)?,
+            recorded_size: GCRecordedGeneration::size(d)?,
+        })
+    }
+}
+
+/// Handle tables, and their constants.
+pub(super) struct HandleFields {
+    pub(super) map_at: Addr,
+    pub(super) map: Bound<HandleTableMap>,
+    pub(super) bucket: Bound<HandleTableBucket>,
+    pub(super) table: Bound<HandleTable>,
+    pub(super) segment: Bound<TableSegment>,
+    pub(super) buckets_per_map: u64,
+    pub(super) blocks: u64,
+    pub(super) per_block: u64,
+    pub(super) types: u64,
+    pub(super) segment_bytes: u64,
+    pub(super) block_invalid: u64,
+    pub(super) destroyed: u64,
+}
+
+impl HandleFields {
+    /// Handle types of .NET 8, the internal one included. No later release has fewer.
+    const FEWEST_TYPES: u64 = 12;
+
+    pub(super) fn bind(d: &Descriptor) -> Result<HandleFields, ContractError> {
+        let types = d.number("HandleMaxInternalTypes")?;
+        if types < Self::FEWEST_TYPES {
+            let why = format!("{types} handle types are fewer than any runtime has");
+            return Err(ContractError::Unusable { item: "global HandleMaxInternalTypes".into(), why });
+        }
+        Ok(HandleFields {
+            map_at: d.pointer("HandleTableMap")?,
+            map: bind!(d, HandleTableMap { BucketsPtr, Next })?,
+            bucket: bind!(d, HandleTableBucket { Table })?,
+            table: bind!(d, HandleTable { SegmentList })?,
+            segment: bind!(d, TableSegment { NextSegment, RgAllocation, RgTail, RgUserData, RgValue })?,
+            buckets_per_map: d.number("InitialHandleTableArraySize")?,
+            blocks: d.number("HandleBlocksPerSegment")?,
+            per_block: d.number("HandlesPerBlock")?,
+            types,
+            segment_bytes: d.number("HandleSegmentSize").unwrap_or(0x10000),
+            block_invalid: d.number("BlockInvalid")?,
+            destroyed: d.number("DebugDestroyedHandleValue").unwrap_or(0),
+        })
+    }
+}
+
+/// Location of a field of `gc_heap`: a global variable with workstation GC.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Global(Addr),
+    Field(u64),
+}
+
+/// Where the fields of `gc_heap` are.
+pub(super) struct Places {
+    /// By [`Field::index`]; `None` if this build does not have the field, an error if the descriptor has it in a form that cannot be used.
+    places: Box<[Result<Option<Place>, ContractError>]>,
+}
+
+impl Places {
+    pub(super) fn bind(d: &Descriptor, server: bool) -> Places {
+        Places { places: GCHeap::FIELDS.iter().map(|names| place(d, server, names)).collect() }
+    }
+
+    fn place<T>(&self, field: Field<GCHeap, T>) -> Option<Place> {
+        *self.places.get(field.index())?.as_ref().ok()?
+    }
+
+    /// Whether this build has a field.
+    pub(super) fn has<T>(&self, field: Field<GCHeap, T>) -> bool {
+        self.place(field).is_some()
+    }
+
+    /// The address of a field of `heap`; `None` if this build does not have the field.
+    pub(super) fn at<T>(&self, heap: HeapId, field: Field<GCHeap, T>) -> Option<Addr> {
+        match self.place(field)? {
+            Place::Global(at) => Some(at),
+            Place::Field(offset) => heap.address.map(|heap| heap.plus(offset)),
+        }
+    }
+
+    /// Why a field cannot be used that the descriptor has.
+    pub(super) fn unusable<T>(&self, field: Field<GCHeap, T>) -> Option<&ContractError> {
+        self.places.get(field.index())?.as_ref().err()
+    }
+
+    /// The same of each field.
+    pub(super) fn all_unusable(&self) -> impl Iterator<Item = &ContractError> {
+        self.places.iter().filter_map(|place| place.as_ref().err())
+    }
+}
+
+/// Workstation globals are named like the server fields, prefixed with `GCHeap`. `OomData`, the arrays and the generation
+/// table are embedded: the *address* is the item (contract `GC` reads a pointer there, which is wrong in every dump measured).
+///
+/// # Errors
+/// [`ContractError::Unusable`].
+fn place(d: &Descriptor, server: bool, names: &str) -> Result<Option<Place>, ContractError> {
+    let found = if server {
+        d.offset(GCHeap::NAME, names).map(Place::Field)
+    } else {
+        let globals: Vec<String> = names.split('|').map(|name| format!("{}{name}", GCHeap::NAME)).collect();
+        d.pointer(&globals.join("|")).map(Place::Global)
+    };
+    match found {
+        Ok(Place::Global(a)) if a.is_null() => Ok(None),
+        Ok(place) => Ok(Some(place)),
+        Err(e @ ContractError::Unusable { .. }) => Err(e),
+        Err(_) => Ok(None),
+    }
+}
