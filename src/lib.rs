@@ -118,7 +118,7 @@
 //! | `stack` | managed stacks: code lookup, unwinding, GC info |
 //! | `gc` | heaps, segments, handles, the walk |
 //! | `clr` | threads, types, metadata, fields, values, static fields |
-//! | `contract` | the runtime's description of itself: data contract descriptors, overlays |
+//! | `contract`, `data` | the runtime's description of itself: data contract descriptors, overlays; the structures that it describes |
 //! | `memory` | the address space of the process, topped up from matching module files |
 //! | `dump` | containers: ELF cores and minidumps become ranges, modules, threads |
 //! | `graph` | algorithms: reachability, shortest paths, dominators |

@@ -31,7 +31,7 @@ pub struct ExceptionReader<'r> {
     budget: Budget,
     /// Exceptions of threads, and whether they are in flight: thousands of threads may name the same one.
     told: Mutex<Map<(Addr, bool), OfThread>>,
-    methods_told: Mutex<Map<Addr, Option<Arc<Told>>>>,
+    methods_told: Mutex<Map<Addr, Option<Arc<TraceMethod>>>>,
 }
 
 /// An exception of threads, and its bytes in an answer.
@@ -39,7 +39,7 @@ type OfThread = (Arc<ExceptionModel>, u64);
 
 /// A method on stack traces.
 #[derive(Debug)]
-struct Told {
+struct TraceMethod {
     of: MethodName,
     name: Name,
     display: Name,
@@ -263,7 +263,7 @@ impl<'r> ExceptionReader<'r> {
     }
 
     /// The method at `desc`. Runaway recursion repeats its methods, and traces those of each other: each is named once.
-    fn method(&self, desc: Addr) -> Option<Arc<Told>> {
+    fn method(&self, desc: Addr) -> Option<Arc<TraceMethod>> {
         let mut told = self.methods_told.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = told.get(&desc) {
             return known.clone();
@@ -271,7 +271,7 @@ impl<'r> ExceptionReader<'r> {
         let of = self.methods.as_ref().zip(self.namer.names()).and_then(|(methods, types)| methods.name(types, desc));
         let method = of.map(|of| {
             let (name, module) = (of.to_name(), of.module.as_deref().map(Name::from));
-            Arc::new(Told { display: name.display(), name, module, of })
+            Arc::new(TraceMethod { display: name.display(), name, module, of })
         });
         // Its frame pays for it.
         told.insert(desc, method.clone());

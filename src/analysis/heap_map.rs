@@ -103,7 +103,7 @@ impl Amounts {
 
 /// Where the committed memory of a segment is in the map.
 #[derive(Clone, Debug)]
-struct Place {
+struct SegmentCells {
     committed: AddrRange,
     /// Index of the first cell of its row.
     first: usize,
@@ -122,7 +122,7 @@ struct Plan {
     cells: usize,
     by: MapRows,
     rows: Vec<(HeapMapRow, usize)>,
-    places: IndexVec<SegmentIndex, Option<Place>>,
+    places: IndexVec<SegmentIndex, Option<SegmentCells>>,
 }
 
 /// The committed memory of a segment, its header included.
@@ -190,7 +190,7 @@ impl Plan {
                 let align = object_alignment(segment, word);
                 let contexts = unfilled(index);
                 if let Some(place) = plan.places.slot(index) {
-                    *place = Some(Place { committed, first, before, align, contexts, allocated: segment.allocated });
+                    *place = Some(SegmentCells { committed, first, before, align, contexts, allocated: segment.allocated });
                 }
                 before.grow(committed.len());
             }
@@ -240,7 +240,7 @@ struct Painter<'p> {
     pins: Pins<'p>,
     live: Option<(&'p HeapGraph, &'p ObjectSet)>,
     cells: Vec<Amounts>,
-    place: Option<&'p Place>,
+    place: Option<&'p SegmentCells>,
     /// Where its piece begins.
     start: Addr,
     /// End of the preceding object.

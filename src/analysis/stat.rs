@@ -26,12 +26,12 @@ pub struct StatQuery {
 
 /// Objects and free space of a group.
 #[derive(Clone, Copy, Debug, Default)]
-struct Both {
+struct GroupSums {
     objects: Sum,
     free: Sum,
 }
 
-impl Both {
+impl GroupSums {
     fn add(&mut self, free: bool, sum: Sum) {
         if free { &mut self.free } else { &mut self.objects }.merge(sum);
     }
@@ -181,7 +181,7 @@ fn count(heap: &Heap, namer: &Namer, query: &StatQuery, notes: &Collector) -> St
     let filter = selection.filter(heap, namer, notes);
     let (parts, coverage) = sums(heap, selection, split, &filter, namer, notes);
     let types = heap.walker().types().list();
-    let mut all = Both::default();
+    let mut all = GroupSums::default();
     let mut by_type: BTreeMap<Addr, Sum> = BTreeMap::new();
     for sums in parts.values() {
         for (kind, sum) in types.iter().zip(sums).filter(|(_, s)| s.count > 0) {
@@ -198,7 +198,7 @@ fn count(heap: &Heap, namer: &Namer, query: &StatQuery, notes: &Collector) -> St
         StatBy::Assembly => report.groups = Some(named_groups(&by_type, whole, |mt| namer.module(mt))),
         StatBy::Namespace => report.groups = Some(named_groups(&by_type, whole, |mt| namer.name(mt).map(|n| namespace(&n)))),
         StatBy::Generation | StatBy::Heap | StatBy::Segment | StatBy::Size => {
-            let mut groups: BTreeMap<u64, Both> = BTreeMap::new();
+            let mut groups: BTreeMap<u64, GroupSums> = BTreeMap::new();
             for (part, sums) in &parts {
                 let key = if by == StatBy::Heap { segment_at(heap, *part).map_or(0, |s| s.heap) } else { u64::from(*part) };
                 for (kind, sum) in types.iter().zip(sums).filter(|(_, s)| s.count > 0) {
@@ -232,7 +232,7 @@ pub(super) fn totals(
 ) -> (StatTotals, CoverageModel) {
     let (parts, coverage) = sums(heap, selection, Split::Nothing, filter, namer, notes);
     let types = heap.walker().types().list();
-    let mut all = Both::default();
+    let mut all = GroupSums::default();
     let sums = parts.values().flat_map(|sums| types.iter().zip(sums)).filter(|(_, sum)| sum.count > 0);
     let types = sums.map(|(kind, sum)| all.add(kind.is_free, *sum)).count();
     (all.totals(types), coverage)
@@ -309,7 +309,7 @@ fn count_snapshot(graph: &HeapGraph, namer: &Namer, query: &StatQuery, notes: &C
     }
     let wanted = (!selection.types.is_empty()).then(|| graph.wanted_types(namer, &selection.types, notes));
     let mut by_type: BTreeMap<Addr, Sum> = BTreeMap::new();
-    let mut by_size: BTreeMap<u32, Both> = BTreeMap::new();
+    let mut by_size: BTreeMap<u32, GroupSums> = BTreeMap::new();
     let mut all = Sum::default();
     let whole = graph.ids().fold(0u64, |bytes, id| bytes.saturating_add(graph.size(id)));
     for id in graph.ids().filter(|id| wanted.as_ref().is_none_or(|w| graph.is_of(*id, w))) {
@@ -324,7 +324,7 @@ fn count_snapshot(graph: &HeapGraph, namer: &Namer, query: &StatQuery, notes: &C
         }
         by_type.entry(graph.kind(id).map_or(Addr::NULL, |kind| kind.method_table)).or_default().add(size);
     }
-    let totals = Both { objects: all, free: Sum::default() }.totals(by_type.len());
+    let totals = GroupSums { objects: all, free: Sum::default() }.totals(by_type.len());
     let coverage = CoverageModel { walked_bytes: all.bytes, complete: true, share: 1.0, ..CoverageModel::default() };
     let mut report = StatReport { by: *by, types: None, groups: None, totals, coverage, shown: None };
     match by {
@@ -343,7 +343,7 @@ fn segment_at(heap: &Heap, part: Part) -> Option<&SegmentModel> {
     heap.walker().segment(SegmentIndex::from_u32(part))
 }
 
-fn group(key: String, both: Both, total: u64) -> GroupStat {
+fn group(key: String, both: GroupSums, total: u64) -> GroupStat {
     let Sum { count, bytes } = both.objects;
     GroupStat {
         key,
@@ -376,7 +376,7 @@ fn type_rows(namer: &Namer, by_type: &BTreeMap<Addr, Sum>, total: u64) -> Vec<Ty
 
 /// Groups by a name derived from the type, largest first.
 fn named_groups(by_type: &BTreeMap<Addr, Sum>, total: u64, name: impl Fn(Addr) -> Option<String>) -> Vec<GroupStat> {
-    let mut groups: BTreeMap<String, Both> = BTreeMap::new();
+    let mut groups: BTreeMap<String, GroupSums> = BTreeMap::new();
     for (mt, sum) in by_type {
         groups.entry(name(*mt).unwrap_or_else(|| "(unknown)".into())).or_default().add(false, *sum);
     }

@@ -68,8 +68,8 @@ pub(super) fn type_methods(runtime: &Runtime, namer: &Namer, types: &Types, mt: 
         };
         let (found, missed) = watched(|| map.and_then(|map| look_ups.one(|| look_up(map))));
         let (code, entry) = match found {
-            Some(Ok(Told { code: Some((entry, kind)), .. })) => (Some(kind), Some(entry)),
-            Some(Ok(Told { entered, .. })) if entered || !memory.has_lost(&missed) => (Some(MethodCode::None), None),
+            Some(Ok(EntryPoint { code: Some((entry, kind)), .. })) => (Some(kind), Some(entry)),
+            Some(Ok(EntryPoint { entered, .. })) if entered || !memory.has_lost(&missed) => (Some(MethodCode::None), None),
             Some(found) => {
                 unknown.bump();
                 let missing =
@@ -101,7 +101,7 @@ pub(super) fn type_methods(runtime: &Runtime, namer: &Namer, types: &Types, mt: 
 }
 
 /// What the leads of a method tell.
-struct Told {
+struct EntryPoint {
     /// Its code.
     code: Option<(Addr, MethodCode)>,
     /// Whether one is a precode of it: where it is entered is known then, whatever the other words are.
@@ -110,14 +110,14 @@ struct Told {
 
 /// The code of a method: what it is entered by leads to it, or to a precode that does. Only code of this very method counts, so that
 /// words which are no addresses tell nothing.
-fn code(method: &Listed, map: &CodeMap, of_precode: &impl Fn(Addr, Addr) -> Vec<Addr>) -> Result<Told, StackError> {
+fn code(method: &Listed, map: &CodeMap, of_precode: &impl Fn(Addr, Addr) -> Vec<Addr>) -> Result<EntryPoint, StackError> {
     let of_precodes: Vec<Addr> = method.leads.iter().flat_map(|lead| of_precode(*lead, method.desc)).collect();
     let entered = !of_precodes.is_empty();
     let (mut ahead, mut failed) = (None, None);
     for at in of_precodes.into_iter().chain(method.leads.iter().copied()) {
         match map.find(at) {
             Ok(Some(code)) if code.method_desc == method.desc && code.start == at => match code.origin {
-                CodeOrigin::Jitted { .. } => return Ok(Told { code: Some((at, MethodCode::Jit)), entered }),
+                CodeOrigin::Jitted { .. } => return Ok(EntryPoint { code: Some((at, MethodCode::Jit)), entered }),
                 CodeOrigin::ReadyToRun { .. } => ahead = ahead.or(Some((at, MethodCode::ReadyToRun))),
             },
             Ok(_) => {}
@@ -126,6 +126,6 @@ fn code(method: &Listed, map: &CodeMap, of_precode: &impl Fn(Addr, Addr) -> Vec<
     }
     match (ahead, failed) {
         (None, Some(e)) => Err(e),
-        (code, _) => Ok(Told { code, entered }),
+        (code, _) => Ok(EntryPoint { code, entered }),
     }
 }

@@ -54,6 +54,18 @@ impl<T: IntoIterator> IntoIterator for Answer<T> {
     }
 }
 
+impl<'a, T> IntoIterator for &'a Answer<T>
+where
+    &'a T: IntoIterator,
+{
+    type Item = <&'a T as IntoIterator>::Item;
+    type IntoIter = <&'a T as IntoIterator>::IntoIter;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.data.into_iter()
+    }
+}
+
 impl<T> Deref for Answer<T> {
     type Target = T;
 

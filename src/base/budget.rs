@@ -12,23 +12,23 @@ use super::{Collector, NoteKind};
 /// forged one meets them. A search that does ends with what it has, and the opening has a note.
 #[derive(Debug)]
 pub struct Budget {
-    steps: Part,
-    bytes: Part,
-    memory: Part,
+    steps: Allowance,
+    bytes: Allowance,
+    memory: Allowance,
 }
 
 /// One kind of cost.
 #[derive(Debug)]
-struct Part {
+struct Allowance {
     total: u64,
     left: AtomicU64,
     /// What the first search that met the bound asked for, or 0.
     refused: AtomicU64,
 }
 
-impl Part {
-    fn new(total: u64) -> Part {
-        Part { total, left: AtomicU64::new(total), refused: AtomicU64::new(0) }
+impl Allowance {
+    fn new(total: u64) -> Allowance {
+        Allowance { total, left: AtomicU64::new(total), refused: AtomicU64::new(0) }
     }
 
     fn take(&self, n: u64) -> bool {
@@ -68,15 +68,15 @@ impl Budget {
     fn with(memory: u64, captured: u64, max_memory: Option<u64>) -> Budget {
         let memory = memory.saturating_add(captured).min(max_memory.map_or(u64::MAX, |most| most.max(FIXED_MEMORY)));
         Budget {
-            steps: Part::new(STEPS.saturating_add(captured / 32)),
-            bytes: Part::new(BYTES.saturating_add(captured.saturating_mul(4))),
-            memory: Part::new(memory),
+            steps: Allowance::new(STEPS.saturating_add(captured / 32)),
+            bytes: Allowance::new(BYTES.saturating_add(captured.saturating_mul(4))),
+            memory: Allowance::new(memory),
         }
     }
 
     /// The same budget, with nothing spent.
     pub fn renewed(&self) -> Budget {
-        let again = |part: &Part| Part::new(part.total);
+        let again = |part: &Allowance| Allowance::new(part.total);
         Budget { steps: again(&self.steps), bytes: again(&self.bytes), memory: again(&self.memory) }
     }
 
@@ -118,12 +118,12 @@ impl Budget {
 /// Entries that one answer may read of structures that share no memory: all together are no larger than the dump, unless it is forged
 /// and shows the same bytes at many addresses.
 #[derive(Debug)]
-pub struct Disjoint(Part);
+pub struct Disjoint(Allowance);
 
 impl Disjoint {
     /// For entries of `entry_bytes` in a dump of `dump_bytes`.
     pub fn new(dump_bytes: u64, entry_bytes: u64) -> Disjoint {
-        Disjoint(Part::new(dump_bytes.checked_div(entry_bytes).unwrap_or(0)))
+        Disjoint(Allowance::new(dump_bytes.checked_div(entry_bytes).unwrap_or(0)))
     }
 
     /// Takes `n` entries. Returns whether they were left; once they are not, no search goes on.

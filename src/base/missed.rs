@@ -28,7 +28,7 @@ thread_local! {
     static SCOPES: RefCell<Vec<(u64, Option<Shared>)>> = const { RefCell::new(Vec::new()) };
 }
 
-type Shared = Arc<Mutex<Told>>;
+type Shared = Arc<Mutex<ScopeLosses>>;
 
 /// Failed reads: address and length in bytes.
 #[derive(Clone, Debug, Default)]
@@ -46,13 +46,13 @@ pub(crate) struct Missed {
 
 /// What a scope was told.
 #[derive(Debug, Default)]
-struct Told {
+struct ScopeLosses {
     missed: Missed,
     /// Whose failed reads it was told: a value may be used for each of a million objects.
     of: BTreeSet<u64>,
 }
 
-impl Told {
+impl ScopeLosses {
     /// Adds those of `other`.
     fn extend(&mut self, other: &Missed) {
         if self.of.insert(other.id) {
@@ -140,7 +140,7 @@ impl Missed {
     }
 }
 
-fn innermost(f: impl FnOnce(&mut Told)) {
+fn innermost(f: impl FnOnce(&mut ScopeLosses)) {
     let scope = SCOPES.with_borrow(|scopes| scopes.last().and_then(|(_, scope)| scope.clone()));
     if let Some(scope) = scope {
         f(&mut scope.lock().unwrap_or_else(PoisonError::into_inner));

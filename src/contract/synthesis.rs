@@ -13,6 +13,7 @@ use super::descriptor::{Descriptor, Origin};
 use super::json::{DescriptorItem, RawDescriptor};
 use super::overlay::Overlay;
 use crate::base::{Addr, Limits, missed};
+use crate::data::{HandleTableBucket, HandleTableMap, bind};
 use crate::memory::{Memory, ReadError};
 use crate::model::OriginKind;
 
@@ -236,12 +237,12 @@ impl HandleTables {
 
 /// The table arrays of all buckets of the first map.
 fn bucket_arrays(descriptor: &Descriptor, memory: &Memory, map: Addr, limits: &Limits) -> Option<Vec<Addr>> {
-    let buckets = memory.ptr(map.plus(descriptor.offset("HandleTableMap", "BucketsPtr").ok()?)).ok()?;
+    let buckets = bind!(descriptor, HandleTableMap { BucketsPtr }).ok()?.get(memory, map, HandleTableMap::BucketsPtr)?;
     let count = descriptor.number("InitialHandleTableArraySize").ok()?.min(limits.handle_buckets);
-    let table = descriptor.offset("HandleTableBucket", "Table").ok()?;
+    let of_bucket = bind!(descriptor, HandleTableBucket { Table }).ok()?;
     let array = |i| {
         let bucket = memory.ptr(buckets.element(i, memory.ptr_bytes())).ok().filter(|b| !b.is_null())?;
-        memory.ptr(bucket.plus(table)).ok().filter(|t| !t.is_null())
+        of_bucket.pointer(memory, bucket, HandleTableBucket::Table)
     };
     Some((0..count).filter_map(array).collect())
 }

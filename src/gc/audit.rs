@@ -52,7 +52,7 @@ pub struct HeapClaims {
 }
 
 /// State shared by the walks of all lists.
-struct Known {
+struct ListedSegments {
     /// The first segments of all lists.
     heads: HashSet<Addr>,
     /// Object ranges of those segments.
@@ -77,7 +77,7 @@ impl Gc {
         // A link to the head of another list is the bad link; that list itself is sound.
         let heads: HashSet<Addr> = places.iter().filter_map(|(.., link)| self.memory.ptr(*link).ok()).collect();
         let taken = heads.iter().filter_map(|at| self.objects_of_segment(*at)).collect();
-        let mut known = Known { heads, taken, seen: HashSet::new() };
+        let mut known = ListedSegments { heads, taken, seen: HashSet::new() };
         places.into_iter().map(|(heap, kind, link)| self.segment_list(heap, kind, link, &mut known)).collect()
     }
 
@@ -88,7 +88,7 @@ impl Gc {
             .then(|| AddrRange::new(raw.mem, raw.committed))
     }
 
-    fn segment_list(&self, heap: HeapId, generation: Generation, link: Addr, known: &mut Known) -> SegmentList {
+    fn segment_list(&self, heap: HeapId, generation: Generation, link: Addr, known: &mut ListedSegments) -> SegmentList {
         let mut list = SegmentList { heap: heap.index, generation, segments: Vec::new(), end: ListEnd::End, link, target: Addr::NULL };
         list.end = loop {
             let Ok(target) = self.memory.ptr(list.link) else { break ListEnd::Absent };

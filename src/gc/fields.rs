@@ -108,7 +108,7 @@ impl HandleFields {
 
 /// Location of a field of `gc_heap`: a global variable with workstation GC.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum HeapField {
     Global(Addr),
     Field(u64),
 }
@@ -116,7 +116,7 @@ enum Place {
 /// Where the fields of `gc_heap` are.
 pub(super) struct Places {
     /// By [`Field::index`]; `None` if this build does not have the field, an error if the descriptor has it in a form that cannot be used.
-    places: Box<[Result<Option<Place>, ContractError>]>,
+    places: Box<[Result<Option<HeapField>, ContractError>]>,
 }
 
 impl Places {
@@ -124,7 +124,7 @@ impl Places {
         Places { places: GCHeap::FIELDS.iter().map(|names| place(d, server, names)).collect() }
     }
 
-    fn place<T>(&self, field: Field<GCHeap, T>) -> Option<Place> {
+    fn place<T>(&self, field: Field<GCHeap, T>) -> Option<HeapField> {
         *self.places.get(field.index())?.as_ref().ok()?
     }
 
@@ -136,8 +136,8 @@ impl Places {
     /// The address of a field of `heap`; `None` if this build does not have the field.
     pub(super) fn at<T>(&self, heap: HeapId, field: Field<GCHeap, T>) -> Option<Addr> {
         match self.place(field)? {
-            Place::Global(at) => Some(at),
-            Place::Field(offset) => heap.address.map(|heap| heap.plus(offset)),
+            HeapField::Global(at) => Some(at),
+            HeapField::Field(offset) => heap.address.map(|heap| heap.plus(offset)),
         }
     }
 
@@ -157,15 +157,15 @@ impl Places {
 ///
 /// # Errors
 /// [`ContractError::Unusable`].
-fn place(d: &Descriptor, server: bool, names: &str) -> Result<Option<Place>, ContractError> {
+fn place(d: &Descriptor, server: bool, names: &str) -> Result<Option<HeapField>, ContractError> {
     let found = if server {
-        d.offset(GCHeap::NAME, names).map(Place::Field)
+        d.offset(GCHeap::NAME, names).map(HeapField::Field)
     } else {
         let globals: Vec<String> = names.split('|').map(|name| format!("{}{name}", GCHeap::NAME)).collect();
-        d.pointer(&globals.join("|")).map(Place::Global)
+        d.pointer(&globals.join("|")).map(HeapField::Global)
     };
     match found {
-        Ok(Place::Global(a)) if a.is_null() => Ok(None),
+        Ok(HeapField::Global(a)) if a.is_null() => Ok(None),
         Ok(place) => Ok(Some(place)),
         Err(e @ ContractError::Unusable { .. }) => Err(e),
         Err(_) => Ok(None),

@@ -46,11 +46,11 @@ pub(crate) struct SourceLines<'r> {
     namer: &'r Namer,
     /// `None` if the runtime does not describe it.
     debug_info: Option<DebugInfo>,
-    known: Mutex<Known>,
+    known: Mutex<LineCache>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct LineCache {
     /// Reads left.
     reads: u64,
     lines: Map<Addr, Option<SourceLine>>,
@@ -66,9 +66,9 @@ struct Known {
     why_unplaced: Option<StackError>,
 }
 
-impl Default for Known {
-    fn default() -> Known {
-        Known {
+impl Default for LineCache {
+    fn default() -> LineCache {
+        LineCache {
             reads: READS,
             lines: Map::default(),
             offsets: Map::default(),
@@ -131,7 +131,7 @@ impl<'r> SourceLines<'r> {
         Some(NamedLocals { signature: pdb.local_signature(row), names })
     }
 
-    fn find(&self, known: &mut Known, home: Addr, row: u32, address: Addr) -> Option<SourceLine> {
+    fn find(&self, known: &mut LineCache, home: Addr, row: u32, address: Addr) -> Option<SourceLine> {
         let debug_info = self.debug_info.as_ref()?;
         let modules = self.namer.names()?.modules();
         let symbols = Arc::clone(known.modules.entry(home).or_insert_with(|| modules.symbols(home)));
@@ -148,14 +148,14 @@ impl<'r> SourceLines<'r> {
         Some(SourceLine { file: file.clone()?, line })
     }
 
-    fn il_offset(&self, known: &mut Known, debug_info: &DebugInfo, address: Addr) -> Result<Option<u32>, StackError> {
+    fn il_offset(&self, known: &mut LineCache, debug_info: &DebugInfo, address: Addr) -> Result<Option<u32>, StackError> {
         let mut reads = known.reads;
         let il = tried(|| CodeBytes::taking(&mut reads, || self.look_up(known, debug_info, address)));
         known.reads = reads;
         il
     }
 
-    fn look_up(&self, known: &mut Known, debug_info: &DebugInfo, address: Addr) -> Result<Option<u32>, StackError> {
+    fn look_up(&self, known: &mut LineCache, debug_info: &DebugInfo, address: Addr) -> Result<Option<u32>, StackError> {
         let Ok(walker) = self.runtime.stack_walker() else { return Ok(None) };
         let Some(code) = walker.code().find(address)? else { return Ok(None) };
         let bounds = match known.bounds.get(&code.start) {

@@ -80,7 +80,7 @@ impl Visitor for Gather {
 }
 
 /// The objects of a piece in the arrays of a visitor, and their references.
-struct Part {
+struct PieceReferences {
     place: (SegmentIndex, Addr),
     visitor: usize,
     objects: Range<usize>,
@@ -98,7 +98,7 @@ pub(super) struct Gathered {
     store: Store,
     visitors: Vec<Gather>,
     /// In heap order.
-    parts: Vec<Part>,
+    parts: Vec<PieceReferences>,
     notes: Notes,
 }
 
@@ -137,7 +137,7 @@ impl Gathered {
             notes.extend(&more);
             heap.keep_starts(Answer::new(Arc::new(data), notes));
         }
-        let mut parts: Vec<Part> = visitors.iter().enumerate().flat_map(|(n, visitor)| visitor.parts(n)).collect();
+        let mut parts: Vec<PieceReferences> = visitors.iter().enumerate().flat_map(|(n, visitor)| visitor.parts(n)).collect();
         parts.sort_by_key(|part| part.place);
         Ok(Gathered { store, visitors, parts, notes })
     }
@@ -168,9 +168,9 @@ impl Gathered {
 }
 
 impl Gather {
-    fn parts(&self, visitor: usize) -> impl Iterator<Item = Part> {
+    fn parts(&self, visitor: usize) -> impl Iterator<Item = PieceReferences> {
         let ends = self.pieces.iter().skip(1).map(|next| (next.object, next.target)).chain([(self.lengths.len(), self.targets.len())]);
-        self.pieces.iter().zip(ends).map(move |(begin, (object, target))| Part {
+        self.pieces.iter().zip(ends).map(move |(begin, (object, target))| PieceReferences {
             place: begin.place,
             visitor,
             objects: begin.object..object,
@@ -191,7 +191,7 @@ fn unknown(heap: &Heap, index: &ObjectStarts, described: &Described, types: &Ind
 }
 
 /// The numbers of the objects that references lead to, in heap order, [`DANGLING`] among them; and how many those are.
-fn numbered(store: &Store, visitors: &[Gather], parts: &[Part], index: &ObjectStarts) -> Result<(Buffer<u32>, u64), GraphError> {
+fn numbered(store: &Store, visitors: &[Gather], parts: &[PieceReferences], index: &ObjectStarts) -> Result<(Buffer<u32>, u64), GraphError> {
     let edges = parts.iter().map(|part| part.targets.len()).sum();
     check_edges(edges)?;
     let mut numbers = Buffer::zeroed(store, edges);

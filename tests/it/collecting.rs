@@ -128,7 +128,7 @@ impl AtRest {
         let places: Vec<Addr> = places.map(|(at, _)| at).collect();
         assert_eq!(places.len(), 1, "{name}");
         let d = runtime.descriptor();
-        let thread = |t: &gcdump::Thread| {
+        let thread = |t: &gcdump::internals::clr::threads::Thread| {
             let (locals, outer) = (d.offset("Thread", "RuntimeThreadLocals"), d.offset("EEAllocContext", "GCAllocationContext"));
             let at = dump.memory().ptr(t.address.plus(locals.unwrap())).unwrap();
             (!at.is_null()).then(|| at.plus(d.offset("RuntimeThreadLocals", "AllocContext").unwrap() + outer.unwrap_or(0)))

@@ -191,7 +191,7 @@ struct Child {
 }
 
 /// A place on the way down.
-struct Place {
+struct Branch {
     root: String,
     root_before: u64,
     root_after: u64,
@@ -200,7 +200,7 @@ struct Place {
     change: i64,
 }
 
-struct Both<'s, 'h> {
+struct Comparison<'s, 'h> {
     before: &'s Side<'h>,
     after: &'s Side<'h>,
     /// Least bytes gained that are followed.
@@ -212,11 +212,11 @@ pub(super) fn growing(before: &Side<'_>, after: &Side<'_>) -> Vec<GrowingHolder>
     let roots = paired(before.tree.below(None).map(|id| (before.label(id), id)), after.tree.below(None).map(|id| (after.label(id), id)));
     let place = |(root, pair): (String, Pair)| {
         let (root_before, root_after) = (before.retained(&pair.before), after.retained(&pair.after));
-        Place { root, root_before, root_after, path: Vec::new(), pair, change: change(root_before, root_after) }
+        Branch { root, root_before, root_after, path: Vec::new(), pair, change: change(root_before, root_after) }
     };
-    let mut waiting: Vec<Place> = roots.into_iter().map(place).collect();
+    let mut waiting: Vec<Branch> = roots.into_iter().map(place).collect();
     let all = waiting.iter().fold(0i64, |sum, p| sum.saturating_add(p.change.max(0)));
-    let both = Both { before, after, floor: all.checked_div(WORTH_TELLING).unwrap_or(0).max(1) };
+    let both = Comparison { before, after, floor: all.checked_div(WORTH_TELLING).unwrap_or(0).max(1) };
     waiting.retain(|p| p.change >= both.floor);
     let mut found = Vec::new();
     while let Some(place) = waiting.pop() {
@@ -233,9 +233,9 @@ pub(super) fn growing(before: &Side<'_>, after: &Side<'_>) -> Vec<GrowingHolder>
     found
 }
 
-impl<'s, 'h> Both<'s, 'h> {
+impl<'s, 'h> Comparison<'s, 'h> {
     /// Where to go on from a place; nowhere if objects accumulate there, and then the type that does.
-    fn step(&self, place: &Place) -> (Vec<Place>, Option<Name>) {
+    fn step(&self, place: &Branch) -> (Vec<Branch>, Option<Name>) {
         let mut children = self.children(place);
         let part = |c: &Child| c.change >= self.floor && c.change.saturating_mul(PART) >= place.change;
         children.retain(part);
@@ -252,13 +252,13 @@ impl<'s, 'h> Both<'s, 'h> {
             let (before, after) = (len64(c.pair.before.len()), len64(c.pair.after.len()));
             let step = HolderStep { type_name: c.type_name, field: c.field, address, before, after };
             let path = place.path.iter().cloned().chain([step]).collect();
-            Place { root: place.root.clone(), path, pair: c.pair, change: c.change, ..*place }
+            Branch { root: place.root.clone(), path, pair: c.pair, change: c.change, ..*place }
         });
         (further.collect(), None)
     }
 
     /// The children by type, those that gained most first. Below a root, these are the objects that it holds.
-    fn children(&self, place: &Place) -> Vec<Child> {
+    fn children(&self, place: &Branch) -> Vec<Child> {
         let at_root = place.path.is_empty();
         let named = |side: &'s Side<'h>, ids: &[ObjectId]| -> Vec<(&'s Name, ObjectId)> {
             let ids: Vec<ObjectId> = if at_root { ids.to_vec() } else { ids.iter().flat_map(|id| side.tree.below(Some(*id))).collect() };
@@ -320,7 +320,7 @@ impl<'s, 'h> Both<'s, 'h> {
         Child { field, pair: Pair { before, after: vec![id] }, change: gain, ..group }
     }
 
-    fn holder(&self, place: Place, element: Option<Name>) -> GrowingHolder {
+    fn holder(&self, place: Branch, element: Option<Name>) -> GrowingHolder {
         let (retained_before, retained_after) = (self.before.retained(&place.pair.before), self.after.retained(&place.pair.after));
         let mut types: BTreeMap<&Name, (Sum, Sum, bool)> = BTreeMap::new();
         for id in place.pair.before.iter().flat_map(|id| self.before.tree.dominated(*id)) {

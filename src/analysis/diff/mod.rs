@@ -47,7 +47,7 @@ pub struct DiffQuery {
 }
 
 /// One dump's part of the answer.
-struct Part<'h> {
+struct DumpTypes<'h> {
     heap: &'h dyn GraphSource,
     /// Path of the dump, in notes.
     path: String,
@@ -59,12 +59,12 @@ struct Part<'h> {
 /// A group: its name and, of types, the module.
 type Key = (Name, Option<String>);
 
-impl<'h> Part<'h> {
-    fn read(heap: &'h dyn GraphSource) -> Result<Part<'h>, Error> {
+impl<'h> DumpTypes<'h> {
+    fn read(heap: &'h dyn GraphSource) -> Result<DumpTypes<'h>, Error> {
         let notes = Collector::new();
         let types = notes.take(stat(heap, &StatQuery::default())?);
         let measures = Measures::read(heap, &types, &notes);
-        Ok(Part { heap, path: heap.facts().path.display().to_string(), notes, types, measures })
+        Ok(DumpTypes { heap, path: heap.facts().path.display().to_string(), notes, types, measures })
     }
 
     fn model(&self) -> ComparedDump {
@@ -140,7 +140,7 @@ fn is_named(t: &TypeStat) -> bool {
 /// # Errors
 /// [`Error::Query`] for fewer than two. As [`retained`](super::retained) where retained sizes are asked for.
 pub fn diff(heaps: &[&dyn GraphSource], query: &DiffQuery) -> Result<Answer<DiffReport>, Error> {
-    let parts = heaps.iter().map(|heap| Part::read(*heap)).collect::<Result<Vec<Part<'_>>, Error>>()?;
+    let parts = heaps.iter().map(|heap| DumpTypes::read(*heap)).collect::<Result<Vec<DumpTypes<'_>>, Error>>()?;
     let (Some(first), Some(last)) = (parts.first(), parts.last().filter(|_| parts.len() > 1)) else {
         return Err(Error::Query("two dumps are needed to compare".into()));
     };
@@ -158,7 +158,7 @@ pub fn diff(heaps: &[&dyn GraphSource], query: &DiffQuery) -> Result<Answer<Diff
     let shown = cut(&mut rows, query.top);
     let report = DiffReport {
         by: query.by,
-        dumps: parts.iter().map(Part::model).collect(),
+        dumps: parts.iter().map(DumpTypes::model).collect(),
         summary: summary::summary(parts.iter().map(|p| &p.measures)),
         holders: held,
         rows,
@@ -184,14 +184,19 @@ pub fn diff(heaps: &[&dyn GraphSource], query: &DiffQuery) -> Result<Answer<Diff
     Ok(Answer::new(report, notes))
 }
 
-fn wants_holders(parts: &[Part<'_>], query: &DiffQuery) -> bool {
+fn wants_holders(parts: &[DumpTypes<'_>], query: &DiffQuery) -> bool {
     let retained = query.by == DiffBy::Root || query.rules.iter().any(Rule::needs_retained);
     query.holders || retained || parts.iter().all(|p| p.objects() <= CHEAP_OBJECTS)
 }
 
 /// The growing holders; retained sizes are added to rows of types. `None` where the graph takes too much memory and nobody
 /// asked for it.
-fn holders(first: &Part<'_>, last: &Part<'_>, query: &DiffQuery, rows: &mut [DiffRow]) -> Result<Option<Vec<GrowingHolder>>, Error> {
+fn holders(
+    first: &DumpTypes<'_>,
+    last: &DumpTypes<'_>,
+    query: &DiffQuery,
+    rows: &mut [DiffRow],
+) -> Result<Option<Vec<GrowingHolder>>, Error> {
     let sides = Side::open(first.heap, &first.notes).and_then(|a| Ok((a, Side::open(last.heap, &last.notes)?)));
     let (before, after) = match sides {
         Ok(sides) => sides,

@@ -81,9 +81,9 @@ impl Read {
 
 /// What a column holds as far as is known: of types that do not agree, text.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Known(Option<Kind>);
+struct ColumnKind(Option<Kind>);
 
-impl Known {
+impl ColumnKind {
     fn meet(&mut self, kind: Kind) {
         self.0 = Some(match self.0 {
             Some(other) if other != kind => Kind::Text,
@@ -111,7 +111,7 @@ struct Chosen {
     bound: IndexVec<TypeIndex, Option<Option<BoundField>>>,
     /// By type: whether only its objects tell.
     open: IndexVec<TypeIndex, bool>,
-    known: Known,
+    known: ColumnKind,
 }
 
 impl Chosen {
@@ -175,7 +175,7 @@ impl<'h> Fields<'h> {
                 path: path.split('.').map(str::to_string).collect(),
                 bound: IndexVec::new(),
                 open: IndexVec::new(),
-                known: Known::default(),
+                known: ColumnKind::default(),
             });
         }
         let mut fields = Fields { heap, chosen, names, row: Vec::new() };
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn types_that_disagree_make_text() {
         let all = |kinds: &[Kind]| {
-            let mut known = Known::default();
+            let mut known = ColumnKind::default();
             kinds.iter().for_each(|kind| known.meet(*kind));
             known.0
         };

@@ -91,7 +91,7 @@ pub fn min_object_size(memory: &Memory) -> u64 {
 /// The types encountered so far. Shared between threads.
 #[derive(Debug)]
 pub struct ObjectTypes {
-    known: RwLock<Known>,
+    known: RwLock<TypeCache>,
     /// Of their series: those of many types may be the same words.
     budget: Budget,
     /// Object memory, sorted and disjoint: contains no method tables.
@@ -99,7 +99,7 @@ pub struct ObjectTypes {
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct TypeCache {
     by_address: Map<u64, Option<Arc<ObjectType>>>,
     list: IndexVec<TypeIndex, Arc<ObjectType>>,
 }

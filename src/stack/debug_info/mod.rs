@@ -68,7 +68,7 @@ pub(crate) struct DebugInfo {
 
 /// Where the debug info of a method is.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct DebugInfoAt {
     at: Addr,
     /// Whether a byte with flags comes first.
     flags: bool,
@@ -148,12 +148,12 @@ impl DebugInfo {
         Ok(suspensions::captured(&part_of(bytes, place, part)?, point))
     }
 
-    fn place(&self, bytes: &CodeBytes, code: &Code) -> Result<Option<Place>, StackError> {
+    fn place(&self, bytes: &CodeBytes, code: &Code) -> Result<Option<DebugInfoAt>, StackError> {
         match code.origin {
             CodeOrigin::Jitted { header, .. } => {
                 let at = self.header.read(bytes, header, RealCodeHeader::DebugInfo)?;
                 let flags = self.version != Version::Sized;
-                Ok((!at.is_null()).then_some(Place { at, flags, version: self.version }))
+                Ok((!at.is_null()).then_some(DebugInfoAt { at, flags, version: self.version }))
             }
             CodeOrigin::ReadyToRun { header, index } => {
                 let version = match (bytes.u16(header.plus(4))? >= PACKED_SINCE, self.version) {
@@ -170,12 +170,12 @@ impl DebugInfo {
                 let (back, next) = native_array::unsigned(bytes, entry)?.ok_or(wrong.clone())?;
                 // Methods with equal debug info share it: then this is the distance back to it.
                 let at = if back == 0 { next } else { entry.minus(u64::from(back)).ok_or(wrong)? };
-                Ok(Some(Place { at, flags: false, version }))
+                Ok(Some(DebugInfoAt { at, flags: false, version }))
             }
         }
     }
 
-    fn parts(&self, bytes: &CodeBytes, place: Place) -> Result<Parts, StackError> {
+    fn parts(&self, bytes: &CodeBytes, place: DebugInfoAt) -> Result<Parts, StackError> {
         let wrong = StackError::invalid(place.at, "debug info cannot be decoded");
         let mut at = place.at;
         if place.flags {
@@ -227,7 +227,7 @@ impl DebugInfo {
 }
 
 /// The bytes of a part of the debug info at `place`.
-fn part_of(bytes: &CodeBytes, place: Place, (at, len): (Addr, u32)) -> Result<Cow<'_, [u8]>, StackError> {
+fn part_of(bytes: &CodeBytes, place: DebugInfoAt, (at, len): (Addr, u32)) -> Result<Cow<'_, [u8]>, StackError> {
     if len > MAX_BYTES {
         return Err(StackError::invalid(place.at, "debug info has a wrong size"));
     }
@@ -256,7 +256,7 @@ pub fn try_debug_info(memory: &std::sync::Arc<crate::memory::Memory>, at: Addr, 
     for version in [Version::Nibbles, Version::Packed, Version::Sized] {
         for flags in [false, true] {
             let Ok(info) = DebugInfo::of(&d, version) else { continue };
-            let place = Place { at, flags, version };
+            let place = DebugInfoAt { at, flags, version };
             let Ok(parts) = info.parts(&bytes, place) else { continue };
             let part = |part: Option<(Addr, u32)>| part.and_then(|part| part_of(&bytes, place, part).ok());
             let forms = [Form::Nibbles, Form::Packed { source: 2 }, Form::Packed { source: 3 }];

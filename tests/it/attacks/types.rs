@@ -186,7 +186,7 @@ impl Real {
     /// Offset of a field of the objects of a type.
     pub(super) fn field(&self, ty: &str, name: &str) -> u64 {
         let ty = self.runtime.type_named(ty).unwrap();
-        ty.fields().unwrap().iter().find(|field| field.name == name).unwrap().offset
+        ty.fields().unwrap().iter().find(|field| field.name() == name).unwrap().offset()
     }
 
     /// A string.

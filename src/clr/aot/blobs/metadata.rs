@@ -70,7 +70,7 @@ pub(super) struct Handle {
 
 /// A namespace, or the module itself, with the module's name.
 #[derive(Clone, Debug)]
-struct Place {
+struct Namespace {
     namespace: String,
     module: Arc<str>,
 }
@@ -90,7 +90,7 @@ pub(super) struct Metadata {
     section: Section,
     split: Split,
     /// Namespaces by offset: most types share a few.
-    places: Mutex<Map<u32, Kept<Option<Arc<Place>>>>>,
+    places: Mutex<Map<u32, Kept<Option<Arc<Namespace>>>>>,
 }
 
 impl Metadata {
@@ -147,7 +147,7 @@ impl Metadata {
     }
 
     /// The namespace that `handle` refers to.
-    fn place(&self, handle: Handle, budget: &Budget) -> Option<Arc<Place>> {
+    fn place(&self, handle: Handle, budget: &Budget) -> Option<Arc<Namespace>> {
         let places = || self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let known = places().get(&handle.offset).cloned();
         let known = known.unwrap_or_else(|| {
@@ -158,7 +158,7 @@ impl Metadata {
         known.get().clone()
     }
 
-    fn read_place(&self, mut handle: Handle, budget: &Budget) -> Option<Place> {
+    fn read_place(&self, mut handle: Handle, budget: &Budget) -> Option<Namespace> {
         // Innermost first.
         let mut parts: Vec<String> = Vec::new();
         for _ in 0..MAX_NESTING {
@@ -179,7 +179,7 @@ impl Metadata {
                     parts.retain(|part| !part.is_empty());
                     parts.reverse();
                     let namespace = parts.join(".");
-                    return budget.memory(len64(namespace.len())).then_some(Place { namespace, module });
+                    return budget.memory(len64(namespace.len())).then_some(Namespace { namespace, module });
                 }
                 _ => return None,
             }
@@ -189,7 +189,7 @@ impl Metadata {
 }
 
 /// The type with these names, innermost first.
-fn named(place: &Place, names: &[String]) -> Definition {
+fn named(place: &Namespace, names: &[String]) -> Definition {
     let mut name = place.namespace.clone();
     for (i, part) in names.iter().rev().enumerate() {
         match i {
