@@ -88,7 +88,7 @@ impl Collection {
         self.capacity
     }
 
-    /// Its elements in its own order: of a dictionary the values.
+    /// Its elements in its own order: of a dictionary the values, of a `ConditionalWeakTable` the keys.
     ///
     /// # Errors
     /// As [`Object::collection`].

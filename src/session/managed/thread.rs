@@ -133,8 +133,7 @@ impl Thread {
     /// [`Error::Contract`] if the runtime does not describe its code or its frames.
     pub fn frames(&self) -> Result<Answer<Vec<Frame>>, Error> {
         let notes = Collector::new();
-        let walked =
-            self.runtime.walk_stacks(Asked { roots: false, registers: true }, |thread| thread.address == self.address(), &notes)?;
+        let walked = self.runtime.walk_stacks(Asked { roots: true, registers: true }, |thread| thread.address == self.address(), &notes)?;
         notes.extend(self.runtime.stack_losses());
         let Some(walked) = walked.into_iter().next() else { return Ok(notes.finish(Vec::new())) };
         for gap in walked.walk.gaps.iter().filter(|gap| gap.lack.loses_frames()) {
