@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use gcdump::CorElementType;
 use gcdump::internals::base::{Addr, AddrRange, Arch, Limits, Shape};
 use gcdump::internals::clr::aot::{Blobs, DebugField, Debugging, FieldKind, HAS_POINTERS, StaticAt, StaticKind};
 use gcdump::internals::dump::{self, DumpFile};
@@ -269,13 +270,18 @@ fn symbols_and_debug_information_tell_fields_and_owners() -> Tested {
         let seen = |f: &DebugField| (f.name.clone(), f.offset, f.kind.clone());
         let reference = |name: &str, offset, to: &str| (name.to_string(), offset, FieldKind::Reference(to.into()));
         let primitive = |name: &str, offset, element| (name.to_string(), offset, FieldKind::Primitive(element));
-        let wanted = [reference("Next", 8, "lab_Lab_Node"), primitive("Index", 24, I4), reference("Data", 16, "__Array<UInt8>")];
+        let wanted =
+            [reference("Next", 8, "lab_Lab_Node"), primitive("Index", 24, CorElementType::I4), reference("Data", 16, "__Array<UInt8>")];
         // The method table comes first.
         assert_eq!(fields.iter().skip(1).map(seen).collect::<Vec<_>>(), wanted, "{}", known.name);
         // A boxed structure, of which fields are enums, and fields of an instance that another one describes.
         let key = types.fields_of("System_Console_System_ConsoleKeyInfo").unwrap();
-        let of = |name: &str| FieldKind::Enum(format!("System_Console_System_{name}").into(), I4);
-        let wanted = [primitive("_keyChar", 0, CHAR), ("_key".into(), 4, of("ConsoleKey")), ("_mods".into(), 8, of("ConsoleModifiers"))];
+        let of = |name: &str| FieldKind::Enum(format!("System_Console_System_{name}").into(), CorElementType::I4);
+        let wanted = [
+            primitive("_keyChar", 0, CorElementType::Char),
+            ("_key".into(), 4, of("ConsoleKey")),
+            ("_mods".into(), 8, of("ConsoleModifiers")),
+        ];
         assert_eq!(key.iter().map(seen).collect::<Vec<_>>(), wanted);
         let boxed = symbols.types().find(|(t, _)| t.boxed && t.name == "System_Console_System_ConsoleKeyInfo").unwrap().1;
         let offsets = opened.debugging.fields_of(boxed, 8).unwrap().iter().map(|f| f.offset).collect::<Vec<_>>();
@@ -304,7 +310,3 @@ fn symbols_and_debug_information_tell_fields_and_owners() -> Tested {
     }
     Ok(())
 }
-
-// `CorElementType`s.
-const CHAR: u8 = 0x03;
-const I4: u8 = 0x08;

@@ -379,7 +379,7 @@ fn every_method_belongs_to_its_type() -> Tested {
                     let md = chunk.plus(header + place * 8);
                     match methods.name(names, md) {
                         Some(m) if m.token.is_none() => {}
-                        Some(m) if m.declaring_type == mt && own.contains(&(m.token.unwrap() & 0xff_ffff)) => right += 1,
+                        Some(m) if m.declaring_type == mt && own.contains(&m.token.unwrap().rid()) => right += 1,
                         other => wrong.push(format!("{md}: {other:?}")),
                     }
                 }

@@ -191,7 +191,7 @@ fn module_files_supply_names_missing_from_the_dump() -> Tested {
                 if let Some((Some(module), token, ..)) = &theirs.facts
                     && let Some(right) = known.get(&(module.clone(), *token))
                 {
-                    assert_eq!((&ours.name, ours.token), (right, Some(*token as u32)), "{name} {mt}");
+                    assert_eq!((&ours.name, ours.token), (right, Some(Token::from_bits(*token as u32))), "{name} {mt}");
                     compared += 1;
                 }
             }

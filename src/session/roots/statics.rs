@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use super::{Origin, ROOT_BYTES, Root, RootFlags, RootOptions, Roots, StaticIndex, ThreadIndex, enumerated};
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
-use crate::base::{Addr, Budget, Collector, Count, NoteKind, be, len64, plural};
+use crate::base::{Addr, Budget, Collector, Count, NoteKind, Token, be, len64, plural};
 use crate::clr::aot::Program;
 use crate::clr::fields::Storage;
 use crate::clr::statics::StaticPlace;
@@ -53,7 +53,7 @@ pub(super) fn static_roots(
         let storage = if thread_statics { Storage::ThreadStatic } else { Storage::Static };
         let (mut absent, mut unknown) = (0u64, 0u64);
         // The name of the field before, which all threads share.
-        let mut last: Option<(Addr, u32, StaticIndex)> = None;
+        let mut last: Option<(Addr, Token, StaticIndex)> = None;
         let mut references = Vec::new();
         let ended = reader.visit(
             |field| field.storage == storage,
