@@ -1,4 +1,6 @@
 //! Arrays of numbers that are only read.
+//!
+//! Not a crate's: what was made here and what is mapped from an index file are one type, and the mapping is checked where it is made.
 
 use std::fmt;
 use std::ops::{Deref, Range};

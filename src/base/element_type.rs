@@ -2,35 +2,14 @@
 
 use serde::{Serialize, Serializer};
 
-macro_rules! element_types {
-    ($( $(#[$about:meta])* $Name:ident = $byte:literal, )+) => {
-        /// Kind of a type or of the value of a field, by the names of the runtime: `ELEMENT_TYPE_BOOLEAN` is `Boolean`.
-        ///
-        /// Metadata and signatures have them, and the runtime stores one for each field: [`Class`](CorElementType::Class) for all references,
-        /// [`ValueType`](CorElementType::ValueType) for structures, that of the underlying type for enums. JSON has the number.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[non_exhaustive]
-        #[repr(u8)]
-        pub enum CorElementType {
-            $( $(#[$about])* $Name = $byte, )+
-        }
-
-        impl CorElementType {
-            /// All of them, in ascending order.
-            const ALL: &[CorElementType] = &[$(CorElementType::$Name),+];
-
-            /// The element type with this number; `None` if the runtime has none.
-            pub const fn of(byte: u8) -> Option<CorElementType> {
-                Some(match byte {
-                    $($byte => CorElementType::$Name,)+
-                    _ => return None,
-                })
-            }
-        }
-    };
-}
-
-element_types! {
+/// Kind of a type or of the value of a field, by the names of the runtime: `ELEMENT_TYPE_BOOLEAN` is `Boolean`.
+///
+/// Metadata and signatures have them, and the runtime stores one for each field: [`Class`](CorElementType::Class) for all references,
+/// [`ValueType`](CorElementType::ValueType) for structures, that of the underlying type for enums. JSON has the number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+#[repr(u8)]
+pub enum CorElementType {
     /// End of a list.
     End = 0x00,
     /// `void`.
@@ -110,6 +89,51 @@ element_types! {
 }
 
 impl CorElementType {
+    /// The element type with this number; `None` if the runtime has none.
+    pub const fn of(byte: u8) -> Option<CorElementType> {
+        Some(match byte {
+            0x00 => CorElementType::End,
+            0x01 => CorElementType::Void,
+            0x02 => CorElementType::Boolean,
+            0x03 => CorElementType::Char,
+            0x04 => CorElementType::I1,
+            0x05 => CorElementType::U1,
+            0x06 => CorElementType::I2,
+            0x07 => CorElementType::U2,
+            0x08 => CorElementType::I4,
+            0x09 => CorElementType::U4,
+            0x0a => CorElementType::I8,
+            0x0b => CorElementType::U8,
+            0x0c => CorElementType::R4,
+            0x0d => CorElementType::R8,
+            0x0e => CorElementType::String,
+            0x0f => CorElementType::Ptr,
+            0x10 => CorElementType::ByRef,
+            0x11 => CorElementType::ValueType,
+            0x12 => CorElementType::Class,
+            0x13 => CorElementType::Var,
+            0x14 => CorElementType::Array,
+            0x15 => CorElementType::GenericInst,
+            0x16 => CorElementType::TypedByRef,
+            0x17 => CorElementType::ValueArray,
+            0x18 => CorElementType::I,
+            0x19 => CorElementType::U,
+            0x1a => CorElementType::R,
+            0x1b => CorElementType::FnPtr,
+            0x1c => CorElementType::Object,
+            0x1d => CorElementType::SzArray,
+            0x1e => CorElementType::MVar,
+            0x1f => CorElementType::CModReqd,
+            0x20 => CorElementType::CModOpt,
+            0x21 => CorElementType::Internal,
+            0x22 => CorElementType::CModInternal,
+            0x40 => CorElementType::Modifier,
+            0x41 => CorElementType::Sentinel,
+            0x45 => CorElementType::Pinned,
+            _ => return None,
+        })
+    }
+
     /// Its number.
     pub const fn byte(self) -> u8 {
         self as u8
@@ -142,7 +166,8 @@ impl CorElementType {
 
     /// The element types of exactly one type, with its full name.
     pub(crate) fn named() -> impl Iterator<Item = (CorElementType, &'static str)> {
-        Self::ALL.iter().filter_map(|element| Some((*element, element.type_name()?)))
+        // `object` is the last of them.
+        (0..=CorElementType::Object.byte()).filter_map(CorElementType::of).filter_map(|element| Some((element, element.type_name()?)))
     }
 
     /// Whether a value is a reference to an object.
@@ -206,13 +231,13 @@ mod tests {
         let unknown: Vec<u8> = (0..=u8::MAX).filter(|byte| CorElementType::of(*byte).is_none()).collect();
         // Descriptors of fields store five bits, each of which has a name.
         assert!(unknown.iter().all(|byte| *byte > 0x22 && ![0x40, 0x41, 0x45].contains(byte)) && unknown.len() == 256 - 0x23 - 3);
-        assert!(CorElementType::ALL.iter().all(|element| CorElementType::of(element.byte()) == Some(*element)));
+        assert!((0..=u8::MAX).all(|byte| CorElementType::of(byte).is_none_or(|element| element.byte() == byte)));
         assert_eq!(serde_json::to_value(CorElementType::SzArray).unwrap(), 29);
     }
 
     #[test]
     fn facts_of_values_exclude_each_other() {
-        for element in CorElementType::ALL {
+        for element in (0..=u8::MAX).filter_map(CorElementType::of) {
             let kinds = [element.is_reference(), element.is_pointer(), element.is_native_int()];
             assert!(kinds.iter().filter(|is| **is).count() <= 1, "{element:?}");
             assert_eq!(element.primitive_bytes(8) != element.primitive_bytes(4), element.is_pointer() || element.is_native_int());

@@ -1,4 +1,6 @@
 //! Glob patterns for names: `*` matches any text, `?` one character, anything else itself.
+//!
+//! Not a crate's (`globset`): brackets and slashes are parts of names.
 
 /// Whether all of `name` matches `pattern`. Worst case: time proportional to the product of both lengths.
 pub(crate) fn glob(pattern: &str, name: &str) -> bool {

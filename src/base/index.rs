@@ -1,5 +1,7 @@
 //! Indices as types, and vectors that are read by the index they are meant for. What does not fit 32 bits, or lies beyond
 //! the end, is dealt with here and not at each use.
+//!
+//! Not a crate's (`index_vec`): an index beyond the end must not panic.
 
 use std::marker::PhantomData;
 use std::ops::Range;

@@ -1,4 +1,6 @@
 //! Enums whose values have names: the same word on the command line, in JSON and in tables.
+//!
+//! Not a crate's (`strum`): aliases, suggestions, help and schemas come from one declaration.
 
 use std::fmt;
 

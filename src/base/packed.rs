@@ -1,4 +1,6 @@
 //! Numbers most of which are small.
+//!
+//! Not a crate's (`sux`): they are made in any [`Store`] and read from mapped files, and a small one takes one read.
 
 use std::fmt;
 use std::ops::Range;

@@ -1,4 +1,6 @@
 //! Set operations on lists of ranges. Unless noted, a list is sorted and its ranges neither overlap nor touch.
+//!
+//! Not a crate's (`rangemap`): the lists are made once, in order, and searched; a tree that takes insertions is not needed.
 
 use super::AddrRange;
 

@@ -1,4 +1,6 @@
 //! Bits that are numbered: how many are set before each.
+//!
+//! Not a crate's (`fixedbitset`, `sux`): numbers are `u32`, and the counts plain arrays, which may be in mapped files.
 
 /// Words of a block.
 pub(crate) const BLOCK_WORDS: usize = 8;

@@ -2,6 +2,8 @@
 //!
 //! Most of what is made of a heap's graph has no error to return, and a disk is full at any time. So what finds no room there unwinds, as
 //! cancelled work [does](super::cancel), up to where an answer is asked for: [`caught`].
+//!
+//! Not a crate's: a vector and a mapped temporary file are one [`Buffer`], so that each algorithm of `src/graph` is written once.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,6 @@
 //! Decimal numbers with thousands separators, and counts with their nouns.
+//!
+//! Not a crate's (`bytesize`): sizes are rounded down, so that a total never looks larger than it is.
 
 /// `n` in decimal, with a comma every three digits.
 pub(crate) fn thousands(n: u64) -> String {

@@ -43,7 +43,7 @@ impl Token {
     }
 
     /// The token of the row in the low 24 bits of `word`: descriptors of fields and methods have flags in the others.
-    pub const fn in_low_bits(table: TokenTable, word: u32) -> Token {
+    pub(crate) const fn in_low_bits(table: TokenTable, word: u32) -> Token {
         Token((table as u32) << ROW_BITS | word & LAST_ROW)
     }
 

@@ -3,10 +3,10 @@
 mod values;
 
 use std::cmp::Reverse;
-use std::sync::Arc;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, LazyLock};
 
 use super::select::{Picker, Selection};
-use crate::base::hash::{folded, secret};
 use crate::base::{Answer, Collector, Count, NoteKind, glob, len64, plural};
 use crate::clr::strings::Strings;
 use crate::gc::{Object, ObjectType, Piece, SegmentIndex, Visitor, Walked, min_object_size};
@@ -39,6 +39,15 @@ impl Default for StringsQuery {
     }
 }
 
+/// A number that no dump can know: the same in all of this process.
+static SECRET: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0u8));
+
+/// The two halves of a product, folded: each bit of the result depends on every bit of both.
+fn folded(x: u64, y: u64) -> u64 {
+    let product = u128::from(x).wrapping_mul(u128::from(y));
+    u64::try_from((product >> 64) ^ (product & u128::from(u64::MAX))).unwrap_or(0)
+}
+
 /// The finalizer of splitmix64: every bit of the result depends on every bit of `x`.
 fn mixed(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -50,7 +59,7 @@ fn mixed(x: u64) -> u64 {
 pub(super) fn hashes(content: &[u8]) -> (u64, u64) {
     let (words, rest) = content.as_chunks::<8>();
     // Contents with equal hashes can be made, but not without knowing where they begin.
-    let (mut a, mut b) = (0x1319_8a2e_0370_7344u64 ^ secret(), 0x243f_6a88_85a3_08d3u64 ^ secret());
+    let (mut a, mut b) = (0x1319_8a2e_0370_7344u64 ^ *SECRET, 0x243f_6a88_85a3_08d3u64 ^ *SECRET);
     for word in words {
         (a, b) = mixed_in((a, b), u64::from_le_bytes(*word));
     }
