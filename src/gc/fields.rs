@@ -46,7 +46,7 @@ pub(super) fn card_table_info(d: &Descriptor) -> Result<Bound<CardTableInfo>, Co
     CardTableInfo::bind(d, &[CardTableInfo::Recount.needed(), CardTableInfo::Size.needed(), CardTableInfo::NextCardTable.needed()])
 }
 
-/// What the GC keeps of its collections.
+/// The records that the GC keeps of its collections.
 pub(super) struct RecordFields {
     pub(super) dynamic: Bound<GCDynamicData>,
     pub(super) dynamic_size: u64,
@@ -167,7 +167,7 @@ impl Places {
         self.places.get(field.index())?.as_ref().err()
     }
 
-    /// The same of each field.
+    /// The reasons of all fields that cannot be used.
     pub(super) fn all_unusable(&self) -> impl Iterator<Item = &ContractError> {
         self.places.iter().filter_map(|place| place.as_ref().err())
     }
