@@ -44,11 +44,46 @@
 //! let runtime = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?;
 //! let keep = runtime.static_field("Lab.Program", "Keep")?.object()?;
 //! println!("{} items", keep.field("_size")?.read::<i32>()?);
-//! for thread in runtime.threads()?.iter() {
-//!     println!("thread {:?}", thread.id);
+//! # Ok::<(), gcdump::Error>(())
+//! ```
+//!
+//! # Threads, frames and their variables
+//! ```
+//! # let runtime = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?;
+//! for thread in runtime.threads()? {
+//!     println!("{:?} {}", thread.managed_id(), thread.name().unwrap_or_default());
+//!     for frame in thread.frames()? {
+//!         println!("  {}", frame.method().map_or_else(|| frame.frame_type().unwrap_or("?").into(), |m| m.display()));
+//!         for argument in frame.arguments()? {
+//!             println!("    {} = {}", argument.name().unwrap_or("?"), argument.value().map_or_else(|e| e.to_string(), |v| v.text()));
+//!         }
+//!     }
 //! }
 //! # Ok::<(), gcdump::Error>(())
 //! ```
+//! An [`Answer`] with a list is itself a list to loop over; its notes say what is missing.
+//!
+//! # Roots, collections, bound fields
+//! ```
+//! # let heap = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?.heap()?;
+//! for root in heap.roots()?.into_iter().take(10) {
+//!     println!("{} holds {}", root.label(), root.object()?.type_name());
+//! }
+//! for map in heap.objects_of("System.Collections.Generic.Dictionary<*>")?.take(10) {
+//!     for (key, value) in map.entries()? {
+//!         println!("{} = {}", key.text(), value.text());
+//!     }
+//! }
+//! let size = heap.runtime().type_named("System.Collections.Generic.List<System.Object>")?.field("_size")?;
+//! for list in heap.objects_of("System.Collections.Generic.List<System.Object>")? {
+//!     println!("{}", list.read::<i32>(&size)?);
+//! }
+//! # Ok::<(), gcdump::Error>(())
+//! ```
+//! A [`Field`] is looked up once and read of any number of objects.
+//!
+//! # Servers
+//! [`Cancel`] stops work from another thread or after a time; [`Runtime::detached_heap`] has caches of its own, which are freed with it.
 //!
 //! # Who holds it
 //! ```
@@ -127,15 +162,17 @@ pub mod internals {
     floors! { output }
 }
 
-pub use base::{Addr, AddrRange, Answer, Arch, Limits, Name, NoRoom, Note, NoteKind, Notes, Os, Progress};
-pub use clr::fields::Field;
-pub use clr::threads::{AllocContext, Thread};
+pub use base::{
+    Addr, AddrRange, Answer, Arch, Cancel, Cancelled, CorElementType, Limits, Name, NoRoom, Note, NoteKind, Notes, Os, Progress, Token,
+    TokenTable,
+};
+pub use clr::threads::AllocContext;
 pub use contract::{ContractError, RuntimeError};
 pub use dump::{DumpError, FileKind};
 pub use graph::GraphError;
 pub use session::{
-    Dump, Error, FromValue, GraphSource, Heap, HeapSnapshot, MemoryLimit, Object, Objects, OpenOptions, Reference, Runtime, Type, Value,
-    ValueError,
+    Collection, Dump, Error, Field, Frame, FromValue, GraphSource, Heap, HeapSnapshot, MemoryLimit, Method, Object, Objects, OpenOptions,
+    Reference, Root, Runtime, Thread, Type, Value, ValueError, Variable,
 };
 
 /// Opens the dump at `path` with the default [`OpenOptions`]: an ELF core or a Windows minidump, also compressed with zstd or

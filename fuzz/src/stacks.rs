@@ -36,7 +36,7 @@ impl Base {
         let read = |walk: bool| {
             let dump = Dump::of(file.clone(), &Opening { record: true, ..Opening::default() });
             let runtime = dump.runtime().expect("a runtime");
-            let _ = (runtime.threads(), runtime.types(), walk.then(|| runtime.try_stacks(true)));
+            let _ = (runtime.thread_list(), runtime.types(), walk.then(|| runtime.try_stacks(true)));
             let recorded = dump.memory().recorder().expect("it records").read();
             recorded.iter().flat_map(|range| (range.start.0..range.end.0).step_by(WORD)).collect::<Vec<u64>>()
         };

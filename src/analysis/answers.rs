@@ -95,7 +95,9 @@ fn stacks(runtime: &Runtime, imprecise: &mut Option<Imprecise>) -> Result<Asked,
         modules.extend(thread.gaps.into_iter().filter_map(|gap| gap.module));
     };
     let answer = match super::each_stack(runtime, &StacksQuery::default(), &mut look) {
-        Err(Error::Contract(e @ (ContractError::NotAdvertised { .. } | ContractError::NativeAot { .. }))) if runtime.threads().is_ok() => {
+        Err(Error::Contract(e @ (ContractError::NotAdvertised { .. } | ContractError::NativeAot { .. })))
+            if runtime.thread_list().is_ok() =>
+        {
             return Ok(Asked::undescribed(e.to_string()));
         }
         answer => answer?,

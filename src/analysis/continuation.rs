@@ -3,8 +3,8 @@
 //! Source: `docs/internals/runtime-async.md`.
 
 use crate::base::missed::tried;
-use crate::base::{Addr, len64};
-use crate::clr::fields::{CORE, Typed, VALUE_TYPE};
+use crate::base::{Addr, CorElementType, len64};
+use crate::clr::fields::{CORE, Typed};
 use crate::clr::gcdesc::GcDesc;
 use crate::clr::values::{Place, Values};
 use crate::model::FieldValue;
@@ -17,8 +17,6 @@ use crate::stack::debug_info::{Captured, DebugInfo};
 const MAX_CONTINUATION: u64 = 1 << 16;
 /// Most reads for the variables of a method.
 const READS: u64 = 1 << 20;
-/// `CLASS`: of references.
-const REFERENCE: u8 = 0x12;
 
 /// The flags of continuations, and what their bits number.
 const FLAGS: &str = "System.Runtime.CompilerServices.ContinuationFlags";
@@ -58,7 +56,7 @@ pub(super) fn captured(runtime: &Runtime, values: &Values, methods: &SuspendedMe
         let (type_name, place) = match known {
             Some((typed, element)) => {
                 let (method_table, definition) = (typed.method_table, typed.definition);
-                let bytes = (element == VALUE_TYPE).then(|| end.saturating_sub(offset));
+                let bytes = (element == CorElementType::ValueType).then(|| end.saturating_sub(offset));
                 (typed.name.clone(), Place { address: object.plus(offset), element, method_table, definition, bytes })
             }
             None if is_slot => ("System.Object".into(), reference(object.plus(offset))),
@@ -92,7 +90,7 @@ fn helpers(values: &Values, methods: &SuspendedMethods, first: u64, object: Addr
 }
 
 fn reference(address: Addr) -> Place {
-    Place { address, element: REFERENCE, method_table: None, definition: None, bytes: None }
+    Place { address, element: CorElementType::Class, method_table: None, definition: None, bytes: None }
 }
 
 /// Bytes that a value takes at least.

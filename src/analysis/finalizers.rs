@@ -158,7 +158,7 @@ fn type_key(t: &FinalizerType, by: FinalizerSort) -> Option<Key<'_>> {
 }
 
 fn finalizer_thread(runtime: &Runtime, notes: &Collector) -> Option<FinalizerThread> {
-    let address = runtime.thread_reader().ok()?.finalizer(runtime.threads().ok()?, notes)?;
+    let address = runtime.thread_reader().ok()?.finalizer(runtime.thread_list().ok()?, notes)?;
     let thread = runtime.threads_if_any(notes).iter().find(|t| t.address == address);
     Some(FinalizerThread { managed_id: thread.and_then(|t| t.id), os_id: thread.and_then(|t| t.os_id).filter(|id| *id != 0), address })
 }

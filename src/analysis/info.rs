@@ -170,7 +170,7 @@ fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
         segments: segments.map(|s| s.data).unwrap_or_default(),
         answers,
         imprecise,
-        managed_threads: runtime.threads().ok().map(|threads| len64(threads.len())),
+        managed_threads: runtime.thread_list().ok().map(|threads| len64(threads.len())),
     }
 }
 

@@ -20,7 +20,7 @@ const MAX_DEPTH: u32 = 16;
 /// Name, module and token of a type.
 pub(super) fn brief(types: &Types, mt: Addr) -> TypeBrief {
     let name = types.names().name(mt);
-    TypeBrief { name: name.to_name(), method_table: mt, module: name.module.clone(), token: name.token.map(|t| format!("{t:#010x}")) }
+    TypeBrief { name: name.to_name(), method_table: mt, module: name.module.clone(), token: name.token }
 }
 
 /// The layout of the type at `mt`, without its statics; `None` if it cannot be read.
@@ -34,7 +34,7 @@ pub(super) fn layout(types: &Types, mt: Addr) -> Option<TypeLayout> {
         name: f.name.clone(),
         type_name: f.type_name.clone(),
         declaring_type: types.names().name(f.declaring).name.clone(),
-        token: format!("{:#010x}", f.token),
+        token: f.token,
         element_type: f.element,
         method_table: f.method_table,
     };

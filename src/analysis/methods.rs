@@ -1,21 +1,13 @@
 //! Common analyses as methods, with default arguments. The functions of this floor accept every query.
 
 use super::{
-    HandlesQuery, PathsQuery, RetainedQuery, RootsQuery, StringsQuery, exceptions, handles, objsize, paths, retained, roots, strings,
+    HandlesQuery, ModulesQuery, PathsQuery, RetainedQuery, StringsQuery, exceptions, handles, modules, objsize, paths, retained, strings,
 };
 use crate::base::{Addr, Answer};
-use crate::model::{ExceptionsReport, HandlesReport, ObjSizeReport, PathsReport, RetainedReport, RootsReport, Stacks, StringsReport};
-use crate::session::{Error, Heap, Object, Runtime};
+use crate::model::{ExceptionsReport, HandlesReport, ModuleModel, ObjSizeReport, PathsReport, RetainedReport, Stacks, StringsReport};
+use crate::session::{Dump, Error, Heap, Object, Runtime};
 
 impl Heap {
-    /// The GC roots, without weak handles: [`roots`] with its defaults.
-    ///
-    /// # Errors
-    /// See [`roots`].
-    pub fn roots(&self) -> Result<Answer<RootsReport>, Error> {
-        roots(self, &RootsQuery::default())
-    }
-
     /// Shortest paths from roots to the object at or around `address`: [`paths`] with its defaults. The first call builds the
     /// heap graph, which is cached.
     ///
@@ -48,6 +40,16 @@ impl Heap {
     /// See [`exceptions`].
     pub fn exceptions(&self) -> Result<Answer<ExceptionsReport>, Error> {
         exceptions(self, &super::ExceptionsQuery::default())
+    }
+}
+
+impl Dump {
+    /// The modules of the process, managed and native: [`modules`] with its defaults.
+    ///
+    /// # Errors
+    /// See [`modules`].
+    pub fn modules(&self) -> Result<Answer<Vec<ModuleModel>>, Error> {
+        modules(self, &ModulesQuery::default()).map(|answer| answer.map(|report| report.modules))
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn each_static(
         notes.extend(runtime.thread_reader()?.identity_losses());
         runtime.note_thread_ids(&notes);
     }
-    let threads = if query.thread_statics { notes.with(runtime.threads()?).as_slice() } else { &[] };
+    let threads = if query.thread_statics { notes.with(runtime.thread_list()?).as_slice() } else { &[] };
     let report = reader.with_threads(threads).each(&[], query, &notes, each);
     texts.note(&notes);
     namer.note(&notes);

@@ -27,7 +27,7 @@ fn under_way(runtime: &Runtime) -> Option<SuspensionModel> {
     }
     let facts = runtime.gc().ok()?.data.facts();
     let by = facts.suspended_by.filter(|thread| !thread.is_null());
-    let threads = runtime.threads().ok()?.data.as_slice();
+    let threads = runtime.thread_list().ok()?.data.as_slice();
     let suspends = match facts.phase {
         Some(GcPhase::Suspending) => true,
         Some(GcPhase::Background) => by.is_some(),

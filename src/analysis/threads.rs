@@ -32,8 +32,8 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
     let notes = runtime.begin();
     let reader = runtime.thread_reader()?;
     notes.extend(reader.losses());
-    let finalizer = reader.finalizer(runtime.threads()?, &notes);
-    let threads = notes.with(runtime.threads()?);
+    let finalizer = reader.finalizer(runtime.thread_list()?, &notes);
+    let threads = notes.with(runtime.thread_list()?);
     runtime.note_thread_ids(&notes);
     runtime.note_thread_objects(&notes);
     reader.note_modes(threads, &notes);

@@ -82,7 +82,7 @@ pub(super) fn type_methods(runtime: &Runtime, namer: &Namer, types: &Types, mt: 
         MethodModel {
             method_desc: method.desc,
             slot: method.slot,
-            token: named.as_ref().and_then(|n| n.token).map(|t| format!("{t:#010x}")),
+            token: named.as_ref().and_then(|n| n.token),
             code,
             tier: entry.filter(|_| code == Some(MethodCode::Jit)).and_then(|start| tiers.of(method.desc, start)),
             entry,

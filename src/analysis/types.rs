@@ -22,7 +22,7 @@ pub fn types(runtime: &Runtime, wanted: &TypePattern, methods: bool) -> Result<A
                 Ok(list) => notes.extend(list.identity_losses()),
                 Err(e) => notes.add(NoteKind::Missing, None, format!("thread statics cannot be read: {e}")),
             }
-            let threads = runtime.threads().map_or(&[][..], |list| notes.with(list).as_slice());
+            let threads = runtime.thread_list().map_or(&[][..], |list| notes.with(list).as_slice());
             let reader = reader.with_threads(threads);
             layout.statics = reader.of_type(one.method_table);
             if layout.statics.iter().any(|s| s.thread.is_some()) {

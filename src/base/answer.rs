@@ -44,6 +44,16 @@ impl<T> Answer<T> {
     }
 }
 
+/// The items of a list, without its notes: `for thread in runtime.threads()? { … }`.
+impl<T: IntoIterator> IntoIterator for Answer<T> {
+    type Item = T::Item;
+    type IntoIter = T::IntoIter;
+
+    fn into_iter(self) -> T::IntoIter {
+        self.data.into_iter()
+    }
+}
+
 impl<T> Deref for Answer<T> {
     type Target = T;
 

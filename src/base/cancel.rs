@@ -10,6 +10,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 thread_local! {
     /// What the work of this thread belongs to.
@@ -24,6 +25,18 @@ const STEPS: u32 = 1 << 16;
 const TICKS: u32 = 1 << 10;
 
 /// A handle with which work can be cancelled. Clones cancel the same work.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// let heap = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?.heap()?;
+/// let stat = gcdump::Cancel::after(Duration::from_secs(60)).run(|| heap.stat());
+/// match stat {
+///     Ok(stat) => println!("{} types", stat?.type_count),
+///     Err(gcdump::Cancelled) => println!("it takes more than a minute"),
+/// }
+/// # Ok::<(), gcdump::Error>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct Cancel {
     flag: Arc<AtomicBool>,
@@ -38,10 +51,22 @@ impl fmt::Debug for Cancel {
 }
 
 /// The work was cancelled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the work was cancelled")]
 pub struct Cancelled;
 
 impl Cancel {
+    /// Work that [`Cancel::cancel`] cancels, from any thread.
+    pub fn new() -> Cancel {
+        Cancel::default()
+    }
+
+    /// Work that is cancelled after `time` at the latest, from now.
+    pub fn after(time: Duration) -> Cancel {
+        let start = Instant::now();
+        Cancel::new().watching(move || start.elapsed() >= time)
+    }
+
     /// Work that `flag` cancels.
     pub fn of(flag: Arc<AtomicBool>) -> Cancel {
         Cancel { flag, look: None }
@@ -62,7 +87,8 @@ impl Cancel {
         self.flag.load(Ordering::Relaxed) || self.look.as_ref().is_some_and(|look| look())
     }
 
-    /// What `work` returns, unless it is cancelled meanwhile.
+    /// What `work` returns, unless it is cancelled meanwhile. Work that was cancelled unwinds: what it was building is not kept, what was built
+    /// before stays.
     ///
     /// # Errors
     /// [`Cancelled`] if it was.

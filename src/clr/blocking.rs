@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::base::missed::contradiction;
 use crate::base::{Addr, AddrRange};
 use crate::contract::Descriptor;
-use crate::data::{Bound, DebugBlockingItem as Item, Structure, SyncBlock, Thread, WaitEventLink};
+use crate::data::{Bound, DebugBlockingItem as Item, Structure, SyncBlock, Thread, WaitEventLink, bind};
 use crate::memory::Memory;
 
 /// Maximum threads in the queue of one sync block.
@@ -49,10 +49,15 @@ impl Blocking {
     /// Binds to a runtime. What the descriptor lacks is left out.
     pub(crate) fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Blocking {
         let offset = Thread::DebugBlockingItem.offset(d).ok();
-        let item = [Item::Lock.needed(), Item::AppDomain.needed(), Item::Kind.needed(), Item::Timeout.needed()];
-        let queue = SyncBlock::bind(d, &[SyncBlock::WaitQueue.needed()]).ok();
-        let link = WaitEventLink::bind(d, &[WaitEventLink::Thread.needed(), WaitEventLink::Link.needed()]).ok();
-        Blocking { memory: Arc::clone(memory), offset, placed: offset.is_some(), item: Item::bind(d, &item).ok(), queue: queue.zip(link) }
+        let queue = bind!(d, SyncBlock { WaitQueue }).ok();
+        let link = bind!(d, WaitEventLink { Thread, Link }).ok();
+        Blocking {
+            memory: Arc::clone(memory),
+            offset,
+            placed: offset.is_some(),
+            item: bind!(d, Item { Lock, AppDomain, Kind, Timeout }).ok(),
+            queue: queue.zip(link),
+        }
     }
 
     /// Whether the descriptor says where threads keep their items.

@@ -10,8 +10,11 @@ use std::sync::Arc;
 use super::methods::Methods;
 use super::type_names::TypeNames;
 use crate::base::Addr;
-use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
+use crate::data::{
+    AppDomain, Bound, CallCountingInfo, CallCountingManager, EEConfig, Field, LoaderAllocator, MethodDesc, MethodDescCodeData,
+    MethodDescVersioningState, Module, NativeCodeVersion, NativeCodeVersionNode, SHash, bind,
+};
 use crate::memory::{Memory, ReadError};
 use crate::model::CodeTier;
 
@@ -31,92 +34,6 @@ const MAX_VERSIONS: usize = 1 << 12;
 /// Most slots looked at in a hash table of the runtime: it keeps a quarter of them free.
 const MAX_PROBES: u32 = 1 << 12;
 
-layout! {
-    struct DescLayout : "MethodDesc" {
-        flags3: req "Flags3AndTokenRemainder",
-        code: opt "CodeData",
-    }
-}
-
-layout! {
-    struct CodeDataLayout : "MethodDescCodeData" {
-        state: req "VersioningState",
-        // Since .NET 11: the tier of the default version.
-        tier: opt "OptimizationTier",
-    }
-}
-
-layout! {
-    struct StateLayout : "MethodDescVersioningState" {
-        method: opt "MethodDesc",
-        first: req "NativeCodeVersionNode",
-    }
-}
-
-layout! {
-    struct NodeLayout : "NativeCodeVersionNode" {
-        next: req "Next",
-        method: req "MethodDesc",
-        code: req "NativeCode",
-        tier: req "OptimizationTier",
-    }
-}
-
-layout! {
-    struct HashLayout : "SHash" {
-        table: req "Table",
-        size: req "TableSize",
-    }
-}
-
-layout! {
-    struct DomainLayout : "AppDomain" {
-        // .NET 8: a hash table of versioning states, by method.
-        states: req "MethodDescVersioningStates",
-    }
-}
-
-layout! {
-    struct ModuleLayout : "Module" {
-        flags: opt "Flags",
-        allocator: opt "LoaderAllocator",
-    }
-}
-
-layout! {
-    struct AllocatorLayout : "LoaderAllocator" {
-        counting: req "CallCountingManager",
-    }
-}
-
-layout! {
-    struct CountingLayout : "CallCountingManager" {
-        hash: req "CallCountingHash",
-    }
-}
-
-layout! {
-    struct InfoLayout : "CallCountingInfo" {
-        version: req "CodeVersion",
-        stage: req "Stage",
-    }
-}
-
-layout! {
-    struct VersionLayout : "NativeCodeVersion" {
-        kind: req "StorageKind",
-        of: req "MethodDescOrNode",
-    }
-}
-
-layout! {
-    struct ConfigLayout : "EEConfig" {
-        min_opts: req "JitMinOpts",
-        pgo: opt "TieredPGO",
-        hot_only: opt "TieredPGO_InstrumentOnlyHotCode",
-    }
-}
-
 /// Settings of the process that decide on tiers.
 #[derive(Clone, Copy, Debug)]
 struct Config {
@@ -130,32 +47,32 @@ struct Config {
 #[derive(Clone, Debug)]
 enum States {
     /// In a method's code data.
-    OfMethod { code: u64, data: CodeDataLayout },
+    OfMethod(Bound<MethodDescCodeData>),
     /// In a hash table of the application domain, whose variable is at the address.
-    OfDomain { variable: Addr, domain: DomainLayout },
+    OfDomain { variable: Addr, domain: Bound<AppDomain> },
 }
 
 /// What tells whether calls of a default version are counted.
 #[derive(Clone, Debug)]
 struct Counting {
-    allocator: AllocatorLayout,
-    manager: CountingLayout,
-    info: InfoLayout,
-    version: VersionLayout,
+    allocator: Bound<LoaderAllocator>,
+    manager: Bound<CallCountingManager>,
+    info: Bound<CallCountingInfo>,
+    version: Bound<NativeCodeVersion>,
 }
 
 /// Reads the versions of code.
 #[derive(Clone, Debug)]
 pub(crate) struct CodeVersions {
     memory: Arc<Memory>,
-    flags3: u64,
+    desc: Bound<MethodDesc>,
     states: Option<States>,
-    state: Option<StateLayout>,
-    node: Option<NodeLayout>,
-    hash: Option<HashLayout>,
-    module: ModuleLayout,
+    state: Option<Bound<MethodDescVersioningState>>,
+    node: Option<Bound<NativeCodeVersionNode>>,
+    hash: Option<Bound<SHash>>,
+    module: Bound<Module>,
     counting: Option<Counting>,
-    config: Option<(Addr, ConfigLayout)>,
+    config: Option<(Addr, Bound<EEConfig>)>,
 }
 
 impl CodeVersions {
@@ -168,34 +85,41 @@ impl CodeVersions {
     /// [`ContractError`] if the advertised version of the contract is not supported, or the layout of methods is missing.
     pub(crate) fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Result<CodeVersions, ContractError> {
         Self::CONTRACT.permit(d)?;
-        let desc = DescLayout::bind(d)?;
-        let of_method = || Some(States::OfMethod { code: desc.code?, data: CodeDataLayout::bind(d).ok()? });
-        let of_domain = || Some(States::OfDomain { variable: d.pointer("AppDomain").ok()?, domain: DomainLayout::bind(d).ok()? });
+        let desc = bind!(d, MethodDesc { Flags3AndTokenRemainder, CodeData? })?;
+        let of_method = || {
+            desc.has(MethodDesc::CodeData).then_some(())?;
+            Some(States::OfMethod(bind!(d, MethodDescCodeData { VersioningState, OptimizationTier? }).ok()?))
+        };
+        let of_domain = || {
+            let variable = d.pointer("AppDomain").ok()?;
+            Some(States::OfDomain { variable, domain: bind!(d, AppDomain { MethodDescVersioningStates }).ok()? })
+        };
         let counting = || {
             Some(Counting {
-                allocator: AllocatorLayout::bind(d).ok()?,
-                manager: CountingLayout::bind(d).ok()?,
-                info: InfoLayout::bind(d).ok()?,
-                version: VersionLayout::bind(d).ok()?,
+                allocator: bind!(d, LoaderAllocator { CallCountingManager }).ok()?,
+                manager: bind!(d, CallCountingManager { CallCountingHash }).ok()?,
+                info: bind!(d, CallCountingInfo { CodeVersion, Stage }).ok()?,
+                version: bind!(d, NativeCodeVersion { StorageKind, MethodDescOrNode }).ok()?,
             })
         };
+        let config = bind!(d, EEConfig { JitMinOpts, TieredPGO?, TieredPGO_InstrumentOnlyHotCode? });
         Ok(CodeVersions {
             memory: Arc::clone(memory),
-            flags3: desc.flags3,
             states: of_method().or_else(of_domain),
-            state: StateLayout::bind(d).ok(),
-            node: NodeLayout::bind(d).ok(),
-            hash: HashLayout::bind(d).ok(),
-            module: ModuleLayout::bind(d)?,
+            desc,
+            state: bind!(d, MethodDescVersioningState { MethodDesc?, NativeCodeVersionNode }).ok(),
+            node: bind!(d, NativeCodeVersionNode { Next, MethodDesc, NativeCode, OptimizationTier }).ok(),
+            hash: bind!(d, SHash { Table, TableSize }).ok(),
+            module: bind!(d, Module { Flags?, LoaderAllocator? })?,
             counting: counting(),
-            config: d.pointer("EEConfig").ok().zip(ConfigLayout::bind(d).ok()),
+            config: d.pointer("EEConfig").ok().zip(config.ok()),
         })
     }
 
     /// The tier of the JIT-ed code that starts at `start`, of the method at `desc`; `None` if what tells is not in the dump, unknown for
     /// this runtime, or contradicts itself.
     pub(crate) fn tier(&self, methods: &Methods, names: &TypeNames, desc: Addr, start: Addr) -> Option<CodeTier> {
-        let flags = self.memory.u16(desc.plus(self.flags3)).ok()?;
+        let flags = self.desc.get(&self.memory, desc, MethodDesc::Flags3AndTokenRemainder)?;
         if flags & ELIGIBLE == 0 {
             return self.untiered(methods, names, desc);
         }
@@ -213,16 +137,18 @@ impl CodeVersions {
             return Some(CodeTier::MinOpts);
         }
         let (home, attributes) = methods.implementation(names, desc)?;
-        let module_flags = self.memory.u32(home.plus(self.module.flags?)).ok()?;
+        let module_flags = self.module.get(&self.memory, home, Module::Flags)?;
         let minimal = module_flags & ALLOW_OPTIMIZATION == 0 || attributes? & NO_OPTIMIZATION != 0;
         Some(if minimal { CodeTier::MinOpts } else { CodeTier::Optimized })
     }
 
     /// The tier of the first code of a method that takes part in tiering.
     fn first(&self, methods: &Methods, names: &TypeNames, desc: Addr) -> Option<CodeTier> {
-        if let Some(States::OfMethod { code, data: CodeDataLayout { tier: Some(tier), .. } }) = &self.states {
-            let data = self.memory.ptr(desc.plus(*code)).ok().filter(|a| !a.is_null())?;
-            return match self.memory.u32(data.plus(*tier)).ok()? {
+        if let Some(States::OfMethod(data)) = &self.states
+            && data.has(MethodDescCodeData::OptimizationTier)
+        {
+            let at = self.desc.pointer(&self.memory, desc, MethodDesc::CodeData)?;
+            return match data.get(&self.memory, at, MethodDescCodeData::OptimizationTier)? {
                 // The runtime's own list calls such code `QuickJitted`.
                 UNDECIDED => Some(CodeTier::Tier0),
                 tier => tier_of(tier),
@@ -239,26 +165,31 @@ impl CodeVersions {
     fn config(&self) -> Option<Config> {
         let (variable, l) = self.config.as_ref()?;
         let config = self.memory.ptr(*variable).ok().filter(|a| !a.is_null())?;
-        let flag = |offset: u64| match self.memory.u8(config.plus(offset)) {
-            Ok(value @ (0 | 1)) => Some(value == 1),
+        let flag = |field: Field<EEConfig, u8>| match l.get(&self.memory, config, field) {
+            Some(value @ (0 | 1)) => Some(value == 1),
             _ => None,
         };
-        let first = || Some(flag(l.pgo?)? && !flag(l.hot_only?)?);
-        Some(Config { min_opts: flag(l.min_opts)?, instrument_first: first() })
+        let first = || Some(flag(EEConfig::TieredPGO)? && !flag(EEConfig::TieredPGO_InstrumentOnlyHotCode)?);
+        Some(Config { min_opts: flag(EEConfig::JitMinOpts)?, instrument_first: first() })
     }
 
     /// What the nodes of the method say about the code at `start`.
     fn node(&self, desc: Addr, start: Addr) -> Result<Node, ReadError> {
         let (Some(states), Some(l), Some(node)) = (&self.states, &self.state, &self.node) else { return Ok(Node::Unknown) };
+        let of_method = |state| l.read(&self.memory, state, MethodDescVersioningState::MethodDesc);
         let state = match states {
-            States::OfMethod { code, data } => match self.memory.ptr(desc.plus(*code))? {
-                data if data.is_null() => Addr::NULL,
-                at => self.memory.ptr(at.plus(data.state))?,
+            States::OfMethod(data) => match self.desc.read(&self.memory, desc, MethodDesc::CodeData)? {
+                at if at.is_null() => Addr::NULL,
+                at => data.read(&self.memory, at, MethodDescCodeData::VersioningState)?,
             },
             States::OfDomain { variable, domain } => {
-                let Some(method) = l.method else { return Ok(Node::Unknown) };
-                let hash = self.memory.ptr(*variable)?.plus(domain.states);
-                match self.look_up(hash, desc, |state| Ok(self.memory.ptr(state.plus(method))? == desc))? {
+                if !l.has(MethodDescVersioningState::MethodDesc) {
+                    return Ok(Node::Unknown);
+                }
+                let Some(hash) = domain.place(self.memory.ptr(*variable)?, AppDomain::MethodDescVersioningStates) else {
+                    return Ok(Node::Unknown);
+                };
+                match self.look_up(hash, desc, |state| Ok(of_method(state)? == desc))? {
                     Some(state) => state.unwrap_or(Addr::NULL),
                     None => return Ok(Node::Unknown),
                 }
@@ -267,22 +198,20 @@ impl CodeVersions {
         if state.is_null() {
             return Ok(Node::None);
         }
-        if let Some(method) = l.method
-            && self.memory.ptr(state.plus(method))? != desc
-        {
+        if l.has(MethodDescVersioningState::MethodDesc) && of_method(state)? != desc {
             return Ok(Node::Unknown);
         }
         let mut seen = HashSet::new();
-        let mut at = self.memory.ptr(state.plus(l.first))?;
+        let mut at = l.read(&self.memory, state, MethodDescVersioningState::NativeCodeVersionNode)?;
         while !at.is_null() {
             // A node of another method, a cycle: no list of this method's versions.
-            if !seen.insert(at) || seen.len() > MAX_VERSIONS || self.memory.ptr(at.plus(node.method))? != desc {
+            if !seen.insert(at) || seen.len() > MAX_VERSIONS || node.read(&self.memory, at, NativeCodeVersionNode::MethodDesc)? != desc {
                 return Ok(Node::Unknown);
             }
-            if self.memory.ptr(at.plus(node.code))? == start {
-                return Ok(Node::Of(self.memory.u32(at.plus(node.tier))?));
+            if node.read(&self.memory, at, NativeCodeVersionNode::NativeCode)? == start {
+                return Ok(Node::Of(node.read(&self.memory, at, NativeCodeVersionNode::OptimizationTier)?));
             }
-            at = self.memory.ptr(at.plus(node.next))?;
+            at = node.read(&self.memory, at, NativeCodeVersionNode::Next)?;
         }
         Ok(Node::None)
     }
@@ -290,15 +219,15 @@ impl CodeVersions {
     /// Whether the first code of the method is optimised and stays; `None` if it cannot be told.
     fn is_counting_disabled(&self, home: Addr, desc: Addr) -> Option<bool> {
         let c = self.counting.as_ref()?;
-        let allocator = self.memory.ptr(home.plus(self.module.allocator?)).ok().filter(|a| !a.is_null())?;
-        let manager = self.memory.ptr(allocator.plus(c.allocator.counting)).ok().filter(|a| !a.is_null())?;
+        let allocator = self.module.pointer(&self.memory, home, Module::LoaderAllocator)?;
+        let manager = c.allocator.pointer(&self.memory, allocator, LoaderAllocator::CallCountingManager)?;
         let is_first = |info: Addr| -> Result<bool, ReadError> {
-            let version = info.plus(c.info.version);
-            let synthetic = self.memory.u32(version.plus(c.version.kind))? == SYNTHETIC;
-            Ok(synthetic && self.memory.ptr(version.plus(c.version.of))? == desc)
+            let Some(version) = c.info.place(info, CallCountingInfo::CodeVersion) else { return Ok(false) };
+            let synthetic = c.version.read(&self.memory, version, NativeCodeVersion::StorageKind)? == SYNTHETIC;
+            Ok(synthetic && c.version.read(&self.memory, version, NativeCodeVersion::MethodDescOrNode)? == desc)
         };
-        match self.look_up(manager.plus(c.manager.hash), desc, is_first).ok()?? {
-            Some(info) => match self.memory.u8(info.plus(c.info.stage)).ok()? {
+        match self.look_up(c.manager.place(manager, CallCountingManager::CallCountingHash)?, desc, is_first).ok()?? {
+            Some(info) => match c.info.get(&self.memory, info, CallCountingInfo::Stage)? {
                 DISABLED => Some(true),
                 stage if stage < DISABLED => Some(false),
                 _ => None,
@@ -312,8 +241,8 @@ impl CodeVersions {
     /// Open addressing, the step from the same number (`shash.h`); 0 is a free slot, 1 a deleted element.
     fn look_up(&self, hash: Addr, key: Addr, is: impl Fn(Addr) -> Result<bool, ReadError>) -> Result<Option<Option<Addr>>, ReadError> {
         let Some(l) = &self.hash else { return Ok(None) };
-        let table = self.memory.ptr(hash.plus(l.table))?;
-        let size = self.memory.u32(hash.plus(l.size))?;
+        let table = l.read(&self.memory, hash, SHash::Table)?;
+        let size = l.read(&self.memory, hash, SHash::TableSize)?;
         if table.is_null() || size < 2 {
             return Ok((table.is_null() && size == 0).then_some(None));
         }

@@ -13,8 +13,8 @@ use super::type_names::{NameQuality, TypeNames};
 use crate::base::hash::Map;
 use crate::base::missed::Kept;
 use crate::base::{Addr, len64};
-use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
+use crate::data::{self, Bound, Exception as Layout, StackTraceArrayHeader, StackTraceElement, Structure, bind};
 use crate::memory::Memory;
 
 /// Maximum frames per exception. A stack overflow has some ten thousand.
@@ -29,36 +29,6 @@ const MAX_TEXT: u32 = 1 << 16;
 /// StackTraceElement.Flags: the last frame of a trace that was captured and rethrown
 /// (`STEF_LAST_FRAME_FROM_FOREIGN_STACK_TRACE`).
 const LAST_OF_FOREIGN: u32 = 1;
-
-layout! {
-    struct ExceptionLayout : "Exception" {
-        message: req "_message",
-        inner: req "_innerException",
-        stack: opt "_stackTrace",
-        stack_text: opt "_stackTraceString",
-        remote_text: opt "_remoteStackTraceString",
-        hresult: opt "_HResult",
-        // NativeAOT: an array of code addresses, and how many of them are in use.
-        addresses: opt "_corDbgStackTrace",
-        address_count: opt "_idxFirstFreeStackTraceEntry",
-    }
-}
-
-layout! {
-    struct HeaderLayout : "StackTraceArrayHeader" {
-        size: req "Size",
-    }
-}
-
-layout! {
-    struct ElementLayout : "StackTraceElement" {
-        // .NET 11 publishes what overlays describe for its predecessors, in its own spelling and without the stack pointer.
-        ip: req "IP|Ip",
-        sp: opt "SP",
-        method: req "MethodDesc",
-        flags: opt "Flags",
-    }
-}
 
 /// A stack frame of an exception.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,9 +84,10 @@ impl Exception {
 #[derive(Debug)]
 pub struct Exceptions {
     memory: Arc<Memory>,
-    layout: ExceptionLayout,
-    header: Option<(HeaderLayout, u64)>,
-    element: Option<(ElementLayout, u64)>,
+    exception: Bound<data::Exception>,
+    /// With their sizes.
+    header: Option<(Bound<StackTraceArrayHeader>, u64)>,
+    element: Option<(Bound<StackTraceElement>, u64)>,
     objects: Objects,
     strings: Option<Strings>,
     base: Option<Addr>,
@@ -137,12 +108,17 @@ impl Exceptions {
     /// [`ContractError`] if no supported version of the contract is advertised, or the descriptor lacks an offset.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Result<Exceptions, ContractError> {
         Self::CONTRACT.require(d)?;
+        let header = bind!(d, StackTraceArrayHeader { Size });
+        let element = bind!(d, StackTraceElement { IP, SP?, MethodDesc, Flags? });
         let base = d.pointer("ExceptionMethodTable").ok().and_then(|a| memory.ptr(a).ok()).filter(|a| !a.is_null());
         Ok(Exceptions {
             memory: Arc::clone(memory),
-            layout: ExceptionLayout::bind(d)?,
-            header: HeaderLayout::bind(d).ok().zip(d.size_of("StackTraceArrayHeader").ok()),
-            element: ElementLayout::bind(d).ok().zip(d.size_of("StackTraceElement").ok().filter(|n| *n > 0)),
+            exception: bind!(d, Layout {
+                _message, _innerException, _stackTrace?, _stackTraceString?, _remoteStackTraceString?, _HResult?, _corDbgStackTrace?,
+                _idxFirstFreeStackTraceEntry?
+            })?,
+            header: header.ok().zip(StackTraceArrayHeader::size(d).ok()),
+            element: element.ok().zip(StackTraceElement::size(d).ok().filter(|n| *n > 0)),
             objects: Objects::bind(memory, d)?,
             strings: Strings::bind(memory, d).ok(),
             base,
@@ -200,10 +176,18 @@ impl Exceptions {
     /// Whether the GC finds references in objects of the type at `mt` where the layout has some. That of NativeAOT programs is a guess:
     /// they do not publish it.
     fn fits(&self, names: &TypeNames, mt: Addr) -> bool {
-        let l = &self.layout;
-        let Some(addresses) = l.addresses else { return true };
+        if !self.exception.has(Layout::_corDbgStackTrace) {
+            return true;
+        }
         let Ok(info) = names.method_tables().read(mt) else { return false };
-        let wanted = [Some(l.message), Some(l.inner), Some(addresses), l.stack_text, l.remote_text];
+        let fields = [
+            Layout::_message,
+            Layout::_innerException,
+            Layout::_corDbgStackTrace,
+            Layout::_stackTraceString,
+            Layout::_remoteStackTraceString,
+        ];
+        let wanted = fields.map(|field| self.exception.offset(field));
         let end = wanted.into_iter().flatten().max().unwrap_or(0).saturating_add(self.memory.ptr_bytes());
         let places = GcDesc::offsets(&self.memory, &info, end);
         wanted.into_iter().flatten().all(|at| places.binary_search(&at).is_ok())
@@ -213,23 +197,27 @@ impl Exceptions {
     pub fn read(&self, names: &TypeNames, fields: Option<&Fields>, object: Addr) -> Option<Exception> {
         let method_table = self.method_table(object)?;
         self.is_exception(names, method_table).then_some(())?;
-        let reference = |offset: u64| self.memory.ptr(object.plus(offset)).ok().filter(|a| !a.is_null());
-        let text = |offset: Option<u64>| self.strings.as_ref()?.until_nul(reference(offset?)?, MAX_TEXT);
-        let traced = self.layout.stack.and_then(reference).map(|a| self.stack(names, a));
-        let compiled = || Some(self.addresses(reference(self.layout.addresses?)?, object.plus(self.layout.address_count?)));
+        let reference = |field| self.exception.pointer(&self.memory, object, field);
+        let text = |field| self.strings.as_ref()?.until_nul(reference(field)?, MAX_TEXT);
+        let traced = reference(Layout::_stackTrace).map(|a| self.stack(names, a));
+        let compiled = || {
+            let count = self.exception.place(object, Layout::_idxFirstFreeStackTraceEntry);
+            Some(self.addresses(reference(Layout::_corDbgStackTrace)?, count?))
+        };
         let (stack, stack_cut) = traced.or_else(compiled).unwrap_or_default();
-        let inners = fields.and_then(|f| self.inners_offset(names, f, method_table)).and_then(reference);
+        let inners = fields.and_then(|f| self.inners_offset(names, f, method_table));
+        let inners = inners.and_then(|offset| self.memory.ptr(object.plus(offset)).ok()).filter(|a| !a.is_null());
         Some(Exception {
             address: object,
             method_table,
-            message: text(Some(self.layout.message)),
-            hresult: self.layout.hresult.and_then(|o| self.memory.i32(object.plus(o)).ok()),
-            inner: reference(self.layout.inner),
+            message: text(Layout::_message),
+            hresult: self.exception.get(&self.memory, object, Layout::_HResult),
+            inner: reference(Layout::_innerException),
             inners: inners.map(|list| self.references(list)).unwrap_or_default(),
             stack,
             stack_cut,
-            stack_text: text(self.layout.stack_text),
-            remote_text: text(self.layout.remote_text),
+            stack_text: text(Layout::_stackTraceString),
+            remote_text: text(Layout::_remoteStackTraceString),
         })
     }
 
@@ -286,7 +274,7 @@ impl Exceptions {
 
     /// The byte array with the frames of the exception at `object`.
     pub fn trace_bytes(&self, names: &TypeNames, object: Addr) -> Option<Addr> {
-        let trace = self.memory.ptr(object.plus(self.layout.stack?)).ok().filter(|a| !a.is_null())?;
+        let trace = self.exception.pointer(&self.memory, object, Layout::_stackTrace)?;
         self.trace_array(names, trace)
     }
 
@@ -306,16 +294,16 @@ impl Exceptions {
         let (length, first) = self.elements(bytes)?;
         let room = length.checked_sub(*header_bytes)?.checked_div(*element_bytes)?;
         // The upper half of the word has another use since .NET 9.
-        let wanted = u64::from(self.memory.u32(first.plus(header.size)).ok()?);
+        let wanted = u64::from(header.get(&self.memory, first, StackTraceArrayHeader::Size)?);
         let count = wanted.min(room).min(MAX_FRAMES);
         let start = first.plus(*header_bytes);
         let frame = |i: u64| {
             let at = start.element(i, *element_bytes);
-            let flags = element.flags.and_then(|o| self.memory.u32(at.plus(o)).ok()).unwrap_or(0);
+            let flags = element.get(&self.memory, at, StackTraceElement::Flags).unwrap_or(0);
             Some(StackFrame {
-                ip: self.memory.ptr(at.plus(element.ip)).ok()?,
-                sp: element.sp.map(|o| self.memory.ptr(at.plus(o))).transpose().ok()?,
-                method: self.memory.ptr(at.plus(element.method)).ok()?,
+                ip: element.get(&self.memory, at, StackTraceElement::IP)?,
+                sp: element.place(at, StackTraceElement::SP).map(|at| self.memory.ptr(at)).transpose().ok()?,
+                method: element.get(&self.memory, at, StackTraceElement::MethodDesc)?,
                 last_of_foreign: flags & LAST_OF_FOREIGN != 0,
             })
         };

@@ -13,7 +13,7 @@ use super::threads::Threads;
 use crate::base::missed::{contradiction, tried};
 use crate::base::{Addr, Collector, Disjoint, Limits, NoteKind};
 use crate::contract::{Contract, ContractError, Descriptor};
-use crate::data::{Bound, Structure, SyncBlock, SyncBlockCache, SyncTableEntry, Thread};
+use crate::data::{Bound, ObjectHeader, Structure, SyncBlock, SyncBlockCache, SyncTableEntry, Thread, bind};
 use crate::memory::Memory;
 use crate::model::{HeaderModel, HeaderState, SyncBlockModel};
 
@@ -97,7 +97,7 @@ pub struct Headers {
 /// Bytes from the header word to the object. Newer runtimes describe the header as a type, which ends where the object begins.
 fn before(d: &Descriptor) -> Result<u64, ContractError> {
     let published = d.number("SyncBlockValueToObjectOffset");
-    let described = || d.size_of("ObjectHeader").ok()?.checked_sub(d.offset("ObjectHeader", "SyncBlockValue").ok()?);
+    let described = || ObjectHeader::size(d).ok()?.checked_sub(ObjectHeader::SyncBlockValue.offset(d).ok()?);
     published.or_else(|e| described().ok_or(e))
 }
 
@@ -113,37 +113,29 @@ impl Headers {
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor, limits: &Limits) -> Result<Headers, ContractError> {
         Objects::CONTRACT.require(d)?;
         let sync_block = Self::SYNC_BLOCK.permit(d).is_ok();
-        let of_block = [
-            SyncBlock::LockState.optional(),
-            SyncBlock::Recursion.optional(),
-            SyncBlock::OwnerThread.optional(),
-            SyncBlock::OwnerThreadId.optional(),
-            SyncBlock::Lock.optional(),
-            SyncBlock::ThinLock.optional(),
-            SyncBlock::HashCode.optional(),
-            SyncBlock::Index.optional(),
-        ];
-        let of_cache = [SyncBlockCache::FirstFreeIndex.needed(), SyncBlockCache::Capacity.optional()];
         let table = || {
             sync_block.then_some(())?;
             Some(Table {
                 // A variable with the address of the table.
                 at: memory.link(d.pointer("SyncTableEntries").ok()?)?,
-                entry: SyncTableEntry::bind(d, &[SyncTableEntry::SyncBlock.needed(), SyncTableEntry::Object.optional()]).ok()?,
-                entry_bytes: d.size_of("SyncTableEntry").ok()?,
-                block: SyncBlock::bind(d, &of_block).ok(),
+                entry: bind!(d, SyncTableEntry { SyncBlock, Object? }).ok()?,
+                entry_bytes: SyncTableEntry::size(d).ok()?,
+                block: bind!(d, SyncBlock {
+                    LockState?, Recursion?, OwnerThread?, OwnerThreadId?, Lock?, ThinLock?, HashCode?, Index?
+                })
+                .ok(),
             })
         };
         let cache = || {
             let at = memory.ptr(d.pointer("SyncBlockCache").ok()?).ok().filter(|a| !a.is_null())?;
-            Some((at, SyncBlockCache::bind(d, &of_cache).ok()?))
+            Some((at, bind!(d, SyncBlockCache { FirstFreeIndex, Capacity? }).ok()?))
         };
         Ok(Headers {
             memory: Arc::clone(memory),
             before: before(d)?,
             table: table(),
             cache: cache(),
-            thread: Threads::CONTRACT.permit(d).and_then(|()| Thread::bind(d, &[Thread::Id.needed()])).ok(),
+            thread: Threads::CONTRACT.permit(d).and_then(|()| bind!(d, Thread { Id })).ok(),
             locks: None,
             limit: limits.sync_blocks,
             moving: false,

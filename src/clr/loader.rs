@@ -10,8 +10,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::base::hash::{Map, Set};
 use crate::base::missed::{may_be_mapped, tried};
 use crate::base::{Addr, Budget, Limits, NoteKind, Notes};
-use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
+use crate::data::{
+    AppDomain, ArrayListBase, ArrayListBlock, Assembly, Bound, DomainAssembly, EETypeHashTable, LoaderAllocator, Module, ModuleLookupMap,
+    PEAssembly, bind,
+};
 use crate::memory::Memory;
 
 /// Maximum blocks of the assembly list. The first block has 32 slots, each further one twice as many.
@@ -38,75 +41,13 @@ const END: u64 = 1;
 /// Bit of an entry's value that is not part of the type handle.
 const ENTRY_FLAG: u64 = 1;
 
-layout! {
-    struct ListLayout : "ArrayListBase" {
-        count: req "Count",
-        first: req "FirstBlock",
-    }
-}
-
-layout! {
-    struct BlockLayout : "ArrayListBlock" {
-        next: req "Next",
-        size: req "Size",
-        items: req "ArrayStart",
-    }
-}
-
-layout! {
-    struct MapLayout : "ModuleLookupMap" {
-        next: req "Next",
-        table: req "TableData",
-        count: req "Count",
-        // A mask of flags, the same in every entry of the map.
-        flags: opt "SupportedFlagsMask",
-    }
-}
-
-layout! {
-    struct HashLayout : "EETypeHashTable" {
-        buckets: req "Buckets",
-        count: req "Count",
-        value: req "VolatileEntryValue",
-        next: req "VolatileEntryNextEntry",
-    }
-}
-
-layout! {
-    struct ModuleLayout : "Module" {
-        type_defs: opt "TypeDefToMethodTableMap",
-        type_refs: opt "TypeRefToMethodTableMap",
-        instances: opt "AvailableTypeParams",
-        allocator: opt "LoaderAllocator",
-    }
-}
-
-layout! {
-    struct AllocatorLayout : "LoaderAllocator" {
-        // A handle to the managed LoaderAllocator of collectible assemblies.
-        object: opt "ObjectHandle",
-    }
-}
-
-layout! {
-    struct AssemblyOfModule : "Module" {
-        pe_assembly: req "PEAssembly",
-    }
-}
-
-layout! {
-    struct BinderLayout : "PEAssembly" {
-        binder: req "AssemblyBinder",
-    }
-}
-
 /// The assembly list of the application domain.
 #[derive(Clone, Debug)]
 struct Assemblies {
     domain: Addr,
     list: u64,
-    layout: ListLayout,
-    block: BlockLayout,
+    layout: Bound<ArrayListBase>,
+    block: Bound<ArrayListBlock>,
     /// Offset of the assembly in an item; `None` if the item is the assembly.
     item: Option<u64>,
     module: u64,
@@ -117,18 +58,18 @@ struct Assemblies {
 impl Assemblies {
     fn bind(d: &Descriptor) -> Option<Assemblies> {
         // Distinguished by the field's presence, not a version: .NET 11 renamed it when it changed the list's items.
-        let (list, item) = match d.offset("AppDomain", "AssemblyList") {
+        let (list, item) = match AppDomain::AssemblyList.offset(d) {
             Ok(list) => (list, None),
-            Err(_) => (d.offset("AppDomain", "DomainAssemblyList").ok()?, Some(d.offset("DomainAssembly", "Assembly").ok()?)),
+            Err(_) => (AppDomain::DomainAssemblyList.offset(d).ok()?, Some(DomainAssembly::Assembly.offset(d).ok()?)),
         };
         Some(Assemblies {
             domain: d.pointer("AppDomain").ok()?,
             list,
-            layout: ListLayout::bind(d).ok()?,
-            block: BlockLayout::bind(d).ok()?,
+            layout: bind!(d, ArrayListBase { Count, FirstBlock }).ok()?,
+            block: bind!(d, ArrayListBlock { Next, Size, ArrayStart }).ok()?,
             item,
-            module: d.offset("Assembly", "Module").ok()?,
-            back: d.offset("Module", "Assembly").ok(),
+            module: Assembly::Module.offset(d).ok()?,
+            back: Module::Assembly.offset(d).ok(),
         })
     }
 }
@@ -138,12 +79,13 @@ impl Assemblies {
 pub struct Loader {
     memory: Arc<Memory>,
     assemblies: Option<Assemblies>,
-    map: Option<MapLayout>,
-    hash: Option<HashLayout>,
-    module: Option<ModuleLayout>,
-    allocator: Option<AllocatorLayout>,
-    assembly: Option<AssemblyOfModule>,
-    binder: Option<BinderLayout>,
+    map: Option<Bound<ModuleLookupMap>>,
+    hash: Option<Bound<EETypeHashTable>>,
+    module: Option<Bound<Module>>,
+    allocator: Option<Bound<LoaderAllocator>>,
+    /// `Module.PEAssembly`.
+    assembly: Option<Bound<Module>>,
+    binder: Option<Bound<PEAssembly>>,
     most_modules: usize,
     /// What is wrong with the tables, by place.
     faults: Mutex<BTreeMap<(Addr, &'static str), NoteKind>>,
@@ -176,12 +118,12 @@ impl Loader {
         Ok(Loader {
             memory: Arc::clone(memory),
             assemblies: Assemblies::bind(d),
-            map: MapLayout::bind(d).ok(),
-            hash: HashLayout::bind(d).ok(),
-            module: ModuleLayout::bind(d).ok(),
-            allocator: AllocatorLayout::bind(d).ok(),
-            assembly: AssemblyOfModule::bind(d).ok(),
-            binder: BinderLayout::bind(d).ok(),
+            map: bind!(d, ModuleLookupMap { Next, TableData, Count, SupportedFlagsMask? }).ok(),
+            hash: bind!(d, EETypeHashTable { Buckets, Count, VolatileEntryValue, VolatileEntryNextEntry }).ok(),
+            module: bind!(d, Module { TypeDefToMethodTableMap?, TypeRefToMethodTableMap?, AvailableTypeParams?, LoaderAllocator? }).ok(),
+            allocator: bind!(d, LoaderAllocator { ObjectHandle? }).ok(),
+            assembly: bind!(d, Module { PEAssembly }).ok(),
+            binder: bind!(d, PEAssembly { AssemblyBinder }).ok(),
             most_modules: limits.modules,
             faults: Mutex::default(),
         })
@@ -246,21 +188,22 @@ impl Loader {
     fn list(&self, out: &mut Listed) -> Option<bool> {
         let a = self.assemblies.as_ref()?;
         let list = self.needed(a.domain, "there is no application domain")?.plus(a.list);
-        let count = usize::try_from(self.memory.u32(list.plus(a.layout.count)).ok()?).ok()?;
+        let count = usize::try_from(a.layout.get(&self.memory, list, ArrayListBase::Count)?).ok()?;
         let mut left = count.min(self.most_modules);
         let mut whole = left == count;
         if !whole {
             self.cycle(list, THE_LIST);
         }
-        let mut block = list.plus(a.layout.first);
+        let mut block = a.layout.place(list, ArrayListBase::FirstBlock)?;
         let (mut seen, mut blocks, mut loading) = (Set::default(), Set::default(), None);
         loop {
             if !blocks.insert(block) || blocks.len() > MAX_BLOCKS {
                 self.cycle(block, THE_LIST);
                 return None;
             }
-            let size = usize::try_from(self.memory.u32(block.plus(a.block.size)).ok()?).ok()?;
-            let item = |i: u64| block.plus(a.block.items).element(i, self.memory.ptr_bytes());
+            let size = usize::try_from(a.block.get(&self.memory, block, ArrayListBlock::Size)?).ok()?;
+            let items = a.block.place(block, ArrayListBlock::ArrayStart)?;
+            let item = |i: u64| items.element(i, self.memory.ptr_bytes());
             for i in (0..u64::MAX).take(size.min(left)) {
                 if self.memory.ptr(item(i)).ok()?.is_null() {
                     out.empty.get_or_insert(item(i));
@@ -283,7 +226,7 @@ impl Loader {
                     whole = false;
                 }
             }
-            let next = block.plus(a.block.next);
+            let next = a.block.place(block, ArrayListBlock::Next)?;
             if size < left {
                 left = left.saturating_sub(size);
                 block = self.needed(next, "the assembly list ends before its last assembly")?;
@@ -297,7 +240,11 @@ impl Loader {
                 false => self.pointer(next).is_some(),
             };
             if whole && more {
-                self.fault(NoteKind::Invalid, list.plus(a.layout.count), "the assembly list has more assemblies than it counts");
+                self.fault(
+                    NoteKind::Invalid,
+                    a.layout.place(list, ArrayListBase::Count)?,
+                    "the assembly list has more assemblies than it counts",
+                );
                 whole = false;
             }
             return Some(whole);
@@ -334,12 +281,12 @@ impl Loader {
 
     /// Method table of row `rid` of TypeDef, if the type is loaded.
     pub fn type_def(&self, module: Addr, rid: u32) -> Option<Addr> {
-        self.lookup(module.plus(self.module.as_ref()?.type_defs?), rid)
+        self.lookup(self.module.as_ref()?.place(module, Module::TypeDefToMethodTableMap)?, rid)
     }
 
     /// Type of row `rid` of TypeRef, if the reference is resolved.
     pub fn type_ref(&self, module: Addr, rid: u32) -> Option<Addr> {
-        self.lookup(module.plus(self.module.as_ref()?.type_refs?), rid)
+        self.lookup(self.module.as_ref()?.place(module, Module::TypeRefToMethodTableMap)?, rid)
     }
 
     fn lookup(&self, map: Addr, rid: u32) -> Option<Addr> {
@@ -348,23 +295,23 @@ impl Loader {
         // Only the first map of a chain stores its flags.
         let flags = self.flags(map);
         for _ in 0..MAX_MAPS {
-            let count = u64::from(self.memory.u32(map.plus(l.count)).ok()?);
+            let count = u64::from(l.get(&self.memory, map, ModuleLookupMap::Count)?);
             if index < count {
-                let table = self.pointer(map.plus(l.table))?;
+                let table = l.link(&self.memory, map, ModuleLookupMap::TableData)?;
                 let entry = self.memory.word(table.element(index, self.memory.ptr_bytes())).ok()? & !flags;
                 return Some(Addr(entry)).filter(|a| !a.is_null());
             }
             index = index.saturating_sub(count);
-            map = self.pointer(map.plus(l.next))?;
+            map = l.link(&self.memory, map, ModuleLookupMap::Next)?;
         }
         self.cycle(map, A_MAP);
         None
     }
 
     fn flags(&self, map: Addr) -> u64 {
-        let read = |offset: Option<u64>| self.memory.word(map.plus(offset?)).ok();
+        let read = |l: &Bound<ModuleLookupMap>| l.get(&self.memory, map, ModuleLookupMap::SupportedFlagsMask);
         // Flags use the low bits left free by the alignment of method tables.
-        self.map.as_ref().and_then(|l| read(l.flags)).filter(|f| *f < 8).unwrap_or(3)
+        self.map.as_ref().and_then(read).filter(|f| *f < 8).unwrap_or(3)
     }
 
     /// Bounds what the tables of all modules together cost: many may lead to the same one. Each entry of a genuine one takes eight
@@ -395,17 +342,17 @@ impl Loader {
     /// How many entries the table has, unless a failed read or a bound ended it.
     fn type_defs_of(&self, module: Addr, budget: &Budget, keep: &impl Fn(Addr) -> bool, out: &mut Vec<Addr>) -> Option<u64> {
         let l = self.map.as_ref()?;
-        let mut map = module.plus(self.module.as_ref()?.type_defs?);
+        let mut map = self.module.as_ref()?.place(module, Module::TypeDefToMethodTableMap)?;
         let flags = self.flags(map);
         let (mut before, mut seen) = (0u64, Set::default());
         for _ in 0..MAX_MAPS {
-            let count = u64::from(self.memory.u32(map.plus(l.count)).ok()?);
+            let count = u64::from(l.get(&self.memory, map, ModuleLookupMap::Count)?);
             if !seen.insert(map) || before.saturating_add(count) > MAX_ROWS {
                 break;
             }
             let table = match count {
                 0 => None,
-                _ => self.needed(map.plus(l.table), "a type table of a module has entries but no place for them"),
+                _ => self.needed(l.place(map, ModuleLookupMap::TableData)?, "a type table of a module has entries but no place for them"),
             };
             if let Some(table) = table {
                 let word = self.memory.ptr_bytes();
@@ -414,7 +361,7 @@ impl Loader {
                 out.extend(entries.filter(|entry| *entry != 0).map(Addr).filter(|mt| keep(*mt)));
             }
             before = before.saturating_add(count);
-            map = self.memory.link_or_null(map.plus(l.next))?;
+            map = l.link_or_null(&self.memory, map, ModuleLookupMap::Next)?;
             if map.is_null() {
                 return Some(before);
             }
@@ -425,8 +372,8 @@ impl Loader {
 
     /// The managed `LoaderAllocator` of a collectible module, kept alive by every object of its types.
     pub fn allocator_object(&self, module: Addr) -> Option<Addr> {
-        let allocator = self.pointer(module.plus(self.module.as_ref()?.allocator?))?;
-        let handle = self.pointer(allocator.plus(self.allocator.as_ref()?.object?))?;
+        let allocator = self.module.as_ref()?.link(&self.memory, module, Module::LoaderAllocator)?;
+        let handle = self.allocator.as_ref()?.link(&self.memory, allocator, LoaderAllocator::ObjectHandle)?;
         self.pointer(handle)
     }
 
@@ -437,8 +384,8 @@ impl Loader {
 
     /// Whether the module can be unloaded; `None` if the runtime does not describe it, or the dump does not have what says so.
     pub(crate) fn is_collectible(&self, module: Addr) -> Option<bool> {
-        let allocator = self.pointer(module.plus(self.module.as_ref()?.allocator?))?;
-        let handle = self.memory.ptr(allocator.plus(self.allocator.as_ref()?.object?)).ok()?;
+        let allocator = self.module.as_ref()?.link(&self.memory, module, Module::LoaderAllocator)?;
+        let handle = self.allocator.as_ref()?.get(&self.memory, allocator, LoaderAllocator::ObjectHandle)?;
         Some(!handle.is_null())
     }
 
@@ -449,12 +396,12 @@ impl Loader {
 
     /// The `PEAssembly` of a module.
     pub(super) fn pe_assembly(&self, module: Addr) -> Option<Addr> {
-        self.pointer(module.plus(self.assembly.as_ref()?.pe_assembly))
+        self.assembly.as_ref()?.link(&self.memory, module, Module::PEAssembly)
     }
 
     /// The binder of a `PEAssembly`, as described.
     pub(super) fn binder(&self, assembly: Addr) -> Option<Addr> {
-        self.pointer(assembly.plus(self.binder.as_ref()?.binder))
+        self.binder.as_ref()?.link(&self.memory, assembly, PEAssembly::AssemblyBinder)
     }
 
     /// Whether the runtime describes the binders of modules.
@@ -481,8 +428,8 @@ impl Loader {
 
     fn instances_of(&self, module: Addr, budget: &Budget, out: &mut Vec<Addr>) -> Option<()> {
         let l = self.hash.as_ref()?;
-        let table = self.needed(module.plus(self.module.as_ref()?.instances?), "a module has no instance table")?;
-        let count = usize::try_from(self.memory.u32(table.plus(l.count)).ok()?).ok()?;
+        let table = self.needed(self.module.as_ref()?.place(module, Module::AvailableTypeParams)?, "a module has no instance table")?;
+        let count = usize::try_from(l.get(&self.memory, table, EETypeHashTable::Count)?).ok()?;
         let before = out.len();
         let ended = self.entries(l, table, budget, out)?;
         // The runtime counts an entry once it is linked: one more is there while it adds that.
@@ -494,11 +441,11 @@ impl Loader {
     }
 
     /// Adds the entries of the instance table at `table`. Whether neither a failed read nor a bound ended it.
-    fn entries(&self, l: &HashLayout, table: Addr, budget: &Budget, out: &mut Vec<Addr>) -> Option<bool> {
+    fn entries(&self, l: &Bound<EETypeHashTable>, table: Addr, budget: &Budget, out: &mut Vec<Addr>) -> Option<bool> {
         let word = self.memory.ptr_bytes();
         let most = out.len().saturating_add(MAX_ENTRIES);
         let (mut seen, mut chain, mut ended) = (Map::default(), 0u64, true);
-        let mut array = self.pointer(table.plus(l.buckets));
+        let mut array = l.link(&self.memory, table, EETypeHashTable::Buckets);
         for _ in 0..MAX_ARRAYS {
             let Some(buckets) = array else { break };
             let length = self.memory.word(buckets).ok()?;
@@ -523,8 +470,9 @@ impl Loader {
                         self.cycle(entry, A_TABLE);
                         return Some(false);
                     }
-                    let read = self.memory.word(entry.plus(l.value)).and_then(|value| Ok((value, self.memory.ptr(entry.plus(l.next))?)));
-                    let Ok((value, next)) = read else {
+                    let value = l.get(&self.memory, entry, EETypeHashTable::VolatileEntryValue);
+                    let next = value.and_then(|_| l.get(&self.memory, entry, EETypeHashTable::VolatileEntryNextEntry));
+                    let Some((value, next)) = value.zip(next) else {
                         ended = false;
                         break;
                     };

@@ -11,7 +11,7 @@ use crate::base::hash::Set;
 use crate::base::missed::watched;
 use crate::base::{Addr, AddrRange, Answer, Collector, NoteKind, PAGE};
 use crate::contract::Descriptor;
-use crate::contract::descriptor::layout;
+use crate::data::{Bound, Field, LoaderAllocator, LoaderHeap, LoaderHeapBlock, Module, VirtualCallStubManager, bind};
 use crate::memory::Memory;
 use crate::model::LoaderHeapKind;
 
@@ -19,47 +19,6 @@ use crate::model::LoaderHeapKind;
 const MAX_BLOCKS: usize = 1 << 20;
 /// Maximum bytes of a block. It is as large as the largest piece of memory that was asked for, and that is a table of a module.
 const MAX_BLOCK: u64 = 1 << 32;
-
-layout! {
-    struct ModuleLayout : "Module" {
-        allocator: req "LoaderAllocator",
-    }
-}
-
-layout! {
-    struct AllocatorLayout : "LoaderAllocator" {
-        high: opt "HighFrequencyHeap",
-        low: opt "LowFrequencyHeap",
-        statics: opt "StaticsHeap",
-        stub: opt "StubHeap",
-        executable: opt "ExecutableHeap",
-        fixup: opt "FixupPrecodeHeap",
-        stub_precode: opt "NewStubPrecodeHeap",
-        helpers: opt "DynamicHelpersStubHeap",
-        manager: opt "VirtualCallStubManager",
-    }
-}
-
-layout! {
-    struct ManagerLayout : "VirtualCallStubManager" {
-        cells: opt "IndcellHeap",
-        entries: opt "CacheEntryHeap",
-    }
-}
-
-layout! {
-    struct HeapLayout : "LoaderHeap" {
-        first: req "FirstBlock",
-    }
-}
-
-layout! {
-    struct BlockLayout : "LoaderHeapBlock" {
-        next: req "Next",
-        start: req "VirtualAddress",
-        size: req "VirtualSize",
-    }
-}
 
 /// A block of a loader heap: address space, of which the beginning is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,11 +33,11 @@ pub(crate) struct LoaderBlock {
 #[derive(Debug)]
 pub(crate) struct LoaderHeaps {
     memory: Arc<Memory>,
-    module: ModuleLayout,
-    allocator: AllocatorLayout,
-    manager: Option<ManagerLayout>,
-    heap: HeapLayout,
-    block: BlockLayout,
+    module: Bound<Module>,
+    allocator: Bound<LoaderAllocator>,
+    manager: Bound<VirtualCallStubManager>,
+    heap: Bound<LoaderHeap>,
+    block: Bound<LoaderHeapBlock>,
     /// Variables with method tables that are in a loader heap of any process.
     known: Vec<Addr>,
 }
@@ -88,11 +47,15 @@ impl LoaderHeaps {
     pub(crate) fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Option<LoaderHeaps> {
         Some(LoaderHeaps {
             memory: Arc::clone(memory),
-            module: ModuleLayout::bind(d).ok()?,
-            allocator: AllocatorLayout::bind(d).ok()?,
-            manager: ManagerLayout::bind(d).ok(),
-            heap: HeapLayout::bind(d).ok()?,
-            block: BlockLayout::bind(d).ok()?,
+            module: bind!(d, Module { LoaderAllocator }).ok()?,
+            allocator: bind!(d, LoaderAllocator {
+                HighFrequencyHeap?, LowFrequencyHeap?, StaticsHeap?, StubHeap?, ExecutableHeap?, FixupPrecodeHeap?, NewStubPrecodeHeap?,
+                DynamicHelpersStubHeap?, VirtualCallStubManager?
+            })
+            .ok()?,
+            manager: bind!(d, VirtualCallStubManager { IndcellHeap?, CacheEntryHeap? }).ok()?,
+            heap: bind!(d, LoaderHeap { FirstBlock }).ok()?,
+            block: bind!(d, LoaderHeapBlock { Next, VirtualAddress, VirtualSize }).ok()?,
             known: ["ObjectMethodTable", "StringMethodTable"].iter().filter_map(|name| d.pointer(name).ok()).collect(),
         })
     }
@@ -120,7 +83,7 @@ impl LoaderHeaps {
     fn listed(&self, modules: &[Addr], notes: &Collector) -> Vec<LoaderBlock> {
         let (mut out, mut seen, mut allocators) = (Vec::new(), Set::default(), Set::default());
         for module in modules {
-            if let Some(allocator) = self.pointer(module.plus(self.module.allocator)).filter(|a| allocators.insert(*a)) {
+            if let Some(allocator) = self.module.pointer(&self.memory, *module, Module::LoaderAllocator).filter(|a| allocators.insert(*a)) {
                 self.of_allocator(allocator, &mut seen, &mut out, notes);
             }
         }
@@ -132,22 +95,21 @@ impl LoaderHeaps {
     }
 
     fn of_allocator(&self, allocator: Addr, seen: &mut Set<Addr>, out: &mut Vec<LoaderBlock>, notes: &Collector) {
-        let l = &self.allocator;
-        let manager = l.manager.and_then(|offset| self.pointer(allocator.plus(offset))).zip(self.manager.as_ref());
-        let of_manager = |offset: fn(&ManagerLayout) -> Option<u64>| manager.and_then(|(at, layout)| Some(at.plus(offset(layout)?)));
-        let own = |offset: Option<u64>| offset.map(|offset| allocator.plus(offset));
+        let manager = self.allocator.pointer(&self.memory, allocator, LoaderAllocator::VirtualCallStubManager);
+        let of_manager = |field| manager.and_then(|at| self.manager.place(at, field));
+        let own = |field: Field<LoaderAllocator, Addr>| self.allocator.place(allocator, field);
         // In this order: one heap of a collectible assembly is the first three.
         let heaps = [
-            (LoaderHeapKind::HighFrequency, own(l.high)),
-            (LoaderHeapKind::LowFrequency, own(l.low)),
-            (LoaderHeapKind::Statics, own(l.statics)),
-            (LoaderHeapKind::Stub, own(l.stub)),
-            (LoaderHeapKind::Executable, own(l.executable)),
-            (LoaderHeapKind::FixupPrecode, own(l.fixup)),
-            (LoaderHeapKind::StubPrecode, own(l.stub_precode)),
-            (LoaderHeapKind::DynamicHelpers, own(l.helpers)),
-            (LoaderHeapKind::IndirectionCells, of_manager(|m| m.cells)),
-            (LoaderHeapKind::CacheEntries, of_manager(|m| m.entries)),
+            (LoaderHeapKind::HighFrequency, own(LoaderAllocator::HighFrequencyHeap)),
+            (LoaderHeapKind::LowFrequency, own(LoaderAllocator::LowFrequencyHeap)),
+            (LoaderHeapKind::Statics, own(LoaderAllocator::StaticsHeap)),
+            (LoaderHeapKind::Stub, own(LoaderAllocator::StubHeap)),
+            (LoaderHeapKind::Executable, own(LoaderAllocator::ExecutableHeap)),
+            (LoaderHeapKind::FixupPrecode, own(LoaderAllocator::FixupPrecodeHeap)),
+            (LoaderHeapKind::StubPrecode, own(LoaderAllocator::NewStubPrecodeHeap)),
+            (LoaderHeapKind::DynamicHelpers, own(LoaderAllocator::DynamicHelpersStubHeap)),
+            (LoaderHeapKind::IndirectionCells, of_manager(VirtualCallStubManager::IndcellHeap)),
+            (LoaderHeapKind::CacheEntries, of_manager(VirtualCallStubManager::CacheEntryHeap)),
         ];
         for (kind, at) in heaps {
             if let Some(heap) = at.and_then(|at| self.pointer(at)).filter(|heap| seen.insert(*heap)) {
@@ -157,15 +119,14 @@ impl LoaderHeaps {
     }
 
     fn of_heap(&self, heap: LoaderHeapKind, at: Addr, seen: &mut Set<Addr>, out: &mut Vec<LoaderBlock>, notes: &Collector) {
-        let mut next = self.pointer(at.plus(self.heap.first));
+        let mut next = self.heap.pointer(&self.memory, at, LoaderHeap::FirstBlock);
         while let Some(block) = next {
             if out.len() >= MAX_BLOCKS || !seen.insert(block) {
                 return notes.add(NoteKind::LimitHit, block, format!("the list of a {heap} heap of the loader is endless or too long"));
             }
-            let (Ok(start), Ok(size)) = (self.memory.ptr(block.plus(self.block.start)), self.memory.word(block.plus(self.block.size)))
-            else {
-                return;
-            };
+            let start = self.block.get(&self.memory, block, LoaderHeapBlock::VirtualAddress);
+            let size = self.block.get(&self.memory, block, LoaderHeapBlock::VirtualSize);
+            let Some((start, size)) = start.zip(size) else { return };
             let range = AddrRange::new(start, start.plus(size));
             // Reserved by the page, by mmap or VirtualAlloc.
             if start.is_null()
@@ -178,7 +139,7 @@ impl LoaderHeaps {
                 return notes.add(NoteKind::Invalid, block, format!("the list of a {heap} heap of the loader leads to what is no block"));
             }
             out.push(LoaderBlock { range, heap });
-            next = self.pointer(block.plus(self.block.next));
+            next = self.block.pointer(&self.memory, block, LoaderHeapBlock::Next);
         }
     }
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use super::methods::Methods;
 use super::type_names::TypeNames;
 use crate::base::Addr;
-use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
+use crate::data::{Bound, EEClass, MethodDesc, MethodDescChunk, MethodTable, Structure, bind};
 use crate::memory::{Memory, ReadError};
 
 /// Maximum chunks of a type: each has up to 255 methods, a type up to 65,535.
@@ -19,34 +19,6 @@ const MAX_CHUNKS: usize = 1 << 12;
 const SLOTS_OF_A_PIECE: u64 = 8;
 /// Maximum words of a MethodDesc.
 const MAX_WORDS: u64 = 16;
-
-layout! {
-    struct ClassLayout : "EEClass" {
-        chunks: req "MethodDescChunk",
-    }
-}
-
-layout! {
-    struct ChunkLayout : "MethodDescChunk" {
-        next: req "Next",
-        size: req "Size",
-        count: req "Count",
-    }
-}
-
-layout! {
-    struct DescLayout : "MethodDesc" {
-        chunk_index: req "ChunkIndex",
-        slot: req "Slot",
-        code: opt "CodeData",
-    }
-}
-
-layout! {
-    struct TableLayout : "MethodTable" {
-        virtuals: opt "NumVirtuals",
-    }
-}
 
 /// A method of a type.
 #[derive(Clone, Debug)]
@@ -72,13 +44,14 @@ pub(crate) struct MethodList {
 #[derive(Clone, Debug)]
 pub(crate) struct MethodLists {
     memory: Arc<Memory>,
-    class: ClassLayout,
-    chunk: ChunkLayout,
+    class: Bound<EEClass>,
+    chunk: Bound<MethodDescChunk>,
     chunk_bytes: u64,
-    desc: DescLayout,
+    desc: Bound<MethodDesc>,
     alignment: u64,
-    /// Number of virtual methods in a method table, and what lies before the virtual method table's pieces.
-    virtuals: Option<(u64, u64)>,
+    table: Bound<MethodTable>,
+    /// Bytes before the pieces of a virtual method table.
+    table_bytes: Option<u64>,
 }
 
 impl MethodLists {
@@ -87,15 +60,15 @@ impl MethodLists {
     /// # Errors
     /// [`ContractError`] if the descriptor lacks the layout of methods.
     pub(crate) fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Result<MethodLists, ContractError> {
-        let table = TableLayout::bind(d)?;
         Ok(MethodLists {
             memory: Arc::clone(memory),
-            class: ClassLayout::bind(d)?,
-            chunk: ChunkLayout::bind(d)?,
-            chunk_bytes: d.size_of("MethodDescChunk")?,
-            desc: DescLayout::bind(d)?,
+            class: bind!(d, EEClass { MethodDescChunk })?,
+            chunk: bind!(d, MethodDescChunk { Next, Size, Count })?,
+            chunk_bytes: MethodDescChunk::size(d)?,
+            desc: bind!(d, MethodDesc { ChunkIndex, Slot, CodeData? })?,
             alignment: d.number("MethodDescAlignment")?,
-            virtuals: table.virtuals.zip(d.size_of("MethodTable").ok()),
+            table: bind!(d, MethodTable { NumVirtuals? })?,
+            table_bytes: MethodTable::size(d).ok(),
         })
     }
 
@@ -115,12 +88,12 @@ impl MethodLists {
         let metadata = tables.module(&info).ok().and_then(|home| names.module(home).metadata.clone());
         let declared: Option<HashSet<u32>> = metadata.zip(tables.rid(&info).ok()).map(|(m, rid)| m.methods_of(rid).into_iter().collect());
         let is_declared = |rid: u32| declared.as_ref().is_none_or(|list| list.contains(&rid));
-        let mut chunk = self.memory.ptr(tables.class(mt)?.plus(self.class.chunks))?;
+        let mut chunk = self.class.read(&self.memory, tables.class(mt)?, EEClass::MethodDescChunk)?;
         let mut seen = HashSet::new();
         while !chunk.is_null() && seen.len() < MAX_CHUNKS && seen.insert(chunk) {
             let before = out.methods.len();
             // Stored minus one.
-            let count = usize::from(self.memory.u8(chunk.plus(self.chunk.count))?).saturating_add(1);
+            let count = usize::from(self.chunk.read(&self.memory, chunk, MethodDescChunk::Count)?).saturating_add(1);
             self.chunk(
                 &|at| methods.row(names, at).filter(|(of, rid)| *of == canonical && is_declared(*rid)),
                 canonical,
@@ -130,7 +103,7 @@ impl MethodLists {
             if out.methods.len().saturating_sub(before) != count {
                 out.unclear.get_or_insert(chunk);
             }
-            chunk = self.memory.ptr(chunk.plus(self.chunk.next))?;
+            chunk = self.chunk.read(&self.memory, chunk, MethodDescChunk::Next)?;
         }
         if !chunk.is_null() {
             out.unclear.get_or_insert(chunk);
@@ -148,12 +121,12 @@ impl MethodLists {
         out: &mut MethodList,
     ) -> Result<(), ReadError> {
         let first = chunk.plus(self.chunk_bytes);
-        let last = u64::from(self.memory.u8(chunk.plus(self.chunk.size))?);
+        let last = u64::from(self.chunk.read(&self.memory, chunk, MethodDescChunk::Size)?);
         let (mut starts, mut again) = (Vec::new(), Vec::new());
         let mut rids = HashSet::new();
         for index in 0..=last {
             let at = first.element(index, self.alignment);
-            let stored = self.memory.u8(at.plus(self.desc.chunk_index))?;
+            let stored = self.desc.read(&self.memory, at, MethodDesc::ChunkIndex)?;
             // What follows in a MethodDesc may look like the place of another one, but hardly has the row of another method.
             if u64::from(stored) == index
                 && let Some((_, rid)) = row(at)
@@ -169,7 +142,7 @@ impl MethodLists {
         let end = first.element(last.saturating_add(1), self.alignment);
         for (i, at) in starts.iter().enumerate() {
             let next = starts.get(i.saturating_add(1)).copied().unwrap_or(end);
-            let slot = self.memory.u16(at.plus(self.desc.slot))?;
+            let slot = self.desc.read(&self.memory, *at, MethodDesc::Slot)?;
             out.methods.push(Listed { desc: *at, slot, leads: self.leads(canonical, *at, next, slot) });
         }
         Ok(())
@@ -182,7 +155,7 @@ impl MethodLists {
         let mut out: Vec<Addr> = Vec::new();
         out.extend(self.virtual_slot(canonical, slot));
         // What is known of the method's code since .NET 9: where it is entered first.
-        if let Some(data) = self.desc.code.and_then(|o| self.memory.ptr(desc.plus(o)).ok()).filter(|a| !a.is_null()) {
+        if let Some(data) = self.desc.pointer(&self.memory, desc, MethodDesc::CodeData) {
             out.extend((0..2).filter_map(|i| self.memory.ptr(data.element(i, word)).ok()));
         }
         out.extend((1..words).filter_map(|i| self.memory.ptr(desc.element(i, word)).ok()));
@@ -192,8 +165,8 @@ impl MethodLists {
 
     /// What the virtual method table has in `slot`.
     fn virtual_slot(&self, table: Addr, slot: u16) -> Option<Addr> {
-        let (virtuals, size) = self.virtuals?;
-        let count = self.memory.u16(table.plus(virtuals)).ok()?;
+        let size = self.table_bytes?;
+        let count = self.table.get(&self.memory, table, MethodTable::NumVirtuals)?;
         if slot >= count {
             return None;
         }

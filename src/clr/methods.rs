@@ -11,15 +11,15 @@ use std::sync::Arc;
 
 use super::generated::{self, Source};
 use super::metadata::Metadata;
-use super::metadata::signature::{self, MethodSig, Primitive, TypeSig};
+use super::metadata::signature::{self, MethodSig, TypeSig};
 use super::method_table::MethodTables;
 use super::objects::Objects;
 use super::render::{Notation, short};
 use super::type_names::{NameQuality, TypeNames};
 use crate::base::missed::watched;
-use crate::base::{Addr, Limits, Name};
-use crate::contract::descriptor::layout;
+use crate::base::{Addr, Limits, Name, Token, TokenTable};
 use crate::contract::{ContractError, Descriptor};
+use crate::data::{Bound, DynamicMethodDesc, InstantiatedMethodDesc, MethodDesc, MethodDescChunk, StoredSigMethodDesc, Structure, bind};
 use crate::memory::Memory;
 
 // Bits of MethodDesc.Flags.
@@ -31,8 +31,6 @@ const KIND_DYNAMIC: u16 = 7;
 const INSTANCE_KIND: u16 = 0x7;
 /// Bits of MethodDescChunk.FlagsAndTokenRange that belong to the token.
 const TOKEN_BITS: u32 = 24;
-const METHOD_DEF_TOKEN: u32 = 0x0600_0000;
-const RID: u32 = 0x00ff_ffff;
 
 /// Maximum depth of a type's bases.
 const MAX_BASES: usize = 64;
@@ -42,43 +40,6 @@ const MAX_ARGUMENTS: u16 = 1024;
 const MAX_SIGNATURE: u32 = 1 << 12;
 /// Maximum nesting of types in a signature; the signature parser stops at 32.
 const MAX_DEPTH: u32 = 40;
-
-layout! {
-    struct DescLayout : "MethodDesc" {
-        chunk_index: req "ChunkIndex",
-        flags: req "Flags",
-        remainder: req "Flags3AndTokenRemainder",
-    }
-}
-
-layout! {
-    struct ChunkLayout : "MethodDescChunk" {
-        method_table: req "MethodTable",
-        size: opt "Size",
-        range: req "FlagsAndTokenRange",
-    }
-}
-
-layout! {
-    struct InstantiatedLayout : "InstantiatedMethodDesc" {
-        arguments: req "PerInstInfo",
-        flags2: req "Flags2",
-        count: req "NumGenericArgs",
-    }
-}
-
-layout! {
-    struct StoredLayout : "StoredSigMethodDesc" {
-        signature: req "Sig",
-        bytes: req "cSig",
-    }
-}
-
-layout! {
-    struct DynamicLayout : "DynamicMethodDesc" {
-        name: req "MethodName",
-    }
-}
 
 /// A named method.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +53,7 @@ pub struct MethodName {
     /// Address of the declaring `Module`; `None` for dynamic methods and those of arrays.
     pub home: Option<Addr>,
     /// Its MethodDef token in that module; `None` for dynamic methods.
-    pub token: Option<u32>,
+    pub token: Option<Token>,
     /// Method table of the declaring type; for shared code the canonical one, with `System.__Canon` for references.
     pub declaring_type: Addr,
     /// Quality of the name.
@@ -119,14 +80,14 @@ impl MethodName {
 pub struct Methods {
     memory: Arc<Memory>,
     objects: Objects,
-    desc: DescLayout,
-    chunk: ChunkLayout,
+    desc: Bound<MethodDesc>,
+    chunk: Bound<MethodDescChunk>,
     chunk_bytes: u64,
     alignment: u64,
     remainder_bits: u32,
-    instantiated: Option<InstantiatedLayout>,
-    stored: Option<StoredLayout>,
-    dynamic: Option<DynamicLayout>,
+    instantiated: Option<Bound<InstantiatedMethodDesc>>,
+    stored: Option<Bound<StoredSigMethodDesc>>,
+    dynamic: Option<Bound<DynamicMethodDesc>>,
     string_bytes: u64,
 }
 
@@ -147,7 +108,8 @@ struct Desc {
     address: Addr,
     flags: u16,
     method_table: Addr,
-    rid: u32,
+    /// Nil where the metadata has no row of it.
+    token: Token,
 }
 
 impl Methods {
@@ -161,14 +123,14 @@ impl Methods {
         Ok(Methods {
             memory: Arc::clone(memory),
             objects: Objects::bind(memory, d)?,
-            desc: DescLayout::bind(d)?,
-            chunk: ChunkLayout::bind(d)?,
-            chunk_bytes: d.size_of("MethodDescChunk")?,
+            desc: bind!(d, MethodDesc { ChunkIndex, Flags, Flags3AndTokenRemainder })?,
+            chunk: bind!(d, MethodDescChunk { MethodTable, Size?, FlagsAndTokenRange })?,
+            chunk_bytes: MethodDescChunk::size(d)?,
             alignment: d.number("MethodDescAlignment")?,
             remainder_bits: u32::try_from(d.number("MethodDescTokenRemainderBitCount")?).unwrap_or(0).min(16),
-            instantiated: InstantiatedLayout::bind(d).ok(),
-            stored: StoredLayout::bind(d).ok(),
-            dynamic: DynamicLayout::bind(d).ok(),
+            instantiated: bind!(d, InstantiatedMethodDesc { PerInstInfo, Flags2, NumGenericArgs }).ok(),
+            stored: bind!(d, StoredSigMethodDesc { Sig, cSig }).ok(),
+            dynamic: bind!(d, DynamicMethodDesc { MethodName }).ok(),
             string_bytes: limits.string_bytes,
         })
     }
@@ -198,7 +160,7 @@ impl Methods {
             let Some((home, rid)) = name.home.zip(rid) else { return false };
             let module = names.module(home);
             // `MoveNext` is that of a state machine.
-            names.beside(|| module.function_shares_name(rid, desc.rid) || module.machine_shares_name(rid))
+            names.beside(|| module.function_shares_name(rid, desc.token.rid()) || module.machine_shares_name(rid))
         };
         let source = generated::method(&name.name, is_shared);
         MethodName { source, ..name }
@@ -223,7 +185,7 @@ impl Methods {
 
     /// The declaring type of the method at `desc`, and its row in the metadata.
     pub(crate) fn row(&self, names: &TypeNames, desc: Addr) -> Option<(Addr, u32)> {
-        self.read(names, desc).map(|desc| (desc.method_table, desc.rid))
+        self.read(names, desc).map(|desc| (desc.method_table, desc.token.rid()))
     }
 
     /// The declaring type of the method at `desc` and the arguments of its instance: what its code belongs to.
@@ -239,7 +201,7 @@ impl Methods {
         if matches!(desc.flags & KIND, KIND_DYNAMIC | KIND_ARRAY) {
             return Some((home, Some(0)));
         }
-        Some((home, names.module(home).metadata.as_ref().and_then(|m| m.method_implementation(desc.rid))))
+        Some((home, names.module(home).metadata.as_ref().and_then(|m| m.method_implementation(desc.token.rid()))))
     }
 
     /// Whether there is a method at `desc`.
@@ -280,7 +242,7 @@ impl Methods {
             _ => {
                 let module = names.module(home?);
                 let metadata = module.metadata.as_ref()?;
-                (metadata.method(desc.rid)?.signature?, metadata.parameter_names(desc.rid))
+                (metadata.method(desc.token.rid())?.signature?, metadata.parameter_names(desc.token.rid()))
             }
         };
         let mut parameter_names = vec![None; signature.parameters.len()];
@@ -310,7 +272,7 @@ impl Methods {
             GenericContext::MethodTable(mt) => is_instance(mt).then_some(Desc { method_table: mt, ..shared })?,
             GenericContext::Method(method) => {
                 let exact = self.read(names, method)?;
-                (exact.rid == shared.rid && is_instance(exact.method_table)).then_some(exact)?
+                (exact.token == shared.token && is_instance(exact.method_table)).then_some(exact)?
             }
             GenericContext::This(object) => {
                 let mut mt = self.objects.method_table(object)?;
@@ -330,21 +292,22 @@ impl Methods {
         if address.is_null() || !address.is_aligned(m.ptr_bytes()) {
             return None;
         }
-        let index = u64::from(m.u8(address.plus(self.desc.chunk_index)).ok()?);
+        let index = u64::from(self.desc.get(m, address, MethodDesc::ChunkIndex)?);
         let within = index.checked_mul(self.alignment)?;
         let chunk = address.minus(within.checked_add(self.chunk_bytes)?)?;
         // The size is stored minus one, in units of the alignment.
-        let size = self.chunk.size.and_then(|o| m.u8(chunk.plus(o)).ok());
+        let size = self.chunk.get(m, chunk, MethodDescChunk::Size);
         if size.is_some_and(|s| u64::from(s) < index) {
             return None;
         }
-        let method_table = m.ptr(chunk.plus(self.chunk.method_table)).ok()?;
+        let method_table = self.chunk.get(m, chunk, MethodDescChunk::MethodTable)?;
         (names.method_tables().is_valid(method_table) == Ok(true)).then_some(())?;
         let mask = |bits: u32| 1u32.checked_shl(bits).map_or(0, |n| n.saturating_sub(1));
-        let range = u32::from(m.u16(chunk.plus(self.chunk.range)).ok()?) & mask(TOKEN_BITS.saturating_sub(self.remainder_bits));
-        let remainder = u32::from(m.u16(address.plus(self.desc.remainder)).ok()?) & mask(self.remainder_bits);
-        let rid = range.checked_shl(self.remainder_bits)? | remainder;
-        Some(Desc { address, flags: m.u16(address.plus(self.desc.flags)).ok()?, method_table, rid: rid & RID })
+        let range = u32::from(self.chunk.get(m, chunk, MethodDescChunk::FlagsAndTokenRange)?)
+            & mask(TOKEN_BITS.saturating_sub(self.remainder_bits));
+        let remainder = u32::from(self.desc.get(m, address, MethodDesc::Flags3AndTokenRemainder)?) & mask(self.remainder_bits);
+        let token = Token::in_low_bits(TokenTable::MethodDef, range.checked_shl(self.remainder_bits)? | remainder);
+        Some(Desc { address, flags: self.desc.get(m, address, MethodDesc::Flags)?, method_table, token })
     }
 
     fn declared(&self, names: &TypeNames, desc: &Desc, notation: Notation) -> Option<MethodName> {
@@ -352,10 +315,10 @@ impl Methods {
         let home = names.method_tables().module(&info).ok()?;
         let module = names.module(home);
         let owner = names.written(desc.method_table, notation);
-        let token = (desc.rid != 0).then_some(METHOD_DEF_TOKEN | desc.rid);
-        let row = module.metadata.as_ref().and_then(|m| m.method(desc.rid));
+        let token = Some(desc.token).filter(|token| !token.is_nil());
+        let row = module.metadata.as_ref().and_then(|m| m.method(desc.token.rid()));
         let Some((metadata, row)) = module.metadata.as_ref().zip(row) else {
-            let name = format!("{}!{:#010x}", module.simple_name()?, token?);
+            let name = format!("{}!{}", module.simple_name()?, token?);
             let quality = NameQuality::ModuleToken;
             return Some(MethodName {
                 name,
@@ -383,10 +346,10 @@ impl Methods {
     fn arguments(&self, desc: &Desc) -> Vec<Addr> {
         let read = || {
             let l = self.instantiated.as_ref().filter(|_| desc.flags & KIND == KIND_INSTANTIATED)?;
-            let kind = self.memory.u16(desc.address.plus(l.flags2)).ok()? & INSTANCE_KIND;
+            let kind = l.get(&self.memory, desc.address, InstantiatedMethodDesc::Flags2)? & INSTANCE_KIND;
             (kind != 0).then_some(())?;
-            let count = self.memory.u16(desc.address.plus(l.count)).ok().filter(|n| *n <= MAX_ARGUMENTS)?;
-            let list = self.memory.ptr(desc.address.plus(l.arguments)).ok().filter(|a| !a.is_null())?;
+            let count = l.get(&self.memory, desc.address, InstantiatedMethodDesc::NumGenericArgs).filter(|n| *n <= MAX_ARGUMENTS)?;
+            let list = l.pointer(&self.memory, desc.address, InstantiatedMethodDesc::PerInstInfo)?;
             let word = self.memory.ptr_bytes();
             (0..u64::from(count)).map(|i| self.memory.ptr(list.element(i, word)).ok()).collect::<Option<Vec<Addr>>>()
         };
@@ -396,14 +359,14 @@ impl Methods {
     /// The signature that is stored with a MethodDesc.
     fn stored_signature(&self, desc: &Desc) -> Option<MethodSig> {
         let l = self.stored.as_ref()?;
-        let at = self.memory.ptr(desc.address.plus(l.signature)).ok().filter(|a| !a.is_null())?;
-        let bytes = self.memory.u32(desc.address.plus(l.bytes)).ok().filter(|n| *n <= MAX_SIGNATURE)?;
+        let at = l.pointer(&self.memory, desc.address, StoredSigMethodDesc::Sig)?;
+        let bytes = l.get(&self.memory, desc.address, StoredSigMethodDesc::cSig).filter(|n| *n <= MAX_SIGNATURE)?;
         signature::method(&self.memory.bytes(at, u64::from(bytes)).ok()?)
     }
 
     /// `DynamicMethod` and runtime stubs: name and signature are stored with the MethodDesc, not in metadata.
     fn made_at_run_time(&self, names: &TypeNames, desc: &Desc, notation: Notation) -> Option<MethodName> {
-        let name = self.memory.ptr(desc.address.plus(self.dynamic.as_ref()?.name)).ok().filter(|a| !a.is_null())?;
+        let name = self.dynamic.as_ref()?.pointer(&self.memory, desc.address, DynamicMethodDesc::MethodName)?;
         let name = self.memory.text(name, self.string_bytes.min(1024)).ok()?;
         // The class names used by the DAC.
         let class = if name.starts_with("IL_STUB") { "ILStubClass" } else { "DynamicClass" };
@@ -500,7 +463,7 @@ impl<'w> Writer<'w> {
         }
         let inner = depth.saturating_add(1);
         match sig {
-            TypeSig::Primitive(p) => self.out.push_str(primitive(*p)),
+            TypeSig::Primitive(element) => self.out.push_str(short(element.type_name().unwrap_or("?"))),
             TypeSig::Class(token) | TypeSig::ValueType(token) => self.token(*token),
             TypeSig::Var(n) => self.variable(false, *n),
             TypeSig::MethodVar(n) => self.variable(true, *n),
@@ -542,11 +505,11 @@ impl<'w> Writer<'w> {
     }
 
     /// A type by its token; nested types without enclosing ones, as written by the runtime's formatter.
-    fn token(&mut self, token: u32) {
-        let rid = token & RID;
-        let found = self.metadata.and_then(|m| match token >> 24 {
-            0x01 => m.type_ref(rid).map(|t| (t.namespace, t.name)),
-            0x02 => m.type_def(rid).map(|t| (t.namespace, t.name)),
+    fn token(&mut self, token: Token) {
+        let rid = token.rid();
+        let found = self.metadata.and_then(|m| match token.table()? {
+            TokenTable::TypeRef => m.type_ref(rid).map(|t| (t.namespace, t.name)),
+            TokenTable::TypeDef => m.type_def(rid).map(|t| (t.namespace, t.name)),
             _ => None,
         });
         match found {
@@ -554,7 +517,7 @@ impl<'w> Writer<'w> {
             Some((namespace, name)) => self.out.push_str(&format!("{namespace}.{name}")),
             None => {
                 self.weaken(NameQuality::ModuleToken);
-                self.out.push_str(&format!("<{token:#010x}>"));
+                self.out.push_str(&format!("<{token}>"));
             }
         }
     }
@@ -579,28 +542,5 @@ fn plain(out: &mut String) {
         && digits.bytes().all(|b| b.is_ascii_digit())
     {
         out.truncate(head.len());
-    }
-}
-
-fn primitive(p: Primitive) -> &'static str {
-    match p {
-        Primitive::Void => "Void",
-        Primitive::Boolean => "Boolean",
-        Primitive::Char => "Char",
-        Primitive::I1 => "SByte",
-        Primitive::U1 => "Byte",
-        Primitive::I2 => "Int16",
-        Primitive::U2 => "UInt16",
-        Primitive::I4 => "Int32",
-        Primitive::U4 => "UInt32",
-        Primitive::I8 => "Int64",
-        Primitive::U8 => "UInt64",
-        Primitive::R4 => "Single",
-        Primitive::R8 => "Double",
-        Primitive::I => "IntPtr",
-        Primitive::U => "UIntPtr",
-        Primitive::String => "System.String",
-        Primitive::Object => "System.Object",
-        Primitive::TypedByRef => "TypedReference",
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::base::Addr;
 use crate::contract::{Contract, ContractError, Descriptor};
+use crate::data::{Array, Structure};
 use crate::memory::Memory;
 
 /// Reads the fixed parts of objects.
@@ -30,8 +31,8 @@ impl Objects {
         Ok(Objects {
             memory: Arc::clone(memory),
             unmask: d.number("ObjectToMethodTableUnmask").unwrap_or_else(|_| memory.ptr_bytes().saturating_sub(1)),
-            array_length: d.offset("Array", "m_NumComponents").ok(),
-            array_bytes: d.size_of("Array").ok(),
+            array_length: Array::m_NumComponents.offset(d).ok(),
+            array_bytes: Array::size(d).ok(),
         })
     }
 

@@ -5,37 +5,12 @@
 use std::sync::Arc;
 
 use crate::base::Addr;
-use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
+use crate::data::{FixupPrecodeData, PlatformMetadata, PrecodeMachineDescriptor, StubPrecodeData, bind};
 use crate::memory::Memory;
 
 /// Page sizes that processors have.
 const PAGE_SIZES: std::ops::RangeInclusive<u64> = 1 << 12..=1 << 20;
-
-layout! {
-    struct FixupLayout : "FixupPrecodeData" {
-        method: req "MethodDesc",
-    }
-}
-
-layout! {
-    struct StubLayout : "StubPrecodeData" {
-        // .NET 10 keeps other things there as well for stubs of other kinds.
-        method: req "MethodDesc|SecretParam",
-    }
-}
-
-layout! {
-    struct PlatformLayout : "PlatformMetadata" {
-        precodes: req "PrecodeMachineDescriptor",
-    }
-}
-
-layout! {
-    struct MachineLayout : "PrecodeMachineDescriptor" {
-        page: req "StubCodePageSize",
-    }
-}
 
 /// Reads what precodes lead to: their code is not needed.
 #[derive(Clone, Debug)]
@@ -57,7 +32,7 @@ impl Precodes {
     /// [`ContractError`] if the advertised version of the contract is not supported, or a layout or the size of stub pages is missing.
     pub(crate) fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Result<Precodes, ContractError> {
         Self::CONTRACT.permit(d)?;
-        let (fixup, stub) = (FixupLayout::bind(d)?, StubLayout::bind(d)?);
+        let (fixup, stub) = (FixupPrecodeData::MethodDesc.offset(d)?, StubPrecodeData::MethodDesc.offset(d)?);
         let page = match published(memory, d) {
             Some(page) => page,
             None => d.number("StubCodePageSize")?,
@@ -65,7 +40,7 @@ impl Precodes {
         if !(page.is_power_of_two() && PAGE_SIZES.contains(&page)) {
             return Err(ContractError::WrongKind { name: "StubCodePageSize".into(), wanted: "the size of a page" });
         }
-        Ok(Precodes { memory: Arc::clone(memory), page, fixup: fixup.method, stub: stub.method })
+        Ok(Precodes { memory: Arc::clone(memory), page, fixup, stub })
     }
 
     /// The method that the precode at `entry` enters, of which `is_method` knows; `None` if it is no precode.
@@ -96,6 +71,7 @@ impl Precodes {
 /// The page size in the runtime's description of its platform, since .NET 10.
 fn published(memory: &Memory, d: &Descriptor) -> Option<u64> {
     let at = d.pointer("PlatformMetadata").ok()?;
-    let (platform, machine) = (PlatformLayout::bind(d).ok()?, MachineLayout::bind(d).ok()?);
-    memory.u32(at.plus(platform.precodes).plus(machine.page)).ok().map(u64::from)
+    let precodes = PlatformMetadata::PrecodeMachineDescriptor.offset(d).ok()?;
+    let machine = bind!(d, PrecodeMachineDescriptor { StubCodePageSize }).ok()?;
+    machine.get(memory, at.plus(precodes), PrecodeMachineDescriptor::StubCodePageSize).map(u64::from)
 }

@@ -11,10 +11,10 @@ use super::aot::Blobs;
 use super::method_table::{Category, Generics, MethodTableInfo, MethodTables};
 use super::modules::Modules;
 use super::type_names::{NameQuality, TypeName};
-use crate::base::Addr;
 use crate::base::missed::contradiction;
+use crate::base::{Addr, CorElementType, Token, TokenTable};
 use crate::contract::Descriptor;
-use crate::contract::descriptor::layout;
+use crate::data::{ArrayClass, Bound, FnPtrTypeDesc, GenericsDictInfo, ParamTypeDesc, TypeDesc, TypeVarTypeDesc, bind};
 use crate::memory::Memory;
 use places::{Home, Place};
 pub(super) use places::{Level, counted_levels, levels, split_arity};
@@ -34,78 +34,29 @@ const CUT: &str = "…";
 
 /// Bit of a type handle that points to a type descriptor instead of a method table.
 pub(super) const TYPE_DESC: u64 = 2;
-// CorElementType of type descriptors.
-pub(super) const ELEMENT_POINTER: u32 = 0x0f;
-pub(super) const ELEMENT_BYREF: u32 = 0x10;
-const ELEMENT_VALUE_TYPE: u32 = 0x11;
-const ELEMENT_TYPE_VARIABLE: u32 = 0x13;
-pub(super) const ELEMENT_FUNCTION: u32 = 0x1b;
-const ELEMENT_METHOD_VARIABLE: u32 = 0x1e;
-
-const TYPE_DEF_TOKEN: u32 = 0x0200_0000;
-const RID: u32 = 0x00ff_ffff;
-
-layout! {
-    struct DictionaryLayout : "GenericsDictInfo" {
-        arguments: req "NumTypeArgs",
-        dictionaries: req "NumDicts",
-    }
-}
-
-layout! {
-    struct ArrayLayout : "ArrayClass" {
-        rank: req "Rank",
-    }
-}
-
-layout! {
-    struct DescLayout : "TypeDesc" {
-        type_and_flags: req "TypeAndFlags",
-    }
-}
-
-layout! {
-    struct ParamLayout : "ParamTypeDesc" {
-        argument: req "TypeArg",
-    }
-}
-
-layout! {
-    struct VariableLayout : "TypeVarTypeDesc" {
-        module: req "Module",
-        token: req "Token",
-    }
-}
-
-layout! {
-    struct FunctionLayout : "FnPtrTypeDesc" {
-        arguments: req "NumArgs",
-        types: req "RetAndArgTypes",
-    }
-}
 
 /// Offsets besides those of method tables.
 #[derive(Clone, Debug)]
 pub(super) struct Layouts {
-    dictionary: Option<DictionaryLayout>,
-    array: Option<ArrayLayout>,
+    dictionary: Option<Bound<GenericsDictInfo>>,
+    array: Option<Bound<ArrayClass>>,
     array_base: Option<u64>,
-    desc: Option<DescLayout>,
-    param: Option<ParamLayout>,
-    variable: Option<VariableLayout>,
-    function: Option<FunctionLayout>,
+    desc: Option<Bound<TypeDesc>>,
+    param: Option<Bound<ParamTypeDesc>>,
+    variable: Option<Bound<TypeVarTypeDesc>>,
+    function: Option<Bound<FnPtrTypeDesc>>,
 }
 
 impl Layouts {
     pub(super) fn bind(descriptor: &Descriptor) -> Layouts {
         Layouts {
-            dictionary: DictionaryLayout::bind(descriptor).ok(),
-            array: ArrayLayout::bind(descriptor).ok(),
+            dictionary: bind!(descriptor, GenericsDictInfo { NumTypeArgs, NumDicts }).ok(),
+            array: bind!(descriptor, ArrayClass { Rank }).ok(),
             array_base: descriptor.number("ArrayBaseSize").ok(),
-            desc: DescLayout::bind(descriptor).ok(),
-            param: ParamLayout::bind(descriptor).ok(),
-            variable: VariableLayout::bind(descriptor).ok(),
-            function: FunctionLayout::bind(descriptor).ok(),
+            desc: bind!(descriptor, TypeDesc { TypeAndFlags }).ok(),
+            param: bind!(descriptor, ParamTypeDesc { TypeArg }).ok(),
+            variable: bind!(descriptor, TypeVarTypeDesc { Module, Token }).ok(),
+            function: bind!(descriptor, FnPtrTypeDesc { NumArgs, RetAndArgTypes }).ok(),
         }
     }
 
@@ -115,7 +66,7 @@ impl Layouts {
         let fixed = || memory.ptr_bytes().saturating_mul(3);
         // Where `ArrayClass` is not published, the base size tells: behind the fixed part, each dimension has a length and a lower
         // bound of 32 bits (contract `RuntimeTypeSystem`).
-        let of_class = |layout: &ArrayLayout| memory.u8(tables.class(info.address).ok()?.plus(layout.rank)).ok();
+        let of_class = |class: &Bound<ArrayClass>| class.get(memory, tables.class(info.address).ok()?, ArrayClass::Rank);
         let of_size = || u8::try_from(u64::from(info.base_size).checked_sub(self.array_base.unwrap_or_else(fixed))? / 8).ok();
         let rank = self.array.as_ref().map_or_else(of_size, of_class)?;
         (1..=MAX_RANK).contains(&rank).then_some(rank)
@@ -123,7 +74,7 @@ impl Layouts {
 
     /// The arguments of a generic instance, as type handles.
     pub(super) fn arguments(&self, memory: &Memory, tables: &MethodTables, info: &MethodTableInfo) -> Option<Vec<Addr>> {
-        let layout = self.dictionary.as_ref()?;
+        let dictionary = self.dictionary.as_ref()?;
         let word = memory.ptr_bytes();
         let dictionaries = tables.per_inst_info(info.address).ok()?;
         if dictionaries.is_null() {
@@ -131,8 +82,8 @@ impl Layouts {
             return None;
         }
         let counts = dictionaries.minus(word)?;
-        let all = memory.u16(counts.plus(layout.dictionaries)).ok()?;
-        let count = u64::from(memory.u16(counts.plus(layout.arguments)).ok()?);
+        let all = dictionary.get(memory, counts, GenericsDictInfo::NumDicts)?;
+        let count = u64::from(dictionary.get(memory, counts, GenericsDictInfo::NumTypeArgs)?);
         if all == 0 || count == 0 || count > MAX_ARGUMENTS {
             contradiction(counts, "a generic instance has an impossible number of dictionaries or arguments");
             return None;
@@ -314,11 +265,10 @@ impl<'r> Renderer<'r> {
         if module.is_null() {
             contradiction(info.address, "the method table of a class names no module");
         }
-        if rid == 0 || rid > RID {
+        let Some(token) = Token::new(TokenTable::TypeDef, rid).filter(|token| !token.is_nil()) else {
             contradiction(info.address, "the method table of a class has no token of a type");
             return self.unknown(info.address, depth);
-        }
-        let token = TYPE_DEF_TOKEN | rid;
+        };
         let module = self.modules.get(module);
         let home = Home { module: Place::Module(Arc::clone(&module)), token: Some(token) };
         let levels = module.metadata.as_ref().and_then(|m| levels(m, rid));
@@ -332,7 +282,7 @@ impl<'r> Renderer<'r> {
                 return Some(home);
             };
             self.weaken(NameQuality::ModuleToken);
-            let text = format!("{name}!{token:#010x}");
+            let text = format!("{name}!{token}");
             self.push(&text);
             self.arguments_as_list(info, depth);
             return Some(home);
@@ -428,8 +378,8 @@ impl<'r> Renderer<'r> {
 
     /// Adds the assembly of the generic argument that was written from `start` on; type variables have none.
     fn qualify(&mut self, start: usize, argument: Addr, home: Option<Home>) {
-        let is_variable = is_type_desc(argument)
-            && matches!(self.kind(Addr(argument.0 & !TYPE_DESC)), Some(ELEMENT_TYPE_VARIABLE | ELEMENT_METHOD_VARIABLE));
+        let is_variable =
+            is_type_desc(argument) && matches!(self.kind(Addr(argument.0 & !TYPE_DESC)), Some(CorElementType::Var | CorElementType::MVar));
         let Some(assembly) = home.as_ref().and_then(|h| h.simple_name()).filter(|_| !is_variable && self.parts_left > 0) else {
             return;
         };
@@ -460,25 +410,25 @@ impl<'r> Renderer<'r> {
             return None;
         }
         match self.kind(desc) {
-            Some(ELEMENT_POINTER) => self.parameterised(desc, "*", depth),
-            Some(ELEMENT_BYREF) if self.notation.is_of_parameters() => self.parameterised(desc, " ByRef", depth),
-            Some(ELEMENT_BYREF) => self.parameterised(desc, "&", depth),
+            Some(CorElementType::Ptr) => self.parameterised(desc, "*", depth),
+            Some(CorElementType::ByRef) if self.notation.is_of_parameters() => self.parameterised(desc, " ByRef", depth),
+            Some(CorElementType::ByRef) => self.parameterised(desc, "&", depth),
             // The native view of a structure: marshalling only.
-            Some(ELEMENT_VALUE_TYPE) => self.parameterised(desc, "", depth),
-            Some(ELEMENT_TYPE_VARIABLE | ELEMENT_METHOD_VARIABLE) => self.variable(desc, depth),
-            Some(ELEMENT_FUNCTION) => self.function(desc, depth),
+            Some(CorElementType::ValueType) => self.parameterised(desc, "", depth),
+            Some(CorElementType::Var | CorElementType::MVar) => self.variable(desc, depth),
+            Some(CorElementType::FnPtr) => self.function(desc, depth),
             _ => self.unknown(desc, depth),
         }
     }
 
-    /// `CorElementType` of a type descriptor.
-    fn kind(&self, desc: Addr) -> Option<u32> {
-        let layout = self.layouts.desc.as_ref()?;
-        self.memory.u32(desc.plus(layout.type_and_flags)).ok().map(|flags| flags & 0xff)
+    /// Element type of a type descriptor.
+    fn kind(&self, desc: Addr) -> Option<CorElementType> {
+        let [element, ..] = self.layouts.desc.as_ref()?.get(self.memory, desc, TypeDesc::TypeAndFlags)?.to_le_bytes();
+        CorElementType::of(element)
     }
 
     fn parameterised(&mut self, desc: Addr, suffix: &str, depth: u32) -> Option<Home> {
-        let argument = self.layouts.param.as_ref().and_then(|l| self.memory.ptr(desc.plus(l.argument)).ok());
+        let argument = self.layouts.param.as_ref().and_then(|fields| fields.get(self.memory, desc, ParamTypeDesc::TypeArg));
         let Some(argument) = argument else { return self.unknown(desc, depth) };
         let home = self.handle(argument, depth.saturating_add(1));
         self.push(suffix);
@@ -487,10 +437,10 @@ impl<'r> Renderer<'r> {
 
     fn variable(&mut self, desc: Addr, depth: u32) -> Option<Home> {
         let read = || {
-            let layout = self.layouts.variable.as_ref()?;
-            let module = self.modules.get(self.memory.ptr(desc.plus(layout.module)).ok()?);
-            let token = self.memory.u32(desc.plus(layout.token)).ok()?;
-            let name = module.metadata.as_ref()?.generic_param_name(token & RID)?;
+            let fields = self.layouts.variable.as_ref()?;
+            let module = self.modules.get(fields.get(self.memory, desc, TypeVarTypeDesc::Module)?);
+            let token = Token::from_bits(fields.get(self.memory, desc, TypeVarTypeDesc::Token)?);
+            let name = module.metadata.as_ref()?.generic_param_name(token.rid())?;
             Some((name, Home { module: Place::Module(module), token: None }))
         };
         let Some((name, home)) = read() else { return self.unknown(desc, depth) };
@@ -501,12 +451,12 @@ impl<'r> Renderer<'r> {
     /// A function pointer as printed by reflection: `System.Void(System.Int32, System.Int32)`.
     fn function(&mut self, desc: Addr, depth: u32) -> Option<Home> {
         let read = || {
-            let layout = self.layouts.function.as_ref()?;
-            let count = u64::from(self.memory.u32(desc.plus(layout.arguments)).ok()?);
+            let fields = self.layouts.function.as_ref()?;
+            let count = u64::from(fields.get(self.memory, desc, FnPtrTypeDesc::NumArgs)?);
             if count > MAX_ARGUMENTS {
                 return None;
             }
-            let types = desc.plus(layout.types);
+            let types = fields.place(desc, FnPtrTypeDesc::RetAndArgTypes)?;
             let word = self.memory.ptr_bytes();
             (0..count.saturating_add(1)).map(|i| self.memory.ptr(types.element(i, word)).ok()).collect::<Option<Vec<Addr>>>()
         };
@@ -546,30 +496,11 @@ fn escaped(name: &str) -> String {
     out
 }
 
-/// `name`, without its namespace if parameters are written without.
+/// `name`, without its namespace if parameters are written without: that of a primitive type.
 pub(super) fn short(name: &str) -> &str {
-    name.strip_prefix("System.").filter(|s| SHORT.contains(s)).unwrap_or(name)
+    let is_primitive = CorElementType::named().any(|(element, own)| own == name && !element.is_reference());
+    name.strip_prefix("System.").filter(|_| is_primitive).unwrap_or(name)
 }
-
-/// Types of parameters that are written without their namespace.
-const SHORT: [&str; 16] = [
-    "Void",
-    "Boolean",
-    "Char",
-    "SByte",
-    "Byte",
-    "Int16",
-    "UInt16",
-    "Int32",
-    "UInt32",
-    "Int64",
-    "UInt64",
-    "Single",
-    "Double",
-    "IntPtr",
-    "UIntPtr",
-    "TypedReference",
-];
 
 #[cfg(test)]
 mod tests {

@@ -5,22 +5,17 @@
 use std::sync::Arc;
 
 use crate::base::{Addr, AddrRange, drop_split_pair, utf16};
-use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
+use crate::data::{self, Bound, String as Text, bind};
 use crate::memory::Memory;
-
-layout! {
-    struct Layout : "String" {
-        length: req "m_StringLength",
-        first: req "m_FirstChar",
-    }
-}
 
 /// Reads strings. Lengths are in UTF-16 code units.
 #[derive(Clone, Debug)]
 pub struct Strings {
     memory: Arc<Memory>,
-    layout: Layout,
+    string: Bound<data::String>,
+    /// Offset of the first character.
+    first: u64,
 }
 
 impl Strings {
@@ -30,17 +25,18 @@ impl Strings {
     /// [`ContractError`] if the advertised version of the contract is not supported, or the descriptor lacks an offset.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Result<Strings, ContractError> {
         super::objects::Objects::CONTRACT.permit(d)?;
-        Ok(Strings { memory: Arc::clone(memory), layout: Layout::bind(d)? })
+        let string = bind!(d, Text { m_StringLength })?;
+        Ok(Strings { memory: Arc::clone(memory), string, first: Text::m_FirstChar.offset(d)? })
     }
 
     /// Length of the string at `address`.
     pub fn length(&self, address: Addr) -> Option<u32> {
-        self.memory.u32(address.plus(self.layout.length)).ok()
+        self.string.get(&self.memory, address, Text::m_StringLength)
     }
 
     /// Offset of the first character, in bytes from the start of the object.
     pub fn content(&self) -> u64 {
-        self.layout.first
+        self.first
     }
 
     /// The text of the string at `address` up to the first NUL, at most `cap` characters.
@@ -84,7 +80,7 @@ impl Strings {
 
     /// Where the first `length` characters of a string are.
     fn characters(&self, string: Addr, length: u32) -> AddrRange {
-        let first = string.plus(self.layout.first);
+        let first = string.plus(self.first);
         AddrRange::new(first, first.plus(u64::from(length).saturating_mul(2)))
     }
 }

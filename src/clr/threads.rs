@@ -12,7 +12,7 @@ use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Answer, Collector, Disjoint, Limits, NoteKind, Notes, flag_names, len64, plural};
 use crate::contract::thread_list::ThreadLinks;
 use crate::contract::{Contract, ContractError, Descriptor};
-use crate::data::{self, Bound, Structure};
+use crate::data::{self, Bound, Structure, bind};
 use crate::memory::Memory;
 use checks::Ids;
 
@@ -39,11 +39,9 @@ impl ContextLayout {
     /// [`ContractError`] if the descriptor does not have the range of a context.
     pub(crate) fn bind(d: &Descriptor) -> Result<ContextLayout, ContractError> {
         use data::{GCAllocContext as Context, GCAllocContextHeaps as Heaps};
-        let fields =
-            [Context::Pointer.needed(), Context::Limit.needed(), Context::AllocBytes.optional(), Context::AllocBytesLoh.optional()];
         Ok(ContextLayout {
-            fields: Context::bind(d, &fields)?,
-            heaps: Heaps::bind(d, &[Heaps::AllocHeap.needed(), Heaps::HomeHeap.needed()]).ok(),
+            fields: bind!(d, Context { Pointer, Limit, AllocBytes?, AllocBytesLoh? })?,
+            heaps: bind!(d, Heaps { AllocHeap, HomeHeap }).ok(),
         })
     }
 
@@ -269,28 +267,22 @@ impl Threads {
         use data::{ExceptionInfo as Exception, InlinedThreadStaticRoot as Inlined, Thread, ThreadStore};
         let (d, of_contexts, of_identity) = (descriptor.scope(), descriptor.scope(), descriptor.scope());
         Self::CONTRACT.require(&d)?;
-        let id = if d.is_native_aot() { Thread::Id.optional() } else { Thread::Id.needed() };
-        let fields = [
-            id,
-            Thread::LinkNext.needed(),
-            Thread::State.optional(),
-            Thread::PreemptiveGCDisabled.optional(),
-            Thread::ExposedObject.optional(),
-            Thread::LastThrownObject.optional(),
-            Thread::ExceptionTracker.optional(),
-            Thread::CachedStackBase.optional(),
-            Thread::CachedStackLimit.optional(),
-        ];
-        let statics = Thread::bind(&d, &[Thread::ThreadLocalStatics.needed(), Thread::InlinedThreadLocalStatics.optional()]);
+        if !d.is_native_aot() {
+            Thread::Id.offset(&d)?;
+        }
+        let statics = bind!(&d, Thread { ThreadLocalStatics, InlinedThreadLocalStatics? });
         let mut threads = Threads {
             memory: Arc::clone(memory),
-            thread: Thread::bind(&d, &fields)?,
+            thread: bind!(&d, Thread {
+                LinkNext, Id?, State?, PreemptiveGCDisabled?, ExposedObject?, LastThrownObject?, ExceptionTracker?, CachedStackBase?,
+                CachedStackLimit?
+            })?,
             link: Thread::LinkNext.offset(&d)?,
-            identity: Thread::bind(&of_identity, &[Thread::OSId.optional()])?,
-            store: ThreadStore::bind(&d, &[ThreadStore::FirstThreadLink.needed(), ThreadStore::ThreadCount.optional()])?,
+            identity: bind!(&of_identity, Thread { OSId? })?,
+            store: bind!(&d, ThreadStore { FirstThreadLink, ThreadCount? })?,
             context: ContextPlace::bind(&of_contexts).zip(ContextLayout::bind(&of_contexts).ok()),
-            exception: Exception::bind(&d, &[Exception::ThrownObject.needed(), Exception::PreviousNestedInfo.optional()]).ok(),
-            statics: statics.ok().map(|s| (s, Inlined::bind(&d, &[Inlined::Statics.needed(), Inlined::Next.needed()]).ok())),
+            exception: bind!(&d, Exception { ThrownObject, PreviousNestedInfo? }).ok(),
+            statics: statics.ok().map(|s| (s, bind!(&d, Inlined { Statics, Next }).ok())),
             store_at: d.pointer("ThreadStore")?,
             descriptor: Arc::clone(descriptor),
             heap: bounds(memory, descriptor),

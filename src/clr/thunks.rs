@@ -6,20 +6,8 @@ use std::sync::Arc;
 
 use crate::base::Addr;
 use crate::contract::Descriptor;
-use crate::contract::descriptor::layout;
+use crate::data::{AsyncMethodData, Bound, InstantiatedMethodDesc, MethodDesc, MethodImpl, NativeCodeSlot, NonVtableSlot, Structure, bind};
 use crate::memory::Memory;
-
-layout! {
-    struct DescLayout : "MethodDesc" {
-        flags: req "Flags",
-    }
-}
-
-layout! {
-    struct AsyncLayout : "AsyncMethodData" {
-        flags: req "Flags",
-    }
-}
 
 /// Kinds of methods that have IL, in the lowest bits of their flags.
 const KIND: u16 = 0x7;
@@ -43,8 +31,8 @@ pub(crate) struct Thunks {
 
 #[derive(Clone, Debug)]
 struct Layouts {
-    desc: DescLayout,
-    data: AsyncLayout,
+    desc: Bound<MethodDesc>,
+    data: Bound<AsyncMethodData>,
     /// Sizes in bytes: of methods, of instances, and of what follows them.
     il: u64,
     instantiated: u64,
@@ -54,12 +42,11 @@ struct Layouts {
 impl Thunks {
     /// Binds to a runtime.
     pub(crate) fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Thunks {
-        let size = |name: &str| d.size_of(name).ok();
         let layouts = || {
-            let (desc, data) = (DescLayout::bind(d).ok()?, AsyncLayout::bind(d).ok()?);
-            let (slot, method, code) = (size("NonVtableSlot")?, size("MethodImpl")?, size("NativeCodeSlot")?);
+            let (desc, data) = (bind!(d, MethodDesc { Flags }).ok()?, bind!(d, AsyncMethodData { Flags }).ok()?);
+            let (slot, method, code) = (NonVtableSlot::size(d).ok()?, MethodImpl::size(d).ok()?, NativeCodeSlot::size(d).ok()?);
             let slots = [(NON_VTABLE_SLOT, slot), (METHOD_IMPL, method), (NATIVE_CODE_SLOT, code)];
-            Some(Layouts { desc, data, il: size("MethodDesc")?, instantiated: size("InstantiatedMethodDesc")?, slots })
+            Some(Layouts { desc, data, il: MethodDesc::size(d).ok()?, instantiated: InstantiatedMethodDesc::size(d).ok()?, slots })
         };
         Thunks { memory: Arc::clone(memory), layouts: layouts() }
     }
@@ -70,7 +57,7 @@ impl Thunks {
     }
 
     fn has_own_il(&self, l: &Layouts, desc: Addr) -> Option<bool> {
-        let flags = self.memory.u16(desc.plus(l.desc.flags)).ok()?;
+        let flags = l.desc.get(&self.memory, desc, MethodDesc::Flags)?;
         if flags & ASYNC_DATA == 0 {
             return Some(true);
         }
@@ -80,7 +67,6 @@ impl Thunks {
             _ => return None,
         };
         let before = l.slots.iter().filter(|(flag, _)| flags & flag != 0).fold(base, |n, (_, bytes)| n.saturating_add(*bytes));
-        let data = desc.plus(before).plus(l.data.flags);
-        self.memory.u32(data).ok().map(|flags| flags & THUNK == 0)
+        l.data.get(&self.memory, desc.plus(before), AsyncMethodData::Flags).map(|flags| flags & THUNK == 0)
     }
 }

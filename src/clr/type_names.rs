@@ -12,7 +12,7 @@ use super::modules::{Module, Modules};
 use super::render::{Layouts, Notation, Renderer, is_type_desc};
 use crate::base::hash::Map;
 use crate::base::missed::{Kept, watched};
-use crate::base::{Addr, Budget, Collector, Limits, Name, Os, len64};
+use crate::base::{Addr, Budget, Collector, Limits, Name, Os, Token, len64};
 use crate::contract::{ContractError, Descriptor, Site};
 use crate::memory::{FileSearch, Memory};
 
@@ -37,7 +37,7 @@ pub struct TypeName {
     /// Name of the module that defines it; for arrays, the element type.
     pub module: Option<String>,
     /// Its TypeDef token in that module; `None` for arrays.
-    pub token: Option<u32>,
+    pub token: Option<Token>,
     /// Quality of the name.
     pub quality: NameQuality,
 }

@@ -11,8 +11,11 @@ use super::fields::Types;
 use super::header::Headers;
 use crate::base::hash::Map;
 use crate::base::{Addr, Disjoint};
-use crate::contract::descriptor::layout;
 use crate::contract::{Contract, Descriptor};
+use crate::data::{
+    Bound, ComCallWrapper, InteropSyncBlockInfo, ManagedObjectComWrapperMapEntry, ManagedObjectWrapperLayout, SHash, SimpleComCallWrapper,
+    Structure, SyncBlock, bind,
+};
 use crate::memory::Memory;
 
 /// The managed half of a wrapper since .NET 10: the object of its ref-counted handle.
@@ -26,82 +29,33 @@ const IS_HANDLE_WEAK: u32 = 0x4;
 /// Most slots of an object's table of wrappers, which has one entry for each instance of `ComWrappers` that wrapped the object.
 const MAX_SLOTS: u32 = 4096;
 
-layout! {
-    struct ManagedLayout : "ManagedObjectWrapperLayout" {
-        // The handle. Only .NET 8 and 9 find wrappers from objects, and need it as a proof.
-        target: opt "Target",
-        count: req "RefCount",
-    }
-}
-
-layout! {
-    struct BlockLayout : "SyncBlock" {
-        interop: req "InteropInfo",
-    }
-}
-
-layout! {
-    struct InteropLayout : "InteropSyncBlockInfo" {
-        com: opt "CCW",
-        // .NET 8 and 9: the wrappers of ComWrappers, by the number of the instance that made them.
-        managed: opt "ManagedObjectComWrapperMap",
-    }
-}
-
-layout! {
-    struct MapLayout : "SHash" {
-        table: req "Table",
-        size: req "TableSize",
-    }
-}
-
-layout! {
-    struct EntryLayout : "ManagedObjectComWrapperMapEntry" {
-        interface: req "Value",
-    }
-}
-
-layout! {
-    struct WrapperLayout : "ComCallWrapper" {
-        simple: req "SimpleWrapper",
-    }
-}
-
-layout! {
-    struct SimpleLayout : "SimpleComCallWrapper" {
-        count: req "RefCount",
-        flags: req "Flags",
-    }
-}
-
 /// The wrappers of built-in COM.
 #[derive(Debug)]
 struct BuiltIn {
-    wrapper: WrapperLayout,
-    simple: SimpleLayout,
+    wrapper: Bound<ComCallWrapper>,
+    simple: Bound<SimpleComCallWrapper>,
 }
 
 /// The wrappers of ComWrappers as an object's sync block lists them: .NET 8 and 9.
 #[derive(Debug)]
 struct Listed {
-    map: MapLayout,
-    entry: EntryLayout,
+    map: Bound<SHash>,
+    entry: Bound<ManagedObjectComWrapperMapEntry>,
     entry_bytes: u64,
     /// A COM interface begins in a block so aligned, whose first word is the address of the wrapper.
     mask: u64,
-    target: u64,
 }
 
 impl Listed {
-    fn bind(d: &Descriptor, managed: &ManagedLayout) -> Option<Listed> {
-        let entry = EntryLayout::bind(d).ok()?;
+    fn bind(d: &Descriptor, managed: &Bound<ManagedObjectWrapperLayout>) -> Option<Listed> {
+        let entry = bind!(d, ManagedObjectComWrapperMapEntry { Value }).ok()?;
         Some(Listed {
-            map: MapLayout::bind(d).ok()?,
+            map: bind!(d, SHash { Table, TableSize }).ok()?,
             entry,
-            entry_bytes: d.size_of("ManagedObjectComWrapperMapEntry").ok()?,
+            entry_bytes: ManagedObjectComWrapperMapEntry::size(d).ok()?,
             mask: d.number("DispatchThisPtrMask").ok()?,
-            target: managed.target?,
         })
+        .filter(|_| managed.has(ManagedObjectWrapperLayout::Target))
     }
 }
 
@@ -148,8 +102,8 @@ type ListedWrappers = Arc<[Option<(Addr, RefCount)>]>;
 pub struct Wrappers {
     memory: Arc<Memory>,
     headers: Option<Headers>,
-    managed: Option<ManagedLayout>,
-    info: Option<(BlockLayout, InteropLayout)>,
+    managed: Option<Bound<ManagedObjectWrapperLayout>>,
+    info: Option<(Bound<SyncBlock>, Bound<InteropSyncBlockInfo>)>,
     built_in: Option<BuiltIn>,
     listed: Option<Listed>,
     /// Slots of tables that are left to read.
@@ -166,13 +120,18 @@ impl Wrappers {
 
     /// Binds to a runtime; what it does not describe has no counts.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor, headers: Option<Headers>) -> Wrappers {
-        let managed = ManagedLayout::bind(d).ok().filter(|_| Self::COM_WRAPPERS.permit(d).is_ok());
-        let built_in = || Some(BuiltIn { wrapper: WrapperLayout::bind(d).ok()?, simple: SimpleLayout::bind(d).ok()? });
+        let managed = bind!(d, ManagedObjectWrapperLayout { Target?, RefCount }).ok().filter(|_| Self::COM_WRAPPERS.permit(d).is_ok());
+        let built_in = || {
+            let wrapper = bind!(d, ComCallWrapper { SimpleWrapper }).ok()?;
+            Some(BuiltIn { wrapper, simple: bind!(d, SimpleComCallWrapper { RefCount, Flags }).ok()? })
+        };
+        let block = bind!(d, SyncBlock { InteropInfo });
+        let info = bind!(d, InteropSyncBlockInfo { CCW?, ManagedObjectComWrapperMap? });
         let listed = managed.as_ref().and_then(|managed| Listed::bind(d, managed));
         Wrappers {
             memory: Arc::clone(memory),
             headers,
-            info: BlockLayout::bind(d).ok().zip(InteropLayout::bind(d).ok()),
+            info: block.ok().zip(info.ok()),
             built_in: built_in().filter(|_| Self::BUILT_IN_COM.permit(d).is_ok()),
             slots: Disjoint::new(memory.dump_bytes(), listed.as_ref().map_or(1, |l| l.entry_bytes.max(1))),
             listed,
@@ -188,24 +147,25 @@ impl Wrappers {
     }
 
     fn managed(&self, object: Addr, mt: Addr, types: &Types) -> Option<RefCount> {
-        let layout = self.managed.as_ref()?;
+        let managed = self.managed.as_ref()?;
         let names = types.names();
         (names.name(mt).name == HOLDER).then_some(())?;
         let wrapper = self.memory.ptr(object.plus(types.own_offset(mt, "_wrapper")?)).ok().filter(|a| !a.is_null())?;
-        Some(RefCount::of_com_wrappers(self.memory.u64(wrapper.plus(layout.count)).ok()?))
+        Some(RefCount::of_com_wrappers(managed.get(&self.memory, wrapper, ManagedObjectWrapperLayout::RefCount)?))
     }
 
     /// The count in a wrapper that the object's sync block leads to.
     fn of_sync_block(&mut self, handle: Addr, object: Addr) -> Option<RefCount> {
         let (block, interop) = self.info.as_ref()?;
-        let block = self.headers.as_ref()?.read(object)?.sync_block?.address?.plus(block.interop);
-        let (com, managed) = (interop.com, interop.managed);
+        let block = block.place(self.headers.as_ref()?.read(object)?.sync_block?.address?, SyncBlock::InteropInfo)?;
         let info = self.follow(block)?;
-        let com = com.and_then(|offset| self.follow(info.plus(offset)));
+        let (com, map) =
+            (interop.place(info, InteropSyncBlockInfo::CCW), interop.place(info, InteropSyncBlockInfo::ManagedObjectComWrapperMap));
+        let com = com.and_then(|at| self.follow(at));
         if let Some(count) = com.and_then(|com| self.built_in(com)) {
             return Some(count);
         }
-        let map = self.follow(info.plus(managed?))?;
+        let map = self.follow(map?)?;
         RefCount::among(&self.wrappers_in(map)?, handle, com.is_some())
     }
 
@@ -216,8 +176,9 @@ impl Wrappers {
 
     fn built_in(&self, wrapper: Addr) -> Option<RefCount> {
         let l = self.built_in.as_ref()?;
-        let simple = self.follow(wrapper.plus(l.wrapper.simple))?;
-        let (count, flags) = (self.memory.u64(simple.plus(l.simple.count)).ok()?, self.memory.u32(simple.plus(l.simple.flags)).ok()?);
+        let simple = self.follow(l.wrapper.place(wrapper, ComCallWrapper::SimpleWrapper)?)?;
+        let count = l.simple.get(&self.memory, simple, SimpleComCallWrapper::RefCount)?;
+        let flags = l.simple.get(&self.memory, simple, SimpleComCallWrapper::Flags)?;
         Some(RefCount::of_built_in(count, flags))
     }
 
@@ -227,17 +188,21 @@ impl Wrappers {
             return Some(Arc::clone(known));
         }
         let l = self.listed.as_ref()?;
-        let size = self.memory.u32(map.plus(l.map.size)).ok()?;
+        let size = l.map.get(&self.memory, map, SHash::TableSize)?;
         if size > MAX_SLOTS || !self.slots.take(size.into()) {
             return None;
         }
-        let table = self.follow(map.plus(l.map.table))?;
-        let interface = |slot: u32| self.memory.ptr(table.element(slot.into(), l.entry_bytes).plus(l.entry.interface));
+        let table = self.follow(l.map.place(map, SHash::Table)?)?;
+        let interface = |slot: u32| {
+            let entry = table.element(slot.into(), l.entry_bytes);
+            l.entry.read(&self.memory, entry, ManagedObjectComWrapperMapEntry::Value)
+        };
         let interfaces = (0..size).map(interface).filter(|read| read.as_ref().map_or(true, |at| !at.is_null()));
         let wrapper = |at: Addr| {
             let wrapper = self.follow(Addr(at.0 & l.mask))?;
-            let handle = self.follow(wrapper.plus(l.target))?;
-            let count = self.memory.u64(wrapper.plus(self.managed.as_ref()?.count)).ok()?;
+            let managed = self.managed.as_ref()?;
+            let handle = self.follow(managed.place(wrapper, ManagedObjectWrapperLayout::Target)?)?;
+            let count = managed.get(&self.memory, wrapper, ManagedObjectWrapperLayout::RefCount)?;
             Some((handle, RefCount::of_com_wrappers(count)))
         };
         let found: ListedWrappers = interfaces.map(|read| wrapper(read.ok()?)).collect();

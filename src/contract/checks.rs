@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use super::descriptor::Descriptor;
 use super::thread_list::ThreadLinks;
 use crate::base::{Addr, Limits, PAGE};
+use crate::data::{EEClass, MethodTable, Thread, ThreadStore, bind};
 use crate::memory::Memory;
 
 /// Bit of `MethodTable` flags: instances have a component size (RuntimeTypeSystem contract).
@@ -90,8 +91,10 @@ fn method_table(
 ) -> Check {
     let result = || {
         let mt = well_known(descriptor, memory, global)?;
-        let flags_at = descriptor.offset("MethodTable", "MTFlags|Flags").map_err(|e| e.to_string())?;
-        let base_at = descriptor.offset("MethodTable", "BaseSize").map_err(|e| e.to_string())?;
+        // NativeAOT has other flags, with this one in the same place.
+        let flags_at =
+            MethodTable::MTFlags.offset(descriptor).or_else(|_| MethodTable::Flags.offset(descriptor)).map_err(|e| e.to_string())?;
+        let base_at = MethodTable::BaseSize.offset(descriptor).map_err(|e| e.to_string())?;
         let (Ok(flags), Ok(base)) = (memory.u32(mt.plus(flags_at)), memory.u32(mt.plus(base_at))) else {
             return Err(format!("{global} points to {mt}, which is not in the dump"));
         };
@@ -105,10 +108,10 @@ fn method_table(
 fn round_trip(descriptor: &Descriptor, memory: &Memory) -> Check {
     let result = || {
         let mt = well_known(descriptor, memory, "ObjectMethodTable")?;
-        let class_at = descriptor.offset("MethodTable", "EEClassOrCanonMT").map_err(|e| e.to_string())?;
-        let back_at = descriptor.offset("EEClass", "MethodTable").map_err(|e| e.to_string())?;
-        let class = memory.ptr(mt.plus(class_at)).map_err(|e| e.to_string())?;
-        let back = memory.ptr(class.plus(back_at)).map_err(|e| format!("{mt} has its EEClass at {class}: {e}"))?;
+        let table = bind!(descriptor, MethodTable { EEClassOrCanonMT }).map_err(|e| e.to_string())?;
+        let of_class = bind!(descriptor, EEClass { MethodTable }).map_err(|e| e.to_string())?;
+        let class = table.read(memory, mt, MethodTable::EEClassOrCanonMT).map_err(|e| e.to_string())?;
+        let back = of_class.read(memory, class, EEClass::MethodTable).map_err(|e| format!("{mt} has its EEClass at {class}: {e}"))?;
         Ok(judge(back == mt, format!("{mt} → EEClass {class} → {back}")))
     };
     check("eeclass-round-trip", result())
@@ -116,18 +119,17 @@ fn round_trip(descriptor: &Descriptor, memory: &Memory) -> Check {
 
 fn threads(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Check {
     let result = || {
-        let offset = |t: &str, f: &str| descriptor.offset(t, f).map_err(|e| e.to_string());
         let store = well_known(descriptor, memory, "ThreadStore")?;
-        let first = offset("ThreadStore", "FirstThreadLink")?;
-        let link_at = offset("Thread", "LinkNext")?;
+        let of_store = bind!(descriptor, ThreadStore { FirstThreadLink, ThreadCount? }).map_err(|e| e.to_string())?;
+        let link_at = Thread::LinkNext.offset(descriptor).map_err(|e| e.to_string())?;
         // Threads of NativeAOT have no managed id here.
-        let id_at = if descriptor.is_native_aot() { None } else { Some(offset("Thread", "Id")?) };
-        let mut link = memory.ptr(store.plus(first)).map_err(|e| format!("thread store: {e}"))?;
+        let id = if descriptor.is_native_aot() { None } else { Some(bind!(descriptor, Thread { Id }).map_err(|e| e.to_string())?) };
+        let mut link = of_store.read(memory, store, ThreadStore::FirstThreadLink).map_err(|e| format!("thread store: {e}"))?;
         let links = ThreadLinks::of(descriptor, memory, link, link_at);
         let mut ids = BTreeSet::new();
         while !link.is_null() {
             let thread = links.thread(link).ok_or("the thread list links to the null page")?;
-            let id = id_at.map_or(Ok(thread.0), |at| memory.u32(thread.plus(at)).map(u64::from));
+            let id = id.as_ref().map_or(Ok(thread.0), |of_thread| of_thread.read(memory, thread, Thread::Id).map(u64::from));
             let Ok(id) = id else {
                 return Ok(Outcome::Failed(format!("thread {thread} is not in the dump")));
             };
@@ -142,7 +144,7 @@ fn threads(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Check {
             };
             link = next;
         }
-        let count = offset("ThreadStore", "ThreadCount").ok().and_then(|at| memory.u32(store.plus(at)).ok());
+        let count = of_store.get(memory, store, ThreadStore::ThreadCount);
         let fits = count.is_none_or(|n| usize::try_from(n).is_ok_and(|n| n == ids.len())) && !ids.is_empty();
         Ok(judge(fits, format!("{} threads in the list, {} counted", ids.len(), count.map_or("?".into(), |n| n.to_string()))))
     };
@@ -154,9 +156,9 @@ fn threads(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Check {
 pub fn has_no_threads(descriptor: &Descriptor, memory: &Memory) -> bool {
     let Ok(store) = descriptor.pointer("ThreadStore").map(|variable| memory.ptr(variable)) else { return false };
     let Ok(store) = store else { return false };
-    let at = |field: &str| descriptor.offset("ThreadStore", field).ok().map(|offset| store.plus(offset));
-    let is_empty = || at("FirstThreadLink").is_some_and(|at| memory.ptr(at).is_ok_and(Addr::is_null));
-    let counts_none = || at("ThreadCount").is_none_or(|at| memory.u32(at) == Ok(0));
+    let Ok(of_store) = bind!(descriptor, ThreadStore { FirstThreadLink?, ThreadCount? }) else { return false };
+    let is_empty = || of_store.get(memory, store, ThreadStore::FirstThreadLink).is_some_and(Addr::is_null);
+    let counts_none = || of_store.read_optional(memory, store, ThreadStore::ThreadCount).is_ok_and(|count| count.is_none_or(|n| n == 0));
     store.is_null() || is_empty() && counts_none()
 }
 

@@ -516,35 +516,3 @@ impl Descriptor {
         self.contracts.get(name).map(|c| json::contract_version(&c.version))
     }
 }
-
-/// Declares a struct of field offsets that is bound to a descriptor once.
-///
-/// `req` fields make binding fail where they are missing, `opt` fields become `Option`. Names may list aliases
-/// separated by `|`: runtimes renamed fields between previews.
-macro_rules! layout {
-    ($(#[$meta:meta])* $vis:vis struct $name:ident : $type_name:literal {
-        $($(#[$fmeta:meta])* $field:ident : $kind:ident $label:literal),* $(,)?
-    }) => {
-        $(#[$meta])*
-        #[derive(Clone, Debug)]
-        $vis struct $name {
-            $($(#[$fmeta])* pub(crate) $field: $crate::contract::descriptor::layout!(@type $kind)),*
-        }
-
-        impl $name {
-            /// Binds the names to the offsets of `descriptor`.
-            pub(crate) fn bind(
-                descriptor: &$crate::contract::Descriptor,
-            ) -> Result<$name, $crate::contract::ContractError> {
-                Ok($name {
-                    $($field: $crate::contract::descriptor::layout!(@bind $kind descriptor $type_name $label)),*
-                })
-            }
-        }
-    };
-    (@type req) => { u64 };
-    (@type opt) => { Option<u64> };
-    (@bind req $d:ident $t:literal $l:literal) => { $d.offset($t, $l)? };
-    (@bind opt $d:ident $t:literal $l:literal) => { $d.offset($t, $l).ok() };
-}
-pub(crate) use layout;

@@ -6,6 +6,7 @@
 use super::Descriptor;
 use crate::base::Addr;
 use crate::base::missed::tried;
+use crate::data::{IdDispenser, Thread, ThreadStore, bind};
 use crate::memory::Memory;
 
 /// Most threads that are counted to learn where links lead.
@@ -44,17 +45,16 @@ impl ThreadLinks {
         if let Some(links) = [to_links, to_threads].into_iter().find(counts) {
             return links;
         }
-        let offset = |field| d.offset("ThreadStore", field).ok();
-        let next_word = offset("FirstThreadLink").map(|at| at.saturating_add(memory.ptr_bytes()));
+        let next_word = ThreadStore::FirstThreadLink.offset(d).ok().map(|at| at.saturating_add(memory.ptr_bytes()));
         // `GCFrame` came with the new list.
-        let is_new = next_word.is_some() && next_word == offset("ThreadCount") && d.offset("Thread", "GCFrame").is_ok();
+        let is_new = next_word.is_some() && next_word == ThreadStore::ThreadCount.offset(d).ok() && Thread::GCFrame.offset(d).is_ok();
         if is_new { to_threads } else { to_links }
     }
 
     /// Whether the list that begins with `first` ends after as many threads as the store counts; `None` if the dump does not have the count.
     fn is_as_long_as_counted(self, d: &Descriptor, memory: &Memory, first: Addr) -> Option<bool> {
         let store = memory.ptr(d.pointer("ThreadStore").ok()?).ok()?;
-        let counted = memory.u32(store.plus(d.offset("ThreadStore", "ThreadCount").ok()?)).ok()?;
+        let counted = bind!(d, ThreadStore { ThreadCount }).ok()?.get(memory, store, ThreadStore::ThreadCount)?;
         let mut value = first;
         for _ in 0..counted.min(MOST_COUNTED) {
             if value.is_null() {
@@ -83,9 +83,8 @@ impl ThreadLinks {
 /// Whether the runtime's table of ids has `thread` under its id; `None` if the dump or the descriptor does not have that table.
 fn has_its_id(d: &Descriptor, memory: &Memory, thread: Addr) -> Option<bool> {
     let dispenser = memory.ptr(d.pointer("ThinlockThreadIdDispenser").ok()?).ok()?;
-    let offset = |type_name, field| d.offset(type_name, field).ok();
-    let table = memory.ptr(dispenser.plus(offset("IdDispenser", "IdToThread")?)).ok()?;
-    let id = memory.u32(thread.plus(offset("Thread", "Id")?)).ok()?;
+    let table = bind!(d, IdDispenser { IdToThread }).ok()?.get(memory, dispenser, IdDispenser::IdToThread)?;
+    let id = bind!(d, Thread { Id }).ok()?.get(memory, thread, Thread::Id)?;
     let entry = memory.ptr(table.element(u64::from(id), memory.ptr_bytes())).ok()?;
     Some(id != 0 && entry == thread)
 }

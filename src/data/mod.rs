@@ -4,7 +4,7 @@
 //! the fields that it reads, once, and says which of them it cannot do without:
 //!
 //! ```ignore
-//! let thread = data::Thread::bind(&descriptor, &[Thread::LinkNext.needed(), Thread::OSId.optional()])?;
+//! let thread = bind!(&descriptor, Thread { LinkNext, OSId? })?;
 //! let next = thread.read(&memory, address, Thread::LinkNext)?;
 //! ```
 //!
@@ -14,7 +14,9 @@
 mod code;
 mod frames;
 mod gc;
+mod interop;
 mod loader;
+mod methods;
 mod objects;
 mod statics;
 mod threads;
@@ -31,7 +33,9 @@ use crate::memory::{Memory, ReadError};
 pub(crate) use code::*;
 pub(crate) use frames::*;
 pub(crate) use gc::*;
+pub(crate) use interop::*;
 pub(crate) use loader::*;
+pub(crate) use methods::*;
 pub(crate) use objects::*;
 pub(crate) use statics::*;
 pub(crate) use threads::*;
@@ -306,6 +310,11 @@ impl<S: Structure> Bound<S> {
         T::read(source, self.place(address, field)?).ok()
     }
 
+    /// The pointer in a field of the structure at `address`; `None` if it is null, or the descriptor or the dump does not have it.
+    pub(crate) fn pointer(&self, memory: &Memory, address: Addr, field: Field<S, Addr>) -> Option<Addr> {
+        self.get(memory, address, field).filter(|to| !to.is_null())
+    }
+
     /// The pointer in a field, which is about to be followed; see [`Memory::link`].
     pub(crate) fn link(&self, memory: &Memory, address: Addr, field: Field<S, Addr>) -> Option<Addr> {
         memory.link(self.place(address, field)?)
@@ -350,3 +359,18 @@ macro_rules! data {
     };
 }
 pub(crate) use data;
+
+/// Binds fields of a structure, those with a question mark where the descriptor has them: `bind!(d, SyncTableEntry { SyncBlock, Object? })`.
+macro_rules! bind {
+    ($d:expr, $structure:ident { $($fields:tt)* }) => { $crate::data::bind!(@ $d, $structure [] $($fields)*,) };
+    (@ $d:expr, $structure:ident [$($done:tt)*] $(,)?) => {
+        <$structure as $crate::data::Structure>::bind($d, &[$($done)*])
+    };
+    (@ $d:expr, $structure:ident [$($done:tt)*] $field:ident ?, $($rest:tt)*) => {
+        $crate::data::bind!(@ $d, $structure [$($done)* $structure::$field.optional(),] $($rest)*)
+    };
+    (@ $d:expr, $structure:ident [$($done:tt)*] $field:ident, $($rest:tt)*) => {
+        $crate::data::bind!(@ $d, $structure [$($done)* $structure::$field.needed(),] $($rest)*)
+    };
+}
+pub(crate) use bind;

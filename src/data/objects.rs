@@ -4,6 +4,52 @@ use super::{Inline, data};
 use crate::base::Addr;
 
 data! {
+    /// The header before an object (syncblk.h).
+    ObjectHeader {
+        SyncBlockValue: u32,
+    }
+
+    /// An array (object.h).
+    Array {
+        m_NumComponents: u32,
+    }
+
+    /// The managed `System.String` (object.h).
+    String {
+        /// In UTF-16 code units.
+        m_StringLength: u32,
+        m_FirstChar: Inline,
+    }
+
+    /// The managed `System.Exception` (object.h).
+    Exception {
+        _message: Addr,
+        _innerException: Addr,
+        /// An array of bytes; .NET 9 and later: or an array of objects, of which that is the first.
+        _stackTrace: Addr,
+        _stackTraceString: Addr,
+        _remoteStackTraceString: Addr,
+        _HResult: i32,
+        /// NativeAOT: an array of code addresses, and how many of them are in use.
+        _corDbgStackTrace: Addr,
+        _idxFirstFreeStackTraceEntry: u32,
+    }
+
+    /// `StackTraceArray::ArrayHeader` (clrex.h), at the start of the bytes.
+    StackTraceArrayHeader {
+        /// The number of elements. The upper half of the word has another use since .NET 9.
+        Size: u32,
+    }
+
+    /// `StackTraceElement` (clrex.h).
+    StackTraceElement {
+        IP = "IP|Ip": Addr,
+        /// Not published by .NET 11.
+        SP: Addr,
+        MethodDesc: Addr,
+        Flags: u32,
+    }
+
     /// `SyncTableEntry` (syncblk.h).
     SyncTableEntry {
         SyncBlock: Addr,

@@ -26,6 +26,8 @@ data! {
         CachedStackLimit: Addr,
         /// The innermost `Frame`.
         Frame: Addr,
+        /// .NET 11.
+        GCFrame: Inline,
         /// What the thread is blocked in, for debuggers. Of the overlays.
         DebugBlockingItem: Addr,
         /// .NET 8: the `ThreadLocalBlock`s of modules, and their number.

@@ -1,6 +1,6 @@
 //! Method tables, classes, fields and type descriptions.
 
-use super::data;
+use super::{Inline, data};
 use crate::base::Addr;
 
 data! {
@@ -8,5 +8,101 @@ data! {
     EEClass {
         /// `EEClassOptionalFields`.
         OptionalFields: Addr,
+        /// The first `MethodDescChunk`.
+        MethodDescChunk: Addr,
+        /// The canonical one.
+        MethodTable: Addr,
+        /// An array of `FieldDesc`.
+        FieldDescList: Addr,
+        /// The `CorElementType` of the type as a value: the underlying type of an enum.
+        InternalCorElementType: u8,
+        /// .NET 9 and later: with those of base types.
+        NumInstanceFields: u16,
+        NumStaticFields: u16,
+        /// .NET 8: the size of what is before `EEClassPacked`.
+        FixedSize: u8,
+        FieldsArePacked: u8,
+    }
+
+    /// .NET 8: `EEClassPackedFields` (class.h), after the fixed part of an `EEClass`.
+    EEClassPacked {
+        NumInstanceFields: u32,
+        NumStaticFields: u32,
+    }
+
+    /// `ArrayClass` (class.h).
+    ArrayClass {
+        Rank: u8,
+    }
+
+    /// `FieldDesc` (field.h).
+    FieldDesc {
+        /// The row, and flags.
+        DWord1: u32,
+        /// The offset, and the `CorElementType`.
+        DWord2: u32,
+    }
+
+    /// `MethodTable` (methodtable.h).
+    MethodTable {
+        MTFlags: u32,
+        BaseSize: u32,
+        ParentMethodTable: Addr,
+        /// The `EEClass`; with bit 0, the canonical method table.
+        EEClassOrCanonMT: Addr,
+        /// The dictionaries of a generic instance.
+        PerInstInfo: Addr,
+        NumInterfaces: u16,
+        NumVirtuals: u16,
+        /// .NET 9 and later: the row of TypeDef, and flags.
+        MTFlags2: u32,
+        /// .NET 9 and later.
+        Module: Addr,
+        AuxiliaryData: Addr,
+        /// .NET 8: the row of TypeDef.
+        TypeDefRidShort: u16,
+        Flags2Short: u16,
+        LoaderModule: Addr,
+        InterfaceMap: Addr,
+        /// NativeAOT.
+        Flags: u32,
+        RelatedType: Addr,
+        NumVtableSlots: u16,
+        VTable: Inline,
+    }
+
+    /// `MethodTableAuxiliaryData` (methodtable.h), .NET 9 and later.
+    MethodTableAuxiliaryData {
+        LoaderModule: Addr,
+    }
+
+    /// `GenericsDictInfo` (methodtable.h), before the dictionaries.
+    GenericsDictInfo {
+        NumTypeArgs: u16,
+        NumDicts: u16,
+    }
+
+    /// `TypeDesc` (typedesc.h).
+    TypeDesc {
+        /// The `CorElementType` in the lowest byte.
+        TypeAndFlags: u32,
+    }
+
+    /// `ParamTypeDesc` (typedesc.h): a pointer or a reference.
+    ParamTypeDesc {
+        TypeArg: Addr,
+    }
+
+    /// `TypeVarTypeDesc` (typedesc.h): a type variable.
+    TypeVarTypeDesc {
+        Module: Addr,
+        Token: u32,
+    }
+
+    /// `FnPtrTypeDesc` (typedesc.h): a function pointer.
+    FnPtrTypeDesc {
+        NumArgs: u32,
+        /// The type of the result, then those of the arguments.
+        RetAndArgTypes: Inline,
     }
 }

@@ -5,7 +5,7 @@ use crate::base::Addr;
 use crate::contract::{ContractError, Descriptor};
 use crate::data::{
     Bound, CardTableInfo, Field, GCDynamicData, GCHeap, GCMechanisms, GCRecord, GCRecordedGeneration, GCStaticData, Generation,
-    HandleTable, HandleTableBucket, HandleTableMap, HeapSegment, Structure, TableSegment,
+    HandleTable, HandleTableBucket, HandleTableMap, HeapSegment, Structure, TableSegment, bind,
 };
 
 /// Binds segments.
@@ -13,20 +13,7 @@ use crate::data::{
 /// # Errors
 /// [`ContractError`] if the descriptor does not have what every reader needs.
 pub(super) fn segment(d: &Descriptor) -> Result<Bound<HeapSegment>, ContractError> {
-    HeapSegment::bind(
-        d,
-        &[
-            HeapSegment::Allocated.needed(),
-            HeapSegment::Committed.needed(),
-            HeapSegment::Reserved.needed(),
-            HeapSegment::Used.optional(),
-            HeapSegment::Mem.needed(),
-            HeapSegment::Flags.needed(),
-            HeapSegment::Next.needed(),
-            HeapSegment::BackgroundAllocated.optional(),
-            HeapSegment::Heap.optional(),
-        ],
-    )
+    bind!(d, HeapSegment { Allocated, Committed, Reserved, Used?, Mem, Flags, Next, BackgroundAllocated?, Heap? })
 }
 
 /// Binds entries of the generation table.
@@ -34,8 +21,7 @@ pub(super) fn segment(d: &Descriptor) -> Result<Bound<HeapSegment>, ContractErro
 /// # Errors
 /// [`ContractError`] if the descriptor does not have what every reader needs.
 pub(super) fn generation(d: &Descriptor) -> Result<Bound<Generation>, ContractError> {
-    let fields = [Generation::AllocationContext.optional(), Generation::StartSegment.needed(), Generation::AllocationStart.optional()];
-    Generation::bind(d, &fields)
+    bind!(d, Generation { AllocationContext?, StartSegment, AllocationStart? })
 }
 
 /// Binds the header of the bookkeeping memory.
@@ -43,7 +29,7 @@ pub(super) fn generation(d: &Descriptor) -> Result<Bound<Generation>, ContractEr
 /// # Errors
 /// [`ContractError`] if the descriptor does not have all of it.
 pub(super) fn card_table_info(d: &Descriptor) -> Result<Bound<CardTableInfo>, ContractError> {
-    CardTableInfo::bind(d, &[CardTableInfo::Recount.needed(), CardTableInfo::Size.needed(), CardTableInfo::NextCardTable.needed()])
+    bind!(d, CardTableInfo { Recount, Size, NextCardTable })
 }
 
 /// The records that the GC keeps of its collections.
@@ -103,19 +89,12 @@ impl HandleFields {
             let why = format!("{types} handle types are fewer than any runtime has");
             return Err(ContractError::Unusable { item: "global HandleMaxInternalTypes".into(), why });
         }
-        let of_segment = [
-            TableSegment::NextSegment.needed(),
-            TableSegment::RgAllocation.needed(),
-            TableSegment::RgTail.needed(),
-            TableSegment::RgUserData.needed(),
-            TableSegment::RgValue.needed(),
-        ];
         Ok(HandleFields {
             map_at: d.pointer("HandleTableMap")?,
-            map: HandleTableMap::bind(d, &[HandleTableMap::BucketsPtr.needed(), HandleTableMap::Next.needed()])?,
-            bucket: HandleTableBucket::bind(d, &[HandleTableBucket::Table.needed()])?,
-            table: HandleTable::bind(d, &[HandleTable::SegmentList.needed()])?,
-            segment: TableSegment::bind(d, &of_segment)?,
+            map: bind!(d, HandleTableMap { BucketsPtr, Next })?,
+            bucket: bind!(d, HandleTableBucket { Table })?,
+            table: bind!(d, HandleTable { SegmentList })?,
+            segment: bind!(d, TableSegment { NextSegment, RgAllocation, RgTail, RgUserData, RgValue })?,
             buckets_per_map: d.number("InitialHandleTableArraySize")?,
             blocks: d.number("HandleBlocksPerSegment")?,
             per_block: d.number("HandlesPerBlock")?,

@@ -1,7 +1,7 @@
 use serde::Serialize;
 
 use super::{CodeTier, StaticModel};
-use crate::base::{Addr, Name, named_enum};
+use crate::base::{Addr, CorElementType, Name, Token, named_enum};
 
 named_enum! {
     /// Categories of types.
@@ -60,7 +60,7 @@ pub struct TypeBrief {
     /// Its module.
     pub module: Option<String>,
     /// TypeDef token in hex; `null` for arrays.
-    pub token: Option<String>,
+    pub token: Option<Token>,
 }
 
 /// A type with its layout.
@@ -80,7 +80,7 @@ pub struct TypeLayout {
     /// Its module.
     pub module: Option<String>,
     /// TypeDef token in hex; `null` for arrays.
-    pub token: Option<String>,
+    pub token: Option<Token>,
     /// Category.
     pub category: TypeCategory,
     /// Genericity.
@@ -134,7 +134,7 @@ pub struct MethodModel {
     /// Its slot: in the virtual method table, if it is less than the number of virtual methods.
     pub slot: u16,
     /// Token in hex; `null` if unknown.
-    pub token: Option<String>,
+    pub token: Option<Token>,
     /// What made its code; `null` if what tells is not in the dump.
     pub code: Option<MethodCode>,
     /// How far the JIT optimised that code; `null` for other code, and if it cannot be told.
@@ -171,9 +171,9 @@ pub struct LayoutField {
     /// Declaring type.
     pub declaring_type: String,
     /// Token in hex.
-    pub token: String,
+    pub token: Token,
     /// `CorElementType`.
-    pub element_type: u8,
+    pub element_type: CorElementType,
     /// Method table of its type, for value types.
     pub method_table: Option<Addr>,
 }

@@ -1,20 +1,13 @@
-//! Fields bound to a type, for loops over its objects.
+//! Paths of fields bound to a type, for loops over its objects.
 
-use std::sync::Arc;
-
-use super::value::{What, instance_fields, instance_position};
-use super::{Heap, Value};
+use super::{Field, Heap};
 use crate::base::Addr;
-use crate::clr::fields::{Field, VALUE_TYPE};
-use crate::clr::values::Values;
 use crate::model::FieldValue;
 
-/// A path of fields of a type: the first is looked up once, those behind a reference with each object, as its type is known then.
+/// A path of fields of a type: the first is looked up once, those after a reference with each object, as its type is known then.
 #[derive(Clone, Debug)]
 pub(crate) struct BoundField {
-    method_table: Addr,
-    list: Arc<Vec<Field>>,
-    index: usize,
+    first: Field,
     rest: Vec<String>,
 }
 
@@ -22,26 +15,22 @@ impl BoundField {
     /// Binds `path`; `None` if the type has no such field.
     pub(crate) fn bind(heap: &Heap, method_table: Addr, path: &[String]) -> Option<BoundField> {
         let (first, rest) = path.split_first()?;
-        let list = instance_fields(heap, method_table).ok()?;
-        let index = instance_position(heap, method_table, &list, first)?;
-        Some(BoundField { method_table, list, index, rest: rest.to_vec() })
+        Some(BoundField { first: Field::named(heap, method_table, first).ok()??, rest: rest.to_vec() })
     }
 
-    /// The declared type of the value; `None` behind a reference, where the object tells.
+    /// The declared type of the value; `None` after a reference, where the object decides.
     pub(crate) fn declared(&self, heap: &Heap) -> Option<String> {
-        let mut field = self.list.get(self.index)?.clone();
+        let mut field = self.first.clone();
         for name in &self.rest {
-            let mt = field.method_table.filter(|_| field.element == VALUE_TYPE)?;
-            let list = instance_fields(heap, mt).ok()?;
-            field = list.get(instance_position(heap, mt, &list, name)?)?.clone();
+            let mt = field.method_table().filter(|_| field.is_structure())?;
+            field = Field::named(heap, mt, name).ok()??;
         }
-        Some(field.type_name)
+        Some(field.type_name().into())
     }
 
     /// The value that the object at `address` has; `None` where a reference on the way is null or leads to an object without the field.
     pub(crate) fn read(&self, heap: &Heap, address: Addr) -> Option<FieldValue> {
-        let what = What::Field { of: self.method_table, list: Arc::clone(&self.list), index: self.index };
-        let first = Value::new(heap, Values::place(self.list.get(self.index)?, address), what);
+        let first = self.first.value(heap, address)?;
         self.rest.iter().try_fold(first, |value, name| value.field(name).ok())?.to_model().ok()
     }
 }

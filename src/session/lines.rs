@@ -13,8 +13,6 @@ use crate::stack::code::Code;
 use crate::stack::debug_info::{Bounds, DebugInfo};
 use crate::stack::{CodeBytes, StackError};
 
-/// Rows of a metadata token.
-const RID: u32 = 0x00ff_ffff;
 /// Reads that the lines of one answer may take: some hundred for each method. Lists and tables of a forged dump, and the PDB in it,
 /// may lead anywhere.
 const READS: u64 = 1 << 22;
@@ -94,7 +92,7 @@ impl<'r> SourceLines<'r> {
 
     /// The line of the instruction at, or around, `address`, which is code of `method`; `None` if no PDB tells it.
     pub(crate) fn at(&self, method: &MethodName, address: Addr) -> Option<SourceLine> {
-        let (home, row) = (method.home?, method.token? & RID);
+        let (home, row) = (method.home?, method.token?.rid());
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(line) = known.lines.get(&address) {
             return line.clone();
@@ -106,7 +104,7 @@ impl<'r> SourceLines<'r> {
 
     /// The locals of `method` that have a name at, or around, `address`, which is its code; `None` without a PDB.
     pub(crate) fn locals(&self, method: &MethodName, address: Addr) -> Option<NamedLocals> {
-        let (home, row) = (method.home?, method.token? & RID);
+        let (home, row) = (method.home?, method.token?.rid());
         let modules = self.namer.names()?.modules();
         let mut guard = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let known = &mut *guard;

@@ -83,7 +83,7 @@ fn same(what: &str, a: &[(SegmentIndex, WalkModel)], b: &[(SegmentIndex, WalkMod
 fn check(what: &str, dump: &Dump, least: u64) -> Option<(usize, usize)> {
     let runtime = dump.runtime().ok()?;
     let gc = runtime.gc().ok()?;
-    let make = || Walker::new(gc, runtime.threads().map_or(&[], |t| &t.data)).ok().map(|w| w.data);
+    let make = || Walker::new(gc, runtime.thread_list().map_or(&[], |t| &t.data)).ok().map(|w| w.data);
     // Failed reads belong to types and are told once to each scope: each walk begins anew.
     let (mut one, mut segments) = (Rows::default(), Vec::new());
     let walker = make()?;

@@ -1,26 +1,7 @@
 //! Typed reads of values.
 
 use super::{Error, Object, Value, ValueError};
-use crate::base::Addr;
-
-// CorElementType, ECMA-335 II.23.1.16.
-const BOOLEAN: u8 = 0x02;
-const CHAR: u8 = 0x03;
-const I1: u8 = 0x04;
-const U1: u8 = 0x05;
-const I2: u8 = 0x06;
-const U2: u8 = 0x07;
-const I4: u8 = 0x08;
-const U4: u8 = 0x09;
-const I8: u8 = 0x0a;
-const U8: u8 = 0x0b;
-const R4: u8 = 0x0c;
-const R8: u8 = 0x0d;
-const POINTER: u8 = 0x0f;
-const BY_REF: u8 = 0x10;
-const NINT: u8 = 0x18;
-const NUINT: u8 = 0x19;
-const FUNCTION: u8 = 0x1b;
+use crate::base::{Addr, CorElementType};
 
 /// A type that a [`Value`] can be read as.
 ///
@@ -65,46 +46,66 @@ pub trait FromValue: Sized {
 }
 
 macro_rules! number {
-    ($type:ty, $name:literal, $code:pat, $read:ident, $made:expr) => {
+    ($type:ty, $name:literal, $code:pat, $read:ident, $low:expr, $made:expr) => {
         impl FromValue for $type {
             fn from_value(value: &Value) -> Result<$type, Error> {
                 if !matches!(value.element_type(), $code) {
                     return Err(value.not($name).into());
                 }
-                let read = value.absent(value.heap().memory().$read(value.address()))?;
+                let read = value.stored(|memory, at| memory.$read(at), $low)?;
                 Ok($made(read))
             }
         }
     };
 }
 
-number!(bool, "System.Boolean", BOOLEAN, u8, |b: u8| b != 0);
-number!(u8, "System.Byte", U1, u8, |n| n);
-number!(i8, "System.SByte", I1, u8, u8::cast_signed);
-number!(u16, "System.UInt16", U2 | CHAR, u16, |n| n);
-number!(i16, "System.Int16", I2, u16, u16::cast_signed);
-number!(u32, "System.UInt32", U4, u32, |n| n);
-number!(i32, "System.Int32", I4, u32, u32::cast_signed);
-number!(u64, "System.UInt64", U8, u64, |n| n);
-number!(i64, "System.Int64", I8, u64, u64::cast_signed);
-number!(f32, "System.Single", R4, u32, f32::from_bits);
-number!(f64, "System.Double", R8, u64, f64::from_bits);
+number!(bool, "System.Boolean", CorElementType::Boolean, u8, low_u8, |b: u8| b != 0);
+number!(u8, "System.Byte", CorElementType::U1, u8, low_u8, |n| n);
+number!(i8, "System.SByte", CorElementType::I1, u8, low_u8, u8::cast_signed);
+number!(u16, "System.UInt16", CorElementType::U2 | CorElementType::Char, u16, low_u16, |n| n);
+number!(i16, "System.Int16", CorElementType::I2, u16, low_u16, u16::cast_signed);
+number!(u32, "System.UInt32", CorElementType::U4, u32, low_u32, |n| n);
+number!(i32, "System.Int32", CorElementType::I4, u32, low_u32, u32::cast_signed);
+number!(u64, "System.UInt64", CorElementType::U8, u64, |n| n, |n| n);
+number!(i64, "System.Int64", CorElementType::I8, u64, |n| n, u64::cast_signed);
+number!(f32, "System.Single", CorElementType::R4, u32, low_u32, f32::from_bits);
+number!(f64, "System.Double", CorElementType::R8, u64, |n| n, f64::from_bits);
+
+/// The lowest byte of a register.
+fn low_u8(register: u64) -> u8 {
+    let [byte, ..] = register.to_le_bytes();
+    byte
+}
+
+/// The lowest two bytes.
+fn low_u16(register: u64) -> u16 {
+    let [a, b, ..] = register.to_le_bytes();
+    u16::from_le_bytes([a, b])
+}
+
+/// The lowest four bytes.
+fn low_u32(register: u64) -> u32 {
+    let [a, b, c, d, ..] = register.to_le_bytes();
+    u32::from_le_bytes([a, b, c, d])
+}
 
 impl FromValue for i128 {
     fn from_value(value: &Value) -> Result<i128, Error> {
-        let word = || value.absent(value.heap().memory().word(value.address()));
+        let word = || value.word();
         Ok(match value.element_type() {
-            I1 => value.read::<i8>()?.into(),
-            U1 => value.read::<u8>()?.into(),
-            I2 => value.read::<i16>()?.into(),
-            U2 | CHAR => value.read::<u16>()?.into(),
-            I4 => value.read::<i32>()?.into(),
-            U4 => value.read::<u32>()?.into(),
-            I8 => value.read::<i64>()?.into(),
-            U8 => value.read::<u64>()?.into(),
-            NUINT => word()?.into(),
-            NINT if value.heap().memory().ptr_bytes() == 4 => value.absent(value.heap().memory().i32(value.address()))?.into(),
-            NINT => word()?.cast_signed().into(),
+            CorElementType::I1 => value.read::<i8>()?.into(),
+            CorElementType::U1 => value.read::<u8>()?.into(),
+            CorElementType::I2 => value.read::<i16>()?.into(),
+            CorElementType::U2 | CorElementType::Char => value.read::<u16>()?.into(),
+            CorElementType::I4 => value.read::<i32>()?.into(),
+            CorElementType::U4 => value.read::<u32>()?.into(),
+            CorElementType::I8 => value.read::<i64>()?.into(),
+            CorElementType::U8 => value.read::<u64>()?.into(),
+            CorElementType::U => word()?.into(),
+            CorElementType::I if value.heap().memory().ptr_bytes() == 4 => {
+                value.stored(|memory, at| memory.u32(at), low_u32)?.cast_signed().into()
+            }
+            CorElementType::I => word()?.cast_signed().into(),
             _ => return Err(value.not("an integer").into()),
         })
     }
@@ -112,7 +113,7 @@ impl FromValue for i128 {
 
 impl FromValue for char {
     fn from_value(value: &Value) -> Result<char, Error> {
-        if value.element_type() != CHAR {
+        if value.element_type() != CorElementType::Char {
             return Err(value.not("System.Char").into());
         }
         let unit = value.read::<u16>()?;
@@ -124,10 +125,11 @@ impl FromValue for char {
 
 impl FromValue for Addr {
     fn from_value(value: &Value) -> Result<Addr, Error> {
-        if !value.is_reference() && !matches!(value.element_type(), POINTER | BY_REF | NINT | NUINT | FUNCTION) {
+        let element = value.element_type();
+        if !element.is_reference() && !element.is_pointer() && !element.is_native_int() {
             return Err(value.not("an address").into());
         }
-        value.absent(value.heap().memory().word(value.address())).map(Addr)
+        value.word().map(Addr)
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Namer, Runtime, Texts};
 use crate::base::Collector;
 use crate::clr::fields::Types;
+use crate::clr::methods::Methods;
 use crate::clr::statics::Statics;
 use crate::clr::values::{ValueLimits, Values};
 use crate::contract::ContractError;
@@ -16,6 +17,8 @@ pub(super) struct Readers {
     pub(super) namer: Namer,
     pub(super) values: Values,
     pub(super) statics: Statics,
+    /// `None` if the runtime does not describe methods.
+    pub(super) methods: Option<Methods>,
 }
 
 impl Readers {
@@ -25,7 +28,8 @@ impl Readers {
         let texts = Arc::new(Texts::bind(runtime, types, &Collector::new()));
         let values = Values::new(types, ValueLimits::default()).with_texts(texts);
         let statics = Statics::new(runtime.memory(), runtime.descriptor(), types);
-        Ok(Readers { namer, values, statics })
+        let methods = Methods::bind(runtime.memory(), &runtime.descriptor().scope(), runtime.limits()).ok();
+        Ok(Readers { namer, values, statics, methods })
     }
 
     pub(super) fn types(&self) -> &Types {

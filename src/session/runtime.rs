@@ -184,11 +184,12 @@ impl Runtime {
         notes.with(self.gc().ok()?.collections()).clone()
     }
 
-    /// The managed threads, in the order of the runtime's list, up to the first broken link.
+    /// The threads of the runtime's list as it has them, up to the first broken link. [`Runtime::threads`] are the handles.
     ///
     /// # Errors
-    /// [`ContractError`] if the descriptor lacks the thread list.
-    pub fn threads(&self) -> Result<&Answer<Vec<Thread>>, ContractError> {
+    /// [`ContractError`] if the descriptor does not have the thread list.
+    #[doc(hidden)]
+    pub fn thread_list(&self) -> Result<&Answer<Vec<Thread>>, ContractError> {
         bound(&self.inner.threads, || {
             let mut list = self.thread_reader()?.list();
             if self.descriptor().is_native_aot() {
@@ -224,7 +225,7 @@ impl Runtime {
 
     /// The managed threads, none if the runtime does not describe the list. What of it is not in the dump goes to `notes`.
     pub(crate) fn threads_if_any(&self, notes: &Collector) -> &[Thread] {
-        self.threads().map_or(&[], |list| notes.with(list).as_slice())
+        self.thread_list().map_or(&[], |list| notes.with(list).as_slice())
     }
 
     /// Notes about allocation contexts of threads that are lost with the thread list or because of the descriptor.
@@ -327,6 +328,15 @@ impl Runtime {
     pub fn heap(&self) -> Result<Heap, Error> {
         let parts = bound(&self.inner.heap, || Parts::open(self).map(Arc::new))?;
         Ok(Heap::new(self.clone(), Arc::clone(parts)))
+    }
+
+    /// The GC heap with caches of its own: object starts, graph and dominators are freed with the last clone of it and of its objects. A
+    /// server that keeps many dumps open asks one of these, and keeps the [`Runtime`].
+    ///
+    /// # Errors
+    /// As [`Runtime::heap`].
+    pub fn detached_heap(&self) -> Result<Heap, Error> {
+        Ok(Heap::new(self.clone(), Arc::new(Parts::open(self)?)))
     }
 }
 

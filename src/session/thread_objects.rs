@@ -20,7 +20,7 @@ struct ThreadObject {
 impl Runtime {
     /// Notes ids of managed threads that the runtime, or the threads' objects, contradict: for answers that show them.
     pub(crate) fn note_thread_ids(&self, notes: &Collector) {
-        let (Ok(reader), Ok(threads)) = (self.thread_reader(), self.threads()) else { return };
+        let (Ok(reader), Ok(threads)) = (self.thread_reader(), self.thread_list()) else { return };
         reader.note_ids(threads, notes);
         for (thread, object) in self.thread_objects(threads) {
             if let (Some(id), Some(other), true) = (thread.id, object.id.filter(|id| *id != 0), object.thread == Some(thread.address))
@@ -34,7 +34,7 @@ impl Runtime {
 
     /// Notes objects of managed threads that cannot be theirs: for answers that show the objects, or their names.
     pub(crate) fn note_thread_objects(&self, notes: &Collector) {
-        let (Ok(reader), Ok(threads)) = (self.thread_reader(), self.threads()) else { return };
+        let (Ok(reader), Ok(threads)) = (self.thread_reader(), self.thread_list()) else { return };
         reader.note_handles(threads, notes);
         let mut owners: Map<Addr, Addr> = Map::default();
         for (thread, object) in self.thread_objects(threads) {

@@ -4,12 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::value::{What, position};
-use super::{Error, Heap, Runtime, Value, ValueError, loaded_types};
+use super::{Error, Heap, Runtime, Thread, Value, ValueError, loaded_types};
 use crate::base::{Addr, glob};
 use crate::clr::fields::Field;
 use crate::clr::method_table::MethodTableInfo;
 use crate::clr::statics::StaticPlace;
-use crate::clr::threads::Thread;
 use crate::clr::values::{Place, Values};
 use crate::model::Storage;
 
@@ -99,6 +98,10 @@ impl Type {
         self.method_table
     }
 
+    pub(super) fn heap(&self) -> &Heap {
+        &self.heap
+    }
+
     /// Its full name as printed by SOS and ClrMD.
     pub fn name(&self) -> String {
         self.heap.type_name(self.method_table)
@@ -148,9 +151,9 @@ impl Type {
     ///
     /// # Errors
     /// [`ValueError::NoLayout`] if the layout is not in the dump, [`Error::Contract`] if the runtime does not describe fields.
-    pub fn fields(&self) -> Result<Arc<Vec<Field>>, Error> {
+    pub fn fields(&self) -> Result<Vec<super::Field>, Error> {
         let list = self.heap.runtime().readers()?.types().instance_fields(self.method_table);
-        Ok(list.ok_or_else(|| self.no_layout())?)
+        Ok(super::Field::all(&list.ok_or_else(|| self.no_layout())?, self.method_table))
     }
 
     /// The objects of exactly this type.
@@ -218,7 +221,7 @@ impl Type {
         let statics = &self.heap.runtime().readers()?.statics;
         let Some(info) = self.info() else { return Ok(StaticPlace::Unknown) };
         Ok(match thread {
-            Some(thread) => statics.of_thread(thread.address, &info, field),
+            Some(thread) => statics.of_thread(thread.address(), &info, field),
             None => statics.place(&info, field),
         })
     }

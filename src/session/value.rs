@@ -4,12 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{Error, FromValue, Heap, Object, ValueError};
-use crate::base::Addr;
 use crate::base::missed::unnamed;
-use crate::clr::fields::{Field, VALUE_TYPE, is_reference};
-use crate::clr::metadata::signature::Primitive;
+use crate::base::{Addr, CorElementType};
+use crate::clr::fields::Field;
 use crate::clr::values::{ArrayShape, Place, Values};
-use crate::memory::ReadError;
+use crate::memory::{Memory, ReadError};
 use crate::model::{FieldValue, Storage};
 
 /// Origin of a value.
@@ -29,6 +28,19 @@ pub(super) enum What {
     Boxed {
         of: Addr,
     },
+    /// A variable of a frame, an entry of a collection: what has neither a field nor an index.
+    Named(Arc<Naming>),
+}
+
+/// The name and the type of such a value.
+#[derive(Debug)]
+pub(super) struct Naming {
+    pub(super) name: String,
+    pub(super) type_name: String,
+    /// In messages: `argument "count" of Lab.Work.Run(Int32)`.
+    pub(super) label: String,
+    /// What the register that it is in holds; without one, the value is in memory.
+    pub(super) register: Option<u64>,
 }
 
 /// A value in the process: its address and type. Read lazily.
@@ -104,7 +116,7 @@ impl Value {
         &self.heap
     }
 
-    /// Its address.
+    /// Its address; null for a variable in a register.
     pub fn address(&self) -> Addr {
         self.place.address
     }
@@ -122,6 +134,7 @@ impl Value {
             What::Field { .. } => self.described().map(|f| f.name.clone()).unwrap_or_default(),
             What::Element { shape, index, .. } => shape.index(*index),
             What::Boxed { .. } => "value".into(),
+            What::Named(naming) => naming.name.clone(),
         }
     }
 
@@ -131,6 +144,7 @@ impl Value {
             What::Field { .. } => self.described().map(|f| f.type_name.clone()).unwrap_or_default(),
             What::Element { shape, .. } => self.heap.handle_name(shape.element),
             What::Boxed { of } => self.heap.type_name(*of),
+            What::Named(naming) => naming.type_name.clone(),
         }
     }
 
@@ -140,9 +154,9 @@ impl Value {
         self.described().filter(|f| f.storage == Storage::Instance).map(|f| f.offset)
     }
 
-    /// `CorElementType` (ECMA-335 II.23.1.16) as stored by the runtime: `0x12` for references, `0x11` for structures, the
-    /// underlying type for enums.
-    pub fn element_type(&self) -> u8 {
+    /// Element type as stored by the runtime: [`Class`](CorElementType::Class) for references,
+    /// [`ValueType`](CorElementType::ValueType) for structures, the underlying type for enums.
+    pub fn element_type(&self) -> CorElementType {
         self.place.element
     }
 
@@ -153,12 +167,12 @@ impl Value {
 
     /// Whether it is an object reference, possibly null.
     pub fn is_reference(&self) -> bool {
-        is_reference(self.place.element)
+        self.place.element.is_reference()
     }
 
     /// Whether it is a structure.
     pub fn is_structure(&self) -> bool {
-        self.place.element == VALUE_TYPE
+        self.place.element == CorElementType::ValueType
     }
 
     /// Its description, for messages: `field "_total" of Lab.Order`.
@@ -171,6 +185,7 @@ impl Value {
             }
             What::Element { of, .. } => format!("element {} of {}", self.name(), self.heap.type_name(*of)),
             What::Boxed { of } => format!("the boxed {}", self.heap.type_name(*of)),
+            What::Named(naming) => naming.label.clone(),
         }
     }
 
@@ -253,14 +268,42 @@ impl Value {
                 Some(f) => Some(values.static_field(f, self.place.address)),
                 None => None,
             },
-            _ => Some(values.value(self.name(), self.type_name(), &self.place)),
+            _ => match self.register() {
+                Some(register) => values.in_register(self.name(), self.type_name(), &self.place, register),
+                None => Some(values.value(self.name(), self.type_name(), &self.place)),
+            },
         };
         Ok(found.ok_or_else(|| ValueError::NoLayout { type_name: self.type_name(), part: "fields" })?)
     }
 
+    /// What the register that it is in holds; `None` for a value in memory.
+    fn register(&self) -> Option<u64> {
+        match &self.what {
+            What::Named(naming) => naming.register,
+            _ => None,
+        }
+    }
+
     /// The pointer stored here.
     pub(super) fn pointer(&self) -> Result<Addr, Error> {
-        self.absent(self.heap.memory().ptr(self.place.address))
+        self.word().map(Addr)
+    }
+
+    /// The pointer-sized integer stored here.
+    pub(super) fn word(&self) -> Result<u64, Error> {
+        self.stored(|memory, at| memory.word(at), |register| register)
+    }
+
+    /// What is stored here: in memory, or in a register.
+    pub(super) fn stored<T>(
+        &self,
+        memory: impl FnOnce(&Memory, Addr) -> Result<T, ReadError>,
+        register: impl FnOnce(u64) -> T,
+    ) -> Result<T, Error> {
+        match self.register() {
+            Some(value) => Ok(register(value)),
+            None => self.absent(memory(self.heap.memory(), self.place.address)),
+        }
     }
 
     /// Adds the value to a read error.
@@ -272,7 +315,7 @@ impl Value {
     pub(super) fn not(&self, wanted: &'static str) -> ValueError {
         let declared = self.type_name();
         // For enums, include the underlying type.
-        let type_name = match Primitive::of(self.place.element).map(Primitive::name) {
+        let type_name = match self.place.element.type_name() {
             Some(underlying) if underlying != declared && !self.is_reference() => format!("{declared} ({underlying})"),
             _ => declared,
         };

@@ -368,7 +368,7 @@ fn a_lock_is_orphaned_only_if_all_threads_are_known() {
         (of("managed_id"), of("orphaned"))
     };
     // The thread list leads from the last thread that was created to the first.
-    let threads: Vec<(Addr, u32)> = dump.runtime().threads().unwrap().iter().filter_map(|t| Some((t.address, t.id?))).collect();
+    let threads: Vec<(Addr, u32)> = dump.runtime().thread_list().unwrap().iter().filter_map(|t| Some((t.address, t.id?))).collect();
     let [(first, _), .., (_, id)] = threads.as_slice() else { panic!("{threads:?}") };
     let held = (header, u64::from(*id), 4);
     let link = dump.offset("Thread", "LinkNext");

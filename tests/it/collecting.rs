@@ -133,7 +133,7 @@ impl AtRest {
             let at = dump.memory().ptr(t.address.plus(locals.unwrap())).unwrap();
             (!at.is_null()).then(|| at.plus(d.offset("RuntimeThreadLocals", "AllocContext").unwrap() + outer.unwrap_or(0)))
         };
-        let contexts = runtime.threads().unwrap().iter().filter_map(thread).collect();
+        let contexts = runtime.thread_list().unwrap().iter().filter_map(thread).collect();
         let suspended_by = d.pointer("GCThread").unwrap();
         let file = gcdump::internals::dump::open(file.path(), &Default::default()).unwrap();
         AtRest { bytes, record: (places[0], recorded.index), suspended_by, contexts, dump: file }

@@ -76,7 +76,7 @@ impl<'w> Campaign<'w> {
 }
 
 fn threads(whole: &Whole) -> Vec<Thread> {
-    whole.dump.runtime().unwrap().threads().unwrap().data.clone()
+    whole.dump.runtime().unwrap().thread_list().unwrap().data.clone()
 }
 
 /// The place of a field of a thread, if the runtime has it and the dump holds it.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// Highest first. `base` and `model` share the lowest floor.
-pub const FLOORS: [&[&str]; 14] = [
+pub const FLOORS: [&[&str]; 13] = [
     &["cli"],
     &["output"],
     &["export"],
@@ -12,8 +12,7 @@ pub const FLOORS: [&[&str]; 14] = [
     &["stack"],
     &["gc"],
     &["clr"],
-    &["data"],
-    &["contract"],
+    &["contract", "data"],
     &["memory"],
     &["dump"],
     &["graph"],

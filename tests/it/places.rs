@@ -161,7 +161,7 @@ fn structures_of_the_gc() {
 fn structures_of_the_runtime() {
     let (mut classes, mut modules) = (0, 0);
     for (name, heap) in heaps() {
-        for thread in heap.runtime().threads().unwrap().iter() {
+        for thread in heap.runtime().thread_list().unwrap().iter() {
             let found = at(&heap, thread.address);
             assert_eq!((found.kind, found.managed_id, found.offset), (PlaceKind::Thread, thread.id, Some(0)), "{name} {found:?}");
         }

@@ -252,7 +252,7 @@ fn a_context_that_a_collection_takes_back_is_no_sign_of_the_wrong_order() {
             let (d, memory) = (runtime.descriptor(), dump.memory());
             let offset = |of: &str, field: &str| d.offset(of, field).unwrap();
             // The second thread has an empty context.
-            let thread = runtime.threads().unwrap()[1].address;
+            let thread = runtime.thread_list().unwrap()[1].address;
             let locals = memory.ptr(thread.plus(offset("Thread", "RuntimeThreadLocals"))).unwrap();
             let context = offset("RuntimeThreadLocals", "AllocContext") + offset("EEAllocContext", "GCAllocationContext");
             let field = |name: &str| locals.plus(context + offset("GCAllocContext", name)).0;

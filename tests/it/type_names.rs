@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use crate::common::{self, known_dumps, needs_lab, needs_shared};
 use crate::harness::{Ignored, Tested};
-use gcdump::Dump;
 use gcdump::internals::base::{Addr, AddrRange, Limits, Shape};
 use gcdump::internals::clr::modules::MetadataOrigin;
 use gcdump::internals::clr::type_names::{NameQuality, TypeName, TypeNames};
 use gcdump::internals::dump::{Bytes, DumpFile, OpenOptions, open, open_bytes};
 use gcdump::internals::memory::{FileSearch, Memory};
+use gcdump::{Dump, Token};
 use serde_json::Value;
 
 /// One type in ClrMD's answer.
@@ -128,7 +128,7 @@ fn names_and_method_tables_are_those_of_clrmd() -> Tested {
                     let same = (base, u64::from(info.component_size), info.contains_pointers) == (*size, *component, *pointers);
                     let home = info.is_free
                         || (ours.module.as_ref() == module.as_ref() || module.is_none())
-                            && u64::from(ours.token.unwrap_or(0x0200_0000)) == *token;
+                            && u64::from(ours.token.map_or(0x0200_0000, Token::bits)) == *token;
                     if !same || !home {
                         bad.push(format!("{mt} {}: ours {info:?} {ours:?}, theirs {:?}", ours.name, theirs.facts));
                     }

@@ -290,7 +290,7 @@ fn segments_and_contexts() {
 /// Address of the pointer of the thread's allocation context.
 fn context_of(patient: &Patient, pointer: u64) -> u64 {
     let runtime = patient.process.runtime().unwrap();
-    let threads = runtime.threads().unwrap();
+    let threads = runtime.thread_list().unwrap();
     let thread = threads.iter().find(|t| t.context.is_some_and(|c| c.pointer.0 == pointer)).unwrap();
     let locals = patient.word(thread.address.0 + patient.offset("Thread", "RuntimeThreadLocals"));
     let outer = patient.offset("RuntimeThreadLocals", "AllocContext") + patient.offset("EEAllocContext", "GCAllocationContext");

@@ -61,7 +61,7 @@ impl Measures {
         let queued = queues.complete() && !queues.is_empty() || registered.max(ready) > 0;
         notes.take(queues);
 
-        let threads = match heap.runtime().threads() {
+        let threads = match heap.runtime().thread_list() {
             Ok(list) => {
                 let list = notes.with(list);
                 (!list.is_empty()).then(|| len64(list.len()))

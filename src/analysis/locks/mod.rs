@@ -114,7 +114,7 @@ fn threads<'h>(heap: &'h Heap, notes: &Collector) -> Result<&'h [Thread], Error>
     notes.extend(runtime.thread_reader()?.losses());
     runtime.note_thread_ids(notes);
     runtime.note_thread_objects(notes);
-    Ok(notes.with(runtime.threads()?).as_slice())
+    Ok(notes.with(runtime.thread_list()?).as_slice())
 }
 
 /// Who holds and waits for what.

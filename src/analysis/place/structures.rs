@@ -88,7 +88,7 @@ impl Finder<'_> {
     /// A `Thread` of the runtime.
     pub(super) fn thread(&self, blank: &WhereReport) -> Option<WhereReport> {
         let is = |at: Addr| self.structure("Thread", at).filter(|r| r.contains(blank.address));
-        let list = self.notes.with(self.heap.runtime().threads().ok()?);
+        let list = self.notes.with(self.heap.runtime().thread_list().ok()?);
         let (thread, range) = list.iter().find_map(|t| Some((t, is(t.address)?)))?;
         let os_id = thread.os_id.and_then(|id| u32::try_from(id).ok()).filter(|id| *id != 0);
         let id = thread.id.map_or_else(String::new, |id| format!(" {id}"));

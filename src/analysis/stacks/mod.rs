@@ -1,8 +1,6 @@
 //! `stacks`: what each managed thread was doing.
 
-mod arguments;
 mod cycles;
-mod locals;
 mod merge;
 mod overflow;
 
@@ -21,12 +19,11 @@ use crate::clr::threads::Thread;
 use crate::model::{
     CodeKind, FramePart, StackCoverage, StackFrameKind, StackFrameModel, StackGap, StackRootModel, StacksReport, ThreadStackModel,
 };
-use crate::session::{Error, Heap, Namer, Runtime, SourceLines, ThreadStack};
+use crate::session::{ArgumentReader, Error, Heap, Namer, Runtime, SourceLines, ThreadStack, argument_bytes};
 use crate::stack::code::CodeOrigin;
 use crate::stack::gc_info::FrameSlot;
 use crate::stack::walk::{Asked, StackWalker};
 use crate::stack::walked::{Frame, Gap, ManagedFrame, Part, RuntimeFrame, Walk};
-use arguments::ArgumentReader;
 use merge::Merger;
 pub(crate) use merge::{folded as folded_stacks, label as frame_label, repeated as repeated_frames};
 pub(crate) use overflow::{Recursion, recursion};
@@ -77,7 +74,7 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
 pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn FnMut(ThreadStackModel)) -> Result<Answer<u64>, Error> {
     let notes = runtime.begin();
     notes.extend(runtime.thread_reader()?.identity_losses());
-    notes.with(runtime.threads()?);
+    notes.with(runtime.thread_list()?);
     runtime.note_thread_ids(&notes);
     runtime.note_thread_objects(&notes);
     let wanted = |t: &Thread| {
@@ -313,7 +310,7 @@ impl<'r> Reporter<'r> {
             let texts = [&model.method, &model.display, &model.module, &model.file];
             let bytes = texts.into_iter().flatten().fold(PLAIN, |n, t| n.saturating_add(len64(t.len())));
             let variables = [&model.arguments, &model.locals].into_iter().flatten();
-            let bytes = variables.fold(bytes, |n, list| n.saturating_add(arguments::bytes(list)));
+            let bytes = variables.fold(bytes, |n, list| n.saturating_add(argument_bytes(list)));
             if !self.budget.memory(bytes) {
                 self.budget.note("listing stacks", self.notes);
                 break;
@@ -328,10 +325,13 @@ impl<'r> Reporter<'r> {
         let line = named.as_ref().and_then(|n| self.lines.at(&n.method, frame.instruction()));
         let (mut arguments, mut locals) = (None, None);
         if let Some(variables) = &mut self.variables {
-            arguments = if self.arguments { variables.of(walk, frame) } else { None };
+            let models = |of: &ArgumentReader<'_>, found: Vec<_>| found.into_iter().map(|variable| of.model(variable)).collect();
+            let found = if self.arguments { variables.arguments(walk, frame) } else { None };
+            arguments = found.map(|found| models(variables, found));
             if let Some(named) = named.as_ref().filter(|_| self.locals) {
                 let told = self.lines.locals(&named.method, frame.instruction());
-                locals = variables.locals(walk, frame, &named.method, told);
+                let found = variables.locals(walk, frame, &named.method, told);
+                locals = found.map(|found| models(variables, found));
             }
         }
         StackFrameModel {

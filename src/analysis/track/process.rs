@@ -101,7 +101,7 @@ fn random(runtime: &Runtime) -> Option<String> {
 
 /// The finalizer thread lives as long as the runtime: its structure and its id.
 fn finalizer(runtime: &Runtime) -> Option<String> {
-    let threads = runtime.threads().ok()?;
+    let threads = runtime.thread_list().ok()?;
     // A sign that is damaged is none; other answers tell.
     let at = runtime.thread_reader().ok()?.finalizer(threads, &Collector::new())?;
     let thread = threads.iter().find(|t| t.address == at)?;
@@ -145,7 +145,7 @@ fn dated(old: &Runtime, new: &Runtime) -> Option<String> {
 fn allocated_less(old: &Runtime, new: &Runtime) -> Option<String> {
     let allocated = |r: &Runtime| -> FxHashMap<(Addr, Option<u32>, Option<u64>), u64> {
         let rows =
-            r.threads().into_iter().flat_map(|list| list.iter()).filter_map(|t| Some(((t.address, t.id, t.os_id), t.context?.bytes?)));
+            r.thread_list().into_iter().flat_map(|list| list.iter()).filter_map(|t| Some(((t.address, t.id, t.os_id), t.context?.bytes?)));
         rows.collect()
     };
     let is = allocated(new);

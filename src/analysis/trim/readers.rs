@@ -111,7 +111,7 @@ fn read_runtime(runtime: &Runtime, before: Option<&Survey>) {
 /// are read from their stack pointers on.
 fn keep_stacks(runtime: &Runtime) {
     let index = ThreadStacks::new(runtime.file());
-    for thread in runtime.threads().map(|threads| threads.data.as_slice()).unwrap_or_default() {
+    for thread in runtime.thread_list().map(|threads| threads.data.as_slice()).unwrap_or_default() {
         let Some(native) = thread.os_id.and_then(|id| index.thread(id)) else { continue };
         let bounds = thread.stack_limit.zip(thread.stack_base).filter(|(limit, base)| limit < base);
         let own = match bounds {

@@ -18,6 +18,7 @@ use crate::base::{Addr, AddrRange, Count, Endian, Silent};
 use crate::clr::exceptions::Exceptions;
 use crate::clr::fields::{Storage, Types};
 use crate::contract::redacted_crash_report;
+use crate::data;
 use crate::dump::{ThreadStacks, has_no_text};
 use crate::gc::{ObjectType, SegmentIndex, TypeIndex};
 use crate::memory::Memory;
@@ -120,7 +121,7 @@ fn stacks(dump: &Dump) -> Vec<AddrRange> {
     let index = ThreadStacks::new(dump.file());
     let mut out = Vec::new();
     for runtime in dump.runtimes().into_iter().flatten() {
-        for thread in runtime.threads().map(|threads| threads.data.as_slice()).unwrap_or_default() {
+        for thread in runtime.thread_list().map(|threads| threads.data.as_slice()).unwrap_or_default() {
             let native = thread.os_id.and_then(|id| index.thread(id));
             out.extend(native.and_then(|native| index.whole(native, thread.stack_base)));
             out.extend(native.and_then(|native| index.left(dump.file(), native)));
@@ -185,7 +186,7 @@ impl RedactedHeap {
             traces.extend(exceptions.data.into_iter().filter_map(|(object, _)| reader.trace_bytes(names, object)));
         }
         let mut out = RedactedHeap {
-            first_char: d.offset("String", "m_FirstChar").ok().unwrap_or_else(|| memory.ptr_bytes().saturating_add(4)),
+            first_char: data::String::m_FirstChar.offset(d).unwrap_or_else(|_| memory.ptr_bytes().saturating_add(4)),
             header: d.number("SyncBlockValueToObjectOffset").unwrap_or(4),
             heap,
             namer,

@@ -12,7 +12,7 @@ use gimli::{
 
 use super::elf_file::{Bounds, ElfFile, MAX_NAME, TooLong, text};
 use super::types::{BYTES_OF_AN_ITEM, Class, DebugTypes, Entry, Member, StaticAt};
-use crate::base::{Addr, len64};
+use crate::base::{Addr, CorElementType, len64};
 use crate::memory::Image;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
@@ -136,23 +136,23 @@ impl<'d> Strings<'d> {
     }
 }
 
-/// `CorElementType` of a base type.
-fn element(name: &str, encoding: constants::DwAte, size: u64) -> Option<u8> {
+/// Element type of a base type.
+fn element(name: &str, encoding: constants::DwAte, size: u64) -> Option<CorElementType> {
     Some(match (encoding, size) {
-        _ if name == "nint" => 0x18,
-        _ if name == "nuint" => 0x19,
-        (constants::DW_ATE_boolean, 1) => 0x02,
-        (constants::DW_ATE_UTF, 2) => 0x03,
-        (constants::DW_ATE_signed, 1) => 0x04,
-        (constants::DW_ATE_unsigned, 1) => 0x05,
-        (constants::DW_ATE_signed, 2) => 0x06,
-        (constants::DW_ATE_unsigned, 2) => 0x07,
-        (constants::DW_ATE_signed, 4) => 0x08,
-        (constants::DW_ATE_unsigned, 4) => 0x09,
-        (constants::DW_ATE_signed, 8) => 0x0a,
-        (constants::DW_ATE_unsigned, 8) => 0x0b,
-        (constants::DW_ATE_float, 4) => 0x0c,
-        (constants::DW_ATE_float, 8) => 0x0d,
+        _ if name == "nint" => CorElementType::I,
+        _ if name == "nuint" => CorElementType::U,
+        (constants::DW_ATE_boolean, 1) => CorElementType::Boolean,
+        (constants::DW_ATE_UTF, 2) => CorElementType::Char,
+        (constants::DW_ATE_signed, 1) => CorElementType::I1,
+        (constants::DW_ATE_unsigned, 1) => CorElementType::U1,
+        (constants::DW_ATE_signed, 2) => CorElementType::I2,
+        (constants::DW_ATE_unsigned, 2) => CorElementType::U2,
+        (constants::DW_ATE_signed, 4) => CorElementType::I4,
+        (constants::DW_ATE_unsigned, 4) => CorElementType::U4,
+        (constants::DW_ATE_signed, 8) => CorElementType::I8,
+        (constants::DW_ATE_unsigned, 8) => CorElementType::U8,
+        (constants::DW_ATE_float, 4) => CorElementType::R4,
+        (constants::DW_ATE_float, 8) => CorElementType::R8,
         _ => return None,
     })
 }

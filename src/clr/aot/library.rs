@@ -4,34 +4,30 @@
 
 use std::sync::OnceLock;
 
-use crate::base::PtrSize;
 use crate::base::hash::Map;
+use crate::base::{CorElementType, PtrSize};
 use crate::contract::overlay::{self, Overlay};
 
-/// `CorElementType` of pointers, structures and references.
-const POINTER: u8 = 0x0f;
-const STRUCTURE: u8 = 0x11;
-const REFERENCE: u8 = 0x12;
 /// How the table names types: references, structures without a name of their own, pointers.
 const OBJECT: &str = "object";
 const NAMELESS: &str = "struct";
-/// Primitives, by name, `CorElementType` and size; 0 for that of a pointer.
-const PRIMITIVES: [(&str, u8, u64); 15] = [
-    ("bool", 0x02, 1),
-    ("char", 0x03, 2),
-    ("int8", 0x04, 1),
-    ("uint8", 0x05, 1),
-    ("int16", 0x06, 2),
-    ("uint16", 0x07, 2),
-    ("int32", 0x08, 4),
-    ("uint32", 0x09, 4),
-    ("int64", 0x0a, 8),
-    ("uint64", 0x0b, 8),
-    ("float", 0x0c, 4),
-    ("double", 0x0d, 8),
-    ("pointer", POINTER, 0),
-    ("nint", 0x18, 0),
-    ("nuint", 0x19, 0),
+/// Primitives and pointers, by name.
+const PRIMITIVES: [(&str, CorElementType); 15] = [
+    ("bool", CorElementType::Boolean),
+    ("char", CorElementType::Char),
+    ("int8", CorElementType::I1),
+    ("uint8", CorElementType::U1),
+    ("int16", CorElementType::I2),
+    ("uint16", CorElementType::U2),
+    ("int32", CorElementType::I4),
+    ("uint32", CorElementType::U4),
+    ("int64", CorElementType::I8),
+    ("uint64", CorElementType::U8),
+    ("float", CorElementType::R4),
+    ("double", CorElementType::R8),
+    ("pointer", CorElementType::Ptr),
+    ("nint", CorElementType::I),
+    ("nuint", CorElementType::U),
 ];
 
 /// An instance field of a library type.
@@ -41,8 +37,8 @@ pub struct LibraryField {
     pub name: &'static str,
     /// Offset in bytes: in objects from their method table, in structures from their start.
     pub offset: u64,
-    /// Its `CorElementType`. Enums have that of their values.
-    pub element: u8,
+    /// Its element type. Enums have that of their values.
+    pub element: CorElementType,
     /// Full name of the structure that it is, as in metadata, where the table tells.
     pub structure: Option<&'static str>,
     /// Bytes that it takes at least.
@@ -85,14 +81,12 @@ fn major(release: &str) -> Option<u32> {
 }
 
 fn field((name, offset, ty): &'static (String, u64, Option<String>), word: u64) -> Option<LibraryField> {
-    let primitive = |name: &str| PRIMITIVES.iter().find(|p| p.0 == name);
     let (element, size, structure) = match ty.as_deref()? {
-        OBJECT => (REFERENCE, word, None),
-        NAMELESS => (STRUCTURE, 1, None),
-        name => match primitive(name) {
-            Some((_, element, 0)) => (*element, word, None),
-            Some((_, element, size)) => (*element, *size, None),
-            None => (STRUCTURE, 1, Some(name)),
+        OBJECT => (CorElementType::Class, word, None),
+        NAMELESS => (CorElementType::ValueType, 1, None),
+        name => match PRIMITIVES.iter().find(|p| p.0 == name) {
+            Some((_, element)) => (*element, element.primitive_bytes(word)?, None),
+            None => (CorElementType::ValueType, 1, Some(name)),
         },
     };
     Some(LibraryField { name, offset: *offset, element, structure, size })
@@ -114,8 +108,8 @@ pub fn fits(fields: &[LibraryField], base_size: u64, references: &[u64], word: u
         field.offset >= word
             && last <= end
             && match field.element {
-                REFERENCE => is_reference(),
-                STRUCTURE => true,
+                CorElementType::Class => is_reference(),
+                CorElementType::ValueType => true,
                 _ => !meets(),
             }
     })
@@ -131,10 +125,10 @@ mod tests {
         let fields = |name| of_release(name, "9.0");
         let at = |fields: &[LibraryField], field: &str| fields.iter().find(|f| f.name == field).map(|f| (f.offset, f.element));
         let place = |name, field: &str| at(fields(name), field);
-        assert_eq!(place("System.Threading.Tasks.Task", "m_stateFlags"), Some((52, 0x08)));
-        assert_eq!(place("System.Threading.Lock", "_owningThreadId"), Some((16, 0x09)));
-        assert_eq!(place("System.Collections.Generic.List`1", "_items"), Some((8, 0x12)));
-        assert_eq!(place("System.Threading.WaitSubsystem+ThreadWaitInfo", "_waitSignalState"), Some((48, 0x05)));
+        assert_eq!(place("System.Threading.Tasks.Task", "m_stateFlags"), Some((52, CorElementType::I4)));
+        assert_eq!(place("System.Threading.Lock", "_owningThreadId"), Some((16, CorElementType::U4)));
+        assert_eq!(place("System.Collections.Generic.List`1", "_items"), Some((8, CorElementType::Class)));
+        assert_eq!(place("System.Threading.WaitSubsystem+ThreadWaitInfo", "_waitSignalState"), Some((48, CorElementType::U1)));
         assert!(library_fields("System.Threading.Tasks.Task", PtrSize::Four, "9.0").is_none());
         assert!(library_fields("Lab.Node", PtrSize::Eight, "9.0").is_none());
         // A release has what moved in it, and what moved before.

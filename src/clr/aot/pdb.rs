@@ -17,7 +17,7 @@ use super::codeview::{Field, POINTER, Record};
 use super::symbols::{GC_STATICS, METHOD_TABLE, NativeSymbols, OTHER_STATICS, THREAD_STATICS};
 use super::types::{BYTES_OF_AN_ITEM, Class, DebugTypes, Entry, Member, StaticAt};
 use crate::base::hash::Map;
-use crate::base::{Addr, Budget, Limits, Os, len64};
+use crate::base::{Addr, Budget, CorElementType, Limits, Os, len64};
 use crate::dump::{Bytes, Module};
 use crate::memory::{FileSearch, Image, Memory, ModuleFile, hex};
 
@@ -30,26 +30,26 @@ const MAX_PARTS: usize = 256;
 const PUBLIC: u16 = 0x110e;
 const PROCEDURES: [u16; 4] = [0x110f, 0x1110, 0x1146, 0x1147];
 
-/// Types that have no record: their number, and `CorElementType`.
-const PRIMITIVES: [(usize, u8); 18] = [
-    (0x30, 0x02),
-    (0x71, 0x03),
-    (0x10, 0x04),
-    (0x68, 0x04),
-    (0x20, 0x05),
-    (0x69, 0x05),
-    (0x11, 0x06),
-    (0x72, 0x06),
-    (0x21, 0x07),
-    (0x73, 0x07),
-    (0x74, 0x08),
-    (0x75, 0x09),
-    (0x13, 0x0a),
-    (0x76, 0x0a),
-    (0x23, 0x0b),
-    (0x77, 0x0b),
-    (0x40, 0x0c),
-    (0x41, 0x0d),
+/// Types that have no record: their number, and element type.
+const PRIMITIVES: [(usize, CorElementType); 18] = [
+    (0x30, CorElementType::Boolean),
+    (0x71, CorElementType::Char),
+    (0x10, CorElementType::I1),
+    (0x68, CorElementType::I1),
+    (0x20, CorElementType::U1),
+    (0x69, CorElementType::U1),
+    (0x11, CorElementType::I2),
+    (0x72, CorElementType::I2),
+    (0x21, CorElementType::U2),
+    (0x73, CorElementType::U2),
+    (0x74, CorElementType::I4),
+    (0x75, CorElementType::U4),
+    (0x13, CorElementType::I8),
+    (0x76, CorElementType::I8),
+    (0x23, CorElementType::U8),
+    (0x77, CorElementType::U8),
+    (0x40, CorElementType::R4),
+    (0x41, CorElementType::R8),
 ];
 
 /// Pointers to `void` that have no record.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::base::Shape;
+use crate::base::{CorElementType, Shape};
 use crate::clr::aot::{DebugField, FieldKind, StaticKind, TypeSymbol};
 use crate::memory::{DataPages, ImageFormat, PeHeaders, fill_module};
 
@@ -108,10 +108,10 @@ fn names_fields_and_places_come_from_the_pdb() {
     let fields = debugging.fields_of(at(CONSTANTS), 8).unwrap();
     let wanted = [
         field("_name", 8, FieldKind::Reference("String".into())),
-        field("_age", 16, FieldKind::Primitive(0x08)),
+        field("_age", 16, FieldKind::Primitive(CorElementType::I4)),
         field("Friend", 24, FieldKind::Reference("lab_Lab_Dog".into())),
-        field("_tag", 32, FieldKind::Primitive(0x0a)),
-        field("Colour", 40, FieldKind::Enum("lab_Lab_Color".into(), 0x05)),
+        field("_tag", 32, FieldKind::Primitive(CorElementType::I8)),
+        field("Colour", 40, FieldKind::Enum("lab_Lab_Color".into(), CorElementType::U1)),
         field("At", 48, FieldKind::Structure("lab_Lab_Point".into())),
         field("Handle", 64, FieldKind::Pointer),
     ];

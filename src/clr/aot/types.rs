@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::base::hash::Map;
-use crate::base::{Addr, Budget, len64};
+use crate::base::{Addr, Budget, CorElementType, len64};
 
 /// Most base types of a type.
 const MAX_BASES: usize = 64;
@@ -22,10 +22,10 @@ pub(super) const BYTES_OF_AN_ITEM: u64 = 64;
 /// What a field holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldKind {
-    /// A primitive: its `CorElementType`.
-    Primitive(u8),
-    /// An enum, by mangled name, and the `CorElementType` of its values.
-    Enum(Arc<str>, u8),
+    /// A primitive.
+    Primitive(CorElementType),
+    /// An enum, by mangled name, and the element type of its values.
+    Enum(Arc<str>, CorElementType),
     /// A structure, by mangled name: its fields are within.
     Structure(Arc<str>),
     /// A reference to an object, by mangled name of its static type.
@@ -85,7 +85,7 @@ pub struct DebugStatic {
 /// A type, as others refer to it.
 #[derive(Clone, Debug)]
 pub(super) enum Entry {
-    Primitive(u8),
+    Primitive(CorElementType),
     Enum { name: Arc<str>, values: usize },
     Class { name: Arc<str> },
     Reference(usize),

@@ -1,7 +1,7 @@
 //! A field of a type, with name and type.
 
 use super::{Definition, Storage};
-use crate::base::{Addr, len64};
+use crate::base::{Addr, CorElementType, Token, len64};
 
 /// A field of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,14 +12,14 @@ pub struct Field {
     pub name: String,
     /// Whether that is the name that it has in its program, not what stands for a lost one.
     pub(crate) is_named: bool,
-    /// Its token in the declaring module.
-    pub token: u32,
+    /// Its token in the declaring module; [`Token::NIL`] in NativeAOT programs.
+    pub token: Token,
     /// Kind of storage.
     pub storage: Storage,
     /// Offset in bytes: of instance fields from the start of the object, of others from the base of their kind.
     pub offset: u64,
-    /// `CorElementType` as stored by the runtime: `CLASS` (0x12) for all references, the underlying type for enums.
-    pub element: u8,
+    /// Element type as stored by the runtime: `Class` for all references, the underlying type for enums.
+    pub element: CorElementType,
     /// Its type, with generic parameters of the declaring type replaced by the arguments.
     pub type_name: String,
     /// Method table of its type, for values; `None` for references, or if not found.
@@ -36,11 +36,11 @@ impl Field {
 
     /// Whether its value is a reference to an object.
     pub fn is_reference(&self) -> bool {
-        super::is_reference(self.element)
+        self.element.is_reference()
     }
 
     /// Whether its value is a structure.
     pub fn is_structure(&self) -> bool {
-        self.element == super::VALUE_TYPE
+        self.element == CorElementType::ValueType
     }
 }

@@ -13,41 +13,26 @@ mod net9;
 mod resolve;
 
 pub use list::Field;
-pub(crate) use resolve::{CORE, Typed, VALUE_TYPE, is_reference};
+pub(crate) use resolve::{CORE, Typed};
 pub use resolve::{Definition, Types};
 
 use super::method_table::{MethodTableInfo, MethodTables};
 use super::type_names::TypeNames;
-use crate::base::Addr;
-use crate::contract::descriptor::layout;
+use crate::base::{Addr, CorElementType, Token, TokenTable};
 use crate::contract::{ContractError, Descriptor};
+use crate::data::{self, Bound, EEClass, Structure, bind};
 use crate::memory::Memory;
 pub use crate::model::Storage;
 use net8::Net8;
 use net9::Net9;
 
-layout! {
-    struct FieldDescLayout : "FieldDesc" {
-        token: req "DWord1",
-        offset: req "DWord2",
-    }
-}
-
-layout! {
-    struct ClassLayout : "EEClass" {
-        fields: req "FieldDescList",
-        element: opt "InternalCorElementType",
-    }
-}
-
-/// Row of the field in the metadata.
-const TOKEN_MASK: u32 = 0x00ff_ffff;
+// Bits of DWord1 above the row of the field in the metadata.
 const IS_STATIC: u32 = 0x0100_0000;
 const IS_THREAD_STATIC: u32 = 0x0200_0000;
 const IS_RVA: u32 = 0x0400_0000;
 /// Offset from the end of the method table pointer, or from the base of statics.
 const OFFSET_MASK: u32 = 0x07ff_ffff;
-/// First bit of the `CorElementType`.
+/// First bit of the element type, which has the five bits left.
 const TYPE_SHIFT: u32 = 27;
 /// Maximum fields declared by a type; more indicate corruption: the runtime counts in 16 bits since .NET 9.
 const MAX_FIELDS: u32 = 65_535;
@@ -55,13 +40,13 @@ const MAX_FIELDS: u32 = 65_535;
 /// A decoded field descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FieldDesc {
-    /// Row of Field in the metadata of the defining module.
-    pub(super) rid: u32,
+    /// Token in the defining module.
+    pub(super) token: Token,
     pub(super) storage: Storage,
     /// Offset as stored: without the method table pointer.
     pub(super) offset: u64,
-    /// `CorElementType`: `CLASS` for references, the underlying type for enums.
-    pub(super) element: u8,
+    /// `Class` for references, the underlying type for enums.
+    pub(super) element: CorElementType,
 }
 
 /// The descriptors of the fields declared by a type.
@@ -88,9 +73,9 @@ impl Counts {
 #[derive(Clone, Debug)]
 pub struct Fields {
     memory: Arc<Memory>,
-    desc: FieldDescLayout,
+    desc: Bound<data::FieldDesc>,
     desc_bytes: u64,
-    class: ClassLayout,
+    class: Bound<EEClass>,
     counts: Option<Counts>,
 }
 
@@ -101,12 +86,13 @@ impl Fields {
     /// [`ContractError`] if no supported version of contract `RuntimeTypeSystem` is advertised, or the descriptor lacks the
     /// layouts: .NET 9 and 10 do not publish FieldDesc; the overlays add it.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Result<Fields, ContractError> {
+        use data::FieldDesc as Desc;
         MethodTables::CONTRACT.require(d)?;
         Ok(Fields {
             memory: Arc::clone(memory),
-            desc: FieldDescLayout::bind(d)?,
-            desc_bytes: d.size_of("FieldDesc")?,
-            class: ClassLayout::bind(d)?,
+            desc: bind!(d, Desc { DWord1, DWord2 })?,
+            desc_bytes: Desc::size(d)?,
+            class: bind!(d, EEClass { FieldDescList, InternalCorElementType? })?,
             counts: Counts::bind(d),
         })
     }
@@ -119,24 +105,25 @@ impl Fields {
         }
     }
 
-    /// `CorElementType` of the type as a value: the underlying type of an enum, `VALUETYPE` for structures.
-    pub(super) fn element_type(&self, class: Addr) -> Option<u8> {
-        self.memory.u8(class.plus(self.class.element?)).ok()
+    /// Element type of the type as a value: the underlying type of an enum, `ValueType` for structures.
+    pub(super) fn element_type(&self, class: Addr) -> Option<CorElementType> {
+        CorElementType::of(self.class.get(&self.memory, class, EEClass::InternalCorElementType)?)
     }
 
     fn desc(&self, at: Addr) -> Option<FieldDesc> {
-        let (token, place) = (self.memory.u32(at.plus(self.desc.token)).ok()?, self.memory.u32(at.plus(self.desc.offset)).ok()?);
-        let storage = match token {
+        let word = |field| self.desc.get(&self.memory, at, field);
+        let (word, place) = (word(data::FieldDesc::DWord1)?, word(data::FieldDesc::DWord2)?);
+        let storage = match word {
             t if t & IS_STATIC == 0 => Storage::Instance,
             t if t & IS_THREAD_STATIC != 0 => Storage::ThreadStatic,
             t if t & IS_RVA != 0 => Storage::Rva,
             _ => Storage::Static,
         };
         Some(FieldDesc {
-            rid: token & TOKEN_MASK,
+            token: Token::in_low_bits(TokenTable::FieldDef, word),
             storage,
             offset: u64::from(place & OFFSET_MASK),
-            element: u8::try_from(place >> TYPE_SHIFT).ok()?,
+            element: CorElementType::of(u8::try_from(place >> TYPE_SHIFT).ok()?)?,
         })
     }
 
@@ -148,7 +135,7 @@ impl Fields {
         let (all, statics) = self.counts(class)?;
         let own = all.checked_sub(inherited)?.min(MAX_FIELDS);
         let statics = statics.min(MAX_FIELDS);
-        let list = self.memory.ptr(class.plus(self.class.fields)).ok()?;
+        let list = self.class.get(&self.memory, class, EEClass::FieldDescList)?;
         let read = |list: Addr, from: u32, count: u32| {
             let places = (u64::from(from)..).take(usize::try_from(count).unwrap_or(0));
             places.map_while(|i| self.desc(list.element(i, self.desc_bytes))).collect::<Vec<_>>()
@@ -169,7 +156,7 @@ impl Fields {
         let module = names.module(tables.module(&info).ok()?);
         let metadata = module.metadata.as_ref()?;
         let own = self.own(names, &info)?.instance;
-        let field = own.iter().find(|f| metadata.field_name(f.rid).is_some_and(|n| n == name))?;
+        let field = own.iter().find(|f| metadata.field_name(f.token.rid()).is_some_and(|n| n == name))?;
         Some(self.memory.ptr_bytes().saturating_add(field.offset))
     }
 }

@@ -1,7 +1,7 @@
 //! Names of the types in signatures, in the style of [`crate::clr::type_names`].
 
 use super::resolve::{Context, Types};
-use crate::base::Addr;
+use crate::base::{Addr, Token, TokenTable};
 use crate::clr::metadata::signature::TypeSig;
 use crate::clr::render::{Level, levels, split_arity};
 
@@ -11,8 +11,6 @@ const MAX_DEPTH: u32 = 32;
 const LONGEST: usize = 4096;
 /// Placeholder for parts cut by a limit.
 const CUT: &str = "…";
-const ROW: u32 = 0x00ff_ffff;
-const TYPE_SPEC: u32 = 0x1b;
 
 /// Names the types of one signature.
 pub(super) struct SignatureNames<'t> {
@@ -45,7 +43,7 @@ impl<'t> SignatureNames<'t> {
         }
         let inner = depth.saturating_add(1);
         match sig {
-            TypeSig::Primitive(p) => self.push(p.name()),
+            TypeSig::Primitive(element) => self.push(element.type_name().unwrap_or("?")),
             TypeSig::Class(token) | TypeSig::ValueType(token) => self.token(*token, &[], inner),
             TypeSig::Generic { token, arguments, .. } => self.token(*token, arguments, inner),
             TypeSig::Var(n) => self.variable("!", *n, &self.context.arguments),
@@ -86,21 +84,22 @@ impl<'t> SignatureNames<'t> {
         self.push(suffix);
     }
 
-    fn token(&mut self, token: u32, arguments: &[TypeSig], depth: u32) {
-        if token >> 24 == TYPE_SPEC {
+    fn token(&mut self, token: Token, arguments: &[TypeSig], depth: u32) {
+        let (table, row) = (token.table(), token.rid());
+        if table == Some(TokenTable::TypeSpec) {
             let module = self.types.names().module(self.context.module);
-            return match module.metadata.as_ref().and_then(|m| m.type_spec(token & ROW)) {
+            return match module.metadata.as_ref().and_then(|m| m.type_spec(row)) {
                 Some(spec) => self.write(&spec, depth),
                 None => self.push("?"),
             };
         }
         let by_name = |text: String| text.split('+').map(|n| Level { name: n.into(), arity: split_arity(n).1 }).collect::<Vec<_>>();
-        let list = if token >> 24 == 1 {
-            self.types.reference_name(self.context.module, token & ROW, 0).map(by_name)
+        let list = if table == Some(TokenTable::TypeRef) {
+            self.types.reference_name(self.context.module, row, 0).map(by_name)
         } else {
-            self.types.names().module(self.context.module).metadata.as_ref().and_then(|m| levels(m, token & ROW))
+            self.types.names().module(self.context.module).metadata.as_ref().and_then(|m| levels(m, row))
         };
-        let Some(list) = list else { return self.push(&format!("{token:#010x}")) };
+        let Some(list) = list else { return self.push(&token.to_string()) };
         let (mut rest, last) = (arguments, list.len().saturating_sub(1));
         for (i, level) in list.iter().enumerate() {
             if i > 0 {

@@ -6,16 +6,12 @@
 //! Source: `docs/internals/native-aot.md#fields`.
 
 use super::resolve::MAX_BASES;
-use super::{Definition, Field, Storage, Types, VALUE_TYPE};
-use crate::base::Addr;
+use super::{Definition, Field, Storage, Types};
+use crate::base::{Addr, CorElementType, Token};
 use crate::clr::aot::{DebugField, Definition as Compiled, FieldKind, LibraryField, Program, StaticAt, fits, library_fields};
 use crate::clr::gcdesc::GcDesc;
-use crate::clr::metadata::signature::Primitive;
 use crate::clr::method_table::{Category, MethodTableInfo};
 
-/// `CorElementType` of an object reference, and of a pointer.
-const REFERENCE: u8 = 0x12;
-const POINTER: u8 = 0x0f;
 /// Bytes of an object whose references are listed.
 const LISTED: u64 = 1 << 15;
 /// What references without a type of their own refer to.
@@ -93,7 +89,7 @@ impl Types {
                 declaring: info.address,
                 name: field.name,
                 is_named: true,
-                token: 0,
+                token: Token::NIL,
                 storage: Storage::Static,
                 offset: at.0,
                 element,
@@ -110,10 +106,10 @@ impl Types {
             declaring: self.declaring(info, offset),
             name: format!("+{offset:#x}"),
             is_named: false,
-            token: 0,
+            token: Token::NIL,
             storage: Storage::Instance,
             offset,
-            element: REFERENCE,
+            element: CorElementType::Class,
             type_name: OBJECT.into(),
             method_table: None,
             definition: None,
@@ -126,7 +122,7 @@ impl Types {
             declaring: program.type_of(&field.declared_by).unwrap_or(info.address),
             name: field.name,
             is_named: true,
-            token: 0,
+            token: Token::NIL,
             storage: Storage::Instance,
             offset: field.offset,
             element,
@@ -136,28 +132,28 @@ impl Types {
         }
     }
 
-    /// `CorElementType`, name and, of values, method table of what a field holds.
-    fn of_kind(&self, program: &Program, kind: &FieldKind) -> (u8, String, Option<Addr>) {
+    /// Element type, name and, of values, method table of what a field holds.
+    fn of_kind(&self, program: &Program, kind: &FieldKind) -> (CorElementType, String, Option<Addr>) {
         let named = |mangled: &str| {
             let table = program.type_of(mangled);
             (table.map_or_else(|| mangled.to_string(), |mt| self.names().name(mt).name.clone()), table)
         };
         match kind {
-            FieldKind::Primitive(element) => (*element, Primitive::of(*element).map_or("?", Primitive::name).into(), None),
+            FieldKind::Primitive(element) => (*element, element.type_name().unwrap_or("?").into(), None),
             FieldKind::Enum(mangled, element) => {
                 let (name, table) = named(mangled);
                 (*element, name, table)
             }
             FieldKind::Structure(mangled) => {
                 let (name, table) = named(mangled);
-                (VALUE_TYPE, name, table)
+                (CorElementType::ValueType, name, table)
             }
             FieldKind::Reference(mangled) => {
                 // The type of the field may have no method table: that of the object has.
                 let (name, table) = named(mangled);
-                (REFERENCE, if table.is_some() { name } else { OBJECT.into() }, None)
+                (CorElementType::Class, if table.is_some() { name } else { OBJECT.into() }, None)
             }
-            FieldKind::Pointer => (POINTER, "System.IntPtr".into(), None),
+            FieldKind::Pointer => (CorElementType::Ptr, "System.IntPtr".into(), None),
         }
     }
 
@@ -186,14 +182,14 @@ impl Types {
         let structure = field.structure.and_then(|name| self.definition_named(super::CORE, name)).and_then(|d| self.loaded(d));
         let type_name = match (field.element, field.structure) {
             (_, Some(name)) => name.to_string(),
-            (REFERENCE, _) => OBJECT.into(),
-            (element, _) => Primitive::of(element).map_or("?", Primitive::name).into(),
+            (CorElementType::Class, _) => OBJECT.into(),
+            (element, _) => element.type_name().unwrap_or("?").into(),
         };
         Field {
             declaring: self.declaring(info, field.offset),
             name: field.name.into(),
             is_named: true,
-            token: 0,
+            token: Token::NIL,
             storage: Storage::Instance,
             offset: field.offset,
             element: field.element,

@@ -2,29 +2,22 @@
 
 use crate::base::Addr;
 use crate::contract::Descriptor;
-use crate::contract::descriptor::layout;
+use crate::data::{Bound, EEClass, bind};
 use crate::memory::Memory;
-
-layout! {
-    struct ClassLayout : "EEClass" {
-        instance: req "NumInstanceFields",
-        statics: opt "NumStaticFields",
-    }
-}
 
 #[derive(Clone, Debug)]
 pub(super) struct Net9 {
-    class: ClassLayout,
+    class: Bound<EEClass>,
 }
 
 impl Net9 {
     pub(super) fn bind(d: &Descriptor) -> Option<Net9> {
-        Some(Net9 { class: ClassLayout::bind(d).ok()? })
+        Some(Net9 { class: bind!(d, EEClass { NumInstanceFields, NumStaticFields? }).ok()? })
     }
 
     /// Number of instance and static fields of the EEClass at `class`.
     pub(super) fn counts(&self, memory: &Memory, class: Addr) -> Option<(u32, u32)> {
-        let read = |at: u64| memory.u16(class.plus(at)).ok().map(u32::from);
-        Some((read(self.class.instance)?, self.class.statics.and_then(read).unwrap_or(0)))
+        let read = |field| self.class.get(memory, class, field).map(u32::from);
+        Some((read(EEClass::NumInstanceFields)?, read(EEClass::NumStaticFields).unwrap_or(0)))
     }
 }

@@ -9,9 +9,9 @@ use super::names::SignatureNames;
 use super::{Field, FieldDesc, Fields, OwnFields, Storage};
 use crate::base::hash::Map;
 use crate::base::missed::Kept;
-use crate::base::{Addr, Limits, len64};
+use crate::base::{Addr, CorElementType, Limits, Token, TokenTable, len64};
 use crate::clr::loader::Loader;
-use crate::clr::metadata::signature::{Primitive, TypeSig};
+use crate::clr::metadata::signature::TypeSig;
 use crate::clr::method_table::{Category, MethodTableInfo};
 use crate::clr::methods::Parameters;
 use crate::clr::objects::Objects;
@@ -31,19 +31,6 @@ const MAX_DEPTH: u32 = 32;
 const MAX_CACHED: usize = 1 << 20;
 /// The module of System.Object.
 pub(crate) const CORE: &str = "System.Private.CoreLib";
-const ROW: u32 = 0x00ff_ffff;
-const TABLE: u32 = 0xff00_0000;
-const TYPE_REF: u32 = 0x0100_0000;
-const TYPE_DEF: u32 = 0x0200_0000;
-const TYPE_SPEC: u32 = 0x1b00_0000;
-const FIELD: u32 = 0x0400_0000;
-/// `CorElementType` of a structure.
-pub(crate) const VALUE_TYPE: u8 = 0x11;
-/// `CLASS`: of references.
-const REFERENCE: u8 = 0x12;
-const POINTER: u8 = 0x0f;
-const BYREF: u8 = 0x10;
-
 /// In place of a row: the type is known by its method table.
 const COMPILED: u32 = u32::MAX;
 
@@ -78,8 +65,8 @@ pub(super) struct Context {
 pub(crate) struct Typed {
     /// Its name.
     pub(crate) name: String,
-    /// `CorElementType` of its values; `None` if that cannot be told.
-    pub(crate) element: Option<u8>,
+    /// Element type of its values; `None` if it cannot be determined.
+    pub(crate) element: Option<CorElementType>,
     /// Method table, of values.
     pub(crate) method_table: Option<Addr>,
     /// Definition, of values.
@@ -108,7 +95,7 @@ pub struct Types {
 
 impl Typed {
     /// A type of which the element type says all, without a name.
-    fn plain(element: u8) -> Typed {
+    fn plain(element: CorElementType) -> Typed {
         Typed { name: String::new(), element: Some(element), method_table: None, definition: None }
     }
 }
@@ -229,7 +216,7 @@ impl Types {
         Some(Definition { module: tables.module(&info).ok()?, rid })
     }
 
-    /// Whether the type has its own `CorElementType`: `System.Int32` and the like.
+    /// Whether the type has its own element type: `System.Int32` and the like.
     pub fn is_primitive_definition(&self, definition: Definition) -> bool {
         if definition.rid == COMPILED {
             let tables = self.names.method_tables();
@@ -237,23 +224,22 @@ impl Types {
         }
         Some(definition.module) == self.core() && {
             let module = self.names.module(definition.module);
-            (1..=0x1c).filter_map(Primitive::of).any(|p| module.type_def_named(p.name()) == Some(definition.rid))
+            CorElementType::named().any(|(_, name)| module.type_def_named(name) == Some(definition.rid))
         }
     }
 
-    /// `CorElementType` of a field of this type: `CLASS` for references, `VALUETYPE` for structures, the underlying type for
-    /// enums.
-    pub fn element(&self, info: &MethodTableInfo) -> Option<u8> {
+    /// Element type of a field of this type: `Class` for references, `ValueType` for structures, the underlying type for enums.
+    pub fn element(&self, info: &MethodTableInfo) -> Option<CorElementType> {
         let tables = self.names.method_tables();
         if info.category != Category::ValueType {
-            return Some(REFERENCE);
+            return Some(CorElementType::Class);
         }
         if !tables.is_enum(info) && !tables.is_primitive(info) {
-            return Some(VALUE_TYPE);
+            return Some(CorElementType::ValueType);
         }
         match &self.fields {
             Some(fields) => fields.element_type(tables.class(info.address).ok()?),
-            None => tables.element_code(info),
+            None => tables.value_type(info),
         }
     }
 
@@ -320,23 +306,21 @@ impl Types {
         let module = self.names.module(home);
         let pointer = self.memory.ptr_bytes();
         let complete = |d: &FieldDesc| {
-            let row = module.metadata.as_ref().and_then(|m| m.field(d.rid));
-            let token = FIELD | d.rid;
+            let row = module.metadata.as_ref().and_then(|m| m.field(d.token.rid()));
             let signature = row.as_ref().and_then(|r| r.signature.as_ref());
-            let value = !is_reference(d.element);
+            let value = !d.element.is_reference();
             let method_table = signature.filter(|_| value).and_then(|s| self.resolve(s, &context, 0));
             let definition = method_table.and_then(|mt| self.definition(mt));
             let by_signature = || signature.filter(|_| value).and_then(|s| self.define(s, &context, 0));
-            let name = match (signature, Primitive::of(d.element)) {
-                (Some(s), _) => SignatureNames::new(self, &context).name(s),
-                (None, Some(p)) => p.name().to_string(),
-                (None, None) => "?".to_string(),
+            let name = match signature {
+                Some(s) => SignatureNames::new(self, &context).name(s),
+                None => d.element.type_name().unwrap_or("?").to_string(),
             };
             Field {
                 declaring: info.address,
-                name: row.as_ref().map_or_else(|| format!("field_{token:#010x}"), |r| r.name.clone()),
+                name: row.as_ref().map_or_else(|| format!("field_{}", d.token), |r| r.name.clone()),
                 is_named: row.is_some(),
-                token,
+                token: d.token,
                 storage: d.storage,
                 offset: if d.storage == Storage::Instance { d.offset.saturating_add(pointer) } else { d.offset },
                 element: d.element,
@@ -358,8 +342,8 @@ impl Types {
         let this = parameters.this.map(|mt| {
             let own = self.typed_handle(self.names.name(mt).name.clone(), mt);
             // A method of a structure gets its address.
-            let is_value = own.element.is_some_and(|e| !is_reference(e));
-            if is_value { Typed { name: format!("{}&", own.name), ..Typed::plain(BYREF) } } else { own }
+            let is_value = own.element.is_some_and(|e| !e.is_reference());
+            if is_value { Typed { name: format!("{}&", own.name), ..Typed::plain(CorElementType::ByRef) } } else { own }
         });
         this.into_iter().chain(parameters.types.iter().map(|sig| self.typed(sig, &context))).collect()
     }
@@ -367,12 +351,12 @@ impl Types {
     fn typed(&self, sig: &TypeSig, context: &Context) -> Typed {
         let name = SignatureNames::new(self, context).name(sig);
         match sig {
-            TypeSig::Primitive(p) if !matches!(p, Primitive::TypedByRef) => Typed { name, ..Typed::plain(p.code()) },
+            TypeSig::Primitive(element) if *element != CorElementType::TypedByRef => Typed { name, ..Typed::plain(*element) },
             TypeSig::Class(_) | TypeSig::SzArray(_) | TypeSig::Array(..) | TypeSig::Generic { value_type: false, .. } => {
-                Typed { name, ..Typed::plain(REFERENCE) }
+                Typed { name, ..Typed::plain(CorElementType::Class) }
             }
-            TypeSig::Pointer(_) | TypeSig::Function(_) => Typed { name, ..Typed::plain(POINTER) },
-            TypeSig::ByRef(_) => Typed { name, ..Typed::plain(BYREF) },
+            TypeSig::Pointer(_) | TypeSig::Function(_) => Typed { name, ..Typed::plain(CorElementType::Ptr) },
+            TypeSig::ByRef(_) => Typed { name, ..Typed::plain(CorElementType::ByRef) },
             TypeSig::Var(_)
             | TypeSig::MethodVar(_)
             | TypeSig::Internal(_)
@@ -393,11 +377,11 @@ impl Types {
     /// The type with this handle.
     fn typed_handle(&self, name: String, handle: Addr) -> Typed {
         if handle.0 & TYPE_DESC != 0 {
-            return Typed { name, ..Typed::plain(POINTER) };
+            return Typed { name, ..Typed::plain(CorElementType::Ptr) };
         }
         let info = self.names.method_tables().read(handle).ok();
         let element = info.and_then(|info| self.element(&info));
-        let value = element.is_some_and(|e| !is_reference(e)).then_some(handle);
+        let value = element.is_some_and(|e| !e.is_reference()).then_some(handle);
         Typed { name, element, method_table: value, definition: value.and_then(|mt| self.definition(mt)) }
     }
 
@@ -409,8 +393,8 @@ impl Types {
         let inner = depth.saturating_add(1);
         let found = match sig {
             TypeSig::Primitive(p) => self.loaded(self.primitive(*p)?),
-            TypeSig::Class(token) | TypeSig::ValueType(token) if token & TABLE == TYPE_SPEC => {
-                let spec = self.names.module(context.module).metadata.as_ref()?.type_spec(token & ROW)?;
+            TypeSig::Class(token) | TypeSig::ValueType(token) if token.table() == Some(TokenTable::TypeSpec) => {
+                let spec = self.names.module(context.module).metadata.as_ref()?.type_spec(token.rid())?;
                 return self.resolve(&spec, context, inner);
             }
             TypeSig::Class(token) | TypeSig::ValueType(token) => {
@@ -468,9 +452,9 @@ impl Types {
         }
     }
 
-    fn primitive(&self, p: Primitive) -> Option<Definition> {
+    fn primitive(&self, element: CorElementType) -> Option<Definition> {
         let module = self.core()?;
-        Some(Definition { module, rid: self.type_named(module, p.name())? })
+        Some(Definition { module, rid: self.type_named(module, element.type_name()?)? })
     }
 
     /// The method table of a type that is not generic, if it is loaded.
@@ -482,21 +466,21 @@ impl Types {
     }
 
     /// A TypeRef as resolved by the runtime.
-    fn reference_map(&self, token: u32, context: &Context) -> Option<Addr> {
-        (token & TABLE == TYPE_REF).then(|| self.loader.type_ref(context.module, token & ROW))?
+    fn reference_map(&self, token: Token, context: &Context) -> Option<Addr> {
+        (token.table() == Some(TokenTable::TypeRef)).then(|| self.loader.type_ref(context.module, token.rid()))?
     }
 
     /// The definition of a type by token.
-    pub(super) fn token(&self, token: u32, context: &Context, depth: u32) -> Option<Definition> {
-        match token & TABLE {
-            TYPE_DEF => Some(Definition { module: context.module, rid: token & ROW }),
-            TYPE_REF => {
+    pub(super) fn token(&self, token: Token, context: &Context, depth: u32) -> Option<Definition> {
+        match token.table()? {
+            TokenTable::TypeDef => Some(Definition { module: context.module, rid: token.rid() }),
+            TokenTable::TypeRef => {
                 if let Some(mt) = self.reference_map(token, context)
                     && let Some(definition) = self.definition(mt)
                 {
                     return Some(definition);
                 }
-                self.by_reference(context.module, token & ROW, depth)
+                self.by_reference(context.module, token.rid(), depth)
             }
             _ => None,
         }
@@ -567,7 +551,7 @@ impl Types {
 /// Whether a signature is a reference type for any generic arguments.
 fn may_share(sig: &TypeSig) -> bool {
     match sig {
-        TypeSig::Primitive(p) => matches!(p, Primitive::String | Primitive::Object),
+        TypeSig::Primitive(element) => element.is_reference(),
         TypeSig::Generic { value_type, .. } => !value_type,
         TypeSig::Class(_) | TypeSig::SzArray(_) | TypeSig::Array(..) => true,
         _ => false,
@@ -582,10 +566,4 @@ fn assembly_of(metadata: &crate::clr::metadata::Metadata, row: u32, depth: u32) 
         3 if depth < MAX_DEPTH => assembly_of(metadata, reference.scope >> 2, depth.saturating_add(1)),
         _ => None,
     }
-}
-
-/// Whether a value of this `CorElementType` is a reference to an object.
-pub(crate) fn is_reference(element: u8) -> bool {
-    // STRING, CLASS, ARRAY, OBJECT, SZARRAY.
-    matches!(element, 0x0e | 0x12 | 0x14 | 0x1c | 0x1d)
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::base::{Addr, Collector, NoteKind};
+use crate::base::{Addr, Collector, CorElementType, NoteKind};
 use crate::clr::fields::{Field, Storage, Types};
 
 /// Where an instance field is.
@@ -10,8 +10,8 @@ use crate::clr::fields::{Field, Storage, Types};
 pub(crate) struct FieldAt {
     /// Offset in bytes from the start of the object.
     pub(crate) offset: u64,
-    /// `CorElementType` as stored by the runtime.
-    pub(crate) element: u8,
+    /// Element type as stored by the runtime.
+    pub(crate) element: CorElementType,
     /// Method table of its type, for structures.
     pub(crate) method_table: Option<Addr>,
 }

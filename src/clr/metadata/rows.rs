@@ -2,7 +2,8 @@
 
 use super::Metadata;
 use super::schema::{ASSEMBLY_REF, CONSTANT, FIELD, FIELD_RVA, METHOD_DEF, STAND_ALONE_SIG, TYPE_DEF, TYPE_REF, TYPE_SPEC};
-use super::signature::{self, MethodSig, TypeSig, compressed};
+use super::signature::{self, MethodSig, TypeSig, compressed, type_def_or_ref};
+use crate::base::{CorElementType, Token};
 
 /// Maximum blob size in bytes. Signatures take a few dozen; constants as many as the literal.
 const MAX_BLOB: u32 = 1 << 16;
@@ -43,8 +44,8 @@ pub struct TypeRef {
 /// The value of a literal field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Constant {
-    /// `CorElementType` of the value.
-    pub kind: u8,
+    /// Type of the value; `None` if its number is not one.
+    pub kind: Option<CorElementType>,
     /// The value, little endian.
     pub bytes: Vec<u8>,
 }
@@ -104,22 +105,15 @@ impl Metadata {
     }
 
     /// Token of the base type of TypeDef `rid`: TypeDef, TypeRef or TypeSpec; `None` for those without one.
-    pub fn base_type(&self, rid: u32) -> Option<u32> {
-        let coded = self.cell(TYPE_DEF, rid, 3)?;
-        let table = match coded & 3 {
-            0 => 0x0200_0000,
-            1 => 0x0100_0000,
-            2 => 0x1b00_0000,
-            _ => return None,
-        };
-        (coded >> 2 != 0).then_some(table | coded >> 2)
+    pub fn base_type(&self, rid: u32) -> Option<Token> {
+        type_def_or_ref(self.cell(TYPE_DEF, rid, 3)?).filter(|token| !token.is_nil())
     }
 
     /// The value of the literal field `rid`.
     pub fn constant(&self, rid: u32) -> Option<Constant> {
         // HasConstant: two bits of tag, 0 for Field.
         let row = self.find(CONSTANT, 1, rid.checked_mul(4)?)?;
-        let kind = u8::try_from(self.cell(CONSTANT, row, 0)? & 0xff).ok()?;
+        let kind = u8::try_from(self.cell(CONSTANT, row, 0)? & 0xff).ok().and_then(CorElementType::of);
         Some(Constant { kind, bytes: self.blob(self.cell(CONSTANT, row, 2)?)? })
     }
 

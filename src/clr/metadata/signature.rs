@@ -2,6 +2,8 @@
 //!
 //! Signatures are untrusted: nesting and counts are bounded by the blob and a depth limit.
 
+use crate::base::{CorElementType, Token, TokenTable};
+
 /// Maximum nesting of types in a signature.
 const MAX_DEPTH: u32 = 32;
 /// Maximum parameters or generic arguments of a signature.
@@ -9,125 +11,15 @@ const MAX_ITEMS: u32 = 4096;
 /// Maximum dimensions of an array, as in the runtime.
 const MAX_RANK: u32 = 32;
 
-/// A type with its own `CorElementType`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Primitive {
-    /// `void`.
-    Void,
-    /// `bool`.
-    Boolean,
-    /// `char`.
-    Char,
-    /// `sbyte`.
-    I1,
-    /// `byte`.
-    U1,
-    /// `short`.
-    I2,
-    /// `ushort`.
-    U2,
-    /// `int`.
-    I4,
-    /// `uint`.
-    U4,
-    /// `long`.
-    I8,
-    /// `ulong`.
-    U8,
-    /// `float`.
-    R4,
-    /// `double`.
-    R8,
-    /// `string`.
-    String,
-    /// `object`.
-    Object,
-    /// `nint`.
-    I,
-    /// `nuint`.
-    U,
-    /// `System.TypedReference`.
-    TypedByRef,
-}
-
-impl Primitive {
-    /// The type of a `CorElementType`.
-    pub fn of(code: u8) -> Option<Primitive> {
-        Some(match code {
-            0x01 => Primitive::Void,
-            0x02 => Primitive::Boolean,
-            0x03 => Primitive::Char,
-            0x04 => Primitive::I1,
-            0x05 => Primitive::U1,
-            0x06 => Primitive::I2,
-            0x07 => Primitive::U2,
-            0x08 => Primitive::I4,
-            0x09 => Primitive::U4,
-            0x0a => Primitive::I8,
-            0x0b => Primitive::U8,
-            0x0c => Primitive::R4,
-            0x0d => Primitive::R8,
-            0x0e => Primitive::String,
-            0x16 => Primitive::TypedByRef,
-            0x18 => Primitive::I,
-            0x19 => Primitive::U,
-            0x1c => Primitive::Object,
-            _ => return None,
-        })
-    }
-
-    /// Its `CorElementType`.
-    pub(crate) fn code(self) -> u8 {
-        (0x01..=0x1c).find(|code| Primitive::of(*code) == Some(self)).unwrap_or(0)
-    }
-
-    /// Full name, as in `System.Int32`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Primitive::Void => "System.Void",
-            Primitive::Boolean => "System.Boolean",
-            Primitive::Char => "System.Char",
-            Primitive::I1 => "System.SByte",
-            Primitive::U1 => "System.Byte",
-            Primitive::I2 => "System.Int16",
-            Primitive::U2 => "System.UInt16",
-            Primitive::I4 => "System.Int32",
-            Primitive::U4 => "System.UInt32",
-            Primitive::I8 => "System.Int64",
-            Primitive::U8 => "System.UInt64",
-            Primitive::R4 => "System.Single",
-            Primitive::R8 => "System.Double",
-            Primitive::String => "System.String",
-            Primitive::Object => "System.Object",
-            Primitive::I => "System.IntPtr",
-            Primitive::U => "System.UIntPtr",
-            Primitive::TypedByRef => "System.TypedReference",
-        }
-    }
-
-    /// Size of a value in bytes, given the pointer size; `None` for references and `void`.
-    pub fn bytes(self, pointer: u64) -> Option<u64> {
-        match self {
-            Primitive::Boolean | Primitive::I1 | Primitive::U1 => Some(1),
-            Primitive::Char | Primitive::I2 | Primitive::U2 => Some(2),
-            Primitive::I4 | Primitive::U4 | Primitive::R4 => Some(4),
-            Primitive::I8 | Primitive::U8 | Primitive::R8 => Some(8),
-            Primitive::I | Primitive::U => Some(pointer),
-            Primitive::TypedByRef => pointer.checked_mul(2),
-            Primitive::Void | Primitive::String | Primitive::Object => None,
-        }
-    }
-}
-
 /// A type in a signature. Tokens are TypeDef, TypeRef or TypeSpec tokens of the module of the signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypeSig {
-    /// A primitive type.
-    Primitive(Primitive),
+    /// A type with its own element type: a primitive, `string`, `object`, `void`.
+    Primitive(CorElementType),
     /// A class or interface.
-    Class(u32),
+    Class(Token),
     /// A structure or enum.
-    ValueType(u32),
+    ValueType(Token),
     /// A generic parameter of the type, by position.
     Var(u32),
     /// A generic parameter of the method, by position.
@@ -135,7 +27,7 @@ pub enum TypeSig {
     /// A generic instance.
     Generic {
         /// Token of the generic type.
-        token: u32,
+        token: Token,
         /// Whether it is a structure.
         value_type: bool,
         /// Its arguments.
@@ -211,16 +103,14 @@ impl Reader<'_> {
         Some(n)
     }
 
-    /// A TypeDefOrRefOrSpec token, from its compressed form.
-    fn token(&mut self) -> Option<u32> {
-        let n = self.number()?;
-        let table = match n & 3 {
-            0 => 0x0200_0000,
-            1 => 0x0100_0000,
-            2 => 0x1b00_0000,
-            _ => return None,
-        };
-        Some(table | n >> 2)
+    /// An element type, or a part of a signature that has the number of one.
+    fn element(&mut self) -> Option<CorElementType> {
+        CorElementType::of(self.byte()?)
+    }
+
+    /// The token of a type, from its compressed form.
+    fn token(&mut self) -> Option<Token> {
+        type_def_or_ref(self.number()?)
     }
 
     fn type_sig(&mut self, depth: u32) -> Option<TypeSig> {
@@ -229,38 +119,36 @@ impl Reader<'_> {
         }
         let inner = depth.saturating_add(1);
         loop {
-            let code = self.byte()?;
-            if let Some(primitive) = Primitive::of(code) {
-                return Some(TypeSig::Primitive(primitive));
+            let element = self.element()?;
+            if element.type_name().is_some() {
+                return Some(TypeSig::Primitive(element));
             }
-            return Some(match code {
-                0x0f => TypeSig::Pointer(Box::new(self.type_sig(inner)?)),
-                0x10 => TypeSig::ByRef(Box::new(self.type_sig(inner)?)),
-                0x11 => TypeSig::ValueType(self.token()?),
-                0x12 => TypeSig::Class(self.token()?),
-                0x13 => TypeSig::Var(self.number()?),
-                0x14 => self.array(inner)?,
-                0x15 => {
-                    let value_type = self.byte()? == 0x11;
+            return Some(match element {
+                CorElementType::Ptr => TypeSig::Pointer(Box::new(self.type_sig(inner)?)),
+                CorElementType::ByRef => TypeSig::ByRef(Box::new(self.type_sig(inner)?)),
+                CorElementType::ValueType => TypeSig::ValueType(self.token()?),
+                CorElementType::Class => TypeSig::Class(self.token()?),
+                CorElementType::Var => TypeSig::Var(self.number()?),
+                CorElementType::Array => self.array(inner)?,
+                CorElementType::GenericInst => {
+                    let value_type = self.byte()? == CorElementType::ValueType.byte();
                     let token = self.token()?;
                     let count = self.number()?;
                     TypeSig::Generic { token, value_type, arguments: self.list(count, inner)? }
                 }
-                0x1b => TypeSig::Function(Box::new(self.method(inner)?)),
-                0x1d => TypeSig::SzArray(Box::new(self.type_sig(inner)?)),
-                0x1e => TypeSig::MethodVar(self.number()?),
-                0x21 => {
+                CorElementType::FnPtr => TypeSig::Function(Box::new(self.method(inner)?)),
+                CorElementType::SzArray => TypeSig::SzArray(Box::new(self.type_sig(inner)?)),
+                CorElementType::MVar => TypeSig::MethodVar(self.number()?),
+                CorElementType::Internal => {
                     let (bytes, rest) = self.rest.split_first_chunk::<8>()?;
                     self.rest = rest;
                     TypeSig::Internal(u64::from_le_bytes(*bytes))
                 }
-                // Required and optional modifiers.
-                0x1f | 0x20 => {
+                CorElementType::CModReqd | CorElementType::CModOpt => {
                     self.token()?;
                     continue;
                 }
-                // Sentinel and pinned.
-                0x41 | 0x45 => continue,
+                CorElementType::Sentinel | CorElementType::Pinned => continue,
                 _ => return None,
             });
         }
@@ -301,6 +189,17 @@ impl Reader<'_> {
     }
 }
 
+/// The token in a coded index of a TypeDef, TypeRef or TypeSpec (II.24.2.6).
+pub(super) fn type_def_or_ref(coded: u32) -> Option<Token> {
+    let table = match coded & 3 {
+        0 => TokenTable::TypeDef,
+        1 => TokenTable::TypeRef,
+        2 => TokenTable::TypeSpec,
+        _ => return None,
+    };
+    Token::new(table, coded >> 2)
+}
+
 /// A compressed number at the start of `bytes`, and its length in bytes.
 pub(in crate::clr) fn compressed(bytes: &[u8]) -> Option<(u32, usize)> {
     let at = |i: usize| bytes.get(i).map(|b| u32::from(*b));
@@ -322,21 +221,24 @@ mod tests {
 
     #[test]
     fn fields_and_methods_are_read() {
-        assert_eq!(field(&[6, 8]), Some(TypeSig::Primitive(Primitive::I4)));
-        assert_eq!(field(&[6, 0x1d, 0x0e]), Some(TypeSig::SzArray(Box::new(TypeSig::Primitive(Primitive::String)))));
+        assert_eq!(field(&[6, 8]), Some(TypeSig::Primitive(CorElementType::I4)));
+        assert_eq!(field(&[6, 0x1d, 0x0e]), Some(TypeSig::SzArray(Box::new(TypeSig::Primitive(CorElementType::String)))));
         // Dictionary<string, T[]> of TypeRef row 5.
         let generic = field(&[6, 0x15, 0x12, 0x15, 2, 0x0e, 0x1d, 0x13, 0]);
-        let arguments = vec![TypeSig::Primitive(Primitive::String), TypeSig::SzArray(Box::new(TypeSig::Var(0)))];
-        assert_eq!(generic, Some(TypeSig::Generic { token: 0x0100_0005, value_type: false, arguments }));
+        let arguments = vec![TypeSig::Primitive(CorElementType::String), TypeSig::SzArray(Box::new(TypeSig::Var(0)))];
+        let token = Token::new(TokenTable::TypeRef, 5).unwrap();
+        assert_eq!(generic, Some(TypeSig::Generic { token, value_type: false, arguments }));
+        // A token of a row that tokens have no room for.
+        assert_eq!(field(&[6, 0x12, 0xc4, 0, 0, 0]), None);
         // static void Main(string[])
         let main = method(&[0, 1, 1, 0x1d, 0x0e]).unwrap();
-        assert!(!main.has_this && main.parameters.len() == 1 && main.result == TypeSig::Primitive(Primitive::Void));
+        assert!(!main.has_this && main.parameters.len() == 1 && main.result == TypeSig::Primitive(CorElementType::Void));
         // Locals: a pinned byte&, a string.
-        let pinned = TypeSig::ByRef(Box::new(TypeSig::Primitive(Primitive::U1)));
-        assert_eq!(locals(&[7, 2, 0x45, 0x10, 5, 0x0e]), Some(vec![pinned, TypeSig::Primitive(Primitive::String)]));
+        let pinned = TypeSig::ByRef(Box::new(TypeSig::Primitive(CorElementType::U1)));
+        assert_eq!(locals(&[7, 2, 0x45, 0x10, 5, 0x0e]), Some(vec![pinned, TypeSig::Primitive(CorElementType::String)]));
         assert_eq!((locals(&[6, 1, 8]), locals(&[7, 2, 8])), (None, None));
         // int[,] preceded by modifiers.
-        assert_eq!(field(&[6, 0x1f, 5, 0x14, 8, 2, 0, 0]), Some(TypeSig::Array(Box::new(TypeSig::Primitive(Primitive::I4)), 2)));
+        assert_eq!(field(&[6, 0x1f, 5, 0x14, 8, 2, 0, 0]), Some(TypeSig::Array(Box::new(TypeSig::Primitive(CorElementType::I4)), 2)));
     }
 
     #[test]

@@ -5,10 +5,9 @@
 use super::net8::Net8;
 use super::net9::Net9;
 use super::{Category, MethodTableInfo, WellKnown};
-use crate::base::Addr;
-use crate::clr::metadata::signature::Primitive;
-use crate::contract::descriptor::layout;
+use crate::base::{Addr, CorElementType};
 use crate::contract::{ContractError, Descriptor};
+use crate::data::{Bound, EEClass, MethodTable, bind};
 use crate::memory::{Memory, ReadError};
 use crate::model::Generics;
 
@@ -29,25 +28,6 @@ pub(super) const HAS_COMPONENT_SIZE: u32 = 0x8000_0000;
 const GENERICS: u32 = 0x30;
 const GENERICS_DEFINITION: u32 = 0x30;
 
-layout! {
-    /// Offsets of `MethodTable` common to all versions.
-    struct Layout : "MethodTable" {
-        flags: req "MTFlags",
-        base_size: req "BaseSize",
-        parent: req "ParentMethodTable",
-        class: req "EEClassOrCanonMT",
-        per_inst_info: req "PerInstInfo",
-        interfaces: opt "NumInterfaces",
-    }
-}
-
-layout! {
-    struct ClassLayout : "EEClass" {
-        method_table: req "MethodTable",
-        element: opt "InternalCorElementType",
-    }
-}
-
 /// Release-specific parts: the TypeDef row, the modules and the statics of a type.
 #[derive(Clone, Debug)]
 enum Release {
@@ -64,8 +44,9 @@ impl Release {
 /// Reads method tables of CoreCLR.
 #[derive(Clone, Debug)]
 pub(super) struct CoreClr {
-    layout: Layout,
-    class: ClassLayout,
+    /// The fields that all releases have.
+    table: Bound<MethodTable>,
+    class: Bound<EEClass>,
     release: Release,
     collectible: u32,
     continuations: Option<Continuations>,
@@ -92,8 +73,8 @@ impl CoreClr {
     pub(super) fn bind(memory: &Memory, d: &Descriptor) -> Result<CoreClr, ContractError> {
         let collectible = d.number("MethodTableFlagCollectible").ok().and_then(|n| u32::try_from(n).ok());
         Ok(CoreClr {
-            layout: Layout::bind(d)?,
-            class: ClassLayout::bind(d)?,
+            table: bind!(d, MethodTable { MTFlags, BaseSize, ParentMethodTable, EEClassOrCanonMT, PerInstInfo, NumInterfaces? })?,
+            class: bind!(d, EEClass { MethodTable, InternalCorElementType? })?,
             release: Release::bind(d)?,
             collectible: collectible.unwrap_or(COLLECTIBLE),
             continuations: Continuations::bind(memory, d),
@@ -101,8 +82,8 @@ impl CoreClr {
     }
 
     pub(super) fn read(&self, memory: &Memory, known: &WellKnown, mt: Addr) -> Result<MethodTableInfo, ReadError> {
-        let l = &self.layout;
-        let flags = memory.u32(mt.plus(l.flags))?;
+        let table = &self.table;
+        let flags = table.read(memory, mt, MethodTable::MTFlags)?;
         let component_size = if flags & HAS_COMPONENT_SIZE != 0 { flags & 0xffff } else { 0 };
         let category = category(flags);
         let is_array = matches!(category, Category::Array | Category::SzArray);
@@ -116,7 +97,7 @@ impl CoreClr {
         Ok(MethodTableInfo {
             address: mt,
             flags,
-            base_size: memory.u32(mt.plus(l.base_size))?,
+            base_size: table.read(memory, mt, MethodTable::BaseSize)?,
             component_size,
             contains_pointers: flags & CONTAINS_POINTERS != 0,
             is_collectible: flags & self.collectible != 0,
@@ -126,51 +107,51 @@ impl CoreClr {
             is_array,
             is_string: known.string.map_or(component_size == 2 && !is_array && !is_free, |s| s == mt),
             is_free,
-            class_or_canonical: memory.ptr(mt.plus(l.class))?,
-            parent: memory.ptr(mt.plus(l.parent))?,
+            class_or_canonical: table.read(memory, mt, MethodTable::EEClassOrCanonMT)?,
+            parent: table.read(memory, mt, MethodTable::ParentMethodTable)?,
         })
     }
 
     pub(super) fn canonical(&self, memory: &Memory, mt: Addr) -> Result<Addr, ReadError> {
-        let word = memory.ptr(mt.plus(self.layout.class))?;
+        let word = self.table.read(memory, mt, MethodTable::EEClassOrCanonMT)?;
         Ok(if word.0 & 1 != 0 { Addr(word.0 & !1) } else { mt })
     }
 
     pub(super) fn class(&self, memory: &Memory, mt: Addr) -> Result<Addr, ReadError> {
         let canonical = self.canonical(memory, mt)?;
-        memory.ptr(canonical.plus(self.layout.class))
+        self.table.read(memory, canonical, MethodTable::EEClassOrCanonMT)
     }
 
     /// The method table that the EEClass at `class` names; not checked.
     pub(super) fn of_class(&self, memory: &Memory, class: Addr) -> Result<Addr, ReadError> {
-        memory.ptr(class.plus(self.class.method_table))
+        self.class.read(memory, class, EEClass::MethodTable)
     }
 
     /// The base type of continuations, if `mt` is the type of one that the runtime made for a method.
     pub(super) fn continuation(&self, memory: &Memory, mt: Addr) -> Result<Option<Addr>, ReadError> {
         let Some(Continuations { base, class }) = self.continuations else { return Ok(None) };
-        if mt == base || memory.ptr(mt.plus(self.layout.parent))? != base {
+        if mt == base || self.table.read(memory, mt, MethodTable::ParentMethodTable)? != base {
             return Ok(None);
         }
-        Ok((memory.ptr(mt.plus(self.layout.class))? == class).then_some(base))
+        Ok((self.table.read(memory, mt, MethodTable::EEClassOrCanonMT)? == class).then_some(base))
     }
 
     /// Whether the EEClass of `mt` points back to its canonical method table, or is that of continuations.
     pub(super) fn is_valid(&self, memory: &Memory, mt: Addr) -> Result<bool, ReadError> {
         let canonical = self.canonical(memory, mt)?;
-        let class = memory.ptr(canonical.plus(self.layout.class))?;
+        let class = self.table.read(memory, canonical, MethodTable::EEClassOrCanonMT)?;
         // A structure full of pointers to itself is not a method table.
         if class.is_null() || class == canonical || !class.is_aligned(memory.ptr_bytes()) {
             return Ok(false);
         }
-        if memory.ptr(class.plus(self.class.method_table))? == canonical {
+        if self.class.read(memory, class, EEClass::MethodTable)? == canonical {
             return Ok(true);
         }
         Ok(self.continuation(memory, canonical)?.is_some())
     }
 
     pub(super) fn per_inst_info(&self, memory: &Memory, mt: Addr) -> Result<Addr, ReadError> {
-        memory.ptr(mt.plus(self.layout.per_inst_info))
+        self.table.read(memory, mt, MethodTable::PerInstInfo)
     }
 
     pub(super) fn module(&self, memory: &Memory, info: &MethodTableInfo) -> Result<Addr, ReadError> {
@@ -203,14 +184,14 @@ impl CoreClr {
 
     pub(super) fn loader_module(&self, memory: &Memory, mt: Addr) -> Option<Addr> {
         let at = match &self.release {
-            Release::Net8(net8) => net8.loader_module(mt),
+            Release::Net8(net8) => net8.loader_module(mt)?,
             Release::Net9(net9) => net9.loader_module(memory, mt)?,
         };
         memory.ptr(at).ok().filter(|m| !m.is_null())
     }
 
     pub(super) fn interfaces(&self, memory: &Memory, mt: Addr) -> Option<u16> {
-        memory.u16(mt.plus(self.layout.interfaces?)).ok()
+        self.table.get(memory, mt, MethodTable::NumInterfaces)
     }
 
     pub(super) fn is_enum(flags: u32) -> bool {
@@ -222,12 +203,12 @@ impl CoreClr {
     }
 
     /// The primitive type that this is (`enum_flag_Category_TruePrimitive`).
-    pub(super) fn primitive(&self, memory: &Memory, info: &MethodTableInfo) -> Option<Primitive> {
+    pub(super) fn primitive(&self, memory: &Memory, info: &MethodTableInfo) -> Option<CorElementType> {
         if info.flags & CATEGORY != CATEGORY_PRIMITIVE {
             return None;
         }
         let class = self.class(memory, info.address).ok()?;
-        Primitive::of(memory.u8(class.plus(self.class.element?)).ok()?)
+        CorElementType::of(self.class.get(memory, class, EEClass::InternalCorElementType)?)
     }
 
     pub(super) fn is_primitive(flags: u32) -> bool {

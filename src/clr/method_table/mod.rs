@@ -9,7 +9,7 @@ mod net9;
 
 use std::sync::Arc;
 
-use crate::base::Addr;
+use crate::base::{Addr, CorElementType};
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::memory::{Memory, ReadError};
 pub use crate::model::Generics;
@@ -280,7 +280,7 @@ impl MethodTables {
             _ if mt == self.string => Some("System.String"),
             _ if mt == self.exception => Some("System.Exception"),
             _ => match &self.maker {
-                Maker::CoreClr(m) => m.primitive(&self.memory, info).map(|p| p.name()),
+                Maker::CoreClr(m) => m.primitive(&self.memory, info)?.type_name(),
                 Maker::NativeAot(m) => m.known_name(&self.memory, info),
             },
         }
@@ -302,11 +302,11 @@ impl MethodTables {
         }
     }
 
-    /// `CorElementType` of the values of a primitive or an enum in a NativeAOT program.
-    pub(crate) fn element_code(&self, info: &MethodTableInfo) -> Option<u8> {
+    /// Element type of the values of a primitive or an enum in a NativeAOT program.
+    pub(crate) fn value_type(&self, info: &MethodTableInfo) -> Option<CorElementType> {
         match &self.maker {
             Maker::CoreClr(_) => None,
-            Maker::NativeAot(_) => NativeAot::value_code(info.flags),
+            Maker::NativeAot(_) => NativeAot::value_type(info.flags),
         }
     }
 

@@ -3,12 +3,11 @@
 //! Source: contract `RuntimeTypeSystem` n1; `MethodTable.h`, `MethodTable.cs`; measured on .NET 8.0.31, 9.0.20, 10.0.12 and 11.0.0.
 
 use super::{Category, MethodTableInfo, WellKnown};
-use crate::base::Addr;
 use crate::base::missed::tried;
+use crate::base::{Addr, CorElementType};
 use crate::clr::aot::has_pointers;
-use crate::clr::metadata::signature::Primitive;
-use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
+use crate::data::{Bound, MethodTable, bind};
 use crate::memory::{Memory, ReadError};
 use crate::model::Generics;
 
@@ -43,32 +42,22 @@ const MAX_SLOTS: u16 = 0x4000;
 /// Most arguments of a generic type.
 const MAX_ARGUMENTS: u32 = 64;
 
-layout! {
-    struct Layout : "MethodTable" {
-        flags: req "Flags",
-        base_size: req "BaseSize",
-        related: req "RelatedType",
-        slots: req "NumVtableSlots",
-        interfaces: req "NumInterfaces",
-        vtable: req "VTable",
-    }
-}
-
 /// Reads method tables of NativeAOT.
 #[derive(Clone, Debug)]
 pub(super) struct NativeAot {
-    layout: Layout,
+    table: Bound<MethodTable>,
     /// Flag of types whose objects hold references.
     has_pointers: u32,
 }
 
 impl NativeAot {
     pub(super) fn bind(d: &Descriptor) -> Result<NativeAot, ContractError> {
-        Ok(NativeAot { layout: Layout::bind(d)?, has_pointers: has_pointers(d) })
+        let table = bind!(d, MethodTable { Flags, BaseSize, RelatedType, NumVtableSlots, NumInterfaces, VTable })?;
+        Ok(NativeAot { table, has_pointers: has_pointers(d) })
     }
 
     pub(super) fn read(&self, memory: &Memory, known: &WellKnown, mt: Addr) -> Result<MethodTableInfo, ReadError> {
-        let flags = memory.u32(mt.plus(self.layout.flags))?;
+        let flags = self.table.read(memory, mt, MethodTable::Flags)?;
         let kind = flags & KIND;
         let is_free = known.free == Some(mt);
         let component_size = if flags & HAS_COMPONENT_SIZE != 0 { flags & 0xffff } else { 0 };
@@ -87,11 +76,11 @@ impl NativeAot {
             _ if flags & GENERIC != 0 => Generics::Instance,
             _ => Generics::None,
         };
-        let related = memory.ptr(mt.plus(self.layout.related))?;
+        let related = self.table.read(memory, mt, MethodTable::RelatedType)?;
         Ok(MethodTableInfo {
             address: mt,
             flags,
-            base_size: memory.u32(mt.plus(self.layout.base_size))?,
+            base_size: self.table.read(memory, mt, MethodTable::BaseSize)?,
             component_size,
             contains_pointers: flags & self.has_pointers != 0,
             is_collectible: false,
@@ -108,11 +97,11 @@ impl NativeAot {
 
     /// The base type; for arrays and pointers the element type.
     pub(super) fn related(&self, memory: &Memory, mt: Addr) -> Result<Addr, ReadError> {
-        memory.ptr(mt.plus(self.layout.related))
+        self.table.read(memory, mt, MethodTable::RelatedType)
     }
 
     pub(super) fn interfaces(&self, memory: &Memory, mt: Addr) -> Option<u16> {
-        memory.u16(mt.plus(self.layout.interfaces)).ok()
+        self.table.get(memory, mt, MethodTable::NumInterfaces)
     }
 
     /// Whether the related types of `mt` lead, through element types first, to the type without a base.
@@ -123,10 +112,10 @@ impl NativeAot {
             at = self.related(memory, mt)?;
         }
         for _ in 0..MAX_BASES {
-            let flags = memory.u32(at.plus(self.layout.flags))?;
+            let flags = self.table.read(memory, at, MethodTable::Flags)?;
             let (kind, element) = (flags & KIND, element(flags));
-            let slots = memory.u16(at.plus(self.layout.slots))?;
-            let interfaces = memory.u16(at.plus(self.layout.interfaces))?;
+            let slots = self.table.read(memory, at, MethodTable::NumVtableSlots)?;
+            let interfaces = self.table.read(memory, at, MethodTable::NumInterfaces)?;
             let small = flags & HAS_COMPONENT_SIZE != 0 || flags & 0xffff < 0x100;
             if kind == KIND_DEFINITION {
                 return Ok(at != mt);
@@ -136,7 +125,7 @@ impl NativeAot {
             }
             let related = self.related(memory, at)?;
             if related.is_null() {
-                let base_size = u64::from(memory.u32(at.plus(self.layout.base_size))?);
+                let base_size = u64::from(self.table.read(memory, at, MethodTable::BaseSize)?);
                 let root = element == ELEMENT_CLASS && base_size == memory.ptr_bytes().saturating_mul(3) && slots > 0;
                 return Ok(kind == 0 && (root || element == ELEMENT_INTERFACE));
             }
@@ -153,33 +142,32 @@ impl NativeAot {
     pub(super) fn holds_statics(&self, memory: &Memory, mt: Addr) -> Result<bool, ReadError> {
         let word = memory.ptr_bytes();
         // Those of a type without references are in one block with others'.
-        if memory.u32(mt.plus(self.layout.flags))? & !self.has_pointers != 0 {
+        if self.table.read(memory, mt, MethodTable::Flags)? & !self.has_pointers != 0 {
             return Ok(false);
         }
         let base = self.related(memory, mt)?;
-        let is_root = || Ok(memory.ptr(base.plus(self.layout.related))?.is_null());
+        let is_root = || Ok(self.table.read(memory, base, MethodTable::RelatedType)?.is_null());
         Ok(base.is_aligned(word) && !base.is_null() && is_root()?)
     }
 
     /// The primitive type that this is: of that element type, and no enum, whose base type is not `System.ValueType` but
     /// `System.Enum`.
-    pub(super) fn primitive(&self, memory: &Memory, info: &MethodTableInfo) -> Option<Primitive> {
-        let code = NativeAot::value_code(info.flags)?;
-        (!self.is_enum(memory, info)).then_some(())?;
-        Primitive::of(code)
+    pub(super) fn primitive(&self, memory: &Memory, info: &MethodTableInfo) -> Option<CorElementType> {
+        let element = NativeAot::value_type(info.flags)?;
+        (!self.is_enum(memory, info)).then_some(element)
     }
 
-    /// `CorElementType` of the values of a primitive or an enum.
-    pub(super) fn value_code(flags: u32) -> Option<u8> {
-        Some(match element(flags) {
+    /// Element type, in metadata, of the values of a primitive or an enum.
+    pub(super) fn value_type(flags: u32) -> Option<CorElementType> {
+        match element(flags) {
             // From `void` to `ulong` those of metadata.
-            n @ 1..=0xb => u8::try_from(n).ok()?,
-            0xc => 0x18,
-            0xd => 0x19,
-            0xe => 0xc,
-            0xf => 0xd,
-            _ => return None,
-        })
+            n @ 1..=0xb => CorElementType::of(u8::try_from(n).ok()?),
+            0xc => Some(CorElementType::I),
+            0xd => Some(CorElementType::U),
+            0xe => Some(CorElementType::R4),
+            0xf => Some(CorElementType::R8),
+            _ => None,
+        }
     }
 
     /// An enum has the element type of its values, and two base types below `System.Object` more than a primitive has.
@@ -201,25 +189,26 @@ impl NativeAot {
             _ if info.is_free || info.flags & KIND != 0 => None,
             ELEMENT_SYSTEM_ARRAY => Some("System.Array"),
             ELEMENT_CLASS if is_object() => Some("System.Object"),
-            _ => self.primitive(memory, info).map(|p| p.name()),
+            _ => self.primitive(memory, info)?.type_name(),
         }
     }
 
     /// Number of parameters of a generic definition: in place of the base size or, in .NET 8, of the component size.
     fn parameters(&self, memory: &Memory, definition: Addr) -> Result<u32, ReadError> {
-        let flags = memory.u32(definition.plus(self.layout.flags))?;
-        if flags & HAS_COMPONENT_SIZE != 0 { Ok(flags & 0xffff) } else { memory.u32(definition.plus(self.layout.base_size)) }
+        let flags = self.table.read(memory, definition, MethodTable::Flags)?;
+        if flags & HAS_COMPONENT_SIZE != 0 { Ok(flags & 0xffff) } else { self.table.read(memory, definition, MethodTable::BaseSize) }
     }
 
     /// The definition and the arguments of a generic instance.
     pub(super) fn instance(&self, memory: &Memory, mt: Addr) -> Result<(Addr, Vec<Addr>), ReadError> {
-        let l = &self.layout;
-        let flags = memory.u32(mt.plus(l.flags))?;
-        let slots = u64::from(memory.u16(mt.plus(l.slots))?).saturating_add(u64::from(memory.u16(mt.plus(l.interfaces))?));
+        let table = &self.table;
+        let flags = table.read(memory, mt, MethodTable::Flags)?;
+        let slots = u64::from(table.read(memory, mt, MethodTable::NumVtableSlots)?);
+        let slots = slots.saturating_add(u64::from(table.read(memory, mt, MethodTable::NumInterfaces)?));
         // Types that the compiler made hold relative addresses of four bytes, those made at run time full ones.
         let dynamic = flags & DYNAMIC != 0;
         let width = if dynamic { memory.ptr_bytes() } else { 4 };
-        let tail = mt.plus(l.vtable).element(slots, memory.ptr_bytes());
+        let tail = table.at(mt, MethodTable::VTable)?.element(slots, memory.ptr_bytes());
         // Type manager and writable data first.
         let optional_fields = if self.has_pointers == OPTIONAL_FIELDS { 0 } else { OPTIONAL_FIELDS };
         let optional = [DISPATCH_MAP, FINALIZER, optional_fields, SEALED_SLOTS].iter().filter(|f| flags & **f != 0).count();
@@ -232,7 +221,7 @@ impl NativeAot {
         if count == 1 {
             return Ok((definition, vec![list]));
         }
-        let plausible = |a: Addr| a.is_aligned(memory.ptr_bytes()) && memory.u32(a.plus(l.flags)).is_ok();
+        let plausible = |a: Addr| a.is_aligned(memory.ptr_bytes()) && table.read(memory, a, MethodTable::Flags).is_ok();
         // A full pointer read as a distance leads anywhere.
         let near = tried(|| relative(memory, list).is_ok_and(|a| plausible(a) && self.is_valid(memory, a).unwrap_or(false)));
         let arguments = (0..u64::from(count)).map(|i| match near {

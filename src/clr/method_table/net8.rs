@@ -5,8 +5,8 @@
 use super::MethodTableInfo;
 use super::coreclr::HAS_COMPONENT_SIZE;
 use crate::base::Addr;
-use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
+use crate::data::{Bound, MethodTable, Structure, bind};
 use crate::memory::{Memory, ReadError};
 use crate::model::Generics;
 
@@ -21,21 +21,10 @@ const VTABLE_CHUNK: u64 = 8;
 /// The TypeDef row does not fit in 16 bits.
 const RID_OVERFLOW: u16 = 0xffff;
 
-layout! {
-    struct Layout : "MethodTable" {
-        rid: req "TypeDefRidShort",
-        flags2: req "Flags2Short",
-        virtuals: req "NumVirtuals",
-        module: req "LoaderModule",
-        slot1: req "PerInstInfo",
-        slot2: req "InterfaceMap",
-    }
-}
-
 /// Parts specific to .NET 8.
 #[derive(Clone, Debug)]
 pub(super) struct Net8 {
-    layout: Layout,
+    table: Bound<MethodTable>,
     /// Size of the fixed part of a method table in bytes.
     fixed: u64,
 }
@@ -43,11 +32,12 @@ pub(super) struct Net8 {
 impl Net8 {
     /// Whether a descriptor is of .NET 8: only it has 16-bit rows.
     pub(super) fn fits(d: &Descriptor) -> bool {
-        d.offset("MethodTable", "TypeDefRidShort").is_ok()
+        MethodTable::TypeDefRidShort.offset(d).is_ok()
     }
 
     pub(super) fn bind(d: &Descriptor) -> Result<Net8, ContractError> {
-        Ok(Net8 { layout: Layout::bind(d)?, fixed: d.size_of("MethodTable")? })
+        let table = bind!(d, MethodTable { TypeDefRidShort, Flags2Short, NumVirtuals, LoaderModule, PerInstInfo, InterfaceMap })?;
+        Ok(Net8 { table, fixed: MethodTable::size(d)? })
     }
 
     /// The module that defines a type. `canonical` returns the canonical method table.
@@ -59,18 +49,18 @@ impl Net8 {
     ) -> Result<Addr, ReadError> {
         // The loader module is the defining one, except for instances over collectible types.
         if info.generics == Generics::None {
-            return memory.ptr(info.address.plus(self.layout.module));
+            return self.table.read(memory, info.address, MethodTable::LoaderModule);
         }
         let canonical = canonical()?;
-        let flags2 = memory.u16(canonical.plus(self.layout.flags2))?;
+        let flags2 = self.table.read(memory, canonical, MethodTable::Flags2Short)?;
         if flags2 & SLOT_MODULE_OVERRIDE == 0 {
-            return memory.ptr(canonical.plus(self.layout.module));
+            return self.table.read(memory, canonical, MethodTable::LoaderModule);
         }
         memory.ptr(self.slot(memory, canonical, flags2, SLOT_MODULE_OVERRIDE)?)
     }
 
     pub(super) fn rid(&self, memory: &Memory, info: &MethodTableInfo) -> Result<u32, ReadError> {
-        let short = memory.u16(info.address.plus(self.layout.rid))?;
+        let short = self.table.read(memory, info.address, MethodTable::TypeDefRidShort)?;
         if short != RID_OVERFLOW {
             return Ok(u32::from(short));
         }
@@ -88,19 +78,19 @@ impl Net8 {
     }
 
     /// Address of the loader module pointer.
-    pub(super) fn loader_module(&self, mt: Addr) -> Addr {
-        mt.plus(self.layout.module)
+    pub(super) fn loader_module(&self, mt: Addr) -> Option<Addr> {
+        self.table.place(mt, MethodTable::LoaderModule)
     }
 
     /// End of the pointers to the chunks of the vtable.
     fn behind_vtable(&self, memory: &Memory, mt: Addr) -> Result<Addr, ReadError> {
-        let chunks = u64::from(memory.u16(mt.plus(self.layout.virtuals))?).div_ceil(VTABLE_CHUNK);
+        let chunks = u64::from(self.table.read(memory, mt, MethodTable::NumVirtuals)?).div_ceil(VTABLE_CHUNK);
         Ok(mt.plus(self.fixed).element(chunks, memory.ptr_bytes()))
     }
 
     /// End of the optional pointers, two of which are in the fixed part.
     fn behind_slots(&self, memory: &Memory, mt: Addr) -> Result<Addr, ReadError> {
-        let slots = u64::from((memory.u16(mt.plus(self.layout.flags2))? & SLOTS).count_ones());
+        let slots = u64::from((self.table.read(memory, mt, MethodTable::Flags2Short)? & SLOTS).count_ones());
         Ok(self.behind_vtable(memory, mt)?.element(slots.saturating_sub(2), memory.ptr_bytes()))
     }
 
@@ -108,10 +98,10 @@ impl Net8 {
     fn slot(&self, memory: &Memory, mt: Addr, flags2: u16, bit: u16) -> Result<Addr, ReadError> {
         let before = flags2 & SLOTS & bit.saturating_sub(1);
         match before.count_ones() {
-            0 => Ok(mt.plus(self.layout.slot1)),
+            0 => self.table.at(mt, MethodTable::PerInstInfo),
             // The interface map always takes the second slot, so the next pointer takes the first.
-            1 if before == SLOT_INTERFACE_MAP => Ok(mt.plus(self.layout.slot1)),
-            1 => Ok(mt.plus(self.layout.slot2)),
+            1 if before == SLOT_INTERFACE_MAP => self.table.at(mt, MethodTable::PerInstInfo),
+            1 => self.table.at(mt, MethodTable::InterfaceMap),
             n => Ok(self.behind_vtable(memory, mt)?.element(u64::from(n).saturating_sub(2), memory.ptr_bytes())),
         }
     }

@@ -3,45 +3,38 @@
 //! Source: contract `RuntimeTypeSystem`.
 
 use crate::base::Addr;
-use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
+use crate::data::{Bound, MethodTable, MethodTableAuxiliaryData, bind};
 use crate::memory::{Memory, ReadError};
 
 /// In flags2: statics precede the auxiliary data (`enum_flag_HasDynamicStatics`).
 const DYNAMIC_STATICS: u32 = 0x2;
 
-layout! {
-    struct Layout : "MethodTable" {
-        flags2: req "MTFlags2",
-        module: req "Module",
-        auxiliary: opt "AuxiliaryData",
-    }
-}
-
 /// Parts specific to .NET 9 and later.
 #[derive(Clone, Debug)]
 pub(super) struct Net9 {
-    layout: Layout,
+    table: Bound<MethodTable>,
     /// Offset of the loader module in the auxiliary data.
     loader_module: Option<u64>,
 }
 
 impl Net9 {
     pub(super) fn bind(d: &Descriptor) -> Result<Net9, ContractError> {
-        Ok(Net9 { layout: Layout::bind(d)?, loader_module: d.offset("MethodTableAuxiliaryData", "LoaderModule").ok() })
+        let table = bind!(d, MethodTable { MTFlags2, Module, AuxiliaryData? })?;
+        Ok(Net9 { table, loader_module: MethodTableAuxiliaryData::LoaderModule.offset(d).ok() })
     }
 
     pub(super) fn module(&self, memory: &Memory, mt: Addr) -> Result<Addr, ReadError> {
-        memory.ptr(mt.plus(self.layout.module))
+        self.table.read(memory, mt, MethodTable::Module)
     }
 
     pub(super) fn rid(&self, memory: &Memory, mt: Addr) -> Result<u32, ReadError> {
-        Ok(memory.u32(mt.plus(self.layout.flags2))? >> 8)
+        Ok(self.table.read(memory, mt, MethodTable::MTFlags2)? >> 8)
     }
 
     /// The auxiliary data of a type with statics, preceded by the structures of the statics.
     pub(super) fn statics_end(&self, memory: &Memory, mt: Addr) -> Option<Addr> {
-        let flags2 = memory.u32(mt.plus(self.layout.flags2)).ok()?;
+        let flags2 = self.table.get(memory, mt, MethodTable::MTFlags2)?;
         (flags2 & DYNAMIC_STATICS != 0).then(|| self.auxiliary(memory, mt))?
     }
 
@@ -51,6 +44,6 @@ impl Net9 {
     }
 
     fn auxiliary(&self, memory: &Memory, mt: Addr) -> Option<Addr> {
-        memory.ptr(mt.plus(self.layout.auxiliary?)).ok().filter(|a| !a.is_null())
+        self.table.pointer(memory, mt, MethodTable::AuxiliaryData)
     }
 }

@@ -4,16 +4,15 @@ use std::sync::Arc;
 
 use super::{MAX_IMAGE, Modules, Reader};
 use crate::base::missed::watched;
-use crate::base::{Addr, len64};
+use crate::base::{Addr, Token, TokenTable, len64};
 use crate::clr::metadata::Source;
 use crate::clr::pe::Headers;
 
 /// The two lowest bits of a header's first byte: a method without locals, and one with a token for them.
 const TINY: u8 = 2;
 const FAT: u8 = 3;
-/// Where a fat header has the token, and the table that it is of.
+/// Where a fat header has the token.
 const LOCALS: u64 = 8;
-const STAND_ALONE_SIG: u32 = 0x11;
 
 /// Flag of a module that can be edited while it runs (`IS_EDIT_AND_CONTINUE`, ceeload.h).
 const EDITABLE: u32 = 8;
@@ -28,7 +27,7 @@ impl Modules {
     /// Whether edits of the running process (hot reload) may have replaced IL of the module at `address`.
     pub(crate) fn is_editable(&self, address: Addr) -> bool {
         let reader = &self.reader;
-        let flags = reader.module.as_ref().and_then(|l| reader.memory.u32(address.plus(l.flags?)).ok());
+        let flags = reader.module.as_ref().and_then(|fields| fields.get(&reader.memory, address, crate::data::Module::Flags));
         flags.is_none_or(|flags| flags & EDITABLE != 0)
     }
 }
@@ -59,8 +58,8 @@ fn local_signature(source: &Source, at: u64) -> Option<u32> {
     match source.u8(at)? & 3 {
         TINY => Some(0),
         FAT => {
-            let token = source.u32(at.checked_add(LOCALS)?)?;
-            (token == 0 || token >> 24 == STAND_ALONE_SIG).then_some(token & 0x00ff_ffff)
+            let token = Token::from_bits(source.u32(at.checked_add(LOCALS)?)?);
+            (token == Token::NIL || token.table() == Some(TokenTable::StandAloneSig)).then_some(token.rid())
         }
         _ => None,
     }

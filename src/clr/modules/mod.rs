@@ -23,8 +23,8 @@ use super::render::counted_levels;
 use crate::base::hash::Map;
 use crate::base::missed::{Kept, Missed, tried, watched};
 use crate::base::{Addr, Budget, Collector, Limits, Os, file_name, len64};
-use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
+use crate::data::{Bound, Module as Layout, ModuleLookupMap, PEAssembly, PEImage, PEImageLayout, PEImagePath, bind};
 use crate::memory::{FileId, FileSearch, Memory, ModuleFile};
 pub(crate) use identity::{mvid_of, pdb_id_of};
 pub(crate) use images::ImageFile;
@@ -42,58 +42,6 @@ const MAX_IMAGE: u64 = 1 << 32;
 const MAX_NAMES: u32 = 1 << 20;
 /// Bytes of an entry of a hash table, about.
 const BYTES_OF_AN_ENTRY: u64 = 64;
-
-layout! {
-    /// Offsets of `Module`.
-    struct ModuleLayout : "Module" {
-        base: opt "Base",
-        pe_assembly: opt "PEAssembly",
-        path: opt "Path",
-        file_name: opt "FileName",
-        simple_name: opt "SimpleName",
-        type_defs: opt "TypeDefToMethodTableMap",
-        type_refs: opt "TypeRefToMethodTableMap",
-        fields: opt "FieldDefToDescMap",
-        methods: opt "MethodDefToDescMap",
-        member_refs: opt "MemberRefToDescMap",
-        flags: opt "Flags",
-    }
-}
-
-layout! {
-    struct AssemblyLayout : "PEAssembly" {
-        image: req "PEImage",
-    }
-}
-
-layout! {
-    struct ImageLayout : "PEImage" {
-        loaded: opt "LoadedImageLayout",
-        flat: opt "FlatImageLayout",
-    }
-}
-
-layout! {
-    struct LoadedLayout : "PEImageLayout" {
-        base: req "Base",
-        size: opt "Size",
-    }
-}
-
-layout! {
-    /// The path at the start of a `PEImage`.
-    struct PathLayout : "PEImagePath" {
-        bytes: req "ByteCount",
-        buffer: req "Buffer",
-    }
-}
-
-layout! {
-    struct LookupMapLayout : "ModuleLookupMap" {
-        next: req "Next",
-        count: req "Count",
-    }
-}
 
 /// Source of a module's metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -242,13 +190,13 @@ struct Reader {
     os: Os,
     search: Option<FileSearch>,
     string_bytes: u64,
-    module: Option<ModuleLayout>,
+    module: Option<Bound<Layout>>,
     saved: Option<Saved>,
-    assembly: Option<AssemblyLayout>,
-    image: Option<ImageLayout>,
-    loaded: Option<LoadedLayout>,
-    path: Option<PathLayout>,
-    map: Option<LookupMapLayout>,
+    assembly: Option<Bound<PEAssembly>>,
+    image: Option<Bound<PEImage>>,
+    loaded: Option<Bound<PEImageLayout>>,
+    path: Option<Bound<PEImagePath>>,
+    map: Option<Bound<ModuleLookupMap>>,
     most: usize,
     /// What PDBs within assemblies may take.
     room: Room,
@@ -284,13 +232,17 @@ impl Modules {
             os,
             search,
             string_bytes: limits.string_bytes,
-            module: ModuleLayout::bind(descriptor).ok(),
+            module: bind!(descriptor, Layout {
+                Base?, PEAssembly?, Path?, FileName?, SimpleName?, TypeDefToMethodTableMap?, TypeRefToMethodTableMap?, FieldDefToDescMap?,
+                MethodDefToDescMap?, MemberRefToDescMap?, Flags?
+            })
+            .ok(),
             saved: Self::METADATA.permit(descriptor).ok().and_then(|()| Saved::bind(descriptor)),
-            assembly: AssemblyLayout::bind(descriptor).ok(),
-            image: ImageLayout::bind(descriptor).ok(),
-            loaded: LoadedLayout::bind(descriptor).ok(),
-            path: PathLayout::bind(descriptor).ok(),
-            map: LookupMapLayout::bind(descriptor).ok(),
+            assembly: bind!(descriptor, PEAssembly { PEImage }).ok(),
+            image: bind!(descriptor, PEImage { LoadedImageLayout?, FlatImageLayout? }).ok(),
+            loaded: bind!(descriptor, PEImageLayout { Base, Size? }).ok(),
+            path: bind!(descriptor, PEImagePath { ByteCount, Buffer }).ok(),
+            map: bind!(descriptor, ModuleLookupMap { Next, Count }).ok(),
             most: limits.modules,
             room: Room::new(memory.dump_bytes(), limits.max_memory),
             budget: Arc::new(Budget::of_types(memory.dump_bytes(), limits.max_memory)),
@@ -427,46 +379,45 @@ impl Reader {
         module
     }
 
-    /// The pointer at `offset` of `address`, if described, captured and non-null.
-    fn pointer(&self, address: Addr, offset: Option<u64>) -> Option<Addr> {
-        self.memory.ptr(address.plus(offset?)).ok().filter(|p| !p.is_null())
-    }
-
     fn pe_image(&self, module: Addr) -> Option<Addr> {
-        let assembly = self.pointer(module, self.module.as_ref()?.pe_assembly)?;
-        self.pointer(assembly, Some(self.assembly.as_ref()?.image))
+        let assembly = self.module.as_ref()?.pointer(&self.memory, module, Layout::PEAssembly)?;
+        self.assembly.as_ref()?.pointer(&self.memory, assembly, PEAssembly::PEImage)
     }
 
     fn path_of(&self, module: Addr) -> Option<String> {
         let by_module = || {
-            let text = self.memory.utf16_nul(self.pointer(module, self.module.as_ref()?.path)?, self.string_bytes).ok()?;
+            let text = {
+                let path = self.module.as_ref()?.pointer(&self.memory, module, Layout::Path)?;
+                self.memory.utf16_nul(path, self.string_bytes).ok()?
+            };
             (!text.is_empty()).then_some(text)
         };
         let by_image = || {
-            let (image, layout) = (self.pe_image(module)?, self.path.as_ref()?);
-            let bytes = u64::from(self.memory.u32(image.plus(layout.bytes)).ok()?);
-            let buffer = self.pointer(image, Some(layout.buffer))?;
+            let (image, path) = (self.pe_image(module)?, self.path.as_ref()?);
+            let bytes = u64::from(path.get(&self.memory, image, PEImagePath::ByteCount)?);
+            let buffer = path.pointer(&self.memory, image, PEImagePath::Buffer)?;
             self.memory.utf16(buffer, bytes, self.string_bytes).ok().filter(|t| !t.is_empty())
         };
         by_module().or_else(by_image)
     }
 
     fn simple_name(&self, module: Addr) -> Option<String> {
-        let layout = self.module.as_ref()?;
-        let utf8 = || self.memory.text(self.pointer(module, layout.simple_name)?, self.string_bytes).ok();
-        let utf16 = || self.memory.utf16_nul(self.pointer(module, layout.file_name)?, self.string_bytes).ok();
+        let name = |field| self.module.as_ref()?.pointer(&self.memory, module, field);
+        let utf8 = || self.memory.text(name(Layout::SimpleName)?, self.string_bytes).ok();
+        let utf16 = || self.memory.utf16_nul(name(Layout::FileName)?, self.string_bytes).ok();
         utf8().or_else(utf16).filter(|n| !n.is_empty())
     }
 
     fn image_of(&self, module: Addr) -> Option<LoadedImage> {
-        let direct = self.pointer(module, self.module.as_ref()?.base);
+        let direct = self.module.as_ref()?.pointer(&self.memory, module, Layout::Base);
         let layout = || {
-            let (image, layout) = (self.pe_image(module)?, self.image.as_ref()?);
-            self.pointer(image, layout.loaded).or_else(|| self.pointer(image, layout.flat))
+            let image = self.pe_image(module)?;
+            let leads = |field| self.image.as_ref()?.pointer(&self.memory, image, field);
+            leads(PEImage::LoadedImageLayout).or_else(|| leads(PEImage::FlatImageLayout))
         };
-        let loaded = layout().zip(self.loaded.as_ref()).and_then(|(at, l)| {
-            let size = l.size.and_then(|o| self.memory.u32(at.plus(o)).ok());
-            Some(LoadedImage { base: self.pointer(at, Some(l.base))?, size })
+        let loaded = layout().zip(self.loaded.as_ref()).and_then(|(at, loaded)| {
+            let size = loaded.get(&self.memory, at, PEImageLayout::Size);
+            Some(LoadedImage { base: loaded.pointer(&self.memory, at, PEImageLayout::Base)?, size })
         });
         match (direct, loaded) {
             (Some(base), Some(l)) if l.base == base => Some(l),

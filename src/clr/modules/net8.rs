@@ -2,37 +2,25 @@
 
 use crate::base::Addr;
 use crate::contract::Descriptor;
-use crate::contract::descriptor::layout;
+use crate::data::{Bound, Module, ReflectionDynamicMetadata, bind};
 use crate::memory::Memory;
-
-layout! {
-    struct ModuleLayout : "Module" {
-        metadata: req "ReflectionDynamicMetadata",
-    }
-}
-
-layout! {
-    struct BlobLayout : "ReflectionDynamicMetadata" {
-        size: req "Size",
-        buffer: req "Buffer",
-    }
-}
 
 #[derive(Clone, Debug)]
 pub(super) struct Net8 {
-    module: ModuleLayout,
-    blob: BlobLayout,
+    module: Bound<Module>,
+    blob: Bound<ReflectionDynamicMetadata>,
 }
 
 impl Net8 {
     pub(super) fn bind(d: &Descriptor) -> Option<Net8> {
-        Some(Net8 { module: ModuleLayout::bind(d).ok()?, blob: BlobLayout::bind(d).ok()? })
+        let blob = bind!(d, ReflectionDynamicMetadata { Size, Buffer }).ok()?;
+        Some(Net8 { module: bind!(d, Module { ReflectionDynamicMetadata }).ok()?, blob })
     }
 
     /// Address and size of the metadata of a module without an image.
     pub(super) fn blob(&self, memory: &Memory, module: Addr) -> Option<(Addr, u32)> {
-        let blob = memory.ptr(module.plus(self.module.metadata)).ok().filter(|b| !b.is_null())?;
-        let buffer = memory.ptr(blob.plus(self.blob.buffer)).ok().filter(|b| !b.is_null())?;
-        Some((buffer, memory.u32(blob.plus(self.blob.size)).ok()?))
+        let blob = self.module.pointer(memory, module, Module::ReflectionDynamicMetadata)?;
+        let buffer = self.blob.pointer(memory, blob, ReflectionDynamicMetadata::Buffer)?;
+        Some((buffer, self.blob.get(memory, blob, ReflectionDynamicMetadata::Size)?))
     }
 }

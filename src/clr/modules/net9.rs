@@ -4,37 +4,25 @@
 
 use crate::base::Addr;
 use crate::contract::Descriptor;
-use crate::contract::descriptor::layout;
+use crate::data::{Bound, DynamicMetadata, Module, bind};
 use crate::memory::Memory;
-
-layout! {
-    struct ModuleLayout : "Module" {
-        // Null for modules with an image.
-        metadata: req "DynamicMetadata",
-    }
-}
-
-layout! {
-    struct BlobLayout : "DynamicMetadata" {
-        size: req "Size",
-        data: req "Data",
-    }
-}
 
 #[derive(Clone, Debug)]
 pub(super) struct Net9 {
-    module: ModuleLayout,
-    blob: BlobLayout,
+    module: Bound<Module>,
+    blob: Bound<DynamicMetadata>,
 }
 
 impl Net9 {
     pub(super) fn bind(d: &Descriptor) -> Option<Net9> {
-        Some(Net9 { module: ModuleLayout::bind(d).ok()?, blob: BlobLayout::bind(d).ok()? })
+        let blob = bind!(d, DynamicMetadata { Size, Data }).ok()?;
+        Some(Net9 { module: bind!(d, Module { DynamicMetadata }).ok()?, blob })
     }
 
     /// Address and size of the saved metadata of a module.
     pub(super) fn blob(&self, memory: &Memory, module: Addr) -> Option<(Addr, u32)> {
-        let blob = memory.ptr(module.plus(self.module.metadata)).ok().filter(|b| !b.is_null())?;
-        Some((blob.plus(self.blob.data), memory.u32(blob.plus(self.blob.size)).ok()?))
+        let blob = self.module.pointer(memory, module, Module::DynamicMetadata)?;
+        let data = self.blob.place(blob, DynamicMetadata::Data)?;
+        Some((data, self.blob.get(memory, blob, DynamicMetadata::Size)?))
     }
 }

@@ -3,32 +3,34 @@
 use super::Reader;
 use crate::base::Addr;
 use crate::clr::metadata::RowCounts;
+use crate::data::{Module, ModuleLookupMap};
 
 impl Reader {
     /// Whether the maps of types, fields or methods of the module at `module` have grown. The loader makes them for the rows of the image, and
     /// only edits of the running process add some.
     pub(super) fn is_edited(&self, module: Addr) -> bool {
-        let (Some(layout), Some(map)) = (&self.module, &self.map) else { return false };
-        let grown = |offset: Option<u64>| self.pointer(module.plus(offset.unwrap_or(0)), offset.and(Some(map.next))).is_some();
-        [layout.type_defs, layout.fields, layout.methods].into_iter().any(grown)
+        let (Some(fields), Some(map)) = (&self.module, &self.map) else { return false };
+        let place = |field| fields.place(module, field);
+        let grown = |at: Option<Addr>| at.and_then(|at| map.pointer(&self.memory, at, ModuleLookupMap::Next)).is_some();
+        [Module::TypeDefToMethodTableMap, Module::FieldDefToDescMap, Module::MethodDefToDescMap].map(place).into_iter().any(grown)
     }
 
     /// The runtime allocates a map per table, with one entry more than the table has rows (measured: every module, .NET 8 to
     /// 10). Returns the first table that proves the file to be another one: name, rows in the process, rows in the file.
     pub(super) fn other_rows(&self, module: Addr, file: RowCounts) -> Option<(&'static str, u32, u32)> {
-        let (module_layout, map) = (self.module.as_ref()?, self.map.as_ref()?);
-        let places = |offset: Option<u64>| {
-            let at = module.plus(offset?);
+        let (fields, map) = (self.module.as_ref()?, self.map.as_ref()?);
+        let places = |field| {
+            let at = fields.place(module, field)?;
             // A grown map does not reveal the original number of rows.
-            let grown = self.memory.ptr(at.plus(map.next)).ok()? != Addr::NULL;
-            self.memory.u32(at.plus(map.count)).ok().filter(|n| !grown && *n != 0)
+            let grown = map.get(&self.memory, at, ModuleLookupMap::Next)? != Addr::NULL;
+            map.get(&self.memory, at, ModuleLookupMap::Count).filter(|n| !grown && *n != 0)
         };
         let tables = [
-            ("TypeDef", places(module_layout.type_defs), file.type_defs),
-            ("TypeRef", places(module_layout.type_refs), file.type_refs),
-            ("Field", places(module_layout.fields), file.fields),
-            ("MethodDef", places(module_layout.methods), file.methods),
-            ("MemberRef", places(module_layout.member_refs), file.member_refs),
+            ("TypeDef", places(Module::TypeDefToMethodTableMap), file.type_defs),
+            ("TypeRef", places(Module::TypeRefToMethodTableMap), file.type_refs),
+            ("Field", places(Module::FieldDefToDescMap), file.fields),
+            ("MethodDef", places(Module::MethodDefToDescMap), file.methods),
+            ("MemberRef", places(Module::MemberRefToDescMap), file.member_refs),
         ];
         tables.into_iter().find_map(|(name, places, rows)| {
             let places = places?;

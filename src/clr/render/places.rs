@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::base::len64;
+use crate::base::{Token, len64};
 use crate::clr::metadata::Metadata;
 use crate::clr::modules::Module;
 
@@ -15,7 +15,7 @@ const LAST_NOT_NESTED: u32 = 1;
 /// Definition of a type.
 pub(super) struct Home {
     pub(super) module: Place,
-    pub(super) token: Option<u32>,
+    pub(super) token: Option<Token>,
 }
 
 /// Where a type is defined.

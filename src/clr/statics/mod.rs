@@ -11,10 +11,9 @@ mod net9;
 
 use std::sync::Arc;
 
-use super::fields::{Field, Storage, Types, VALUE_TYPE, is_reference};
+use super::fields::{Field, Storage, Types};
 use super::library::NoSuchField;
 use super::metadata::Source;
-use super::metadata::signature::Primitive;
 use super::method_table::MethodTableInfo;
 use super::pe;
 use super::threads::Threads;
@@ -27,7 +26,6 @@ use net9::Net9;
 /// Maximum bytes of a box examined.
 const MAX_BOX: u64 = 4096;
 /// Row of a metadata token.
-const RID: u32 = 0x00ff_ffff;
 /// Marks the offset of an RVA field as too large for its 27 bits: it is in the metadata.
 const BIG_RVA: u64 = 0x07ff_ffff;
 
@@ -219,7 +217,7 @@ impl Statics {
             return StaticPlace::NotInitialised;
         }
         let slot = base.plus(field.offset);
-        if field.element != VALUE_TYPE {
+        if !field.is_structure() {
             return StaticPlace::At(slot);
         }
         match self.memory.link_or_null(slot) {
@@ -237,10 +235,10 @@ impl Statics {
             let info = self.types.names().method_tables().read(mt).ok()?;
             u64::from(info.base_size).checked_sub(word.checked_mul(2)?)
         };
-        match field.element {
-            VALUE_TYPE => boxed().unwrap_or(0),
-            element => Primitive::of(element).and_then(|p| p.bytes(word)).unwrap_or(word),
+        if field.is_structure() {
+            return boxed().unwrap_or(0);
         }
+        field.element.primitive_bytes(word).unwrap_or(word)
     }
 
     /// Whether a field is still zero: an uninitialized class with memory may be running its constructor.
@@ -262,7 +260,7 @@ impl Statics {
         let address = names.method_tables().module(info).ok()?;
         let base = names.modules().image_base(address)?;
         let in_desc = || u32::try_from(field.offset).ok().filter(|_| field.offset < BIG_RVA);
-        let in_metadata = || names.module(address).metadata.as_ref()?.field_rva(field.token & RID);
+        let in_metadata = || names.module(address).metadata.as_ref()?.field_rva(field.token.rid());
         let rva = in_desc().or_else(in_metadata)?;
         let mapped = base.plus(rva.into());
         // IL-only assemblies are mapped flat, with packed sections as in the file.
@@ -283,5 +281,5 @@ fn behind_handle(memory: &Memory, at: Addr) -> Option<Addr> {
 
 /// Whether the slot of a field is a reference: structures are boxed.
 fn has_reference(field: &Field) -> bool {
-    is_reference(field.element) || field.element == VALUE_TYPE
+    field.is_reference() || field.is_structure()
 }

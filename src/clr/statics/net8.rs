@@ -11,7 +11,9 @@ use crate::base::missed::contradiction;
 use crate::clr::fields::Types;
 use crate::clr::method_table::MethodTableInfo;
 use crate::contract::Descriptor;
-use crate::data::{Bound, DomainLocalModule, EEClass, EEClassOptionalFields, Field, Module, Structure, Thread, ThreadLocalModule, Word};
+use crate::data::{
+    Bound, DomainLocalModule, EEClass, EEClassOptionalFields, Field, Module, Structure, Thread, ThreadLocalModule, Word, bind,
+};
 use crate::memory::Memory;
 
 /// The class constructor has run.
@@ -48,24 +50,11 @@ impl Net8 {
     /// `threads`: whether thread statics can be read.
     pub(super) fn bind(memory: &Arc<Memory>, d: &Descriptor, threads: bool, array_data: Option<u64>) -> Option<Net8> {
         let optional = || Some((EEClass::OptionalFields.offset(d).ok()?, EEClassOptionalFields::ModuleDynamicID.offset(d).ok()?));
-        let domain = [
-            DomainLocalModule::DynamicTable.needed(),
-            DomainLocalModule::DynamicCount.needed(),
-            DomainLocalModule::GCStatics.needed(),
-            DomainLocalModule::ModuleIndex.needed(),
-            DomainLocalModule::DataBlob.optional(),
-        ];
-        let thread_module = [
-            ThreadLocalModule::DynamicTable.needed(),
-            ThreadLocalModule::DynamicCount.needed(),
-            ThreadLocalModule::GCStaticsHandle.needed(),
-        ];
-        let thread = [Thread::ThreadLocalBlockTable.needed(), Thread::ThreadLocalBlockSize.needed()];
         Some(Net8 {
             memory: Arc::clone(memory),
-            domain: DomainLocalModule::bind(d, &domain).ok()?,
-            thread_module: ThreadLocalModule::bind(d, &thread_module).ok()?,
-            thread: if threads { Thread::bind(d, &thread).ok() } else { None },
+            domain: bind!(d, DomainLocalModule { DynamicTable, DynamicCount, GCStatics, ModuleIndex, DataBlob? }).ok()?,
+            thread_module: bind!(d, ThreadLocalModule { DynamicTable, DynamicCount, GCStaticsHandle }).ok()?,
+            thread: if threads { bind!(d, Thread { ThreadLocalBlockTable, ThreadLocalBlockSize }).ok() } else { None },
             module: Module::DomainLocalModule.offset(d).ok()?,
             optional: optional(),
             array_data,

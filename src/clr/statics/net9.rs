@@ -13,7 +13,7 @@ use crate::clr::fields::Types;
 use crate::clr::method_table::MethodTableInfo;
 use crate::clr::threads::is_running;
 use crate::contract::Descriptor;
-use crate::data::{Bound, DynamicStaticsInfo, InFlightTLSData, Structure, Thread, ThreadLocalData, ThreadStaticsInfo};
+use crate::data::{Bound, DynamicStaticsInfo, InFlightTLSData, Structure, Thread, ThreadLocalData, ThreadStaticsInfo, bind};
 use crate::memory::Memory;
 
 /// Bit of a base pointer: the class constructor has not completed.
@@ -43,21 +43,16 @@ struct ThreadStatics {
 
 impl ThreadStatics {
     fn bind(d: &Descriptor) -> Option<ThreadStatics> {
-        let locals = [
-            ThreadLocalData::NonCollectibleTlsArrayData.needed(),
-            ThreadLocalData::NonCollectibleTlsDataCount.needed(),
-            ThreadLocalData::CollectibleTlsArrayData.needed(),
-            ThreadLocalData::CollectibleTlsDataCount.needed(),
-            ThreadLocalData::InFlightData.optional(),
-        ];
-        let in_flight = [InFlightTLSData::Next.needed(), InFlightTLSData::TlsIndex.needed(), InFlightTLSData::TLSData.needed()];
         Some(ThreadStatics {
-            info: ThreadStaticsInfo::bind(d, &[ThreadStaticsInfo::NonGCTlsIndex.needed(), ThreadStaticsInfo::GCTlsIndex.needed()]).ok()?,
-            info_bytes: d.size_of("ThreadStaticsInfo").ok()?,
-            thread: Thread::bind(d, &[Thread::ThreadLocalDataPtr.needed(), Thread::State.optional()]).ok(),
-            locals: ThreadLocalData::bind(d, &locals).ok()?,
-            in_flight: InFlightTLSData::bind(d, &in_flight).ok(),
-            locals_bytes: d.size_of("ThreadLocalData").unwrap_or(64),
+            info: bind!(d, ThreadStaticsInfo { NonGCTlsIndex, GCTlsIndex }).ok()?,
+            info_bytes: ThreadStaticsInfo::size(d).ok()?,
+            thread: bind!(d, Thread { ThreadLocalDataPtr, State? }).ok(),
+            locals: bind!(d, ThreadLocalData {
+                NonCollectibleTlsArrayData, NonCollectibleTlsDataCount, CollectibleTlsArrayData, CollectibleTlsDataCount, InFlightData?
+            })
+            .ok()?,
+            in_flight: bind!(d, InFlightTLSData { Next, TlsIndex, TLSData }).ok(),
+            locals_bytes: ThreadLocalData::size(d).unwrap_or(64),
             skipped: d.number("NumberOfTlsOffsetsNotUsedInNoncollectibleArray").unwrap_or(2),
         })
     }
@@ -81,11 +76,10 @@ pub(super) struct Net9 {
 impl Net9 {
     /// `threads`: whether thread statics can be read.
     pub(super) fn bind(memory: &Arc<Memory>, d: &Descriptor, threads: bool, array_data: Option<u64>) -> Option<Net9> {
-        let statics = [DynamicStaticsInfo::GCStatics.needed(), DynamicStaticsInfo::NonGCStatics.needed()];
         Some(Net9 {
             memory: Arc::clone(memory),
-            statics: DynamicStaticsInfo::bind(d, &statics).ok()?,
-            statics_bytes: d.size_of("DynamicStaticsInfo").ok()?,
+            statics: bind!(d, DynamicStaticsInfo { GCStatics, NonGCStatics }).ok()?,
+            statics_bytes: DynamicStaticsInfo::size(d).ok()?,
             mask: d.number("StaticsPointerMask").unwrap_or(!NOT_INITIALISED),
             threads: if threads { ThreadStatics::bind(d) } else { None },
             array_data,

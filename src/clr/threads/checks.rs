@@ -10,7 +10,7 @@ use crate::base::hash::Map;
 use crate::base::missed::tried;
 use crate::base::{Addr, Collector, NoteKind};
 use crate::contract::Descriptor;
-use crate::data::{self, IdDispenser, Structure};
+use crate::data::{self, IdDispenser, bind};
 use crate::memory::Memory;
 
 /// The runtime's table of managed ids.
@@ -26,7 +26,7 @@ pub(super) struct Ids {
 impl Ids {
     /// Binds to a runtime. Dumps may miss it: it only confirms what threads say.
     pub(super) fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Option<Ids> {
-        let dispenser = IdDispenser::bind(d, &[IdDispenser::IdToThread.needed(), IdDispenser::HighestId.needed()]).ok()?;
+        let dispenser = bind!(d, IdDispenser { IdToThread, HighestId }).ok()?;
         let variable = d.pointer("ThinlockThreadIdDispenser").ok()?;
         tried(|| {
             let at = memory.ptr(variable).ok().filter(|at| !at.is_null())?;

@@ -7,24 +7,20 @@ use serde_json::Value;
 use super::enums::Enums;
 use super::plain::{self, Text};
 use super::{ArrayShape, ValueLimits};
-use crate::base::{Addr, Name, utf16};
-use crate::clr::fields::{Definition, Field, Types, VALUE_TYPE, is_reference};
-use crate::clr::metadata::signature::Primitive;
+use crate::base::{Addr, CorElementType, Name, utf16};
+use crate::clr::fields::{Definition, Field, Types};
 use crate::clr::method_table::{Category, MethodTableInfo};
 use crate::clr::render::TYPE_DESC;
 use crate::memory::Memory;
 use crate::model::{FieldValue, ValueKind};
-
-/// `CorElementType` of a pointer.
-const POINTER: u8 = 0x0f;
 
 /// Address and type of a value.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     /// Its address.
     pub address: Addr,
-    /// `CorElementType`.
-    pub element: u8,
+    /// Its element type.
+    pub element: CorElementType,
     /// Method table of its type, for values.
     pub method_table: Option<Addr>,
     /// Definition of its type, for values.
@@ -155,7 +151,7 @@ impl Values {
     /// The value that a register holds, of the type at `place`, whose address does not count; `None` for structures, which are read
     /// from memory only.
     pub fn in_register(&self, name: String, type_name: String, place: &Place, register: u64) -> Option<FieldValue> {
-        let decoded = if is_reference(place.element) {
+        let decoded = if place.element.is_reference() {
             self.reference_to(Addr(register))
         } else {
             let width = self.width_of(place.element)?;
@@ -201,7 +197,7 @@ impl Values {
         let plain =
             |element| Place { address: shape.data, element, method_table: None, definition: None, bytes: Some(shape.element_bytes) };
         if shape.element.0 & TYPE_DESC != 0 {
-            return plain(POINTER);
+            return plain(CorElementType::Ptr);
         }
         let info = self.types.names().method_tables().read(shape.element).ok();
         match info.as_ref().map(|i| (i, self.types.element(i))) {
@@ -210,7 +206,7 @@ impl Values {
             }
             Some((_, Some(element))) => plain(element),
             // Unknown: shown as bytes.
-            _ => plain(VALUE_TYPE),
+            _ => plain(CorElementType::ValueType),
         }
     }
 
@@ -257,11 +253,11 @@ impl Values {
     }
 
     pub(super) fn decode(&self, place: &Place, budget: &mut Budget) -> Decoded {
-        if is_reference(place.element) {
+        if place.element.is_reference() {
             return self.reference(place.address);
         }
         let decoded = match place.element {
-            VALUE_TYPE => self.structure(place, budget),
+            CorElementType::ValueType => self.structure(place, budget),
             element => self.primitive(place, element),
         };
         decoded.unwrap_or_else(Decoded::absent)
@@ -315,21 +311,13 @@ impl Values {
         out
     }
 
-    /// Width of a primitive in bits.
-    fn width_of(&self, element: u8) -> Option<u32> {
-        Some(match element {
-            0x02 | 0x04 | 0x05 => 8,
-            0x03 | 0x06 | 0x07 => 16,
-            0x08 | 0x09 | 0x0c => 32,
-            0x0a | 0x0b | 0x0d => 64,
-            // nint, nuint, pointers, managed pointers, pointers to functions.
-            0x0f | 0x10 | 0x18 | 0x19 | 0x1b => u32::try_from(self.memory.ptr_bytes()).ok()?.checked_mul(8)?,
-            _ => return None,
-        })
+    /// Width of a primitive or a pointer in bits.
+    fn width_of(&self, element: CorElementType) -> Option<u32> {
+        u32::try_from(element.primitive_bytes(self.memory.ptr_bytes())?).ok()?.checked_mul(8)
     }
 
     /// Zero-extended bytes of a primitive with its width in bits.
-    fn bits(&self, at: Addr, element: u8) -> Option<(u64, u32)> {
+    fn bits(&self, at: Addr, element: CorElementType) -> Option<(u64, u32)> {
         let width = self.width_of(element)?;
         let bits = match width {
             8 => self.memory.u8(at).ok()?.into(),
@@ -340,14 +328,14 @@ impl Values {
         Some((bits, width))
     }
 
-    fn primitive(&self, place: &Place, element: u8) -> Option<Decoded> {
+    fn primitive(&self, place: &Place, element: CorElementType) -> Option<Decoded> {
         let Some((bits, width)) = self.bits(place.address, element) else {
             return (!self.memory.has(place.address)).then(Decoded::absent).or_else(|| self.raw(place));
         };
         self.primitive_of(place, element, bits, width)
     }
 
-    fn primitive_of(&self, place: &Place, element: u8, bits: u64, width: u32) -> Option<Decoded> {
+    fn primitive_of(&self, place: &Place, element: CorElementType, bits: u64, width: u32) -> Option<Decoded> {
         let tables = self.types.names().method_tables();
         let is_enum = match place.method_table.and_then(|mt| tables.read(mt).ok()) {
             Some(info) => tables.is_enum(&info),
@@ -358,26 +346,28 @@ impl Values {
             return Some(Decoded::new(ValueKind::Enum, self.enums.name(&self.types, definition, bits, width, &number)));
         }
         Some(match element {
-            0x02 if bits > 1 => Decoded::new(ValueKind::Bool, Text { value: true.into(), text: format!("true ({bits})") }),
-            0x02 => Decoded::new(ValueKind::Bool, Text { value: (bits != 0).into(), text: (bits != 0).to_string() }),
-            0x03 if self.memory.hides_contents() => Decoded::bare(ValueKind::Char, Memory::HIDDEN),
-            0x03 => Decoded::new(ValueKind::Char, plain::character(u16::try_from(bits).ok()?)),
-            0x0c => Decoded::new(ValueKind::Float, plain::single(f32::from_bits(u32::try_from(bits).ok()?))),
-            0x0d => {
+            CorElementType::Boolean if bits > 1 => {
+                Decoded::new(ValueKind::Bool, Text { value: true.into(), text: format!("true ({bits})") })
+            }
+            CorElementType::Boolean => Decoded::new(ValueKind::Bool, Text { value: (bits != 0).into(), text: (bits != 0).to_string() }),
+            CorElementType::Char if self.memory.hides_contents() => Decoded::bare(ValueKind::Char, Memory::HIDDEN),
+            CorElementType::Char => Decoded::new(ValueKind::Char, plain::character(u16::try_from(bits).ok()?)),
+            CorElementType::R4 => Decoded::new(ValueKind::Float, plain::single(f32::from_bits(u32::try_from(bits).ok()?))),
+            CorElementType::R8 => {
                 let f = f64::from_bits(bits);
                 Decoded::new(ValueKind::Float, plain::float(f, f.to_string()))
             }
-            0x18 | 0x19 => Decoded::new(ValueKind::Nint, Text::same(Addr(bits).to_string())),
-            0x0f | 0x10 | 0x1b => Decoded::new(ValueKind::Pointer, Text::same(Addr(bits).to_string())),
+            _ if element.is_native_int() => Decoded::new(ValueKind::Nint, Text::same(Addr(bits).to_string())),
+            _ if element.is_pointer() => Decoded::new(ValueKind::Pointer, Text::same(Addr(bits).to_string())),
             _ => Decoded::new(ValueKind::Int, plain::integer(element, bits)?),
         })
     }
 
     /// An enum or integer as a number.
-    fn number(&self, element: u8, bits: u64) -> Option<Text> {
+    fn number(&self, element: CorElementType, bits: u64) -> Option<Text> {
         match element {
-            0x02 | 0x03 => plain::integer(0x0b, bits),
-            0x18 | 0x19 => Some(Text::same(Addr(bits).to_string())),
+            CorElementType::Boolean | CorElementType::Char => plain::integer(CorElementType::U8, bits),
+            CorElementType::I | CorElementType::U => Some(Text::same(Addr(bits).to_string())),
             _ => plain::integer(element, bits),
         }
     }
@@ -439,7 +429,7 @@ impl Values {
     fn is_longer(&self, info: &MethodTableInfo, list: &[Field]) -> bool {
         let [one] = list else { return false };
         let word = self.memory.ptr_bytes();
-        let bytes = Primitive::of(one.element).and_then(|p| p.bytes(word)).or(one.is_reference().then_some(word));
+        let bytes = one.element.primitive_bytes(word).or(one.is_reference().then_some(word));
         // Less than a word can be padding.
         bytes.is_some_and(|b| self.instance_end(info).saturating_sub(word).saturating_sub(b) >= word)
     }

@@ -2,7 +2,7 @@
 
 use super::decode::{Decoded, Values};
 use super::plain::{self, Text};
-use crate::base::Addr;
+use crate::base::{Addr, CorElementType};
 use crate::clr::fields::Field;
 use crate::model::ValueKind;
 
@@ -18,7 +18,7 @@ impl Values {
             "System.DateTimeOffset" => {
                 let place = at("_dateTime")?;
                 let minutes = at("_offsetMinutes").and_then(|a| match self.width(list, "_offsetMinutes") {
-                    Some(0x06) => self.memory.u16(a).ok().map(|m| i32::from(m.cast_signed())),
+                    Some(CorElementType::I2) => self.memory.u16(a).ok().map(|m| i32::from(m.cast_signed())),
                     _ => self.memory.i32(a).ok(),
                 });
                 (ValueKind::DateTimeOffset, plain::date_time_offset(self.memory.u64(place).ok()?, minutes?))
@@ -44,7 +44,7 @@ impl Values {
         })
     }
 
-    fn width(&self, list: &[Field], name: &str) -> Option<u8> {
+    fn width(&self, list: &[Field], name: &str) -> Option<CorElementType> {
         list.iter().find(|f| f.name == name).map(|f| f.element)
     }
 }

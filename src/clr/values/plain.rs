@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Number, Value};
 
-use crate::base::escaped_unit;
+use crate::base::{CorElementType, escaped_unit};
 
 /// A decoded value with its text.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,15 +31,15 @@ const MAX_TICKS: u64 = 3_155_378_975_999_999_999;
 /// Maximum scale of a decimal: digits after the point.
 const MAX_SCALE: u32 = 28;
 
-/// An integer of the `CorElementType` from its zero-extended bytes.
-pub(super) fn integer(element: u8, bits: u64) -> Option<Text> {
+/// An integer of the element type from its zero-extended bytes.
+pub(super) fn integer(element: CorElementType, bits: u64) -> Option<Text> {
     let signed = |width: u32| (bits << (64 - width)).cast_signed() >> (64 - width);
     let number = match element {
-        0x04 => Number::from(signed(8)),
-        0x06 => Number::from(signed(16)),
-        0x08 => Number::from(signed(32)),
-        0x0a => Number::from(signed(64)),
-        0x05 | 0x07 | 0x09 | 0x0b => Number::from(bits),
+        CorElementType::I1 => Number::from(signed(8)),
+        CorElementType::I2 => Number::from(signed(16)),
+        CorElementType::I4 => Number::from(signed(32)),
+        CorElementType::I8 => Number::from(signed(64)),
+        CorElementType::U1 | CorElementType::U2 | CorElementType::U4 | CorElementType::U8 => Number::from(bits),
         _ => return None,
     };
     let text = number.to_string();
@@ -250,9 +250,9 @@ mod tests {
 
     #[test]
     fn numbers() {
-        assert_eq!(integer(0x04, 0x9c).unwrap().text, "-100");
-        assert_eq!(integer(0x0b, u64::MAX).unwrap().text, "18446744073709551615");
-        assert_eq!(integer(0x0a, 1 << 63).unwrap().text, "-9223372036854775808");
+        assert_eq!(integer(CorElementType::I1, 0x9c).unwrap().text, "-100");
+        assert_eq!(integer(CorElementType::U8, u64::MAX).unwrap().text, "18446744073709551615");
+        assert_eq!(integer(CorElementType::I8, 1 << 63).unwrap().text, "-9223372036854775808");
         assert_eq!(decimal(4 << 16, 0, 123_456_789).unwrap().text, "12345.6789");
         assert_eq!(decimal(1 << 31 | 28 << 16, 0, 1).unwrap().text, "-0.0000000000000000000000000001");
         assert_eq!(decimal(0, u32::MAX, u64::MAX).unwrap().text, "79228162514264337593543950335");
@@ -283,7 +283,12 @@ mod tests {
             let low = state.to_le_bytes();
             let n = u32::from_le_bytes([low[0], low[1], low[2], low[3]]);
             let _ = (date_time(state), date_time_offset(state, n.cast_signed()), date_only(state), time_only(state));
-            let _ = (time_span(state.cast_signed()), decimal(n, n, state), integer(low[7], state), character(u16::from(low[6]) << 8));
+            let _ = (
+                time_span(state.cast_signed()),
+                decimal(n, n, state),
+                CorElementType::of(low[7]).map(|e| integer(e, state)),
+                character(u16::from(low[6]) << 8),
+            );
             let _ = (date_only(state >> 40), date_time_offset(state >> 2, n.cast_signed() % 900), decimal(n & 0x801f_0000, n, state));
             let _ = single(f32::from_bits(n));
         }

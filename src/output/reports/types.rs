@@ -13,7 +13,7 @@ fn type_columns<'r>() -> Columns<'r, TypeBrief> {
         .keep(9)
         .text_or_none("module", 30, |t| t.module.as_deref())
         .extra()
-        .text_or_none("token", 10, |t| t.token.as_deref())
+        .made("token", 10, |t| t.token.map(|t| t.to_string()))
         .whole()
         .extra()
 }
@@ -31,7 +31,7 @@ fn field_columns<'r>() -> Columns<'r, LayoutField> {
         .text("declaring_type", 40, |f| &f.declaring_type)
         .name()
         .keep(4)
-        .text("token", 10, |f| &f.token)
+        .made("token", 10, |f| f.token.to_string())
         .whole()
         .extra()
 }
@@ -50,7 +50,7 @@ fn method_columns<'r>() -> Columns<'r, MethodModel> {
         .keep(3)
         .id("slot", |m| Some(m.slot.into()))
         .keep(5)
-        .text_or_none("token", 10, |m| m.token.as_deref())
+        .made("token", 10, |m| m.token.map(|t| t.to_string()))
         .whole()
         .extra()
         .names("method", 60, |m| m.name.as_ref())
@@ -75,7 +75,7 @@ fn facts(l: &TypeLayout) -> Vec<(&'static str, String)> {
         ("Canonical", some(l.canonical)),
         ("Class", some(l.class)),
         ("Module", format!("{} {}", some(l.module_address), l.module.clone().unwrap_or_default())),
-        ("Token", l.token.clone().unwrap_or_else(|| "-".into())),
+        ("Token", l.token.map_or_else(|| "-".into(), |t| t.to_string())),
         ("Parent", l.parent.as_ref().map_or_else(|| "-".into(), type_ref)),
         ("Bases", l.bases.join(" < ")),
         ("Interfaces", l.interfaces.map_or_else(|| "?".into(), |n| n.to_string())),

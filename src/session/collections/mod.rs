@@ -18,15 +18,13 @@ use layouts::{Layouts, PerType};
 
 use super::library::Library;
 use crate::base::hash::Set;
-use crate::base::{Addr, len64};
+use crate::base::{Addr, CorElementType, len64};
 use crate::clr::fields::{Field, Types};
 use crate::clr::library::{Classifier, FieldAt, NoSuchField, library_types};
 use crate::clr::type_names::TypeNames;
 use crate::clr::values::{ArrayShape, Place, Values};
 use crate::model::ContainerKind;
 
-/// `CorElementType` of an object.
-const OBJECT: u8 = 0x1c;
 /// Most nodes of a list, a tree or a chain that are visited.
 const MOST: usize = 1 << 24;
 
@@ -177,7 +175,7 @@ impl<'l> Collections<'l> {
             let tables = self.types().names().method_tables();
             let element = tables.element_type(method_table).ok().and_then(TypeNames::method_table_of)?;
             let element = self.types().element(&tables.read(element).ok()?);
-            return element.is_some_and(crate::clr::fields::is_reference).then_some(ContainerKind::Array);
+            return element.is_some_and(CorElementType::is_reference).then_some(ContainerKind::Array);
         }
         Some(match self.tables.classifier.of(method_table).iter().next()? {
             C::Dictionary => ContainerKind::Dictionary,
@@ -294,7 +292,7 @@ impl<'l> Collections<'l> {
 
     /// The reference at `address`.
     fn object_at(&self, address: Addr) -> Slot {
-        let place = Place { address, element: OBJECT, method_table: None, definition: None, bytes: None };
+        let place = Place { address, element: CorElementType::Object, method_table: None, definition: None, bytes: None };
         Slot { place, type_name: "System.Object".into() }
     }
 

@@ -341,12 +341,12 @@ impl Roots {
 
 fn collect(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector) -> Roots {
     let (runtime, gc) = (heap.runtime(), heap.gc());
-    let threads = runtime.threads().map(|list| notes.with(list)).map_err(|e| e.to_string());
+    let threads = runtime.thread_list().map(|list| notes.with(list)).map_err(|e| e.to_string());
     match runtime.thread_reader() {
         Ok(reader) => notes.extend(reader.losses()),
         Err(e) => notes.add(NoteKind::Missing, None, format!("threads cannot be read: {e}")),
     }
-    let trouble = runtime.threads().ok().and_then(|list| first_loss(&list.notes));
+    let trouble = runtime.thread_list().ok().and_then(|list| first_loss(&list.notes));
     let list = threads.clone().map_or(&[][..], Vec::as_slice);
     let budget = Budget::of_types(heap.memory().dump_bytes(), runtime.limits().max_memory);
     let mut roots = Roots {

@@ -5,10 +5,9 @@ use std::ops::ControlFlow;
 use super::{Origin, ROOT_BYTES, Root, RootFlags, RootOptions, Roots, StaticIndex, ThreadIndex, enumerated};
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
-use crate::base::{Addr, Budget, Collector, Count, NoteKind, be, len64, plural};
+use crate::base::{Addr, Budget, Collector, Count, NoteKind, Token, be, len64, plural};
 use crate::clr::aot::Program;
 use crate::clr::fields::Storage;
-use crate::clr::metadata::signature::Primitive;
 use crate::clr::statics::StaticPlace;
 use crate::clr::threads::Thread;
 use crate::model::{CoverageKind, FieldValue, RootKind, ValueKind};
@@ -54,7 +53,7 @@ pub(super) fn static_roots(
         let storage = if thread_statics { Storage::ThreadStatic } else { Storage::Static };
         let (mut absent, mut unknown) = (0u64, 0u64);
         // The name of the field before, which all threads share.
-        let mut last: Option<(Addr, u32, StaticIndex)> = None;
+        let mut last: Option<(Addr, Token, StaticIndex)> = None;
         let mut references = Vec::new();
         let ended = reader.visit(
             |field| field.storage == storage,
@@ -197,7 +196,7 @@ fn held(reader: &StaticsReader<'_>, spot: &StaticSpot<'_, '_>, at: Addr, out: &m
     if spot.field.is_reference() {
         return memory.ptr(at).map(|object| out.extend((!object.is_null()).then_some((String::new(), Some(at), object)))).is_ok();
     }
-    if let Some(bytes) = Primitive::of(spot.field.element).and_then(|p| p.bytes(memory.ptr_bytes())) {
+    if let Some(bytes) = spot.field.element.primitive_bytes(memory.ptr_bytes()) {
         return memory.bytes(at, bytes).is_ok();
     }
     let value = reader.value(spot.field, spot.place);

@@ -211,7 +211,7 @@ impl Reader<'_> {
     fn names_overflow(&self, crash: &Crash) -> Option<bool> {
         let runtime = self.runtime?;
         let id = u64::from(crash.thread?);
-        let last = runtime.threads().ok()?.iter().find(|t| t.os_id == Some(id))?.last_thrown?;
+        let last = runtime.thread_list().ok()?.iter().find(|t| t.os_id == Some(id))?.last_thrown?;
         let namer = runtime.namer();
         let names = namer.names()?;
         let read = runtime.scoped(&Collector::new(), |d| Exceptions::bind(runtime.memory(), d).ok())?.read(names, namer.fields(), last)?;

@@ -110,7 +110,7 @@ impl Runtime {
         let walker = self.stack_walker()?;
         let stacks = ThreadStacks::new(self.file());
         // Callers have noted what is missing from the list.
-        let threads = tried(|| self.threads().map_or(&[][..], |list| list.data.as_slice()));
+        let threads = tried(|| self.thread_list().map_or(&[][..], |list| list.data.as_slice()));
         let kept = self.kept_walks();
         let plan = kept.plan.get_or_init(|| tried(|| Plan::new(self, walker, &stacks, threads)));
         let walks = kept.walks.get_or_init(|| threads.iter().map(|_| Default::default()).collect());

@@ -5,7 +5,7 @@ use super::nibbles::{NibbleForm, NibbleMap};
 use super::{Code, CodeOrigin};
 use crate::base::{Addr, AddrRange};
 use crate::contract::{ContractError, Descriptor};
-use crate::data::{Bound, CodeHeapListNode as Heap, RealCodeHeader as Header, RuntimeFunction, Structure};
+use crate::data::{Bound, CodeHeapListNode as Heap, RealCodeHeader as Header, RuntimeFunction, Structure, bind};
 
 /// Most pieces of a method: its body and funclets.
 const MAX_PIECES: u32 = 1 << 16;
@@ -19,8 +19,7 @@ pub(super) struct Functions {
 
 impl Functions {
     pub(super) fn bind(d: &Descriptor) -> Result<Functions, ContractError> {
-        let fields = [RuntimeFunction::BeginAddress.needed(), RuntimeFunction::EndAddress.optional(), RuntimeFunction::UnwindData.needed()];
-        Ok(Functions { function: RuntimeFunction::bind(d, &fields)?, size: RuntimeFunction::size(d)? })
+        Ok(Functions { function: bind!(d, RuntimeFunction { BeginAddress, EndAddress?, UnwindData })?, size: RuntimeFunction::size(d)? })
     }
 
     /// Whether entries say where they end: on arm64 the unwind data does.
@@ -58,17 +57,9 @@ pub(super) struct Jitted {
 
 impl Jitted {
     pub(super) fn bind(d: &Descriptor, form: NibbleForm) -> Result<Jitted, ContractError> {
-        let of_heap = [Heap::StartAddress.needed(), Heap::EndAddress.needed(), Heap::MapBase.needed(), Heap::HeaderMap.needed()];
-        let of_header = [
-            Header::EHInfo.optional(),
-            Header::GCInfo.needed(),
-            Header::MethodDesc.needed(),
-            Header::NumUnwindInfos.needed(),
-            Header::UnwindInfos.needed(),
-        ];
         Ok(Jitted {
-            heap: Heap::bind(d, &of_heap)?,
-            header: Header::bind(d, &of_header)?,
+            heap: bind!(d, Heap { StartAddress, EndAddress, MapBase, HeaderMap })?,
+            header: bind!(d, Header { EHInfo?, GCInfo, MethodDesc, NumUnwindInfos, UnwindInfos })?,
             functions: Functions::bind(d)?,
             form,
             last_stub: d.number("StubCodeBlockLast")?,

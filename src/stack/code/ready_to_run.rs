@@ -6,7 +6,7 @@ use super::{Code, CodeOrigin};
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Arch};
 use crate::contract::{ContractError, Descriptor};
-use crate::data::{Bound, Bucket, HashMap, ImageDataDirectory as Directory, Module, ReadyToRunInfo as Info, Structure};
+use crate::data::{Bound, Bucket, HashMap, ImageDataDirectory as Directory, Module, ReadyToRunInfo as Info, Structure, bind};
 use crate::memory::ReadError;
 
 /// `READYTORUN_SIGNATURE` (readytorun.h).
@@ -38,22 +38,16 @@ impl ReadyToRun {
     pub(super) fn bind(d: &Descriptor) -> Result<ReadyToRun, ContractError> {
         let functions = Functions::bind(d)?;
         let arch = if functions.has_ends() { Arch::X64 } else { Arch::Arm64 };
-        let of_info = [
-            Info::ReadyToRunHeader.needed(),
-            Info::CompositeInfo.needed(),
-            Info::RuntimeFunctions.needed(),
-            Info::NumRuntimeFunctions.needed(),
-            Info::NumHotColdMap.optional(),
-            Info::DelayLoadMethodCallThunks.optional(),
-            Info::EntryPointToMethodDescMap.needed(),
-        ];
         Ok(ReadyToRun {
-            module: Module::bind(d, &[Module::ReadyToRunInfo.needed()])?,
-            info: Info::bind(d, &of_info)?,
-            directory: Directory::bind(d, &[Directory::VirtualAddress.needed(), Directory::Size.needed()]).ok(),
+            module: bind!(d, Module { ReadyToRunInfo })?,
+            info: bind!(d, Info {
+                ReadyToRunHeader, CompositeInfo, RuntimeFunctions, NumRuntimeFunctions, NumHotColdMap?, DelayLoadMethodCallThunks?,
+                EntryPointToMethodDescMap
+            })?,
+            directory: bind!(d, Directory { VirtualAddress, Size }).ok(),
             functions,
-            map: HashMap::bind(d, &[HashMap::Buckets.needed()])?,
-            bucket: Bucket::bind(d, &[Bucket::Keys.needed(), Bucket::Values.needed()])?,
+            map: bind!(d, HashMap { Buckets })?,
+            bucket: bind!(d, Bucket { Keys, Values })?,
             bucket_size: Bucket::size(d)?,
             slots: d.number("HashMapSlotsPerBucket")?,
             value_mask: d.number("HashMapValueMask")?,

@@ -7,7 +7,7 @@ use crate::base::hash::Set;
 use crate::base::missed::{missed, tried};
 use crate::base::{Addr, AddrRange, len64};
 use crate::contract::{ContractError, Descriptor};
-use crate::data::{Bound, RangeSection, RangeSectionFragment as Fragment, RangeSectionMap, Structure};
+use crate::data::{Bound, RangeSection, RangeSectionFragment as Fragment, RangeSectionMap, bind};
 
 /// Bits of `RangeSection::_flags` (codeman.h).
 const CODE_HEAP: u32 = 2;
@@ -101,18 +101,9 @@ pub(super) struct Sections {
 impl Sections {
     pub(super) fn bind(d: &Descriptor, dump_bytes: u64) -> Result<Sections, ContractError> {
         let top = RangeSectionMap::TopLevelData.offset(d)?;
-        let of_fragment =
-            [Fragment::Next.needed(), Fragment::RangeBegin.needed(), Fragment::RangeEndOpen.needed(), Fragment::RangeSection.needed()];
-        let of_section = [
-            RangeSection::RangeBegin.needed(),
-            RangeSection::RangeEndOpen.needed(),
-            RangeSection::Flags.needed(),
-            RangeSection::R2RModule.needed(),
-            RangeSection::HeapList.needed(),
-        ];
         Ok(Sections {
-            fragment: Fragment::bind(d, &of_fragment)?,
-            section: RangeSection::bind(d, &of_section)?,
+            fragment: bind!(d, Fragment { Next, RangeBegin, RangeEndOpen, RangeSection })?,
+            section: bind!(d, RangeSection { RangeBegin, RangeEndOpen, Flags, R2RModule, HeapList })?,
             // The address of the map itself, not of a variable that points to it.
             top: d.pointer("ExecutionManagerCodeRangeMapAddress")?.plus(top),
             filled: OnceLock::new(),

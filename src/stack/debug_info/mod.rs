@@ -18,7 +18,7 @@ use super::code::{Code, CodeOrigin, ready_to_run_section};
 use super::{CodeBytes, StackError};
 use crate::base::Addr;
 use crate::contract::{Contract, ContractError, Descriptor};
-use crate::data::{Bound, PatchpointInfo, RealCodeHeader, Structure};
+use crate::data::{Bound, PatchpointInfo, RealCodeHeader, Structure, bind};
 use bounds::{Form, Nibbles};
 use variables::Order;
 
@@ -104,8 +104,8 @@ impl DebugInfo {
     }
 
     fn of(d: &Descriptor, version: Version) -> Result<DebugInfo, ContractError> {
-        let patchpoint = PatchpointInfo::bind(d, &[PatchpointInfo::LocalCount.needed()]).ok().zip(PatchpointInfo::size(d).ok());
-        Ok(DebugInfo { header: RealCodeHeader::bind(d, &[RealCodeHeader::DebugInfo.needed()])?, patchpoint, version })
+        let patchpoint = bind!(d, PatchpointInfo { LocalCount }).ok().zip(PatchpointInfo::size(d).ok());
+        Ok(DebugInfo { header: bind!(d, RealCodeHeader { DebugInfo })?, patchpoint, version })
     }
 
     /// The bounds of the method that `code` belongs to; `None` if it has no debug info.

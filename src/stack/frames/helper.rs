@@ -6,7 +6,7 @@
 use super::{Caller, FrameReader, Left, Protected, Slots};
 use crate::base::Addr;
 use crate::contract::Descriptor;
-use crate::data::{Bound, ECHash, HelperMethodFrame as Frame, MachineState as State, Structure};
+use crate::data::{Bound, ECHash, HelperMethodFrame as Frame, MachineState as State, Structure, bind};
 use crate::stack::code::CodeMap;
 use crate::stack::native::Native;
 use crate::stack::{CodeBytes, Saved, StackError};
@@ -32,8 +32,7 @@ struct NativeFunctions {
 impl NativeFunctions {
     fn bind(d: &Descriptor) -> Option<NativeFunctions> {
         let (table, buckets) = (d.pointer("FCallMethods").ok()?, d.number("FCallHashSize").ok()?);
-        let of_entry = [ECHash::Next.needed(), ECHash::Implementation.needed(), ECHash::MethodDesc.needed()];
-        Some(NativeFunctions { table, buckets, entry: ECHash::bind(d, &of_entry).ok()? })
+        Some(NativeFunctions { table, buckets, entry: bind!(d, ECHash { Next, Implementation, MethodDesc }).ok()? })
     }
 
     /// The method that the function at `address` implements; `None` for a helper of the JIT, which implements none.
@@ -63,25 +62,10 @@ pub(super) struct Helper {
 
 impl Helper {
     pub(super) fn bind(d: &Descriptor) -> Option<Helper> {
-        let of_frame = [
-            Frame::MethodDesc.optional(),
-            Frame::Attributes.needed(),
-            Frame::FCallEntry.optional(),
-            Frame::MachineState.needed(),
-            Frame::Slots.needed(),
-            Frame::SlotCount.needed(),
-        ];
-        let of_state = [
-            State::Rip.needed(),
-            State::Rsp.needed(),
-            State::Captured.needed(),
-            State::Pointers.needed(),
-            State::ReturnAddress.needed(),
-            State::Unwound.optional(),
-            State::CaptureRip.needed(),
-            State::CaptureRsp.needed(),
-        ];
-        let (frame, state) = (Frame::bind(d, &of_frame).ok()?, State::bind(d, &of_state).ok()?);
+        let (frame, state) = (
+            bind!(d, Frame { MethodDesc?, Attributes, FCallEntry?, MachineState, Slots, SlotCount }).ok()?,
+            bind!(d, State { Rip, Rsp, Captured, Pointers, ReturnAddress, Unwound?, CaptureRip, CaptureRsp }).ok()?,
+        );
         Some(Helper { frame, state, functions: NativeFunctions::bind(d) })
     }
 

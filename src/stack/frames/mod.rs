@@ -15,33 +15,32 @@ use super::{CodeBytes, RegisterNames, Registers, Saved, StackError};
 use crate::base::{Addr, AddrRange, Arch, Os};
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::data::{
-    self, Bound, CalleeSavedRegisters, FaultingExceptionFrame, FramedMethodFrame, HijackFrame, InlinedCallFrame, ResumableFrame,
-    SoftwareExceptionFrame, Structure, TransitionBlock,
+    self, Bound, CalleeSavedRegisters, FaultingExceptionFrame, FramedMethodFrame, HijackArgs, HijackFrame, InlinedCallFrame,
+    ResumableFrame, SoftwareExceptionFrame, Structure, TransitionBlock, bind,
 };
 use helper::Helper;
 
 /// Registers that a diverted return has saved. Those that hold what the method returns come first, then those that it preserves (`HijackArgs` and
 /// `OnHijackTripThread` of the runtime); since .NET 10, there is one for the continuation of an async method.
 #[derive(Debug)]
-struct HijackArgs {
-    fields: Bound<data::HijackArgs>,
+struct HijackRegisters {
+    fields: Bound<HijackArgs>,
     /// Numbers and offsets of the registers that are named in it.
     registers: Vec<(u8, u64)>,
     /// Its size, where the frame of the caller begins after it.
     size: Option<u64>,
 }
 
-impl HijackArgs {
-    fn bind(d: &Descriptor, arch: Arch, os: Os) -> Option<HijackArgs> {
-        let of_args = [data::HijackArgs::CalleeSavedRegisters.optional(), data::HijackArgs::Rsp.optional()];
-        let fields = data::HijackArgs::bind(d, &of_args).ok()?;
-        let mut registers = registers_of::<data::HijackArgs>(d, arch);
+impl HijackRegisters {
+    fn bind(d: &Descriptor, arch: Arch, os: Os) -> Option<HijackRegisters> {
+        let fields = bind!(d, HijackArgs { CalleeSavedRegisters?, Rsp? }).ok()?;
+        let mut registers = registers_of::<HijackArgs>(d, arch);
         if arch == Arch::X64 {
             let returned: &[&str] = if os == Os::Windows { &["rax", "rcx"] } else { &["rax", "rdx", "rcx"] };
-            let places = (0..fields.offset(data::HijackArgs::CalleeSavedRegisters)?).step_by(8);
+            let places = (0..fields.offset(HijackArgs::CalleeSavedRegisters)?).step_by(8);
             registers = returned.iter().filter_map(|name| number_of(arch, name)).zip(places).collect();
         }
-        Some(HijackArgs { fields, registers, size: data::HijackArgs::size(d).ok() })
+        Some(HijackRegisters { fields, registers, size: HijackArgs::size(d).ok() })
     }
 }
 
@@ -191,7 +190,7 @@ pub(crate) struct FrameReader {
     software: Option<Bound<SoftwareExceptionFrame>>,
     fault: Option<Bound<FaultingExceptionFrame>>,
     resumable: Option<Bound<ResumableFrame>>,
-    hijack: Option<(Bound<HijackFrame>, HijackArgs)>,
+    hijack: Option<(Bound<HijackFrame>, HijackRegisters)>,
     helper: Option<Helper>,
     /// Numbers and offsets of the registers that `CalleeSavedRegisters` holds, and its size.
     callee_saved: Vec<(u8, u64)>,
@@ -217,20 +216,6 @@ impl FrameReader {
     /// [`ContractError`] if no supported version of the contract is advertised, or the descriptor lacks the chain.
     pub(crate) fn bind(d: &Descriptor, arch: Arch, os: Os) -> Result<FrameReader, ContractError> {
         Self::CONTRACT.require(d)?;
-        let of_inlined = [
-            InlinedCallFrame::CallSiteSP.needed(),
-            InlinedCallFrame::CallerReturnAddress.needed(),
-            InlinedCallFrame::CalleeSavedFP.needed(),
-            InlinedCallFrame::Datum.optional(),
-        ];
-        let of_framed = [FramedMethodFrame::TransitionBlockPtr.needed(), FramedMethodFrame::MethodDesc.optional()];
-        let of_block = [
-            TransitionBlock::ReturnAddress.needed(),
-            TransitionBlock::CalleeSavedRegisters.needed(),
-            TransitionBlock::ArgumentRegisters.optional(),
-        ];
-        let of_software = [SoftwareExceptionFrame::TargetContext.needed(), SoftwareExceptionFrame::IntegerContextPointers.optional()];
-        let of_hijack = [HijackFrame::ReturnAddress.needed(), HijackFrame::HijackArgsPtr.needed()];
         let mut reader = FrameReader {
             arch,
             os,
@@ -238,13 +223,15 @@ impl FrameReader {
             thread: data::Thread::bind(d, &[data::Thread::Frame.needed()])?,
             types: BTreeMap::new(),
             unknown: Arc::new(FrameType { name: None, role: Role::Marker }),
-            inlined: InlinedCallFrame::bind(d, &of_inlined).ok(),
-            framed: FramedMethodFrame::bind(d, &of_framed).ok(),
-            block: TransitionBlock::bind(d, &of_block).ok().zip(TransitionBlock::size(d).ok()),
-            software: SoftwareExceptionFrame::bind(d, &of_software).ok(),
-            fault: FaultingExceptionFrame::bind(d, &[FaultingExceptionFrame::TargetContext.needed()]).ok(),
-            resumable: ResumableFrame::bind(d, &[ResumableFrame::TargetContextPtr.needed()]).ok(),
-            hijack: HijackFrame::bind(d, &of_hijack).ok().zip(HijackArgs::bind(d, arch, os)),
+            inlined: bind!(d, InlinedCallFrame { CallSiteSP, CallerReturnAddress, CalleeSavedFP, Datum? }).ok(),
+            framed: bind!(d, FramedMethodFrame { TransitionBlockPtr, MethodDesc? }).ok(),
+            block: bind!(d, TransitionBlock { ReturnAddress, CalleeSavedRegisters, ArgumentRegisters? })
+                .ok()
+                .zip(TransitionBlock::size(d).ok()),
+            software: bind!(d, SoftwareExceptionFrame { TargetContext, IntegerContextPointers? }).ok(),
+            fault: bind!(d, FaultingExceptionFrame { TargetContext }).ok(),
+            resumable: bind!(d, ResumableFrame { TargetContextPtr }).ok(),
+            hijack: bind!(d, HijackFrame { ReturnAddress, HijackArgsPtr }).ok().zip(HijackRegisters::bind(d, arch, os)),
             helper: Helper::bind(d),
             callee_saved: registers_of::<CalleeSavedRegisters>(d, arch),
             callee_saved_size: CalleeSavedRegisters::size(d).unwrap_or(0),
@@ -328,8 +315,8 @@ impl FrameReader {
                 let (hijack, args) = self.hijack.as_ref().ok_or_else(missing)?;
                 let ip = hijack.read(bytes, at, HijackFrame::ReturnAddress)?;
                 let start = hijack.read(bytes, at, HijackFrame::HijackArgsPtr)?;
-                let saved = args.fields.place(start, data::HijackArgs::CalleeSavedRegisters);
-                let sp = match (args.fields.read_optional(bytes, start, data::HijackArgs::Rsp)?, saved, args.size) {
+                let saved = args.fields.place(start, HijackArgs::CalleeSavedRegisters);
+                let sp = match (args.fields.read_optional(bytes, start, HijackArgs::Rsp)?, saved, args.size) {
                     (Some(sp), ..) => sp,
                     // After the registers is the slot of the diverted return.
                     (None, Some(saved), _) => saved.plus(self.callee_saved_size).plus(8),
@@ -373,7 +360,7 @@ impl FrameReader {
                 }
             }
             Role::Hijack if self.gc_version < 4 => {
-                if let Some((hijack, HijackArgs { registers, .. })) = &self.hijack
+                if let Some((hijack, HijackRegisters { registers, .. })) = &self.hijack
                     && let Some((_, returned)) = registers.iter().find(|(number, _)| *number == 0)
                 {
                     let start = hijack.read(bytes, frame.address, HijackFrame::HijackArgsPtr)?;

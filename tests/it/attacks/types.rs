@@ -159,7 +159,7 @@ impl Real {
 
     /// A managed thread with a stack: its `Thread`, and its id.
     pub(super) fn thread(&self) -> (u64, u64) {
-        let threads = self.runtime.threads().unwrap();
+        let threads = self.runtime.thread_list().unwrap();
         let on_stack = |id: u64| self.runtime.file().threads.iter().any(|t| u64::from(t.id) == id);
         threads.iter().find_map(|t| Some((t.address.0, t.os_id.filter(|id| on_stack(*id))?))).unwrap()
     }
@@ -173,13 +173,13 @@ impl Real {
 
     /// The exception that a thread handles.
     pub(super) fn thrown(&self) -> u64 {
-        self.runtime.threads().unwrap().iter().find_map(|t| t.exception).unwrap().0
+        self.runtime.thread_list().unwrap().iter().find_map(|t| t.exception).unwrap().0
     }
 
     /// A managed thread's `Exposed` handle and its object.
     pub(super) fn exposed(&self) -> (u64, u64) {
         let at = self.at("Thread", "GCHandle");
-        let threads = self.runtime.threads().unwrap();
+        let threads = self.runtime.thread_list().unwrap();
         threads.iter().find_map(|t| Some((self.word(t.address.0 + at), t.exposed?.0))).unwrap()
     }
 
@@ -233,9 +233,9 @@ impl Real {
             }
         }
         assert_eq!(self.add(&memory), start);
-        let last = self.runtime.threads().unwrap().iter().last().unwrap().address.0;
+        let last = self.runtime.thread_list().unwrap().iter().last().unwrap().address.0;
         self.poke(last + link, &(start + link).to_le_bytes());
-        let all = count + self.runtime.threads().unwrap().len() as u64;
+        let all = count + self.runtime.thread_list().unwrap().len() as u64;
         let store = self.global("ThreadStore");
         self.poke(store + self.at("ThreadStore", "ThreadCount"), &all.to_le_bytes()[..4]);
     }
@@ -243,7 +243,7 @@ impl Real {
     /// Where a `Thread` has what leads to its thread statics, and that of a thread with some.
     pub(super) fn thread_statics(&self) -> (u64, u64) {
         let at = self.at("Thread", "ThreadLocalDataPtr");
-        let threads = self.runtime.threads().unwrap();
+        let threads = self.runtime.thread_list().unwrap();
         (at, threads.iter().map(|t| self.word(t.address.0 + at)).find(|block| *block != 0).unwrap())
     }
 

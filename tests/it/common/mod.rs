@@ -403,7 +403,7 @@ pub fn answered() -> Result<Vec<Answered>, Ignored> {
 
 /// The walk of the runtime's heap.
 pub fn walker(runtime: &Runtime) -> Walker {
-    let threads = runtime.threads().map_or(&[][..], |t| t.data.as_slice());
+    let threads = runtime.thread_list().map_or(&[][..], |t| t.data.as_slice());
     Walker::new(runtime.gc().unwrap(), threads).unwrap().data
 }
 

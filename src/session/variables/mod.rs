@@ -1,4 +1,7 @@
-//! Variables of frames, for one answer.
+//! Arguments and local variables of frames, for one answer.
+
+mod arguments;
+mod locals;
 
 use std::sync::Arc;
 
@@ -9,6 +12,8 @@ use crate::base::{Addr, Collector, Count, NoteKind};
 use crate::stack::debug_info::{Bounds, DebugInfo, Variables};
 use crate::stack::walked::ManagedFrame;
 use crate::stack::{CodeBytes, StackError};
+
+pub(crate) use arguments::{ArgumentReader, FoundVariable, VariableAt, argument_bytes};
 
 /// Reads that the variables of one answer may take: some hundred for each method.
 const READS: u64 = 1 << 22;

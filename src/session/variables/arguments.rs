@@ -5,14 +5,15 @@
 
 use std::sync::Arc;
 
+use super::{FrameVariables, MethodVariables};
 use crate::base::hash::Map;
-use crate::base::{Addr, Arch, Collector, NoteKind, len64};
-use crate::clr::fields::{Typed, VALUE_TYPE};
+use crate::base::{Addr, Arch, Collector, CorElementType, NoteKind, len64};
+use crate::clr::fields::Typed;
 use crate::clr::methods::{GenericContext, Methods};
 use crate::clr::thunks::Thunks;
 use crate::clr::values::{Place, ValueLimits, Values};
 use crate::model::{ArgumentModel, FieldValue};
-use crate::session::{FrameVariables, MethodVariables, Namer, Runtime};
+use crate::session::{Namer, Runtime};
 use crate::stack::debug_info::{Held, Slot, Told};
 use crate::stack::frames::Left;
 use crate::stack::walked::{ManagedFrame, Part, Walk};
@@ -25,8 +26,27 @@ const MOST_KEPT: usize = 1 << 18;
 /// Bytes of memory that a value takes beside its texts.
 const PLAIN: u64 = 256;
 
-/// Element types of values that are addresses: strings, pointers, references to values, classes, arrays, objects (`ECMA-335`, II.23.1.16).
-const ADDRESSES: [u8; 7] = [0x0e, 0x0f, 0x10, 0x12, 0x14, 0x1c, 0x1d];
+/// Where a variable of a frame is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum VariableAt {
+    /// In memory.
+    Memory(Place),
+    /// In a register: the type of the value at a place without an address, what the register holds, and where a callee saved it.
+    Register(Place, u64, Option<Addr>),
+}
+
+/// An argument or a local variable of a frame.
+#[derive(Clone, Debug)]
+pub(crate) struct FoundVariable {
+    /// `None` where neither the metadata nor the PDB has one.
+    pub(crate) name: Option<String>,
+    /// The declared type.
+    pub(crate) type_name: String,
+    /// Where the debug info says that it is, as in a disassembly.
+    pub(crate) location: Option<String>,
+    /// Where it is, or why that is not known.
+    pub(crate) at: Result<VariableAt, Untold>,
+}
 
 /// A parameter or a local of a method.
 #[derive(Clone, Debug)]
@@ -40,7 +60,7 @@ pub(super) type Signature = Option<Arc<Vec<Variable>>>;
 
 /// Reads the arguments of frames.
 #[derive(Debug)]
-pub(super) struct ArgumentReader<'r> {
+pub(crate) struct ArgumentReader<'r> {
     runtime: &'r Runtime,
     pub(super) namer: &'r Namer,
     pub(super) methods: Methods,
@@ -63,7 +83,7 @@ pub(super) struct ArgumentReader<'r> {
 
 /// Why an argument has no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Untold {
+pub(crate) enum Untold {
     Left,
     Moving,
     Dead,
@@ -82,7 +102,8 @@ enum Untold {
 }
 
 impl Untold {
-    fn reason(&self) -> String {
+    /// In words.
+    pub(crate) fn reason(&self) -> String {
         match self {
             Untold::Left => "an exception has left the frame, or a handler of the method runs above it".into(),
             Untold::Moving => "the frame may be half made: it stopped where it is set up or left, or in a block of the method".into(),
@@ -105,7 +126,7 @@ impl Untold {
 
 impl<'r> ArgumentReader<'r> {
     /// `None` if the runtime does not describe types.
-    pub(super) fn new(runtime: &'r Runtime, namer: &'r Namer, methods: &Methods) -> Option<ArgumentReader<'r>> {
+    pub(crate) fn new(runtime: &'r Runtime, namer: &'r Namer, methods: &Methods) -> Option<ArgumentReader<'r>> {
         let values = Values::new(namer.types().ok()?, LIMITS);
         let (methods, variables) = (methods.clone(), FrameVariables::new(runtime));
         Some(ArgumentReader {
@@ -126,14 +147,14 @@ impl<'r> ArgumentReader<'r> {
     }
 
     /// The arguments of `frame`, `this` first; `None` if the signature of its method cannot be read.
-    pub(super) fn of(&mut self, walk: &Walk, frame: &ManagedFrame) -> Option<Vec<ArgumentModel>> {
+    pub(crate) fn arguments(&mut self, walk: &Walk, frame: &ManagedFrame) -> Option<Vec<FoundVariable>> {
         let (_, parameters) = self.signature(walk, frame)?;
         let numbered: Vec<(u32, &Variable)> = (0u32..).zip(parameters.iter()).collect();
         Some(self.list(walk, frame, &numbered))
     }
 
-    /// The values of `variables`, each with its number in IL: arguments before locals.
-    pub(super) fn list(&mut self, walk: &Walk, frame: &ManagedFrame, variables: &[(u32, &Variable)]) -> Vec<ArgumentModel> {
+    /// Finds `variables`, each with its number in IL: arguments before locals.
+    pub(super) fn list(&mut self, walk: &Walk, frame: &ManagedFrame, variables: &[(u32, &Variable)]) -> Vec<FoundVariable> {
         // The stack pointer is always known.
         let registers = walk.registers(frame);
         self.cut |= registers.is_empty();
@@ -146,13 +167,13 @@ impl<'r> ArgumentReader<'r> {
             let number = *number;
             let entries = told.as_ref().ok().and_then(|t| t.variables.as_ref()).map_or(0, |v| v.count_of(number));
             let told = if self.variables.afford(entries) { &told } else { &Err(Untold::Limit) };
-            self.argument((frame, registers), number, variable, told)
+            self.find((frame, registers), number, variable, told)
         };
         variables.iter().map(one).collect()
     }
 
     /// Adds notes about arguments that the dump does not tell.
-    pub(super) fn note(&self, notes: &Collector) {
+    pub(crate) fn note(&self, notes: &Collector) {
         self.variables.note(notes);
         self.note_untyped(notes);
         if self.cut {
@@ -214,39 +235,53 @@ impl<'r> ArgumentReader<'r> {
         if anywhere && (!whole || frame.part != Part::Body) { Err(Untold::Moving) } else { Ok(told) }
     }
 
-    fn argument(
+    /// The variable with its value decoded.
+    pub(crate) fn model(&self, found: FoundVariable) -> ArgumentModel {
+        let FoundVariable { name, type_name, location, at } = found;
+        let named = || (name.clone().unwrap_or_default(), type_name.clone());
+        let value = at.and_then(|at| match at {
+            VariableAt::Memory(place) => Ok(self.values.value(named().0, named().1, &place)),
+            VariableAt::Register(place, value, saved_at) => {
+                let shown = self.values.in_register(named().0, named().1, &place, value);
+                shown.map(|v| FieldValue { address: saved_at, ..v }).ok_or(Untold::Layout)
+            }
+        });
+        let (value, reason) = match value {
+            Ok(value) => (Some(value), None),
+            Err(untold) => (None, Some(untold.reason())),
+        };
+        ArgumentModel { name, type_name, location, value, reason }
+    }
+
+    fn find(
         &self,
         (frame, registers): (&ManagedFrame, &[(u8, Saved)]),
         number: u32,
         parameter: &Variable,
         told: &Result<MethodVariables, Untold>,
-    ) -> ArgumentModel {
+    ) -> FoundVariable {
         let held = told.as_ref().map_err(Clone::clone).and_then(|told| held(told, number, offset(frame)));
         let arch = self.runtime.file().facts.arch;
         let location = held.as_ref().ok().and_then(|held| held.text(arch));
-        let value = held.and_then(|held| self.value((frame, registers), parameter, held, arch));
-        let (value, reason) = match value {
-            Ok(value) => (Some(value), None),
-            Err(untold) => (None, Some(untold.reason())),
-        };
-        ArgumentModel { name: parameter.name.clone(), type_name: parameter.typed.name.clone(), location, value, reason }
+        let at = held.and_then(|held| self.place((frame, registers), parameter, held, arch));
+        FoundVariable { name: parameter.name.clone(), type_name: parameter.typed.name.clone(), location, at }
     }
 
-    fn value(
+    fn place(
         &self,
         (frame, registers): (&ManagedFrame, &[(u8, Saved)]),
         parameter: &Variable,
         held: Held,
         arch: Arch,
-    ) -> Result<FieldValue, Untold> {
+    ) -> Result<VariableAt, Untold> {
         let typed = &parameter.typed;
-        let name = parameter.name.clone().unwrap_or_default();
         let element = typed.element.ok_or(Untold::Layout)?;
-        if !ADDRESSES.contains(&element) && self.runtime.file().facts.trimmed.is_some_and(|trimmed| trimmed.redacted) {
+        let is_address = element.is_reference() || element.is_pointer();
+        if !is_address && self.runtime.file().facts.trimmed.is_some_and(|trimmed| trimmed.redacted) {
             return Err(Untold::Redacted);
         }
         let place = |address: Addr| Place { address, element, method_table: typed.method_table, definition: typed.definition, bytes: None };
-        let in_memory = |address: Addr| self.values.value(name.clone(), typed.name.clone(), &place(address));
+        let in_memory = |address: Addr| VariableAt::Memory(place(address));
         let register = |number: u8| {
             let saved = registers.iter().find(|(n, _)| *n == number).map(|(_, saved)| *saved);
             let name = RegisterNames::of(arch).get(usize::from(number));
@@ -266,17 +301,14 @@ impl<'r> ArgumentReader<'r> {
             Held::Register(number) => {
                 let (value, saved_at) = register(number)?;
                 match (element, saved_at) {
-                    (VALUE_TYPE, Some(at)) => Ok(in_memory(at)),
-                    (VALUE_TYPE, None) => Err(Untold::Parts),
-                    _ => {
-                        let shown = self.values.in_register(name.clone(), typed.name.clone(), &place(Addr::NULL), value);
-                        shown.map(|v| FieldValue { address: saved_at, ..v }).ok_or(Untold::Layout)
-                    }
+                    (CorElementType::ValueType, Some(at)) => Ok(in_memory(at)),
+                    (CorElementType::ValueType, None) => Err(Untold::Parts),
+                    _ => Ok(VariableAt::Register(place(Addr::NULL), value, saved_at)),
                 }
             }
             Held::Stack(s) => slot(s).map(in_memory),
             // Only structures are kept by address.
-            Held::AtRegister(_) | Held::AtStack(_) if element != VALUE_TYPE => Err(Untold::Parts),
+            Held::AtRegister(_) | Held::AtStack(_) if element != CorElementType::ValueType => Err(Untold::Parts),
             Held::AtRegister(number) => Ok(in_memory(Addr(register(number)?.0))),
             Held::AtStack(s) => {
                 let address = self.runtime.memory().ptr(slot(s)?).map_err(|_| Untold::NotInDump)?;
@@ -304,7 +336,7 @@ fn held(told: &MethodVariables, number: u32, offset: Option<u32>) -> Result<Held
 }
 
 /// The memory that arguments take, in bytes.
-pub(super) fn bytes(arguments: &[ArgumentModel]) -> u64 {
+pub(crate) fn argument_bytes(arguments: &[ArgumentModel]) -> u64 {
     let text = |t: Option<&String>| t.map_or(0, |t| len64(t.len()));
     arguments.iter().fold(0, |sum, a| {
         let texts = [a.name.as_ref(), Some(&a.type_name), a.location.as_ref(), a.reason.as_ref()];

@@ -2,26 +2,22 @@
 
 use std::sync::Arc;
 
-use super::arguments::{ArgumentReader, Signature, Variable};
+use super::arguments::{ArgumentReader, FoundVariable, Signature, Variable};
 use crate::base::{Addr, Collector, Count, NoteKind, plural};
 use crate::clr::methods::{GenericContext, MethodName, Parameters};
-use crate::model::ArgumentModel;
 use crate::session::NamedLocals;
 use crate::stack::walked::{ManagedFrame, Walk};
-
-/// Rows of a metadata token.
-const RID: u32 = 0x00ff_ffff;
 
 impl ArgumentReader<'_> {
     /// The locals of `frame`, which is one of `method`, by slot, without those whose name holds elsewhere in the method. `None` if their types
     /// are not known.
-    pub(super) fn locals(
+    pub(crate) fn locals(
         &mut self,
         walk: &Walk,
         frame: &ManagedFrame,
         method: &MethodName,
         told: Option<NamedLocals>,
-    ) -> Option<Vec<ArgumentModel>> {
+    ) -> Option<Vec<FoundVariable>> {
         let (context, parameters) = self.signature(walk, frame)?;
         let desc = frame.code.method_desc;
         let body = self.body(desc, method)?;
@@ -52,7 +48,7 @@ impl ArgumentReader<'_> {
         let (names, home) = (self.namer.names()?, method.home?);
         let module = names.module(home);
         let metadata = module.metadata.as_ref().filter(|_| !names.modules().is_editable(home) && !self.thunks.is_thunk(desc))?;
-        metadata.method_body(method.token? & RID).filter(|rva| *rva != 0)
+        metadata.method_body(method.token?.rid()).filter(|rva| *rva != 0)
     }
 
     /// Row of the types of a method's locals, from its IL.

@@ -1,0 +1,139 @@
+//! Metadata tokens (ECMA-335 II.22; `corhdr.h`).
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+/// Bits of a token that are its row.
+const ROW_BITS: u32 = 24;
+const LAST_ROW: u32 = (1 << ROW_BITS) - 1;
+
+/// The table that a token is of, for those that the runtime's structures and the signatures of types name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+#[repr(u8)]
+pub enum TokenTable {
+    /// Types of other modules.
+    TypeRef = 0x01,
+    /// Types of the module.
+    TypeDef = 0x02,
+    /// Their fields.
+    FieldDef = 0x04,
+    /// Their methods.
+    MethodDef = 0x06,
+    /// Signatures of locals and of indirect calls.
+    StandAloneSig = 0x11,
+    /// Types made of others: arrays, generic instances.
+    TypeSpec = 0x1b,
+}
+
+/// A metadata token: a table of a module, and a row in it. Rows count from 1; the token of nothing has row 0.
+///
+/// Prints and serializes as the runtime's tools write it: `0x06000001`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Token(u32);
+
+impl Token {
+    /// The token of nothing (`mdTokenNil`).
+    pub const NIL: Token = Token(0);
+
+    /// The token of row `rid`; `None` if the row takes more than 24 bits.
+    pub const fn new(table: TokenTable, rid: u32) -> Option<Token> {
+        if rid <= LAST_ROW { Some(Token::in_low_bits(table, rid)) } else { None }
+    }
+
+    /// The token of the row in the low 24 bits of `word`: descriptors of fields and methods have flags in the others.
+    pub const fn in_low_bits(table: TokenTable, word: u32) -> Token {
+        Token((table as u32) << ROW_BITS | word & LAST_ROW)
+    }
+
+    /// The token that is stored as `bits`, of any table.
+    pub const fn from_bits(bits: u32) -> Token {
+        Token(bits)
+    }
+
+    /// The token as it is stored.
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// Its table; `None` for one that is not a [`TokenTable`].
+    pub const fn table(self) -> Option<TokenTable> {
+        Some(match self.0 >> ROW_BITS {
+            0x01 => TokenTable::TypeRef,
+            0x02 => TokenTable::TypeDef,
+            0x04 => TokenTable::FieldDef,
+            0x06 => TokenTable::MethodDef,
+            0x11 => TokenTable::StandAloneSig,
+            0x1b => TokenTable::TypeSpec,
+            _ => return None,
+        })
+    }
+
+    /// Its row, which the runtime calls RID; 0 if it is nil.
+    pub const fn rid(self) -> u32 {
+        self.0 & LAST_ROW
+    }
+
+    /// Whether it is the token of nothing, in whatever table.
+    pub const fn is_nil(self) -> bool {
+        self.rid() == 0
+    }
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#010x}", self.0)
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for Token {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(feature = "cli")]
+impl schemars::JsonSchema for Token {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Token".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        String::json_schema(generator)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn table_and_row_are_what_it_was_made_of() {
+        let tables = [0x01, 0x02, 0x04, 0x06, 0x11, 0x1b].map(|number: u32| Token::from_bits(number << 24 | 7));
+        for token in tables {
+            let table = token.table().unwrap();
+            assert_eq!((Token::new(table, 7), token.rid(), token.bits() >> 24), (Some(token), 7, table as u32));
+            assert_eq!(Token::in_low_bits(table, 0x8000_0007), token);
+            assert_eq!((Token::new(table, LAST_ROW + 1), Token::new(table, 0).map(Token::is_nil)), (None, Some(true)));
+        }
+        assert_eq!((Token::from_bits(0x0a00_0001).table(), Token::NIL.table(), Token::NIL.is_nil()), (None, None, true));
+    }
+
+    #[test]
+    fn texts_have_eight_digits() {
+        let token = Token::new(TokenTable::MethodDef, 1).unwrap();
+        assert_eq!((token.to_string(), format!("{token:?}")), ("0x06000001".into(), "0x06000001".into()));
+        assert_eq!(serde_json::to_value(Token::NIL).unwrap(), "0x00000000");
+    }
+}

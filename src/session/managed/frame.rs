@@ -1,0 +1,201 @@
+//! Frames of stacks, and their variables.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::Method;
+use crate::base::Addr;
+use crate::clr::values::Place;
+use crate::model::StackFrameKind;
+use crate::session::value::{Naming, What};
+use crate::session::variables::{ArgumentReader, FoundVariable, VariableAt};
+use crate::session::{Error, Object, Runtime, SourceLines, Value, ValueError};
+use crate::stack::walked::{self, ManagedFrame, Walk};
+
+/// A walked stack, which its frames share.
+#[derive(Debug)]
+pub(super) struct Stack {
+    runtime: Runtime,
+    walk: Arc<Walk>,
+}
+
+impl Stack {
+    pub(super) fn new(runtime: &Runtime, walk: Arc<Walk>) -> Stack {
+        Stack { runtime: runtime.clone(), walk }
+    }
+}
+
+/// A frame of a stack: see [`Thread::frames`](super::Thread::frames).
+#[derive(Clone)]
+pub struct Frame {
+    stack: Arc<Stack>,
+    index: usize,
+}
+
+impl fmt::Debug for Frame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Frame({} {} at {})", self.index, self.kind(), self.sp())
+    }
+}
+
+impl Frame {
+    pub(super) fn new(stack: &Arc<Stack>, index: usize) -> Frame {
+        Frame { stack: Arc::clone(stack), index }
+    }
+
+    fn walked(&self) -> Option<&walked::Frame> {
+        self.stack.walk.frames.get(self.index)
+    }
+
+    fn managed(&self) -> Option<&ManagedFrame> {
+        match self.walked()? {
+            walked::Frame::Managed(frame) => Some(frame),
+            walked::Frame::Runtime(_) => None,
+        }
+    }
+
+    /// Whether it is a method, or a frame of the runtime.
+    pub fn kind(&self) -> StackFrameKind {
+        if self.managed().is_some() { StackFrameKind::Managed } else { StackFrameKind::Runtime }
+    }
+
+    /// Where it goes on: a return address, or the next instruction of the innermost frame. `None` for most frames of the runtime.
+    pub fn ip(&self) -> Option<Addr> {
+        match self.walked()? {
+            walked::Frame::Managed(frame) => Some(frame.ip),
+            walked::Frame::Runtime(frame) => frame.ip,
+        }
+    }
+
+    /// Its stack pointer; of a frame of the runtime, its address.
+    pub fn sp(&self) -> Addr {
+        match self.walked() {
+            Some(walked::Frame::Managed(frame)) => frame.sp,
+            Some(walked::Frame::Runtime(frame)) => frame.frame.address,
+            None => Addr::NULL,
+        }
+    }
+
+    /// The method that it executes, or that the runtime implements or calls for it. `None` for other frames of the runtime, and where the dump
+    /// does not have the method's name.
+    pub fn method(&self) -> Option<Method> {
+        let runtime = &self.stack.runtime;
+        let method = match self.walked()? {
+            walked::Frame::Managed(frame) => Some(frame.code.method_desc),
+            walked::Frame::Runtime(frame) => {
+                let walker = runtime.stack_walker().ok()?;
+                walker.callee(frame).or_else(|| walker.native(frame))
+            }
+        };
+        Method::at(runtime, method?)
+    }
+
+    /// The type of a frame of the runtime: `InlinedCallFrame`; `None` for methods.
+    pub fn frame_type(&self) -> Option<&str> {
+        match self.walked()? {
+            walked::Frame::Managed(_) => None,
+            walked::Frame::Runtime(frame) => frame.frame.of.name.as_deref(),
+        }
+    }
+
+    /// File and line of the source, where a PDB is at hand.
+    pub fn source(&self) -> Option<(String, u32)> {
+        let (runtime, frame) = (&self.stack.runtime, self.managed()?);
+        let readers = runtime.readers().ok()?;
+        let name = readers.methods.as_ref()?.name(readers.namer.names()?, frame.code.method_desc)?;
+        let line = SourceLines::new(runtime, &readers.namer).at(&name, frame.instruction())?;
+        Some((line.file.as_str().into(), line.line))
+    }
+
+    /// The arguments of its method, `this` first. None for frames of the runtime, and where the dump does not have the method's signature.
+    ///
+    /// # Errors
+    /// [`Error::Contract`] if the runtime does not describe types.
+    pub fn arguments(&self) -> Result<Vec<Variable>, Error> {
+        self.variables(|reader, walk, frame| reader.arguments(walk, frame))
+    }
+
+    /// The local variables of its method, with the names in the PDB where one is at hand, and `local_` and the slot otherwise. None where the
+    /// dump does not have their types.
+    ///
+    /// # Errors
+    /// As [`Frame::arguments`].
+    pub fn locals(&self) -> Result<Vec<Variable>, Error> {
+        let runtime = &self.stack.runtime;
+        self.variables(|reader, walk, frame| {
+            let readers = runtime.readers().ok()?;
+            let name = readers.methods.as_ref()?.name(readers.namer.names()?, frame.code.method_desc)?;
+            let told = SourceLines::new(runtime, &readers.namer).locals(&name, frame.instruction());
+            reader.locals(walk, frame, &name, told)
+        })
+    }
+
+    fn variables(
+        &self,
+        find: impl FnOnce(&mut ArgumentReader<'_>, &Walk, &ManagedFrame) -> Option<Vec<FoundVariable>>,
+    ) -> Result<Vec<Variable>, Error> {
+        let Some(frame) = self.managed() else { return Ok(Vec::new()) };
+        let runtime = &self.stack.runtime;
+        let (heap, readers) = (runtime.heap()?, runtime.readers()?);
+        let reader = readers.methods.as_ref().and_then(|methods| ArgumentReader::new(runtime, &readers.namer, methods));
+        let found = reader.and_then(|mut reader| find(&mut reader, &self.stack.walk, frame)).unwrap_or_default();
+        let method = self.method().map_or_else(|| frame.code.method_desc.to_string(), |method| method.name().to_string());
+        let variable = |found: FoundVariable| {
+            let name = found.name.clone().unwrap_or_default();
+            let label = format!("variable \"{name}\" of {method}");
+            let naming = |register| Naming { name: name.clone(), type_name: found.type_name.clone(), label: label.clone(), register };
+            let value = match found.at {
+                Ok(VariableAt::Memory(place)) => Ok(Value::new(&heap, place, What::Named(Arc::new(naming(None))))),
+                Ok(VariableAt::Register(place, register, saved_at)) => {
+                    let place = Place { address: saved_at.unwrap_or(Addr::NULL), ..place };
+                    Ok(Value::new(&heap, place, What::Named(Arc::new(naming(Some(register))))))
+                }
+                Err(untold) => Err(ValueError::NoPlace { what: format!("{label} ({})", untold.reason()) }),
+            };
+            Variable { name: found.name, type_name: found.type_name, location: found.location, value }
+        };
+        Ok(found.into_iter().map(variable).collect())
+    }
+}
+
+/// An argument or a local variable of a frame.
+#[derive(Clone, Debug)]
+pub struct Variable {
+    name: Option<String>,
+    type_name: String,
+    location: Option<String>,
+    value: Result<Value, ValueError>,
+}
+
+impl Variable {
+    /// Its name, or `this`; `None` where the metadata has none.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Full name of its declared type.
+    pub fn type_name(&self) -> &str {
+        &self.type_name
+    }
+
+    /// Where the debug info says that it is, as in a disassembly: `[rbp-0x8]`, `rdi`.
+    pub fn location(&self) -> Option<&str> {
+        self.location.as_deref()
+    }
+
+    /// Its value.
+    ///
+    /// # Errors
+    /// [`ValueError::NoPlace`] if nothing says where it is at this instruction, with the reason.
+    pub fn value(&self) -> Result<&Value, Error> {
+        self.value.as_ref().map_err(|e| e.clone().into())
+    }
+
+    /// The object that it refers to: see [`Value::object`].
+    ///
+    /// # Errors
+    /// As [`Variable::value`] and [`Value::object`].
+    pub fn object(&self) -> Result<Object, Error> {
+        self.value()?.object()
+    }
+}

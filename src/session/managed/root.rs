@@ -1,0 +1,86 @@
+//! Roots of the garbage collector.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::base::{Addr, Answer};
+use crate::model::{RootFlag, RootKind};
+use crate::session::roots::{self, RootOptions, Roots};
+use crate::session::{Error, Heap, Object};
+
+/// A root: a handle, a static field, a reference of a frame, or another place from which the garbage collector starts.
+///
+/// ```
+/// let heap = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?.heap()?;
+/// for root in heap.roots()? {
+///     println!("{}: {}", root.label(), root.object()?.type_name());
+/// }
+/// # Ok::<(), gcdump::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Root {
+    heap: Heap,
+    roots: Arc<Roots>,
+    root: roots::Root,
+}
+
+impl fmt::Debug for Root {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Root({} to {})", self.label(), self.target())
+    }
+}
+
+impl Heap {
+    /// The roots, without weak handles: by kind, then by table, queue, thread and address. Notes say what of them is not known.
+    ///
+    /// # Errors
+    /// None today; reserved for what cannot go on without roots.
+    pub fn roots(&self) -> Result<Answer<Vec<Root>>, Error> {
+        let namer = self.namer();
+        let collected = Roots::collect(self, &namer, &RootOptions::default());
+        let (roots, mut notes) = (Arc::new(collected.data), collected.notes);
+        roots.stack_notes(RootOptions::default().stacks).into_iter().for_each(|stacks| notes.extend(stacks));
+        let handle = |root: &roots::Root| Root { heap: self.clone(), roots: Arc::clone(&roots), root: *root };
+        Ok(Answer::new(roots.roots.iter().map(handle).collect(), notes))
+    }
+}
+
+impl Root {
+    /// Its kind.
+    pub fn kind(&self) -> RootKind {
+        self.root.kind
+    }
+
+    /// Address of the reference; `None` for registers and code.
+    pub fn address(&self) -> Option<Addr> {
+        self.root.address
+    }
+
+    /// Address of the object that it holds.
+    pub fn target(&self) -> Addr {
+        self.root.object
+    }
+
+    /// The object that it holds.
+    ///
+    /// # Errors
+    /// See [`Heap::object`].
+    pub fn object(&self) -> Result<Object, Error> {
+        self.heap.object(self.target())
+    }
+
+    /// Its properties: pinned, interior, conservative.
+    pub fn flags(&self) -> Vec<RootFlag> {
+        self.root.flags.names()
+    }
+
+    /// Its origin, in words: the kind of a handle, the static field, the method and slot of a frame.
+    pub fn label(&self) -> String {
+        self.roots.label(&self.root)
+    }
+
+    /// The OS id of the thread whose stack, register or static it is.
+    pub fn thread(&self) -> Option<u64> {
+        self.roots.thread_of(&self.root)?.os_id
+    }
+}

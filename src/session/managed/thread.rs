@@ -1,0 +1,149 @@
+//! Managed threads.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::Frame;
+use super::frame::Stack;
+use crate::base::{Addr, Answer, Collector, NoteKind};
+use crate::clr::threads::{self, AllocContext};
+use crate::session::{Error, Object, Runtime};
+use crate::stack::walk::Asked;
+
+/// A managed thread.
+///
+/// ```
+/// let runtime = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?;
+/// for thread in runtime.threads()? {
+///     for frame in thread.frames()? {
+///         println!("{}", frame.method().map_or_else(|| frame.kind().to_string(), |method| method.name().to_string()));
+///     }
+/// }
+/// # Ok::<(), gcdump::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Thread {
+    runtime: Runtime,
+    thread: Arc<threads::Thread>,
+}
+
+impl fmt::Debug for Thread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Thread({}, managed id {:?}, OS id {:?})", self.address(), self.managed_id(), self.os_id())
+    }
+}
+
+/// Equal if at the same address; of the same runtime, they are the same thread.
+impl PartialEq for Thread {
+    fn eq(&self, other: &Thread) -> bool {
+        self.address() == other.address()
+    }
+}
+
+impl Eq for Thread {}
+
+impl Runtime {
+    /// The managed threads, in the order of the runtime's list, up to the first broken link.
+    ///
+    /// # Errors
+    /// [`Error::Contract`] if the runtime does not describe its threads.
+    pub fn threads(&self) -> Result<Answer<Vec<Thread>>, Error> {
+        let list = self.thread_list()?;
+        let handle = |thread: &threads::Thread| Thread { runtime: self.clone(), thread: Arc::new(thread.clone()) };
+        Ok(Answer::new(list.iter().map(handle).collect(), list.notes.clone()))
+    }
+}
+
+impl Thread {
+    /// The runtime that it belongs to.
+    pub fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// Address of the runtime's `Thread`.
+    pub fn address(&self) -> Addr {
+        self.thread.address
+    }
+
+    /// `Environment.CurrentManagedThreadId`; `None` if it is not in the dump.
+    pub fn managed_id(&self) -> Option<u32> {
+        self.thread.id
+    }
+
+    /// The id of the operating system; `None` for a thread that has not started or has ended.
+    pub fn os_id(&self) -> Option<u64> {
+        self.thread.os_id.filter(|id| *id != 0)
+    }
+
+    /// Its name: the managed one, or that of the operating system.
+    pub fn name(&self) -> Option<String> {
+        let namer = &self.runtime.readers().ok()?.namer;
+        let object = self.thread.exposed.and_then(|object| Some((object, self.runtime.types().ok()?.objects().method_table(object)?)));
+        let native = self.runtime.file().threads.iter().find(|native| Some(u64::from(native.id)) == self.os_id());
+        namer.thread_name(object, native).map(|name| name.as_str().into())
+    }
+
+    /// The names of its state flags: `background`, `threadpool-worker`; empty if they are not in the dump.
+    pub fn states(&self) -> Vec<String> {
+        let native_aot = self.runtime.descriptor().is_native_aot();
+        self.thread.state.map(|state| threads::state_names(state, native_aot)).unwrap_or_default()
+    }
+
+    /// Whether it is in cooperative mode: it runs managed code, or code of the runtime that may touch objects.
+    pub fn is_cooperative(&self) -> Option<bool> {
+        self.thread.cooperative
+    }
+
+    /// Whether it runs finalizers.
+    pub fn is_finalizer(&self) -> bool {
+        let finalizer = || self.runtime.memory().ptr(self.runtime.descriptor().pointer("FinalizerThread").ok()?).ok();
+        finalizer() == Some(self.address())
+    }
+
+    /// Its allocation context; `None` if it has none, or if it is not in the dump.
+    pub fn allocation_context(&self) -> Option<AllocContext> {
+        self.thread.context
+    }
+
+    /// The managed `System.Threading.Thread`; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Contract`] if the runtime does not describe objects.
+    pub fn object(&self) -> Result<Option<Object>, Error> {
+        self.object_at(self.thread.exposed)
+    }
+
+    /// The exception in flight: thrown, and not yet handled.
+    ///
+    /// # Errors
+    /// As [`Thread::object`].
+    pub fn exception(&self) -> Result<Option<Object>, Error> {
+        self.object_at(self.thread.exception)
+    }
+
+    fn object_at(&self, address: Option<Addr>) -> Result<Option<Object>, Error> {
+        let heap = self.runtime.heap()?;
+        Ok(address.and_then(|address| heap.object_if_any(address)))
+    }
+
+    /// Its stack, innermost frame first: methods, and the frames that the runtime leaves where managed code calls into it. None for a thread
+    /// without a stack. Notes say which part is not known.
+    ///
+    /// # Errors
+    /// [`Error::Contract`] if the runtime does not describe its code or its frames.
+    pub fn frames(&self) -> Result<Answer<Vec<Frame>>, Error> {
+        let notes = Collector::new();
+        let walked =
+            self.runtime.walk_stacks(Asked { roots: false, registers: true }, |thread| thread.address == self.address(), &notes)?;
+        notes.extend(self.runtime.stack_losses());
+        let Some(walked) = walked.into_iter().next() else { return Ok(notes.finish(Vec::new())) };
+        for gap in walked.walk.gaps.iter().filter(|gap| gap.lack.loses_frames()) {
+            let module = self.runtime.readers().ok().and_then(|readers| self.runtime.module_of_gap(gap, &readers.namer));
+            let kind = if gap.lack.is_limit() { NoteKind::LimitHit } else { NoteKind::Missing };
+            notes.add(kind, gap.from, format!("frames are missing: {}", gap.lack.reason(module.as_deref())));
+        }
+        let count = walked.walk.frames.len();
+        let stack = Arc::new(Stack::new(&self.runtime, walked.walk));
+        Ok(notes.finish((0..count).map(|index| Frame::new(&stack, index)).collect()))
+    }
+}
