@@ -4,25 +4,9 @@ use super::HeapId;
 use crate::base::Addr;
 use crate::contract::{ContractError, Descriptor};
 use crate::data::{
-    Bound, CardTableInfo, Field, GCDynamicData, GCHeap, GCMechanisms, GCRecord, GCRecordedGeneration, GCStaticData, Generation,
-    HandleTable, HandleTableBucket, HandleTableMap, HeapSegment, Structure, TableSegment, bind,
+    Bound, CardTableInfo, Field, GCDynamicData, GCHeap, GCMechanisms, GCRecord, GCRecordedGeneration, GCStaticData, HandleTable,
+    HandleTableBucket, HandleTableMap, Structure, TableSegment, bind,
 };
-
-/// Binds segments.
-///
-/// # Errors
-/// [`ContractError`] if the descriptor does not have what every reader needs.
-pub(super) fn segment(d: &Descriptor) -> Result<Bound<HeapSegment>, ContractError> {
-    bind!(d, HeapSegment { Allocated, Committed, Reserved, Used?, Mem, Flags, Next, BackgroundAllocated?, Heap? })
-}
-
-/// Binds entries of the generation table.
-///
-/// # Errors
-/// [`ContractError`] if the descriptor does not have what every reader needs.
-pub(super) fn generation(d: &Descriptor) -> Result<Bound<Generation>, ContractError> {
-    bind!(d, Generation { AllocationContext?, StartSegment, AllocationStart? })
-}
 
 /// Binds the header of the bookkeeping memory.
 ///
