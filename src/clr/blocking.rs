@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::base::missed::contradiction;
 use crate::base::{Addr, AddrRange};
 use crate::contract::Descriptor;
-use crate::data::{Bound, DebugBlockingItem as Item, Structure, SyncBlock, Thread, WaitEventLink, bind};
+use crate::data::{Bound, DebugBlockingItem as Item, SyncBlock, Thread, WaitEventLink, bind};
 use crate::memory::Memory;
 
 /// Maximum threads in the queue of one sync block.

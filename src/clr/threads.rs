@@ -12,7 +12,7 @@ use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Answer, Collector, Disjoint, Limits, NoteKind, Notes, flag_names, len64, plural};
 use crate::contract::thread_list::ThreadLinks;
 use crate::contract::{Contract, ContractError, Descriptor};
-use crate::data::{self, Bound, Structure, bind};
+use crate::data::{self, Bound, bind};
 use crate::memory::Memory;
 use checks::Ids;
 

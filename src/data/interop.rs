@@ -1,6 +1,6 @@
 //! Wrappers that represent managed objects in native code.
 
-use super::{Inline, data};
+use super::data;
 use crate::base::Addr;
 
 data! {

@@ -14,6 +14,8 @@ mod instances;
 mod leak_rule;
 #[path = "../../examples/top_types.rs"]
 mod top_types;
+#[path = "../../examples/tour.rs"]
+mod tour;
 #[path = "../../examples/who_holds.rs"]
 mod who_holds;
 
@@ -253,6 +255,8 @@ fn examples_run() {
     assert!(text.lines().count() == 100 && text.contains("\"dog1\"") && !text.contains('<'), "{text}");
     let text = output(who_holds::run, &[]);
     assert!(text.contains("Lab.Dog[] retains") && text.contains("field [1]") && text.contains("Lab.Program.Keep"), "{text}");
+    let text = output(tour::run, &[]);
+    assert!(text.contains("args is a System.String[]") && text.contains("roots: {") && text.contains("objects are reachable"), "{text}");
     let text = output(leak_rule::run, &[corpus("net8-wks-basics-heap").to_str().unwrap()]);
     assert!(text.lines().count() == 2 && text.lines().all(|l| l.contains(" lists with ")), "{text}");
 }

@@ -80,6 +80,7 @@ mod locks;
 mod loops;
 mod lost_names;
 mod machine;
+mod managed;
 mod manifest;
 mod max_memory;
 mod mcp;

@@ -1,0 +1,187 @@
+//! Threads, frames, variables, roots, fields and collections as handles: they say what the commands say.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use gcdump::{Addr, Cancel, Cancelled, Collection, Error, Field, Frame, Method, Root, Runtime, Thread, Variable};
+use serde_json::Value as Json;
+
+use crate::common::{ask, own_dump};
+
+fn corpus(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("dumps/corpus/{name}.dmp.zst"))
+}
+
+fn runtime(path: &Path) -> Runtime {
+    gcdump::open(path).unwrap().runtime().unwrap()
+}
+
+fn data(path: &Path, command: &[&str]) -> Json {
+    ask(path, command).1["data"].clone()
+}
+
+#[test]
+fn handles_are_send_and_sync() {
+    fn goes_anywhere<T: Send + Sync + Clone + 'static>() {}
+    goes_anywhere::<Thread>();
+    goes_anywhere::<Frame>();
+    goes_anywhere::<Method>();
+    goes_anywhere::<Variable>();
+    goes_anywhere::<Root>();
+    goes_anywhere::<Field>();
+    goes_anywhere::<Collection>();
+    goes_anywhere::<Cancel>();
+}
+
+/// Threads, frames and their variables are those of `stacks`.
+#[test]
+fn threads_and_frames_are_those_of_stacks() {
+    let (mut frames, mut variables, mut objects) = (0, 0, 0);
+    for path in [own_dump(), corpus("net8-wks-stacks-heap"), corpus("net10-svr-basics-heap")] {
+        let stacks = data(&path, &["stacks", "--arguments", "--locals"]);
+        let runtime = runtime(&path);
+        for said in stacks["threads"].as_array().unwrap() {
+            let threads = runtime.threads().unwrap();
+            let thread = threads.iter().find(|t| t.os_id() == said["os_id"].as_u64()).unwrap();
+            assert_eq!(said["managed_id"].as_u64(), thread.managed_id().map(u64::from), "{thread:?}");
+            assert_eq!(said["name"].as_str(), thread.name().as_deref(), "{thread:?}");
+            let handles = thread.frames().unwrap();
+            let said = said["frames"].as_array().unwrap();
+            assert_eq!(said.len(), handles.len(), "{thread:?}");
+            for (said, frame) in said.iter().zip(&handles) {
+                frames += 1;
+                assert_eq!(said["kind"], frame.kind().to_string(), "{frame:?}");
+                assert_eq!(said["ip"].as_str(), frame.ip().map(|ip| ip.to_string()).as_deref(), "{frame:?}");
+                let method = frame.method();
+                assert_eq!(said["method_desc"].as_str(), method.as_ref().map(|m| m.address().to_string()).as_deref(), "{frame:?}");
+                if let Some(module) = said["module"].as_str() {
+                    assert_eq!(method.as_ref().unwrap().module(), Some(module), "{frame:?}");
+                }
+                for (listed, found) in [("arguments", frame.arguments().unwrap()), ("locals", frame.locals().unwrap())] {
+                    let Some(listed) = said[listed].as_array() else { continue };
+                    assert_eq!(listed.len(), found.len(), "{said}");
+                    for (said, variable) in listed.iter().zip(&found) {
+                        variables += 1;
+                        assert_eq!(said["name"].as_str(), variable.name(), "{said}");
+                        assert_eq!(said["type"], variable.type_name(), "{said}");
+                        assert_eq!(said["location"].as_str(), variable.location(), "{said}");
+                        let Ok(value) = variable.value() else {
+                            assert!(said["reason"].is_string(), "{said}");
+                            continue;
+                        };
+                        // Frames show less of long texts.
+                        if said["value"]["truncated"] != true && !value.is_structure() {
+                            assert_eq!(said["value"]["text"], value.text(), "{said}");
+                        }
+                        if let Some(object) = said["value"]["object"].as_str() {
+                            objects += 1;
+                            assert_eq!(object, variable.object().unwrap().address().to_string(), "{said}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(frames > 30 && variables > 20 && objects > 10, "{frames} frames, {variables} variables, {objects} objects");
+}
+
+#[test]
+fn roots_are_those_of_the_command() {
+    for path in [own_dump(), corpus("net10-svr-basics-heap")] {
+        let roots = data(&path, &["roots", "--top", "0"]);
+        let heap = runtime(&path).heap().unwrap();
+        let handles = heap.roots().unwrap();
+        let said = roots["roots"].as_array().unwrap();
+        assert_eq!(said.len(), handles.len());
+        for (said, root) in said.iter().zip(&handles) {
+            assert_eq!(said["kind"], root.kind().to_string(), "{root:?}");
+            assert_eq!(said["object"], root.target().to_string(), "{root:?}");
+            assert_eq!(said["address"].as_str(), root.address().map(|at| at.to_string()).as_deref(), "{root:?}");
+            assert_eq!(said["label"], root.label(), "{root:?}");
+        }
+    }
+}
+
+/// Every collection of a dump with all kinds has the elements that `object` shows.
+#[test]
+fn collections_have_the_elements_that_object_shows() {
+    let (mut items, mut entries) = (0, 0);
+    for path in [own_dump(), corpus("net10-wks-colls-heap")] {
+        let heap = runtime(&path).heap().unwrap();
+        for object in heap.objects() {
+            let Ok(collection) = object.collection() else { continue };
+            if object.is_array() || collection.count() == 0 || collection.count() > 20 {
+                continue;
+            }
+            let said = data(&path, &["object", &object.address().to_string()]);
+            let listed = &said["collection"];
+            assert_eq!(listed["count"], collection.count(), "{object:?}: {listed}");
+            let Some(listed) = listed["items"].as_array().filter(|list| !list.is_empty()) else { continue };
+            if listed[0]["key"].is_null() {
+                let handles: Vec<String> = collection.items().unwrap().map(|value| value.text()).collect();
+                let texts: Vec<&str> = listed.iter().map(|item| item["value"]["text"].as_str().unwrap()).collect();
+                assert_eq!(texts, handles, "{object:?}");
+                items += handles.len();
+            } else {
+                let handles = object.entries().unwrap();
+                assert_eq!(listed.len(), handles.len());
+                for (said, (key, value)) in listed.iter().zip(handles) {
+                    assert_eq!(said["key"]["text"], key.text(), "{object:?}");
+                    assert_eq!(said["value"]["text"], value.text(), "{object:?}");
+                    entries += 1;
+                }
+            }
+        }
+    }
+    assert!(items > 20 && entries > 20, "{items} elements, {entries} entries");
+}
+
+#[test]
+fn a_field_is_read_of_every_object_that_has_it() {
+    let runtime = runtime(&own_dump());
+    let heap = runtime.heap().unwrap();
+    let index = runtime.type_named("Lab.Node").unwrap().field("Index").unwrap();
+    assert_eq!((index.name(), index.type_name(), index.is_reference()), ("Index", "System.Int32", false));
+    for node in heap.objects_of("Lab.Node").unwrap() {
+        assert_eq!(node.read::<i32>(&index).unwrap(), node.field("Index").unwrap().read::<i32>().unwrap());
+    }
+    // Of a base type: objects of derived types have it.
+    let name = runtime.type_named("Lab.Animal").unwrap().field("_name").unwrap();
+    let dog = heap.objects_of("Lab.Dog").unwrap().next().unwrap();
+    assert_eq!(dog.read::<String>(&name).unwrap(), "dog0");
+    let error = dog.read::<i32>(&index).unwrap_err().to_string();
+    assert!(error.contains("has no field \"Index\"") && error.contains("Lab.Dog"), "{error}");
+    assert!(matches!(runtime.type_named("Lab.Dog").unwrap().field("Nope"), Err(Error::Value(_))));
+}
+
+#[test]
+fn modules_are_those_of_the_command() {
+    let dump = gcdump::open(own_dump()).unwrap();
+    let modules = dump.modules().unwrap();
+    let said = data(&own_dump(), &["modules", "--top", "0"]);
+    assert_eq!(said["modules"], serde_json::to_value(&modules.data).unwrap());
+}
+
+/// Work ends at its deadline or when it is cancelled, and the same handles answer afterwards.
+#[test]
+fn work_is_cancelled_and_can_be_asked_again() {
+    let heap = runtime(&own_dump()).heap().unwrap();
+    assert!(matches!(Cancel::after(Duration::ZERO).run(|| heap.retained()), Err(Cancelled)));
+    let cancel = Cancel::new();
+    cancel.cancel();
+    assert!(matches!(cancel.run(|| heap.stat()), Err(Cancelled)));
+    let hour = Cancel::after(Duration::from_secs(3600));
+    assert!(hour.run(|| heap.retained()).unwrap().unwrap().totals.objects > 1000);
+}
+
+/// Heaps of their own give the same answers, and do not share what they built.
+#[test]
+fn a_detached_heap_gives_the_same_answers() {
+    let runtime = runtime(&own_dump());
+    let (shared, detached) = (runtime.heap().unwrap(), runtime.detached_heap().unwrap());
+    let object = shared.objects_of("Lab.Dog[]").unwrap().next().unwrap();
+    let again = detached.object(object.address()).unwrap();
+    assert_eq!(object.retained_size().unwrap(), again.retained_size().unwrap());
+    assert!(object != again, "objects of two heaps");
+    assert!(detached.object(Addr(8)).is_err());
+}
