@@ -4,25 +4,9 @@ use super::HeapId;
 use crate::base::Addr;
 use crate::contract::{ContractError, Descriptor};
 use crate::data::{
-    Bound, CardTableInfo, Field, GCDynamicData, GCHeap, GCMechanisms, GCRecord, GCRecordedGeneration, GCStaticData, Generation,
-    HandleTable, HandleTableBucket, HandleTableMap, HeapSegment, Structure, TableSegment, bind,
+    Bound, CardTableInfo, Field, GCDynamicData, GCHeap, GCMechanisms, GCRecord, GCRecordedGeneration, GCStaticData, HandleTable,
+    HandleTableBucket, HandleTableMap, Structure, TableSegment, bind,
 };
-
-/// Binds segments.
-///
-/// # Errors
-/// [`ContractError`] if the descriptor does not have what every reader needs.
-pub(super) fn segment(d: &Descriptor) -> Result<Bound<HeapSegment>, ContractError> {
-    bind!(d, HeapSegment { Allocated, Committed, Reserved, Used?, Mem, Flags, Next, BackgroundAllocated?, Heap? })
-}
-
-/// Binds entries of the generation table.
-///
-/// # Errors
-/// [`ContractError`] if the descriptor does not have what every reader needs.
-pub(super) fn generation(d: &Descriptor) -> Result<Bound<Generation>, ContractError> {
-    bind!(d, Generation { AllocationContext?, StartSegment, AllocationStart? })
-}
 
 /// Binds the header of the bookkeeping memory.
 ///
@@ -32,7 +16,7 @@ pub(super) fn card_table_info(d: &Descriptor) -> Result<Bound<CardTableInfo>, Co
     bind!(d, CardTableInfo { Recount, Size, NextCardTable })
 }
 
-/// What the GC keeps of its collections.
+/// The records that the GC keeps of its collections.
 pub(super) struct RecordFields {
     pub(super) dynamic: Bound<GCDynamicData>,
     pub(super) dynamic_size: u64,
@@ -146,7 +130,7 @@ impl Places {
         self.places.get(field.index())?.as_ref().err()
     }
 
-    /// The same of each field.
+    /// The reasons of all fields that cannot be used.
     pub(super) fn all_unusable(&self) -> impl Iterator<Item = &ContractError> {
         self.places.iter().filter_map(|place| place.as_ref().err())
     }

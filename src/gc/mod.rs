@@ -42,7 +42,7 @@ use crate::base::{Addr, Answer, Collector, Count, Limits, NoteKind, Notes};
 use crate::clr::objects::Objects;
 use crate::clr::threads::{ContextLayout, Thread};
 use crate::contract::{Contract, ContractError, Descriptor};
-use crate::data::{self, Bound, Field, GCHeap, Kind, Structure};
+use crate::data::{Bound, Field, GCHeap, Generation, HeapSegment, Kind, Structure, bind};
 use crate::memory::{Image, Memory, ReadError};
 use crate::model::{AllocContextModel, HandleModel, HeapDetail, NamedCount, OomModel, RegionModel, SegmentModel};
 use fields::{HandleFields, Places, RecordFields};
@@ -57,8 +57,8 @@ pub struct Gc {
     descriptor: Arc<Descriptor>,
     limits: Arc<Limits>,
     places: Places,
-    segment: Bound<data::HeapSegment>,
-    generation: Bound<data::Generation>,
+    segment: Bound<HeapSegment>,
+    generation: Bound<Generation>,
     generation_size: u64,
     context: Option<ContextLayout>,
     handles: Option<HandleFields>,
@@ -125,9 +125,9 @@ impl Gc {
             descriptor: Arc::clone(descriptor),
             limits: Arc::clone(limits),
             places: Places::bind(&descriptor.scope(), facts.server),
-            segment: fields::segment(&d)?,
-            generation: fields::generation(&d)?,
-            generation_size: data::Generation::size(&d)?,
+            segment: bind!(&d, HeapSegment { Allocated, Committed, Reserved, Used?, Mem, Flags, Next, BackgroundAllocated?, Heap? })?,
+            generation: bind!(&d, Generation { AllocationContext?, StartSegment, AllocationStart? })?,
+            generation_size: Generation::size(&d)?,
             context: ContextLayout::bind(&d).ok(),
             handles: handles.ok(),
             records: RecordFields::bind(&of_records).ok(),

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use super::{HeapId, Reading, names};
 use crate::base::{Addr, NoteKind, thousands};
-use crate::data::{Bound, Field, GCHeap, Kind, OomHistory, Structure};
+use crate::data::{Bound, Field, GCHeap, Kind, OomHistory, bind};
 use crate::memory::{Memory, ReadError};
 use crate::model::OomModel;
 
@@ -31,19 +31,9 @@ impl Reading<'_> {
     /// The failure recorded by each heap.
     pub(super) fn oom(&self) -> Vec<OomModel> {
         self.note_unusable(GCHeap::OomData);
-        let fields = [
-            OomHistory::Reason.optional(),
-            OomHistory::AllocSize.optional(),
-            OomHistory::Reserved.optional(),
-            OomHistory::Allocated.optional(),
-            OomHistory::GcIndex.optional(),
-            OomHistory::Fgm.optional(),
-            OomHistory::Size.optional(),
-            OomHistory::AvailablePagefileMb.optional(),
-            OomHistory::LohP.optional(),
-        ];
         // Fails only where a field is needed.
-        let Ok(fields) = OomHistory::bind(&self.descriptor, &fields) else { return Vec::new() };
+        let fields = bind!(&self.descriptor, OomHistory { Reason?, AllocSize?, Reserved?, Allocated?, GcIndex?, Fgm?, Size?, AvailablePagefileMb?, LohP? });
+        let Ok(fields) = fields else { return Vec::new() };
         if !self.places.has(GCHeap::OomData) {
             self.notes.add(NoteKind::Missing, None, "out-of-memory history: the descriptor does not give its address");
             return Vec::new();

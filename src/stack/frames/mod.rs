@@ -15,8 +15,8 @@ use super::{CodeBytes, RegisterNames, Registers, Saved, StackError};
 use crate::base::{Addr, AddrRange, Arch, Os};
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::data::{
-    self, Bound, CalleeSavedRegisters, FaultingExceptionFrame, FramedMethodFrame, HijackArgs, HijackFrame, InlinedCallFrame,
-    ResumableFrame, SoftwareExceptionFrame, Structure, TransitionBlock, bind,
+    ArgumentRegisters, Bound, CalleeSavedRegisters, FaultingExceptionFrame, Frame, FramedMethodFrame, HijackArgs, HijackFrame,
+    InlinedCallFrame, ResumableFrame, SoftwareExceptionFrame, Structure, Thread, TransitionBlock, bind,
 };
 use helper::Helper;
 
@@ -179,8 +179,8 @@ impl FrameRoots {
 pub(crate) struct FrameReader {
     arch: Arch,
     os: Os,
-    frame: Bound<data::Frame>,
-    thread: Bound<data::Thread>,
+    frame: Bound<Frame>,
+    thread: Bound<Thread>,
     types: BTreeMap<u64, Arc<FrameType>>,
     unknown: Arc<FrameType>,
     inlined: Option<Bound<InlinedCallFrame>>,
@@ -219,8 +219,8 @@ impl FrameReader {
         let mut reader = FrameReader {
             arch,
             os,
-            frame: data::Frame::bind(d, &[data::Frame::Next.needed()])?,
-            thread: data::Thread::bind(d, &[data::Thread::Frame.needed()])?,
+            frame: bind!(d, Frame { Next })?,
+            thread: bind!(d, Thread { Frame })?,
             types: BTreeMap::new(),
             unknown: Arc::new(FrameType { name: None, role: Role::Marker }),
             inlined: bind!(d, InlinedCallFrame { CallSiteSP, CallerReturnAddress, CalleeSavedFP, Datum? }).ok(),
@@ -235,7 +235,7 @@ impl FrameReader {
             helper: Helper::bind(d),
             callee_saved: registers_of::<CalleeSavedRegisters>(d, arch),
             callee_saved_size: CalleeSavedRegisters::size(d).unwrap_or(0),
-            argument_bytes: data::ArgumentRegisters::size(d).unwrap_or(0),
+            argument_bytes: ArgumentRegisters::size(d).unwrap_or(0),
             gc_version: d.number("GCInfoVersion")?,
         };
         for name in d.globals.keys() {
@@ -254,7 +254,7 @@ impl FrameReader {
 
     /// The first frame of a thread; `None` if it has none.
     pub(crate) fn first(&self, bytes: &CodeBytes, thread: Addr) -> Result<Option<Addr>, StackError> {
-        followed(self.thread.at(thread, data::Thread::Frame)?, self.thread.read(bytes, thread, data::Thread::Frame)?)
+        followed(self.thread.at(thread, Thread::Frame)?, self.thread.read(bytes, thread, Thread::Frame)?)
     }
 
     /// The frame at `address`.
@@ -265,7 +265,7 @@ impl FrameReader {
 
     /// The address of the frame after `frame`; `None` at the end of the chain.
     pub(crate) fn next(&self, bytes: &CodeBytes, frame: &ExplicitFrame) -> Result<Option<Addr>, StackError> {
-        followed(frame.address, self.frame.read(bytes, frame.address, data::Frame::Next)?)
+        followed(frame.address, self.frame.read(bytes, frame.address, Frame::Next)?)
     }
 
     /// What `frame` tells of its managed caller; `None` for a marker.
