@@ -69,9 +69,9 @@ fn threads_and_frames_are_those_of_stacks() {
                             assert!(said["reason"].is_string(), "{said}");
                             continue;
                         };
-                        // Frames show less of long texts.
+                        // Frames show less of long texts and of structures, and no methods of delegates.
                         if said["value"]["truncated"] != true && !value.is_structure() {
-                            assert_eq!(said["value"]["text"], value.text(), "{said}");
+                            assert!(value.text().starts_with(said["value"]["text"].as_str().unwrap()), "{said} {}", value.text());
                         }
                         if let Some(object) = said["value"]["object"].as_str() {
                             objects += 1;
