@@ -104,6 +104,21 @@ pub(super) enum Ink {
 }
 
 impl Ink {
+    /// Every ink, the first for text without a color.
+    const ALL: [Ink; 10] =
+        [Ink::Plain, Ink::Heading, Ink::Address, Ink::Size, Ink::Bar, Ink::Hole, Ink::Pin, Ink::Waste, Ink::Faint, Ink::Alarm];
+
+    /// A character that takes no column, after which text is in this ink; `sanitize` leaves none of them in text.
+    pub(super) fn mark(self) -> char {
+        let mark = ('\u{2060}'..).zip(Ink::ALL).find(|(_, ink)| *ink == self);
+        mark.map_or('\u{2060}', |(mark, _)| mark)
+    }
+
+    /// The ink of a character that is such a mark.
+    pub(super) fn of_mark(mark: char) -> Option<Ink> {
+        ('\u{2060}'..).zip(Ink::ALL).find(|(c, _)| *c == mark).map(|(_, ink)| ink)
+    }
+
     fn style(self) -> Option<Style> {
         let colour = |colour: AnsiColor| colour.on_default();
         Some(match self {

@@ -49,8 +49,8 @@ pub struct Column {
     pub readers: Readers,
     /// How its cells give way where the screen is too narrow.
     pub fit: Fit,
-    /// Least width of text that gives way, if it is not that of its kind.
-    pub least: Option<u16>,
+    /// Below this width, another column leaves; cells that never give way have none.
+    pub least: u16,
     /// Columns that keep least leave first where the screen is too narrow.
     pub keep: u8,
     /// The bar that terminals show beside it.
@@ -73,10 +73,15 @@ impl Bar {
     pub const BLOCK: Bar = Bar { least: 10, most: 48 };
 }
 
-/// What columns keep by default, those that tell what a row is about, and those that say more about what others tell.
+/// Values of `keep`: of most columns, of those that identify a row, and of those that add detail to others.
 const USUAL: u8 = 5;
-const TELLING: u8 = 7;
+const IDENTIFYING: u8 = 7;
 const EXTRA: u8 = 2;
+
+/// Values of `least`: of names, of text in several lines, and the smallest one of text.
+pub(super) const LEAST_NAME: u16 = 26;
+const LEAST_LINES: u16 = 32;
+const LEAST_TEXT: u16 = 12;
 
 /// Reads a cell from a row.
 type Accessor<'r, T> = Box<dyn for<'a> Fn(&'a T) -> Cell<'a> + Send + Sync + 'r>;
@@ -134,9 +139,39 @@ pub fn columns<'r, T>() -> Columns<'r, T> {
 const ADDRESS_WIDTH: u16 = 18;
 const NUMBER_WIDTH: u16 = 14;
 
+/// Declares the kinds of numbers: the method that adds a column of them, its width, and their cells.
+macro_rules! numbers {
+    ($($(#[doc = $doc:literal])+ $name:ident($value:ty), $width:ident => $cell:ident;)+) => {
+        impl<'r, T> Columns<'r, T> {
+            $($(#[doc = $doc])+
+            pub fn $name<V: Into<Option<$value>>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
+                self.add(name, Align::Right, $width, Box::new(move |row| value(row).into().map_or(Cell::None, Cell::$cell)))
+            })+
+        }
+    };
+}
+
+numbers! {
+    /// Adds a column of addresses.
+    address(Addr), ADDRESS_WIDTH => Addr;
+    /// Adds a column of counts.
+    count(u64), NUMBER_WIDTH => Count;
+    /// Adds a column of byte counts.
+    bytes(u64), NUMBER_WIDTH => Bytes;
+    /// Adds a column of identifiers.
+    id(u64), NUMBER_WIDTH => Id;
+    /// Adds a column of changes.
+    change(i64), NUMBER_WIDTH => Change;
+    /// Adds a column of changes as fractions.
+    growth(f64), NUMBER_WIDTH => Growth;
+}
+
 impl<'r, T> Columns<'r, T> {
     fn add(mut self, name: &'static str, align: Align, width: u16, cell: Accessor<'r, T>) -> Columns<'r, T> {
-        let fit = if align == Align::Left { Fit::Text } else { Fit::Whole };
+        let (fit, least) = match align {
+            Align::Left => (Fit::Text, width.clamp(LEAST_TEXT, LEAST_NAME)),
+            Align::Right => (Fit::Whole, u16::MAX),
+        };
         self.columns.push(Column {
             name: name.into(),
             title: None,
@@ -144,7 +179,7 @@ impl<'r, T> Columns<'r, T> {
             width,
             readers: Readers::All,
             fit,
-            least: None,
+            least,
             keep: USUAL,
             bar: Bar::default(),
         });
@@ -153,48 +188,10 @@ impl<'r, T> Columns<'r, T> {
         self
     }
 
-    fn number<V>(
-        self,
-        name: &'static str,
-        kind: impl Fn(V) -> Cell<'static> + Send + Sync + 'r,
-        value: impl Fn(&T) -> Option<V> + Send + Sync + 'r,
-    ) -> Columns<'r, T> {
-        self.add(name, Align::Right, NUMBER_WIDTH, Box::new(move |row| value(row).map_or(Cell::None, &kind)))
-    }
-
-    /// Adds a column of addresses.
-    pub fn address<V: Into<Option<Addr>>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
-        self.add(name, Align::Right, ADDRESS_WIDTH, Box::new(move |row| value(row).into().map_or(Cell::None, Cell::Addr)))
-    }
-
-    /// Adds a column of counts.
-    pub fn count<V: Into<Option<u64>>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
-        self.number(name, Cell::Count, move |row| value(row).into())
-    }
-
-    /// Adds a column of byte counts.
-    pub fn bytes<V: Into<Option<u64>>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
-        self.number(name, Cell::Bytes, move |row| value(row).into())
-    }
-
-    /// Adds a column of identifiers.
-    pub fn id<V: Into<Option<u64>>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
-        self.number(name, Cell::Id, move |row| value(row).into())
-    }
-
-    /// Adds a column of fractions, 0 to 1.
+    /// Adds a column of fractions, 0 to 1, beside which terminals show bars.
     pub fn share<V: Into<Option<f64>>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
-        self.number(name, Cell::Share, move |row| value(row).into()).last(|c| c.bar = Bar::USUAL)
-    }
-
-    /// Adds a column of changes.
-    pub fn change<V: Into<Option<i64>>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
-        self.number(name, Cell::Change, move |row| value(row).into())
-    }
-
-    /// Adds a column of changes as fractions.
-    pub fn growth(self, name: &'static str, value: impl Fn(&T) -> Option<f64> + Send + Sync + 'r) -> Columns<'r, T> {
-        self.number(name, Cell::Growth, value)
+        let share = self.add(name, Align::Right, NUMBER_WIDTH, Box::new(move |row| value(row).into().map_or(Cell::None, Cell::Share)));
+        share.last(|c| c.bar = Bar::USUAL)
     }
 
     /// Adds a column of text borrowed from the rows, typically at most `width` characters.
@@ -225,7 +222,7 @@ impl<'r, T> Columns<'r, T> {
     /// Adds a column of maps, letters of [`MapCell`](crate::model::MapCell).
     pub fn map(self, name: &'static str, value: impl Fn(&T) -> String + Send + Sync + 'r) -> Columns<'r, T> {
         let map = self.add(name, Align::Left, NUMBER_WIDTH, Box::new(move |row| Cell::Map(Cow::Owned(value(row)))));
-        map.last(|c| c.fit = Fit::Cells)
+        map.last(|c| (c.fit, c.least) = (Fit::Cells, LEAST_LINES))
     }
 
     /// Adds a column of text computed from the row.
@@ -281,43 +278,43 @@ impl<'r, T> Columns<'r, T> {
     /// Right-aligns the last column: numbers in words, which never give way.
     #[must_use]
     pub fn right(self) -> Columns<'r, T> {
-        self.last(|c| (c.align, c.fit) = (Align::Right, Fit::Whole))
+        self.whole().last(|c| c.align = Align::Right)
     }
 
     /// The last column has names of types or methods.
     #[must_use]
     pub fn name(self) -> Columns<'r, T> {
-        self.last(|c| (c.fit, c.keep) = (Fit::Name, c.keep.max(TELLING)))
+        self.last(|c| (c.fit, c.least, c.keep) = (Fit::Name, LEAST_NAME, c.keep.max(IDENTIFYING)))
     }
 
     /// The last column has paths.
     #[must_use]
     pub fn path(self) -> Columns<'r, T> {
-        self.last(|c| c.fit = Fit::Path)
+        self.last(|c| (c.fit, c.least) = (Fit::Path, LEAST_NAME))
     }
 
     /// The last column has words of a fixed set, or numbers, which never give way.
     #[must_use]
     pub fn whole(self) -> Columns<'r, T> {
-        self.last(|c| c.fit = Fit::Whole)
+        self.last(|c| (c.fit, c.least) = (Fit::Whole, u16::MAX))
     }
 
     /// Cells of the last column may take up to `most` lines.
     #[must_use]
     pub fn lines(self, most: u8) -> Columns<'r, T> {
-        self.last(|c| (c.fit, c.keep) = (Fit::Lines(most), c.keep.max(TELLING)))
+        self.last(|c| (c.fit, c.least, c.keep) = (Fit::Lines(most), LEAST_LINES, c.keep.max(IDENTIFYING)))
     }
 
     /// The last column has names of types or methods within text, which may take up to `most` lines.
     #[must_use]
     pub fn name_lines(self, most: u8) -> Columns<'r, T> {
-        self.last(|c| (c.fit, c.keep) = (Fit::NameLines(most), c.keep.max(TELLING)))
+        self.lines(most).last(|c| c.fit = Fit::NameLines(most))
     }
 
     /// Sets the least width of the last column: below it, another column leaves.
     #[must_use]
     pub fn least(self, width: u16) -> Columns<'r, T> {
-        self.last(|c| c.least = Some(width))
+        self.last(|c| c.least = width)
     }
 
     /// The last column leaves before others where the screen is too narrow.
