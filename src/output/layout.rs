@@ -240,4 +240,18 @@ mod tests {
         let empty = layout(60, &[14, 14, 9, 50], &[true, false, false, false]);
         assert_eq!(empty.hidden, ["ADDRESS"], "what is empty leaves first");
     }
+
+    #[test]
+    fn room_is_given_to_the_narrowest_first() {
+        let all = columns::<()>().text("a", 10, |()| "").text("b", 10, |()| "").text("c", 20, |()| "");
+        let heading = Heading { columns: all.list().to_vec(), ..Heading::default() };
+        let widths = |cells: &[usize], room| {
+            let layout = Layout::measured(&heading, Screen::terminal(Some(room), None), None, cells, &[]);
+            layout.placed.iter().map(|p| p.width).collect::<Vec<_>>()
+        };
+        assert_eq!(widths(&[10, 100, 100], 74), [10, 30, 30]);
+        assert_eq!(widths(&[15, 16, 100], 70), [15, 16, 35]);
+        assert_eq!(widths(&[7, 8, 9], 100), [7, 8, 9]);
+        assert_eq!(widths(&[50, 50, 50], 48), [12, 12, 20], "the least is kept");
+    }
 }

@@ -380,6 +380,8 @@ mod tests {
             "[[[,,,",
             "A.B+<>c__DisplayClass3_0",
         ];
+        let deep = "A<".repeat(100_000);
+        assert!(width(&shorten(&deep, 20)) <= 20, "brackets that never end");
         for text in texts {
             for columns in 2..120 {
                 assert!(width(&shorten(text, columns)) <= columns, "{text} {columns}: {}", shorten(text, columns));

@@ -95,24 +95,26 @@ impl<'c> Shown<'c> {
     }
 }
 
-/// `text` as `change` has it, but for the spaces at its end.
-fn within(text: &str, change: impl FnOnce(&str) -> String) -> String {
-    let visible = text.trim_end_matches(' ');
-    let spaces = text.get(visible.len()..).unwrap_or_default();
-    if visible.is_empty() { spaces.into() } else { change(visible) + spaces }
-}
-
-/// Text in its color.
-fn painted(text: &str, ink: Ink, screen: Screen) -> String {
-    within(text, |text| screen.paint(ink, text).to_string())
-}
-
-/// Text of a cell, in which marks stand for its color: the library counts all other characters.
+/// Text with marks in place of its color, which spaces at its end do not have: neither `comfy-table` nor `width` counts marks.
 fn marked(text: &str, ink: Ink, screen: Screen) -> String {
-    match screen.colour && ink != Ink::Plain {
-        true => within(text, |text| format!("{}{text}{}", ink.mark(), Ink::Plain.mark())),
+    let visible = text.trim_end_matches(' ');
+    match screen.colour && ink != Ink::Plain && !visible.is_empty() {
+        true => format!("{}{visible}{}{}", ink.mark(), Ink::Plain.mark(), text.get(visible.len()..).unwrap_or_default()),
         false => text.into(),
     }
+}
+
+/// Writes a line of marked text in its colors.
+fn put(to: &mut dyn Write, line: &str, screen: Screen) -> io::Result<()> {
+    if !screen.colour {
+        return writeln!(to, "{line}");
+    }
+    let (is_mark, mut ink) = (|c| Ink::of_mark(c).is_some(), Ink::Plain);
+    for piece in line.split_inclusive(is_mark) {
+        write!(to, "{}", screen.paint(ink, piece.trim_end_matches(is_mark)))?;
+        ink = piece.chars().next_back().and_then(Ink::of_mark).unwrap_or_default();
+    }
+    writeln!(to)
 }
 
 /// A bar of at most `columns`: the columns before it, what is used in eighths of a column, and what is held beyond it. What begins
@@ -154,17 +156,7 @@ fn draw(layout: &Layout, cells: Vec<String>, to: &mut Vec<u8>) -> io::Result<()>
         column.set_padding((columns(gap), 0)).set_constraint(least);
         column.set_cell_alignment(if align == Align::Left { CellAlignment::Left } else { CellAlignment::Right });
     }
-    for line in table.lines() {
-        let mut ink = Ink::Plain;
-        for piece in line.trim_end_matches(' ').split_inclusive(|c| layout.screen.colour && Ink::of_mark(c).is_some()) {
-            let mark = piece.chars().next_back().filter(|_| layout.screen.colour).and_then(Ink::of_mark);
-            let text = mark.and_then(|_| piece.strip_suffix(|c| Ink::of_mark(c).is_some())).unwrap_or(piece);
-            write!(to, "{}", layout.screen.paint(ink, text))?;
-            ink = mark.unwrap_or_default();
-        }
-        to.push(b'\n');
-    }
-    Ok(())
+    table.lines().try_for_each(|line| put(to, line.trim_end_matches(' '), layout.screen))
 }
 
 /// The cells of a row, with its name before them.
@@ -233,17 +225,17 @@ fn screenful(screen: Screen) -> Option<u64> {
     Some(lines.saturating_sub(AROUND).max(MIN_ROWS))
 }
 
-/// `text` with its addresses in their color.
+/// `text` with its addresses marked in their color.
 fn inked(text: &str, screen: Screen, ink: Ink) -> String {
     let (mut out, mut rest) = (String::new(), text);
     while let Some((at, length)) = address(rest).filter(|_| screen.colour) {
         let (before, found) = rest.split_at_checked(at).unwrap_or((rest, ""));
         let (found, after) = found.split_at_checked(length).unwrap_or((found, ""));
-        out.push_str(&painted(before, ink, screen));
-        out.push_str(&painted(found, Ink::Address, screen));
+        out += &marked(before, ink, screen);
+        out += &marked(found, Ink::Address, screen);
         rest = after;
     }
-    out + &painted(rest, ink, screen)
+    out + &marked(rest, ink, screen)
 }
 
 /// Where the first address in `text` is, and its length.
@@ -273,11 +265,11 @@ fn address_in(text: &str) -> Option<Addr> {
 fn text(out: &mut Out<'_>, text: &str, ink: Ink, name: &str) -> io::Result<()> {
     let text = clean(text.into(), out.screen);
     let indent = text.len().saturating_sub(text.trim_start_matches(' ').len()).saturating_add(2);
-    let beside = if name.is_empty() { String::new() } else { format!("{:GAP$}{}", "", out.screen.paint(Ink::Faint, name)) };
+    let beside = if name.is_empty() { String::new() } else { format!("{:GAP$}{}", "", marked(name, Ink::Faint, out.screen)) };
     let taken = if name.is_empty() { 0 } else { name.len().saturating_add(GAP) };
     let lines = wrap(&text, out.screen.width.map_or(usize::MAX, |room| room.saturating_sub(taken)), indent, usize::MAX);
     for (left, line) in (0..lines.len()).rev().zip(&lines) {
-        writeln!(out.to, "{}{}", inked(line, out.screen, ink), if left == 0 { &beside } else { "" })?;
+        put(out.to, &(inked(line, out.screen, ink) + if left == 0 { &beside } else { "" }), out.screen)?;
     }
     Ok(())
 }
@@ -301,18 +293,18 @@ fn lines(out: &mut Out<'_>, lines: &mut dyn Iterator<Item = String>) -> io::Resu
 
 /// Prints what the cells of a map mean, each with its letter or block.
 fn legend(out: &mut Out<'_>, cells: &[MapCell]) -> io::Result<()> {
-    let (screen, mut taken) = (out.screen, 0usize);
+    let (screen, mut taken, mut line) = (out.screen, 0usize, String::new());
     for cell in cells {
         let columns = width(cell.name()).saturating_add(2).saturating_add(GAP);
         if screen.width.is_some_and(|room| taken.saturating_add(columns) > room) {
-            writeln!(out.to)?;
+            put(out.to, &std::mem::take(&mut line), screen)?;
             taken = 0;
         }
-        let blocks: String = pieces(&cell.letter().to_string(), screen).iter().map(|(text, ink)| painted(text, *ink, screen)).collect();
-        write!(out.to, "{:GAP$}{blocks} {}", "", cell.name())?;
+        let blocks = pieces(&cell.letter().to_string(), screen).into_iter().map(|(text, ink)| marked(&text, ink, screen));
+        line.extend([" ".repeat(GAP), blocks.collect(), format!(" {}", cell.name())]);
         taken = taken.saturating_add(columns);
     }
-    writeln!(out.to)
+    put(out.to, &line, screen)
 }
 
 fn facts(out: &mut Out<'_>, facts: Vec<(&'static str, String)>) -> io::Result<()> {
@@ -323,8 +315,8 @@ fn facts(out: &mut Out<'_>, facts: Vec<(&'static str, String)>) -> io::Result<()
         for (i, line) in wrap(&value, room, 0, usize::MAX).iter().enumerate() {
             let name = if i == 0 { name } else { "" };
             let padding = names.saturating_sub(width(name));
-            let (name, line) = (painted(name, Ink::Heading, out.screen), inked(line, out.screen, Ink::Plain));
-            writeln!(out.to, "{name}{:padding$}{line}", "")?;
+            let (name, line) = (marked(name, Ink::Heading, out.screen), inked(line, out.screen, Ink::Plain));
+            put(out.to, &format!("{name}{:padding$}{line}", ""), out.screen)?;
         }
     }
     Ok(())
@@ -494,6 +486,37 @@ impl Table {
 mod tests {
     use super::*;
 
+    /// The rows of `texts` in a pipe, with their length in characters before and after them.
+    fn rows(texts: &[&str], endless: bool) -> String {
+        let columns = crate::output::table::columns::<&str>()
+            .count("length", |text| crate::base::len64(text.chars().count()))
+            .text("text", 10, |text| text)
+            .count("again", |text| crate::base::len64(text.len()));
+        let heading = Heading { columns: columns.list().to_vec(), ..Heading::default() };
+        let widest = texts.iter().map(|text| width(text)).max().unwrap_or(0);
+        let layout = Layout::measured(&heading, Screen::NONE, None, &[6, widest, 5], &[]);
+        let layout = Layout { endless: endless || layout.endless, ..layout };
+        let mut out = Vec::new();
+        texts.iter().for_each(|text| Table.row(&heading, &columns.row(text), 0, &layout, &mut out).unwrap());
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn endless_rows_in_pipes_are_as_the_library_draws_them() {
+        let texts = ["a", "", "数据 ", "e\u{301}", " both ", "two\nlines", "\u{1b}[2J"];
+        assert_eq!(rows(&texts, true), rows(&texts, false));
+        assert!(rows(&texts, true).starts_with("     1  a              1\n     0                 0\n     3  数据           7\n"), "{}", rows(&texts, true));
+    }
+
+    #[test]
+    fn cells_of_any_width_stay_whole() {
+        for length in [30_000, 65_533, 65_535, 200_000] {
+            let (long, lines) = ("x".repeat(length), "x".repeat(length) + "\ny");
+            assert_eq!(rows(&[&long], false), format!("{:>6}  {long}  {:>5}\n", crate::output::count(length as u64), crate::output::count(length as u64)));
+            assert!(rows(&["a", &lines], false).contains(&long), "{length}");
+        }
+    }
+
     #[test]
     fn bars_are_rounded_down() {
         let of = |used, held| {
@@ -521,6 +544,8 @@ mod tests {
         assert_eq!((address("0x"), address(""), address("0x12345")), (None, None, None));
         assert_eq!(address_in("at 0x7f0012345678"), Some(Addr(0x7f00_1234_5678)));
         let bright = Screen::terminal(None, None).coloured(true);
-        assert_eq!(inked("at 0x7f0012345678.", bright, Ink::Plain), "at \u{1b}[36m0x7f0012345678\u{1b}[0m.");
+        let mut line = Vec::new();
+        put(&mut line, &inked("at 0x7f0012345678.", bright, Ink::Plain), bright).unwrap();
+        assert_eq!(String::from_utf8(line).unwrap(), "at \u{1b}[36m0x7f0012345678\u{1b}[0m.\n");
     }
 }
