@@ -59,7 +59,7 @@ pub(super) struct Placed {
     pub(super) title: String,
     /// Its width.
     pub(super) width: usize,
-    /// Columns for the bar beside it, with the space before it; 0 if there is no room.
+    /// Columns for the bar beside it, with the space before it; 0 without one.
     pub(super) bar: usize,
     /// How names are shown that would be equal to others.
     pub(super) names: Arc<Shortened>,
@@ -222,7 +222,7 @@ mod tests {
             .bytes("free_bytes_before", |()| None)
             .text("type", 60, |()| "")
             .name();
-        let heading = Heading { columns: all.list().to_vec(), ..Heading::default() };
+        let heading = Heading { columns: all.list(), ..Heading::default() };
         Layout::measured(&heading, Screen::terminal(Some(room), None), None, cells, empty)
     }
 
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn room_is_given_to_the_narrowest_first() {
         let all = columns::<()>().text("a", 10, |()| "").text("b", 10, |()| "").text("c", 20, |()| "");
-        let heading = Heading { columns: all.list().to_vec(), ..Heading::default() };
+        let heading = Heading { columns: all.list(), ..Heading::default() };
         let widths = |cells: &[usize], room| {
             let layout = Layout::measured(&heading, Screen::terminal(Some(room), None), None, cells, &[]);
             layout.placed.iter().map(|p| p.width).collect::<Vec<_>>()

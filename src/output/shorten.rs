@@ -214,7 +214,7 @@ impl<'n> Parsed<'n> {
         let mut forms = vec![whole];
         forms.extend((0..namespace).rev().map(|head| Form { head: Some(head), ..whole }));
         forms.extend(self.kind.map(|_| bare));
-        // The outermost arguments stay as long as possible, of others the last one; then there are none.
+        // The outermost arguments stay as long as possible, of others the last one; the last forms have none.
         let shortened = deepest.min(MAX_SHORTENED);
         let least = if self.last.is_some() { 0 } else { shortened };
         let last = (least..shortened).rev().map(|last| (0, last.saturating_add(1)));

@@ -117,27 +117,31 @@ fn part(n: u64, whole: u64) -> f64 {
 /// Reads what a bar shows from a row.
 type Filler<'r, T> = Box<dyn Fn(&T) -> Fill + Send + Sync + 'r>;
 
-/// The columns of a table with rows of type `T`.
-pub struct Columns<'r, T> {
-    columns: Vec<Column>,
-    cells: Vec<Accessor<'r, T>>,
-    /// Of columns with a bar that is not their own share.
-    fills: Vec<Option<Filler<'r, T>>>,
+/// A column, and what it reads from a row of type `T`.
+struct Source<'r, T> {
+    column: Column,
+    cell: Accessor<'r, T>,
+    /// Contents of the bar beside it, unless that is its own share.
+    fill: Option<Filler<'r, T>>,
 }
+
+/// The columns of a table with rows of type `T`.
+pub struct Columns<'r, T>(Vec<Source<'r, T>>);
 
 impl<T> std::fmt::Debug for Columns<'_, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Columns").field("columns", &self.columns).finish_non_exhaustive()
+        f.debug_list().entries(self.list()).finish()
     }
 }
 
 /// Creates an empty list of columns.
 pub fn columns<'r, T>() -> Columns<'r, T> {
-    Columns { columns: Vec::new(), cells: Vec::new(), fills: Vec::new() }
+    Columns(Vec::new())
 }
 
 const ADDRESS_WIDTH: u16 = 18;
 const NUMBER_WIDTH: u16 = 14;
+const SHARE_WIDTH: u16 = 7;
 
 /// Declares the kinds of numbers: the method that adds a column of them, its width, and their cells.
 macro_rules! numbers {
@@ -172,25 +176,15 @@ impl<'r, T> Columns<'r, T> {
             Align::Left => (Fit::Text, width.clamp(LEAST_TEXT, LEAST_NAME)),
             Align::Right => (Fit::Whole, u16::MAX),
         };
-        self.columns.push(Column {
-            name: name.into(),
-            title: None,
-            align,
-            width,
-            readers: Readers::All,
-            fit,
-            least,
-            keep: USUAL,
-            bar: Bar::default(),
-        });
-        self.cells.push(cell);
-        self.fills.push(None);
+        let readers = Readers::All;
+        let column = Column { name: name.into(), title: None, align, width, readers, fit, least, keep: USUAL, bar: Bar::default() };
+        self.0.push(Source { column, cell, fill: None });
         self
     }
 
     /// Adds a column of fractions, 0 to 1, beside which terminals show bars.
     pub fn share<V: Into<Option<f64>>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
-        let share = self.add(name, Align::Right, NUMBER_WIDTH, Box::new(move |row| value(row).into().map_or(Cell::None, Cell::Share)));
+        let share = self.add(name, Align::Right, SHARE_WIDTH, Box::new(move |row| value(row).into().map_or(Cell::None, Cell::Share)));
         share.last(|c| c.bar = Bar::USUAL)
     }
 
@@ -236,8 +230,8 @@ impl<'r, T> Columns<'r, T> {
     }
 
     fn last(mut self, change: impl FnOnce(&mut Column)) -> Columns<'r, T> {
-        if let Some(column) = self.columns.last_mut() {
-            change(column);
+        if let Some(last) = self.0.last_mut() {
+            change(&mut last.column);
         }
         self
     }
@@ -263,8 +257,8 @@ impl<'r, T> Columns<'r, T> {
     /// Terminals show a bar beside the last column.
     #[must_use]
     pub fn bar(mut self, fill: impl Fn(&T) -> Fill + Send + Sync + 'r) -> Columns<'r, T> {
-        if let Some(last) = self.fills.last_mut() {
-            *last = Some(Box::new(fill));
+        if let Some(last) = self.0.last_mut() {
+            last.fill = Some(Box::new(fill));
         }
         self.last(|c| c.bar = Bar::USUAL)
     }
@@ -339,16 +333,14 @@ impl<'r, T> Columns<'r, T> {
     #[must_use]
     pub fn when(mut self, there: bool) -> Columns<'r, T> {
         if !there {
-            self.columns.pop();
-            self.cells.pop();
-            self.fills.pop();
+            self.0.pop();
         }
         self
     }
 
     /// Properties of the columns.
-    pub fn list(&self) -> &[Column] {
-        &self.columns
+    pub fn list(&self) -> Vec<Column> {
+        self.0.iter().map(|source| source.column.clone()).collect()
     }
 
     /// Binds a row to these columns.
@@ -389,11 +381,11 @@ struct TableRow<'a, 'r, T> {
 
 impl<T> Row for TableRow<'_, '_, T> {
     fn cell(&self, column: usize) -> Cell<'_> {
-        self.columns.cells.get(column).map_or(Cell::None, |cell| cell(self.row))
+        self.columns.0.get(column).map_or(Cell::None, |source| (source.cell)(self.row))
     }
 
     fn fill(&self, column: usize) -> Option<Fill> {
-        Some(self.columns.fills.get(column)?.as_ref()?(self.row))
+        Some(self.columns.0.get(column)?.fill.as_ref()?(self.row))
     }
 
     fn json(&self, out: &mut Vec<u8>) -> io::Result<()> {
@@ -486,8 +478,7 @@ impl<'r> Table<'r> {
         I: IntoIterator + Clone + 'r,
         I::Item: Borrow<T>,
     {
-        let shown = !columns.columns.is_empty();
-        let heading = Heading { shown, columns: columns.columns.clone(), ..Heading::default() };
+        let heading = Heading { shown: !columns.0.is_empty(), columns: columns.list(), ..Heading::default() };
         Table { heading, rows: Box::new(Bound { rows, columns, json, of: PhantomData }), totals: None }
     }
 

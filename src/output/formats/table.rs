@@ -322,7 +322,7 @@ fn facts(out: &mut Out<'_>, facts: Vec<(&'static str, String)>) -> io::Result<()
     Ok(())
 }
 
-/// Prints which columns there was no room for.
+/// Prints the columns that did not fit.
 fn hidden(out: &mut Out<'_>, columns: &[String]) -> io::Result<()> {
     let names = columns.join(", ").to_lowercase();
     match columns.len() {
@@ -492,7 +492,7 @@ mod tests {
             .count("length", |text| crate::base::len64(text.chars().count()))
             .text("text", 10, |text| text)
             .count("again", |text| crate::base::len64(text.len()));
-        let heading = Heading { columns: columns.list().to_vec(), ..Heading::default() };
+        let heading = Heading { columns: columns.list(), ..Heading::default() };
         let widest = texts.iter().map(|text| width(text)).max().unwrap_or(0);
         let layout = Layout::measured(&heading, Screen::NONE, None, &[6, widest, 5], &[]);
         let layout = Layout { endless: endless || layout.endless, ..layout };

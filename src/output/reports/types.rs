@@ -49,7 +49,6 @@ fn method_columns<'r>() -> Columns<'r, MethodModel> {
         .whole()
         .keep(3)
         .id("slot", |m| Some(m.slot.into()))
-        .keep(5)
         .text_or_none("token", 10, |m| m.token.as_deref())
         .whole()
         .extra()
