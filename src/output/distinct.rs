@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::layout::Fit;
-use super::width::{ELLIPSIS, cut, cut_start, halved, width};
+use super::width::{ELLIPSIS, cut, cut_after, halved, width};
 use crate::base::Name;
 use crate::base::hash::Map;
 use crate::clr::generated::numbered;
@@ -104,7 +104,7 @@ fn told_apart(texts: &[&str], columns: usize, taken: &mut BTreeSet<String>) -> V
 fn without_middle(text: &str, head: usize, columns: usize) -> String {
     let start = cut(text, head.saturating_add(1));
     let start = start.trim_end_matches(ELLIPSIS);
-    let end = cut_start(text, columns.saturating_sub(width(start)));
+    let end = cut_after(text, 0, columns.saturating_sub(width(start)));
     format!("{start}{end}")
 }
 

@@ -104,6 +104,24 @@ pub(super) enum Ink {
 }
 
 impl Ink {
+    /// Every ink, the first for text without a color.
+    const ALL: [Ink; 10] =
+        [Ink::Plain, Ink::Heading, Ink::Address, Ink::Size, Ink::Bar, Ink::Hole, Ink::Pin, Ink::Waste, Ink::Faint, Ink::Alarm];
+
+    /// The mark of the first ink. Such characters take no column, and `sanitize` leaves none of them in text.
+    const FIRST_MARK: u32 = 0x2060;
+
+    /// The character after which text is in this ink.
+    pub(super) fn mark(self) -> char {
+        (Ink::FIRST_MARK..).zip(Ink::ALL).find(|(_, ink)| *ink == self).and_then(|(mark, _)| char::from_u32(mark)).unwrap_or_default()
+    }
+
+    /// The ink of text after `mark`, if it is one.
+    pub(super) fn of_mark(mark: char) -> Option<Ink> {
+        let index = u32::from(mark).checked_sub(Ink::FIRST_MARK)?;
+        Ink::ALL.get(usize::try_from(index).ok()?).copied()
+    }
+
     fn style(self) -> Option<Style> {
         let colour = |colour: AnsiColor| colour.on_default();
         Some(match self {
@@ -133,5 +151,21 @@ impl<T: Display> Display for Painted<T> {
             None => self.text.fmt(f),
             Some(style) => write!(f, "{style}{}{style:#}", self.text),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::is_hostile;
+    use crate::output::width::width;
+
+    #[test]
+    fn marks_take_no_columns_and_are_in_no_text() {
+        for ink in Ink::ALL {
+            assert_eq!((Ink::of_mark(ink.mark()), width(&ink.mark().to_string())), (Some(ink), 0));
+            assert!(is_hostile(ink.mark()));
+        }
+        assert_eq!([Ink::of_mark('a'), Ink::of_mark('数'), Ink::of_mark('\u{206a}')], [None; 3]);
     }
 }

@@ -1,30 +1,31 @@
 //! Shorter forms of type and method names: `System.Collections…Dictionary<String, Entry>`.
 //!
-//! What tells most is kept longest: the simple name, then the simple names of generic arguments and parameters, then the head of
-//! the namespace.
+//! The simple name is kept longest, then the simple names of generic arguments and parameters, then the head of the namespace.
 
 use std::borrow::Cow;
 
 use super::width::{ELLIPSIS, cut, cut_middle, width};
-use crate::base::hash::Map;
 
 /// First word of the names of asynchronous methods.
 const ASYNC: &str = "async";
 
-/// A piece of a name.
+/// Greatest depth of arguments in a name that is shortened.
+const MAX_DEPTH: usize = 64;
+/// Greatest depth of arguments of which there are shorter forms.
+const MAX_SHORTENED: usize = 8;
+
+/// A part of a name.
 #[derive(Debug, PartialEq, Eq)]
-enum Piece<'n> {
-    /// A dotted name with what belongs to it: `System.String[]`, `Lab.Program+<Run>d__3`.
+enum Node<'n> {
+    /// A dotted name with its suffixes: `System.String[]`, `Lab.Program+<Run>d__3`.
     Name(&'n str),
-    /// `<` or `(`.
-    Open(char),
-    /// `>` or `)`.
-    Close(char),
-    /// What stands between names.
+    /// Generic arguments or parameters, with the bracket that opens them.
+    List(char, Vec<Node<'n>>),
+    /// A character between names.
     Between(&'n str),
 }
 
-/// Whether `c` may stand in a dotted name.
+/// Whether `c` may be part of a dotted name.
 fn of_name(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '.' | '+' | '`' | '*' | '&' | '$' | '@' | '|') || !c.is_ascii()
 }
@@ -48,54 +49,47 @@ fn name_length(text: &str) -> usize {
     at
 }
 
-/// The pieces of a name; `None` if its brackets do not match.
-fn pieces(text: &str) -> Option<Vec<Piece<'_>>> {
-    let (mut out, mut open, mut rest) = (Vec::new(), Vec::new(), text);
+/// Takes the nodes up to the bracket `close`, or all; `None` if brackets do not match.
+fn nodes<'n>(rest: &mut &'n str, close: Option<char>, depth: usize) -> Option<Vec<Node<'n>>> {
+    let (mut out, mut remarks) = (Vec::new(), 0usize);
     while let Some(c) = rest.chars().next() {
-        let length = name_length(rest);
-        if length > 0 {
-            let (name, after) = rest.split_at_checked(length)?;
-            out.push(Piece::Name(name));
-            rest = after;
-            continue;
-        }
-        let after = rest.get(c.len_utf8()..)?;
-        match c {
-            // A remark in brackets, no parameters.
-            '(' if !matches!(out.last(), Some(Piece::Name(_) | Piece::Close(_))) => {
-                open.push(' ');
-                out.push(Piece::Between("("));
+        let named = name_length(rest);
+        let (taken, after) = rest.split_at_checked(if named > 0 { named } else { c.len_utf8() })?;
+        *rest = after;
+        let closed = match c {
+            _ if named > 0 => {
+                out.push(Node::Name(taken));
+                continue;
             }
-            '<' | '(' => {
-                open.push(c);
-                out.push(Piece::Open(c));
+            '<' => '>',
+            '(' if matches!(out.last(), Some(Node::Name(_) | Node::List(..))) => ')',
+            ')' | '>' if remarks == 0 || c == '>' => return (close == Some(c) && remarks == 0).then_some(out),
+            _ => {
+                // Other parentheses enclose remarks, no parameters.
+                remarks = if c == ')' { remarks.saturating_sub(1) } else { remarks.saturating_add(usize::from(c == '(')) };
+                out.push(Node::Between(taken));
+                continue;
             }
-            '>' | ')' => match (open.pop()?, c) {
-                (' ', ')') => out.push(Piece::Between(")")),
-                ('<', '>') | ('(', ')') => out.push(Piece::Close(c)),
-                _ => return None,
-            },
-            _ => out.push(Piece::Between(rest.get(..c.len_utf8())?)),
-        }
-        rest = after;
+        };
+        let inner = depth.checked_add(1).filter(|depth| *depth <= MAX_DEPTH)?;
+        out.push(Node::List(c, nodes(rest, Some(closed), inner)?));
     }
-    open.is_empty().then_some(out)
+    (close.is_none() && remarks == 0).then_some(out)
 }
 
-/// The last part of a dotted name: `Entry` of `Lab.Program+Entry`.
-fn simple(name: &str) -> &str {
-    let mut start = 0;
-    for (at, c) in name.char_indices() {
-        // `<Run>b__0|3` and `.ctor` are whole.
-        let next = at.saturating_add(1);
-        if matches!(c, '.' | '+') && at > 0 && next < name.len() && !name.get(..at).unwrap_or_default().ends_with('.') {
-            start = next;
-        }
-    }
-    name.get(start..).unwrap_or(name)
+/// How deep the lists among `nodes` are nested.
+fn depth(nodes: &[Node<'_>]) -> usize {
+    let of = |node: &Node<'_>| if let Node::List(_, inner) = node { depth(inner).saturating_add(1) } else { 0 };
+    nodes.iter().map(of).max().unwrap_or(0)
 }
 
-/// The parts of a dotted name, each with the separator before it.
+/// Index of the first node of the last argument in a list.
+fn last_argument(list: &[Node<'_>]) -> usize {
+    let after = list.iter().rposition(|node| *node == Node::Between(",")).map_or(0, |comma| comma.saturating_add(1));
+    if after > 0 && list.get(after) == Some(&Node::Between(" ")) { after.saturating_add(1) } else { after }
+}
+
+/// The parts of a dotted name, each with the separator before it. `.ctor` is whole.
 fn parts(name: &str) -> Vec<&str> {
     let mut out = Vec::new();
     let mut start = 0;
@@ -110,7 +104,13 @@ fn parts(name: &str) -> Vec<&str> {
     out
 }
 
-/// How much is left out.
+/// The last part of a dotted name: `Entry` of `Lab.Program+Entry`.
+fn simple(name: &str) -> &str {
+    let last = parts(name).pop().filter(|last| last.len() < name.len()).and_then(|last| last.strip_prefix(['.', '+']));
+    last.filter(|last| !last.is_empty()).unwrap_or(name)
+}
+
+/// A shorter form of a name.
 #[derive(Clone, Copy)]
 struct Form {
     /// Parts of the namespace that are kept; `None` for all.
@@ -119,226 +119,169 @@ struct Form {
     own: usize,
     /// Depth of arguments that are kept.
     depth: usize,
-    /// Depth down to which, of further generic arguments, the last one is kept.
+    /// Depth to which, of further generic arguments, the last one is kept.
     last: usize,
-    /// Whether the words after the name stay which say that the method is a lambda or a local function.
+    /// Whether to keep the words after the name that call the method a lambda or a local function.
     kind: bool,
 }
 
-/// Greatest depth of arguments that is looked at for shorter forms.
-const MAX_DEPTH: usize = 8;
-
-/// Properties of the pieces of a name.
-#[derive(Default)]
-struct Shape {
-    /// The name whose namespace may be left out, with the numbers of parts in the namespace and after it.
+/// A name whose parts are known.
+struct Parsed<'n> {
+    nodes: Vec<Node<'n>>,
+    /// The node whose namespace may be left out, with the numbers of parts in the namespace and after it.
     main: Option<(usize, usize, usize)>,
-    /// Number of parts after the namespace that must be kept: a type is dropped before its method, but not before a type nested in it.
-    least: usize,
-    /// Depth of arguments.
-    deepest: usize,
-    /// Of the list that each bracket opens, where its last argument begins, and the closing bracket.
-    lists: Map<usize, (usize, usize)>,
-    /// The bracket of the last list of generic arguments that is not within another.
+    /// The last list of generic arguments that is not within another.
     last: Option<usize>,
-    /// The pieces that say what kind of method it is.
+    /// The first and the last node of the words that call the method a lambda or a local function.
     kind: Option<(usize, usize)>,
+    /// Whether there is something after the name that is less important than its end: the place of a frame, the thread that waits.
+    remarks: bool,
 }
 
-impl Shape {
-    fn of(pieces: &[Piece<'_>]) -> Shape {
-        let mut shape = Shape::default();
-        // Brackets that are open, with the beginning of the argument.
-        let mut open: Vec<(usize, usize)> = Vec::new();
-        for (i, piece) in pieces.iter().enumerate() {
-            match piece {
-                Piece::Open(_) => open.push((i, i.saturating_add(1))),
-                Piece::Close(c) => {
-                    if let Some((bracket, argument)) = open.pop() {
-                        shape.lists.insert(bracket, (argument, i));
-                        shape.last = Some(bracket).filter(|_| open.is_empty() && *c == '>').or(shape.last);
-                    }
-                }
-                Piece::Between(text) => {
-                    if *text == ","
-                        && let Some(list) = open.last_mut()
-                    {
-                        list.1 = i.saturating_add(if pieces.get(i.saturating_add(1)) == Some(&Piece::Between(" ")) { 2 } else { 1 });
-                    }
-                    let kind = kind_at(pieces, i).filter(|_| open.is_empty());
-                    shape.kind = shape.kind.or(kind.map(|end| (i, end)));
-                }
-                Piece::Name(name) if open.is_empty() => {
+impl<'n> Parsed<'n> {
+    fn of(text: &'n str) -> Option<Parsed<'n>> {
+        let nodes = nodes(&mut &*text, None, 0)?;
+        let mut parsed = Parsed { nodes, main: None, last: None, kind: None, remarks: false };
+        let mut named = false;
+        for (i, node) in parsed.nodes.iter().enumerate() {
+            let kind = parsed.kind_at(i);
+            match node {
+                Node::Name(name) => {
+                    named |= *name != ASYNC;
                     let all = parts(name).len();
-                    let own = own_parts(pieces, i, all);
-                    let namespace = all.saturating_sub(own);
-                    if namespace > 0 && shape.main.is_none() && !name.starts_with(|c: char| c.is_ascii_digit()) {
-                        shape.main = Some((i, namespace, own));
-                        shape.least = if name.contains('+') { own } else { own.saturating_sub(1).max(1) };
+                    let own = parsed.own_parts(i, name).min(all);
+                    let has_namespace = all > own && !name.starts_with(|c: char| c.is_ascii_digit());
+                    parsed.main = parsed.main.or(has_namespace.then_some((i, all.saturating_sub(own), own)));
+                }
+                Node::List(open, inner) => {
+                    named |= !inner.is_empty();
+                    parsed.last = if *open == '<' { Some(i) } else { parsed.last };
+                }
+                Node::Between(text) => {
+                    parsed.kind = parsed.kind.or(kind.map(|end| (i, end)));
+                    // The kind at the end is not a remark, as it may be left out.
+                    let at_end = kind.is_some_and(|end| end.saturating_add(1) == parsed.nodes.len());
+                    parsed.remarks |= named && *text == " " && !at_end;
+                    if at_end {
+                        break;
                     }
                 }
-                Piece::Name(_) => {}
             }
-            shape.deepest = shape.deepest.max(open.len());
         }
-        // Remarks after the name are dropped first.
-        if has_remarks(pieces) {
-            shape.least = usize::MAX;
-        }
-        shape
+        Some(parsed)
+    }
+
+    /// The last node of the words that start at `at`, if they call the method a lambda or a local function.
+    fn kind_at(&self, at: usize) -> Option<usize> {
+        let kinds: [&[&str]; 2] = [&[" ", "(", "lambda", ")"], &[" ", "(", "local", " ", "function", ")"]];
+        let is = |node: &Node<'_>, word: &str| matches!(node, Node::Between(text) | Node::Name(text) if *text == word);
+        let from = self.nodes.get(at..)?;
+        let kind =
+            kinds.into_iter().find(|words| from.len() >= words.len() && from.iter().zip(*words).all(|(node, word)| is(node, word)))?;
+        at.saturating_add(kind.len()).checked_sub(1)
+    }
+
+    /// The number of parts at the end of a name that are not its namespace: a method or field comes with its type, a function within a
+    /// method with both.
+    fn own_parts(&self, at: usize, name: &str) -> usize {
+        let after = || self.nodes.iter().enumerate().skip(at.saturating_add(1));
+        let before = |n: usize| at.checked_sub(n).and_then(|i| self.nodes.get(i));
+        let is_async = before(1) == Some(&Node::Between(" ")) && before(2) == Some(&Node::Name(ASYNC));
+        // `.Fetch` of `Lab.Service<System.String>.Fetch`.
+        let continues =
+            || after().find(|(_, n)| !matches!(n, Node::List(..))).is_some_and(|(_, n)| matches!(n, Node::Name(n) if n.starts_with('.')));
+        let method = matches!(after().next(), Some((_, Node::List('(', _)))) || is_async && !continues();
+        // Names of fields begin with a small letter or its substitutes.
+        let last = name.rsplit('.').next().unwrap_or(name);
+        let field = last.starts_with(|c: char| c.is_lowercase() || matches!(c, '_' | '<'));
+        let of_kind = || after().find(|(_, n)| matches!(n, Node::Between(_))).is_some_and(|(i, _)| self.kind_at(i).is_some());
+        let own = if last.starts_with("b__") || of_kind() {
+            3
+        } else if method || field || name.contains("..") {
+            2
+        } else {
+            1
+        };
+        name.matches('+').count().saturating_add(own)
     }
 
     /// The forms of the name, from the longest.
-    fn forms(&self) -> impl Iterator<Item = Form> + use<> {
+    fn forms(&self) -> Vec<Form> {
         let (_, namespace, own) = self.main.unwrap_or((0, 0, usize::MAX));
-        let whole = Form { head: None, own, depth: self.deepest, last: self.deepest, kind: true };
-        let heads = (0..namespace).rev().map(move |head| Form { head: Some(head), ..whole });
+        let deepest = depth(&self.nodes);
+        let whole = Form { head: None, own, depth: deepest, last: deepest, kind: true };
         let bare = Form { head: (namespace > 0).then_some(0), kind: false, ..whole };
-        let flat = move |form: Form| [(namespace > 1).then_some(Form { head: Some(1), ..form }), Some(form)].into_iter().flatten();
-        // The outermost arguments stay as long as possible, of others the last one; a name may have none.
-        let deepest = self.deepest.min(MAX_DEPTH);
-        let flatter = (1..deepest).rev().flat_map(move |depth| flat(Form { depth, ..bare }));
-        let least = if self.last.is_some() { 0 } else { deepest };
-        let last = (least..deepest).rev().flat_map(move |last| flat(Form { depth: 0, last: last.saturating_add(1), ..bare }));
-        let none = (deepest > 0).then_some(Form { depth: 0, last: 0, ..bare }).into_iter().flat_map(flat);
-        let fewest = Form { depth: 0, last: 1, ..bare };
-        let fewer = (namespace > 0 && self.least < own).then_some(Form { own: self.least, ..fewest });
-        std::iter::once(whole).chain(heads).chain(self.kind.map(|_| bare)).chain(flatter).chain(last).chain(none).chain(fewer)
+        let mut forms = vec![whole];
+        forms.extend((0..namespace).rev().map(|head| Form { head: Some(head), ..whole }));
+        forms.extend(self.kind.map(|_| bare));
+        // The outermost arguments stay as long as possible, of others the last one; the last forms have none.
+        let shortened = deepest.min(MAX_SHORTENED);
+        let least = if self.last.is_some() { 0 } else { shortened };
+        let last = (least..shortened).rev().map(|last| (0, last.saturating_add(1)));
+        for (depth, last) in (1..shortened).rev().map(|depth| (depth, deepest)).chain(last).chain((deepest > 0).then_some((0, 0))) {
+            forms.extend((namespace > 1).then_some(Form { head: Some(1), depth, last, ..bare }));
+            forms.push(Form { depth, last, ..bare });
+        }
+        // A type is dropped before its method, but not before a type nested in it; remarks are dropped before both.
+        let name = self.main.and_then(|(main, ..)| self.nodes.get(main));
+        let nested = matches!(name, Some(Node::Name(name)) if name.contains('+'));
+        let fewer = (!self.remarks && !nested && own > 1 && self.main.is_some()).then(|| own.saturating_sub(1));
+        forms.extend(fewer.map(|own| Form { own, depth: 0, last: 1, ..bare }));
+        forms
     }
-}
 
-/// The end of the words that start at `at`, if they say what kind of method the name before them is.
-fn kind_at(pieces: &[Piece<'_>], at: usize) -> Option<usize> {
-    let kinds: [&[&str]; 2] = [&["lambda"], &["local", " ", "function"]];
-    kinds.into_iter().find_map(|words| {
-        let expected = [" ", "("].into_iter().chain(words.iter().copied()).chain([")"]);
-        let mut end = at;
-        for text in expected {
-            match pieces.get(end)? {
-                Piece::Between(found) | Piece::Name(found) if *found == text => end = end.saturating_add(1),
-                _ => return None,
-            }
-        }
-        end.checked_sub(1)
-    })
-}
+    fn written(&self, form: Form) -> String {
+        let mut out = String::new();
+        self.write(&self.nodes, form, 0, &mut out);
+        out
+    }
 
-fn written(pieces: &[Piece<'_>], shape: &Shape, form: Form) -> String {
-    let mut out = String::new();
-    let (mut depth, mut next) = (0usize, 0usize);
-    while let Some(piece) = pieces.get(next) {
-        let i = next;
-        next = i.saturating_add(1);
-        if let Some((_, end)) = shape.kind.filter(|(from, _)| !form.kind && *from == i) {
-            next = end.saturating_add(1);
-            continue;
-        }
-        match piece {
-            Piece::Open(c) => {
-                out.push(*c);
-                let (argument, close) = shape.lists.get(&i).copied().unwrap_or((next, next));
-                let keeps_last = *c == '<' && depth < form.last && (depth > 0 || shape.last == Some(i));
-                if depth >= form.depth && close > next {
-                    // All of the list is dropped, but its last argument where that is kept.
-                    let several = argument > next;
-                    out.push_str(match (keeps_last, several) {
-                        (true, true) => "…, ",
-                        (true, false) => "",
-                        (false, _) => "…",
-                    });
-                    next = if keeps_last { argument } else { close };
+    fn write(&self, nodes: &[Node<'_>], form: Form, depth: usize, out: &mut String) {
+        let left_out = self.kind.filter(|_| depth == 0 && !form.kind);
+        for (i, node) in nodes.iter().enumerate() {
+            match node {
+                _ if left_out.is_some_and(|(from, end)| (from..=end).contains(&i)) => {}
+                Node::List(open, list) => {
+                    let argument = last_argument(list);
+                    let keeps_last = *open == '<' && depth < form.last && (depth > 0 || self.last == Some(i));
+                    let (lead, kept) = match keeps_last {
+                        _ if depth < form.depth || list.is_empty() => ("", 0),
+                        true => (if argument > 0 { "…, " } else { "" }, argument),
+                        false => ("…", list.len()),
+                    };
+                    out.push(*open);
+                    out.push_str(lead);
+                    self.write(list.get(kept..).unwrap_or_default(), form, depth.saturating_add(1), out);
+                    out.push(if *open == '<' { '>' } else { ')' });
                 }
-                depth = depth.saturating_add(1);
+                Node::Between(text) => out.push_str(text),
+                Node::Name(name) if depth > 0 => out.push_str(simple(name)),
+                Node::Name(name) => match form.head.zip(self.main).filter(|(_, (main, ..))| *main == i) {
+                    None => out.push_str(name),
+                    Some((head, (_, namespace, _))) => {
+                        let parts = parts(name);
+                        let from = parts.len().saturating_sub(form.own);
+                        out.extend(parts.iter().take(head.min(namespace)).copied());
+                        out.push(ELLIPSIS);
+                        let tail = parts.get(from..).unwrap_or_default().concat();
+                        out.push_str(tail.strip_prefix('.').filter(|tail| !tail.starts_with('.')).unwrap_or(&tail));
+                    }
+                },
             }
-            Piece::Close(c) => {
-                out.push(*c);
-                depth = depth.saturating_sub(1);
-            }
-            Piece::Between(text) => out.push_str(text),
-            Piece::Name(name) if depth > 0 => out.push_str(simple(name)),
-            Piece::Name(name) => match form.head.zip(shape.main).filter(|(_, (main, _, _))| *main == i) {
-                None => out.push_str(name),
-                Some((head, (_, namespace, _))) => {
-                    let parts = parts(name);
-                    let from = parts.len().saturating_sub(form.own);
-                    parts.iter().take(head.min(namespace)).for_each(|part| out.push_str(part));
-                    out.push(ELLIPSIS);
-                    let tail: String = parts.get(from..).unwrap_or_default().concat();
-                    let dots = tail.starts_with('.') && !tail.starts_with("..");
-                    out.push_str(if dots { tail.get(1..).unwrap_or_default() } else { &tail });
-                }
-            },
         }
     }
-    out
-}
-
-/// Parts at the end of a name that are not its namespace: a method or field comes with its type, what is within a method with both.
-fn own_parts(pieces: &[Piece<'_>], at: usize, parts: usize) -> usize {
-    let name = match pieces.get(at) {
-        Some(Piece::Name(name)) => *name,
-        _ => "",
-    };
-    let after = pieces.get(at.saturating_add(1));
-    let before = |n: usize| at.checked_sub(n).and_then(|i| pieces.get(i));
-    let is_async = before(1) == Some(&Piece::Between(" ")) && before(2) == Some(&Piece::Name(ASYNC));
-    let method = after == Some(&Piece::Open('(')) || is_async && !goes_on(pieces, at);
-    // Names of fields begin with a small letter or what stands for one.
-    let last = name.rsplit('.').next().unwrap_or(name);
-    let field = last.starts_with(|c: char| c.is_lowercase() || matches!(c, '_' | '<'));
-    let within = last.starts_with("b__") || is_within(pieces, at);
-    let nested = name.matches('+').count();
-    let own = if within {
-        3
-    } else if method || field || name.contains("..") {
-        2
-    } else {
-        1
-    };
-    nested.saturating_add(own).min(parts)
-}
-
-/// Whether the name at `at` continues after its generic arguments: `.Fetch` of `Lab.Service<System.String>.Fetch`.
-fn goes_on(pieces: &[Piece<'_>], at: usize) -> bool {
-    let mut depth = 0usize;
-    for piece in pieces.iter().skip(at.saturating_add(1)) {
-        match piece {
-            Piece::Open(_) => depth = depth.saturating_add(1),
-            Piece::Close(_) => depth = depth.saturating_sub(1),
-            Piece::Name(name) if depth == 0 => return name.starts_with('.'),
-            Piece::Between(_) if depth == 0 => return false,
-            _ => {}
-        }
-    }
-    false
-}
-
-/// Whether the name at `at` is followed, after its arguments and parameters, by what kind of method it is.
-fn is_within(pieces: &[Piece<'_>], at: usize) -> bool {
-    let mut depth = 0usize;
-    for (i, piece) in pieces.iter().enumerate().skip(at.saturating_add(1)) {
-        match piece {
-            Piece::Open(_) => depth = depth.saturating_add(1),
-            Piece::Close(_) => depth = depth.saturating_sub(1),
-            Piece::Between(_) if depth == 0 => return kind_at(pieces, i).is_some(),
-            _ => {}
-        }
-    }
-    false
 }
 
 /// The name in at most `columns`.
 pub(super) fn shorten(name: &str, columns: usize) -> Cow<'_, str> {
-    if width(name) <= columns {
-        return Cow::Borrowed(name);
+    let form = shorter(name, columns);
+    if width(&form) <= columns {
+        return form;
     }
-    match shorter(name, columns) {
-        form if width(&form) <= columns => form,
-        form => match pieces(name).map(|pieces| (has_remarks(&pieces), Shape::of(&pieces).kind.is_some())) {
-            Some((true, _)) => Cow::Owned(cut(&form, columns).into_owned()),
-            Some((false, true)) => Cow::Owned(cut_middle(&form, columns).into_owned()),
-            _ => cut_middle(name, columns),
-        },
+    match Parsed::of(name) {
+        Some(parsed) if parsed.remarks => Cow::Owned(cut(&form, columns).into_owned()),
+        Some(parsed) if parsed.kind.is_some() => Cow::Owned(cut_middle(&form, columns).into_owned()),
+        _ => cut_middle(name, columns),
     }
 }
 
@@ -352,36 +295,11 @@ pub(super) fn longest(name: &str, fits: impl Fn(&str) -> bool) -> Cow<'_, str> {
     if fits(name) {
         return Cow::Borrowed(name);
     }
-    let Some(pieces) = pieces(name) else { return Cow::Borrowed(name) };
-    let shape = Shape::of(&pieces);
-    let mut shortest = None;
-    for form in shape.forms() {
-        let text = written(&pieces, &shape, form);
-        let found = fits(&text);
-        shortest = Some(text);
-        if found {
-            break;
-        }
-    }
-    shortest.map_or(Cow::Borrowed(name), Cow::Owned)
-}
-
-/// Whether something is said behind the name, which tells less than its end: where a frame is, who waits.
-fn has_remarks(pieces: &[Piece<'_>]) -> bool {
-    let mut depth = 0usize;
-    let mut named = false;
-    for (i, piece) in pieces.iter().enumerate() {
-        match piece {
-            Piece::Open(_) => depth = depth.saturating_add(1),
-            Piece::Close(_) => depth = depth.saturating_sub(1),
-            Piece::Name(name) => named |= *name != ASYNC,
-            // What kind of method it is can be left out.
-            Piece::Between(_) if kind_at(pieces, i).is_some_and(|end| end.saturating_add(1) == pieces.len()) => return false,
-            Piece::Between(text) if named && depth == 0 && *text == " " => return true,
-            Piece::Between(_) => {}
-        }
-    }
-    false
+    let Some(parsed) = Parsed::of(name) else { return Cow::Borrowed(name) };
+    let forms = parsed.forms();
+    let last = forms.len().saturating_sub(1);
+    let form = forms.into_iter().enumerate().map(|(i, form)| (i, parsed.written(form))).find(|(i, text)| *i == last || fits(text));
+    form.map_or(Cow::Borrowed(name), |(_, text)| Cow::Owned(text))
 }
 
 #[cfg(test)]
@@ -462,6 +380,8 @@ mod tests {
             "[[[,,,",
             "A.B+<>c__DisplayClass3_0",
         ];
+        let deep = "A<".repeat(100_000);
+        assert!(width(&shorten(&deep, 20)) <= 20, "brackets that never end");
         for text in texts {
             for columns in 2..120 {
                 assert!(width(&shorten(text, columns)) <= columns, "{text} {columns}: {}", shorten(text, columns));

@@ -34,7 +34,7 @@ impl<T> std::fmt::Debug for List<T> {
 impl<T: Serialize> List<T> {
     /// A list named `list` in JSON, with rows of kind `record` in NDJSON.
     pub fn new(list: &'static str, record: &'static str, columns: Columns<'static, T>) -> List<T> {
-        let heading = Heading { record: Some(record), list, csv: true, shown: true, complete: None, columns: columns.list().to_vec() };
+        let heading = Heading { record: Some(record), list, csv: true, shown: true, complete: None, columns: columns.list() };
         List { heading, columns }
     }
 }

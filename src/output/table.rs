@@ -49,8 +49,8 @@ pub struct Column {
     pub readers: Readers,
     /// How its cells give way where the screen is too narrow.
     pub fit: Fit,
-    /// Least width of text that gives way, if it is not that of its kind.
-    pub least: Option<u16>,
+    /// Below this width, another column leaves; cells that never give way have none.
+    pub least: u16,
     /// Columns that keep least leave first where the screen is too narrow.
     pub keep: u8,
     /// The bar that terminals show beside it.
@@ -73,10 +73,15 @@ impl Bar {
     pub const BLOCK: Bar = Bar { least: 10, most: 48 };
 }
 
-/// What columns keep by default, those that tell what a row is about, and those that say more about what others tell.
+/// Values of `keep`: of most columns, of those that identify a row, and of those that add detail to others.
 const USUAL: u8 = 5;
-const TELLING: u8 = 7;
+const IDENTIFYING: u8 = 7;
 const EXTRA: u8 = 2;
+
+/// Values of `least`: of names, of text in several lines, and the smallest one of text.
+pub(super) const LEAST_NAME: u16 = 26;
+const LEAST_LINES: u16 = 32;
+const LEAST_TEXT: u16 = 12;
 
 /// Reads a cell from a row.
 type Accessor<'r, T> = Box<dyn for<'a> Fn(&'a T) -> Cell<'a> + Send + Sync + 'r>;
@@ -112,89 +117,75 @@ fn part(n: u64, whole: u64) -> f64 {
 /// Reads what a bar shows from a row.
 type Filler<'r, T> = Box<dyn Fn(&T) -> Fill + Send + Sync + 'r>;
 
-/// The columns of a table with rows of type `T`.
-pub struct Columns<'r, T> {
-    columns: Vec<Column>,
-    cells: Vec<Accessor<'r, T>>,
-    /// Of columns with a bar that is not their own share.
-    fills: Vec<Option<Filler<'r, T>>>,
+/// A column, and what it reads from a row of type `T`.
+struct Source<'r, T> {
+    column: Column,
+    cell: Accessor<'r, T>,
+    /// Contents of the bar beside it, unless that is its own share.
+    fill: Option<Filler<'r, T>>,
 }
+
+/// The columns of a table with rows of type `T`.
+pub struct Columns<'r, T>(Vec<Source<'r, T>>);
 
 impl<T> std::fmt::Debug for Columns<'_, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Columns").field("columns", &self.columns).finish_non_exhaustive()
+        f.debug_list().entries(self.list()).finish()
     }
 }
 
 /// Creates an empty list of columns.
 pub fn columns<'r, T>() -> Columns<'r, T> {
-    Columns { columns: Vec::new(), cells: Vec::new(), fills: Vec::new() }
+    Columns(Vec::new())
 }
 
 const ADDRESS_WIDTH: u16 = 18;
 const NUMBER_WIDTH: u16 = 14;
+const SHARE_WIDTH: u16 = 7;
+
+/// Declares the kinds of numbers: the method that adds a column of them, its width, and their cells.
+macro_rules! numbers {
+    ($($(#[doc = $doc:literal])+ $name:ident($value:ty), $width:ident => $cell:ident;)+) => {
+        impl<'r, T> Columns<'r, T> {
+            $($(#[doc = $doc])+
+            pub fn $name<V: Into<Option<$value>>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
+                self.add(name, Align::Right, $width, Box::new(move |row| value(row).into().map_or(Cell::None, Cell::$cell)))
+            })+
+        }
+    };
+}
+
+numbers! {
+    /// Adds a column of addresses.
+    address(Addr), ADDRESS_WIDTH => Addr;
+    /// Adds a column of counts.
+    count(u64), NUMBER_WIDTH => Count;
+    /// Adds a column of byte counts.
+    bytes(u64), NUMBER_WIDTH => Bytes;
+    /// Adds a column of identifiers.
+    id(u64), NUMBER_WIDTH => Id;
+    /// Adds a column of changes.
+    change(i64), NUMBER_WIDTH => Change;
+    /// Adds a column of changes as fractions.
+    growth(f64), NUMBER_WIDTH => Growth;
+}
 
 impl<'r, T> Columns<'r, T> {
     fn add(mut self, name: &'static str, align: Align, width: u16, cell: Accessor<'r, T>) -> Columns<'r, T> {
-        let fit = if align == Align::Left { Fit::Text } else { Fit::Whole };
-        self.columns.push(Column {
-            name: name.into(),
-            title: None,
-            align,
-            width,
-            readers: Readers::All,
-            fit,
-            least: None,
-            keep: USUAL,
-            bar: Bar::default(),
-        });
-        self.cells.push(cell);
-        self.fills.push(None);
+        let (fit, least) = match align {
+            Align::Left => (Fit::Text, width.clamp(LEAST_TEXT, LEAST_NAME)),
+            Align::Right => (Fit::Whole, u16::MAX),
+        };
+        let readers = Readers::All;
+        let column = Column { name: name.into(), title: None, align, width, readers, fit, least, keep: USUAL, bar: Bar::default() };
+        self.0.push(Source { column, cell, fill: None });
         self
     }
 
-    fn number<V>(
-        self,
-        name: &'static str,
-        kind: impl Fn(V) -> Cell<'static> + Send + Sync + 'r,
-        value: impl Fn(&T) -> Option<V> + Send + Sync + 'r,
-    ) -> Columns<'r, T> {
-        self.add(name, Align::Right, NUMBER_WIDTH, Box::new(move |row| value(row).map_or(Cell::None, &kind)))
-    }
-
-    /// Adds a column of addresses.
-    pub fn address<V: Into<Option<Addr>>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
-        self.add(name, Align::Right, ADDRESS_WIDTH, Box::new(move |row| value(row).into().map_or(Cell::None, Cell::Addr)))
-    }
-
-    /// Adds a column of counts.
-    pub fn count<V: Into<Option<u64>>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
-        self.number(name, Cell::Count, move |row| value(row).into())
-    }
-
-    /// Adds a column of byte counts.
-    pub fn bytes<V: Into<Option<u64>>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
-        self.number(name, Cell::Bytes, move |row| value(row).into())
-    }
-
-    /// Adds a column of identifiers.
-    pub fn id<V: Into<Option<u64>>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
-        self.number(name, Cell::Id, move |row| value(row).into())
-    }
-
-    /// Adds a column of fractions, 0 to 1.
+    /// Adds a column of fractions, 0 to 1, beside which terminals show bars.
     pub fn share<V: Into<Option<f64>>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
-        self.number(name, Cell::Share, move |row| value(row).into()).last(|c| c.bar = Bar::USUAL)
-    }
-
-    /// Adds a column of changes.
-    pub fn change<V: Into<Option<i64>>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
-        self.number(name, Cell::Change, move |row| value(row).into())
-    }
-
-    /// Adds a column of changes as fractions.
-    pub fn growth(self, name: &'static str, value: impl Fn(&T) -> Option<f64> + Send + Sync + 'r) -> Columns<'r, T> {
-        self.number(name, Cell::Growth, value)
+        let share = self.add(name, Align::Right, SHARE_WIDTH, Box::new(move |row| value(row).into().map_or(Cell::None, Cell::Share)));
+        share.last(|c| c.bar = Bar::USUAL)
     }
 
     /// Adds a column of text borrowed from the rows, typically at most `width` characters.
@@ -225,7 +216,7 @@ impl<'r, T> Columns<'r, T> {
     /// Adds a column of maps, letters of [`MapCell`](crate::model::MapCell).
     pub fn map(self, name: &'static str, value: impl Fn(&T) -> String + Send + Sync + 'r) -> Columns<'r, T> {
         let map = self.add(name, Align::Left, NUMBER_WIDTH, Box::new(move |row| Cell::Map(Cow::Owned(value(row)))));
-        map.last(|c| c.fit = Fit::Cells)
+        map.last(|c| (c.fit, c.least) = (Fit::Cells, LEAST_LINES))
     }
 
     /// Adds a column of text computed from the row.
@@ -239,8 +230,8 @@ impl<'r, T> Columns<'r, T> {
     }
 
     fn last(mut self, change: impl FnOnce(&mut Column)) -> Columns<'r, T> {
-        if let Some(column) = self.columns.last_mut() {
-            change(column);
+        if let Some(last) = self.0.last_mut() {
+            change(&mut last.column);
         }
         self
     }
@@ -266,8 +257,8 @@ impl<'r, T> Columns<'r, T> {
     /// Terminals show a bar beside the last column.
     #[must_use]
     pub fn bar(mut self, fill: impl Fn(&T) -> Fill + Send + Sync + 'r) -> Columns<'r, T> {
-        if let Some(last) = self.fills.last_mut() {
-            *last = Some(Box::new(fill));
+        if let Some(last) = self.0.last_mut() {
+            last.fill = Some(Box::new(fill));
         }
         self.last(|c| c.bar = Bar::USUAL)
     }
@@ -281,43 +272,43 @@ impl<'r, T> Columns<'r, T> {
     /// Right-aligns the last column: numbers in words, which never give way.
     #[must_use]
     pub fn right(self) -> Columns<'r, T> {
-        self.last(|c| (c.align, c.fit) = (Align::Right, Fit::Whole))
+        self.whole().last(|c| c.align = Align::Right)
     }
 
     /// The last column has names of types or methods.
     #[must_use]
     pub fn name(self) -> Columns<'r, T> {
-        self.last(|c| (c.fit, c.keep) = (Fit::Name, c.keep.max(TELLING)))
+        self.last(|c| (c.fit, c.least, c.keep) = (Fit::Name, LEAST_NAME, c.keep.max(IDENTIFYING)))
     }
 
     /// The last column has paths.
     #[must_use]
     pub fn path(self) -> Columns<'r, T> {
-        self.last(|c| c.fit = Fit::Path)
+        self.last(|c| (c.fit, c.least) = (Fit::Path, LEAST_NAME))
     }
 
     /// The last column has words of a fixed set, or numbers, which never give way.
     #[must_use]
     pub fn whole(self) -> Columns<'r, T> {
-        self.last(|c| c.fit = Fit::Whole)
+        self.last(|c| (c.fit, c.least) = (Fit::Whole, u16::MAX))
     }
 
     /// Cells of the last column may take up to `most` lines.
     #[must_use]
     pub fn lines(self, most: u8) -> Columns<'r, T> {
-        self.last(|c| (c.fit, c.keep) = (Fit::Lines(most), c.keep.max(TELLING)))
+        self.last(|c| (c.fit, c.least, c.keep) = (Fit::Lines(most), LEAST_LINES, c.keep.max(IDENTIFYING)))
     }
 
     /// The last column has names of types or methods within text, which may take up to `most` lines.
     #[must_use]
     pub fn name_lines(self, most: u8) -> Columns<'r, T> {
-        self.last(|c| (c.fit, c.keep) = (Fit::NameLines(most), c.keep.max(TELLING)))
+        self.lines(most).last(|c| c.fit = Fit::NameLines(most))
     }
 
     /// Sets the least width of the last column: below it, another column leaves.
     #[must_use]
     pub fn least(self, width: u16) -> Columns<'r, T> {
-        self.last(|c| c.least = Some(width))
+        self.last(|c| c.least = width)
     }
 
     /// The last column leaves before others where the screen is too narrow.
@@ -342,16 +333,14 @@ impl<'r, T> Columns<'r, T> {
     #[must_use]
     pub fn when(mut self, there: bool) -> Columns<'r, T> {
         if !there {
-            self.columns.pop();
-            self.cells.pop();
-            self.fills.pop();
+            self.0.pop();
         }
         self
     }
 
     /// Properties of the columns.
-    pub fn list(&self) -> &[Column] {
-        &self.columns
+    pub fn list(&self) -> Vec<Column> {
+        self.0.iter().map(|source| source.column.clone()).collect()
     }
 
     /// Binds a row to these columns.
@@ -392,11 +381,11 @@ struct TableRow<'a, 'r, T> {
 
 impl<T> Row for TableRow<'_, '_, T> {
     fn cell(&self, column: usize) -> Cell<'_> {
-        self.columns.cells.get(column).map_or(Cell::None, |cell| cell(self.row))
+        self.columns.0.get(column).map_or(Cell::None, |source| (source.cell)(self.row))
     }
 
     fn fill(&self, column: usize) -> Option<Fill> {
-        Some(self.columns.fills.get(column)?.as_ref()?(self.row))
+        Some(self.columns.0.get(column)?.fill.as_ref()?(self.row))
     }
 
     fn json(&self, out: &mut Vec<u8>) -> io::Result<()> {
@@ -489,8 +478,7 @@ impl<'r> Table<'r> {
         I: IntoIterator + Clone + 'r,
         I::Item: Borrow<T>,
     {
-        let shown = !columns.columns.is_empty();
-        let heading = Heading { shown, columns: columns.columns.clone(), ..Heading::default() };
+        let heading = Heading { shown: !columns.0.is_empty(), columns: columns.list(), ..Heading::default() };
         Table { heading, rows: Box::new(Bound { rows, columns, json, of: PhantomData }), totals: None }
     }
 

@@ -79,28 +79,21 @@ pub(super) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// `text` in at most `columns`, without its middle; the end gets two thirds of the room, as ends of paths and names tell most.
+/// `text` in at most `columns`, without its middle; the end gets two thirds of the room, as it is the part of paths and names that differs.
 pub(super) fn cut_middle(text: &str, columns: usize) -> Cow<'_, str> {
-    if width(text) <= columns {
-        return Cow::Borrowed(text);
-    }
-    let room = columns.saturating_sub(1);
-    let head = fitting(text, room / 3);
-    let head = halved(text, head).map_or(head, |(start, _)| start);
-    let taken = width(text.get(..head).unwrap_or_default());
-    let tail = fitting_end(text, room.saturating_sub(taken));
-    let tail = halved(text, tail).map_or(tail, |(_, end)| if end == text.len() { tail } else { end });
-    Cow::Owned(format!("{}{ELLIPSIS}{}", text.get(..head).unwrap_or_default(), text.get(tail..).unwrap_or_default()))
+    cut_after(text, columns.saturating_sub(1) / 3, columns)
 }
 
-/// The end of `text` in at most `columns`.
-pub(super) fn cut_start(text: &str, columns: usize) -> Cow<'_, str> {
+/// `text` in at most `columns`: at most `head` of its start, and its end.
+pub(super) fn cut_after(text: &str, head: usize, columns: usize) -> Cow<'_, str> {
     if width(text) <= columns {
         return Cow::Borrowed(text);
     }
-    let tail = fitting_end(text, columns.saturating_sub(1));
+    let head = fitting(text, head);
+    let head = text.get(..halved(text, head).map_or(head, |(start, _)| start)).unwrap_or_default();
+    let tail = fitting_end(text, columns.saturating_sub(1).saturating_sub(width(head)));
     let tail = halved(text, tail).map_or(tail, |(_, end)| if end == text.len() { tail } else { end });
-    Cow::Owned(format!("{ELLIPSIS}{}", text.get(tail..).unwrap_or_default()))
+    Cow::Owned(format!("{head}{ELLIPSIS}{}", text.get(tail..).unwrap_or_default()))
 }
 
 /// `text` in lines of at most `columns`, broken at spaces where there are any; all but the first begin with `indent` spaces. Beyond

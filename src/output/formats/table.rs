@@ -1,18 +1,19 @@
-//! Human-readable tables, facts and lines.
-//!
-//! Laid out here rather than by a crate: those for tables neither leave columns out nor shorten names, and measure every row.
+//! Human-readable tables, facts and lines. This module decides what is shown in which columns; `comfy-table` draws it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, ColumnConstraint, Width};
+
 use super::{Out, Whole, Writer};
 use crate::base::Addr;
 use crate::base::hash::Map;
 use crate::model::MapCell;
 use crate::output::distinct::{Names, Shortened};
-use crate::output::layout::{Fit, GAP, Layout, Numbers, Placed, title};
+use crate::output::layout::{Fit, GAP, Layout, Numbers, Placed};
 use crate::output::map::pieces;
 use crate::output::report::Section;
 use crate::output::screen::{Ink, Screen};
@@ -22,64 +23,98 @@ use crate::output::{Cell, Link, Seen, sanitize};
 
 pub(super) struct Table;
 
-/// Maximum rows of a table whose column widths are measured; beyond that, measuring would take gigabytes.
+/// Maximum rows of a table whose cells are measured: the columns of longer ones have their declared widths.
 const MEASURED_ROWS: usize = 5_000;
 /// Lines of a screen that a repeated heading leaves to rows, at least.
 const MIN_ROWS: u64 = 5;
 
 fn clean(text: Cow<'_, str>, screen: Screen) -> Cow<'_, str> {
-    if !screen.interprets() {
-        return text;
+    if screen.interprets()
+        && let Cow::Owned(clean) = sanitize(&text)
+    {
+        return Cow::Owned(clean);
     }
-    match sanitize(&text) {
-        Cow::Owned(clean) => Cow::Owned(clean),
-        Cow::Borrowed(_) => text,
-    }
+    text
 }
 
 /// A cell as it is printed.
 struct Shown<'c> {
     text: Cow<'c, str>,
     ink: Ink,
-    /// What the bar beside it shows.
+    /// Contents of the bar beside it.
     fill: Fill,
     /// Whether it is a map.
     map: bool,
 }
 
 impl<'c> Shown<'c> {
-    fn of(cell: Cell<'c>, screen: Screen) -> Shown<'c> {
+    /// The cell in a column in which `names` are shown in another form.
+    fn of(cell: Cell<'c>, fill: Option<Fill>, screen: Screen, names: &'c Map<String, String>) -> Shown<'c> {
         let ink = match &cell {
             Cell::Addr(_) => Ink::Address,
             Cell::Bytes(_) => Ink::Size,
             Cell::None => Ink::Faint,
             _ => Ink::Plain,
         };
-        let fill = match &cell {
-            Cell::Share(share) => Fill { used: *share, ..Fill::default() },
-            _ => Fill::default(),
+        let fill = match (fill, &cell) {
+            (None, Cell::Share(share)) => Fill { used: *share, ..Fill::default() },
+            (fill, _) => fill.unwrap_or_default(),
         };
         let map = matches!(&cell, Cell::Map(_));
         let text = match cell {
             Cell::Map(text) => text,
             Cell::Text(text) => clean(text, screen),
-            Cell::Name(name) => clean(name.shown().into(), screen),
+            Cell::Name(name) => clean(names.get(name.as_str()).map_or(name.shown(), String::as_str).into(), screen),
             other => other.human().into_owned().into(),
         };
         Shown { text, ink, fill, map }
     }
 
-    /// The cell of a row in a column, in which `names` are shown in another form.
-    fn cell(row: &'c dyn Row, column: usize, screen: Screen, names: &'c Map<String, String>) -> Shown<'c> {
-        let cell = row.cell(column);
-        let other = match &cell {
-            Cell::Name(name) => names.get(name.as_str()),
-            _ => None,
-        };
-        let shown = Shown::of(cell, screen);
-        let text = other.map_or(shown.text, |other| clean(other.as_str().into(), screen));
-        Shown { text, fill: row.fill(column).unwrap_or(shown.fill), ..shown }
+    /// The cell of a row in `place`.
+    fn cell(row: &'c dyn Row, place: &'c Placed, screen: Screen) -> Shown<'c> {
+        Shown::of(row.cell(place.index), row.fill(place.index), screen, &place.names.shared)
     }
+
+    /// Width of its widest line.
+    fn width(&self) -> usize {
+        self.text.split('\n').map(width).max().unwrap_or(0)
+    }
+
+    /// Its lines as they are drawn in `place`.
+    fn drawn(&self, place: &Placed, screen: Screen) -> String {
+        let lines = match place.names.short.get(&*self.text) {
+            _ if screen.width.is_none() || self.width() <= place.width => self.text.split('\n').map(Cow::Borrowed).collect(),
+            Some(short) => short.split('\n').map(Cow::Borrowed).collect(),
+            None => place.column.fit.lines(&self.text, place.width),
+        };
+        let inked = |line: Cow<'_, str>| match self.map {
+            false => marked(&line, self.ink, screen),
+            true => pieces(&line, screen).iter().map(|(text, ink)| marked(text, *ink, screen)).collect(),
+        };
+        lines.into_iter().map(inked).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Text with marks in place of its color, which spaces at its end do not have: neither `comfy-table` nor `width` counts marks.
+fn marked(text: &str, ink: Ink, screen: Screen) -> String {
+    let visible = text.trim_end_matches(' ');
+    match screen.colour && ink != Ink::Plain && !visible.is_empty() {
+        true => format!("{}{visible}{}{}", ink.mark(), Ink::Plain.mark(), text.get(visible.len()..).unwrap_or_default()),
+        false => text.into(),
+    }
+}
+
+/// Writes a line of marked text in its colors.
+fn put(to: &mut dyn Write, line: &str, screen: Screen) -> io::Result<()> {
+    if !screen.colour {
+        return writeln!(to, "{line}");
+    }
+    let (is_mark, mut ink) = (|c| Ink::of_mark(c).is_some(), Ink::Plain);
+    for piece in line.split_inclusive(is_mark) {
+        write!(to, "{}", screen.paint(ink, piece.trim_end_matches(is_mark)))?;
+        ink = piece.chars().next_back().and_then(Ink::of_mark).unwrap_or_default();
+    }
+    writeln!(to)
 }
 
 /// A bar of at most `columns`: the columns before it, what is used in eighths of a column, and what is held beyond it. What begins
@@ -99,160 +134,78 @@ fn bar(fill: Fill, columns: usize) -> (usize, String, String) {
     (before, used, held)
 }
 
-/// Appends lines of padded pieces, without spaces at their ends.
-struct Line<'t> {
-    to: &'t mut Vec<u8>,
-    screen: Screen,
-    /// Spaces to be written before the next visible text.
-    spaces: usize,
+/// The columns of `layout` as they are drawn: alignment, width, and the spaces before them.
+fn columns(layout: &Layout) -> Vec<(Align, usize, usize)> {
+    let numbers = layout.numbers.map(|n| (Align::Right, n.width, 0));
+    let beside = |p: &Placed| p.bar.checked_sub(1).map(|room| (Align::Left, room, 1));
+    let placed = layout.placed.iter().flat_map(|p| [Some((p.column.align, p.width, GAP)), beside(p)]);
+    let mut all: Vec<(Align, usize, usize)> = numbers.into_iter().chain(placed.flatten()).collect();
+    if let Some(first) = all.first_mut() {
+        first.2 = 0;
+    }
+    all
 }
 
-impl Line<'_> {
-    fn space(&mut self, columns: usize) {
-        self.spaces = self.spaces.saturating_add(columns);
+/// Appends a row of finished cells, which widen their column where they are wider, without spaces at the ends of lines.
+fn draw(layout: &Layout, cells: Vec<String>, to: &mut Vec<u8>) -> io::Result<()> {
+    let mut table = comfy_table::Table::new();
+    table.load_style(NOTHING).add_row(cells);
+    for (column, (align, width, gap)) in table.column_iter_mut().zip(columns(layout)) {
+        let columns = |n: usize| u16::try_from(n).unwrap_or(u16::MAX);
+        let least = ColumnConstraint::LowerBoundary(Width::Fixed(columns(width.saturating_add(gap))));
+        column.set_padding((columns(gap), 0)).set_constraint(least);
+        column.set_cell_alignment(if align == Align::Left { CellAlignment::Left } else { CellAlignment::Right });
     }
-
-    fn text(&mut self, text: &str, ink: Ink) -> io::Result<()> {
-        let visible = text.trim_end_matches(' ');
-        if !visible.is_empty() {
-            let spaces = std::mem::take(&mut self.spaces);
-            self.to.resize(self.to.len().saturating_add(spaces), b' ');
-            // Lists have millions of cells, most of which go into pipes: no formatter for those.
-            match self.screen.colour {
-                true => write!(self.to, "{}", self.screen.paint(ink, visible))?,
-                false => self.to.extend_from_slice(visible.as_bytes()),
-            }
-        }
-        self.space(text.len().saturating_sub(visible.len()));
-        Ok(())
-    }
-
-    fn cell(&mut self, text: &str, ink: Ink, align: Align, columns: usize) -> io::Result<()> {
-        let padding = columns.saturating_sub(width(text));
-        match align {
-            Align::Left => {
-                self.text(text, ink)?;
-                self.space(padding);
-            }
-            Align::Right => {
-                self.space(padding);
-                self.text(text, ink)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// A line of a cell: text, or letters of a map.
-    fn part(&mut self, part: &str, (ink, map): (Ink, bool)) -> io::Result<()> {
-        match map {
-            false => self.text(part, ink),
-            true => pieces(part, self.screen).iter().try_for_each(|(text, ink)| self.text(text, *ink)),
-        }
-    }
-
-    /// What the row is called, if rows are; returns the columns that it takes.
-    fn name(&mut self, name: &str, numbers: Option<Numbers>) -> io::Result<usize> {
-        let Some(numbers) = numbers else { return Ok(0) };
-        self.cell(name, Ink::Faint, Align::Right, numbers.width)?;
-        self.space(GAP);
-        Ok(numbers.width.saturating_add(GAP))
-    }
-
-    fn end(&mut self) {
-        self.spaces = 0;
-        self.to.push(b'\n');
-    }
+    table.lines().try_for_each(|line| put(to, line.trim_end_matches(' '), layout.screen))
 }
 
-/// Appends a row of cells, one for each placed column, behind what it is called.
-fn row<'c>(
-    heading: &Heading,
-    layout: &Layout,
-    name: &str,
-    cells: impl Iterator<Item = (&'c Placed, Shown<'c>)>,
-    to: &mut Vec<u8>,
-) -> io::Result<()> {
-    let mut line = Line { to, screen: layout.screen, spaces: 0 };
-    // What is left of cells that take several lines, with its place in the line.
-    let mut later: Vec<(usize, (Ink, bool), Vec<String>)> = Vec::new();
-    let mut at = line.name(name, layout.numbers)?;
-    for (n, (place, cell)) in cells.enumerate() {
-        let Some(column) = heading.columns.get(place.index) else { continue };
-        let gap = if n > 0 { GAP } else { 0 };
-        line.space(gap);
-        at = at.saturating_add(gap);
-        let narrow = layout.screen.width.is_some() && width(&cell.text) > place.width;
-        let mut lines = match (narrow, cell.text.contains('\n')) {
-            (true, _) => match place.names.short.get(&*cell.text) {
-                Some(short) => short.split('\n').map(Cow::Borrowed).collect(),
-                None => column.fit.lines(&cell.text, place.width),
-            },
-            (false, true) => cell.text.split('\n').map(Cow::Borrowed).collect(),
-            (false, false) => Vec::new(),
-        }
-        .into_iter();
-        let first = lines.next().unwrap_or(Cow::Borrowed(&cell.text));
-        match cell.map {
-            false => line.cell(&first, cell.ink, column.align, place.width)?,
-            true => {
-                line.part(&first, (cell.ink, true))?;
-                line.space(place.width.saturating_sub(width(&first)));
-            }
-        }
-        if lines.len() > 0 {
-            later.push((at, (cell.ink, cell.map), lines.map(Cow::into_owned).collect()));
-        }
-        if let Some(room) = place.bar.checked_sub(1) {
+/// The cells of a row, with its name before them.
+fn cells<'c>(layout: &'c Layout, name: Option<String>, shown: impl Fn(&'c Placed) -> Shown<'c>) -> Vec<String> {
+    let screen = layout.screen;
+    let name = layout.numbers.map(|_| marked(&name.unwrap_or_default(), Ink::Faint, screen));
+    let placed = layout.placed.iter().flat_map(|place| {
+        let cell = shown(place);
+        let bar = place.bar.checked_sub(1).map(|room| {
             let (before, used, held) = bar(cell.fill, room);
-            line.space(before.saturating_add(1));
-            line.text(&used, Ink::Bar)?;
-            line.cell(&held, Ink::Faint, Align::Left, room.saturating_sub(used.chars().count()).saturating_sub(before))?;
-        }
-        at = at.saturating_add(place.width).saturating_add(place.bar);
-    }
-    line.end();
-    for i in 0..later.iter().map(|(_, _, lines)| lines.len()).max().unwrap_or(0) {
-        let mut done = 0usize;
-        for (at, ink, lines) in &later {
-            if let Some(text) = lines.get(i) {
-                line.space(at.saturating_sub(done));
-                line.part(text, *ink)?;
-                done = at.saturating_add(width(text));
-            }
-        }
-        line.end();
-    }
-    Ok(())
+            format!("{:before$}{}{}", "", marked(&used, Ink::Bar, screen), marked(&held, Ink::Faint, screen))
+        });
+        [Some(cell.drawn(place, screen)), bar]
+    });
+    name.into_iter().chain(placed.flatten()).collect()
 }
 
-/// Appends the titles, whose words stand on several lines where that takes less room, aligned at the last one.
-fn titles(heading: &Heading, layout: &Layout, to: &mut Vec<u8>) -> io::Result<()> {
-    let of = |p: &Placed| {
-        let column = heading.columns.get(p.index);
-        let text = column.map(title).unwrap_or_default();
-        let lines = match layout.screen.width {
-            None => vec![text],
-            Some(_) => wrap(&text, p.width, 0, usize::MAX).into_iter().map(Cow::into_owned).collect(),
-        };
-        (column.map_or(Align::Left, |c| c.align), p.width, p.bar, lines)
+/// Appends a row of cells of one line each as `draw` does, in a fraction of the time: a pipe may get a hundred million.
+fn plain(layout: &Layout, row: &dyn Row, to: &mut Vec<u8>) {
+    let mut spaces = 0usize;
+    for (n, place) in layout.placed.iter().enumerate() {
+        let cell = Shown::cell(row, place, layout.screen);
+        let visible = cell.text.trim_end_matches(' ');
+        let padding = place.width.saturating_sub(width(&cell.text));
+        let (before, after) = if place.column.align == Align::Left { (0, padding) } else { (padding, 0) };
+        spaces = spaces.saturating_add(if n > 0 { GAP } else { 0 }).saturating_add(before);
+        if !visible.is_empty() {
+            to.resize(to.len().saturating_add(std::mem::take(&mut spaces)), b' ');
+            to.extend_from_slice(visible.as_bytes());
+        }
+        spaces = spaces.saturating_add(cell.text.len().saturating_sub(visible.len())).saturating_add(after);
+    }
+    to.push(b'\n');
+}
+
+/// Appends the titles, whose words are on several lines where that takes less room, aligned at the last one.
+fn titles(layout: &Layout, to: &mut Vec<u8>) -> io::Result<()> {
+    let wrapped = |p: &Placed| wrap(&p.title, p.width, 0, usize::MAX).join("\n");
+    let breaks = |text: &str| text.matches('\n').count();
+    let most = layout.placed.iter().map(|p| breaks(&wrapped(p))).max().unwrap_or(0);
+    let title = |p: &Placed| {
+        let text = wrapped(p);
+        let above = "\n".repeat(most.saturating_sub(breaks(&text)));
+        Shown { text: Cow::Owned(above + &text), ink: Ink::Heading, fill: Fill::default(), map: false }
     };
-    let all: Vec<(Align, usize, usize, Vec<String>)> = layout.placed.iter().map(of).collect();
-    let most = all.iter().map(|t| t.3.len()).max().unwrap_or(0);
-    let mut line = Line { to, screen: layout.screen, spaces: 0 };
-    for i in 0..most {
-        line.name("", layout.numbers)?;
-        for (n, (align, columns, bar, lines)) in all.iter().enumerate() {
-            line.space(if n > 0 { GAP } else { 0 });
-            let text = i.checked_sub(most.saturating_sub(lines.len())).and_then(|i| lines.get(i));
-            line.cell(text.map_or("", String::as_str), Ink::Heading, *align, *columns)?;
-            line.space(*bar);
-        }
-        line.end();
-    }
-    Ok(())
+    draw(layout, cells(layout, None, title), to)
 }
 
-/// Who receives the addresses of rows, if rows are shown with what they are called.
+/// The receiver of the addresses of rows, if rows are shown with their names.
 fn named<'w>(out: &Out<'w>) -> Option<&'w Seen> {
     out.seen.filter(|_| out.screen.terminal)
 }
@@ -272,27 +225,17 @@ fn screenful(screen: Screen) -> Option<u64> {
     Some(lines.saturating_sub(AROUND).max(MIN_ROWS))
 }
 
-/// `text` with its addresses in their colour.
+/// `text` with its addresses marked in their color.
 fn inked(text: &str, screen: Screen, ink: Ink) -> String {
-    if !screen.colour {
-        return text.into();
-    }
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    let plain = |out: &mut String, text: &str| {
-        if !text.is_empty() {
-            out.push_str(&screen.paint(ink, text).to_string());
-        }
-    };
-    while let Some((at, length)) = address(rest) {
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some((at, length)) = address(rest).filter(|_| screen.colour) {
         let (before, found) = rest.split_at_checked(at).unwrap_or((rest, ""));
         let (found, after) = found.split_at_checked(length).unwrap_or((found, ""));
-        plain(&mut out, before);
-        out.push_str(&screen.paint(Ink::Address, found).to_string());
+        out += &marked(before, ink, screen);
+        out += &marked(found, Ink::Address, screen);
         rest = after;
     }
-    plain(&mut out, rest);
-    out
+    out + &marked(rest, ink, screen)
 }
 
 /// Where the first address in `text` is, and its length.
@@ -318,77 +261,74 @@ fn address_in(text: &str) -> Option<Addr> {
     u64::from_str_radix(digits, 16).ok().map(Addr)
 }
 
-/// Prints a line of text, which continues under its own start, a little further in.
-fn text(out: &mut Out<'_>, text: &str, ink: Ink) -> io::Result<()> {
+/// Prints a line of text with its name after it, which continues under its own start, a little further in.
+fn text(out: &mut Out<'_>, text: &str, ink: Ink, name: &str) -> io::Result<()> {
     let text = clean(text.into(), out.screen);
-    let Some(room) = out.screen.width else { return writeln!(out.to, "{}", inked(&text, out.screen, ink)) };
     let indent = text.len().saturating_sub(text.trim_start_matches(' ').len()).saturating_add(2);
-    wrap(&text, room, indent, usize::MAX).iter().try_for_each(|line| writeln!(out.to, "{}", inked(line, out.screen, ink)))
+    let beside = if name.is_empty() { String::new() } else { format!("{:GAP$}{}", "", marked(name, Ink::Faint, out.screen)) };
+    let taken = if name.is_empty() { 0 } else { name.len().saturating_add(GAP) };
+    let lines = wrap(&text, out.screen.width.map_or(usize::MAX, |room| room.saturating_sub(taken)), indent, usize::MAX);
+    for (left, line) in (0..lines.len()).rev().zip(&lines) {
+        put(out.to, &(inked(line, out.screen, ink) + if left == 0 { &beside } else { "" }), out.screen)?;
+    }
+    Ok(())
 }
 
-/// The same for a line of a list, with what it is called behind it.
-fn named_text(out: &mut Out<'_>, text: &str, name: &str) -> io::Result<()> {
-    let text = clean(text.into(), out.screen);
-    let indent = text.len().saturating_sub(text.trim_start_matches(' ').len()).saturating_add(2);
-    let room = out.screen.width.map_or(usize::MAX, |room| room.saturating_sub(name.len().saturating_add(GAP)));
-    let lines = wrap(&text, room, indent, usize::MAX);
-    for (left, line) in (0..lines.len()).rev().zip(&lines) {
-        write!(out.to, "{}", inked(line, out.screen, Ink::Plain))?;
-        match left {
-            0 => writeln!(out.to, "{:GAP$}{}", "", out.screen.paint(Ink::Faint, name))?,
-            _ => writeln!(out.to)?,
+/// Prints lines, those with an address with their names.
+fn lines(out: &mut Out<'_>, lines: &mut dyn Iterator<Item = String>) -> io::Result<()> {
+    let (mut begun, seen) = (false, out.seen);
+    for line in lines {
+        let mut name = None;
+        if let Some((seen, address)) = seen.zip(address_in(&line)) {
+            if !std::mem::replace(&mut begun, true) {
+                seen.begin();
+            }
+            name = named(out).and_then(|seen| Seen::name(seen.rows_before()));
+            seen.rows([Some(Link { address, is_type: false })]);
         }
+        text(out, &line, Ink::Plain, &name.unwrap_or_default())?;
     }
     Ok(())
 }
 
 /// Prints what the cells of a map mean, each with its letter or block.
 fn legend(out: &mut Out<'_>, cells: &[MapCell]) -> io::Result<()> {
-    let screen = out.screen;
-    let (mut taken, mut line) = (0usize, String::new());
+    let (screen, mut taken, mut line) = (out.screen, 0usize, String::new());
     for cell in cells {
         let columns = width(cell.name()).saturating_add(2).saturating_add(GAP);
         if screen.width.is_some_and(|room| taken.saturating_add(columns) > room) {
-            writeln!(out.to, "{line}")?;
-            line.clear();
+            put(out.to, &std::mem::take(&mut line), screen)?;
             taken = 0;
         }
-        line.push_str(&" ".repeat(GAP));
-        for (block, ink) in pieces(&cell.letter().to_string(), screen) {
-            line.push_str(&screen.paint(ink, block).to_string());
-        }
-        line.push(' ');
-        line.push_str(cell.name());
+        let blocks = pieces(&cell.letter().to_string(), screen).into_iter().map(|(text, ink)| marked(&text, ink, screen));
+        line.extend([" ".repeat(GAP), blocks.collect(), format!(" {}", cell.name())]);
         taken = taken.saturating_add(columns);
     }
-    writeln!(out.to, "{line}")
+    put(out.to, &line, screen)
 }
 
 fn facts(out: &mut Out<'_>, facts: Vec<(&'static str, String)>) -> io::Result<()> {
-    let names = facts.iter().map(|f| f.0.chars().count()).max().unwrap_or(0);
+    let names = facts.iter().map(|(name, _)| width(name)).max().unwrap_or(0).saturating_add(GAP);
+    let room = out.screen.width.map_or(usize::MAX, |room| room.saturating_sub(names));
     for (name, value) in facts {
         let value = clean(value.into(), out.screen);
-        let lines = match out.screen.width {
-            None => vec![value],
-            Some(room) => wrap(&value, room.saturating_sub(names.saturating_add(2)), 0, usize::MAX),
-        };
-        let mut first = name;
-        for line in lines {
-            let padding = names.saturating_sub(first.chars().count()).saturating_add(2);
-            let first = out.screen.paint(Ink::Heading, std::mem::take(&mut first));
-            writeln!(out.to, "{first}{:padding$}{}", "", inked(&line, out.screen, Ink::Plain))?;
+        for (i, line) in wrap(&value, room, 0, usize::MAX).iter().enumerate() {
+            let name = if i == 0 { name } else { "" };
+            let padding = names.saturating_sub(width(name));
+            let (name, line) = (marked(name, Ink::Heading, out.screen), inked(line, out.screen, Ink::Plain));
+            put(out.to, &format!("{name}{:padding$}{line}", ""), out.screen)?;
         }
     }
     Ok(())
 }
 
-/// Tells which columns there was no room for.
+/// Prints the columns that did not fit.
 fn hidden(out: &mut Out<'_>, columns: &[String]) -> io::Result<()> {
-    let names: Vec<String> = columns.iter().map(|c| c.to_lowercase()).collect();
-    match names.len() {
+    let names = columns.join(", ").to_lowercase();
+    match columns.len() {
         0 => Ok(()),
-        1 => text(out, &format!("column {} hidden: --wide", names.concat()), Ink::Faint),
-        _ => text(out, &format!("columns {} hidden: --wide", names.join(", ")), Ink::Faint),
+        1 => text(out, &format!("column {names} hidden: --wide"), Ink::Faint, ""),
+        _ => text(out, &format!("columns {names} hidden: --wide"), Ink::Faint, ""),
     }
 }
 
@@ -400,67 +340,53 @@ impl Writer for Table {
             return Ok(());
         }
         match section {
-            Section::Line(line) => text(out, &line, Ink::Plain),
-            Section::Title(line) => text(out, &line, Ink::Heading),
-            Section::Alarm(line) => text(out, &line, Ink::Alarm),
+            Section::Line(line) => text(out, &line, Ink::Plain, ""),
+            Section::Title(line) => text(out, &line, Ink::Heading, ""),
+            Section::Alarm(line) => text(out, &line, Ink::Alarm, ""),
             Section::Finding(f) => {
-                text(out, &format!("{}: {}", f.severity, f.text), Ink::Plain)?;
-                text(out, &format!("    {}", f.command), Ink::Plain)
+                text(out, &format!("{}: {}", f.severity, f.text), Ink::Plain, "")?;
+                text(out, &format!("    {}", f.command), Ink::Plain, "")
             }
-            Section::Chapter(chapter) => text(out, chapter.title, Ink::Heading),
-            Section::Contents(..) | Section::Picture(_) => Ok(()),
-            Section::Lines(lines) => {
-                let (mut begun, seen) = (false, out.seen);
-                for line in lines {
-                    let mut name = None;
-                    if let Some((seen, address)) = seen.zip(address_in(&line)) {
-                        if !std::mem::replace(&mut begun, true) {
-                            seen.begin();
-                        }
-                        name = named(out).and_then(|seen| Seen::name(seen.rows_before()));
-                        seen.rows([Some(Link { address, is_type: false })]);
-                    }
-                    match name {
-                        Some(name) => named_text(out, &line, &name)?,
-                        None => text(out, &line, Ink::Plain)?,
-                    }
-                }
-                Ok(())
-            }
+            Section::Chapter(chapter) => text(out, chapter.title, Ink::Heading, ""),
+            Section::Lines(mut list) => lines(out, &mut list),
             Section::Legend(cells) => legend(out, &cells),
             Section::Gap => writeln!(out.to),
             Section::Facts(list) => facts(out, list),
             Section::Table(table) if table.heading.shown => self.table(out, &table),
-            Section::Table(_) => Ok(()),
+            Section::Contents(..) | Section::Picture(_) | Section::Table(_) => Ok(()),
         }
     }
 
     fn list(&self, out: &mut Out<'_>, heading: &Heading) -> io::Result<()> {
         let layout = self.layout(heading, out);
-        let mut text = Vec::new();
-        titles(heading, &layout, &mut text)?;
-        if let Some(seen) = out.seen {
-            seen.begin();
-        }
+        self.begin_table(out, &layout)?;
         out.hidden = layout.hidden;
-        out.to.write_all(&text)
+        Ok(())
     }
 
     fn layout(&self, heading: &Heading, out: &Out<'_>) -> Layout {
-        /// Numbers of more digits jut out.
+        /// Numbers of more digits widen their rows.
         const USUAL_ROWS: usize = 99;
-        let numbers = numbers(out, USUAL_ROWS);
-        Layout::declared(heading, numbers.map_or(out.screen, |n| n.beside(out.screen))).numbered(numbers)
+        Layout::declared(heading, out.screen, numbers(out, USUAL_ROWS))
     }
 
-    fn row(&self, heading: &Heading, cells: &dyn Row, number: u64, layout: &Layout, to: &mut Vec<u8>) -> io::Result<()> {
+    fn row(&self, heading: &Heading, row: &dyn Row, number: u64, layout: &Layout, to: &mut Vec<u8>) -> io::Result<()> {
         if screenful(layout.screen).is_some_and(|rows| number > 0 && number.is_multiple_of(rows)) {
-            titles(heading, layout, to)?;
+            titles(layout, to)?;
         }
-        let before = layout.numbers.filter(|_| heading.link_of(cells).is_some()).map(|n| n.before);
+        if layout.endless && layout.screen == Screen::NONE {
+            let start = to.len();
+            plain(layout, row, to);
+            // Names with line feeds have further lines; the library counts 65,535 columns.
+            let line = to.get(start..).unwrap_or_default();
+            if line.len() > usize::from(u16::MAX / 2) || line.iter().filter(|b| **b == b'\n').count() == 1 {
+                return Ok(());
+            }
+            to.truncate(start);
+        }
+        let before = layout.numbers.filter(|_| heading.link_of(row).is_some()).map(|n| n.before);
         let name = before.zip(usize::try_from(number).ok()).and_then(|(before, number)| Seen::name(before.saturating_add(number)));
-        let shown = layout.placed.iter().map(|p| (p, Shown::cell(cells, p.index, layout.screen, &p.names.shared)));
-        row(heading, layout, &name.unwrap_or_default(), shown, to)
+        draw(layout, cells(layout, name, |place| Shown::cell(row, place, layout.screen)), to)
     }
 
     fn end(&self, out: &mut Out<'_>, _answer: &dyn Whole) -> io::Result<()> {
@@ -473,16 +399,14 @@ impl Writer for Table {
 fn names(heading: &Heading, table: &Rows<'_>, screen: Screen) -> io::Result<BTreeMap<usize, Names>> {
     let named = heading.columns(Readers::People).filter(|(_, c)| matches!(c.fit, Fit::Name | Fit::NameLines(_)));
     let mut all: BTreeMap<usize, Names> = named.map(|(i, _)| (i, Names::default())).collect();
+    let none = Map::default();
     table.rows.each(&mut |row| {
         for (column, names) in &mut all {
             let cell = row.cell(*column);
-            let name = match &cell {
-                Cell::Name(name) => Some(*name),
-                _ => None,
-            };
+            let name = if let Cell::Name(name) = &cell { Some(*name) } else { None };
             // Where nothing is shortened, only names in their form for people may be equal to others.
             if screen.width.is_some() || name.is_some_and(|name| name.shown() != name.as_str()) {
-                names.add(&Shown::of(cell.clone(), screen).text, name);
+                names.add(&Shown::of(cell.clone(), None, screen, &none).text, name);
             }
         }
         Ok(())
@@ -491,69 +415,69 @@ fn names(heading: &Heading, table: &Rows<'_>, screen: Screen) -> io::Result<BTre
 }
 
 impl Table {
+    /// A table begins: its titles.
+    fn begin_table(&self, out: &mut Out<'_>, layout: &Layout) -> io::Result<()> {
+        let mut text = Vec::new();
+        titles(layout, &mut text)?;
+        if let Some(seen) = out.seen {
+            seen.begin();
+        }
+        out.to.write_all(&text)
+    }
+
     fn table(&self, out: &mut Out<'_>, table: &Rows<'_>) -> io::Result<()> {
-        let heading = &table.heading;
-        let screen = out.screen;
+        let (heading, screen) = (&table.heading, out.screen);
         let columns: Vec<usize> = heading.columns(Readers::People).map(|(i, _)| i).collect();
         let names: BTreeMap<usize, (Map<String, String>, Names)> =
             names(heading, table, screen)?.into_iter().map(|(i, names)| (i, names.resolved())).collect();
         let none = Map::default();
         let shared = |column: usize| names.get(&column).map_or(&none, |(shared, _)| shared);
-        let mut widths = vec![0usize; columns.len()];
-        let mut empty = vec![true; columns.len()];
-        let (mut count, mut left_out, mut links) = (0usize, out.skipped(), false);
+        let (mut widths, mut empty) = (vec![0usize; columns.len()], vec![true; columns.len()]);
         let mut measure = |cells: &mut dyn Iterator<Item = Shown<'_>>| {
             for ((widest, empty), cell) in widths.iter_mut().zip(&mut empty).zip(cells) {
                 *empty &= cell.ink == Ink::Faint || cell.text.is_empty();
-                *widest = cell.text.split('\n').map(width).max().unwrap_or(0).max(*widest);
+                *widest = cell.width().max(*widest);
             }
         };
-        let measured = table.rows.each(&mut |row| {
+        let (mut count, mut left_out, mut links) = (0usize, out.skipped(), false);
+        table.rows.each(&mut |row| {
             if left_out > 0 {
                 left_out = left_out.saturating_sub(1);
                 return Ok(());
             }
             count = count.saturating_add(1);
-            if count > MEASURED_ROWS {
-                return Err(io::ErrorKind::OutOfMemory.into());
+            if count <= MEASURED_ROWS {
+                links = links || heading.link_of(row).is_some();
+                measure(&mut columns.iter().map(|i| Shown::of(row.cell(*i), None, screen, shared(*i))));
             }
-            links = links || heading.link_of(row).is_some();
-            measure(&mut columns.iter().map(|i| Shown::cell(row, *i, screen, shared(*i))));
             Ok(())
-        });
-        if out.skipped() > 0 && measured.is_ok() && count == 0 {
+        })?;
+        if out.skipped() > 0 && count == 0 {
             return Ok(());
         }
         let totals = table.totals.as_ref().filter(|_| out.skipped() == 0);
-        if let Some(cells) = totals {
-            measure(&mut cells.iter().map(|cell| Shown::of(cell.clone(), screen)));
+        let total = |i: usize| Shown::of(totals.and_then(|t| t.get(i)).cloned().unwrap_or(Cell::None), None, screen, &none);
+        if totals.is_some() {
+            measure(&mut (0..columns.len()).map(total));
         }
-        let mut layout = match measured {
-            Ok(()) => {
-                let numbers = numbers(out, count).filter(|_| links);
-                Layout::measured(heading, numbers.map_or(screen, |n| n.beside(screen)), &widths, &empty).numbered(numbers)
-            }
-            Err(_) => self.layout(heading, out),
+        let mut layout = match count <= MEASURED_ROWS {
+            true => Layout::measured(heading, screen, numbers(out, count).filter(|_| links), &widths, &empty),
+            false => self.layout(heading, out),
         };
         for place in &mut layout.placed {
-            if let Some(((shared, names), column)) = names.get(&place.index).zip(heading.columns.get(place.index)) {
-                let short = screen.width.map(|_| names.shortened(column.fit, place.width)).unwrap_or_default();
+            if let Some((shared, names)) = names.get(&place.index) {
+                let short = screen.width.map(|_| names.shortened(place.column.fit, place.width)).unwrap_or_default();
                 place.names = Arc::new(Shortened { shared: shared.clone(), short });
             }
         }
-        if let Some(seen) = out.seen {
-            seen.begin();
-        }
-        let mut text = Vec::new();
-        titles(heading, &layout, &mut text)?;
-        out.to.write_all(&text)?;
+        self.begin_table(out, &layout)?;
         out.rows_in(self, table, &layout)?;
-        text.clear();
-        if let Some(cells) = totals {
-            let cell = |p: &Placed| columns.iter().position(|i| *i == p.index).and_then(|i| cells.get(i)).cloned().unwrap_or(Cell::None);
-            row(heading, &layout, "", layout.placed.iter().map(|p| (p, Shown::of(cell(p), screen))), &mut text)?;
+        if totals.is_some() {
+            let mut text = Vec::new();
+            let cell = |p: &Placed| columns.iter().position(|i| *i == p.index).map_or_else(|| total(usize::MAX), total);
+            draw(&layout, cells(&layout, None, cell), &mut text)?;
+            out.to.write_all(&text)?;
         }
-        out.to.write_all(&text)?;
         hidden(out, &layout.hidden)
     }
 }
@@ -561,6 +485,37 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The rows of `texts` in a pipe, with their length in characters before and after them.
+    fn rows(texts: &[&str], endless: bool) -> String {
+        let columns = crate::output::table::columns::<&str>()
+            .count("length", |text| crate::base::len64(text.chars().count()))
+            .text("text", 10, |text| text)
+            .count("again", |text| crate::base::len64(text.len()));
+        let heading = Heading { columns: columns.list(), ..Heading::default() };
+        let widest = texts.iter().map(|text| width(text)).max().unwrap_or(0);
+        let layout = Layout::measured(&heading, Screen::NONE, None, &[6, widest, 5], &[]);
+        let layout = Layout { endless: endless || layout.endless, ..layout };
+        let mut out = Vec::new();
+        texts.iter().for_each(|text| Table.row(&heading, &columns.row(text), 0, &layout, &mut out).unwrap());
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn endless_rows_in_pipes_are_as_the_library_draws_them() {
+        let texts = ["a", "", "数据 ", "e\u{301}", " both ", "two\nlines", "\u{1b}[2J"];
+        assert_eq!(rows(&texts, true), rows(&texts, false));
+        assert!(rows(&texts, true).starts_with("     1  a              1\n     0                 0\n     3  数据           7\n"), "{}", rows(&texts, true));
+    }
+
+    #[test]
+    fn cells_of_any_width_stay_whole() {
+        for length in [30_000, 65_533, 65_535, 200_000] {
+            let (long, lines) = ("x".repeat(length), "x".repeat(length) + "\ny");
+            assert_eq!(rows(&[&long], false), format!("{:>6}  {long}  {:>5}\n", crate::output::count(length as u64), crate::output::count(length as u64)));
+            assert!(rows(&["a", &lines], false).contains(&long), "{length}");
+        }
+    }
 
     #[test]
     fn bars_are_rounded_down() {
@@ -589,6 +544,8 @@ mod tests {
         assert_eq!((address("0x"), address(""), address("0x12345")), (None, None, None));
         assert_eq!(address_in("at 0x7f0012345678"), Some(Addr(0x7f00_1234_5678)));
         let bright = Screen::terminal(None, None).coloured(true);
-        assert_eq!(inked("at 0x7f0012345678.", bright, Ink::Plain), "at \u{1b}[36m0x7f0012345678\u{1b}[0m.");
+        let mut line = Vec::new();
+        put(&mut line, &inked("at 0x7f0012345678.", bright, Ink::Plain), bright).unwrap();
+        assert_eq!(String::from_utf8(line).unwrap(), "at \u{1b}[36m0x7f0012345678\u{1b}[0m.\n");
     }
 }

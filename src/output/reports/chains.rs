@@ -86,7 +86,6 @@ fn tree_columns<'r>() -> Columns<'r, AsyncRow> {
         .keep(4)
         .text_or_none("status", 20, |r| r.status.map(|s| s.name()))
         .whole()
-        .keep(5)
         .made("root, and what waits for it", 100, told)
         .name()
         .least(44)

@@ -87,7 +87,6 @@ fn exception_columns<'r>() -> Columns<'r, HeapExceptionModel> {
         .count("frames", frame_count)
         .keep(3)
         .id("thread", |e| e.thread.map(u64::from))
-        .keep(5)
         .text_or_none("role", 12, |e| e.thread_role.as_deref())
         .whole()
         .keep(6)

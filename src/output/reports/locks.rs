@@ -39,7 +39,6 @@ fn lock_columns<'r>() -> Columns<'r, LockModel> {
         .id("sync_block", |l| l.sync_block.map(u64::from))
         .extra()
         .names("type", 50, |l| l.type_name.as_ref())
-        .keep(7)
 }
 
 fn wait_columns<'r>(lines: bool) -> Columns<'r, WaitModel> {
@@ -47,7 +46,6 @@ fn wait_columns<'r>(lines: bool) -> Columns<'r, WaitModel> {
         .id("managed_id", |w| w.managed_id.map(u64::from))
         .keep(9)
         .id("os_id", |w| w.os_id)
-        .keep(5)
         .text_or_none("name", 16, |w| w.name.as_deref())
         .keep(6)
         .text("kind", 18, |w| w.kind.name())
@@ -56,7 +54,6 @@ fn wait_columns<'r>(lines: bool) -> Columns<'r, WaitModel> {
         .address("object", |w| w.object)
         .keep(8)
         .names("type", 40, |w| w.type_name.as_ref())
-        .keep(7)
         .text("evidence", 8, |w| w.evidence.name())
         .whole()
         .keep(4)

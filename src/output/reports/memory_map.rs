@@ -35,7 +35,6 @@ fn kind_columns<'r>() -> Columns<'r, MemoryKindModel> {
         .share("share", |k| k.share)
         .keep(7)
         .bytes("captured", |k| k.captured_bytes)
-        .keep(5)
         .bytes("unlisted", |k| k.unlisted_bytes)
         .extra()
 }
@@ -70,7 +69,6 @@ fn range_columns<'r>(whole: bool) -> Columns<'r, MemoryRangeModel> {
         .keep(3)
         .when(whole)
         .bytes("captured", |r| r.captured_bytes)
-        .keep(5)
         .id("os_id", |r| r.os_id.map(u64::from))
         .keep(4)
         .when(whole)

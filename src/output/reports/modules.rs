@@ -20,7 +20,6 @@ fn module_columns<'r>() -> Columns<'r, ModuleModel> {
         .keep(10)
         .text("kind", 8, |m| m.kind.name())
         .whole()
-        .keep(5)
         .text_or_none("version", 12, |m| m.version.as_deref())
         .whole()
         .keep(7)
@@ -69,7 +68,6 @@ fn fetch_columns<'r>() -> Columns<'r, FetchModel> {
         .keep(7)
         .text_or_none("source", 40, |f| f.source.as_deref())
         .path()
-        .keep(5)
         .text_or_none("identity", 40, |f| f.identity.as_deref())
         .keep(2)
 }

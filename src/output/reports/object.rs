@@ -60,7 +60,6 @@ fn rows<'r>(fields: &'r [FieldValue]) -> Vec<Row<'r>> {
 fn row_columns<'r>(inherited: bool) -> Columns<'r, Row<'r>> {
     columns::<Row<'r>>()
         .id("offset", |r| r.offset)
-        .keep(5)
         .text("name", 24, |r| &r.name)
         .keep(9)
         .text("value", 60, |r| &r.field.text)
@@ -68,7 +67,6 @@ fn row_columns<'r>(inherited: bool) -> Columns<'r, Row<'r>> {
         .keep(9)
         .text("type", 32, |r| &r.field.type_name)
         .name()
-        .keep(7)
         .names("declared_by", 40, |r| r.field.declaring_type.as_ref().filter(|_| r.depth == 0))
         .extra()
         .when(inherited)

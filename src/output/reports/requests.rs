@@ -53,7 +53,6 @@ fn incoming_columns<'r>() -> Columns<'r, &'r RequestModel> {
         .text_or_none("connection", 13, |r| r.connection_id.as_deref())
         .keep(3)
         .text_or_none("remote", 30, |r| r.remote.as_deref())
-        .keep(5)
         .made("waits_for", 40, |r| waits_for(r))
         .keep(8)
         .made("chain", 120, |r| chain(r))

@@ -17,7 +17,6 @@ fn object_columns<'r>() -> Columns<'r, RetainedObject> {
         .bytes("retained", |o| o.retained)
         .keep(9)
         .share("share", |o| o.share)
-        .width(7)
         .keep(6)
         .count("dominated", |o| o.dominated)
         .keep(3)
@@ -31,11 +30,9 @@ fn type_columns<'r>() -> Columns<'r, RetainedType> {
         .count("count", |t| t.count)
         .keep(6)
         .bytes("bytes", |t| t.bytes)
-        .keep(5)
         .bytes("retained", |t| t.retained)
         .keep(9)
         .share("share", |t| t.share)
-        .width(7)
         .keep(6)
         .names("type", 60, |t| Some(&t.type_name))
 }
@@ -56,7 +53,6 @@ fn tree_columns<'r>(reachable: u64) -> Columns<'r, TreeRow> {
         .bytes("retained", |r| r.object.retained)
         .keep(9)
         .share("share", |r| r.object.share)
-        .width(7)
         .blocks(move |r| Fill::block(r.offset, r.object.retained, reachable))
         .keep(6)
         .made("type", 80, |r| {
@@ -91,7 +87,6 @@ fn suspect_columns<'r>() -> Columns<'r, Suspect> {
         .count("count", |s| s.count)
         .bytes("retained", |s| s.retained)
         .share("share", |s| s.share)
-        .width(7)
         .names("type", 60, |s| Some(&s.type_name));
     root_columns(suspects, |s| &s.roots)
         .address("accumulation", |s| s.accumulation.as_ref().map(|o| o.address))

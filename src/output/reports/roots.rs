@@ -51,7 +51,6 @@ fn kind_columns(report: &RootsReport) -> Columns<'_, RootCoverageModel> {
         .keep(8)
         .text_or_none("because", 60, |c| c.reason.as_deref())
         .lines(3)
-        .keep(7)
 }
 
 impl Report for RootsReport {

@@ -13,7 +13,6 @@ fn type_columns<'r>() -> Columns<'r, TypeStat> {
         .count("count", |t| t.count)
         .bytes("bytes", |t| t.bytes)
         .share("share", |t| t.share)
-        .width(7)
         .names("type", 60, |t| Some(&t.type_name))
         .least(TYPE)
 }

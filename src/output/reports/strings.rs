@@ -11,7 +11,6 @@ fn string_columns<'r>() -> Columns<'r, StringModel> {
         .count("length", |s| s.length)
         .keep(4)
         .bytes("bytes", |s| s.bytes)
-        .keep(5)
         .bytes("waste", |s| s.waste)
         .keep(7)
         .address("address", |s| s.address)

@@ -21,7 +21,6 @@ fn timer_columns<'r>() -> Columns<'r, TimerModel> {
         .keep(6)
         .text("kind", 12, |t| t.kind.name())
         .whole()
-        .keep(5)
         .names("callback", 80, |t| t.callback.as_ref())
         .only(Readers::Machines)
         .names("method", 80, |t| t.callback.as_ref())

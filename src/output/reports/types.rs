@@ -49,7 +49,6 @@ fn method_columns<'r>() -> Columns<'r, MethodModel> {
         .whole()
         .keep(3)
         .id("slot", |m| Some(m.slot.into()))
-        .keep(5)
         .made("token", 10, |m| m.token.map(|t| t.to_string()))
         .whole()
         .extra()
