@@ -64,6 +64,7 @@ mod first_steps;
 mod floors;
 mod forged;
 mod fragmentation;
+mod frozen;
 mod gc_figures;
 mod handles;
 mod headers;

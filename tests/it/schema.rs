@@ -1,17 +1,20 @@
 //! The JSON contract: the schemas in `docs/schema` are up to date, every answer matches its schema, and NDJSON and CSV agree
 //! with it. `GCDUMP_BLESS=1` rewrites the schema files.
+//!
+//! `Entry::schema` is complete by itself. In the files, what the schemas of several commands use is in `definitions.json`.
 
 use crate::common;
 use crate::harness::Tested;
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use crate::common::{ask, each, known_dumps, own_unpacked, run, sample};
 use gcdump::cli::{COMMANDS, Entry, Exit, command_line};
 use gcdump::internals::output::SCHEMA;
-use jsonschema::Validator;
-use serde_json::{Value, json};
+use jsonschema::{Retrieve, Uri, Validator};
+use serde_json::{Map, Value, json};
 
 /// Objects in the dump of the repository: one with fields of every kind, and a string. Other dumps have none there.
 const EVERYTHING: &str = "0x7f316dc27908";
@@ -78,16 +81,72 @@ const ASKED: &[&[&str]] = &[
     &["contracts", "--check"],
 ];
 
-/// The schema of each command of the registry.
-fn schemas() -> BTreeMap<&'static str, Value> {
-    COMMANDS.iter().map(|c| (c.name, schema(c))).collect()
+/// Name of the file with what the schemas of several commands use.
+const DEFINITIONS: &str = "definitions";
+
+/// The schema files by name: that of each command, and [`DEFINITIONS`].
+fn schemas() -> BTreeMap<String, Value> {
+    let mut schemas: BTreeMap<String, Value> = COMMANDS.iter().map(|c| (c.name.into(), schema(c))).collect();
+    let shared = shared(&schemas);
+    for schema in schemas.values_mut() {
+        let own = schema["$defs"].as_object_mut().unwrap();
+        own.retain(|name, _| !shared.contains_key(name));
+        if own.is_empty() {
+            schema.as_object_mut().unwrap().remove("$defs");
+        }
+        refer(schema, &shared);
+    }
+    let definitions = json!({
+        "$schema": schemas["heap"]["$schema"],
+        "title": "gcdump: definitions",
+        "description": "The parts of answers that several commands have in common. See docs/json.md.",
+        "$defs": shared,
+    });
+    schemas.insert(DEFINITIONS.into(), definitions);
+    schemas
 }
 
+/// The definitions that more than one schema uses. Fails if a name has two meanings.
+fn shared(schemas: &BTreeMap<String, Value>) -> Map<String, Value> {
+    let mut users: BTreeMap<&str, (&Value, Vec<&str>)> = BTreeMap::new();
+    for (command, schema) in schemas {
+        for (name, definition) in schema["$defs"].as_object().unwrap() {
+            let (first, users) = users.entry(name).or_insert((definition, Vec::new()));
+            assert_eq!(*first, definition, "{name} of {users:?} is not that of {command}: {RENAME}");
+            users.push(command);
+        }
+    }
+    for name in users.keys() {
+        // schemars adds a number to the second type with a name.
+        let plain = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        assert!(plain == *name || !users.contains_key(plain), "{plain} and {name} of {:?} are two types: {RENAME}", users[name].1);
+    }
+    users.into_iter().filter(|(_, (_, users))| users.len() > 1).map(|(name, (definition, _))| (name.into(), definition.clone())).collect()
+}
+
+const RENAME: &str = "rename one of the types, or its schema (#[schemars(rename = \"…\")])";
+
+/// Redirects references to `shared` definitions to their file.
+fn refer(schema: &mut Value, shared: &Map<String, Value>) {
+    match schema {
+        Value::Object(fields) => {
+            if let Some(Value::String(to)) = fields.get_mut("$ref")
+                && to.strip_prefix("#/$defs/").is_some_and(|name| shared.contains_key(name))
+            {
+                to.insert_str(0, &format!("{DEFINITIONS}.json"));
+            }
+            fields.values_mut().for_each(|field| refer(field, shared));
+        }
+        Value::Array(list) => list.iter_mut().for_each(|item| refer(item, shared)),
+        _ => {}
+    }
+}
+
+/// The schema of a command's answers, complete by itself.
 fn schema(entry: &Entry) -> Value {
     let command = entry.name;
     let about = command_line().find_subcommand(command).and_then(|c| c.get_about().map(ToString::to_string)).unwrap();
     let mut schema = entry.schema().to_value();
-    schema["$id"] = format!("{SCHEMA}/{command}").into();
     schema["title"] = format!("gcdump {command}").into();
     schema["description"] = format!("The answer of `gcdump {command} --json`. {about}. See docs/json.md.").into();
     schema["properties"]["schema"]["const"] = SCHEMA.into();
@@ -95,12 +154,38 @@ fn schema(entry: &Entry) -> Value {
     schema
 }
 
-fn file(command: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("docs/schema/{command}.json"))
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/schema")
 }
 
-fn validators() -> BTreeMap<&'static str, Validator> {
-    schemas().into_iter().map(|(name, schema)| (name, jsonschema::validator_for(&schema).unwrap())).collect()
+fn file(name: &str) -> PathBuf {
+    folder().join(format!("{name}.json"))
+}
+
+/// Reads the schema files as tools do that take the path of one: references in it are relative to that.
+struct Files;
+
+/// The folder of the schemas, for [`Files`].
+const FOLDER: &str = "file:///schema/";
+
+impl Retrieve for Files {
+    fn retrieve(&self, uri: &Uri<String>) -> Result<Value, Box<dyn Error + Send + Sync>> {
+        let name = uri.as_str().strip_prefix(FOLDER).ok_or("not a file of docs/schema")?;
+        Ok(serde_json::from_slice(&std::fs::read(folder().join(name))?)?)
+    }
+}
+
+/// Validators of the answers of each command, made from the files.
+fn validators() -> &'static BTreeMap<&'static str, Validator> {
+    static VALIDATORS: LazyLock<BTreeMap<&'static str, Validator>> = LazyLock::new(|| {
+        let validator = |name: &str| {
+            let uri = format!("{FOLDER}{name}.json");
+            let schema = serde_json::from_slice(&std::fs::read(file(name)).unwrap()).unwrap();
+            jsonschema::options().with_base_uri(uri).with_retriever(Files).build(&schema).unwrap_or_else(|e| panic!("{name}.json: {e}"))
+        };
+        COMMANDS.iter().map(|c| (c.name, validator(c.name))).collect()
+    });
+    &VALIDATORS
 }
 
 fn problems(validator: &Validator, answer: &Value) -> Vec<String> {
@@ -109,27 +194,38 @@ fn problems(validator: &Validator, answer: &Value) -> Vec<String> {
 
 /// Fails if `answer` does not match the schema of `command`.
 pub fn assert_fits(command: &str, answer: &Value) {
-    static VALIDATORS: LazyLock<BTreeMap<&'static str, Validator>> = LazyLock::new(validators);
-    assert_eq!(problems(&VALIDATORS[command], answer), Vec::<String>::new(), "{command}");
+    assert_eq!(problems(&validators()[command], answer), Vec::<String>::new(), "{command}");
 }
 
 #[test]
 fn the_schema_files_are_those_of_the_code() {
     let mut stale = Vec::new();
-    for (command, schema) in schemas() {
-        let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+    let schemas = schemas();
+    for (name, schema) in &schemas {
+        let text = serde_json::to_string_pretty(schema).unwrap() + "\n";
         if std::env::var_os("GCDUMP_BLESS").is_some() {
-            std::fs::write(file(command), text).unwrap();
-        } else if std::fs::read_to_string(file(command)).ok().map(|t| t.replace("\r\n", "\n")) != Some(text) {
-            stale.push(command);
+            std::fs::write(file(name), text).unwrap();
+        } else if std::fs::read_to_string(file(name)).ok().map(|t| t.replace("\r\n", "\n")) != Some(text) {
+            stale.push(name);
         }
     }
-    for entry in std::fs::read_dir(file("heap").parent().unwrap()).unwrap() {
+    for entry in std::fs::read_dir(folder()).unwrap() {
         let path = entry.unwrap().path();
         let of = path.file_stem().unwrap().to_str().unwrap();
-        assert!(COMMANDS.iter().any(|c| c.name == of), "{}: there is no such command", path.display());
+        assert!(schemas.contains_key(of), "{}: no command has this name", path.display());
     }
     assert!(stale.is_empty(), "docs/schema is outdated for {stale:?}; GCDUMP_BLESS=1 cargo test --test it schema:: rewrites it");
+}
+
+#[test]
+fn a_definition_with_two_meanings_is_refused() {
+    let text = json!({ "$defs": { "Part": { "type": "string" }, "Other": { "type": "integer" } } });
+    let schemas = |second: Value| BTreeMap::from([("heap".to_string(), text.clone()), ("memory".to_string(), second)]);
+    let one = shared(&schemas(json!({ "$defs": { "Part": { "type": "string" } } })));
+    assert_eq!(Value::Object(one), json!({ "Part": { "type": "string" } }));
+    let refused = |second| std::panic::catch_unwind(|| shared(&schemas(second))).is_err();
+    assert!(refused(json!({ "$defs": { "Part": { "type": "integer" } } })));
+    assert!(refused(json!({ "$defs": { "Part2": { "type": "integer" } } })));
 }
 
 #[test]

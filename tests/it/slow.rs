@@ -28,6 +28,7 @@ pub const TESTS: &[&str] = &[
     "files::a_file_that_cannot_be_finished_is_none",
     "files::no_writer_leaves_a_part_on_a_full_disk",
     "files::no_writer_leaves_a_part_when_it_is_interrupted",
+    "frozen::the_shared_dumps_give_the_frozen_answers",
     "index::a_heap_has_one_index_whatever_was_asked_before",
     "index::answers_are_the_same_with_an_index",
     "library::values_match_the_object_command",

@@ -78,16 +78,21 @@ pub fn parsed<S: AsRef<str>>(args: &[S]) -> Cli {
 /// Runs a command on a dump and returns its envelope. Local module files are excluded: answers must not depend on this
 /// machine. Dumps of the lab's NativeAOT program get its file, which most need.
 pub fn ask(dump: &Path, command: &[&str]) -> (Exit, Value) {
-    let name = dump.file_name().unwrap_or_default().to_string_lossy();
-    let program = match () {
-        () if name.starts_with("aot9-") => native_aot_program(),
-        () if name.starts_with("net11aot-wks-") => native_aot_11_program(),
-        () if name.starts_with("net11aot-svr-") => native_aot_11_server_program(),
-        () => None,
-    };
+    let program = program_of(dump).unwrap_or_default();
     let ran = run_with_files(dump, command, program.as_deref());
     assert!(!ran.out.is_empty(), "{command:?} on {}: {:?} {}", dump.display(), ran.exit, ran.err);
     (ran.exit, ran.json())
+}
+
+/// The folder of the lab's NativeAOT program that answers about this dump need, if they need one.
+pub fn program_of(dump: &Path) -> Result<Option<PathBuf>, Ignored> {
+    let program = match dump.file_name().unwrap_or_default().to_str() {
+        Some(name) if name.starts_with("aot9-") => native_aot_program(),
+        Some(name) if name.starts_with("net11aot-wks-") => native_aot_11_program(),
+        Some(name) if name.starts_with("net11aot-svr-") => native_aot_11_server_program(),
+        _ => return Ok(None),
+    };
+    program.map(Some).ok_or_else(|| Ignored(format!("the program of {} is not on this machine", dump.display())))
 }
 
 /// Like [`ask`], with these module files: a folder, or a file.
