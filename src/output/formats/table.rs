@@ -175,7 +175,7 @@ fn cells<'c>(layout: &'c Layout, name: Option<String>, shown: impl Fn(&'c Placed
 }
 
 /// Appends a row of cells of one line each as `draw` does, in a fraction of the time: a pipe may get a hundred million.
-fn plain(layout: &Layout, row: &dyn Row, to: &mut Vec<u8>) {
+fn plain(layout: &Layout, row: &dyn Row, to: &mut Vec<u8>) -> io::Result<()> {
     let mut spaces = 0usize;
     for (n, place) in layout.placed.iter().enumerate() {
         let cell = Shown::cell(row, place, layout.screen);
@@ -185,11 +185,16 @@ fn plain(layout: &Layout, row: &dyn Row, to: &mut Vec<u8>) {
         spaces = spaces.saturating_add(if n > 0 { GAP } else { 0 }).saturating_add(before);
         if !visible.is_empty() {
             to.resize(to.len().saturating_add(std::mem::take(&mut spaces)), b' ');
-            to.extend_from_slice(visible.as_bytes());
+            match (layout.screen.colour, cell.map) {
+                (false, _) => to.extend_from_slice(visible.as_bytes()),
+                (true, false) => write!(to, "{}", layout.screen.paint(cell.ink, visible))?,
+                (true, true) => pieces(visible, layout.screen).iter().try_for_each(|(t, ink)| write!(to, "{}", layout.screen.paint(*ink, t)))?,
+            }
         }
         spaces = spaces.saturating_add(cell.text.len().saturating_sub(visible.len())).saturating_add(after);
     }
     to.push(b'\n');
+    Ok(())
 }
 
 /// Appends the titles, whose words are on several lines where that takes less room, aligned at the last one.
@@ -374,9 +379,9 @@ impl Writer for Table {
         if screenful(layout.screen).is_some_and(|rows| number > 0 && number.is_multiple_of(rows)) {
             titles(layout, to)?;
         }
-        if layout.endless && layout.screen == Screen::NONE {
+        if layout.endless && !layout.screen.terminal && layout.screen.width.is_none() {
             let start = to.len();
-            plain(layout, row, to);
+            plain(layout, row, to)?;
             // Names with line feeds have further lines; the library counts 65,535 columns.
             let line = to.get(start..).unwrap_or_default();
             if line.len() > usize::from(u16::MAX / 2) || line.iter().filter(|b| **b == b'\n').count() == 1 {
