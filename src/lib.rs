@@ -83,7 +83,7 @@
 //! A [`Field`] is looked up once and read of any number of objects.
 //!
 //! # Servers
-//! [`Cancel`] stops work from another thread or after a time; [`Runtime::detached_heap`] has caches of its own, which are freed with it.
+//! [`Cancel`] stops work from another thread or after a time; [`Runtime::detached_heap`] frees its caches when it is dropped.
 //!
 //! # Who holds it
 //! ```

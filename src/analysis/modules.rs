@@ -271,7 +271,8 @@ fn rests_on_file(site: &Site, memory: &Memory) -> bool {
 
 /// Adds the pages that walks of the stacks need and that the dump does not have.
 fn missing_pages(runtime: &Runtime, list: &mut [ModuleModel]) {
-    // Which are missing is part of this answer; what they would say is not.
+    // Which are missing is part of this answer; what they would say is not. Pages that other answers missed do not count.
+    let runtime = &runtime.unread();
     let walked = tried(|| {
         let query = StacksQuery { roots: true, ..StacksQuery::default() };
         let _ = each_stack(runtime, &query, &mut drop);

@@ -87,7 +87,7 @@ impl Cancel {
         self.flag.load(Ordering::Relaxed) || self.look.as_ref().is_some_and(|look| look())
     }
 
-    /// What `work` returns, unless it is cancelled meanwhile. Work that was cancelled unwinds: what it was building is not kept, what was built
+    /// Runs `work`, and returns its value unless it is cancelled meanwhile. Work that was cancelled unwinds: what it was building is not kept, what was built
     /// before stays.
     ///
     /// # Errors

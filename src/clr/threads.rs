@@ -229,7 +229,7 @@ pub struct Threads {
     thread: Bound<data::Thread>,
     /// The link of the list in a thread.
     link: u64,
-    /// What answers about other things say of a thread.
+    /// The identity of a thread, which answers about other things show as well.
     identity: Bound<data::Thread>,
     store: Bound<data::ThreadStore>,
     context: Option<(ContextPlace, ContextLayout)>,

@@ -45,7 +45,7 @@ data! {
         MethodName: Addr,
     }
 
-    /// What follows a `MethodDesc`, each where a flag says so (method.hpp): the slot of a method that has none in the virtual method table.
+    /// The slot of a method that has none in the virtual method table (method.hpp). It and the next two follow a `MethodDesc`, each where a flag says so.
     NonVtableSlot {}
 
     /// The methods that a `MethodDesc` overrides.

@@ -1,4 +1,4 @@
-//! What the runtime keeps for objects beside their fields.
+//! Headers, sync blocks, and the objects that the runtime itself knows: strings, arrays, exceptions.
 
 use super::{Inline, data};
 use crate::base::Addr;

@@ -28,7 +28,7 @@ data! {
         Frame: Addr,
         /// .NET 11.
         GCFrame: Inline,
-        /// What the thread is blocked in, for debuggers. Of the overlays.
+        /// The innermost item that the thread is blocked in, for debuggers. Of the overlays.
         DebugBlockingItem: Addr,
         /// .NET 8: the `ThreadLocalBlock`s of modules, and their number.
         ThreadLocalBlockTable: Addr,

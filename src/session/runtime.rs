@@ -87,6 +87,12 @@ impl Runtime {
         }
     }
 
+    /// The same runtime, of which nothing has been read yet: for answers about what reading meets.
+    pub(crate) fn unread(&self) -> Runtime {
+        let Inner { process, description, index, others, .. } = &*self.inner;
+        Runtime::new(Arc::clone(process), description.clone(), *index, others.clone())
+    }
+
     /// Its number among the runtimes of the process, from 0.
     pub fn index(&self) -> usize {
         self.inner.index
@@ -330,8 +336,8 @@ impl Runtime {
         Ok(Heap::new(self.clone(), Arc::clone(parts)))
     }
 
-    /// The GC heap with caches of its own: object starts, graph and dominators are freed with the last clone of it and of its objects. A
-    /// server that keeps many dumps open asks one of these, and keeps the [`Runtime`].
+    /// The GC heap with separate caches: object starts, graph and dominators are freed with the last clone of it and of its objects. For
+    /// servers that keep many dumps open: they keep the [`Runtime`], and drop this heap.
     ///
     /// # Errors
     /// As [`Runtime::heap`].

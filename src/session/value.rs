@@ -39,7 +39,7 @@ pub(super) struct Naming {
     pub(super) type_name: String,
     /// In messages: `argument "count" of Lab.Work.Run(Int32)`.
     pub(super) label: String,
-    /// What the register that it is in holds; without one, the value is in memory.
+    /// The content of the register that holds it; `None` for a value in memory.
     pub(super) register: Option<u64>,
 }
 
@@ -276,7 +276,7 @@ impl Value {
         Ok(found.ok_or_else(|| ValueError::NoLayout { type_name: self.type_name(), part: "fields" })?)
     }
 
-    /// What the register that it is in holds; `None` for a value in memory.
+    /// The content of the register that holds it; `None` for a value in memory.
     fn register(&self) -> Option<u64> {
         match &self.what {
             What::Named(naming) => naming.register,
@@ -294,7 +294,7 @@ impl Value {
         self.stored(|memory, at| memory.word(at), |register| register)
     }
 
-    /// What is stored here: in memory, or in a register.
+    /// Reads the value where it is: in memory, or in a register.
     pub(super) fn stored<T>(
         &self,
         memory: impl FnOnce(&Memory, Addr) -> Result<T, ReadError>,

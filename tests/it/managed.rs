@@ -179,7 +179,7 @@ fn work_is_cancelled_and_can_be_asked_again() {
     assert!(hour.run(|| heap.retained()).unwrap().unwrap().totals.objects > 1000);
 }
 
-/// Heaps of their own give the same answers, and do not share what they built.
+/// A detached heap gives the answers of the shared one; their objects are not equal.
 #[test]
 fn a_detached_heap_gives_the_same_answers() {
     let runtime = runtime(&own_dump());

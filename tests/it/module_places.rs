@@ -134,3 +134,20 @@ fn a_heap_dump_is_precise_with_an_installed_framework() -> Tested {
     }
     Ok(())
 }
+
+/// The list of modules is the same whatever was asked of the dump before: a session reads code that the list itself does not.
+#[test]
+fn modules_do_not_depend_on_earlier_answers() {
+    let dumps = crate::corpus::dumps();
+    for path in dumps.iter().step_by(if crate::common::full() { 1 } else { 9 }) {
+        let modules = |dump: &gcdump::Dump| serde_json::to_value(&dump.modules().unwrap().data).unwrap();
+        let [alone, later] = [(); 2].map(|()| gcdump::open(path).unwrap());
+        if let Ok(runtime) = later.runtime() {
+            let _ = runtime.heap().map(|heap| heap.objects().take(1000).map(|object| object.ty().name().len()).sum::<usize>());
+            let _ = gcdump::analysis::types(&runtime, &gcdump::analysis::TypePattern::Name("Lab.*".into()), true);
+            let _ =
+                gcdump::analysis::stacks(&runtime, &gcdump::analysis::StacksQuery { arguments: true, locals: true, ..Default::default() });
+        }
+        assert_eq!(modules(&alone), modules(&later), "{}", path.display());
+    }
+}

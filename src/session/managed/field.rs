@@ -115,7 +115,7 @@ impl Object {
     /// Reads a field: see [`Object::value`] and [`Value::read`].
     ///
     /// # Errors
-    /// As these.
+    /// See [`Object::value`] and [`Value::read`].
     pub fn read<T: FromValue>(&self, field: &Field) -> Result<T, Error> {
         self.value(field)?.read()
     }

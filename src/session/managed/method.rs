@@ -46,7 +46,7 @@ impl Method {
         &self.name.name
     }
 
-    /// As in the source, where a compiler made the method: `Lab.Program.Work(Int32) (async)`; otherwise its [name](Method::name).
+    /// Its name for people: the method of the source where a compiler made this one, otherwise its [name](Method::name).
     pub fn display(&self) -> String {
         self.name.shown().into_owned()
     }

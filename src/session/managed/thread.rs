@@ -105,7 +105,7 @@ impl Thread {
         self.thread.context
     }
 
-    /// The managed `System.Threading.Thread`; `None` if there is none.
+    /// The managed `System.Threading.Thread`; `None` before the thread has one.
     ///
     /// # Errors
     /// [`Error::Contract`] if the runtime does not describe objects.
