@@ -7,7 +7,7 @@ use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Count, Name, cut, len64};
 use crate::gc::Gc;
 use crate::model::{DependentModel, RootCount, RootKind, RootModel, RootSort, RootType, RootsReport};
-use crate::session::roots::{Root, RootOptions, Roots};
+use crate::session::roots::{RawRoot, RootOptions, Roots};
 use crate::session::{Error, Heap, Namer, TypeFilter, TypePattern};
 
 /// Arguments of `roots`.
@@ -103,7 +103,7 @@ fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery, types: &Typ
     let options = &query.options;
     let mut objects = ObjectTypes::new(gc, namer);
     let mut known: Map<Option<Addr>, bool> = Map::default();
-    let mut picked: Vec<(&Root, Option<Addr>)> = Vec::new();
+    let mut picked: Vec<(&RawRoot, Option<Addr>)> = Vec::new();
     let mut kinds: BTreeMap<usize, Tally> = BTreeMap::new();
     for root in &roots.roots {
         let mt = objects.method_table(root.object);
@@ -163,7 +163,7 @@ fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery, types: &Typ
         }
     }
     report.shown = cut(&mut picked, query.top);
-    let row = |(root, mt): &(&Root, Option<Addr>)| RootModel {
+    let row = |(root, mt): &(&RawRoot, Option<Addr>)| RootModel {
         kind: root.kind,
         address: root.address,
         object: root.object,

@@ -8,7 +8,7 @@ use crate::base::cancel::check_at;
 use crate::base::{Addr, Answer, Collector, Count, Index, IndexVec, len64};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::model::{Generation, RootKind, Stacks, Sum};
-use crate::session::roots::Root;
+use crate::session::roots::RawRoot;
 use crate::session::{Depends, DominatorTree, Error, FieldNames, FieldPlace, Heap, HeapGraph, Namer, ObjectSet};
 
 /// What to export.
@@ -298,7 +298,7 @@ impl<'h> Part<'h> {
     }
 
     /// A root of the graph.
-    pub fn root(&self, index: usize) -> Option<&Root> {
+    pub fn root(&self, index: usize) -> Option<&RawRoot> {
         self.graph.roots.roots.get(index)
     }
 

@@ -1,6 +1,6 @@
 //! How far answers depend on words of stacks whose references are not known: see [`RootFlags::DOUBTFUL`].
 
-use super::roots::{Root, RootFlags};
+use super::roots::{RawRoot, RootFlags};
 use super::{HeapGraph, ObjectSet};
 use crate::base::cancel::check_at;
 use crate::base::{Collector, Count, Index, plural};
@@ -86,6 +86,6 @@ impl HeapGraph {
     }
 }
 
-fn is_doubtful(root: &Root) -> bool {
+fn is_doubtful(root: &RawRoot) -> bool {
     root.flags.has(RootFlags::DOUBTFUL)
 }

@@ -11,7 +11,7 @@ use super::described::Described;
 use super::doubts::Doubts;
 use super::edges::{ByType, Edges};
 use super::references::{Gathered, References, store_of};
-use super::roots::{Root, RootFlags, RootOptions, Roots};
+use super::roots::{RawRoot, RootFlags, RootOptions, Roots};
 use super::{Error, Heap, Namer, TypeFilter, TypePattern};
 use crate::base::hash::Map;
 use crate::base::{Addr, Answer, Collector, Index, IndexVec, Indices, Name, Notes};
@@ -194,7 +194,7 @@ impl HeapGraph {
     }
 
     /// Sorted ids of the objects held by roots for which `counts` is true.
-    pub fn rooted_by(&self, counts: impl Fn(&Root) -> bool) -> Vec<ObjectId> {
+    pub fn rooted_by(&self, counts: impl Fn(&RawRoot) -> bool) -> Vec<ObjectId> {
         let picked = self.roots.roots.iter().filter(|r| counts(r));
         let mut ids: Vec<ObjectId> = picked.filter_map(|r| self.index.id_of(r.object)).collect();
         ids.sort_unstable();
@@ -293,7 +293,7 @@ impl HeapGraph {
     }
 
     /// The roots that hold an object, without weak ones unless requested.
-    pub fn roots_of(&self, id: ObjectId, weak: bool) -> impl Iterator<Item = &Root> {
+    pub fn roots_of(&self, id: ObjectId, weak: bool) -> impl Iterator<Item = &RawRoot> {
         let address = self.address(id);
         self.roots.roots.iter().filter(move |r| r.object == address && (weak || !r.flags.has(RootFlags::WEAK)))
     }

@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::roots::{Origin, Root, RootFlags};
+use super::roots::{Origin, RawRoot, RootFlags};
 use super::{HeapGraph, Namer, ObjectSet};
 use crate::base::{Addr, Count, Notes};
 use crate::gc::ObjectId;
@@ -25,7 +25,7 @@ impl Class {
     const ALL: [Class; 3] = [Class::Exact, Class::Conservative, Class::Weak];
 }
 
-impl Root {
+impl RawRoot {
     /// Whether it keeps its object alive.
     pub fn counts(&self, stacks: Stacks) -> bool {
         let scanned = self.flags.has(RootFlags::SCANNED);
@@ -181,7 +181,7 @@ impl HeapGraph {
 
     /// The roots of an object, for display, at most `most`: exact and named ones first.
     pub fn root_models(&self, namer: &Namer, id: ObjectId, (stacks, weak): (Stacks, bool), most: usize) -> Vec<RootModel> {
-        let mut roots: Vec<&Root> = self.roots_of(id, weak).filter(|r| r.counts(stacks) || r.class() == Class::Weak).collect();
+        let mut roots: Vec<&RawRoot> = self.roots_of(id, weak).filter(|r| r.counts(stacks) || r.class() == Class::Weak).collect();
         roots.sort_by_key(|r| r.rank());
         roots.truncate(most);
         roots.into_iter().map(|r| self.root_model(namer, id, r)).collect()
@@ -201,8 +201,8 @@ impl HeapGraph {
     }
 
     /// The best root of each object among those that count; the first of equals.
-    fn best_roots(&self, counts: impl Fn(&Root) -> bool) -> FxHashMap<ObjectId, &Root> {
-        let mut best: FxHashMap<ObjectId, &Root> = FxHashMap::default();
+    fn best_roots(&self, counts: impl Fn(&RawRoot) -> bool) -> FxHashMap<ObjectId, &RawRoot> {
+        let mut best: FxHashMap<ObjectId, &RawRoot> = FxHashMap::default();
         for root in self.roots.roots.iter().filter(|r| counts(r)) {
             let Some(id) = self.index.id_of(root.object) else { continue };
             let known = best.entry(id).or_insert(root);
@@ -213,7 +213,7 @@ impl HeapGraph {
         best
     }
 
-    fn root_model(&self, namer: &Namer, id: ObjectId, root: &Root) -> RootModel {
+    fn root_model(&self, namer: &Namer, id: ObjectId, root: &RawRoot) -> RootModel {
         let method_table = self.kind(id).map(|kind| kind.method_table);
         RootModel {
             kind: root.kind,

@@ -7,7 +7,7 @@ use super::dump::Process;
 use super::graph::MemoryLimit;
 use super::names::NameTable;
 use super::references::BYTES_IN_MEMORY;
-use super::roots::{Origin, Root, RootFlags, Roots, StaticIndex};
+use super::roots::{Origin, RawRoot, RootFlags, Roots, StaticIndex};
 use super::{DominatorTree, Error, GraphSource, HeapGraph, Namer};
 use crate::base::cancel::{check_at, tick};
 use crate::base::hash::{Map, Set};
@@ -96,7 +96,7 @@ fn store_of(limits: &Limits, file: &Snapshot) -> Result<Store, Error> {
         let node = file.node(index).filter(|node| is_group(file, index, node))?;
         Some(node.child_count().into())
     }));
-    let roots = children.min(file.most_references()).saturating_mul(len64(size_of::<Root>()));
+    let roots = children.min(file.most_references()).saturating_mul(len64(size_of::<RawRoot>()));
     if nodes.saturating_mul(BYTES_PER_NODE).saturating_add(roots) <= allowed {
         return Ok(Store::default());
     }
@@ -201,7 +201,7 @@ impl<'s> Reader<'s> {
                     (Some(id), Some(label)) if rooted.insert((label, id)) => {
                         let object = self.file.address(child);
                         let origin = Origin::Group(label);
-                        roots.roots.push(Root { kind, address: None, object: Addr(object), flags: RootFlags::NONE, origin });
+                        roots.roots.push(RawRoot { kind, address: None, object: Addr(object), flags: RootFlags::NONE, origin });
                     }
                     (Some(_), _) => {}
                 }

@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::value::{What, position};
-use super::{Error, Heap, Runtime, Thread, Value, ValueError, loaded_types};
+use super::{Error, Field, Heap, Runtime, Thread, Value, ValueError, loaded_types};
 use crate::base::{Addr, glob};
-use crate::clr::fields::Field;
+use crate::clr::fields;
 use crate::clr::method_table::MethodTableInfo;
 use crate::clr::statics::StaticPlace;
 use crate::clr::values::{Place, Values};
@@ -151,9 +151,9 @@ impl Type {
     ///
     /// # Errors
     /// [`ValueError::NoLayout`] if the layout is not in the dump, [`Error::Contract`] if the runtime does not describe fields.
-    pub fn fields(&self) -> Result<Vec<super::Field>, Error> {
+    pub fn fields(&self) -> Result<Vec<Field>, Error> {
         let list = self.heap.runtime().readers()?.types().instance_fields(self.method_table);
-        Ok(super::Field::all(&list.ok_or_else(|| self.no_layout())?, self.method_table))
+        Ok(Field::all(&list.ok_or_else(|| self.no_layout())?, self.method_table))
     }
 
     /// The objects of exactly this type.
@@ -212,12 +212,12 @@ impl Type {
         }
     }
 
-    fn own_statics(&self) -> Result<Arc<Vec<Field>>, Error> {
+    fn own_statics(&self) -> Result<Arc<Vec<fields::Field>>, Error> {
         let list = self.heap.runtime().readers()?.types().static_fields(self.method_table);
         Ok(list.ok_or_else(|| self.no_layout())?)
     }
 
-    fn place(&self, field: &Field, thread: Option<&Thread>) -> Result<StaticPlace, Error> {
+    fn place(&self, field: &fields::Field, thread: Option<&Thread>) -> Result<StaticPlace, Error> {
         let statics = &self.heap.runtime().readers()?.statics;
         let Some(info) = self.info() else { return Ok(StaticPlace::Unknown) };
         Ok(match thread {
@@ -226,7 +226,7 @@ impl Type {
         })
     }
 
-    fn value(&self, list: &Arc<Vec<Field>>, index: usize, field: &Field, address: Addr) -> Value {
+    fn value(&self, list: &Arc<Vec<fields::Field>>, index: usize, field: &fields::Field, address: Addr) -> Value {
         // Offsets of statics are relative to the base of their kind; the address is already known.
         let place = Place { address, ..Values::place(field, address) };
         Value::new(&self.heap, place, What::Field { of: self.method_table, list: Arc::clone(list), index })

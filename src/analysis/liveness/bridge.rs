@@ -13,7 +13,7 @@ use crate::model::{
     BridgeClass, BridgeClassKind, BridgeHandle, BridgeObject, BridgeReport, BridgeScc, BridgeWeakLink, BridgeXref, HandleKind, HandleModel,
     Stacks, Sum,
 };
-use crate::session::roots::{Origin, Root, RootFlags};
+use crate::session::roots::{Origin, RawRoot, RootFlags};
 use crate::session::{Depends, Error, Heap, ObjectSet, TypePattern};
 
 /// Arguments of `bridge`.
@@ -60,8 +60,9 @@ fn bridge_of(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, E
     let closed = |ty: TypeIndex| is(&opaque, ty) && !is(&transparent, ty);
 
     // Objects kept alive by anything other than the bridge, whose handles are those that something outside of the heap decides about.
-    let own =
-        |r: &&Root| r.flags.has(RootFlags::REF_COUNTED) && graph.index.id_of(r.object).is_some_and(|id| bridged.binary_search(&id).is_ok());
+    let own = |r: &&RawRoot| {
+        r.flags.has(RootFlags::REF_COUNTED) && graph.index.id_of(r.object).is_some_and(|id| bridged.binary_search(&id).is_ok())
+    };
     let others = graph.roots.roots.iter().filter(|r| r.counts(query.stacks) && !own(r));
     let starts = others.filter_map(|r| graph.index.id_of(r.object)).chain(graph.frozen.iter().copied());
     let alive = graph.edges.reachable(starts);
@@ -133,7 +134,7 @@ fn weak_links(on: &OnGraph<'_>, bridged: &[ObjectId], alive: &ObjectSet, condens
     let kept = graph.edges.reach(bridged.iter().copied().filter(|id| !alive.contains(*id)), |_, to| !alive.contains(to));
     let members = (0u32..).zip(&condensed.components).flat_map(|(index, nodes)| nodes.iter().map(move |node| (*node, index)));
     let components: FxHashMap<u32, u32> = members.collect();
-    let link = |root: &Root| {
+    let link = |root: &RawRoot| {
         let (Origin::Handle(kind), true) = (root.origin, root.flags.has(RootFlags::WEAK)) else { return None };
         let id = graph.index.id_of(root.object).filter(|id| kept.contains(*id))?;
         let is_bridged = bridged.binary_search(&id).is_ok();

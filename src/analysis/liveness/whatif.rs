@@ -7,7 +7,7 @@ use crate::base::store::caught;
 use crate::base::{Addr, Answer, Count, Index, len64, top_or_all};
 use crate::gc::{HandleFilter, ObjectId};
 use crate::model::{HandleKind, HandleModel, RootKind, Stacks, Sum, WhatifComponent, WhatifReport, WhatifWeak};
-use crate::session::roots::Root;
+use crate::session::roots::RawRoot;
 use crate::session::{Depends, Edges, Error, Heap, HeapGraph, Namer, ObjectSet, Strength};
 
 /// Arguments of `whatif`.
@@ -76,7 +76,7 @@ fn whatif_of(heap: &Heap, query: &WhatifQuery) -> Result<Answer<WhatifReport>, E
 
     let always = &graph.frozen;
     let before = heap.live(graph, query.stacks);
-    let stays = |r: &&Root| r.counts(query.stacks) && r.address.is_none_or(|a| !gone.contains(&a));
+    let stays = |r: &&RawRoot| r.counts(query.stacks) && r.address.is_none_or(|a| !gone.contains(&a));
     let roots = graph.roots.roots.iter().filter(stays).filter_map(|r| graph.index.id_of(r.object));
     let after = graph.edges.reach(roots.chain(always.iter().copied()).chain(added), |from, to| !cut.contains(&(from, to)));
     let due = registered(&on).into_iter().filter(|id| !after.contains(*id));
@@ -141,7 +141,7 @@ fn gone(on: &OnGraph<'_>, dead: &[Addr], handles: &FxHashMap<Addr, HandleModel>)
     Ok(gone)
 }
 
-fn is_static(root: &Root) -> bool {
+fn is_static(root: &RawRoot) -> bool {
     matches!(root.kind, RootKind::Static | RootKind::ThreadStatic)
 }
 

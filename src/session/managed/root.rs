@@ -21,7 +21,7 @@ use crate::session::{Error, Heap, Object};
 pub struct Root {
     heap: Heap,
     roots: Arc<Roots>,
-    root: roots::Root,
+    root: roots::RawRoot,
 }
 
 impl fmt::Debug for Root {
@@ -40,7 +40,7 @@ impl Heap {
         let collected = Roots::collect(self, &namer, &RootOptions::default());
         let (roots, mut notes) = (Arc::new(collected.data), collected.notes);
         roots.stack_notes(RootOptions::default().stacks).into_iter().for_each(|stacks| notes.extend(stacks));
-        let handle = |root: &roots::Root| Root { heap: self.clone(), roots: Arc::clone(&roots), root: *root };
+        let handle = |root: &roots::RawRoot| Root { heap: self.clone(), roots: Arc::clone(&roots), root: *root };
         Ok(Answer::new(roots.roots.iter().map(handle).collect(), notes))
     }
 }

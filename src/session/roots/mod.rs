@@ -16,7 +16,7 @@ use crate::stack::gc_info::Place;
 
 /// Bytes of memory that a root takes, and a frame with roots.
 const ROOT_BYTES: u64 = 48;
-const _: () = assert!(size_of::<Root>() <= 48 && size_of::<RootFrame>() <= 48);
+const _: () = assert!(size_of::<RawRoot>() <= 48 && size_of::<RootFrame>() <= 48);
 
 /// Properties of a root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -113,7 +113,7 @@ pub enum Origin {
 
 /// A root with raw addresses, without names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Root {
+pub struct RawRoot {
     /// Its kind.
     pub kind: RootKind,
     /// Address of the reference; `None` for registers and code.
@@ -161,7 +161,7 @@ pub struct StackRoots {
 #[derive(Clone, Debug, Default)]
 pub struct Roots {
     /// Ordered by kind, then by table, queue, thread and address. Weak ones only on request.
-    pub roots: Vec<Root>,
+    pub roots: Vec<RawRoot>,
     /// Coverage of each requested kind that is not of stacks: see [`Roots::coverage`].
     exact: Vec<RootCoverageModel>,
     /// Dependent handles: primary and secondary object, both non-null. Edges, not roots.
@@ -211,7 +211,7 @@ impl RootOptions {
 
 impl Roots {
     /// The label of a root.
-    pub fn label(&self, root: &Root) -> String {
+    pub fn label(&self, root: &RawRoot) -> String {
         let name = |i: StaticIndex| self.names.get(i).map_or("?", String::as_str);
         match root.origin {
             Origin::Handle(HandleKind::CrossReference) => "cross-reference handle, kept by the other runtime".into(),
@@ -242,7 +242,7 @@ impl Roots {
     }
 
     /// A description of the root that holds for other dumps as well: without addresses, and threads by their managed ids.
-    pub fn group(&self, root: &Root) -> String {
+    pub fn group(&self, root: &RawRoot) -> String {
         let name = |i: StaticIndex| self.names.get(i).map_or("?", String::as_str);
         match root.origin {
             Origin::Slot(at, _) | Origin::Code(at) if root.kind == RootKind::Stack => match self.frames.get(at) {
@@ -261,7 +261,7 @@ impl Roots {
     }
 
     /// The thread of the root.
-    pub fn thread_of(&self, root: &Root) -> Option<RootThread> {
+    pub fn thread_of(&self, root: &RawRoot) -> Option<RootThread> {
         if let Origin::Slot(at, _) | Origin::Code(at) = root.origin {
             return self.threads.get(self.frames.get(at)?.thread).copied();
         }
@@ -489,7 +489,7 @@ fn handle_roots(
         let mut seen = Set::default();
         for (thread, i) in indexed() {
             let new = thread.exception_handles.iter().filter(|(handle, _)| seen.insert(*handle));
-            roots.roots.extend(new.map(|(handle, object)| Root {
+            roots.roots.extend(new.map(|(handle, object)| RawRoot {
                 kind: RootKind::Exception,
                 address: Some(*handle),
                 object: *object,
@@ -534,7 +534,7 @@ fn handle_roots(
         uses.decide(&mut h, gc);
         let of_handle = h.used_for.map_or(Origin::Handle(h.kind), Origin::HandleFor);
         let origin = last.get(&h.address).map_or(of_handle, |i| Origin::LastThrown(*i));
-        roots.roots.push(Root { kind, address: Some(h.address), object: h.object, flags, origin });
+        roots.roots.push(RawRoot { kind, address: Some(h.address), object: h.object, flags, origin });
     });
     notes.extend(&strength.losses());
     let mut trouble = first_loss(&walked.notes);
@@ -580,7 +580,7 @@ fn finalizer_roots(gc: &Gc, notes: &Collector, roots: &mut Roots) {
     let queues = notes.take(gc.finalizer_queues());
     let complete = queues.iter().filter(|q| q.complete).count();
     for entry in queues.iter().flat_map(|q| &q.entries).filter(|e| e.state != FinalizerState::Registered) {
-        roots.roots.push(Root {
+        roots.roots.push(RawRoot {
             kind: RootKind::FinalizerReady,
             address: Some(entry.address),
             object: entry.object,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{
-    FrameIndex, Origin, ROOT_BYTES, Root, RootFlags, RootFrame, RootOptions, Roots, StackRoots, StaticIndex, ThreadIndex, enumerated,
+    FrameIndex, Origin, ROOT_BYTES, RawRoot, RootFlags, RootFrame, RootOptions, Roots, StackRoots, StaticIndex, ThreadIndex, enumerated,
 };
 use crate::base::hash::Map;
 use crate::base::missed::tried;
@@ -179,7 +179,7 @@ impl Reader<'_> {
         }
         let Some(at) = roots.frames.push(RootFrame { thread, method: self.name(method), register: None }) else { return };
         for object in allocators.iter() {
-            let root = Root { kind: RootKind::Stack, address: None, object: *object, flags: RootFlags::NONE, origin: Origin::Code(at) };
+            let root = RawRoot { kind: RootKind::Stack, address: None, object: *object, flags: RootFlags::NONE, origin: Origin::Code(at) };
             self.scans.add(roots, root);
         }
     }
@@ -229,7 +229,7 @@ impl Reader<'_> {
         } else {
             value
         };
-        self.scans.add(roots, Root { kind, address, object, flags, origin: Origin::Slot(frame, slot.location.place()) });
+        self.scans.add(roots, RawRoot { kind, address, object, flags, origin: Origin::Slot(frame, slot.location.place()) });
     }
 
     fn wants(&self, kind: RootKind) -> bool {
@@ -358,7 +358,7 @@ impl<'h> Scans<'h> {
     }
 
     /// Adds a root, up to the limit.
-    fn add(&self, roots: &mut Roots, root: Root) {
+    fn add(&self, roots: &mut Roots, root: RawRoot) {
         if roots.roots.len() <= self.heap.limits().roots && self.kept.memory(ROOT_BYTES) {
             roots.roots.push(root);
         }
@@ -373,7 +373,7 @@ impl<'h> Scans<'h> {
     fn register(&mut self, (thread, name): (ThreadIndex, &'static str), value: Addr, index: &ObjectStarts, roots: &mut Roots) {
         if let Some((object, flags)) = self.object_at(index, value) {
             let name = *self.registers.entry(name).or_insert_with(|| roots.names.push(name.into()).unwrap_or_default());
-            self.add(roots, Root { kind: RootKind::Register, address: None, object, flags, origin: Origin::Register(thread, name) });
+            self.add(roots, RawRoot { kind: RootKind::Register, address: None, object, flags, origin: Origin::Register(thread, name) });
         }
     }
 
@@ -384,7 +384,7 @@ impl<'h> Scans<'h> {
         for (at, bytes) in memory.words(range) {
             if let Some((object, flags)) = self.object_at(index, Addr(memory.shape().number(bytes))) {
                 found.bump();
-                self.add(roots, Root { kind: RootKind::Stack, address: Some(at), object, flags, origin: Origin::Stack(thread) });
+                self.add(roots, RawRoot { kind: RootKind::Stack, address: Some(at), object, flags, origin: Origin::Stack(thread) });
             }
         }
         found

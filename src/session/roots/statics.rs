@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use super::{Origin, ROOT_BYTES, Root, RootFlags, RootOptions, Roots, StaticIndex, ThreadIndex, enumerated};
+use super::{Origin, ROOT_BYTES, RawRoot, RootFlags, RootOptions, Roots, StaticIndex, ThreadIndex, enumerated};
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
 use crate::base::{Addr, Budget, Collector, Count, NoteKind, Token, be, len64, plural};
@@ -80,7 +80,7 @@ pub(super) fn static_roots(
                     if path.is_empty() {
                         last = Some((key.0, key.1, name));
                     }
-                    roots.roots.push(Root { kind, address, object, flags: RootFlags::NONE, origin: Origin::Static(name, thread) });
+                    roots.roots.push(RawRoot { kind, address, object, flags: RootFlags::NONE, origin: Origin::Static(name, thread) });
                 }
                 ControlFlow::Continue(())
             },
@@ -96,7 +96,7 @@ pub(super) fn static_roots(
                 if let Some((address, object)) = reader.statics().thread_array(thread.address).filter(|(at, _)| arrays.insert(*at)) {
                     let Some(name) = name else { return };
                     let origin = Origin::Static(name, Some(i));
-                    roots.roots.push(Root { kind, address: Some(address), object, flags: RootFlags::NONE, origin });
+                    roots.roots.push(RawRoot { kind, address: Some(address), object, flags: RootFlags::NONE, origin });
                 }
             }
         }
@@ -136,7 +136,7 @@ fn compiled_statics(
     });
     let mut add = |kind: RootKind, name: String, address: Addr, object: Addr, thread| {
         let Some(name) = roots.names.push(name) else { return };
-        roots.roots.push(Root { kind, address: Some(address), object, flags: RootFlags::NONE, origin: Origin::Static(name, thread) });
+        roots.roots.push(RawRoot { kind, address: Some(address), object, flags: RootFlags::NONE, origin: Origin::Static(name, thread) });
     };
     let mut absent = 0usize;
     if options.wants(RootKind::Static) {
