@@ -63,11 +63,14 @@
 //! ```
 //! An [`Answer`] with a list is itself a list to loop over; its notes say what is missing.
 //!
-//! # Roots, collections, bound fields
+//! # Roots, handles, collections, bound fields
 //! ```
 //! # let heap = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?.heap()?;
 //! for root in heap.roots()?.into_iter().take(10) {
 //!     println!("{} holds {}", root.label(), root.object()?.type_name());
+//! }
+//! for handle in heap.gc_handles()? {
+//!     println!("{} {}", handle.kind(), handle.object()?.type_name());
 //! }
 //! for map in heap.objects_of("System.Collections.Generic.Dictionary<*>")?.take(10) {
 //!     for (key, value) in map.entries()? {
@@ -171,8 +174,8 @@ pub use contract::{ContractError, RuntimeError};
 pub use dump::{DumpError, FileKind};
 pub use graph::GraphError;
 pub use session::{
-    Collection, Dump, Error, Field, Frame, FromValue, GraphSource, Heap, HeapSnapshot, MemoryLimit, Method, Object, Objects, OpenOptions,
-    Reference, Root, Runtime, Thread, Type, Value, ValueError, Variable,
+    Collection, Dump, Error, Field, Frame, FromValue, GcHandle, GraphSource, Heap, HeapSnapshot, MemoryLimit, Method, Object, Objects,
+    OpenOptions, Reference, Root, Runtime, Thread, Type, Value, ValueError, Variable,
 };
 
 /// Opens the dump at `path` with the default [`OpenOptions`]: an ELF core or a Windows minidump, also compressed with zstd or

@@ -32,7 +32,7 @@ const TICKS: u32 = 1 << 10;
 /// let heap = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?.heap()?;
 /// let stat = gcdump::Cancel::after(Duration::from_secs(60)).run(|| heap.stat());
 /// match stat {
-///     Ok(stat) => println!("{} types", stat?.type_count),
+///     Ok(stat) => println!("{} objects", stat?.totals.count),
 ///     Err(gcdump::Cancelled) => println!("it takes more than a minute"),
 /// }
 /// # Ok::<(), gcdump::Error>(())

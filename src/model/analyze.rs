@@ -35,6 +35,8 @@ named_enum! {
         PoolStarvation = "pool-starvation",
         /// `count` threads wait for a lock that another thread holds.
         LockQueue = "lock-queue",
+        /// `count` incoming HTTP requests are not answered for long.
+        Requests = "requests",
         /// `count` asynchronous methods wait for one promise, semaphore or custom awaitable, or for each other. A warning for the latter, and
         /// where threads wait for each other or the thread pool is starved.
         AsyncWaits = "async-waits",
@@ -106,6 +108,7 @@ impl Problem {
             | ProblemId::StuckFinalizer
             | ProblemId::PoolStarvation
             | ProblemId::LockQueue
+            | ProblemId::Requests
             | ProblemId::AsyncWaits => Some(Complaint::Hang),
             ProblemId::MissingParts => None,
             _ => Some(Complaint::Memory),

@@ -8,10 +8,13 @@
 //! | [`HeapSnapshot`] | the objects of a `.gcdump` file: a graph without memory |
 //! | [`Object`] | an object of the heap: its type, fields, elements, text, references |
 //! | [`Value`] | a field, a static field or an element: typed reads, structures, references |
-//! | [`Type`] | a loaded type: name, bases, fields, static fields |
+//! | [`Type`], [`Field`] | a loaded type: name, bases, fields, static fields; a field that is looked up once |
+//! | [`Collection`] | a list, dictionary, set or queue of .NET's own library, with its entries |
+//! | [`Thread`], [`Frame`], [`Method`], [`Variable`] | a managed thread, its stack, arguments and locals |
+//! | [`Root`], [`GcHandle`] | where the garbage collector starts; handles |
 //! | [`Namer`] | names of types and fields for one answer |
 //!
-//! `Dump`, `Runtime`, `Heap`, `Object`, `Value` and `Type` are handles: cheap to clone, `Send + Sync`, without lifetimes.
+//! All but `Namer` are handles: cheap to clone, `Send + Sync`, without lifetimes.
 //! Lazily bound or built parts are shared. Each part is an [`Answer`](crate::base::Answer) with its own notes, and an answer
 //! carries the notes of exactly the parts it uses, so repeated queries return the same notes.
 
@@ -82,7 +85,7 @@ pub use index::checksum as index_checksum;
 pub use index::{IndexError, IndexUse, OpenIndex, beside};
 pub(crate) use kind::{Found, kind};
 pub(crate) use lines::{NamedLocals, SourceLines};
-pub use managed::{Collection, Field, Frame, Method, Root, Thread, Variable};
+pub use managed::{Collection, Field, Frame, GcHandle, Method, Root, Thread, Variable};
 pub use names::Namer;
 pub use object::{Object, Reference};
 pub use objects::Objects;

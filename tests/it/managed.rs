@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gcdump::{Addr, Cancel, Cancelled, Collection, Error, Field, Frame, Method, Root, Runtime, Thread, Variable};
+use gcdump::{Addr, Cancel, Cancelled, Collection, Error, Field, Frame, GcHandle, Method, Root, Runtime, Thread, Variable};
 use serde_json::Value as Json;
 
 use crate::common::{ask, own_dump};
@@ -28,6 +28,7 @@ fn handles_are_send_and_sync() {
     goes_anywhere::<Method>();
     goes_anywhere::<Variable>();
     goes_anywhere::<Root>();
+    goes_anywhere::<GcHandle>();
     goes_anywhere::<Field>();
     goes_anywhere::<Collection>();
     goes_anywhere::<Cancel>();
@@ -157,6 +158,23 @@ fn a_field_is_read_of_every_object_that_has_it() {
     let error = dog.read::<i32>(&index).unwrap_err().to_string();
     assert!(error.contains("has no field \"Index\"") && error.contains("Lab.Dog"), "{error}");
     assert!(matches!(runtime.type_named("Lab.Dog").unwrap().field("Nope"), Err(Error::Value(_))));
+}
+
+#[test]
+fn handles_are_those_of_the_command() {
+    for path in [own_dump(), corpus("net8-svr-handles-heap")] {
+        let said = data(&path, &["handles", "--top", "0"]);
+        let heap = runtime(&path).heap().unwrap();
+        let handles = heap.gc_handles().unwrap();
+        let said = said["handles"].as_array().unwrap();
+        assert_eq!(said.len(), handles.len());
+        for (said, handle) in said.iter().zip(&handles) {
+            assert_eq!(said["address"], handle.address().to_string());
+            assert_eq!(said["type"], handle.kind().to_string());
+            assert_eq!(said["object"], handle.target().to_string());
+            assert_eq!(said["secondary"].as_str(), handle.secondary().map(|at| at.to_string()).as_deref());
+        }
+    }
 }
 
 #[test]

@@ -94,6 +94,34 @@ fn methods_that_wait_for_one_promise_are_a_finding() {
     assert_eq!(first(&corpus::dump("net10-wks-asyncmix-heap"), &["--only", "async-waits"]), Value::Null);
 }
 
+/// Before: only the asynchronous methods, which users of a web server do not see.
+#[test]
+fn requests_without_an_answer_come_first() -> Tested {
+    let hung = "; 499 wait for a semaphore in Web.Program.Pay";
+    for dump in common::web_dumps()? {
+        let (count, begin, end) = match dump.name.as_str() {
+            "web10-hung" => (560, "the oldest for 2 s, such as GET /pay/0", hung),
+            "web11-hung" => (560, "the oldest for 5 s, such as GET /pay/0", hung),
+            "web10-http2" => (30, "the oldest for 2 s, such as GET /export/11", "; all wait for a promise in "),
+            _ => continue,
+        };
+        let (_, answer) = ask(&dump.path, &["analyze"]);
+        let finding = &findings(&answer)[0];
+        assert_eq!(
+            (text(finding, "id"), text(finding, "severity"), &finding["count"]),
+            ("requests", "warning", &json!(count)),
+            "{}",
+            dump.name
+        );
+        let title = format!("{count} incoming HTTP requests are not answered, {begin}{end}");
+        assert!(text(finding, "title").starts_with(&title), "{finding}");
+        assert_eq!(answer["data"]["triage"][1]["found"], 0, "{}", dump.name);
+        let none = first(&dump.path, &["--only", "requests", "--min-requests", "561"]);
+        assert_eq!(none, Value::Null, "{}", dump.name);
+    }
+    Ok(())
+}
+
 #[test]
 fn garbage_outside_of_gen0_is_a_finding() {
     let path = corpus::dump("net10-svr-oom-heap");

@@ -8,6 +8,7 @@ use crate::analysis::liveness::{Dead, dead};
 use crate::analysis::memory_map::memory_of;
 use crate::analysis::modules::dynamic_modules;
 use crate::analysis::pool::pool_with;
+use crate::analysis::requests::incoming_requests;
 use crate::analysis::{
     AsyncQuery, DiffQuery, FragmentationQuery, HandlesQuery, HeapQuery, InspectQuery, LocksQuery, RetainedQuery, RetainedView, StacksQuery,
     ThreadsQuery,
@@ -19,8 +20,8 @@ use crate::analysis::{
 use crate::base::{Answer, Collector, Name, NoteKind};
 use crate::model::{
     AsyncReport, DiffReport, FinalizersReport, FragmentationReport, HandlesReport, HeapReport, InspectReport, InspectionId,
-    InspectionModel, LocksReport, MemoryReport, ModuleModel, OomReport, PoolReport, ProblemId, RetainedReport, StackFrameKind,
-    ThreadStackModel, ThreadsReport, TimersReport,
+    InspectionModel, LocksReport, MemoryReport, ModuleModel, OomReport, PoolReport, ProblemId, RequestModel, RetainedReport,
+    StackFrameKind, ThreadStackModel, ThreadsReport, TimersReport,
 };
 use crate::session::{Error, GraphSource, Heap, Runtime};
 
@@ -68,6 +69,7 @@ pub(in crate::analysis) struct Answers<'a> {
     pub(super) memory: Asked<MemoryReport>,
     pub(super) oom: Asked<OomReport>,
     pub(super) pool: Asked<PoolReport>,
+    pub(super) requests: Asked<Vec<RequestModel>>,
     pub(super) retained: Asked<RetainedReport>,
     pub(super) retained_listed: Asked<RetainedReport>,
     /// That of the crashed thread.
@@ -103,6 +105,7 @@ impl<'a> Answers<'a> {
             memory: OnceCell::new(),
             oom: OnceCell::new(),
             pool: OnceCell::new(),
+            requests: OnceCell::new(),
             retained: OnceCell::new(),
             retained_listed: OnceCell::new(),
             crashed_stack: OnceCell::new(),
@@ -150,6 +153,12 @@ impl<'a> Answers<'a> {
         let heap = self.heap()?;
         let query = AsyncQuery { merge: true, top: TREES, ..AsyncQuery::default() };
         self.asked("asynchronous methods are not inspected", &self.chains, || chains(heap, &query))
+    }
+
+    /// The incoming HTTP requests in flight.
+    pub(super) fn requests(&self) -> Result<&Vec<RequestModel>, Skip> {
+        let heap = self.heap()?;
+        self.asked("incoming requests are not inspected", &self.requests, || incoming_requests(heap))
     }
 
     /// Garbage by generation.

@@ -24,6 +24,7 @@ mod missing;
 mod native;
 mod oom;
 mod orphaned;
+mod requests;
 mod starvation;
 mod suspects;
 #[cfg(test)]
@@ -66,6 +67,8 @@ pub struct Thresholds {
     pub timers: u64,
     /// Fewest GC handles.
     pub handles: u64,
+    /// Fewest incoming HTTP requests that are not answered for long.
+    pub requests: u64,
     /// Fewest chains of asynchronous methods that hang on one object.
     pub waits: u64,
     /// Smallest share (0 to 1) of the objects' bytes that are garbage outside of gen0.
@@ -87,6 +90,7 @@ impl Default for Thresholds {
     /// * 100 handlers: events with more are made for many subscribers, or nobody unsubscribes.
     /// * 1,000 timers or registrations: more than there are requests under way in most servers.
     /// * 10,000 handles: the runtime itself takes some hundreds, and each is a root that the GC visits.
+    /// * 3 requests: one that takes long may be a report or an upload.
     /// * 10 chains: the loops of an idle program that wait for one event, such as the end of the process, are fewer.
     /// * Half of the objects' bytes outside of gen0: a generation doubles before the GC collects it again.
     /// * 100 assemblies without a file: serializers, proxies and expressions of a program take some dozens.
@@ -103,6 +107,7 @@ impl Default for Thresholds {
             handlers: 100,
             timers: 1_000,
             handles: 10_000,
+            requests: 3,
             waits: 10,
             garbage: 0.5,
             dynamic: 100,
@@ -214,6 +219,7 @@ fn find(id: ProblemId, answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<
         ProblemId::StuckFinalizer => finalizer::find(answers),
         ProblemId::PoolStarvation => starvation::find(answers),
         ProblemId::LockQueue => lock_queues::find(answers),
+        ProblemId::Requests => requests::find(answers),
         ProblemId::AsyncWaits => async_waits::find(answers),
         ProblemId::Growth => growth::find(answers),
         ProblemId::Fragmentation => fragmentation::find(answers, least),

@@ -107,6 +107,17 @@ pub fn requests(heap: &Heap, direction: Option<RequestDirection>) -> Result<Answ
     Ok(notes.finish(report))
 }
 
+/// The incoming requests in flight. Where the process does not have ASP.NET Core, nothing is looked at.
+///
+/// # Errors
+/// As [`requests`].
+pub(super) fn incoming_requests(heap: &Heap) -> Result<Answer<Vec<RequestModel>>, Error> {
+    if matches!(Contexts::bind(heap.runtime().types()?), Contexts::Absent) {
+        return Ok(Answer::whole(Vec::new()));
+    }
+    requests(heap, Some(RequestDirection::Incoming)).map(|answer| answer.map(|report| report.requests))
+}
+
 /// Whether an object of the type at `mt` has the variables of an asynchronous method: a box, or a continuation.
 fn is_method(tasks: &Tasks, mt: Addr) -> bool {
     let plan = tasks.plan(mt);

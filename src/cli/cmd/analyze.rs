@@ -80,6 +80,10 @@ pub(in crate::cli) struct Analyze {
     #[arg(long, value_name = "N", default_value_t = Thresholds::default().handles)]
     min_handles: u64,
 
+    /// Fewest incoming HTTP requests that are not answered for long.
+    #[arg(long, value_name = "N", default_value_t = Thresholds::default().requests)]
+    min_requests: u64,
+
     /// Fewest chains of asynchronous methods that hang on one promise, semaphore or custom awaitable.
     #[arg(long, value_name = "N", default_value_t = Thresholds::default().waits)]
     min_waits: u64,
@@ -155,6 +159,7 @@ impl Command for Analyze {
             handlers: self.min_handlers,
             timers: self.min_timers,
             handles: self.min_handles,
+            requests: self.min_requests,
             waits: self.min_waits,
             garbage: self.min_garbage / 100.0,
             dynamic: self.min_dynamic,

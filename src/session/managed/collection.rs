@@ -13,7 +13,7 @@ use crate::session::{Error, Library, Object, Value, ValueError};
 ///
 /// ```
 /// let heap = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?.heap()?;
-/// let list = heap.objects_of("System.Collections.Generic.List<Lab.Pair<System.Int32,System.String>>")?.next().expect("there is one");
+/// let list = heap.objects_of("System.Collections.Generic.List<Lab.Pair<*>>")?.next().expect("there is one");
 /// let second: Vec<String> = list.collection()?.items()?.take(2).map(|pair| pair.field("Second")?.read()).collect::<Result<_, _>>()?;
 /// assert_eq!(second, ["pair-0", "pair-1"]);
 /// # Ok::<(), gcdump::Error>(())

@@ -1,0 +1,85 @@
+//! Incoming HTTP requests that are not answered.
+//!
+//! Rule: at least `requests` of them that the application works on and has not answered for [`LONG_MS`], or that wait for one promise, semaphore
+//! or custom awaitable with at least `waits` others, however young they are. Responses that have begun and connections that carry another protocol are left
+//! out: streams and WebSockets last as long as they like.
+//!
+//! Source: the incoming requests that `requests` lists.
+
+use std::collections::BTreeMap;
+
+use super::answers::{Answers, Skip};
+use super::line::counted;
+use crate::analysis::chains::is_library;
+use crate::base::hash::Map;
+use crate::base::{Addr, Count, Name, be, len64, thousands};
+use crate::model::{AsyncRootKind, Problem, ProblemId, ProblemSeverity, RequestModel, RequestState};
+
+/// Milliseconds after which people give up on a request.
+const LONG_MS: u64 = 10_000;
+
+pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
+    let open = || answers.requests().map(|all| all.iter().filter(|request| request.state == RequestState::Processing));
+    let mut crowds: Map<Addr, u64> = Map::default();
+    open()?.filter_map(crowded).for_each(|at| crowds.entry(at).or_default().bump());
+    let in_crowd =
+        |request: &RequestModel| crowded(request).and_then(|at| crowds.get(&at)).is_some_and(|n| *n >= answers.thresholds().waits);
+    let is_old = |request: &RequestModel| request.age_ms.is_some_and(|ms| ms >= LONG_MS);
+    let stuck: Vec<&RequestModel> = open()?.filter(|request| is_old(request) || in_crowd(request)).collect();
+    let (least, count) = (answers.thresholds().requests, len64(stuck.len()));
+    let Some(oldest) = stuck.iter().max_by_key(|request| request.age_ms).filter(|_| count >= least) else { return Ok(Vec::new()) };
+    let text = |part: &Option<String>| part.clone().unwrap_or_default();
+    let line = format!("{} {}", text(&oldest.method), text(&oldest.uri));
+    let age = oldest.age_ms.map(|ms| format!(", the oldest for {}", seconds(ms / 1000))).unwrap_or_default();
+    // What most of them wait for, and the method that does.
+    let mut causes: BTreeMap<(&str, Option<&Name>), (u64, &RequestModel)> = BTreeMap::new();
+    for request in stuck.iter().copied() {
+        let label = request.waits_for.as_ref().map_or("", |root| root.kind.name());
+        causes.entry((label, method(request))).or_insert((0, request)).0.bump();
+    }
+    let cause = causes.into_iter().max_by_key(|(_, (count, _))| *count);
+    let waits = match &cause {
+        Some(((kind, name), (n, _))) if !kind.is_empty() => {
+            let of = if *n == count { "all wait".into() } else { format!("{} wait", thousands(*n)) };
+            let within = name.map(|name| format!(" in {}", name.shown())).unwrap_or_default();
+            format!("; {of} for a {kind}{within}")
+        }
+        _ => String::new(),
+    };
+    let title = format!("{} {} not answered{age}, such as {}{waits}", counted(count, "incoming HTTP request"), be(count), line.trim());
+    let method = cause.and_then(|((_, name), _)| name.cloned());
+    let command = ["requests", "--incoming"];
+    let problem = answers.finding(ProblemId::Requests, ProblemSeverity::Warning, title, &command);
+    Ok(vec![Problem { count: Some(count), object: Some(oldest.object), method, ..problem }])
+}
+
+/// The object that a request waits for, if others may wait for it as well.
+fn crowded(request: &RequestModel) -> Option<Addr> {
+    let root = request.waits_for.as_ref()?;
+    matches!(root.kind, AsyncRootKind::Promise | AsyncRootKind::Semaphore | AsyncRootKind::Source).then_some(root.object?)
+}
+
+/// The innermost method of the program's own that serves a request.
+fn method(request: &RequestModel) -> Option<&Name> {
+    let names = || request.frames.iter().filter_map(|frame| frame.display.as_ref().or(frame.method.as_ref()));
+    names().find(|name| !is_library(name.shown())).or_else(|| names().next())
+}
+
+/// A duration for people: `42 s`, `3 min 5 s`, `2 h 10 min`.
+fn seconds(n: u64) -> String {
+    match n {
+        0..60 => format!("{n} s"),
+        60..3600 => format!("{} min {} s", n / 60, n % 60),
+        _ => format!("{} h {} min", n / 3600, n / 60 % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_two_units() {
+        assert_eq!([42, 185, 7805].map(seconds), ["42 s", "3 min 5 s", "2 h 10 min"]);
+    }
+}

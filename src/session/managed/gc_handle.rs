@@ -1,0 +1,79 @@
+//! GC handles.
+
+use std::fmt;
+
+use crate::base::{Addr, Answer};
+use crate::gc::HandleFilter;
+use crate::model::HandleKind;
+use crate::session::{Error, Heap, Object};
+
+/// A GC handle, such as that of a `GCHandle` or a `WeakReference`.
+///
+/// ```
+/// let heap = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?.heap()?;
+/// let pinned = heap.gc_handles()?.into_iter().filter(|handle| handle.kind() == gcdump::model::HandleKind::Pinned);
+/// for handle in pinned {
+///     println!("{} pins {}", handle.address(), handle.object()?.type_name());
+/// }
+/// # Ok::<(), gcdump::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct GcHandle {
+    heap: Heap,
+    address: Addr,
+    kind: HandleKind,
+    target: Addr,
+    secondary: Option<Addr>,
+}
+
+impl fmt::Debug for GcHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GcHandle({} {} to {})", self.address, self.kind, self.target)
+    }
+}
+
+impl Heap {
+    /// The GC handles of all handle tables, those without an object left out.
+    ///
+    /// # Errors
+    /// None today; reserved for what cannot go on without handle tables.
+    pub fn gc_handles(&self) -> Result<Answer<Vec<GcHandle>>, Error> {
+        let mut list = Vec::new();
+        let walked = self.gc().walk_handles(&HandleFilter::default(), |handle| {
+            let (address, kind, target, secondary) = (handle.address, handle.kind, handle.object, handle.secondary);
+            list.push(GcHandle { heap: self.clone(), address, kind, target, secondary });
+        });
+        Ok(walked.map(|_| list))
+    }
+}
+
+impl GcHandle {
+    /// Its address: the value of a `GCHandle`.
+    pub fn address(&self) -> Addr {
+        self.address
+    }
+
+    /// Its type.
+    pub fn kind(&self) -> HandleKind {
+        self.kind
+    }
+
+    /// Address of its object.
+    pub fn target(&self) -> Addr {
+        self.target
+    }
+
+    /// Its object.
+    ///
+    /// # Errors
+    /// See [`Heap::object`].
+    pub fn object(&self) -> Result<Object, Error> {
+        self.heap.object(self.target)
+    }
+
+    /// Dependent handles: address of the dependent object. Weak interior pointers: the address of the pointer. Cross references: the native
+    /// context. `None` for all others.
+    pub fn secondary(&self) -> Option<Addr> {
+        self.secondary
+    }
+}
