@@ -249,12 +249,10 @@ impl<S: Structure> Bound<S> {
         match self.slots.get(field.index)? {
             Slot::At(offset) => Some(*offset),
             slot => {
-                debug_assert!(
-                    *slot == Slot::Absent,
-                    "a reader of {} reads {:?}, which it did not bind",
-                    S::NAME,
-                    S::FIELDS.get(field.index)
-                );
+                // Tests have the feature, and find a reader that forgets to bind.
+                if cfg!(feature = "internals") {
+                    assert!(*slot == Slot::Absent, "a reader of {} reads {:?} unbound", S::NAME, S::FIELDS.get(field.index));
+                }
                 None
             }
         }
