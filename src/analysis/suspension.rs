@@ -9,7 +9,6 @@ use super::each_stack;
 use crate::analysis::StacksQuery;
 use crate::base::missed::tried;
 use crate::base::{Collector, Name};
-use crate::clr::objects::Objects;
 use crate::clr::threads::Thread;
 use crate::dump::ThreadStacks;
 use crate::model::{GcPhase, StackFrameKind, SuspendedThread, SuspensionModel, ThreadStackModel};
@@ -53,8 +52,7 @@ fn named(runtime: &Runtime, threads: &[&Thread]) -> Vec<SuspendedThread> {
     if threads.is_empty() {
         return Vec::new();
     }
-    let (namer, notes) = (runtime.namer(), Collector::new());
-    let objects = runtime.scoped(&notes, |d| Objects::bind(runtime.memory(), d).ok());
+    let namer = runtime.namer();
     let stacks = ThreadStacks::new(runtime.file());
     let mut methods: Vec<(u64, Name)> = Vec::new();
     let mut add = |stack: ThreadStackModel| {
@@ -67,7 +65,7 @@ fn named(runtime: &Runtime, threads: &[&Thread]) -> Vec<SuspendedThread> {
     let _ = each_stack(runtime, &query, &mut add);
     let name = |t: &Thread| {
         let native = t.os_id.and_then(|id| stacks.thread(id));
-        namer.thread_name(t.exposed.and_then(|object| Some((object, objects.as_ref()?.method_table(object)?))), native)
+        namer.thread_name(t.exposed, native)
     };
     let model = |t: &&Thread| SuspendedThread {
         managed_id: t.id,

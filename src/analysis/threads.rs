@@ -5,7 +5,6 @@ use super::locks::{ThreadLocks, thread_locks};
 use super::sort::{self, Key};
 use super::suspension::suspension;
 use crate::base::{Addr, Answer, len64};
-use crate::clr::objects::Objects;
 use crate::clr::threads::state_names;
 use crate::dump::ThreadStacks;
 use crate::model::{GcMode, ThreadModel, ThreadSort, ThreadsReport};
@@ -30,18 +29,10 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
         sort::check(query.sort.as_ref(), &[ManagedId, OsId, Name, ExceptionType], "threads without --waits")?;
     }
     let notes = runtime.begin();
-    let reader = runtime.thread_reader()?;
-    notes.extend(reader.losses());
-    let finalizer = reader.finalizer(runtime.thread_list()?, &notes);
-    let threads = notes.with(runtime.thread_list()?);
-    runtime.note_thread_ids(&notes);
-    runtime.note_thread_objects(&notes);
-    reader.note_modes(threads, &notes);
-    reader.note_contexts(threads, &notes);
+    let finalizer = runtime.thread_reader()?.finalizer(runtime.thread_list()?, &notes);
+    let threads = runtime.noted_threads(&notes)?;
     let file = runtime.file();
     let crashed = file.crash.as_ref().and_then(|c| c.thread);
-    let objects = runtime.scoped(&notes, |d| Objects::bind(runtime.memory(), d).ok());
-    let method_table = |object: Addr| objects.as_ref()?.method_table(object);
     let namer = runtime.namer();
     let exceptions = ExceptionReader::new(runtime, &namer, &notes);
     let exception = |address: Addr, current: bool| exceptions.of_thread(address, current);
@@ -58,7 +49,7 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
                 managed_id: t.id,
                 os_id,
                 address: t.address,
-                name: namer.thread_name(t.exposed.and_then(|object| Some((object, method_table(object)?))), native),
+                name: namer.thread_name(t.exposed, native),
                 state: t.state.map(|state| state_names(state, native_aot)).unwrap_or_default(),
                 state_value: t.state,
                 gc_mode: t.cooperative.map(|c| if c { GcMode::Cooperative } else { GcMode::Preemptive }),

@@ -298,10 +298,10 @@ impl Namer {
         self.memory.ptr(object.plus(offset)).ok().filter(|a| !a.is_null())
     }
 
-    /// The name of a thread: that of its managed `Thread` object with this method table, else that of the operating system's thread,
-    /// which Windows dumps have.
-    pub(crate) fn thread_name(&self, object: Option<(Addr, Addr)>, native: Option<&OsThread>) -> Option<Name> {
-        let managed = object.and_then(|(object, mt)| self.managed_name(object, mt));
+    /// The name of a thread: that of its managed `Thread` object, else that of the operating system's thread, which Windows dumps have.
+    pub(crate) fn thread_name(&self, object: Option<Addr>, native: Option<&OsThread>) -> Option<Name> {
+        let method_table = |object: Addr| self.types().ok()?.objects().method_table(object);
+        let managed = object.and_then(|object| self.managed_name(object, method_table(object)?));
         let kept = |name: &String| self.budget.memory(len64(name.len()));
         managed.or_else(|| native.and_then(|n| n.name.clone()).filter(kept).map(Name::from))
     }

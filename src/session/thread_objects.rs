@@ -6,6 +6,7 @@ use crate::base::missed::tried;
 use crate::base::{Addr, Collector, NoteKind};
 use crate::clr::fields::CORE;
 use crate::clr::threads::Thread;
+use crate::contract::ContractError;
 
 /// The words of a thread's object that the runtime writes.
 struct ThreadObject {
@@ -18,6 +19,21 @@ struct ThreadObject {
 }
 
 impl Runtime {
+    /// The managed threads, for answers that show all of them: with notes about what is missing or contradicts itself.
+    ///
+    /// # Errors
+    /// [`ContractError`] if the descriptor does not have the thread list.
+    pub(crate) fn noted_threads(&self, notes: &Collector) -> Result<&[Thread], ContractError> {
+        let reader = self.thread_reader()?;
+        notes.extend(reader.losses());
+        let threads = notes.with(self.thread_list()?);
+        self.note_thread_ids(notes);
+        self.note_thread_objects(notes);
+        reader.note_modes(threads, notes);
+        reader.note_contexts(threads, notes);
+        Ok(threads)
+    }
+
     /// Notes ids of managed threads that the runtime, or the threads' objects, contradict: for answers that show them.
     pub(crate) fn note_thread_ids(&self, notes: &Collector) {
         let (Ok(reader), Ok(threads)) = (self.thread_reader(), self.thread_list()) else { return };

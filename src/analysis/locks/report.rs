@@ -41,10 +41,7 @@ impl Reporter<'_> {
             cycles.iter().map(|c| graph.model(c, |t| self.id(t), |object, class| self.type_of(object, class), self.stacks)).collect();
         let frames: Map<usize, &Blocked<'_>> = self.stacks.iter().map(|(i, t)| (*i, t)).collect();
         let native = ThreadStacks::new(self.runtime.file());
-        let name = |thread: &Thread| {
-            let object = thread.exposed.and_then(|object| Some((object, self.library.method_table(object)?)));
-            self.namer.thread_name(object, thread.os_id.and_then(|id| native.thread(id)))
-        };
+        let name = |thread: &Thread| self.namer.thread_name(thread.exposed, thread.os_id.and_then(|id| native.thread(id)));
         let lines = SourceLines::new(self.runtime, self.namer);
         let wait = |w: &Wait| {
             let thread = self.threads.get(w.thread)?;

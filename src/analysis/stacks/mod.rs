@@ -255,8 +255,7 @@ impl<'r> Reporter<'r> {
     }
 
     fn thread_name(&self, stack: &ThreadStack<'_>) -> Option<Name> {
-        let object = stack.thread.exposed.and_then(|object| Some((object, self.objects.as_ref()?.method_table(object)?)));
-        self.namer.thread_name(object, stack.native)
+        self.namer.thread_name(stack.thread.exposed, stack.native)
     }
 
     fn name(&mut self, method: Addr) -> Option<Named> {
