@@ -31,12 +31,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let least = answers.thresholds().waits;
     let mut crowds: BTreeMap<(AsyncRootKind, &Name, Option<&Name>), Crowd<'_>> = BTreeMap::new();
     for sum in answers.chains()?.roots.iter().filter(|sum| sum.methods > 0) {
-        let crowded = match sum.root.kind {
-            AsyncRootKind::Promise | AsyncRootKind::Semaphore | AsyncRootKind::Source => sum.chains >= least,
-            AsyncRootKind::Cycle => true,
-            _ => false,
-        };
-        if crowded {
+        if is_shared(sum.root.kind) && sum.chains >= least || sum.root.kind == AsyncRootKind::Cycle {
             let key = (sum.root.kind, &sum.root.label, sum.innermost.as_ref());
             let crowd = crowds.entry(key).or_insert(Crowd { first: sum, objects: 0, chains: 0, methods: 0, longest: 0 });
             crowd.objects.bump();
@@ -58,11 +53,7 @@ fn finding(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<Problem> {
         Some(Held::By(label)) if crowd.objects == 1 && !cycle => format!(" that {label} holds"),
         _ => String::new(),
     };
-    let what = match root.kind {
-        AsyncRootKind::Promise => "promise",
-        AsyncRootKind::Semaphore => "semaphore",
-        _ => "awaitable",
-    };
+    let what = awaited(root.kind).unwrap_or("awaitable");
     let on = match (cycle, crowd.objects) {
         (true, _) => "each other".into(),
         (false, 1) => format!("one {what}{by}"),
@@ -94,6 +85,24 @@ fn finding(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<Problem> {
         type_name: root.type_name.clone(),
         method: crowd.first.innermost.clone(),
         ..answers.finding(ProblemId::AsyncWaits, severity, title, &command)
+    })
+}
+
+/// Whether many may wait for one object of this kind, and none of them is idle: servers that are idle wait for timers, sockets and channels.
+pub(super) fn is_shared(kind: AsyncRootKind) -> bool {
+    matches!(kind, AsyncRootKind::Promise | AsyncRootKind::Semaphore | AsyncRootKind::Source)
+}
+
+/// The object that is waited for, in words; `None` where there is none.
+pub(super) fn awaited(kind: AsyncRootKind) -> Option<&'static str> {
+    Some(match kind {
+        AsyncRootKind::Promise => "promise",
+        AsyncRootKind::Timer => "timer",
+        AsyncRootKind::Semaphore => "semaphore",
+        AsyncRootKind::Channel => "channel",
+        AsyncRootKind::Socket => "socket",
+        AsyncRootKind::Source => "awaitable",
+        _ => return None,
     })
 }
 

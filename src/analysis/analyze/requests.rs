@@ -1,19 +1,20 @@
 //! Incoming HTTP requests that are not answered.
 //!
-//! Rule: at least `requests` of them that the application works on and has not answered for [`LONG_MS`], or that wait for one promise, semaphore
-//! or custom awaitable with at least `waits` others, however young they are. Responses that have begun and connections that carry another protocol are left
-//! out: streams and WebSockets last as long as they like.
+//! Rule: at least `requests` of them that the application works on and has not answered for [`LONG_MS`], or of which at least `waits` wait for
+//! one promise, semaphore or custom awaitable, however young they are. Responses that have begun and connections that carry another protocol
+//! are left out: streams and WebSockets last as long as they like.
 //!
 //! Source: the incoming requests that `requests` lists.
 
 use std::collections::BTreeMap;
 
 use super::answers::{Answers, Skip};
+use super::async_waits::{awaited, is_shared};
 use super::line::counted;
 use crate::analysis::chains::is_library;
 use crate::base::hash::Map;
 use crate::base::{Addr, Count, Name, be, len64, thousands};
-use crate::model::{AsyncRootKind, Problem, ProblemId, ProblemSeverity, RequestModel, RequestState};
+use crate::model::{Problem, ProblemId, ProblemSeverity, RequestModel, RequestState};
 
 /// Milliseconds after which people give up on a request.
 const LONG_MS: u64 = 10_000;
@@ -32,22 +33,23 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let line = format!("{} {}", text(&oldest.method), text(&oldest.uri));
     let age = oldest.age_ms.map(|ms| format!(", the oldest for {}", seconds(ms / 1000))).unwrap_or_default();
     // What most of them wait for, and the method that does.
-    let mut causes: BTreeMap<(&str, Option<&Name>), (u64, &RequestModel)> = BTreeMap::new();
-    for request in stuck.iter().copied() {
-        let label = request.waits_for.as_ref().map_or("", |root| root.kind.name());
-        causes.entry((label, method(request))).or_insert((0, request)).0.bump();
+    let mut causes: BTreeMap<(Option<&str>, Option<&Name>), u64> = BTreeMap::new();
+    for request in &stuck {
+        let what = request.waits_for.as_ref().and_then(|root| awaited(root.kind));
+        causes.entry((what, method(request))).or_default().bump();
     }
-    let cause = causes.into_iter().max_by_key(|(_, (count, _))| *count);
-    let waits = match &cause {
-        Some(((kind, name), (n, _))) if !kind.is_empty() => {
-            let of = if *n == count { "all wait".into() } else { format!("{} wait", thousands(*n)) };
+    let cause = causes.into_iter().max_by_key(|(_, count)| *count);
+    let waits = match cause {
+        Some(((Some(what), name), n)) => {
+            let of = if n == count { "all wait".into() } else { format!("{} wait", thousands(n)) };
             let within = name.map(|name| format!(" in {}", name.shown())).unwrap_or_default();
-            format!("; {of} for a {kind}{within}")
+            let article = if what.starts_with('a') { "an" } else { "a" };
+            format!("; {of} for {article} {what}{within}")
         }
         _ => String::new(),
     };
     let title = format!("{} {} not answered{age}, such as {}{waits}", counted(count, "incoming HTTP request"), be(count), line.trim());
-    let method = cause.and_then(|((_, name), _)| name.cloned());
+    let method = cause.and_then(|((_, name), _)| name).cloned();
     let command = ["requests", "--incoming"];
     let problem = answers.finding(ProblemId::Requests, ProblemSeverity::Warning, title, &command);
     Ok(vec![Problem { count: Some(count), object: Some(oldest.object), method, ..problem }])
@@ -56,7 +58,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
 /// The object that a request waits for, if others may wait for it as well.
 fn crowded(request: &RequestModel) -> Option<Addr> {
     let root = request.waits_for.as_ref()?;
-    matches!(root.kind, AsyncRootKind::Promise | AsyncRootKind::Semaphore | AsyncRootKind::Source).then_some(root.object?)
+    root.object.filter(|_| is_shared(root.kind))
 }
 
 /// The innermost method of the program's own that serves a request.
