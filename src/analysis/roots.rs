@@ -88,11 +88,7 @@ pub(crate) fn each_root(heap: &Heap, query: &RootsQuery, each: &mut dyn FnMut(Ro
         if query.stat { (&[Type, Count, Objects], "roots by type") } else { (&[Kind, Address, Object, Type], "roots") };
     sort::check(query.sort.as_ref(), has, what)?;
     let (notes, namer) = (heap.begin(), heap.namer());
-    let roots = notes.take(Roots::collect(heap, &namer, &query.options));
-    if let Some(of_stacks) = roots.stack_notes(query.options.stacks) {
-        notes.extend(of_stacks);
-    }
-    roots.note_doubts(query.options.stacks, "words of stacks that may be stale are among the roots", &notes);
+    let roots = Roots::listed(heap, &namer, &query.options, &notes);
     let wanted = heap.filter(&query.types, &namer, &notes);
     let report = report(&roots, heap.gc(), &namer, query, &wanted, each);
     namer.note(&notes);

@@ -269,11 +269,11 @@ impl Object {
         self.heap.walker().again(self.address, &self.ty, self.size, generation).references(|_, target| f(target));
     }
 
-    fn label(&self) -> String {
+    pub(super) fn label(&self) -> String {
         format!("the {} at {}", self.type_name(), self.address)
     }
 
-    fn not(&self, wanted: &'static str) -> ValueError {
+    pub(super) fn not(&self, wanted: &'static str) -> ValueError {
         ValueError::WrongType { what: format!("the object at {}", self.address), type_name: self.type_name(), wanted }
     }
 }

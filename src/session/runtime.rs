@@ -87,7 +87,7 @@ impl Runtime {
         }
     }
 
-    /// The same runtime, of which nothing has been read yet: for answers about what reading meets.
+    /// A second handle of the runtime that has read nothing yet: for answers about what reading meets.
     pub(crate) fn unread(&self) -> Runtime {
         let Inner { process, description, index, others, .. } = &*self.inner;
         Runtime::new(Arc::clone(process), description.clone(), *index, others.clone())

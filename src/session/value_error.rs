@@ -65,6 +65,12 @@ pub enum ValueError {
         /// The part of the layout: `fields`, `elements`.
         part: &'static str,
     },
+    /// A collection leads on and on.
+    #[error("the elements of {what} cannot be listed: they have a cycle, or are more than a dump of this size has")]
+    Endless {
+        /// The collection.
+        what: String,
+    },
     /// An array has fewer elements.
     #[error("there is no element {index} in a {type_name} of {length}")]
     NoElement {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use gcdump::cli::Exit;
 use gcdump::{Addr, Cancel, Cancelled, Collection, Error, Field, Frame, GcHandle, Method, Root, Runtime, Thread, Variable};
 use serde_json::Value as Json;
 
@@ -32,6 +33,29 @@ fn handles_are_send_and_sync() {
     goes_anywhere::<Field>();
     goes_anywhere::<Collection>();
     goes_anywhere::<Cancel>();
+}
+
+/// Handles are as complete as the answers of the commands that list the same: of whole dumps, of one with gaps in its stacks, and of a mini dump.
+#[test]
+fn handles_are_as_complete_as_the_commands() {
+    let mut partial = 0;
+    for path in [own_dump(), corpus("net8-wks-stacks-heap"), corpus("net10-wks-asyncmix-heap"), corpus("net10-wks-stacks-mini")] {
+        let runtime = runtime(&path);
+        let complete = |line: &[&str]| ask(&path, line).0 == Exit::Ok;
+        let heap = runtime.heap().unwrap();
+        let handles = [
+            (complete(&["threads"]), runtime.threads().unwrap().complete(), "threads"),
+            (complete(&["roots", "--stat"]), heap.roots().unwrap().complete(), "roots"),
+            (complete(&["handles", "--stat"]), heap.gc_handles().unwrap().complete(), "handles"),
+        ];
+        // Names and exceptions, which the command shows, are read when handles are asked for them: a mini dump does not have them.
+        let lists_more = |what: &str| what == "threads" && path.ends_with("net10-wks-stacks-mini.dmp.zst");
+        for (command, handle, what) in handles.into_iter().filter(|(.., what)| !lists_more(what)) {
+            assert!(command || !handle, "{}: the command says that {what} are partial", path.display());
+            partial += u32::from(!handle);
+        }
+    }
+    assert!(partial > 2, "{partial} partial answers");
 }
 
 /// Threads, frames and their variables are those of `stacks`.

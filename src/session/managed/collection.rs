@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::base::Collector;
 use crate::model::ContainerKind;
-use crate::session::collections::{Contents, Item, Slot};
+use crate::session::collections::{Contents, Slot};
 use crate::session::value::{Naming, What};
 use crate::session::{Error, Library, Object, Value, ValueError};
 
@@ -46,9 +46,9 @@ impl Object {
     /// The keys and values of a dictionary: see [`Collection::entries`].
     ///
     /// # Errors
-    /// As [`Object::collection`] and [`Collection::entries`].
+    /// As [`Collection::entries`].
     pub fn entries(&self) -> Result<impl ExactSizeIterator<Item = (Value, Value)> + Send + use<>, Error> {
-        self.collection()?.entries()
+        entries(self, contents(self, u64::MAX)?)
     }
 }
 
@@ -57,14 +57,49 @@ fn contents(object: &Object, most: u64) -> Result<Contents, Error> {
     let runtime = object.heap().runtime();
     let library = Library::of(runtime, runtime.types()?, &Collector::new());
     let collections = library.collections();
-    let what = || format!("the object at {}", object.address());
     if collections.kind(object.method_table()).is_none() {
-        return Err(ValueError::WrongType { what: what(), type_name: object.type_name(), wanted: "a collection" }.into());
+        return Err(object.not("a collection").into());
     }
     let read = if most == 0 { collections.counted(object.address()) } else { collections.read(object.address(), most) };
-    let absent = || ValueError::Absent { what: format!("a part of {}", what()), address: object.address(), bytes: object.size() };
+    let absent = || ValueError::Absent { what: format!("a part of {}", object.label()), address: object.address(), bytes: object.size() };
     let no_layout = |_| ValueError::NoLayout { type_name: object.type_name(), part: "fields" };
-    Ok(read.map_err(no_layout)?.ok_or_else(absent)?)
+    let contents = read.map_err(no_layout)?.ok_or_else(absent)?;
+    if contents.cut { Err(ValueError::Endless { what: object.label() }.into()) } else { Ok(contents) }
+}
+
+/// The keys and values in `contents` of the collection at `object`.
+fn entries(object: &Object, contents: Contents) -> Result<impl ExactSizeIterator<Item = (Value, Value)> + Send + use<>, Error> {
+    let entries: Vec<(Slot, Slot)> = contents.items.into_iter().filter_map(|item| item.key.zip(item.value)).collect();
+    if entries.is_empty() && contents.count > 0 {
+        return Err(object.not("a dictionary").into());
+    }
+    let (mut keys, mut values) = (Items::new(object, "key"), Items::new(object, "value"));
+    Ok(entries.into_iter().map(move |(key, value)| (keys.value(key), values.value(value))))
+}
+
+/// Makes values of slots of one collection, which share their names.
+struct Items {
+    object: Object,
+    name: &'static str,
+    naming: Option<Arc<Naming>>,
+}
+
+impl Items {
+    fn new(object: &Object, name: &'static str) -> Items {
+        Items { object: object.clone(), name, naming: None }
+    }
+
+    fn value(&mut self, slot: Slot) -> Value {
+        let naming = match self.naming.take() {
+            Some(naming) if naming.type_name == slot.type_name => naming,
+            _ => {
+                let label = format!("a {} of {}", self.name, self.object.label());
+                Arc::new(Naming { name: self.name.into(), type_name: slot.type_name, label, register: None })
+            }
+        };
+        self.naming = Some(Arc::clone(&naming));
+        Value::new(self.object.heap(), slot.place, What::Named(naming))
+    }
 }
 
 impl Collection {
@@ -91,34 +126,19 @@ impl Collection {
     /// Its elements in its own order: of a dictionary the values, of a `ConditionalWeakTable` the keys.
     ///
     /// # Errors
-    /// As [`Object::collection`].
+    /// [`ValueError::Endless`] if they have no end; also as [`Object::collection`].
     pub fn items(&self) -> Result<impl ExactSizeIterator<Item = Value> + Send + use<>, Error> {
-        let (object, items) = (self.object.clone(), self.read()?);
-        let values: Vec<Slot> = items.into_iter().filter_map(|item| item.value.or(item.key)).collect();
-        Ok(values.into_iter().map(move |slot| value(&object, "element", slot)))
+        let items = contents(&self.object, u64::MAX)?.items;
+        let slots: Vec<Slot> = items.into_iter().filter_map(|item| item.value.or(item.key)).collect();
+        let mut items = Items::new(&self.object, "element");
+        Ok(slots.into_iter().map(move |slot| items.value(slot)))
     }
 
     /// The keys and values of a dictionary in its own order.
     ///
     /// # Errors
-    /// [`ValueError::WrongType`] if its elements have no keys; also as [`Object::collection`].
+    /// [`ValueError::WrongType`] if its elements have no keys; also as [`Collection::items`].
     pub fn entries(&self) -> Result<impl ExactSizeIterator<Item = (Value, Value)> + Send + use<>, Error> {
-        let (object, items) = (self.object.clone(), self.read()?);
-        let entries: Vec<(Slot, Slot)> = items.into_iter().filter_map(|item| item.key.zip(item.value)).collect();
-        if entries.is_empty() && self.count > 0 {
-            let what = format!("the object at {}", self.object.address());
-            return Err(ValueError::WrongType { what, type_name: self.object.type_name(), wanted: "a dictionary" }.into());
-        }
-        Ok(entries.into_iter().map(move |(key, item)| (value(&object, "key", key), value(&object, "value", item))))
+        self.object.entries()
     }
-
-    fn read(&self) -> Result<Vec<Item>, Error> {
-        Ok(contents(&self.object, u64::MAX)?.items)
-    }
-}
-
-fn value(object: &Object, name: &str, slot: Slot) -> Value {
-    let label = format!("a {name} of the {} at {}", object.type_name(), object.address());
-    let naming = Naming { name: name.into(), type_name: slot.type_name, label, register: None };
-    Value::new(object.heap(), slot.place, What::Named(Arc::new(naming)))
 }

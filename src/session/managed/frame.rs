@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Method;
-use crate::base::Addr;
+use crate::base::{Addr, Answer, Collector, NoteKind};
 use crate::clr::values::Place;
 use crate::model::StackFrameKind;
 use crate::session::value::{Naming, What};
@@ -101,45 +101,53 @@ impl Frame {
     /// File and line of the source, where a PDB is at hand.
     pub fn source(&self) -> Option<(String, u32)> {
         let (runtime, frame) = (&self.stack.runtime, self.managed()?);
-        let readers = runtime.readers().ok()?;
-        let name = readers.methods.as_ref()?.name(readers.namer.names()?, frame.code.method_desc)?;
-        let line = SourceLines::new(runtime, &readers.namer).at(&name, frame.instruction())?;
+        let lines = SourceLines::new(runtime, &runtime.readers().ok()?.namer);
+        let line = lines.at(&self.method()?.name, frame.instruction())?;
         Some((line.file.as_str().into(), line.line))
     }
 
-    /// The arguments of its method, `this` first. None for frames of the runtime, and where the dump does not have the method's signature.
+    /// The arguments of its method, `this` first. None for frames of the runtime, and, with a note, where the dump does not have the signature.
     ///
     /// # Errors
     /// [`Error::Contract`] if the runtime does not describe types.
-    pub fn arguments(&self) -> Result<Vec<Variable>, Error> {
-        self.variables(|reader, walk, frame| reader.arguments(walk, frame))
+    pub fn arguments(&self) -> Result<Answer<Vec<Variable>>, Error> {
+        self.variables("arguments", |reader, walk, frame| reader.arguments(walk, frame))
     }
 
-    /// The local variables of its method, with the names in the PDB where one is at hand, and `local_` and the slot otherwise. None where the
-    /// dump does not have their types.
+    /// The local variables of its method, with the names in the PDB where one is at hand, and `local_` and the slot otherwise. None for
+    /// frames of the runtime, and, with a note, where the dump does not have their types.
     ///
     /// # Errors
     /// As [`Frame::arguments`].
-    pub fn locals(&self) -> Result<Vec<Variable>, Error> {
+    pub fn locals(&self) -> Result<Answer<Vec<Variable>>, Error> {
         let runtime = &self.stack.runtime;
-        self.variables(|reader, walk, frame| {
-            let readers = runtime.readers().ok()?;
-            let name = readers.methods.as_ref()?.name(readers.namer.names()?, frame.code.method_desc)?;
-            let told = SourceLines::new(runtime, &readers.namer).locals(&name, frame.instruction());
-            reader.locals(walk, frame, &name, told)
+        self.variables("local variables", |reader, walk, frame| {
+            let method = self.method()?;
+            let lines = SourceLines::new(runtime, &runtime.readers().ok()?.namer);
+            reader.locals(walk, frame, &method.name, lines.locals(&method.name, frame.instruction()))
         })
     }
 
     fn variables(
         &self,
+        what: &str,
         find: impl FnOnce(&mut ArgumentReader<'_>, &Walk, &ManagedFrame) -> Option<Vec<FoundVariable>>,
-    ) -> Result<Vec<Variable>, Error> {
-        let Some(frame) = self.managed() else { return Ok(Vec::new()) };
+    ) -> Result<Answer<Vec<Variable>>, Error> {
+        let notes = Collector::new();
+        let Some(frame) = self.managed() else { return Ok(notes.finish(Vec::new())) };
         let runtime = &self.stack.runtime;
         let (heap, readers) = (runtime.heap()?, runtime.readers()?);
-        let reader = readers.methods.as_ref().and_then(|methods| ArgumentReader::new(runtime, &readers.namer, methods));
-        let found = reader.and_then(|mut reader| find(&mut reader, &self.stack.walk, frame)).unwrap_or_default();
+        let mut reader = readers.methods.as_ref().and_then(|methods| ArgumentReader::new(runtime, &readers.namer, methods));
+        let found = reader.as_mut().and_then(|reader| find(reader, &self.stack.walk, frame));
+        reader.iter().for_each(|reader| reader.note(&notes));
         let method = self.method().map_or_else(|| frame.code.method_desc.to_string(), |method| method.name().to_string());
+        if found.is_none() {
+            notes.add(
+                NoteKind::Missing,
+                frame.code.method_desc,
+                format!("the {what} of {method} are not known: their types are not in the dump"),
+            );
+        }
         let variable = |found: FoundVariable| {
             let name = found.name.clone().unwrap_or_default();
             let label = format!("variable \"{name}\" of {method}");
@@ -154,7 +162,7 @@ impl Frame {
             };
             Variable { name: found.name, type_name: found.type_name, location: found.location, value }
         };
-        Ok(found.into_iter().map(variable).collect())
+        Ok(notes.finish(found.into_iter().flatten().map(variable).collect()))
     }
 }
 

@@ -36,14 +36,16 @@ impl Heap {
     /// The GC handles of all handle tables, those without an object left out.
     ///
     /// # Errors
-    /// None today; reserved for what cannot go on without handle tables.
+    /// [`Error::Contract`] if the GC's structures are not described.
     pub fn gc_handles(&self) -> Result<Answer<Vec<GcHandle>>, Error> {
-        let mut list = Vec::new();
-        let walked = self.gc().walk_handles(&HandleFilter::default(), |handle| {
+        let (notes, mut list) = (self.runtime().begin(), Vec::new());
+        let gc = notes.with(self.runtime().gc()?);
+        let walked = gc.walk_handles(&HandleFilter::default(), |handle| {
             let (address, kind, target, secondary) = (handle.address, handle.kind, handle.object, handle.secondary);
             list.push(GcHandle { heap: self.clone(), address, kind, target, secondary });
         });
-        Ok(walked.map(|_| list))
+        notes.take(walked);
+        Ok(notes.finish(list))
     }
 }
 

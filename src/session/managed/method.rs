@@ -11,7 +11,7 @@ use crate::session::{Runtime, Type};
 pub struct Method {
     runtime: Runtime,
     address: Addr,
-    name: MethodName,
+    pub(super) name: MethodName,
 }
 
 impl fmt::Debug for Method {

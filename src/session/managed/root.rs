@@ -36,12 +36,11 @@ impl Heap {
     /// # Errors
     /// None today; reserved for what cannot go on without roots.
     pub fn roots(&self) -> Result<Answer<Vec<Root>>, Error> {
-        let namer = self.namer();
-        let collected = Roots::collect(self, &namer, &RootOptions::default());
-        let (roots, mut notes) = (Arc::new(collected.data), collected.notes);
-        roots.stack_notes(RootOptions::default().stacks).into_iter().for_each(|stacks| notes.extend(stacks));
+        let (notes, namer) = (self.begin(), self.namer());
+        let roots = Arc::new(Roots::listed(self, &namer, &RootOptions::default(), &notes));
+        namer.note(&notes);
         let handle = |root: &roots::RawRoot| Root { heap: self.clone(), roots: Arc::clone(&roots), root: *root };
-        Ok(Answer::new(roots.roots.iter().map(handle).collect(), notes))
+        Ok(notes.finish(roots.roots.iter().map(handle).collect()))
     }
 }
 

@@ -48,9 +48,10 @@ impl Runtime {
     /// # Errors
     /// [`Error::Contract`] if the runtime does not describe its threads.
     pub fn threads(&self) -> Result<Answer<Vec<Thread>>, Error> {
-        let list = self.thread_list()?;
+        let notes = self.begin();
         let handle = |thread: &threads::Thread| Thread { runtime: self.clone(), thread: Arc::new(thread.clone()) };
-        Ok(Answer::new(list.iter().map(handle).collect(), list.notes.clone()))
+        let list = self.noted_threads(&notes)?.iter().map(handle).collect();
+        Ok(notes.finish(list))
     }
 }
 
@@ -75,12 +76,11 @@ impl Thread {
         self.thread.os_id.filter(|id| *id != 0)
     }
 
-    /// Its name: the managed one, or that of the operating system.
+    /// Its name: the managed one, or that of the operating system. `None` if it has none, or if the dump does not have it.
     pub fn name(&self) -> Option<String> {
         let namer = &self.runtime.readers().ok()?.namer;
-        let object = self.thread.exposed.and_then(|object| Some((object, self.runtime.types().ok()?.objects().method_table(object)?)));
         let native = self.runtime.file().threads.iter().find(|native| Some(u64::from(native.id)) == self.os_id());
-        namer.thread_name(object, native).map(|name| name.as_str().into())
+        namer.thread_name(self.thread.exposed, native).map(|name| name.as_str().into())
     }
 
     /// The names of its state flags: `background`, `threadpool-worker`; empty if they are not in the dump.
@@ -96,7 +96,7 @@ impl Thread {
 
     /// Whether it runs finalizers.
     pub fn is_finalizer(&self) -> bool {
-        let finalizer = || self.runtime.memory().ptr(self.runtime.descriptor().pointer("FinalizerThread").ok()?).ok();
+        let finalizer = || self.runtime.thread_reader().ok()?.finalizer(self.runtime.thread_list().ok()?, &Collector::new());
         finalizer() == Some(self.address())
     }
 
@@ -132,14 +132,13 @@ impl Thread {
     /// # Errors
     /// [`Error::Contract`] if the runtime does not describe its code or its frames.
     pub fn frames(&self) -> Result<Answer<Vec<Frame>>, Error> {
-        let notes = Collector::new();
+        let notes = self.runtime.begin();
         let walked = self.runtime.walk_stacks(Asked { roots: true, registers: true }, |thread| thread.address == self.address(), &notes)?;
         notes.extend(self.runtime.stack_losses());
         let Some(walked) = walked.into_iter().next() else { return Ok(notes.finish(Vec::new())) };
         for gap in walked.walk.gaps.iter().filter(|gap| gap.lack.loses_frames()) {
             let module = self.runtime.readers().ok().and_then(|readers| self.runtime.module_of_gap(gap, &readers.namer));
-            let kind = if gap.lack.is_limit() { NoteKind::LimitHit } else { NoteKind::Missing };
-            notes.add(kind, gap.from, format!("frames are missing: {}", gap.lack.reason(module.as_deref())));
+            notes.add(NoteKind::Missing, gap.from, format!("frames are missing: {}", gap.lack.reason(module.as_deref())));
         }
         let count = walked.walk.frames.len();
         let stack = Arc::new(Stack::new(&self.runtime, walked.walk));

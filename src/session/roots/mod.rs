@@ -331,6 +331,14 @@ impl Roots {
 }
 
 impl Roots {
+    /// Collects the roots of `heap` for an answer that lists them, with all that is missing or not certain.
+    pub(crate) fn listed(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector) -> Roots {
+        let roots = notes.take(Roots::collect(heap, namer, options));
+        roots.stack_notes(options.stacks).into_iter().for_each(|of_stacks| notes.extend(of_stacks));
+        roots.note_doubts(options.stacks, "words of stacks that may be stale are among the roots", notes);
+        roots
+    }
+
     /// Collects the roots of `heap`. What is lost of stacks is in [`Roots::stack_notes`](Roots::stack_notes), not in the answer's notes.
     pub(crate) fn collect(heap: &Heap, namer: &Namer, options: &RootOptions) -> Answer<Roots> {
         let notes = Collector::new();
