@@ -266,7 +266,7 @@ impl<S: Structure> Bound<S> {
     /// The address of a needed field of the structure at `address`.
     ///
     /// # Errors
-    /// [`ReadError`] if it is not bound, which ends binding where a field is needed.
+    /// [`ReadError`] if the descriptor does not have the field. Binding fails then, so that no reader gets here.
     pub(crate) fn at<T>(&self, address: Addr, field: Field<S, T>) -> Result<Addr, ReadError> {
         self.place(address, field).ok_or(ReadError { address, len: 0 })
     }
@@ -324,7 +324,7 @@ impl<S: Structure> Bound<S> {
     }
 }
 
-/// Defines structures of the runtime: its name in descriptors, and its fields with the kind of each.
+/// Defines structures of the runtime: the name of each in descriptors, and its fields with their kinds.
 ///
 /// A field that was renamed lists its names: `AvailablePagefileMb = "AvailablePagefileMb|AvailablePagefileMB": u64`.
 macro_rules! data {
