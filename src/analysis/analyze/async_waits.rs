@@ -93,7 +93,7 @@ pub(super) fn is_shared(kind: AsyncRootKind) -> bool {
     matches!(kind, AsyncRootKind::Promise | AsyncRootKind::Semaphore | AsyncRootKind::Source)
 }
 
-/// The object that is waited for, in words; `None` where there is none.
+/// A word for the object that is waited for; `None` for kinds without an object.
 pub(super) fn awaited(kind: AsyncRootKind) -> Option<&'static str> {
     Some(match kind {
         AsyncRootKind::Promise => "promise",
