@@ -118,6 +118,7 @@
 //! | `export` | files for other tools, from the heap graph |
 //! | [`analysis`] | questions with all their options, one file each; `heap.stat()` and the like are these with their defaults |
 //! | `session` | what one holds: dump, runtime, heap, object, value, type |
+//! | `heapgraph` | tables over all objects: types, references, roots, dominators, the index file |
 //! | `stack` | managed stacks: code lookup, unwinding, GC info |
 //! | `gc` | heaps, segments, handles, the walk |
 //! | `clr` | threads, types, metadata, fields, values, static fields |
@@ -145,6 +146,7 @@ mod dump;
 mod export;
 mod gc;
 mod graph;
+mod heapgraph;
 mod memory;
 pub mod model;
 #[cfg(feature = "cli")]
@@ -160,7 +162,7 @@ pub mod internals {
     macro_rules! floors {
         ($($floor:ident)*) => { $(pub mod $floor { pub use crate::$floor::*; })* };
     }
-    floors! { base clr contract dump gc graph memory session stack }
+    floors! { base clr contract dump gc graph heapgraph memory session stack }
     #[cfg(feature = "cli")]
     floors! { output }
 }
@@ -173,9 +175,10 @@ pub use clr::threads::AllocContext;
 pub use contract::{ContractError, RuntimeError};
 pub use dump::{DumpError, FileKind};
 pub use graph::GraphError;
+pub use heapgraph::MemoryLimit;
 pub use session::{
-    Collection, Dump, Error, Field, Frame, FromValue, GcHandle, GraphSource, Heap, HeapSnapshot, MemoryLimit, Method, Object, Objects,
-    OpenOptions, Reference, Root, Runtime, Thread, Type, Value, ValueError, Variable,
+    Collection, Dump, Error, Field, Frame, FromValue, GcHandle, GraphSource, Heap, HeapSnapshot, Method, Object, Objects, OpenOptions,
+    Reference, Root, Runtime, Thread, Type, Value, ValueError, Variable,
 };
 
 /// Opens the dump at `path` with the default [`OpenOptions`]: an ELF core or a Windows minidump, also compressed with zstd or

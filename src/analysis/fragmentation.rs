@@ -7,12 +7,12 @@ use rustc_hash::FxHashMap;
 
 use super::pins::{Pins, pins};
 use crate::base::{Addr, Answer, Count, share, total};
-use crate::gc::{Object, Piece, SegmentIndex, Visitor};
+use crate::gc::{Object, Piece, SegmentIndex, Visitor, coverage, note_walks};
 use crate::model::{
     FragmentationReport, FragmentationTotals, FreeBlockModel, FreeSizeModel, FreeSpaceModel, Generation, NeighbourModel, PinnedTypeModel,
     SegmentModel, Sum, WalkModel,
 };
-use crate::session::{Error, Heap, Namer, coverage, note_walks};
+use crate::session::{Error, Heap, Namer};
 
 /// Arguments of `fragmentation`.
 #[derive(Clone, Copy, Debug)]

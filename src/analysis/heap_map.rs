@@ -3,9 +3,10 @@
 use super::on_graph::OnGraph;
 use super::pins::{Pins, pins};
 use crate::base::{Addr, AddrRange, Answer, Count, IndexVec, PAGE};
-use crate::gc::{Object, Piece, SegmentIndex, Visitor, object_alignment};
+use crate::gc::{Object, Piece, SegmentIndex, Visitor, note_walks, object_alignment};
+use crate::heapgraph::{Depends, HeapGraph, ObjectSet};
 use crate::model::{Generation, HeapMapModel, HeapMapRow, MapBytes, MapCell, MapRows, SegmentModel, Stacks};
-use crate::session::{Depends, Error, Heap, HeapGraph, ObjectSet, note_walks};
+use crate::session::{Error, Heap};
 
 /// Cells of a map at most: what still can be looked at.
 const CELLS: u64 = 1024;

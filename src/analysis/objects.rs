@@ -8,9 +8,9 @@ use std::sync::Arc;
 use super::asked_fields::{AskedFields, BoundFields};
 use super::select::{Picker, Selection};
 use crate::base::{Addr, Answer, IndexVec, Name, index_type};
-use crate::gc::{Object, ObjectType, TypeIndex};
+use crate::gc::{Object, ObjectType, TypeIndex, coverage, note_walks};
 use crate::model::{FieldValue, Generation, ObjectBrief, ObjectsTail, ReferenceModel, SegmentModel, Sum};
-use crate::session::{FieldNames, FieldPlace, Heap, Namer, coverage, note_walks};
+use crate::session::{FieldNames, FieldPlace, Heap, Namer};
 
 /// Arguments of `objects`.
 #[derive(Clone, Debug, Default)]

@@ -2,8 +2,9 @@
 
 use crate::base::{Addr, Answer, Collector};
 use crate::gc::ObjectId;
+use crate::heapgraph::{Depends, HeapGraph};
 use crate::model::{RootCoverageModel, Stacks};
-use crate::session::{Depends, Error, GraphSource, Heap, HeapGraph, Namer};
+use crate::session::{Error, GraphSource, Heap, Namer};
 
 /// An analysis of the heap graph in progress.
 pub(super) struct OnGraph<'h, S: GraphSource + ?Sized = Heap> {

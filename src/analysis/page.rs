@@ -12,11 +12,12 @@ use super::{AnalyzeQuery, HeapQuery, InfoQuery, MapQuery, PathsQuery, Retained, 
 use crate::base::missed::Carried;
 use crate::base::threads::start;
 use crate::base::{Addr, Answer, Collector, NoteKind, file_name, len64};
+use crate::heapgraph::Depends;
 use crate::model::{
     DiffReport, ExceptionModel, Icicle, LackingPart, PageReport, PageSuspect, PageType, PageTypes, PathModel, Stacks, Suspect, ThreadModel,
     TypeStat, TypesRest,
 };
-use crate::session::{Depends, Dump, Error, GraphSource, Heap, TypePattern};
+use crate::session::{Dump, Error, GraphSource, Heap, TypePattern};
 
 /// Most types listed.
 const TYPES: usize = 200;

@@ -8,8 +8,9 @@ use crate::base::cancel::check_at;
 use crate::base::hash::Map;
 use crate::base::{Count, Index, Name};
 use crate::gc::{ObjectId, TypeIndex};
+use crate::heapgraph::{HeapGraph, Search};
 use crate::model::{PathNode, Sum};
-use crate::session::{HeapGraph, Namer, Search};
+use crate::session::Namer;
 
 /// Stands for no node.
 const NONE: u32 = 0;

@@ -8,11 +8,12 @@ use super::on_graph::OnGraph;
 use crate::base::store::caught;
 use crate::base::{Addr, Answer, Collector, Count, IndexVec, len64, share, thousands, top_or_all};
 use crate::gc::{ObjectId, TypeIndex};
+use crate::heapgraph::{Depends, DominatorTree, HeapGraph};
 use crate::model::{
     BelowType, ObjSizeReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport, RetainedType, Stacks, Sum, Suspect, SuspectKind,
     TreeRow,
 };
-use crate::session::{Depends, DominatorTree, Error, GraphSource, HeapGraph, Namer, TypePattern};
+use crate::session::{Error, GraphSource, Namer, TypePattern};
 
 /// Maximum dominators listed above an object.
 const MAX_CHAIN: usize = 1000;

@@ -6,8 +6,9 @@ use super::sort::{self, Key};
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Count, Name, cut, len64};
 use crate::gc::Gc;
+use crate::heapgraph::{RawRoot, Roots};
 use crate::model::{DependentModel, RootCount, RootKind, RootModel, RootSort, RootType, RootsReport};
-use crate::session::roots::{RawRoot, RootOptions, Roots};
+use crate::session::roots::RootOptions;
 use crate::session::{Error, Heap, Namer, TypeFilter, TypePattern};
 
 /// Arguments of `roots`.

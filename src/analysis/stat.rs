@@ -7,9 +7,10 @@ use rustc_hash::FxHashMap;
 use super::select::{Picker, Selection};
 use crate::base::cancel::check_at;
 use crate::base::{Addr, Answer, Collector, Index, len64, share};
-use crate::gc::{Object, ObjectType, Piece, SegmentIndex, Visitor};
+use crate::gc::{Object, ObjectType, Piece, SegmentIndex, Visitor, coverage, note_walks};
+use crate::heapgraph::{HeapGraph, Sums, add_sums};
 use crate::model::{CoverageModel, Generation, GroupStat, SegmentModel, StatBy, StatReport, StatSort, StatTotals, Sum, TypeStat};
-use crate::session::{Error, GraphSource, Heap, HeapGraph, Namer, Sums, TypeFilter, add_sums, coverage, note_walks};
+use crate::session::{Error, GraphSource, Heap, Namer, TypeFilter};
 
 /// Arguments of `stat`.
 #[derive(Clone, Debug, Default)]

@@ -8,9 +8,9 @@ use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, Ty
 use clap::{Args, ValueEnum};
 
 use super::cache::CacheArg;
+use crate::heapgraph::IndexUse;
 use crate::model::Stacks;
 use crate::output::{Format, Screen};
-use crate::session::IndexUse;
 
 /// Global options.
 #[derive(Clone, Debug, Args)]

@@ -14,9 +14,10 @@ use super::open::Opening;
 use super::{Streams, conclude};
 use crate::analysis::{self, head_parts};
 use crate::base::{Answer, NoteKind};
+use crate::heapgraph::{IndexUse, beside};
 use crate::model::{Envelope, Head};
 use crate::output::{self, Format, Report, SCHEMA};
-use crate::session::{Dump, Error, GraphSource, Heap, IndexUse, Runtime, beside};
+use crate::session::{Dump, Error, GraphSource, Heap, Runtime};
 
 /// Groups of commands, in help order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -15,8 +15,9 @@ use super::progress::Bar;
 use crate::base::Limits;
 use crate::contract::Overlay;
 use crate::dump::{Cache, regular};
+use crate::heapgraph::IndexUse;
 use crate::memory::{FileSearch, LocalFiles};
-use crate::session::{IndexUse, OpenOptions};
+use crate::session::OpenOptions;
 
 /// The path of the dump and the options to open it with.
 pub(super) struct Opening {

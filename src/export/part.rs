@@ -7,9 +7,9 @@
 use crate::base::cancel::check_at;
 use crate::base::{Addr, Answer, Collector, Count, Index, IndexVec, len64};
 use crate::gc::{ObjectId, TypeIndex};
+use crate::heapgraph::{Depends, DominatorTree, HeapGraph, ObjectSet, RawRoot};
 use crate::model::{Generation, RootKind, Stacks, Sum};
-use crate::session::roots::RawRoot;
-use crate::session::{Depends, DominatorTree, Error, FieldNames, FieldPlace, Heap, HeapGraph, Namer, ObjectSet};
+use crate::session::{Error, FieldNames, FieldPlace, Heap, Namer};
 
 /// What to export.
 #[derive(Clone, Copy, Debug, Default)]

@@ -6,6 +6,7 @@
 mod audit;
 mod cards;
 mod collections;
+mod coverage;
 mod facts;
 mod fields;
 mod finalizers;
@@ -25,6 +26,7 @@ mod walk;
 pub use audit::{HeapClaims, ListEnd, SegmentList};
 pub use cards::Cards;
 pub use collections::Collections;
+pub(crate) use coverage::{coverage, note_unknown, note_walks};
 pub use facts::Facts;
 pub use finalizers::{FinalizerEntry, FinalizerQueue};
 pub use handles::HandleFilter;

@@ -4,11 +4,12 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Error, HeapSnapshot, IndexUse, Runtime};
+use super::{Error, HeapSnapshot, Runtime};
 use crate::base::missed::tried;
 use crate::base::{Budget, Collector, Limits, NoteKind, Notes, Progress, Shape, Silent, be, len64, plural};
 use crate::contract::{Description, Options, Overlay, RuntimeError, open_runtimes, own_program};
 use crate::dump::{self, Bytes, Cache, Container, DumpError, DumpFile};
+use crate::heapgraph::IndexUse;
 use crate::memory::{FileId, FileSearch, Memory, ModuleFile, unlisted_modules};
 
 /// Options for opening a dump.

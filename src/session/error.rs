@@ -1,10 +1,11 @@
 //! Errors of the session and the analyses.
 
-use super::{MemoryLimit, ValueError};
+use super::ValueError;
 use crate::base::{Addr, NoRoom, Notes};
 use crate::contract::{ContractError, RuntimeError};
 use crate::dump::DumpError;
 use crate::graph::GraphError;
+use crate::heapgraph::MemoryLimit;
 
 /// Why there is no answer. Data merely missing from an answer is in its [`Notes`](crate::base::Notes).
 #[derive(Debug, thiserror::Error)]

@@ -6,56 +6,16 @@ use std::io;
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
-use super::index::{self, HeapIndex, IndexError, IndexUse};
+use super::heap_parts::HeapParts;
 use super::kind::no_heap;
-use super::{DominatorTree, Error, HeapGraph, Namer, ObjectSet, Runtime, TypeFilter, TypePattern, note_walks};
-use crate::base::store::caught;
+use super::{Error, Namer, Runtime, TypeFilter, TypePattern};
 use crate::base::{Addr, Answer, Collector, IndexVec, Limits, Note, NoteKind, Progress};
 use crate::contract::ContractError;
 use crate::dump;
-use crate::gc::{Gc, Object, ObjectStarts, ObjectType, Piece, SegmentIndex, StartsVisitor, TypeIndex, Visitor, Walked, Walker};
+use crate::gc::{Gc, Object, ObjectStarts, ObjectType, Piece, SegmentIndex, StartsVisitor, TypeIndex, Visitor, Walked, Walker, note_walks};
+use crate::heapgraph::{DominatorTree, HeapGraph, HeapIndex, IndexError, IndexUse, Sums, TypeSums, add_sums, beside};
 use crate::memory::Memory;
 use crate::model::{Generation, SegmentModel, Stacks, Sum, WalkModel};
-
-/// Parts of the heap.
-#[derive(Debug)]
-pub(super) struct Parts {
-    gc: Arc<Answer<Gc>>,
-    walker: Answer<Walker>,
-    index: OnceLock<Result<Option<HeapIndex>, IndexError>>,
-    starts: OnceLock<Answer<Arc<ObjectStarts>>>,
-    sums: OnceLock<Answer<TypeSums>>,
-    graph: OnceLock<Answer<HeapGraph>>,
-    graph_with_weak: OnceLock<Answer<HeapGraph>>,
-    /// One per treatment of stack values, in the order of [`Stacks::ALL`].
-    dominators: [OnceLock<DominatorTree>; Stacks::ALL.len()],
-}
-
-impl Parts {
-    /// Prepares the walker. It also works without a readable thread list.
-    pub(super) fn open(runtime: &Runtime) -> Result<Parts, ContractError> {
-        let gc = Arc::clone(runtime.gc()?);
-        let notes = Collector::new();
-        let walker = notes.take(Walker::new(&gc, runtime.threads_if_any(&notes))?);
-        notes.extend(&runtime.context_losses());
-        let Answer { data: walker, notes: rest } = notes.finish(walker);
-        let mut notes = no_heap(runtime, walker.segments(), &rest);
-        notes.extend(&rest);
-        let walker = Answer::new(walker, notes);
-        let (starts, sums, graph, graph_with_weak) = Default::default();
-        let index = OnceLock::new();
-        Ok(Parts { gc, walker, index, starts, sums, graph, graph_with_weak, dominators: Default::default() })
-    }
-}
-
-/// Number and bytes of objects by type.
-pub(crate) type Sums = IndexVec<TypeIndex, Sum>;
-
-/// Adds those of another visitor.
-pub(crate) fn add_sums(to: &mut Sums, from: Sums) {
-    to.grow_to(from.len());
-    to.iter_mut().zip(from).for_each(|(to, from)| to.merge(from));
-}
 
 /// A finished survey of a heap, without the heap.
 #[derive(Clone, Debug)]
@@ -65,46 +25,6 @@ pub(crate) struct Survey {
     types: IndexVec<TypeIndex, Addr>,
     starts: Answer<Arc<ObjectStarts>>,
     sums: Answer<TypeSums>,
-}
-
-/// The objects by type, free space included.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct TypeSums {
-    /// Their number and bytes.
-    pub(crate) sums: Sums,
-    /// Which segments hold objects of which types. Sorted.
-    places: Vec<(SegmentIndex, TypeIndex)>,
-    /// The walk that counted them, by segment.
-    pub(crate) walks: Vec<(SegmentIndex, WalkModel)>,
-}
-
-impl TypeSums {
-    /// Sums that are known. `places` are sorted.
-    pub(super) fn of(sums: Sums, mut places: Vec<(SegmentIndex, TypeIndex)>, walks: Vec<(SegmentIndex, WalkModel)>) -> TypeSums {
-        places.sort_unstable();
-        TypeSums { sums, places, walks }
-    }
-
-    /// The same with other indices: those of `types`, by the indices here.
-    fn with_types(&self, types: &IndexVec<TypeIndex, TypeIndex>) -> Option<TypeSums> {
-        let mut sums = Sums::new();
-        for (index, sum) in types.iter().zip(self.sums.iter()) {
-            *sums.slot(*index)? = *sum;
-        }
-        let places: Option<_> = self.places.iter().map(|(at, then)| Some((*at, *types.get(*then)?))).collect();
-        Some(TypeSums::of(sums, places?, self.walks.clone()))
-    }
-
-    /// Which segments hold objects of which types.
-    pub(super) fn places(&self) -> impl Iterator<Item = (SegmentIndex, TypeIndex)> {
-        self.places.iter().copied()
-    }
-
-    /// The types of the objects in a segment.
-    pub(crate) fn types_in(&self, segment: SegmentIndex) -> impl Iterator<Item = TypeIndex> {
-        let first = self.places.partition_point(|(at, _)| *at < segment);
-        self.places.iter().skip(first).take_while(move |(at, _)| *at == segment).map(|(_, ty)| *ty)
-    }
 }
 
 /// Counts objects, and notes where those of each type are.
@@ -164,17 +84,22 @@ pub struct Heap {
 #[derive(Debug)]
 struct Inner {
     runtime: Runtime,
-    parts: Arc<Parts>,
+    parts: Arc<HeapParts>,
 }
 
 impl Heap {
-    pub(super) fn new(runtime: Runtime, parts: Arc<Parts>) -> Heap {
+    pub(super) fn new(runtime: Runtime, parts: Arc<HeapParts>) -> Heap {
         Heap { inner: Arc::new(Inner { runtime, parts }) }
     }
 
     /// Whether both are handles to the same heap of the same opened dump.
     pub(super) fn is(&self, other: &Heap) -> bool {
         Arc::ptr_eq(&self.inner.parts, &other.inner.parts)
+    }
+
+    /// What is built once for it.
+    pub(super) fn parts(&self) -> &HeapParts {
+        &self.inner.parts
     }
 
     /// The runtime.
@@ -289,7 +214,7 @@ impl Heap {
         }
         places.sort_unstable();
         places.dedup();
-        notes.finish(TypeSums { sums, places, walks })
+        notes.finish(TypeSums::of(sums, places, walks))
     }
 
     /// Counts the objects by type and finds where they start in one walk, for who will ask for both.
@@ -309,7 +234,7 @@ impl Heap {
 
     /// Returns its survey if the walk missed nothing.
     pub(crate) fn surveyed(&self) -> Option<Survey> {
-        let found = &self.inner.parts;
+        let found = self.parts();
         let (starts, sums) =
             found.starts.get().zip(found.sums.get()).filter(|(starts, sums)| starts.notes.complete() && sums.notes.complete())?;
         let types = self.walker().types().list().iter().map(|ty| ty.method_table).collect();
@@ -340,8 +265,8 @@ impl Heap {
     /// Walks the segments that hold objects of `wanted` types, which [`Heap::types_where`] picked; the visitors see their other objects
     /// as well. What cannot be walked is in the notes of the count.
     pub(crate) fn walk_where<V: Visitor>(&self, wanted: &IndexVec<TypeIndex, bool>, visitor: impl Fn() -> V + Sync) -> Vec<V> {
-        let places = self.type_sums().data.places.iter();
-        let segments: BTreeSet<SegmentIndex> = places.filter(|(_, ty)| wanted.get(*ty) == Some(&true)).map(|(at, _)| *at).collect();
+        let places = self.type_sums().data.places();
+        let segments: BTreeSet<SegmentIndex> = places.filter(|(_, ty)| wanted.get(*ty) == Some(&true)).map(|(at, _)| at).collect();
         if segments.is_empty() {
             return Vec::new();
         }
@@ -419,49 +344,25 @@ impl Heap {
         let _ = self.inner.parts.starts.set(starts);
     }
 
-    /// The heap as a graph, with or without weak handles among its roots. Built once.
-    ///
-    /// # Errors
-    /// [`Error::Graph`], [`Error::Memory`] or [`Error::Room`].
-    pub(crate) fn graph(&self, weak: bool) -> Result<&Answer<HeapGraph>, Error> {
-        let cell = if weak { &self.inner.parts.graph_with_weak } else { &self.inner.parts.graph };
-        if let Some(graph) = cell.get() {
-            return Ok(graph);
-        }
-        let graph = caught(|| HeapGraph::build(self, weak))??;
-        Ok(cell.get_or_init(|| graph))
-    }
-
-    /// Retained sizes, with stack values as roots according to `stacks`. Computed once per setting.
-    ///
-    /// # Errors
-    /// See [`Heap::graph`].
-    pub(crate) fn dominators(&self, stacks: Stacks) -> Result<&DominatorTree, Error> {
-        let graph = &self.graph(false)?.data;
-        let kept = || self.index()?.dominators(graph, stacks);
-        dominators_of(graph, stacks, &self.inner.parts.dominators, self.progress(), kept)
-    }
-
-    /// The objects that something keeps alive: see [`HeapGraph::live`]. `graph` is this heap's.
-    pub(crate) fn live(&self, graph: &HeapGraph, stacks: Stacks) -> ObjectSet {
-        self.index().and_then(|index| index.live(graph, stacks)).unwrap_or_else(|| graph.live(stacks))
-    }
-
     /// The index of the heap, if answers may come from one and it fits.
     pub(super) fn index(&self) -> Option<&HeapIndex> {
         self.opened_index().as_ref().ok()?.as_ref()
     }
 
-    fn opened_index(&self) -> &Result<Option<HeapIndex>, IndexError> {
+    fn index_in(&self, file: &File) -> Result<HeapIndex, IndexError> {
+        HeapIndex::open(file, self.runtime().file(), self.walker())
+    }
+
+    pub(super) fn opened_index(&self) -> &Result<Option<HeapIndex>, IndexError> {
         self.inner.parts.index.get_or_init(|| {
             let path = match self.runtime().index_use() {
                 IndexUse::None => return Ok(None),
-                IndexUse::Auto => index::beside(&self.runtime().file().facts.path),
+                IndexUse::Auto => beside(&self.runtime().file().facts.path),
                 IndexUse::File(path) => path.clone(),
-                IndexUse::Open(index) => return HeapIndex::open(&index.0, self).map(Some),
+                IndexUse::Open(index) => return self.index_in(&index.0).map(Some),
             };
             match dump::regular(&path) {
-                Ok(file) => HeapIndex::open(&file, self).map(Some),
+                Ok(file) => self.index_in(&file).map(Some),
                 Err(e) if e.kind() == io::ErrorKind::NotFound && *self.runtime().index_use() == IndexUse::Auto => Ok(None),
                 Err(e) => Err(e.into()),
             }
@@ -474,24 +375,6 @@ impl Heap {
         self.opened_index().as_ref().err()
     }
 
-    /// The number of objects whose graph the next opening of this dump would have to build again, though it looks for an index; `None` if
-    /// there is no graph yet, or there is an index that it came from or that is of something else.
-    #[doc(hidden)]
-    pub fn index_spares(&self) -> Option<u32> {
-        let graph = self.inner.parts.graph.get()?;
-        let none_there = *self.runtime().index_use() == IndexUse::Auto && matches!(self.opened_index(), Ok(None));
-        none_there.then_some(graph.data.len())
-    }
-
-    /// Writes an index of the heap to `file`, for later commands on the same dump. Returns its length in bytes.
-    ///
-    /// # Errors
-    /// [`Error::Graph`], [`Error::Memory`] or [`Error::Room`] if there is no graph; [`io::Error`] where the file cannot be written.
-    #[doc(hidden)]
-    pub fn write_index(&self, file: &File) -> Result<io::Result<u64>, Error> {
-        caught(|| index::write(self, file))?
-    }
-
     /// Reads all of the index in use, to see whether it was changed since it was made; `None` if there is none.
     #[doc(hidden)]
     pub fn check_index(&self) -> Option<Result<(), IndexError>> {
@@ -499,22 +382,35 @@ impl Heap {
     }
 }
 
-/// The dominators of `graph`, computed once and kept in the cell for `stacks`.
-pub(super) fn dominators_of<'c>(
-    graph: &HeapGraph,
-    stacks: Stacks,
-    cells: &'c [OnceLock<DominatorTree>; Stacks::ALL.len()],
-    progress: &dyn Progress,
-    kept: impl FnOnce() -> Option<DominatorTree>,
-) -> Result<&'c DominatorTree, Error> {
-    let place = Stacks::ALL.iter().zip(cells).find(|(s, _)| **s == stacks);
-    let (_, cell) = place.ok_or_else(|| Error::Query("no such treatment of stacks".into()))?;
-    let made = || {
-        progress.start("finding who holds what", None);
-        let [lasting, on_stacks] = graph.start_groups(stacks);
-        let tree = graph.edges.dominators([&lasting, &on_stacks], |id| graph.size(id));
-        progress.finish();
-        tree
-    };
-    Ok(caught(|| cell.get_or_init(|| kept().unwrap_or_else(made)))?)
+/// Prepares the walker. It also works without a readable thread list.
+fn open(runtime: &Runtime) -> Result<HeapParts, ContractError> {
+    let gc = Arc::clone(runtime.gc()?);
+    let notes = Collector::new();
+    let walker = notes.take(Walker::new(&gc, runtime.threads_if_any(&notes))?);
+    notes.extend(&runtime.context_losses());
+    let Answer { data: walker, notes: rest } = notes.finish(walker);
+    let mut notes = no_heap(runtime, walker.segments(), &rest);
+    notes.extend(&rest);
+    let walker = Answer::new(walker, notes);
+    Ok(HeapParts::new(gc, walker))
+}
+
+impl Runtime {
+    /// The GC heap.
+    ///
+    /// # Errors
+    /// [`Error::Contract`] if the descriptor lacks the layouts of heap structures or objects.
+    pub fn heap(&self) -> Result<Heap, Error> {
+        let parts = self.heap_parts(|| open(self).map(Arc::new))?;
+        Ok(Heap::new(self.clone(), Arc::clone(parts)))
+    }
+
+    /// The GC heap with separate caches: object starts, graph and dominators are freed with the last clone of it and of its objects. For
+    /// servers that keep many dumps open: they keep the [`Runtime`], and drop this heap.
+    ///
+    /// # Errors
+    /// As [`Runtime::heap`].
+    pub fn detached_heap(&self) -> Result<Heap, Error> {
+        Ok(Heap::new(self.clone(), Arc::new(open(self)?)))
+    }
 }

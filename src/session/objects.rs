@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::{Error, Heap, Object, note_walks};
+use super::{Error, Heap, Object};
 use crate::base::{Addr, Collector, IndexVec, Indices, Notes, glob};
-use crate::gc::{ObjectType, SegmentIndex, TypeIndex};
+use crate::gc::{ObjectType, SegmentIndex, TypeIndex, note_walks};
 use crate::model::SegmentModel;
 
 /// Size of the first batch: small, so that `take(n)` starts quickly.

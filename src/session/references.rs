@@ -6,16 +6,17 @@ use std::sync::{Arc, OnceLock};
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
-use super::described::{Described, Describing};
-use super::edges::{ByType, Edges};
-use super::graph::{Extra, MemoryLimit};
-use super::{Error, Heap, note_unknown, note_walks};
+use super::{Error, Heap};
 use crate::base::cancel::check;
 use crate::base::missed::Carried;
 use crate::base::{Addr, Answer, Buffer, Collector, Index, IndexVec, NoteKind, Notes, Store, be, len64, plural};
 use crate::dump::TempFiles;
-use crate::gc::{Object, ObjectId, ObjectStarts, ObjectType, Piece, SegmentIndex, StartsVisitor, TypeIndex, Visitor, Walked};
+use crate::gc::{
+    Object, ObjectId, ObjectStarts, ObjectType, Piece, SegmentIndex, StartsVisitor, TypeIndex, Visitor, Walked, note_unknown, note_walks,
+};
 use crate::graph::{Csr, CsrBuilder, GraphError, Lengths, check_edges};
+use crate::heapgraph::described::{Described, Describing};
+use crate::heapgraph::{Extra, MemoryLimit, References};
 
 /// Estimated bytes per object, including dominator tree and retained sizes: 50 measured on a heap with 1.1 references per
 /// object; sized for three references.
@@ -26,16 +27,6 @@ pub(super) const BYTES_IN_MEMORY: u64 = 1;
 
 /// Stands for an address at which no object starts.
 const DANGLING: u32 = u32::MAX;
-
-/// What a walk for references finds, or an index kept of one.
-pub(super) struct References {
-    pub(super) edges: Edges,
-    pub(super) types: IndexVec<TypeIndex, Arc<ObjectType>>,
-    pub(super) described: Described,
-    pub(super) by_type: OnceLock<ByType>,
-    /// Of the walk.
-    pub(super) notes: Notes,
-}
 
 /// What a visitor of a walk sees, piece after piece: in few large arrays, whose memory goes back at once. What is freed piece by piece
 /// stays with the process.
@@ -163,7 +154,7 @@ impl Gathered {
         notes.extend(&unknown(heap, index, &described, &types));
         let more = extra.of_objects(index.ids(), &described, &types);
         let csr = if more.is_empty() { csr? } else { csr?.with_edges(&more)? };
-        Ok(References { edges: csr.into(), types, described, by_type: OnceLock::new(), notes })
+        Ok(References { edges: csr.into(), types, described, by_type: OnceLock::new(), notes, is_of_index: false })
     }
 }
 

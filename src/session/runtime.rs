@@ -3,10 +3,10 @@
 use std::sync::{Arc, OnceLock, Weak};
 
 use super::dump::Process;
-use super::heap::Parts;
+use super::heap_parts::HeapParts;
 use super::readers::Readers;
 use super::stacks::KeptWalks;
-use super::{Error, Heap, IndexUse, Namer};
+use super::{Error, Heap, Namer};
 use crate::base::missed::{Kept, tried, watched};
 use crate::base::{Addr, Answer, Collector, Limits, NoteKind, Notes, Progress};
 use crate::clr::fields::{CORE, Types};
@@ -16,6 +16,7 @@ use crate::clr::type_names::TypeNames;
 use crate::contract::{ContractError, Description, Descriptor};
 use crate::dump::DumpFile;
 use crate::gc::{Collections, Gc};
+use crate::heapgraph::IndexUse;
 use crate::memory::{FileSearch, Memory};
 use crate::stack::walk::StackWalker;
 
@@ -37,7 +38,7 @@ struct Inner {
     gc: Bound<Arc<Answer<Gc>>>,
     threads: Bound<Answer<Vec<Thread>>>,
     names: OnceLock<Named>,
-    heap: Bound<Arc<Parts>>,
+    heap: Bound<Arc<HeapParts>>,
     readers: Bound<Readers>,
     stacks: OnceLock<Walked>,
     walks: KeptWalks,
@@ -246,6 +247,17 @@ impl Runtime {
         )
     }
 
+    /// What is built once for the heap; `open` begins it.
+    ///
+    /// # Errors
+    /// Those of `open`.
+    pub(super) fn heap_parts(
+        &self,
+        open: impl FnOnce() -> Result<Arc<HeapParts>, ContractError>,
+    ) -> Result<&Arc<HeapParts>, ContractError> {
+        bound(&self.inner.heap, open)
+    }
+
     /// Reader of the thread list.
     ///
     /// # Errors
@@ -325,24 +337,6 @@ impl Runtime {
             losses.tell(&missed);
             (walker, losses)
         })
-    }
-
-    /// The GC heap.
-    ///
-    /// # Errors
-    /// [`Error::Contract`] if the descriptor lacks the layouts of heap structures or objects.
-    pub fn heap(&self) -> Result<Heap, Error> {
-        let parts = bound(&self.inner.heap, || Parts::open(self).map(Arc::new))?;
-        Ok(Heap::new(self.clone(), Arc::clone(parts)))
-    }
-
-    /// The GC heap with separate caches: object starts, graph and dominators are freed with the last clone of it and of its objects. For
-    /// servers that keep many dumps open: they keep the [`Runtime`], and drop this heap.
-    ///
-    /// # Errors
-    /// As [`Runtime::heap`].
-    pub fn detached_heap(&self) -> Result<Heap, Error> {
-        Ok(Heap::new(self.clone(), Arc::new(Parts::open(self)?)))
     }
 }
 

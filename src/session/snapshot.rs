@@ -2,20 +2,19 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::described::Describing;
 use super::dump::Process;
-use super::graph::MemoryLimit;
 use super::names::NameTable;
 use super::references::BYTES_IN_MEMORY;
-use super::roots::{Origin, RawRoot, RootFlags, Roots, StaticIndex};
-use super::{DominatorTree, Error, GraphSource, HeapGraph, Namer};
+use super::{Error, GraphSource, Namer};
 use crate::base::cancel::{check_at, tick};
 use crate::base::hash::{Map, Set};
 use crate::base::store::caught;
-use crate::base::{Addr, Answer, Buffer, Collector, Index, Limits, NoteKind, Store, len64, total};
+use crate::base::{Addr, Answer, Buffer, Collector, Index, Limits, NoteKind, Notes, Store, len64, total};
 use crate::dump::{DumpFacts, Snapshot, SnapshotNode, TempFiles};
 use crate::gc::{ObjectId, ObjectStarts, ObjectType, TypeIndex};
 use crate::graph::{BitSet, CsrBuilder};
+use crate::heapgraph::described::Describing;
+use crate::heapgraph::{DominatorTree, HeapGraph, MemoryLimit, Origin, RawRoot, References, RootFlags, Roots, StaticIndex};
 use crate::memory::Memory;
 use crate::model::{RootKind, Stacks};
 
@@ -249,7 +248,9 @@ impl<'s> Reader<'s> {
         }
         let types = self.names.types().map(|(index, mt)| Arc::new(ObjectType::named(index, mt))).collect();
         let starts = Arc::new(ObjectStarts::listed(addresses.freeze()));
-        Ok((HeapGraph::of_file(starts, rows.finish()?.into(), types, roots, frozen, described.finish()), self.names))
+        let (edges, described, by_type) = (rows.finish()?.into(), described.finish(), OnceLock::new());
+        let references = References { edges, types, described, by_type, notes: Notes::new(), is_of_index: false };
+        Ok((HeapGraph::new(starts, references, roots, frozen), self.names))
     }
 }
 
@@ -324,7 +325,7 @@ impl GraphSource for HeapSnapshot {
 
     fn dominators(&self, stacks: Stacks) -> Result<&DominatorTree, Error> {
         let graph = self.graph(false)?;
-        super::heap::dominators_of(graph, stacks, &self.inner.dominators, &*self.inner.process.progress, || None)
+        super::heap_parts::dominators_of(graph, stacks, &self.inner.dominators, &*self.inner.process.progress, || None)
     }
 
     fn around(&self, graph: &HeapGraph, address: Addr) -> Option<ObjectId> {

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{DominatorTree, Error, Heap, HeapGraph, Namer};
+use super::{Error, Heap, Namer};
 use crate::base::{Addr, Collector};
 use crate::dump::DumpFacts;
 use crate::gc::ObjectId;
+use crate::heapgraph::{DominatorTree, HeapGraph};
 use crate::memory::Memory;
 use crate::model::Stacks;
 

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 /// Highest first. `base` and `model` share the lowest floor.
-pub const FLOORS: [&[&str]; 13] = [
+pub const FLOORS: [&[&str]; 14] = [
     &["cli"],
     &["output"],
     &["export"],
     &["analysis"],
     &["session"],
+    &["heapgraph"],
     &["stack"],
     &["gc"],
     &["clr"],

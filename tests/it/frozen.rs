@@ -14,7 +14,8 @@ use std::time::Instant;
 
 use gcdump::Dump;
 use gcdump::cli::Exit;
-use gcdump::internals::session::{IndexUse, OpenOptions};
+use gcdump::internals::heapgraph::IndexUse;
+use gcdump::internals::session::OpenOptions;
 use serde_json::Value;
 
 use crate::common::{self, Known, Ran, commands, full};

@@ -12,8 +12,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::{Key, UNKNOWN};
 use crate::base::{Collector, Index, IndexVec, Name, change, growth, len64, thousands, total};
 use crate::gc::{ObjectId, TypeIndex};
+use crate::heapgraph::{Depends, DominatorTree, HeapGraph};
 use crate::model::{GainedType, GrowingHolder, HolderStep, Stacks, Sum};
-use crate::session::{Depends, DominatorTree, Error, GraphSource, HeapGraph, Namer};
+use crate::session::{Error, GraphSource, Namer};
 
 /// Longest way from a root to a container.
 const MAX_STEPS: usize = 64;

@@ -16,8 +16,8 @@ use crate::base::{Addr, Count, NoteKind};
 use crate::clr::binders::Binders;
 use crate::clr::library::{fields_of, noted};
 use crate::gc::{ObjectId, ObjectType};
+use crate::heapgraph::{Depends, HeapGraph, Holders};
 use crate::model::Stacks;
-use crate::session::{Depends, HeapGraph, Holders};
 
 /// `AssemblyLoadContext._state` of a context that was asked to unload.
 const UNLOADING: u32 = 1;

@@ -5,9 +5,10 @@ use super::{Findings, Inspector, row};
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, NoteKind, len64, total};
 use crate::gc::{Object, Visitor};
+use crate::heapgraph::Roots;
 use crate::model::{InspectionRow, Stacks};
 use crate::session::delegates::Delegates;
-use crate::session::roots::{RootOptions, Roots};
+use crate::session::roots::RootOptions;
 
 /// Who refers to the objects of interest, and how large these are.
 struct Referrers<'r> {

@@ -9,12 +9,12 @@ use super::{OnGraph, condense};
 use crate::base::store::caught;
 use crate::base::{Addr, Answer, Count, Index, IndexVec, NoteKind, len64};
 use crate::gc::{HandleFilter, ObjectId, ObjectType, TypeIndex};
+use crate::heapgraph::{Depends, ObjectSet, Origin, RawRoot, RootFlags};
 use crate::model::{
     BridgeClass, BridgeClassKind, BridgeHandle, BridgeObject, BridgeReport, BridgeScc, BridgeWeakLink, BridgeXref, HandleKind, HandleModel,
     Stacks, Sum,
 };
-use crate::session::roots::{Origin, RawRoot, RootFlags};
-use crate::session::{Depends, Error, Heap, ObjectSet, TypePattern};
+use crate::session::{Error, Heap, TypePattern};
 
 /// Arguments of `bridge`.
 #[derive(Clone, Debug, Default)]

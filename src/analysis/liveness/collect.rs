@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use super::{Generations, OnGraph, by_type, collected_by, registered};
 use crate::base::Answer;
 use crate::gc::ObjectId;
+use crate::heapgraph::Depends;
 use crate::model::{CollectGeneration, CollectReport, Generation, Stacks, Sum};
-use crate::session::{Depends, Error, Heap};
+use crate::session::{Error, Heap};
 
 /// Arguments of `simulate collect`.
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use super::{ByType, Generations, OnGraph, collected_by};
 use crate::base::Answer;
 use crate::base::store::caught;
+use crate::heapgraph::Depends;
 use crate::model::{Generation, Stacks, Sum, TypeBytes};
-use crate::session::{Depends, Error, Heap};
+use crate::session::{Error, Heap};
 
 /// Most types that are kept.
 const TYPES: usize = 10;

@@ -24,8 +24,9 @@ pub use whatif::{WhatifQuery, whatif};
 use super::on_graph::OnGraph;
 use crate::base::{Addr, Index, top_or_all};
 use crate::gc::{ObjectId, TypeIndex};
+use crate::heapgraph::HeapGraph;
 use crate::model::{FinalizerState, Generation, ObjectsByType, Sum, TypeBytes};
-use crate::session::{Heap, HeapGraph, Namer};
+use crate::session::{Heap, Namer};
 
 /// Tells the generation of an object.
 struct Generations<'h> {

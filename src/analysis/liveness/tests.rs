@@ -6,8 +6,8 @@ use super::whatif::cut_edges;
 use crate::base::Index;
 use crate::gc::ObjectId;
 use crate::graph::{Csr, reach};
+use crate::heapgraph::Edges;
 use crate::model::GarbageClass;
-use crate::session::Edges;
 
 fn graph(nodes: u32, edges: &[(u32, u32)]) -> Csr {
     Csr::from_edges(nodes, edges).unwrap()

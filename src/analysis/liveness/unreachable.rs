@@ -6,9 +6,9 @@ use super::{ByType, Generations, OnGraph, collected_by, registered};
 use crate::base::store::caught;
 use crate::base::{Addr, Answer, len64, top_or_all};
 use crate::gc::ObjectId;
+use crate::heapgraph::{Depends, Edges, ObjectSet, RootFlags};
 use crate::model::{GarbageClass, GarbageObject, GarbageTotal, GarbageType, Stacks, Sum, UnreachableReport};
-use crate::session::roots::RootFlags;
-use crate::session::{Depends, Edges, Error, Heap, ObjectSet, TypePattern};
+use crate::session::{Error, Heap, TypePattern};
 
 /// Arguments of `unreachable`.
 #[derive(Clone, Debug, Default)]

@@ -6,9 +6,9 @@ use super::{OnGraph, by_type, registered};
 use crate::base::store::caught;
 use crate::base::{Addr, Answer, Count, Index, len64, top_or_all};
 use crate::gc::{HandleFilter, ObjectId};
+use crate::heapgraph::{Depends, Edges, HeapGraph, ObjectSet, RawRoot};
 use crate::model::{HandleKind, HandleModel, RootKind, Stacks, Sum, WhatifComponent, WhatifReport, WhatifWeak};
-use crate::session::roots::RawRoot;
-use crate::session::{Depends, Edges, Error, Heap, HeapGraph, Namer, ObjectSet, Strength};
+use crate::session::{Error, Heap, Namer, Strength};
 
 /// Arguments of `whatif`.
 #[derive(Clone, Debug, Default)]

@@ -6,9 +6,9 @@ use crate::base::{Addr, Collector, IndexVec, NoteKind};
 use crate::clr::header::{HeaderUse, Headers};
 use crate::clr::library::{Classifier, Kinds, library_types};
 use crate::clr::type_names::TypeNames;
-use crate::gc::{Object, ObjectType, Piece, SegmentIndex, TypeIndex, Visitor};
+use crate::gc::{Object, ObjectType, Piece, SegmentIndex, TypeIndex, Visitor, note_walks};
 use crate::memory::Window;
-use crate::session::{Heap, note_walks};
+use crate::session::Heap;
 
 library_types! {
     /// Types that threads wait for, and the parts that they are made of.

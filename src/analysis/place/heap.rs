@@ -9,8 +9,9 @@ use crate::base::{Addr, AddrRange, Collector, NoteKind, Silent, plural};
 use crate::clr::fields::Storage;
 use crate::clr::method_table::Category;
 use crate::clr::statics::StaticPlace;
+use crate::gc::note_walks;
 use crate::model::{FieldValue, ObjectBrief, PlaceKind, SegmentModel, SegmentPlace, StaticModel, WhereReport};
-use crate::session::{Heap, Namer, StaticsReader, note_walks};
+use crate::session::{Heap, Namer, StaticsReader};
 
 /// Bytes of the largest value of a static field.
 const MAX_VALUE: u64 = 1 << 20;

@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 
 use super::segment_place;
 use crate::base::{Addr, Answer, Count, Silent};
-use crate::gc::SegmentIndex;
+use crate::gc::{SegmentIndex, note_walks};
 use crate::model::{NearKind, NearReport, NearRow, WalkModel};
-use crate::session::{Error, Heap, note_walks};
+use crate::session::{Error, Heap};
 
 /// Arguments of `near`.
 #[derive(Clone, Copy, Debug)]

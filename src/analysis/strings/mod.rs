@@ -9,9 +9,9 @@ use std::sync::{Arc, LazyLock};
 use super::select::{Picker, Selection};
 use crate::base::{Answer, Collector, Count, NoteKind, glob, len64, plural};
 use crate::clr::strings::Strings;
-use crate::gc::{Object, ObjectType, Piece, SegmentIndex, Visitor, Walked, min_object_size};
+use crate::gc::{Object, ObjectType, Piece, SegmentIndex, Visitor, Walked, coverage, min_object_size, note_walks};
 use crate::model::{StringModel, StringSort, StringTotals, StringsReport, WalkModel};
-use crate::session::{Error, Heap, Namer, coverage, note_walks};
+use crate::session::{Error, Heap, Namer};
 use values::Group;
 pub(super) use values::{Texts, Values};
 

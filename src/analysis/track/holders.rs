@@ -18,8 +18,9 @@ use super::side::{Side, Traits};
 use super::vetoes::Both;
 use crate::base::{Addr, Collector, Count, Index, Indices};
 use crate::gc::GcDesc;
+use crate::heapgraph::Roots;
 use crate::model::{Generation, RootKind};
-use crate::session::roots::{RootOptions, Roots};
+use crate::session::roots::RootOptions;
 
 /// A holder must agree with what is known so often.
 const AGREE: u32 = 3;

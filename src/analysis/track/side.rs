@@ -8,10 +8,10 @@ use crate::analysis::pins::pins;
 use crate::base::hash::Map;
 use crate::base::{Addr, AddrRange, Collector, Count, Index, IndexVec, Indices};
 use crate::clr::header::{HeaderUse, Headers};
-use crate::gc::{GcDesc, Object, ObjectId, ObjectStarts, ObjectType, Piece, SegmentIndex, TypeIndex, Visitor, Walker};
+use crate::gc::{GcDesc, Object, ObjectId, ObjectStarts, ObjectType, Piece, SegmentIndex, TypeIndex, Visitor, Walker, note_walks};
 use crate::memory::Window;
 use crate::model::Generation;
-use crate::session::{Error, Heap, note_walks};
+use crate::session::{Error, Heap};
 
 /// What is known about an object, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -21,9 +21,10 @@ use crate::contract::redacted_crash_report;
 use crate::data;
 use crate::dump::{ThreadStacks, has_no_text};
 use crate::gc::{ObjectType, SegmentIndex, TypeIndex};
+use crate::heapgraph::Roots;
 use crate::memory::Memory;
 use crate::model::{GapKind, RedactionModel, WalkModel};
-use crate::session::roots::{RootOptions, Roots};
+use crate::session::roots::RootOptions;
 use crate::session::{Dump, Heap, Namer, Runtime};
 
 /// Maximum objects searched from roots if the heap is incomplete.

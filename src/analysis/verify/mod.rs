@@ -17,11 +17,11 @@ use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Answer, Collector, Count, NoteKind, top_or_all, total};
 use crate::clr::header::Headers;
-use crate::gc::{Gc, MAX_GAPS, ObjectStarts, SegmentIndex, Walker};
+use crate::gc::{Gc, MAX_GAPS, ObjectStarts, SegmentIndex, Walker, coverage, note_walks};
 use crate::model::{
     FindingCount, FindingId, GapKind, SegmentModel, Severity, UnavailableCheck, VerifyCheck, VerifyReport, VerifyTotals, WalkModel,
 };
-use crate::session::{Error, Runtime, coverage, note_walks};
+use crate::session::{Error, Runtime};
 use check::{Absent, Age, Checker, Folded, Tools};
 use entries::Entries;
 use heap_map::HeapMap;

@@ -9,8 +9,9 @@ use super::super::exit::{Exit, UsageError};
 use super::super::open::Opening;
 use super::super::write::{check_output, whole_file};
 use crate::base::{Answer, len64};
+use crate::heapgraph::{IndexUse, beside};
 use crate::model::IndexReport;
-use crate::session::{Heap, IndexUse, beside};
+use crate::session::Heap;
 
 /// Write an index beside a dump: later commands find it there and answer without walking the heap.
 ///

@@ -10,8 +10,8 @@ use super::super::open::Opening;
 use super::super::select::address;
 use crate::analysis::{VerifyQuery, verify};
 use crate::base::{Addr, Answer};
+use crate::heapgraph::IndexUse;
 use crate::model::VerifyReport;
-use crate::session::IndexUse;
 
 /// Findings on a terminal without `--top`.
 const FEW: usize = 100;

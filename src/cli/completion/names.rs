@@ -9,7 +9,8 @@ use super::super::pick;
 use super::super::registry::command_line;
 use super::super::words::dump_of;
 use super::LINE;
-use crate::session::{Dump, IndexUse, OpenOptions, Type};
+use crate::heapgraph::IndexUse;
+use crate::session::{Dump, OpenOptions, Type};
 
 /// Most names that are offered.
 const OFFERED: usize = 200;

@@ -12,7 +12,8 @@ use super::super::exit::UsageError;
 use super::super::pick::opened_dump;
 use super::beneath::{Found, Stamp};
 use super::rpc::cut;
-use crate::session::{Dump, IndexUse, OpenIndex, OpenOptions, beside};
+use crate::heapgraph::{IndexUse, OpenIndex, beside};
+use crate::session::{Dump, OpenOptions};
 
 /// Dumps that stay open, each with its graph once that was needed.
 const OPEN: usize = 4;

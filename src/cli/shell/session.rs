@@ -23,8 +23,9 @@ use super::pipe;
 use super::variables::Variables;
 use super::words::{Statement, Tail, To, Word, split};
 use crate::base::Cancel;
+use crate::heapgraph::beside;
 use crate::output::{Format, Seen, bytes};
-use crate::session::{Dump, beside};
+use crate::session::Dump;
 
 /// Other dumps that stay open.
 const OTHERS: usize = 2;

@@ -12,9 +12,10 @@ use crate::analysis::{
 use crate::base::hash::Map;
 use crate::base::{Addr, IndexVec, Name};
 use crate::gc::TypeIndex;
+use crate::heapgraph::DominatorTree;
 use crate::model::{ExportTable, HandleModel, RootModel};
+use crate::session::Error;
 use crate::session::roots::RootOptions;
-use crate::session::{DominatorTree, Error};
 
 /// Characters of a string that are looked at: longer ones have neither hash nor text.
 const MAX_CHARS: u32 = 1 << 16;

@@ -9,9 +9,10 @@ use crate::base::cancel::check_at;
 use crate::base::hash::Map;
 use crate::base::{Count, Index, IndexVec, Name, NoteKind, be, plural};
 use crate::clr::header::Headers;
-use crate::gc::{ObjectId, TypeIndex};
+use crate::gc::{ObjectId, TypeIndex, note_unknown, note_walks};
+use crate::heapgraph::{DominatorTree, Extra, HeapGraph};
 use crate::model::{Generation, SegmentModel};
-use crate::session::{DominatorTree, Extra, FieldNames, FieldPlace, HeapGraph, note_unknown, note_walks};
+use crate::session::{FieldNames, FieldPlace};
 
 /// Retained sizes and what goes with them.
 pub(super) struct Retention<'h> {

@@ -15,9 +15,10 @@ use crate::base::hash::Map;
 use crate::base::threads::start;
 use crate::base::{Addr, Answer, Collector, Count, IndexVec, Name};
 use crate::gc::{ObjectStarts, TypeIndex};
+use crate::heapgraph::{Depends, Extra, Roots};
 use crate::model::{ExportFormat, ExportTable, Stacks, StatReport, Sum};
-use crate::session::roots::{RootOptions, Roots};
-use crate::session::{Depends, Error, Extra, Heap, Namer};
+use crate::session::roots::RootOptions;
+use crate::session::{Error, Heap, Namer, extra_edges};
 
 /// What to write.
 #[derive(Clone, Debug)]
@@ -286,5 +287,5 @@ fn extra(context: &Context<'_>) -> Extra {
     // Dependent handles come with all kinds of roots.
     let options = RootOptions { stacks: Stacks::None, ..RootOptions::default() };
     let roots = context.notes.take(Roots::collect(context.heap, context.namer, &options));
-    Extra::of(context.heap, context.namer, context.starts, &roots)
+    extra_edges(context.heap, context.namer, context.starts, &roots)
 }

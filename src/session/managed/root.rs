@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::base::{Addr, Answer};
+use crate::heapgraph::{RawRoot, Roots};
 use crate::model::{RootFlag, RootKind};
-use crate::session::roots::{self, RootOptions, Roots};
+use crate::session::roots::RootOptions;
 use crate::session::{Error, Heap, Object};
 
 /// A root: a handle, a static field, a reference of a frame, or another place from which the garbage collector starts.
@@ -21,7 +22,7 @@ use crate::session::{Error, Heap, Object};
 pub struct Root {
     heap: Heap,
     roots: Arc<Roots>,
-    root: roots::RawRoot,
+    root: RawRoot,
 }
 
 impl fmt::Debug for Root {
@@ -39,7 +40,7 @@ impl Heap {
         let (notes, namer) = (self.begin(), self.namer());
         let roots = Arc::new(Roots::listed(self, &namer, &RootOptions::default(), &notes));
         namer.note(&notes);
-        let handle = |root: &roots::RawRoot| Root { heap: self.clone(), roots: Arc::clone(&roots), root: *root };
+        let handle = |root: &RawRoot| Root { heap: self.clone(), roots: Arc::clone(&roots), root: *root };
         Ok(notes.finish(roots.roots.iter().map(handle).collect()))
     }
 }

@@ -7,9 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{
-    FrameIndex, Origin, ROOT_BYTES, RawRoot, RootFlags, RootFrame, RootOptions, Roots, StackRoots, StaticIndex, ThreadIndex, enumerated,
-};
+use super::options::{ROOT_BYTES, RootOptions, enumerated};
 use crate::base::hash::Map;
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Budget, Collector, Count, NoteKind, Notes};
@@ -18,6 +16,7 @@ use crate::clr::threads::Thread;
 use crate::contract::ContractError;
 use crate::dump::{OsThread, ThreadStacks};
 use crate::gc::{ObjectStarts, Walker};
+use crate::heapgraph::{FrameIndex, Origin, RawRoot, RootFlags, RootFrame, Roots, StackRoots, StaticIndex, ThreadIndex};
 use crate::memory::Memory;
 use crate::model::{CoverageKind, RootCoverageModel, RootKind};
 use crate::session::{Heap, Namer, ThreadStack};

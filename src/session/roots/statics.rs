@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use super::{Origin, ROOT_BYTES, RawRoot, RootFlags, RootOptions, Roots, StaticIndex, ThreadIndex, enumerated};
+use super::options::{ROOT_BYTES, RootOptions, enumerated};
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
 use crate::base::{Addr, Budget, Collector, Count, NoteKind, Token, be, len64, plural};
@@ -10,6 +10,7 @@ use crate::clr::aot::Program;
 use crate::clr::fields::Storage;
 use crate::clr::statics::StaticPlace;
 use crate::clr::threads::Thread;
+use crate::heapgraph::{Origin, RawRoot, RootFlags, Roots, StaticIndex, ThreadIndex};
 use crate::model::{CoverageKind, FieldValue, RootKind, ValueKind};
 use crate::session::statics::StaticSpot;
 use crate::session::{Namer, Runtime, StaticsReader};

@@ -3,13 +3,13 @@
 use std::fs::File;
 use std::io;
 
-use super::super::heap::Sums;
-use super::super::{DominatorTree, Error, Heap, HeapGraph};
+use super::super::{DominatorTree, Extra, HeapGraph, Sums, TypeSums};
 use super::file::Writer;
 use super::kept::{Identity, Kept, KeptNotes, KeptSegment, KeptType, held, links};
 use crate::base::rank::Counted;
-use crate::base::{Addr, Index, IndexVec, len64};
-use crate::gc::{ObjectId, ObjectStarts, ObjectType, Part, Starts, TypeIndex};
+use crate::base::{Addr, Answer, Index, IndexVec, len64};
+use crate::dump::DumpFile;
+use crate::gc::{ObjectId, ObjectStarts, ObjectType, Part, Starts, TypeIndex, Walker};
 use crate::graph::Rows;
 use crate::model::{SegmentModel, Stacks};
 
@@ -23,8 +23,8 @@ struct Ordered {
 }
 
 impl Ordered {
-    fn of(heap: &Heap, sums: &Sums) -> Ordered {
-        let list = heap.walker().types().list();
+    fn of(walker: &Walker, sums: &Sums) -> Ordered {
+        let list = walker.types().list();
         let has_objects = |ty: &TypeIndex| sums.get(*ty).is_some_and(|sum| sum.count > 0);
         let mut types: Vec<_> = list.iter().filter(|ty| has_objects(&ty.index)).cloned().collect();
         types.sort_by_key(|ty| ty.method_table);
@@ -52,23 +52,33 @@ impl Ordered {
     }
 }
 
-/// Writes the index of `heap` to `file`. Returns its length in bytes.
+/// What an index is made of: everything that walks and the graph found.
+pub(crate) struct Contents<'c> {
+    pub(crate) dump: &'c DumpFile,
+    pub(crate) walker: &'c Walker,
+    pub(crate) sums: &'c Answer<TypeSums>,
+    pub(crate) starts: &'c Answer<std::sync::Arc<ObjectStarts>>,
+    pub(crate) graph: &'c HeapGraph,
+    /// Its edges that are not references.
+    pub(crate) extra: &'c Extra,
+    /// With stack values as roots by default.
+    pub(crate) tree: &'c DominatorTree,
+}
+
+/// Writes the index of a heap to `file`. Returns its length in bytes.
 ///
 /// # Errors
-/// [`Error::Graph`] or [`Error::Memory`] if there is no graph; [`io::Error`] where it cannot be written.
-pub(in crate::session) fn write(heap: &Heap, file: &File) -> Result<io::Result<u64>, Error> {
+/// [`io::Error`] where it cannot be written.
+pub(crate) fn write(contents: &Contents<'_>, file: &File) -> io::Result<u64> {
+    let Contents { dump, walker, sums, starts, graph, extra, tree } = contents;
     let stacks = Stacks::default();
-    let sums = heap.type_sums();
-    let graph = heap.graph(false)?;
-    let tree = heap.dominators(stacks)?;
-    let starts = heap.starts();
-    let types = Ordered::of(heap, &sums.sums);
+    let types = Ordered::of(walker, &sums.sums);
     let mut places: Vec<(u32, u32)> = sums.places().map(|(at, ty)| (at.as_u32(), types.place(ty))).collect();
     places.sort_unstable();
     let kept = Kept {
         program: env!("CARGO_PKG_VERSION").into(),
-        dump: Identity::of(heap.runtime().file()),
-        segments: heap.segments().iter().zip(starts.parts().iter()).map(|(segment, part)| kept_segment(segment, part)).collect(),
+        dump: Identity::of(dump),
+        segments: walker.segments().iter().zip(starts.parts().iter()).map(|(segment, part)| kept_segment(segment, part)).collect(),
         types: types.types.iter().map(|ty| KeptType::of(ty)).collect(),
         starts_notes: KeptNotes::of(&starts.notes),
         sums_notes: KeptNotes::of(&sums.notes),
@@ -78,14 +88,14 @@ pub(in crate::session) fn write(heap: &Heap, file: &File) -> Result<io::Result<u
         walks: sums.walks.iter().map(|(at, walk)| (at.as_u32(), walk.clone())).collect(),
         bytes: graph.bytes(),
         wide_types: u16::try_from(types.types.len()).is_err(),
-        links: links(graph.extra_edges(heap, |table| types.has(table)).into_iter()),
+        links: links(extra.all(|table| types.has(table))),
         stacks,
         held: held(graph, stacks),
         totals: tree.totals(graph).clone(),
         by_type: types.sorted(tree.by_type(graph)),
         largest: tree.most().iter().map(|id| id.as_u32()).collect(),
     };
-    Ok(write_sections(&kept, &types, (starts, graph, tree), file))
+    write_sections(&kept, &types, (starts, graph, tree), file)
 }
 
 fn kept_segment(segment: &SegmentModel, part: &Part) -> KeptSegment {

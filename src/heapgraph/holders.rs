@@ -2,12 +2,13 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::edges::ObjectSet;
+use super::graph::HeapGraph;
 use super::roots::{Origin, RawRoot, RootFlags};
-use super::{HeapGraph, Namer, ObjectSet};
 use crate::base::{Addr, Count, Notes};
 use crate::gc::ObjectId;
 use crate::graph::Rank;
-use crate::model::{RootCoverageModel, RootKind, RootModel, Stacks};
+use crate::model::{RootCoverageModel, RootKind, Stacks};
 
 /// Classes of roots, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,7 +130,7 @@ impl HeapGraph {
 
     /// Where dominance starts: the objects of roots that last; then those of stacks, which count where nothing else holds them. Frozen
     /// objects live whoever holds them, so nothing retains them: they are starts as well.
-    pub(super) fn start_groups(&self, stacks: Stacks) -> [Vec<ObjectId>; 2] {
+    pub(crate) fn start_groups(&self, stacks: Stacks) -> [Vec<ObjectId>; 2] {
         let mut lasting = self.rooted(Stacks::None);
         lasting.extend(&self.frozen);
         [lasting, if stacks == Stacks::None { Vec::new() } else { self.rooted(stacks) }]
@@ -179,22 +180,22 @@ impl HeapGraph {
         self.roots.stack_notes(stacks)
     }
 
-    /// The roots of an object, for display, at most `most`: exact and named ones first.
-    pub fn root_models(&self, namer: &Namer, id: ObjectId, (stacks, weak): (Stacks, bool), most: usize) -> Vec<RootModel> {
+    /// The roots of an object, at most `most`: exact and named ones first.
+    pub(crate) fn best_roots_of(&self, id: ObjectId, (stacks, weak): (Stacks, bool), most: usize) -> Vec<&RawRoot> {
         let mut roots: Vec<&RawRoot> = self.roots_of(id, weak).filter(|r| r.counts(stacks) || r.class() == Class::Weak).collect();
         roots.sort_by_key(|r| r.rank());
         roots.truncate(most);
-        roots.into_iter().map(|r| self.root_model(namer, id, r)).collect()
+        roots
     }
 
-    /// The label of the first of the roots that [`HeapGraph::root_models`] lists of an object: for many objects, since it goes over all roots
+    /// The label of the first of the roots that [`HeapGraph::best_roots_of`] lists of an object: for many objects, since it goes over all roots
     /// once.
     pub(crate) fn root_labels(&self, (stacks, weak): (Stacks, bool)) -> impl Fn(ObjectId) -> Option<String> {
         let best = self.best_roots(|r| r.counts(stacks) || weak && r.class() == Class::Weak);
         move |id| Some(self.roots.label(best.get(&id)?))
     }
 
-    /// The rooted objects, each with what says most about its roots: see [`Roots::group`](super::roots::Roots::group).
+    /// The rooted objects, each with what says most about its roots: see [`Roots::group`](super::Roots::group).
     pub fn root_groups(&self) -> FxHashMap<ObjectId, String> {
         let best = self.best_roots(|r| r.counts(Stacks::default()));
         best.into_iter().map(|(id, root)| (id, self.roots.group(root))).collect()
@@ -211,19 +212,5 @@ impl HeapGraph {
             }
         }
         best
-    }
-
-    fn root_model(&self, namer: &Namer, id: ObjectId, root: &RawRoot) -> RootModel {
-        let method_table = self.kind(id).map(|kind| kind.method_table);
-        RootModel {
-            kind: root.kind,
-            address: root.address,
-            object: root.object,
-            type_name: method_table.map(|mt| namer.of_object(root.object, mt, namer.name_or_address(mt))),
-            method_table,
-            flags: root.flags.names(),
-            label: self.roots.label(root),
-            thread: self.roots.thread_of(root).and_then(|t| t.managed_id),
-        }
     }
 }

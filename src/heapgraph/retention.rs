@@ -1,10 +1,7 @@
 //! Sums over a dominator tree that several questions need: made once, kept with it.
 
-use std::sync::OnceLock;
-
-use serde::{Deserialize, Serialize};
-
-use super::{DominatorTree, HeapGraph};
+use super::dominators::{DominatorTree, OfType};
+use super::graph::HeapGraph;
 use crate::base::cancel::check_at;
 use crate::base::{Index, IndexVec};
 use crate::gc::{ObjectId, TypeIndex};
@@ -12,30 +9,6 @@ use crate::model::{ReachTotals, Sum};
 
 /// Objects with the largest retained sizes that are kept.
 const LARGEST: usize = 10_000;
-
-/// Kept sums.
-#[derive(Debug, Default)]
-pub(super) struct Sums {
-    totals: OnceLock<ReachTotals>,
-    types: OnceLock<IndexVec<TypeIndex, OfType>>,
-    largest: OnceLock<Vec<ObjectId>>,
-}
-
-impl Sums {
-    /// Those that are known.
-    pub(super) fn of(totals: ReachTotals, types: IndexVec<TypeIndex, OfType>, largest: Vec<ObjectId>) -> Sums {
-        Sums { totals: totals.into(), types: types.into(), largest: largest.into() }
-    }
-}
-
-/// The reachable objects of a type.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub struct OfType {
-    /// Their number and bytes.
-    pub own: Sum,
-    /// Bytes that they jointly retain.
-    pub retained: u64,
-}
 
 impl DominatorTree {
     /// All objects and references of the graph, and those that roots reach.
@@ -70,7 +43,7 @@ impl DominatorTree {
     }
 
     /// The reachable objects with the largest retained sizes, the largest first: as many as are kept.
-    pub(super) fn most(&self) -> &[ObjectId] {
+    pub(crate) fn most(&self) -> &[ObjectId] {
         self.sums().largest.get_or_init(|| {
             let found = self.by_piece(self.positions(), |positions| best(self.reached_at(positions), LARGEST));
             select(found.into_iter().flatten(), LARGEST)

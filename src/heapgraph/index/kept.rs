@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::HeapGraph;
+use super::super::dominators::OfType;
+use super::super::graph::HeapGraph;
 use super::file::{checksum, digest};
 use crate::base::{Addr, Note, Notes, at_even_distances};
 use crate::dump::DumpFile;
 use crate::gc::{GcDesc, ObjectId, ObjectType};
 use crate::model::{Generation, ReachTotals, SegmentModel, Stacks, Sum, WalkModel};
-use crate::session::retention::OfType;
 
 /// Bytes of a sample's piece, and pieces of a sample.
 const PIECE: u64 = 4096;

@@ -1,7 +1,7 @@
 //! Notes and coverage of heap walks.
 
+use super::walk::{SegmentIndex, Walker};
 use crate::base::{Collector, Count, NoteKind, plural, share};
-use crate::gc::{SegmentIndex, Walker};
 use crate::model::{CoverageModel, GapKind, WalkModel};
 
 /// Notes ranges without objects, and walks that ended early.

@@ -1,7 +1,8 @@
 //! How far answers depend on words of stacks whose references are not known: see [`RootFlags::DOUBTFUL`].
 
+use super::edges::ObjectSet;
+use super::graph::{Doubts, HeapGraph};
 use super::roots::{RawRoot, RootFlags};
-use super::{HeapGraph, ObjectSet};
 use crate::base::cancel::check_at;
 use crate::base::{Collector, Count, Index, plural};
 use crate::gc::ObjectId;
@@ -16,15 +17,6 @@ pub(crate) enum Depends {
     Dominators,
     /// Each root.
     Roots,
-}
-
-/// The effect of doubtful words.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Doubts {
-    /// The objects that nothing else keeps alive.
-    only: Sum,
-    /// Whether objects are among their targets that nothing lasting keeps alive: others may be said to retain them.
-    dominators: bool,
 }
 
 impl HeapGraph {

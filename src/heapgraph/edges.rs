@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
-use super::retention::Sums;
 use crate::base::cancel::{check, check_at};
 use crate::base::missed::Carried;
 use crate::base::{Index, Packed, Store};
@@ -44,12 +43,12 @@ impl ObjectSet {
     }
 
     /// The objects whose bits are set.
-    pub(super) fn of_words(objects: u32, words: &[u64]) -> ObjectSet {
+    pub(crate) fn of_words(objects: u32, words: &[u64]) -> ObjectSet {
         ObjectSet(BitSet::of_words(objects, words))
     }
 
     /// The members as bits.
-    pub(super) fn words(&self) -> &[u64] {
+    pub(crate) fn words(&self) -> &[u64] {
         self.0.words()
     }
 }
@@ -73,11 +72,11 @@ impl From<Csr> for Edges {
 }
 
 /// The objects by type, ascending within each.
-pub(super) struct ByType(Rows);
+pub(crate) struct ByType(Rows);
 
 impl ByType {
     /// Sorts the objects; those of a type beyond `types` are in none.
-    pub(super) fn of(store: &Store, objects: u32, types: usize, type_of: impl Fn(ObjectId) -> Option<TypeIndex>) -> ByType {
+    pub(crate) fn of(store: &Store, objects: u32, types: usize, type_of: impl Fn(ObjectId) -> Option<TypeIndex>) -> ByType {
         let placed = |node: u32| {
             check_at(node);
             (type_of(ObjectId::from_u32(node)).map_or(u32::MAX, Index::as_u32), node)
@@ -86,17 +85,17 @@ impl ByType {
     }
 
     /// The objects whose rows are these.
-    pub(super) fn of_rows(rows: Rows) -> ByType {
+    pub(crate) fn of_rows(rows: Rows) -> ByType {
         ByType(rows)
     }
 
     /// The objects of a type.
-    pub(super) fn objects(&self, ty: TypeIndex) -> impl Iterator<Item = ObjectId> {
+    pub(crate) fn objects(&self, ty: TypeIndex) -> impl Iterator<Item = ObjectId> {
         self.0.row(ty.as_u32()).iter().copied().map(ObjectId::from_u32)
     }
 }
 
-fn nodes(ids: &[ObjectId]) -> Vec<u32> {
+pub(super) fn nodes(ids: &[ObjectId]) -> Vec<u32> {
     ids.iter().map(|id| id.as_u32()).collect()
 }
 
@@ -106,12 +105,12 @@ fn ids(nodes: impl IntoIterator<Item = u32>) -> Vec<ObjectId> {
 
 impl Edges {
     /// A graph, and the same one reversed.
-    pub(super) fn with_reversed(csr: Csr, reversed: Csr) -> Edges {
+    pub(crate) fn with_reversed(csr: Csr, reversed: Csr) -> Edges {
         Edges(TwoWay::with_reversed(csr, reversed))
     }
 
     /// The same graphs, for which arrays are made in this store.
-    pub(super) fn with_store(self, store: &Store) -> Edges {
+    pub(crate) fn with_store(self, store: &Store) -> Edges {
         Edges(self.0.with_store(store))
     }
 
@@ -188,14 +187,6 @@ impl Edges {
     pub fn components(&self, include: impl Fn(ObjectId) -> bool) -> Components {
         Components::compute_where(self.csr(), |node| include(ObjectId::from_u32(node)))
     }
-
-    /// The dominator tree below roots in groups, with retained sizes. Of a later group, those count that no earlier one reaches.
-    pub fn dominators(&self, groups: [&[ObjectId]; 2], size: impl Fn(ObjectId) -> u64 + Sync) -> DominatorTree {
-        let [first, second] = groups.map(nodes);
-        let tree = Dominators::compute(self.csr(), &[&first, &second]);
-        let retained = tree.retained(|node| size(ObjectId::from_u32(node)));
-        DominatorTree { tree, retained, sums: Sums::default() }
-    }
 }
 
 /// Rooted objects that lead to an object.
@@ -225,137 +216,5 @@ impl Search {
     /// A shortest path from a start to the object, both included; empty if it was not reached.
     pub fn path_to(&self, id: ObjectId) -> Vec<ObjectId> {
         ids(self.0.path_to(id.as_u32()))
-    }
-}
-
-/// The dominator tree of a heap, with retained sizes.
-#[derive(Debug)]
-pub struct DominatorTree {
-    tree: Dominators,
-    /// By position.
-    retained: Packed<u16>,
-    sums: Sums,
-}
-
-impl DominatorTree {
-    /// The tree and the retained sizes by position.
-    pub(super) fn parts(&self) -> (&Dominators, &Packed<u16>) {
-        (&self.tree, &self.retained)
-    }
-
-    /// The parts that it was taken [apart](DominatorTree::parts) into, with sums that are known.
-    pub(super) fn of_parts(tree: Dominators, retained: Packed<u16>, sums: Sums) -> DominatorTree {
-        DominatorTree { tree, retained, sums }
-    }
-
-    pub(super) fn sums(&self) -> &Sums {
-        &self.sums
-    }
-
-    /// Retained size of an object in bytes; 0 if it is unreachable.
-    pub fn retained(&self, id: ObjectId) -> u64 {
-        self.tree.position_of(id.as_u32()).and_then(|at| self.retained.get(at as usize)).unwrap_or(0)
-    }
-
-    /// Sums over the reachable objects of each of `types` types.
-    pub(super) fn sums_by_type(
-        &self,
-        type_of: impl Fn(ObjectId) -> Option<TypeIndex> + Sync,
-        types: usize,
-        size: impl Fn(ObjectId) -> u64 + Sync,
-    ) -> Vec<GroupSum> {
-        let group = |node: u32| type_of(ObjectId::from_u32(node)).map_or(u32::MAX, Index::as_u32);
-        let size = |node: u32| size(ObjectId::from_u32(node));
-        self.tree.by_group(group, u32::try_from(types).unwrap_or(u32::MAX), size, &self.retained)
-    }
-
-    /// Bytes jointly retained by all objects of each of `types` types.
-    pub(crate) fn retained_by_type(&self, type_of: impl Fn(ObjectId) -> Option<TypeIndex> + Sync, types: usize) -> Vec<u64> {
-        self.sums_by_type(type_of, types, |_| 0).into_iter().map(|sum| sum.retained).collect()
-    }
-
-    /// Passes what `id` dominates, itself not included, with retained sizes to a `visitor` for each piece, on all threads. In no order.
-    pub(crate) fn visit_dominated<V: Send>(
-        &self,
-        id: ObjectId,
-        visitor: impl Fn() -> V + Sync,
-        visit: impl Fn(&mut V, ObjectId, u64) + Sync,
-    ) -> Vec<V> {
-        let below = self.tree.positions_below(id.as_u32());
-        self.by_piece(below.start.saturating_add(1)..below.end, |positions| {
-            let mut own = visitor();
-            self.reached_at(positions).for_each(|(id, retained)| visit(&mut own, id, retained));
-            own
-        })
-    }
-
-    /// What `piece` makes of each piece of `positions`, in their order, on all threads.
-    pub(super) fn by_piece<V: Send>(&self, positions: Range<usize>, piece: impl Fn(Range<usize>) -> V + Sync) -> Vec<V> {
-        /// Objects of a piece: some milliseconds.
-        const PIECE: usize = 1 << 18;
-        let starts: Vec<usize> = positions.clone().step_by(PIECE).collect();
-        let carried = Carried::here();
-        let piece = |start: usize| {
-            carried.run(|| {
-                let own = piece(start..positions.end.min(start.saturating_add(PIECE)));
-                check();
-                own
-            })
-        };
-        starts.into_par_iter().map(piece).collect()
-    }
-
-    /// The reachable objects with their retained sizes, what dominates before what it dominates.
-    pub(super) fn reached(&self) -> impl Iterator<Item = (ObjectId, u64)> {
-        self.reached_at(self.positions())
-    }
-
-    /// The positions of all reachable objects: the virtual root has the first.
-    pub(super) fn positions(&self) -> Range<usize> {
-        1..self.tree.reached().len().saturating_add(1)
-    }
-
-    /// Those of [`reached`](Self::reached) at these positions.
-    pub(super) fn reached_at(&self, positions: Range<usize>) -> impl Iterator<Item = (ObjectId, u64)> {
-        let retained = self.retained.iter_from(positions.start);
-        positions.zip(retained).filter_map(|(position, retained)| Some((ObjectId::from_u32(self.tree.node_at(position)?), retained)))
-    }
-
-    /// Whether the object is reachable from a root.
-    pub fn is_reachable(&self, id: ObjectId) -> bool {
-        self.tree.is_reachable(id.as_u32())
-    }
-
-    /// The immediate dominator; `None` if no object dominates it.
-    pub fn dominator(&self, id: ObjectId) -> Option<ObjectId> {
-        match self.tree.idom(id.as_u32()) {
-            Idom::Node(above) => Some(ObjectId::from_u32(above)),
-            _ => None,
-        }
-    }
-
-    /// Whether every path from a root to `id` goes through `above`.
-    pub fn dominates(&self, above: ObjectId, id: ObjectId) -> bool {
-        self.tree.dominates(above.as_u32(), id.as_u32())
-    }
-
-    /// Number of objects dominated by the object, including itself.
-    pub fn subtree(&self, id: ObjectId) -> u64 {
-        self.tree.subtree(id.as_u32()).into()
-    }
-
-    /// The dominators of an object, nearest first.
-    pub fn chain(&self, id: ObjectId) -> impl Iterator<Item = ObjectId> {
-        self.tree.chain(id.as_u32()).map(ObjectId::from_u32)
-    }
-
-    /// The objects that `id` dominates, itself included.
-    pub fn dominated(&self, id: ObjectId) -> impl Iterator<Item = ObjectId> {
-        self.tree.dominated(id.as_u32()).map(ObjectId::from_u32)
-    }
-
-    /// The objects immediately dominated by `id`, or by no object for `None`, in no particular order.
-    pub fn below(&self, id: Option<ObjectId>) -> impl Iterator<Item = ObjectId> {
-        id.map_or_else(|| self.tree.top(), |id| self.tree.children(id.as_u32())).map(ObjectId::from_u32)
     }
 }

@@ -21,16 +21,16 @@ use file::Sections;
 #[cfg(feature = "internals")]
 pub use file::checksum;
 use kept::{Identity, Kept};
-pub(super) use write::write;
+pub(crate) use write::{Contents, write};
 
 use super::described::{Described, TypeOf};
-use super::edges::{ByType, Edges};
-use super::graph::Extra;
-use super::heap::{Sums, TypeSums};
-use super::references::References;
-use super::retention::Sums as Retained;
-use super::{DominatorTree, Heap, HeapGraph, ObjectSet};
+use super::dominators::{DominatorTree, Sums as Retained};
+use super::edges::{ByType, Edges, ObjectSet};
+use super::extra::Extra;
+use super::graph::{HeapGraph, References};
+use super::type_sums::{Sums, TypeSums};
 use crate::base::{Answer, Index as _, IndexVec, Packed};
+use crate::dump::DumpFile;
 use crate::gc::{ObjectId, ObjectStarts, ObjectType, Part, SegmentIndex, Starts, TypeIndex, Walker};
 use crate::graph::{Csr, Dominators};
 use crate::model::Stacks;
@@ -66,7 +66,7 @@ impl Eq for OpenIndex {}
 
 /// The index of one heap.
 #[derive(Debug)]
-pub(super) struct HeapIndex {
+pub(crate) struct HeapIndex {
     sections: Sections,
     kept: Kept,
     /// The types, in the order of the index.
@@ -76,20 +76,19 @@ pub(super) struct HeapIndex {
 }
 
 impl HeapIndex {
-    /// The index in `file`, if it is of the heap that `walker` walks.
+    /// The index in `file`, if it is of the heap in `dump` that `walker` walks.
     ///
     /// # Errors
     /// [`IndexError`], which says why it is not used.
-    pub(super) fn open(file: &File, heap: &Heap) -> Result<HeapIndex, IndexError> {
+    pub(crate) fn open(file: &File, dump: &DumpFile, walker: &Walker) -> Result<HeapIndex, IndexError> {
         let other = |what: &str| IndexError::Other(what.into());
         let (sections, kept): (Sections, Kept) = Sections::open(file)?;
         if kept.program != env!("CARGO_PKG_VERSION") {
             return Err(IndexError::Format);
         }
-        if kept.dump != Identity::of(heap.runtime().file()) {
+        if kept.dump != Identity::of(dump) {
             return Err(other("its contents differ"));
         }
-        let walker = heap.walker();
         let segments = walker.segments();
         if segments.len() != kept.segments.len() || !segments.iter().zip(&kept.segments).all(|(now, then)| then.is(now)) {
             return Err(other("its segments differ"));
@@ -155,7 +154,7 @@ impl HeapIndex {
     }
 
     /// Reads all of it, to see whether it was changed since it was made.
-    pub(super) fn check_all(&self) -> Result<(), IndexError> {
+    pub(crate) fn check_all(&self) -> Result<(), IndexError> {
         self.sections.check_all()?;
         let rows = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let whole = |name: &str, n: usize| self.sections.rows(name).map(|all| all.is_of(rows(n)));
@@ -216,12 +215,12 @@ impl HeapIndex {
     }
 
     /// The object starts.
-    pub(super) fn starts(&self, walker: &Walker) -> Option<Answer<Arc<ObjectStarts>>> {
+    pub(crate) fn starts(&self, walker: &Walker) -> Option<Answer<Arc<ObjectStarts>>> {
         Some(Answer::new(Arc::new(self.object_starts(walker).ok()?), self.kept.starts_notes.notes()))
     }
 
     /// The objects by type, with indices as `walker` has them now.
-    pub(super) fn sums(&self, walker: &Walker) -> Answer<TypeSums> {
+    pub(crate) fn sums(&self, walker: &Walker) -> Answer<TypeSums> {
         let now: Vec<Option<TypeIndex>> = self.types.iter().map(|ty| Some(walker.type_at(ty.method_table)?.index)).collect();
         let now = |then: usize| now.get(then).copied().flatten();
         let mut sums = Sums::new();
@@ -237,7 +236,7 @@ impl HeapIndex {
     }
 
     /// The graph, if its edges that are no references are these.
-    pub(super) fn graph(&self, extra: &Extra) -> Option<References> {
+    pub(crate) fn graph(&self, extra: &Extra) -> Option<References> {
         let has = |table| self.types.as_slice().binary_search_by_key(&table, |ty| ty.method_table).is_ok();
         if self.kept.links != kept::links(extra.all(has)) {
             return None;
@@ -253,6 +252,7 @@ impl HeapIndex {
             described: self.described().ok()?,
             by_type: ByType::of_rows(by_type).into(),
             notes: self.kept.graph_notes.notes(),
+            is_of_index: true,
         })
     }
 
@@ -262,13 +262,13 @@ impl HeapIndex {
     }
 
     /// The objects that something keeps alive.
-    pub(super) fn live(&self, graph: &HeapGraph, stacks: Stacks) -> Option<ObjectSet> {
+    pub(crate) fn live(&self, graph: &HeapGraph, stacks: Stacks) -> Option<ObjectSet> {
         let words = self.sections.array("live").ok().filter(|_| self.has_roots_of(graph, stacks))?;
         Some(ObjectSet::of_words(graph.len(), &words))
     }
 
     /// The dominators of its graph below what `graph` says roots hold, if that is what they held.
-    pub(super) fn dominators(&self, graph: &HeapGraph, stacks: Stacks) -> Option<DominatorTree> {
+    pub(crate) fn dominators(&self, graph: &HeapGraph, stacks: Stacks) -> Option<DominatorTree> {
         if !self.has_roots_of(graph, stacks) {
             return None;
         }

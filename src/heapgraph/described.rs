@@ -7,23 +7,23 @@ use crate::gc::{ObjectId, TypeIndex};
 
 /// Types as indices, which 16 bits hold in all but the largest programs.
 #[derive(Clone, Debug)]
-pub(super) enum TypeOf {
+pub(crate) enum TypeOf {
     Narrow(Array<u16>),
     Wide(Array<u32>),
 }
 
 /// Types and sizes by object.
 #[derive(Clone, Debug)]
-pub(super) struct Described {
-    pub(super) types: TypeOf,
-    pub(super) sizes: Packed<u8>,
+pub(crate) struct Described {
+    pub(crate) types: TypeOf,
+    pub(crate) sizes: Packed<u8>,
     /// Of all objects.
-    pub(super) bytes: u64,
+    pub(crate) bytes: u64,
 }
 
 impl Described {
     /// Whether it is of this many objects; a file may say anything.
-    pub(super) fn is_of(&self, objects: u32) -> bool {
+    pub(crate) fn is_of(&self, objects: u32) -> bool {
         let types = match &self.types {
             TypeOf::Narrow(types) => types.len(),
             TypeOf::Wide(types) => types.len(),
@@ -32,7 +32,7 @@ impl Described {
     }
 
     #[inline]
-    pub(super) fn type_of(&self, id: ObjectId) -> Option<TypeIndex> {
+    pub(crate) fn type_of(&self, id: ObjectId) -> Option<TypeIndex> {
         let index = match &self.types {
             TypeOf::Narrow(types) => u32::from(*types.get(id.index())?),
             TypeOf::Wide(types) => *types.get(id.index())?,
@@ -42,7 +42,7 @@ impl Described {
 
     /// Bytes; 0 for an object that does not exist.
     #[inline]
-    pub(super) fn size(&self, id: ObjectId) -> u64 {
+    pub(crate) fn size(&self, id: ObjectId) -> u64 {
         self.sizes.get(id.index()).unwrap_or(0)
     }
 }
@@ -90,7 +90,7 @@ impl TypesOf {
 
 /// [`Described`] while objects are added, in order.
 #[derive(Debug)]
-pub(super) struct Describing {
+pub(crate) struct Describing {
     types: TypesOf,
     sizes: Packing<u8>,
     bytes: u64,
@@ -98,20 +98,20 @@ pub(super) struct Describing {
 
 impl Describing {
     /// Of no objects yet.
-    pub(super) fn new(store: &Store) -> Describing {
+    pub(crate) fn new(store: &Store) -> Describing {
         Describing { types: TypesOf::Narrow(Buffer::new(store)), sizes: Packing::zeroed(store, 0), bytes: 0 }
     }
 
     /// Adds an object.
     #[inline]
-    pub(super) fn push(&mut self, ty: TypeIndex, size: u64) {
+    pub(crate) fn push(&mut self, ty: TypeIndex, size: u64) {
         self.types.push(ty);
         self.sizes.push(size);
         self.bytes.grow(size);
     }
 
     /// Some objects of each of these, in order.
-    pub(super) fn joined<'d>(store: &Store, parts: impl Iterator<Item = (&'d Describing, Range<usize>)> + Clone) -> Described {
+    pub(crate) fn joined<'d>(store: &Store, parts: impl Iterator<Item = (&'d Describing, Range<usize>)> + Clone) -> Described {
         let mut all = Describing::new(store);
         all.reserve(parts.clone().map(|(_, objects)| objects.len()).sum());
         for (part, objects) in parts {
@@ -130,7 +130,7 @@ impl Describing {
         self.sizes.reserve(objects);
     }
 
-    pub(super) fn finish(self) -> Described {
+    pub(crate) fn finish(self) -> Described {
         let types = match self.types {
             TypesOf::Narrow(types) => TypeOf::Narrow(types.freeze()),
             TypesOf::Wide(types) => TypeOf::Wide(types.freeze()),

@@ -1,0 +1,181 @@
+//! The dominator tree of a heap: what each object retains.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use serde::{Deserialize, Serialize};
+
+use super::edges::{Edges, nodes};
+use crate::base::cancel::check;
+use crate::base::missed::Carried;
+use crate::base::{Index, IndexVec, Packed};
+use crate::gc::{ObjectId, TypeIndex};
+use crate::graph::{Dominators, GroupSum, Idom};
+use crate::model::{ReachTotals, Sum};
+
+/// Kept sums.
+#[derive(Debug, Default)]
+pub(crate) struct Sums {
+    pub(super) totals: OnceLock<ReachTotals>,
+    pub(super) types: OnceLock<IndexVec<TypeIndex, OfType>>,
+    pub(super) largest: OnceLock<Vec<ObjectId>>,
+}
+
+impl Sums {
+    /// Those that are known.
+    pub(crate) fn of(totals: ReachTotals, types: IndexVec<TypeIndex, OfType>, largest: Vec<ObjectId>) -> Sums {
+        Sums { totals: totals.into(), types: types.into(), largest: largest.into() }
+    }
+}
+
+/// The reachable objects of a type.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct OfType {
+    /// Their number and bytes.
+    pub own: Sum,
+    /// Bytes that they jointly retain.
+    pub retained: u64,
+}
+
+impl Edges {
+    /// The dominator tree below roots in groups, with retained sizes. Of a later group, those count that no earlier one reaches.
+    pub fn dominators(&self, groups: [&[ObjectId]; 2], size: impl Fn(ObjectId) -> u64 + Sync) -> DominatorTree {
+        let [first, second] = groups.map(nodes);
+        let tree = Dominators::compute(self.csr(), &[&first, &second]);
+        let retained = tree.retained(|node| size(ObjectId::from_u32(node)));
+        DominatorTree { tree, retained, sums: Sums::default() }
+    }
+}
+
+/// The dominator tree of a heap, with retained sizes.
+#[derive(Debug)]
+pub struct DominatorTree {
+    tree: Dominators,
+    /// By position.
+    retained: Packed<u16>,
+    sums: Sums,
+}
+
+impl DominatorTree {
+    /// The tree and the retained sizes by position.
+    pub(crate) fn parts(&self) -> (&Dominators, &Packed<u16>) {
+        (&self.tree, &self.retained)
+    }
+
+    /// The parts that it was taken [apart](DominatorTree::parts) into, with sums that are known.
+    pub(crate) fn of_parts(tree: Dominators, retained: Packed<u16>, sums: Sums) -> DominatorTree {
+        DominatorTree { tree, retained, sums }
+    }
+
+    pub(crate) fn sums(&self) -> &Sums {
+        &self.sums
+    }
+
+    /// Retained size of an object in bytes; 0 if it is unreachable.
+    pub fn retained(&self, id: ObjectId) -> u64 {
+        self.tree.position_of(id.as_u32()).and_then(|at| self.retained.get(at as usize)).unwrap_or(0)
+    }
+
+    /// Sums over the reachable objects of each of `types` types.
+    pub(crate) fn sums_by_type(
+        &self,
+        type_of: impl Fn(ObjectId) -> Option<TypeIndex> + Sync,
+        types: usize,
+        size: impl Fn(ObjectId) -> u64 + Sync,
+    ) -> Vec<GroupSum> {
+        let group = |node: u32| type_of(ObjectId::from_u32(node)).map_or(u32::MAX, Index::as_u32);
+        let size = |node: u32| size(ObjectId::from_u32(node));
+        self.tree.by_group(group, u32::try_from(types).unwrap_or(u32::MAX), size, &self.retained)
+    }
+
+    /// Bytes jointly retained by all objects of each of `types` types.
+    pub(crate) fn retained_by_type(&self, type_of: impl Fn(ObjectId) -> Option<TypeIndex> + Sync, types: usize) -> Vec<u64> {
+        self.sums_by_type(type_of, types, |_| 0).into_iter().map(|sum| sum.retained).collect()
+    }
+
+    /// Passes what `id` dominates, itself not included, with retained sizes to a `visitor` for each piece, on all threads. In no order.
+    pub(crate) fn visit_dominated<V: Send>(
+        &self,
+        id: ObjectId,
+        visitor: impl Fn() -> V + Sync,
+        visit: impl Fn(&mut V, ObjectId, u64) + Sync,
+    ) -> Vec<V> {
+        let below = self.tree.positions_below(id.as_u32());
+        self.by_piece(below.start.saturating_add(1)..below.end, |positions| {
+            let mut own = visitor();
+            self.reached_at(positions).for_each(|(id, retained)| visit(&mut own, id, retained));
+            own
+        })
+    }
+
+    /// What `piece` makes of each piece of `positions`, in their order, on all threads.
+    pub(crate) fn by_piece<V: Send>(&self, positions: Range<usize>, piece: impl Fn(Range<usize>) -> V + Sync) -> Vec<V> {
+        /// Objects of a piece: some milliseconds.
+        const PIECE: usize = 1 << 18;
+        let starts: Vec<usize> = positions.clone().step_by(PIECE).collect();
+        let carried = Carried::here();
+        let piece = |start: usize| {
+            carried.run(|| {
+                let own = piece(start..positions.end.min(start.saturating_add(PIECE)));
+                check();
+                own
+            })
+        };
+        starts.into_par_iter().map(piece).collect()
+    }
+
+    /// The reachable objects with their retained sizes, what dominates before what it dominates.
+    pub(crate) fn reached(&self) -> impl Iterator<Item = (ObjectId, u64)> {
+        self.reached_at(self.positions())
+    }
+
+    /// The positions of all reachable objects: the virtual root has the first.
+    pub(crate) fn positions(&self) -> Range<usize> {
+        1..self.tree.reached().len().saturating_add(1)
+    }
+
+    /// Those of [`reached`](Self::reached) at these positions.
+    pub(crate) fn reached_at(&self, positions: Range<usize>) -> impl Iterator<Item = (ObjectId, u64)> {
+        let retained = self.retained.iter_from(positions.start);
+        positions.zip(retained).filter_map(|(position, retained)| Some((ObjectId::from_u32(self.tree.node_at(position)?), retained)))
+    }
+
+    /// Whether the object is reachable from a root.
+    pub fn is_reachable(&self, id: ObjectId) -> bool {
+        self.tree.is_reachable(id.as_u32())
+    }
+
+    /// The immediate dominator; `None` if no object dominates it.
+    pub fn dominator(&self, id: ObjectId) -> Option<ObjectId> {
+        match self.tree.idom(id.as_u32()) {
+            Idom::Node(above) => Some(ObjectId::from_u32(above)),
+            _ => None,
+        }
+    }
+
+    /// Whether every path from a root to `id` goes through `above`.
+    pub fn dominates(&self, above: ObjectId, id: ObjectId) -> bool {
+        self.tree.dominates(above.as_u32(), id.as_u32())
+    }
+
+    /// Number of objects dominated by the object, including itself.
+    pub fn subtree(&self, id: ObjectId) -> u64 {
+        self.tree.subtree(id.as_u32()).into()
+    }
+
+    /// The dominators of an object, nearest first.
+    pub fn chain(&self, id: ObjectId) -> impl Iterator<Item = ObjectId> {
+        self.tree.chain(id.as_u32()).map(ObjectId::from_u32)
+    }
+
+    /// The objects that `id` dominates, itself included.
+    pub fn dominated(&self, id: ObjectId) -> impl Iterator<Item = ObjectId> {
+        self.tree.dominated(id.as_u32()).map(ObjectId::from_u32)
+    }
+
+    /// The objects immediately dominated by `id`, or by no object for `None`, in no particular order.
+    pub fn below(&self, id: Option<ObjectId>) -> impl Iterator<Item = ObjectId> {
+        id.map_or_else(|| self.tree.top(), |id| self.tree.children(id.as_u32())).map(ObjectId::from_u32)
+    }
+}

@@ -1,0 +1,44 @@
+//! Which roots are collected, and what they cost.
+
+use crate::base::{IndexVec, Indices};
+use crate::clr::threads::Thread;
+use crate::heapgraph::{RawRoot, RootFrame, ThreadIndex};
+use crate::model::{RootKind, Stacks};
+
+/// Bytes of memory that a root takes, and a frame with roots.
+pub(super) const ROOT_BYTES: u64 = 48;
+const _: () = assert!(size_of::<RawRoot>() <= 48 && size_of::<RootFrame>() <= 48);
+
+/// Kinds of roots to collect.
+#[derive(Clone, Debug, Default)]
+pub struct RootOptions {
+    /// The kinds; empty for all but weak handles.
+    pub kinds: Vec<RootKind>,
+    /// Also collect weak handles.
+    pub weak: bool,
+    /// Which stack and register values.
+    pub stacks: Stacks,
+    /// Collect the values for every choice of `stacks`, to choose later.
+    pub any_stacks: bool,
+}
+
+impl RootOptions {
+    /// Whether roots of this kind are wanted.
+    pub fn wants(&self, kind: RootKind) -> bool {
+        if kind.is_of_stacks() && self.stacks == Stacks::None && !self.any_stacks {
+            return false;
+        }
+        let weak = kind == RootKind::WeakHandle;
+        weak && self.weak || self.kinds.contains(&kind) || self.kinds.is_empty() && !weak
+    }
+
+    /// Whether interior addresses must be resolved, which requires a walk.
+    pub fn needs_index(&self) -> bool {
+        self.wants(RootKind::Stack) || self.wants(RootKind::Register)
+    }
+}
+
+/// The threads with their indices in [`Roots::threads`].
+pub(super) fn enumerated(threads: &[Thread]) -> impl Iterator<Item = (&Thread, ThreadIndex)> {
+    threads.iter().zip(Indices::up_to(u32::MAX))
+}
