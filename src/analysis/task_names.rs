@@ -30,7 +30,7 @@ impl<'n> Names<'n> {
     pub(super) fn new(tasks: &'n Tasks, runtime: &'n Runtime, namer: &'n Namer, notes: &'n Collector) -> Names<'n> {
         let delegates = Delegates::bind(runtime, tasks.library().types(), notes);
         let (types, methods, calls) = Default::default();
-        let suspended = SuspendedMethods::new(runtime, tasks.continuation_fields());
+        let suspended = SuspendedMethods::new(runtime.bindings(), tasks.continuation_fields());
         let running = OnceLock::new();
         Names { tasks, runtime, namer, delegates, types, methods, calls, suspended, running, notes }
     }

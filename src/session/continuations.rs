@@ -4,8 +4,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::Runtime;
-use super::runtime::WeakRuntime;
+use super::bindings::Bindings;
 use crate::base::hash::{Map, Set};
 use crate::base::missed::{missed, tried};
 use crate::base::{Addr, AddrRange, Collector, Name, NoteKind, len64, plural};
@@ -100,7 +99,7 @@ pub(crate) fn named(method: &str) -> String {
 /// Names the methods of continuations, for one answer.
 #[derive(Debug)]
 pub(crate) struct SuspendedMethods {
-    runtime: WeakRuntime,
+    runtime: Arc<Bindings>,
     memory: Arc<Memory>,
     fields: Option<ContinuationFields>,
     methods: OnceLock<Option<Methods>>,
@@ -111,10 +110,10 @@ pub(crate) struct SuspendedMethods {
 
 impl SuspendedMethods {
     /// For the continuations with these `fields`.
-    pub(crate) fn new(runtime: &Runtime, fields: Option<ContinuationFields>) -> SuspendedMethods {
+    pub(crate) fn new(runtime: &Arc<Bindings>, fields: Option<ContinuationFields>) -> SuspendedMethods {
         let look_ups = LookUps::new(runtime.memory());
         let memory = Arc::clone(runtime.memory());
-        SuspendedMethods { runtime: runtime.weak(), memory, fields, methods: OnceLock::new(), known: Mutex::default(), look_ups }
+        SuspendedMethods { runtime: Arc::clone(runtime), memory, fields, methods: OnceLock::new(), known: Mutex::default(), look_ups }
     }
 
     /// The method that is suspended in the continuation at `object`.
@@ -133,8 +132,7 @@ impl SuspendedMethods {
     fn look_up(&self, names: &TypeNames, info: Addr) -> Suspended {
         let word = self.memory.ptr_bytes();
         let Some(at) = self.fields.map(|f| info.plus(f.ip)) else { return Suspended::Unknown };
-        let Some(runtime) = self.runtime.get() else { return Suspended::Unknown };
-        let Ok(walker) = runtime.stack_walker() else { return Suspended::Unknown };
+        let Ok(walker) = self.runtime.stack_walker() else { return Suspended::Unknown };
         match walker.code().bytes().initial_pointer(at) {
             Ok(ip) => self.method(names, ip).map_or(Suspended::Unknown, Suspended::Method),
             Err(_) => match self.module(names, info) {
@@ -149,7 +147,7 @@ impl SuspendedMethods {
 
     /// The method whose code is at `ip`.
     pub(crate) fn method(&self, names: &TypeNames, ip: Addr) -> Option<Name> {
-        let look_up = || self.runtime.get()?.stack_walker().ok()?.code().find(ip).ok().flatten();
+        let look_up = || self.runtime.stack_walker().ok()?.code().find(ip).ok().flatten();
         let code = Some(ip).filter(|ip| !ip.is_null()).and_then(|_| self.look_ups.one(look_up))?;
         self.named(names, code.method_desc).map(|name| name.to_name())
     }
@@ -158,8 +156,7 @@ impl SuspendedMethods {
     pub(crate) fn code(&self, object: Addr) -> Option<(Arc<Code>, Addr)> {
         let fields = self.fields?;
         let info = self.memory.ptr(fields.info?.of_object(object)).ok()?;
-        let runtime = self.runtime.get()?;
-        let code = runtime.stack_walker().ok()?.code();
+        let code = self.runtime.stack_walker().ok()?.code();
         let ip = code.bytes().initial_pointer(info.plus(fields.ip)).ok()?;
         Some((code.find(ip).ok().flatten()?, ip))
     }
@@ -176,7 +173,7 @@ impl SuspendedMethods {
 
     fn methods(&self) -> Option<&Methods> {
         let bind = || {
-            let runtime = self.runtime.get()?;
+            let runtime = &self.runtime;
             runtime.scoped(&Collector::new(), |d| Methods::bind(&self.memory, d, runtime.limits()).ok())
         };
         self.methods.get_or_init(bind).as_ref()
@@ -189,7 +186,7 @@ impl SuspendedMethods {
 
     /// File name of the module whose image has `address`.
     fn module(&self, names: &TypeNames, address: Addr) -> Option<String> {
-        let runtime = self.runtime.get()?;
+        let runtime = &self.runtime;
         let managed = || {
             let (_, module) = runtime.stack_walker().ok()?.code().image(address).ok()??;
             names.module(module).name.clone()

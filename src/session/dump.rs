@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::process::Process;
 use super::{Error, HeapSnapshot, Runtime};
 use crate::base::missed::tried;
 use crate::base::{Budget, Collector, Limits, NoteKind, Notes, Progress, Shape, Silent, be, len64, plural};
@@ -85,18 +86,6 @@ impl OpenOptions {
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Dump, Error> {
         Dump::open(path, self)
     }
-}
-
-/// State shared by all parts of an opened dump.
-#[derive(Debug)]
-pub(super) struct Process {
-    pub(super) file: DumpFile,
-    pub(super) memory: Arc<Memory>,
-    pub(super) notes: Notes,
-    pub(super) limits: Arc<Limits>,
-    pub(super) search: FileSearch,
-    pub(super) progress: Arc<dyn Progress>,
-    pub(super) index: IndexUse,
 }
 
 /// An opened dump of a process.

@@ -18,6 +18,7 @@
 //! Lazily bound or built parts are shared. Each part is an [`Answer`](crate::base::Answer) with its own notes, and an answer
 //! carries the notes of exactly the parts it uses, so repeated queries return the same notes.
 
+mod bindings;
 mod bound;
 pub(crate) mod collections;
 pub(crate) mod continuations;
@@ -39,6 +40,7 @@ mod names;
 pub(crate) mod net;
 mod object;
 mod objects;
+mod process;
 mod read;
 mod readers;
 mod references;

@@ -3,9 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::Runtime;
+use super::bindings::Bindings;
 use super::continuations::{ContinuationFields, SuspendedMethods, named};
-use super::runtime::WeakRuntime;
 use crate::base::hash::Map;
 use crate::base::missed::{Kept, tried, unnamed};
 use crate::base::{Addr, Answer, Budget, Collector, Index, IndexVec, Name, NoteKind, Notes, len64};
@@ -77,7 +76,7 @@ pub struct Namer {
     types_used: AtomicBool,
     paths: Mutex<Paths>,
     memory: Arc<Memory>,
-    runtime: Option<WeakRuntime>,
+    runtime: Option<Arc<Bindings>>,
     suspended: OnceLock<Option<SuspendedMethods>>,
     /// Texts of the names of threads, by their string: thousands may have the same. And what they may take.
     thread_names: Mutex<Map<Addr, Name>>,
@@ -90,7 +89,7 @@ pub struct Namer {
 
 impl Namer {
     /// Creates a namer for one answer about `runtime`; it names nothing if the descriptor lacks the layouts.
-    pub(crate) fn new(runtime: &Runtime) -> Namer {
+    pub(crate) fn new(runtime: &Arc<Bindings>) -> Namer {
         let memory = runtime.memory();
         let names = runtime.type_names().map(|names| Arc::new(names.for_answer()));
         let scope = runtime.descriptor().scope();
@@ -105,7 +104,7 @@ impl Namer {
             types_used: AtomicBool::new(false),
             paths: Mutex::default(),
             memory: Arc::clone(memory),
-            runtime: Some(runtime.weak()),
+            runtime: Some(Arc::clone(runtime)),
             suspended: OnceLock::new(),
             thread_names: Mutex::default(),
             budget: Budget::of_types(memory.dump_bytes(), runtime.limits().max_memory),
@@ -201,7 +200,7 @@ impl Namer {
             names.method_tables().continuation(method_table)?;
             let bind = || {
                 let fields = ContinuationFields::bind(self.types.as_ref().ok()?).ok()?;
-                Some(SuspendedMethods::new(&self.runtime.as_ref()?.get()?, fields))
+                Some(SuspendedMethods::new(self.runtime.as_ref()?, fields))
             };
             self.suspended.get_or_init(bind).as_ref()?.of(names, object).name()
         });

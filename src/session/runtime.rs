@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, OnceLock, Weak};
 
-use super::dump::Process;
+use super::bindings::Bindings;
 use super::heap_parts::HeapParts;
+use super::process::Process;
 use super::readers::Readers;
-use super::stacks::KeptWalks;
+use super::stacks::kept::KeptWalks;
 use super::{Error, Heap, Namer};
 use crate::base::missed::{Kept, tried, watched};
 use crate::base::{Addr, Answer, Collector, Limits, NoteKind, Notes, Progress};
@@ -17,30 +18,21 @@ use crate::contract::{ContractError, Description, Descriptor};
 use crate::dump::DumpFile;
 use crate::gc::{Collections, Gc};
 use crate::heapgraph::IndexUse;
-use crate::memory::{FileSearch, Memory};
+use crate::memory::Memory;
 use crate::stack::walk::StackWalker;
 
 type Bound<T> = OnceLock<Kept<Result<T, ContractError>>>;
-/// The names of types, with what they lack because of the descriptor.
-type Named = (Result<Arc<TypeNames>, ContractError>, Notes);
-
-/// The walker of stacks, with what it lacks because of the descriptor.
-type Walked = (Result<StackWalker, ContractError>, Notes);
-
 #[derive(Debug)]
 struct Inner {
-    process: Arc<Process>,
-    description: Description,
+    bindings: Arc<Bindings>,
     /// Its place among the runtimes of the process.
     index: usize,
     /// Which others there are.
     others: Option<String>,
     gc: Bound<Arc<Answer<Gc>>>,
     threads: Bound<Answer<Vec<Thread>>>,
-    names: OnceLock<Named>,
     heap: Bound<Arc<HeapParts>>,
     readers: Bound<Readers>,
-    stacks: OnceLock<Walked>,
     walks: KeptWalks,
 }
 
@@ -50,48 +42,18 @@ pub struct Runtime {
     inner: Arc<Inner>,
 }
 
-/// A handle that does not keep the runtime, for what the runtime itself may keep.
-#[derive(Clone, Debug)]
-pub(crate) struct WeakRuntime(Weak<Inner>);
-
-impl WeakRuntime {
-    /// The runtime; `None` if nothing else has it any more.
-    pub(crate) fn get(&self) -> Option<Runtime> {
-        self.0.upgrade().map(|inner| Runtime { inner })
-    }
-}
-
 impl Runtime {
-    /// A handle that does not keep it.
-    pub(crate) fn weak(&self) -> WeakRuntime {
-        WeakRuntime(Arc::downgrade(&self.inner))
-    }
-
     /// The runtime at `index` of those of the process, with a sentence about the others.
     pub(super) fn new(process: Arc<Process>, description: Description, index: usize, others: Option<String>) -> Runtime {
-        let (gc, threads, heap) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        let (names, readers, stacks) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Runtime {
-            inner: Arc::new(Inner {
-                process,
-                description,
-                index,
-                others,
-                gc,
-                threads,
-                names,
-                heap,
-                readers,
-                stacks,
-                walks: KeptWalks::default(),
-            }),
-        }
+        let (gc, threads, heap, readers) = (OnceLock::new(), OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let bindings = Arc::new(Bindings::new(process, description));
+        Runtime { inner: Arc::new(Inner { bindings, index, others, gc, threads, heap, readers, walks: KeptWalks::default() }) }
     }
 
     /// A second handle of the runtime that has read nothing yet: for answers about what reading meets.
     pub(crate) fn unread(&self) -> Runtime {
-        let Inner { process, description, index, others, .. } = &*self.inner;
-        Runtime::new(Arc::clone(process), description.clone(), *index, others.clone())
+        let Inner { bindings, index, others, .. } = &*self.inner;
+        Runtime::new(Arc::clone(bindings.process()), bindings.description().clone(), *index, others.clone())
     }
 
     /// Its number among the runtimes of the process, from 0.
@@ -106,64 +68,65 @@ impl Runtime {
         }
     }
 
+    /// What is bound once and depends on no other part.
+    pub(crate) fn bindings(&self) -> &Arc<Bindings> {
+        &self.inner.bindings
+    }
+
+    fn process(&self) -> &Process {
+        self.inner.bindings.process()
+    }
+
     /// What is known about the runtime: version, module, where its layouts come from, the descriptor.
     #[doc(hidden)]
     pub fn description(&self) -> &Description {
-        &self.inner.description
+        self.inner.bindings.description()
     }
 
     /// Types, fields, globals and contracts of the runtime.
     #[doc(hidden)]
     pub fn descriptor(&self) -> &Arc<Descriptor> {
-        &self.inner.description.descriptor
+        &self.description().descriptor
     }
 
     /// The process's memory.
     #[doc(hidden)]
     pub fn memory(&self) -> &Arc<Memory> {
-        &self.inner.process.memory
+        &self.process().memory
     }
 
     /// The dump file.
     #[doc(hidden)]
     pub fn file(&self) -> &DumpFile {
-        &self.inner.process.file
+        &self.process().file
     }
 
     /// The limits in force.
     pub fn limits(&self) -> &Arc<Limits> {
-        &self.inner.process.limits
+        &self.process().limits
     }
 
     /// Which index answers may come from.
     pub(crate) fn index_use(&self) -> &IndexUse {
-        &self.inner.process.index
-    }
-
-    /// Where to search for module files.
-    pub(crate) fn search(&self) -> &FileSearch {
-        &self.inner.process.search
+        &self.process().index
     }
 
     /// Progress reporting of long operations.
     pub(crate) fn progress(&self) -> &dyn Progress {
-        &*self.inner.process.progress
+        &*self.process().progress
     }
 
     /// Begins an answer about this runtime, with the notes of opening the dump.
     pub(crate) fn begin(&self) -> Collector {
         let notes = Collector::new();
         self.note_others(&notes);
-        notes.extend(&self.inner.process.notes);
+        notes.extend(&self.process().notes);
         notes
     }
 
     /// Binds readers in a scope of their own; what they lack because of the descriptor goes to `notes`.
     pub(crate) fn scoped<T>(&self, notes: &Collector, bind: impl FnOnce(&Arc<Descriptor>) -> T) -> T {
-        let d = self.descriptor().scope();
-        let bound = bind(&d);
-        notes.extend(&d.losses());
-        bound
+        self.inner.bindings.scoped(notes, bind)
     }
 
     /// Reader of object headers and sync blocks; `None` if the descriptor lacks the layouts.
@@ -266,49 +229,22 @@ impl Runtime {
         Threads::bind(self.memory(), self.descriptor(), self.limits())
     }
 
-    /// Type names, bound once: every [`Namer`] shares its module cache.
-    pub(crate) fn type_names(&self) -> Result<&Arc<TypeNames>, ContractError> {
-        self.named().0.as_ref().map_err(Clone::clone)
-    }
-
-    /// Notes about what names lack because of the descriptor.
-    pub(crate) fn name_losses(&self) -> &Notes {
-        &self.named().1
-    }
-
-    fn named(&self) -> &Named {
-        self.inner.names.get_or_init(|| {
-            let (scope, search) = (self.descriptor().scope(), Some(self.search().clone()));
-            let (names, missed) = watched(|| {
-                TypeNames::new(self.memory(), &scope, Some(&self.description().site), self.file().facts.os, search, self.limits())
-                    .map(Arc::new)
-            });
-            let mut losses = scope.losses();
-            losses.tell(&missed);
-            (names, losses)
-        })
-    }
-
-    /// Types with their fields.
-    ///
-    /// # Errors
-    /// [`ContractError`] where the descriptor lacks what they need.
-    #[doc(hidden)]
-    pub fn types(&self) -> Result<&Arc<Types>, ContractError> {
-        self.readers()?.namer.types()
-    }
-
     /// Creates a namer for one answer.
     pub(crate) fn namer(&self) -> Namer {
-        Namer::new(self)
+        Namer::new(&self.inner.bindings)
     }
 
     /// The readers of objects, values and types, bound once.
     ///
     /// # Errors
     /// [`ContractError`] if the descriptor lacks the layouts of types and fields.
-    pub(super) fn readers(&self) -> Result<&Readers, ContractError> {
-        bound(&self.inner.readers, || Readers::bind(self))
+    pub(super) fn readers_or(&self, bind: impl FnOnce() -> Result<Readers, ContractError>) -> Result<&Readers, ContractError> {
+        bound(&self.inner.readers, bind)
+    }
+
+    /// Type names, bound once: every [`Namer`] shares its module cache.
+    pub(crate) fn type_names(&self) -> Result<&Arc<TypeNames>, ContractError> {
+        self.inner.bindings.type_names()
     }
 
     /// The walker of stacks, bound once.
@@ -316,27 +252,17 @@ impl Runtime {
     /// # Errors
     /// [`ContractError`] if the runtime does not describe its code or its frames.
     pub(crate) fn stack_walker(&self) -> Result<&StackWalker, ContractError> {
-        self.walked().0.as_ref().map_err(Clone::clone)
+        self.inner.bindings.stack_walker()
+    }
+
+    /// Notes about what walks of stacks lack because of the descriptor.
+    pub(crate) fn stack_losses(&self) -> &Notes {
+        self.inner.bindings.stack_losses()
     }
 
     /// The walks of stacks so far.
     pub(super) fn kept_walks(&self) -> &KeptWalks {
         &self.inner.walks
-    }
-
-    /// Notes about what walks of stacks lack because of the descriptor.
-    pub(crate) fn stack_losses(&self) -> &Notes {
-        &self.walked().1
-    }
-
-    fn walked(&self) -> &Walked {
-        self.inner.stacks.get_or_init(|| {
-            let scope = self.descriptor().scope();
-            let (walker, missed) = watched(|| self.bind_stack_walker(&scope));
-            let mut losses = scope.losses();
-            losses.tell(&missed);
-            (walker, losses)
-        })
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::dump::Process;
 use super::names::NameTable;
+use super::process::Process;
 use super::references::BYTES_IN_MEMORY;
 use super::{Error, GraphSource, Namer};
 use crate::base::cancel::{check_at, tick};

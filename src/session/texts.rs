@@ -58,7 +58,7 @@ impl Texts {
             delegates_met: AtomicBool::new(false),
             task: field(TextType::Task, "m_stateFlags"),
             uri: field(TextType::Uri, "_string"),
-            suspended: SuspendedMethods::new(runtime, ContinuationFields::bind(types).ok().flatten()),
+            suspended: SuspendedMethods::new(runtime.bindings(), ContinuationFields::bind(types).ok().flatten()),
             types: texts,
         }
     }

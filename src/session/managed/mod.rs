@@ -7,6 +7,7 @@ mod field;
 mod frame;
 mod gc_handle;
 mod method;
+mod readers;
 mod root;
 mod thread;
 

@@ -1,6 +1,7 @@
 //! The stacks of the managed threads.
 
 mod fault;
+pub(super) mod kept;
 mod plan;
 
 use std::sync::{Arc, OnceLock};
@@ -19,7 +20,7 @@ use crate::stack::frames::FrameReader;
 use crate::stack::walk::{Asked, StackWalker, Start};
 use crate::stack::walked::{Gap, Lack, Walk};
 use crate::stack::{CodeBytes, RegisterNames, Registers, Saved, StackError};
-use plan::{Plan, Way};
+use kept::Way;
 
 /// State flags of threads without a stack (not started, or exited).
 const WITHOUT_STACK: u32 = 0x400 | 0x800;
@@ -28,16 +29,6 @@ const ON_ALTERNATE_STACK: u32 = 0x40;
 
 /// State flag of a thread with a return that a suspension has diverted.
 const HIJACKED: u32 = 0x80;
-
-type KeptWalk = OnceLock<Kept<Arc<Walk>>>;
-
-/// The walks of a runtime, by place of their thread in its list. Most commands ask several times for the same: each stack is walked once
-/// with what its frames hold, and once without.
-#[derive(Debug, Default)]
-pub(super) struct KeptWalks {
-    plan: OnceLock<Plan>,
-    walks: OnceLock<Vec<[KeptWalk; 2]>>,
-}
 
 /// A thread with its stack.
 #[derive(Debug)]
@@ -72,30 +63,6 @@ impl Thread {
 }
 
 impl Runtime {
-    /// Binds the walker of stacks.
-    ///
-    /// # Errors
-    /// [`ContractError`] if the runtime does not describe its code or its frames.
-    pub(super) fn bind_stack_walker(&self, d: &Descriptor) -> Result<StackWalker, ContractError> {
-        if d.is_native_aot() {
-            return Err(ContractError::NativeAot { what: "what their frames hold" });
-        }
-        let facts = &self.file().facts;
-        let mut modules = Vec::new();
-        let bytes = match self.type_names() {
-            Ok(names) => {
-                let loader = Loader::bind(self.memory(), d, self.limits())?;
-                modules = tried(|| loader.modules());
-                CodeBytes::with_files(self.memory(), names.modules().for_answer(), loader)
-            }
-            Err(_) => CodeBytes::new(self.memory()),
-        };
-        let frames = FrameReader::bind(d, facts.arch, facts.os)?;
-        let listed = self.file().modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size)));
-        let images = listed.chain(self.file().kernel_library()).collect();
-        Ok(StackWalker::new(CodeMap::bind(&bytes, d)?, frames, self.description().site.image.clone(), images, &modules, facts.os))
-    }
-
     /// Walks the stacks of the runtime's threads, of which `wanted` decides. What limits have cut, and threads that claim the stack of
     /// another, go to `notes`.
     ///
@@ -112,7 +79,7 @@ impl Runtime {
         // Callers have noted what is missing from the list.
         let threads = tried(|| self.thread_list().map_or(&[][..], |list| list.data.as_slice()));
         let kept = self.kept_walks();
-        let plan = kept.plan.get_or_init(|| tried(|| Plan::new(self, walker, &stacks, threads)));
+        let plan = kept.plan.get_or_init(|| tried(|| plan::plan(self, walker, &stacks, threads)));
         let walks = kept.walks.get_or_init(|| threads.iter().map(|_| Default::default()).collect());
         let listed: Vec<(usize, &Thread)> = threads.iter().enumerate().filter(|(_, t)| t.has_stack() && wanted(t)).collect();
         let carried = Carried::here();

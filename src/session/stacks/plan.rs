@@ -1,5 +1,6 @@
 //! Which stacks are walked, from where to where, and what each walk may cost.
 
+use super::kept::{Plan, Way};
 use crate::base::hash::Map;
 use crate::base::{Addr, AddrRange};
 use crate::clr::threads::Thread;
@@ -7,30 +8,6 @@ use crate::dump::ThreadStacks;
 use crate::session::Runtime;
 use crate::stack::WalkBudget;
 use crate::stack::walk::StackWalker;
-
-/// How the stack of a thread is walked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
-    /// From the thread's registers.
-    Walk {
-        /// The memory of the stack in use, as far as known: up to where that of another thread begins.
-        stack: Option<AddrRange>,
-        /// For a thread on its signal stack: the used part of the stack that it has left.
-        own: Option<AddrRange>,
-        /// Bytes of it that the dump has and no other walk counts.
-        bytes: u64,
-    },
-    /// Not: it is the stack of the `Thread` at this address.
-    Claimed(Addr),
-}
-
-/// The walks of all stacks.
-#[derive(Debug)]
-pub(super) struct Plan {
-    /// By place in the list of threads.
-    ways: Vec<Way>,
-    budget: WalkBudget,
-}
 
 /// A stack belongs to one thread: that of the operating system with its id, which is where its stack pointer says and which has one
 /// chain of frames. Where several `Thread`s claim one of these, the first has it, or else the one between whose bounds it lies.
@@ -41,77 +18,65 @@ struct Owners {
     of_frames: Map<Addr, usize>,
 }
 
-impl Plan {
-    pub(super) fn new(runtime: &Runtime, walker: &StackWalker, stacks: &ThreadStacks<'_>, threads: &[Thread]) -> Plan {
-        let sp = |thread: &Thread| stacks.thread(thread.os_id?)?.stack_pointer;
-        let listed = || threads.iter().enumerate().filter(|(_, thread)| thread.has_stack());
-        let mut owners = Owners::default();
-        for (index, thread) in listed() {
-            let Some(id) = thread.os_id else { continue };
-            let owner = owners.of_ids.entry(id).or_insert(index);
-            let fits = |index: usize| threads.get(index).is_some_and(|t| sp(t).is_some_and(|sp| is_within(t, sp)));
-            if *owner != index && !fits(*owner) && fits(index) {
-                *owner = index;
-            }
+/// Plans the walks of these threads.
+pub(super) fn plan(runtime: &Runtime, walker: &StackWalker, stacks: &ThreadStacks<'_>, threads: &[Thread]) -> Plan {
+    let sp = |thread: &Thread| stacks.thread(thread.os_id?)?.stack_pointer;
+    let listed = || threads.iter().enumerate().filter(|(_, thread)| thread.has_stack());
+    let mut owners = Owners::default();
+    for (index, thread) in listed() {
+        let Some(id) = thread.os_id else { continue };
+        let owner = owners.of_ids.entry(id).or_insert(index);
+        let fits = |index: usize| threads.get(index).is_some_and(|t| sp(t).is_some_and(|sp| is_within(t, sp)));
+        if *owner != index && !fits(*owner) && fits(index) {
+            *owner = index;
         }
-        let mut claimed: Vec<Option<Addr>> = vec![None; threads.len()];
-        for (index, thread) in listed() {
-            let by_id = thread.os_id.and_then(|id| owners.of_ids.get(&id).copied()).filter(|by| *by != index);
-            // Frames are followed on the thread's own stack only, if that is known.
-            let by_place = || match sp(thread) {
-                Some(sp) => Some(*owners.of_pointers.entry(sp).or_insert(index)),
-                None => Some(*owners.of_frames.entry(walker.first_frame(thread.address)?).or_insert(index)),
-            };
-            let other = by_id.or_else(by_place).filter(|by| *by != index);
-            let owner = other.and_then(|by| threads.get(by)).map(|owner| owner.address);
-            if let Some(claim) = claimed.get_mut(index) {
-                *claim = owner;
-            }
+    }
+    let mut claimed: Vec<Option<Addr>> = vec![None; threads.len()];
+    for (index, thread) in listed() {
+        let by_id = thread.os_id.and_then(|id| owners.of_ids.get(&id).copied()).filter(|by| *by != index);
+        // Frames are followed on the thread's own stack only, if that is known.
+        let by_place = || match sp(thread) {
+            Some(sp) => Some(*owners.of_pointers.entry(sp).or_insert(index)),
+            None => Some(*owners.of_frames.entry(walker.first_frame(thread.address)?).or_insert(index)),
+        };
+        let other = by_id.or_else(by_place).filter(|by| *by != index);
+        let owner = other.and_then(|by| threads.get(by)).map(|owner| owner.address);
+        if let Some(claim) = claimed.get_mut(index) {
+            *claim = owner;
         }
-        let mut starts: Vec<Addr> =
-            listed().filter(|(i, _)| claimed.get(*i).is_some_and(Option::is_none)).filter_map(|(_, t)| sp(t)).collect();
-        starts.sort_unstable();
-        // Stacks share no bytes: unless the dump is forged, all together have no more than the dump.
-        let memory = runtime.memory();
-        let mut left = memory.dump_bytes();
-        let mut take = |range: AddrRange| {
-            let bytes = memory.captured(range).min(left);
-            left = left.saturating_sub(bytes);
-            bytes
-        };
-        let mut way = |(thread, claimed): (&Thread, Option<Addr>)| {
-            if let Some(by) = claimed {
-                return Way::Claimed(by);
-            }
-            let native = thread.os_id.filter(|_| thread.has_stack()).and_then(|id| stacks.thread(id));
-            let range = native.and_then(|n| runtime.stack_in_use(stacks, thread, n)).map(|range| {
-                let next = starts.get(starts.partition_point(|start| *start <= range.start));
-                AddrRange::new(range.start, next.map_or(range.end, |next| range.end.min(*next)))
-            });
-            let bytes = range.map_or(0, &mut take);
-            if !thread.on_signal_stack() {
-                return Way::Walk { stack: range, own: None, bytes };
-            }
-            // The walk leads from the signal stack to the thread's own, which its stack pointer does not tell of.
-            let own = own_stack(walker, stacks, thread);
-            let more = own.map_or(0, &mut take);
-            Way::Walk { stack: None, own, bytes: bytes.saturating_add(more) }
-        };
-        let ways: Vec<Way> = threads.iter().zip(claimed).map(&mut way).collect();
-        let walked = ways.iter().zip(threads).filter(|(_, thread)| thread.has_stack());
-        let sizes: Vec<u64> = walked.filter_map(|(way, _)| if let Way::Walk { bytes, .. } = way { Some(*bytes) } else { None }).collect();
-        Plan { budget: WalkBudget::new(memory.dump_bytes(), &sizes, runtime.limits().max_memory), ways }
     }
-
-    /// How the stack of the thread at `index` of the list is walked.
-    pub(super) fn way(&self, index: usize) -> Way {
-        self.ways.get(index).copied().unwrap_or(Way::Walk { stack: None, own: None, bytes: 0 })
-    }
-
-    /// The budget of all walks.
-    pub(super) const fn budget(&self) -> &WalkBudget {
-        &self.budget
-    }
+    let mut starts: Vec<Addr> = listed().filter(|(i, _)| claimed.get(*i).is_some_and(Option::is_none)).filter_map(|(_, t)| sp(t)).collect();
+    starts.sort_unstable();
+    // Stacks share no bytes: unless the dump is forged, all together have no more than the dump.
+    let memory = runtime.memory();
+    let mut left = memory.dump_bytes();
+    let mut take = |range: AddrRange| {
+        let bytes = memory.captured(range).min(left);
+        left = left.saturating_sub(bytes);
+        bytes
+    };
+    let mut way = |(thread, claimed): (&Thread, Option<Addr>)| {
+        if let Some(by) = claimed {
+            return Way::Claimed(by);
+        }
+        let native = thread.os_id.filter(|_| thread.has_stack()).and_then(|id| stacks.thread(id));
+        let range = native.and_then(|n| runtime.stack_in_use(stacks, thread, n)).map(|range| {
+            let next = starts.get(starts.partition_point(|start| *start <= range.start));
+            AddrRange::new(range.start, next.map_or(range.end, |next| range.end.min(*next)))
+        });
+        let bytes = range.map_or(0, &mut take);
+        if !thread.on_signal_stack() {
+            return Way::Walk { stack: range, own: None, bytes };
+        }
+        // The walk leads from the signal stack to the thread's own, which its stack pointer does not tell of.
+        let own = own_stack(walker, stacks, thread);
+        let more = own.map_or(0, &mut take);
+        Way::Walk { stack: None, own, bytes: bytes.saturating_add(more) }
+    };
+    let ways: Vec<Way> = threads.iter().zip(claimed).map(&mut way).collect();
+    let walked = ways.iter().zip(threads).filter(|(_, thread)| thread.has_stack());
+    let sizes: Vec<u64> = walked.filter_map(|(way, _)| if let Way::Walk { bytes, .. } = way { Some(*bytes) } else { None }).collect();
+    Plan::new(ways, WalkBudget::new(memory.dump_bytes(), &sizes, runtime.limits().max_memory))
 }
 
 /// The memory in use of the own stack of a thread that is on its signal stack: from the method that was interrupted.

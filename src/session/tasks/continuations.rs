@@ -138,7 +138,7 @@ impl Tasks {
         if found.is_empty() {
             return Map::default();
         }
-        let methods = SuspendedMethods::new(runtime, self.continuations);
+        let methods = SuspendedMethods::new(runtime.bindings(), self.continuations);
         let on: Set<Addr> = found.iter().map(|d| d.thread).collect();
         let stacks = runtime.walk_stacks(Asked::default(), |t| on.contains(&t.address), notes).unwrap_or_default();
         let mut out = Map::default();

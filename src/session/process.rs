@@ -1,0 +1,20 @@
+//! What an opened dump is: its file, its memory, and how it may be read.
+
+use std::sync::Arc;
+
+use crate::base::{Limits, Notes, Progress};
+use crate::dump::DumpFile;
+use crate::heapgraph::IndexUse;
+use crate::memory::{FileSearch, Memory};
+
+/// State shared by all parts of an opened dump.
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) file: DumpFile,
+    pub(super) memory: Arc<Memory>,
+    pub(super) notes: Notes,
+    pub(super) limits: Arc<Limits>,
+    pub(super) search: FileSearch,
+    pub(super) progress: Arc<dyn Progress>,
+    pub(super) index: IndexUse,
+}
