@@ -117,7 +117,9 @@
 //! | `output` | an answer as table, JSON, NDJSON, CSV or DOT |
 //! | `export` | files for other tools, from the heap graph |
 //! | [`analysis`] | questions with all their options, one file each; `heap.stat()` and the like are these with their defaults |
-//! | `session` | what one holds: dump, runtime, heap, object, value, type |
+//! | `managed` | what one holds: object, value, type, field, thread, frame, root, collection |
+//! | `bcl` | facts about .NET's own library: tasks, queues, delegates, sockets, collections |
+//! | `session` | one opened dump: dump, runtime, heap, names, roots, stacks |
 //! | `heapgraph` | tables over all objects: types, references, roots, dominators, the index file |
 //! | `stack` | managed stacks: code lookup, unwinding, GC info |
 //! | `gc` | heaps, segments, handles, the walk |
@@ -135,6 +137,7 @@
 
 pub mod analysis;
 mod base;
+mod bcl;
 #[cfg(feature = "cli")]
 #[doc(hidden)] // For `main`.
 pub mod cli;
@@ -147,6 +150,7 @@ mod export;
 mod gc;
 mod graph;
 mod heapgraph;
+mod managed;
 mod memory;
 pub mod model;
 #[cfg(feature = "cli")]
@@ -162,7 +166,7 @@ pub mod internals {
     macro_rules! floors {
         ($($floor:ident)*) => { $(pub mod $floor { pub use crate::$floor::*; })* };
     }
-    floors! { base clr contract dump gc graph heapgraph memory session stack }
+    floors! { base clr contract dump gc graph heapgraph managed memory session stack }
     #[cfg(feature = "cli")]
     floors! { output }
 }
@@ -176,10 +180,8 @@ pub use contract::{ContractError, RuntimeError};
 pub use dump::{DumpError, FileKind};
 pub use graph::GraphError;
 pub use heapgraph::MemoryLimit;
-pub use session::{
-    Collection, Dump, Error, Field, Frame, FromValue, GcHandle, GraphSource, Heap, HeapSnapshot, Method, Object, Objects, OpenOptions,
-    Reference, Root, Runtime, Thread, Type, Value, ValueError, Variable,
-};
+pub use managed::{Collection, Field, Frame, FromValue, GcHandle, Method, Object, Objects, Reference, Root, Thread, Type, Value, Variable};
+pub use session::{Dump, Error, GraphSource, Heap, HeapSnapshot, OpenOptions, Runtime, ValueError};
 
 /// Opens the dump at `path` with the default [`OpenOptions`]: an ELF core or a Windows minidump, also compressed with zstd or
 /// gzip.

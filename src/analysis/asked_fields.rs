@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::base::{Collector, IndexVec, NoteKind, did_you_mean};
 use crate::gc::{Object, TypeIndex};
-use crate::session::{BoundField, Error, Heap, ValueError};
+use crate::managed::BoundField;
+use crate::session::{Error, Heap, ValueError};
 
 /// The fields at the paths that are asked for, each if the type has it.
 pub(super) type BoundFields = Arc<[Option<BoundField>]>;

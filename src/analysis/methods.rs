@@ -4,8 +4,9 @@ use super::{
     HandlesQuery, ModulesQuery, PathsQuery, RetainedQuery, StringsQuery, exceptions, handles, modules, objsize, paths, retained, strings,
 };
 use crate::base::{Addr, Answer};
+use crate::managed::Object;
 use crate::model::{ExceptionsReport, HandlesReport, ModuleModel, ObjSizeReport, PathsReport, RetainedReport, Stacks, StringsReport};
-use crate::session::{Dump, Error, Heap, Object, Runtime};
+use crate::session::{Dump, Error, Heap, Runtime};
 
 impl Heap {
     /// Shortest paths from roots to the object at or around `address`: [`paths`] with its defaults. The first call builds the

@@ -8,10 +8,11 @@ use super::locks::with_hash_code;
 use super::place::{containing, heap_place};
 use super::types::find;
 use crate::base::{Addr, Answer, Collector, NoteKind, Notes, len64};
+use crate::bcl::collections::Slot;
+use crate::bcl::{Library, Texts};
 use crate::clr::values::{ValueLimits, Values};
 use crate::model::{ContainerKind, ContainerModel, CutShort, DimensionModel, ItemModel, ObjectReport, ValueKind};
-use crate::session::collections::Slot;
-use crate::session::{Error, Heap, Library, Texts, TypePattern};
+use crate::session::{Error, Heap, TypePattern};
 
 /// Size of the smallest object in words.
 const MIN_WORDS: u64 = 3;

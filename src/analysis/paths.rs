@@ -5,11 +5,12 @@ use super::path_fold::{self, Run};
 use super::path_tree::PathTree;
 use crate::base::store::caught;
 use crate::base::{Addr, Answer, Collector, len64, total};
+use crate::bcl::Library;
 use crate::clr::values::{ValueLimits, Values};
 use crate::gc::ObjectId;
 use crate::heapgraph::{HeapGraph, Holders, Search};
 use crate::model::{FieldValue, PathFold, PathModel, PathStep, PathsReport, RootModel, Stacks, ValueKind};
-use crate::session::{Error, GraphSource, Heap, Library, Namer, TypePattern};
+use crate::session::{Error, GraphSource, Heap, Namer, TypePattern};
 
 /// Maximum roots listed per object.
 const MAX_ROOTS: usize = 16;

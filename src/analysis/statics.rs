@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::sort::{self, Key};
 use crate::base::{Answer, NoteKind, cut};
+use crate::bcl::Texts;
 use crate::model::{StaticModel, StaticSort, StaticsReport};
-use crate::session::{Error, Runtime, StaticsQuery, StaticsReader, Texts};
+use crate::session::{Error, Runtime, StaticsQuery, StaticsReader};
 
 /// The static fields of all loaded types.
 ///

@@ -4,9 +4,9 @@ use std::sync::OnceLock;
 
 use crate::base::hash::Map;
 use crate::base::{Addr, Collector, Name};
+use crate::bcl::delegates::Delegates;
+use crate::bcl::tasks::{AsyncType, Running, Tasks};
 use crate::session::continuations::{Suspended, SuspendedMethods};
-use crate::session::delegates::Delegates;
-use crate::session::tasks::{AsyncType, Running, Tasks};
 use crate::session::{Namer, Runtime};
 
 /// Names what tasks are and run.

@@ -1,14 +1,9 @@
 //! References between objects: graph algorithms in terms of object ids. Only this file converts object ids to graph nodes.
 
-use std::ops::Range;
-
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
-
-use crate::base::cancel::{check, check_at};
-use crate::base::missed::Carried;
-use crate::base::{Index, Packed, Store};
+use crate::base::cancel::check_at;
+use crate::base::{Index, Store};
 use crate::gc::{ObjectId, TypeIndex};
-use crate::graph::{Bfs, BitSet, Closure, Components, Csr, Dominators, GroupSum, Idom, Rank, Rows, TwoWay, closure, paths_to_roots, reach};
+use crate::graph::{Bfs, BitSet, Closure, Components, Csr, Rank, Rows, TwoWay, closure, paths_to_roots, reach};
 
 /// A set of objects, one bit each.
 #[derive(Clone, Debug)]

@@ -25,7 +25,6 @@ mod type_sums;
 
 pub use dominators::{DominatorTree, OfType};
 pub(crate) use doubts::Depends;
-pub(crate) use edges::ByType;
 pub use edges::{Edges, ObjectSet, Search};
 pub(crate) use extra::Extra;
 pub(crate) use graph::References;

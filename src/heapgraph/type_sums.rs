@@ -1,6 +1,6 @@
 //! The objects of a heap by type.
 
-use crate::base::{Addr, IndexVec};
+use crate::base::IndexVec;
 use crate::gc::{SegmentIndex, TypeIndex};
 use crate::model::{Sum, WalkModel};
 

@@ -2,14 +2,14 @@
 
 use std::fs::File;
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::heap_parts::dominators_of;
 use super::references::{Gathered, store_of};
 use super::roots::RootOptions;
 use super::{Error, Heap, Namer};
 use crate::base::store::caught;
-use crate::base::{Answer, Collector, Progress};
+use crate::base::{Answer, Collector};
 use crate::gc::{ObjectId, ObjectStarts};
 use crate::heapgraph::index::{self, Contents};
 use crate::heapgraph::{DominatorTree, Extra, HeapGraph, IndexUse, ObjectSet, References, Roots};

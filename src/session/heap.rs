@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::heap_parts::HeapParts;
 use super::kind::no_heap;
@@ -13,9 +13,9 @@ use crate::base::{Addr, Answer, Collector, IndexVec, Limits, Note, NoteKind, Pro
 use crate::contract::ContractError;
 use crate::dump;
 use crate::gc::{Gc, Object, ObjectStarts, ObjectType, Piece, SegmentIndex, StartsVisitor, TypeIndex, Visitor, Walked, Walker, note_walks};
-use crate::heapgraph::{DominatorTree, HeapGraph, HeapIndex, IndexError, IndexUse, Sums, TypeSums, add_sums, beside};
+use crate::heapgraph::{HeapIndex, IndexError, IndexUse, Sums, TypeSums, add_sums, beside};
 use crate::memory::Memory;
-use crate::model::{Generation, SegmentModel, Stacks, Sum, WalkModel};
+use crate::model::{Generation, SegmentModel, Sum, WalkModel};
 
 /// A finished survey of a heap, without the heap.
 #[derive(Clone, Debug)]
@@ -93,7 +93,7 @@ impl Heap {
     }
 
     /// Whether both are handles to the same heap of the same opened dump.
-    pub(super) fn is(&self, other: &Heap) -> bool {
+    pub(crate) fn is(&self, other: &Heap) -> bool {
         Arc::ptr_eq(&self.inner.parts, &other.inner.parts)
     }
 

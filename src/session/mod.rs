@@ -6,12 +6,6 @@
 //! | [`Runtime`] | one .NET runtime: its description, GC, managed threads, types |
 //! | [`Heap`] | the GC heap: segments, the walk, object starts, roots, the graph |
 //! | [`HeapSnapshot`] | the objects of a `.gcdump` file: a graph without memory |
-//! | [`Object`] | an object of the heap: its type, fields, elements, text, references |
-//! | [`Value`] | a field, a static field or an element: typed reads, structures, references |
-//! | [`Type`], [`Field`] | a loaded type: name, bases, fields, static fields; a field that is looked up once |
-//! | [`Collection`] | a list, dictionary, set or queue of .NET's own library, with its entries |
-//! | [`Thread`], [`Frame`], [`Method`], [`Variable`] | a managed thread, its stack, arguments and locals |
-//! | [`Root`], [`GcHandle`] | where the garbage collector starts; handles |
 //! | [`Namer`] | names of types and fields for one answer |
 //!
 //! All but `Namer` are handles: cheap to clone, `Send + Sync`, without lifetimes.
@@ -19,10 +13,7 @@
 //! carries the notes of exactly the parts it uses, so repeated queries return the same notes.
 
 mod bindings;
-mod bound;
-pub(crate) mod collections;
 pub(crate) mod continuations;
-pub(crate) mod delegates;
 mod dump;
 mod error;
 mod field_names;
@@ -33,16 +24,10 @@ mod heap;
 mod heap_parts;
 mod images;
 mod kind;
-pub(crate) mod library;
 mod lines;
-mod managed;
 mod names;
-pub(crate) mod net;
-mod object;
-mod objects;
 mod process;
-mod read;
-mod readers;
+pub(crate) mod readers;
 mod references;
 pub mod roots;
 mod runtime;
@@ -51,21 +36,12 @@ mod source;
 mod stacks;
 mod statics;
 mod strength;
-pub(crate) mod tasks;
-mod texts;
 mod thread_objects;
-mod ty;
 mod types;
-mod value;
 mod value_error;
-mod variables;
+pub(crate) mod variables;
 
-#[cfg(test)]
-mod piece_tests;
-
-pub(crate) use self::bound::BoundField;
 pub use self::dump::{Dump, OpenOptions};
-pub(crate) use self::library::Library;
 pub use error::Error;
 pub(crate) use field_names::{FieldNames, FieldPlace};
 pub(crate) use graph::extra_edges;
@@ -75,21 +51,14 @@ pub(crate) use heap::Survey;
 pub(crate) use images::Images;
 pub(crate) use kind::{Found, kind};
 pub(crate) use lines::{NamedLocals, SourceLines};
-pub use managed::{Collection, Field, Frame, GcHandle, Method, Root, Thread, Variable};
 pub use names::Namer;
-pub use object::{Object, Reference};
-pub use objects::Objects;
-pub use read::FromValue;
 pub use runtime::Runtime;
 pub use snapshot::HeapSnapshot;
 pub use source::GraphSource;
 pub(crate) use stacks::ThreadStack;
 pub use statics::{StaticsQuery, StaticsReader};
 pub(crate) use strength::Strength;
-pub(crate) use texts::Texts;
-pub use ty::Type;
 pub use types::TypePattern;
 pub(crate) use types::{TypeFilter, loaded_types};
-pub use value::Value;
 pub use value_error::ValueError;
 pub(crate) use variables::{ArgumentReader, argument_bytes};

@@ -9,16 +9,16 @@ use crate::clr::values::Values;
 /// Readers of types, values and static fields, bound once per runtime and shared by all handles. Answers use their own
 /// [`Namer`], which reports what is missing from that answer.
 #[derive(Debug)]
-pub(super) struct Readers {
-    pub(super) namer: Namer,
-    pub(super) values: Values,
-    pub(super) statics: Statics,
+pub(crate) struct Readers {
+    pub(crate) namer: Namer,
+    pub(crate) values: Values,
+    pub(crate) statics: Statics,
     /// `None` if the runtime does not describe methods.
-    pub(super) methods: Option<Methods>,
+    pub(crate) methods: Option<Methods>,
 }
 
 impl Readers {
-    pub(super) fn types(&self) -> &Types {
+    pub(crate) fn types(&self) -> &Types {
         self.values.types()
     }
 }

@@ -1,16 +1,16 @@
 //! One .NET runtime of the process; its parts are bound on first use.
 
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 
+use super::Namer;
 use super::bindings::Bindings;
 use super::heap_parts::HeapParts;
 use super::process::Process;
 use super::readers::Readers;
 use super::stacks::kept::KeptWalks;
-use super::{Error, Heap, Namer};
-use crate::base::missed::{Kept, tried, watched};
+use crate::base::missed::{Kept, tried};
 use crate::base::{Addr, Answer, Collector, Limits, NoteKind, Notes, Progress};
-use crate::clr::fields::{CORE, Types};
+use crate::clr::fields::CORE;
 use crate::clr::header::Headers;
 use crate::clr::threads::{Thread, Threads};
 use crate::clr::type_names::TypeNames;
@@ -238,7 +238,7 @@ impl Runtime {
     ///
     /// # Errors
     /// [`ContractError`] if the descriptor lacks the layouts of types and fields.
-    pub(super) fn readers_or(&self, bind: impl FnOnce() -> Result<Readers, ContractError>) -> Result<&Readers, ContractError> {
+    pub(crate) fn readers_or(&self, bind: impl FnOnce() -> Result<Readers, ContractError>) -> Result<&Readers, ContractError> {
         bound(&self.inner.readers, bind)
     }
 

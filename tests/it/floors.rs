@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 
 /// Highest first. `base` and `model` share the lowest floor.
-pub const FLOORS: [&[&str]; 14] = [
+pub const FLOORS: [&[&str]; 16] = [
     &["cli"],
     &["output"],
     &["export"],
     &["analysis"],
+    &["managed"],
+    &["bcl"],
     &["session"],
     &["heapgraph"],
     &["stack"],

@@ -195,11 +195,11 @@ pub fn describe(index: &mut Vec<u8>, change: impl FnOnce(&mut Value)) {
     let (end, len) = (number(16), number(24));
     let mut told: Value = serde_json::from_slice(&index[end..end + len]).unwrap();
     change(&mut told);
-    told["checksums"] = index[40..end].chunks(1 << 20).map(gcdump::internals::session::index_checksum).collect();
+    told["checksums"] = index[40..end].chunks(1 << 20).map(gcdump::internals::heapgraph::index_checksum).collect();
     let text_of = serde_json::to_vec(&told).unwrap();
     index.truncate(end);
     index[24..32].copy_from_slice(&(text_of.len() as u64).to_le_bytes());
-    index[32..40].copy_from_slice(&gcdump::internals::session::index_checksum(&text_of).to_le_bytes());
+    index[32..40].copy_from_slice(&gcdump::internals::heapgraph::index_checksum(&text_of).to_le_bytes());
     index.extend(text_of);
 }
 
@@ -293,11 +293,11 @@ fn a_forged_index_does_no_harm() {
         let section = &sections[case % sections.len()];
         let (offset, bytes) = (section["offset"].as_u64().unwrap() as usize, section["bytes"].as_u64().unwrap() as usize);
         (0..bytes.min(1 + rng.below(4000))).for_each(|_| forged[offset + rng.below(bytes)] = rng.below(256) as u8);
-        told["checksums"] = forged[40..].chunks(1 << 20).map(gcdump::internals::session::index_checksum).collect();
+        told["checksums"] = forged[40..].chunks(1 << 20).map(gcdump::internals::heapgraph::index_checksum).collect();
         let text_of = serde_json::to_vec(&told).unwrap();
         forged[16..24].copy_from_slice(&(end as u64).to_le_bytes());
         forged[24..32].copy_from_slice(&(text_of.len() as u64).to_le_bytes());
-        forged[32..40].copy_from_slice(&gcdump::internals::session::index_checksum(&text_of).to_le_bytes());
+        forged[32..40].copy_from_slice(&gcdump::internals::heapgraph::index_checksum(&text_of).to_le_bytes());
         forged.extend(text_of);
         fs::write(&index, forged).unwrap();
         for line in [

@@ -5,9 +5,9 @@ use crate::analysis::task_names::Names;
 use crate::analysis::walk::objects_of;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector, Count, NoteKind, len64, plural};
+use crate::bcl::tasks::{AsyncType, Outside, Plan, Running, Tasks, Waiter, flags, status};
 use crate::model::{AsyncTotals, TaskStatus};
 use crate::session::Heap;
-use crate::session::tasks::{AsyncType, Outside, Plan, Running, Tasks, Waiter, flags, status};
 
 /// Index of a node.
 pub(super) type NodeIndex = u32;

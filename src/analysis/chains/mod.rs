@@ -14,11 +14,11 @@ use super::ExceptionReader;
 use super::task_names::Names;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Budget, Count, Name, glob, len64, top_or_all};
+use crate::bcl::Library;
+use crate::bcl::tasks::{TaskExceptions, Tasks, status};
 use crate::model::{
     AsyncChain, AsyncFrame, AsyncReport, AsyncRoot, AsyncRootKind, TaskExceptionModel, TaskModel, TaskStatus, TaskStatusCount,
 };
-use crate::session::library::Library;
-use crate::session::tasks::{TaskExceptions, Tasks, status};
 use crate::session::{Error, Heap, TypeFilter, TypePattern};
 use graph::{Graph, Listed, NodeIndex, NodeKind};
 pub(super) use part::task_part;

@@ -2,10 +2,10 @@
 
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector, NoteKind};
+use crate::bcl::tasks::{AsyncType, Tasks};
 use crate::clr::library::{FieldAt, fields_of, noted};
 use crate::clr::type_names::TypeNames;
 use crate::gc::GcDesc;
-use crate::session::tasks::{AsyncType, Tasks};
 
 fields_of! {
     /// Fields of `SemaphoreSlim`.

@@ -4,9 +4,9 @@ use super::fault_models;
 use crate::analysis::ExceptionReader;
 use crate::analysis::task_names::Names;
 use crate::base::{Addr, Collector, Name};
+use crate::bcl::Library;
+use crate::bcl::tasks::{AsyncType, Plan, Tasks, Waiter, flags, status};
 use crate::model::{TaskPart, TaskStatus, TaskWaiter};
-use crate::session::library::Library;
-use crate::session::tasks::{AsyncType, Plan, Tasks, Waiter, flags, status};
 use crate::session::{Namer, Runtime};
 
 /// The method of the continuation at `object`, or what an `await` waits for, and the method that goes on afterwards.

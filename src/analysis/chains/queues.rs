@@ -2,8 +2,8 @@
 
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector};
+use crate::bcl::tasks::{AsyncType, Tasks, Waiter};
 use crate::clr::library::{FieldAt, noted};
-use crate::session::tasks::{AsyncType, Tasks, Waiter};
 
 /// The tasks and methods in the pool's queues. `queues` are the objects that hold them, with their method tables.
 pub(super) fn queued(tasks: &Tasks, queues: &[(Addr, Addr)], notes: &Collector) -> Set<Addr> {

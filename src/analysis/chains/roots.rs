@@ -6,10 +6,10 @@ use crate::analysis::stack_words::holders;
 use crate::analysis::task_names::Names;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector, Name};
+use crate::bcl::tasks::{AsyncType, Outside, Tasks, flags};
 use crate::clr::library::{FieldAt, noted};
 use crate::model::{AsyncRoot, AsyncRootKind};
 use crate::session::Runtime;
-use crate::session::tasks::{AsyncType, Outside, Tasks, flags};
 
 /// Milliseconds of a timer that is not set.
 const NEVER: u32 = u32::MAX;

@@ -6,9 +6,9 @@ use super::roots::Roots;
 use crate::analysis::task_names::Names;
 use crate::base::hash::Map;
 use crate::base::{Addr, Budget, Collector, len64};
+use crate::bcl::tasks::Tasks;
 use crate::model::AsyncRoot;
 use crate::session::Heap;
-use crate::session::tasks::Tasks;
 
 /// Bytes of memory that a frame takes in an answer.
 const FRAME: u64 = 128;

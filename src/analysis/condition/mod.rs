@@ -13,8 +13,9 @@ use std::sync::Arc;
 use crate::base::Name;
 use crate::base::hash::Map;
 use crate::gc::{Object, TypeIndex};
+use crate::managed::BoundField;
 use crate::model::{FieldValue, Generation, ValueKind};
-use crate::session::{BoundField, Heap, Namer};
+use crate::session::{Heap, Namer};
 
 /// Properties of every object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

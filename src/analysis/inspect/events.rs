@@ -4,10 +4,10 @@ use super::sweep::Inspected;
 use super::{Findings, Inspector, row};
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, NoteKind, len64, total};
+use crate::bcl::delegates::Delegates;
 use crate::gc::{Object, Visitor};
 use crate::heapgraph::Roots;
 use crate::model::{InspectionRow, Stacks};
-use crate::session::delegates::Delegates;
 use crate::session::roots::RootOptions;
 
 /// Who refers to the objects of interest, and how large these are.

@@ -12,9 +12,10 @@ use super::strings::{StringsQuery, Values, grouped};
 use crate::base::hash::Map;
 use crate::base::missed::Carried;
 use crate::base::{Addr, Answer, Collector, Name, cut, len64, total};
+use crate::bcl::Library;
 use crate::gc::SegmentIndex;
 use crate::model::{InspectReport, InspectionId, InspectionModel, InspectionRow, StringModel, StringTotals, WalkModel};
-use crate::session::{Error, Heap, Library, Namer};
+use crate::session::{Error, Heap, Namer};
 use sweep::{Needs, Swept, sweep};
 
 /// What to inspect.

@@ -6,13 +6,14 @@ use std::collections::BTreeSet;
 use crate::analysis::strings::{Texts, Values, hashes};
 use crate::base::hash::Map;
 use crate::base::{Addr, Collector, Count, IndexVec};
+use crate::bcl::Library;
+use crate::bcl::collections::Collections;
 use crate::clr::library::{Classifier, Kinds, library_types};
 use crate::clr::method_table::Category;
 use crate::clr::type_names::TypeNames;
 use crate::gc::{Object, ObjectType, Piece, SegmentIndex, TypeIndex, Visitor, note_walks};
 use crate::model::{ContainerKind, Generation, InspectionId, StringTotals, WalkModel};
-use crate::session::collections::Collections;
-use crate::session::{Heap, Library};
+use crate::session::Heap;
 
 /// Bytes from which an array of zeros, or with many at its end, is worth a line.
 const ZEROS: u64 = 1 << 10;

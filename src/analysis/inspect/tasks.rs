@@ -4,9 +4,10 @@ use super::sweep::Inspected;
 use super::{Findings, Inspector, row};
 use crate::base::Addr;
 use crate::base::hash::Map;
+use crate::bcl::Library;
+use crate::bcl::tasks::{Tasks, status};
 use crate::model::TaskStatus;
-use crate::session::tasks::{Tasks, status};
-use crate::session::{Error, Library};
+use crate::session::Error;
 
 impl Inspector<'_> {
     pub(super) fn unobserved_exceptions(&self) -> Result<Findings<'_>, Error> {

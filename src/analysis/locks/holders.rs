@@ -9,11 +9,11 @@ use super::waits::Wait;
 use crate::base::hash::Map;
 use crate::base::missed::contradiction;
 use crate::base::{Addr, Collector, NoteKind, be, len64, plural};
+use crate::bcl::Library;
 use crate::clr::header::{Headers, MAX_RECURSION};
 use crate::clr::library::{Classifier, FieldAt};
 use crate::clr::threads::Thread;
 use crate::model::{LockKind, SyncBlockModel, WaitKind};
-use crate::session::Library;
 
 /// Maximum entries of a thread's list of reader-writer locks.
 const MAX_ENTERED: usize = 1 << 12;

@@ -16,11 +16,12 @@ mod waits;
 use std::collections::BTreeMap;
 
 use crate::base::{Addr, Answer, Collector, Count, NoteKind};
+use crate::bcl::Library;
 use crate::clr::blocking::Blocking;
 use crate::clr::library::Classifier;
 use crate::clr::threads::Thread;
 use crate::model::{HeaderModel, LockKind, LocksReport, ThreadWait};
-use crate::session::{Error, Heap, Library, Namer, Runtime};
+use crate::session::{Error, Heap, Namer, Runtime};
 use class_constructors::ClassConstructors;
 use holders::{Holders, Locks};
 use objects::LockType;

@@ -4,10 +4,10 @@ use super::objects::{Found, LockType};
 use super::wait_subsystem::{WaitInfos, monitors};
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector};
+use crate::bcl::Library;
 use crate::clr::library::{Classifier, NoSuchField, fields_of, noted};
 use crate::clr::managed_lock::LockFields;
 use crate::model::{LockKind, SyncBlockModel, WaitKind};
-use crate::session::Library;
 
 /// Maximum waiters of a condition.
 const MAX_WAITERS: usize = 1 << 16;

@@ -9,12 +9,13 @@ use super::waits::{Blocked, Wait};
 use crate::analysis::stack_words::holders;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector, Name, NoteKind, len64};
+use crate::bcl::Library;
 use crate::clr::threads::Thread;
 use crate::dump::ThreadStacks;
 use crate::model::{
     LockKind, LockModel, LockOwner, LocksReport, ThreadWait, WaitChain, WaitEdgeKind, WaitEvidence, WaitKind, WaitModel, WaiterModel,
 };
-use crate::session::{Error, Library, Namer, Runtime, SourceLines};
+use crate::session::{Error, Namer, Runtime, SourceLines};
 
 /// Most pairs of threads of which one waits for the other: those who write wait for all who read.
 const MAX_EDGES: usize = 1 << 22;

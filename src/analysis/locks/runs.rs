@@ -11,9 +11,10 @@ use super::waits::{Blocked, BlockedFrame, Wait};
 use crate::analysis::stack_words::holders;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector};
+use crate::bcl::Library;
+use crate::bcl::tasks::{Tasks, flags};
 use crate::model::{WaitEdgeKind, WaitKind};
-use crate::session::tasks::{Tasks, flags};
-use crate::session::{Error, Heap, Library, Namer};
+use crate::session::{Error, Heap, Namer};
 
 /// Most methods and tasks that a task is followed to.
 const MAX_AWAITED: usize = 256;

@@ -5,9 +5,10 @@ use super::waits::Wait;
 use crate::analysis::walk::objects_of;
 use crate::base::hash::Map;
 use crate::base::{Addr, Collector, NoteKind};
+use crate::bcl::Library;
 use crate::clr::library::{Classifier, fields_of};
 use crate::model::{LockKind, WaitKind};
-use crate::session::{Heap, Library};
+use crate::session::Heap;
 
 /// Maximum continuations of a task.
 const MAX_CONTINUATIONS: u64 = 1 << 16;

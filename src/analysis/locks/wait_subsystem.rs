@@ -6,9 +6,9 @@ use super::objects::{Found, LockType};
 use super::primitives::Whole;
 use crate::base::Addr;
 use crate::base::hash::Map;
+use crate::bcl::Library;
 use crate::clr::library::{Classifier, fields_of};
 use crate::model::{LockKind, WaitKind};
-use crate::session::Library;
 
 /// `ThreadWaitInfo.WaitSignalState.NotWaiting`: those below are of threads that wait, interruptible or not.
 const NOT_WAITING: u8 = 2;

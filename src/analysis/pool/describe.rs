@@ -3,9 +3,9 @@
 use crate::analysis::task_names::Names;
 use crate::base::hash::Map;
 use crate::base::{Addr, Name};
+use crate::bcl::tasks::{AsyncType, Tasks};
 use crate::clr::library::FieldAt;
 use crate::model::{PoolItem, PoolItemKind};
-use crate::session::tasks::{AsyncType, Tasks};
 
 /// What items of one type are, and where what they run is.
 #[derive(Clone, Copy)]

@@ -14,11 +14,11 @@ use super::task_names::Names;
 use super::walk::objects_of;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Collector, Count, Name, NoteKind, len64};
+use crate::bcl::Library;
+use crate::bcl::tasks::Tasks;
 use crate::clr::library::{Classifier, FieldAt, NoSuchField, fields_of, library_types, noted};
 use crate::clr::threads::Thread;
 use crate::model::{PoolGroup, PoolItemKind, PoolKind, PoolQueue, PoolReport, PoolWorker, WaitModel};
-use crate::session::library::Library;
-use crate::session::tasks::Tasks;
 use crate::session::{Error, Heap};
 use describe::Describer;
 

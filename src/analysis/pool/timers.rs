@@ -7,11 +7,11 @@ use crate::analysis::task_names::Names;
 use crate::analysis::walk::objects_of;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Collector, Count, Name, NoteKind, len64};
+use crate::bcl::Library;
+use crate::bcl::tasks::Tasks;
 use crate::clr::library::{Classifier, NoSuchField, fields_of, noted};
 use crate::clr::values::{TICKS_PER_MILLISECOND, utc, utc_ticks};
 use crate::model::{CallbackCount, CancellationModel, RegisteredWait, TimerClock, TimerKind, TimerModel, TimerSort, TimersReport};
-use crate::session::library::Library;
-use crate::session::tasks::Tasks;
 use crate::session::{Error, Heap};
 
 /// Most nodes of a list, and queues of timers.

@@ -7,12 +7,12 @@ use crate::analysis::chains::{Inner, inner_chains};
 use crate::analysis::stack_words::holders;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector, NoteKind, plural};
+use crate::bcl::Library;
+use crate::bcl::net::EndPoints;
 use crate::clr::fields::{Definition, Types};
 use crate::clr::library::{FieldAt, NoSuchField, fields_of, noted};
 use crate::clr::values::{TICKS_PER_MILLISECOND, utc, utc_ticks};
 use crate::model::{AsyncRootKind, RequestDirection, RequestModel, RequestState};
-use crate::session::library::Library;
-use crate::session::net::EndPoints;
 
 fields_of! {
     /// Fields of `DefaultHttpContext`.

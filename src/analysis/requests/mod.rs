@@ -10,10 +10,10 @@ use super::task_names::Names;
 use super::walk::objects_of;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Collector, Count, Name, len64};
+use crate::bcl::Library;
+use crate::bcl::tasks::{AsyncType, MachineAt, Tasks, Waiter, flags};
 use crate::clr::library::{Classifier, FieldAt, NoSuchField, fields_of, library_types, noted};
 use crate::model::{ConnectionPool, RequestDirection, RequestFrame, RequestModel, RequestState, RequestsReport};
-use crate::session::library::Library;
-use crate::session::tasks::{AsyncType, MachineAt, Tasks, Waiter, flags};
 use crate::session::{Error, Heap};
 
 library_types! {

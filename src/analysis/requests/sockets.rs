@@ -1,10 +1,10 @@
 //! Sockets with both ends.
 
 use crate::base::{Addr, Collector};
+use crate::bcl::Library;
+use crate::bcl::net::EndPoints;
 use crate::clr::library::{fields_of, noted};
 use crate::model::SocketModel;
-use crate::session::library::Library;
-use crate::session::net::EndPoints;
 
 fields_of! {
     struct SocketFields {

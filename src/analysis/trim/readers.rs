@@ -14,13 +14,14 @@ use crate::analysis::{
 };
 use crate::base::hash::Set;
 use crate::base::{Addr, AddrRange, Collector, IndexVec};
+use crate::bcl::{Library, Texts};
 use crate::clr::header::Headers;
 use crate::clr::values::{ValueLimits, Values};
 use crate::dump::ThreadStacks;
 use crate::gc::{ObjectType, TypeIndex};
 use crate::model::{InspectionId, ThreadStackModel};
 use crate::session::roots::RootOptions;
-use crate::session::{Dump, Heap, Library, Runtime, SourceLines, StaticsQuery, Survey, Texts, loaded_types};
+use crate::session::{Dump, Heap, Runtime, SourceLines, StaticsQuery, Survey, loaded_types};
 
 /// Objects read field by field per type: the first ones already reach the type data that values need.
 const OBJECTS_OF_A_TYPE: u32 = 256;

@@ -10,7 +10,8 @@ use super::super::registry::command_line;
 use super::super::words::dump_of;
 use super::LINE;
 use crate::heapgraph::IndexUse;
-use crate::session::{Dump, OpenOptions, Type};
+use crate::managed::Type;
+use crate::session::{Dump, OpenOptions};
 
 /// Most names that are offered.
 const OFFERED: usize = 200;

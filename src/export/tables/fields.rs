@@ -5,8 +5,9 @@ use std::ops::ControlFlow;
 use super::block::{Column, Kind, Packing, Value};
 use crate::base::{Addr, IndexVec};
 use crate::gc::{Object, ObjectType, TypeIndex};
+use crate::managed::BoundField;
 use crate::model::{FieldValue, ValueKind};
-use crate::session::{BoundField, Heap};
+use crate::session::Heap;
 
 /// Before the name of a field that is called as another column.
 const PREFIX: &str = "field_";

@@ -5,14 +5,13 @@ mod stacks;
 mod statics;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 pub use options::RootOptions;
-use options::{ROOT_BYTES, enumerated};
+use options::enumerated;
 
 use super::{HandleUses, Heap, Namer, Runtime, Strength};
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Answer, Budget, Collector, Count, NoteKind, Notes, len64, plural};
+use crate::base::{Addr, Answer, Budget, Collector, Count, NoteKind, Notes, plural};
 use crate::clr::threads::Thread;
 use crate::gc::{Gc, HandleFilter};
 use crate::heapgraph::{Origin, RawRoot, RootFlags, RootThread, Roots, ThreadIndex};

@@ -1,6 +1,6 @@
 //! Which roots are collected, and what they cost.
 
-use crate::base::{IndexVec, Indices};
+use crate::base::Indices;
 use crate::clr::threads::Thread;
 use crate::heapgraph::{RawRoot, RootFrame, ThreadIndex};
 use crate::model::{RootKind, Stacks};

@@ -4,22 +4,19 @@ mod fault;
 pub(super) mod kept;
 mod plan;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use super::{Namer, Runtime};
 use crate::base::missed::{Carried, Kept, tried};
 use crate::base::{Addr, AddrRange, Collector, NoteKind, len64, plural};
-use crate::clr::loader::Loader;
 use crate::clr::threads::Thread;
-use crate::contract::{ContractError, Descriptor};
+use crate::contract::ContractError;
 use crate::dump::{DumpFacts, OsThread, ThreadStacks};
-use crate::stack::code::CodeMap;
-use crate::stack::frames::FrameReader;
-use crate::stack::walk::{Asked, StackWalker, Start};
+use crate::stack::walk::{Asked, Start};
 use crate::stack::walked::{Gap, Lack, Walk};
-use crate::stack::{CodeBytes, RegisterNames, Registers, Saved, StackError};
+use crate::stack::{RegisterNames, Registers, Saved, StackError};
 use kept::Way;
 
 /// State flags of threads without a stack (not started, or exited).

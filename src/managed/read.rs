@@ -1,7 +1,8 @@
 //! Typed reads of values.
 
-use super::{Error, Object, Value, ValueError};
+use super::{Object, Value};
 use crate::base::{Addr, CorElementType};
+use crate::session::{Error, ValueError};
 
 /// A type that a [`Value`] can be read as.
 ///

@@ -4,8 +4,9 @@ use std::fmt;
 
 use crate::base::{Addr, Answer};
 use crate::gc::HandleFilter;
+use crate::managed::Object;
 use crate::model::HandleKind;
-use crate::session::{Error, Heap, Object};
+use crate::session::{Error, Heap};
 
 /// A GC handle, such as that of a `GCHandle` or a `WeakReference`.
 ///

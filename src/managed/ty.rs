@@ -4,13 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::value::{What, position};
-use super::{Error, Field, Heap, Runtime, Thread, Value, ValueError, loaded_types};
+use super::{Field, Thread, Value};
 use crate::base::{Addr, glob};
 use crate::clr::fields;
 use crate::clr::method_table::MethodTableInfo;
 use crate::clr::statics::StaticPlace;
 use crate::clr::values::{Place, Values};
 use crate::model::Storage;
+use crate::session::{Error, Heap, Runtime, ValueError, loaded_types};
 
 /// Maximum base types: corruption can create cycles.
 const MAX_BASES: usize = 256;

@@ -4,12 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Method;
+use super::value::{Naming, What};
 use crate::base::{Addr, Answer, Collector, NoteKind};
 use crate::clr::values::Place;
+use crate::managed::{Object, Value};
 use crate::model::StackFrameKind;
-use crate::session::value::{Naming, What};
 use crate::session::variables::{ArgumentReader, FoundVariable, VariableAt};
-use crate::session::{Error, Object, Runtime, SourceLines, Value, ValueError};
+use crate::session::{Error, Runtime, SourceLines, ValueError};
 use crate::stack::walked::{self, ManagedFrame, Walk};
 
 /// A walked stack, which its frames share.

@@ -4,7 +4,8 @@ use std::fmt;
 
 use crate::base::{Addr, Token};
 use crate::clr::methods::MethodName;
-use crate::session::{Runtime, Type};
+use crate::managed::Type;
+use crate::session::Runtime;
 
 /// A method, named by its signature.
 #[derive(Clone)]

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::Runtime;
-use super::continuations::{ContinuationFields, Suspended, SuspendedMethods, named};
 use super::delegates::Delegates;
 use super::library::Library;
 use super::net::EndPoints;
@@ -13,6 +11,8 @@ use crate::base::{Addr, Collector};
 use crate::clr::fields::Types;
 use crate::clr::library::{Classifier, FieldAt, library_types};
 use crate::clr::values::ObjectTexts;
+use crate::session::Runtime;
+use crate::session::continuations::{ContinuationFields, Suspended, SuspendedMethods, named};
 
 /// Most characters of a text.
 const LONGEST: usize = 100;

@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use super::Runtime;
 use crate::base::missed::watched;
 use crate::base::{Addr, Budget, Collector, Name, NoteKind, len64};
 use crate::clr::fields::Types;
@@ -16,6 +15,7 @@ use crate::clr::precodes::Precodes;
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
 use crate::model::{DelegateModel, DelegatePart};
+use crate::session::Runtime;
 use crate::stack::code::CodeMap;
 use crate::stack::{CodeBytes, LookUps};
 

@@ -3,12 +3,13 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use super::{Dump, Error, Heap, HeapGraph, OpenOptions};
 use crate::base::missed::watched;
 use crate::base::{Addr, AddrRange, Answer, Limits, Silent};
 use crate::dump::real_tests::folder;
 use crate::gc::{Object, ObjectStarts, Piece, SegmentIndex, Visitor, Walked, Walker};
+use crate::heapgraph::HeapGraph;
 use crate::model::{Generation, Stacks, WalkModel};
+use crate::session::{Dump, Error, Heap, OpenOptions};
 
 type Row = (SegmentIndex, Addr, u64, Addr, Generation);
 

@@ -4,11 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::value::What;
-use super::{Error, Heap, Type, Value, ValueError};
+use super::{Type, Value};
 use crate::base::{Addr, Collector};
 use crate::clr::values::{ArrayShape, Place};
 use crate::gc::ObjectType;
 use crate::model::Generation;
+use crate::session::{Error, Heap, ValueError};
 
 /// An object of the heap: its address and type.
 ///

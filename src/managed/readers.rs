@@ -3,20 +3,21 @@
 use std::sync::Arc;
 
 use crate::base::Collector;
+use crate::bcl::Texts;
 use crate::clr::fields::Types;
 use crate::clr::methods::Methods;
 use crate::clr::statics::Statics;
 use crate::clr::values::{ValueLimits, Values};
 use crate::contract::ContractError;
+use crate::session::Runtime;
 use crate::session::readers::Readers;
-use crate::session::{Runtime, Texts};
 
 impl Runtime {
     /// The readers of objects, values and types, bound once.
     ///
     /// # Errors
     /// [`ContractError`] if the descriptor lacks the layouts of types and fields.
-    pub(in crate::session) fn readers(&self) -> Result<&Readers, ContractError> {
+    pub(crate) fn readers(&self) -> Result<&Readers, ContractError> {
         self.readers_or(|| bind(self))
     }
 

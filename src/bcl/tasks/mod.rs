@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) use continuations::Running;
 pub(crate) use plan::{Machine, MachineAt, Outside, Plan};
 
-use super::continuations::ContinuationFields;
 use super::library::Library;
 use crate::base::hash::Map;
 use crate::base::missed::Kept;
 use crate::base::{Addr, Budget, Collector, NoteKind};
 use crate::clr::library::{Classifier, FieldAt, Kinds, NoSuchField, fields_of, library_types, noted};
 use crate::model::TaskStatus;
+use crate::session::continuations::ContinuationFields;
 
 library_types! {
     /// Types of the library that take part in asynchronous work.

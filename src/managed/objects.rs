@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::{Error, Heap, Object};
+use super::Object;
 use crate::base::{Addr, Collector, IndexVec, Indices, Notes, glob};
 use crate::gc::{ObjectType, SegmentIndex, TypeIndex, note_walks};
 use crate::model::SegmentModel;
+use crate::session::{Error, Heap};
 
 /// Size of the first batch: small, so that `take(n)` starts quickly.
 const FIRST_BATCH: usize = 64;

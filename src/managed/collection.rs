@@ -3,11 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::value::{Naming, What};
 use crate::base::Collector;
+use crate::bcl::Library;
+use crate::bcl::collections::{Contents, Slot};
+use crate::managed::{Object, Value};
 use crate::model::ContainerKind;
-use crate::session::collections::{Contents, Slot};
-use crate::session::value::{Naming, What};
-use crate::session::{Error, Library, Object, Value, ValueError};
+use crate::session::{Error, ValueError};
 
 /// A collection of .NET's own library, or an array of references.
 ///

@@ -1,8 +1,9 @@
 //! Paths of fields bound to a type, for loops over its objects.
 
-use super::{Field, Heap};
+use super::Field;
 use crate::base::Addr;
 use crate::model::FieldValue;
+use crate::session::Heap;
 
 /// A path of fields of a type: the first is looked up once, those after a reference with each object, as its type is known then.
 #[derive(Clone, Debug)]

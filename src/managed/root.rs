@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use crate::base::{Addr, Answer};
 use crate::heapgraph::{RawRoot, Roots};
+use crate::managed::Object;
 use crate::model::{RootFlag, RootKind};
 use crate::session::roots::RootOptions;
-use crate::session::{Error, Heap, Object};
+use crate::session::{Error, Heap};
 
 /// A root: a handle, a static field, a reference of a frame, or another place from which the garbage collector starts.
 ///

@@ -5,13 +5,13 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::collections::{Collections, Tables};
-use super::{Error, Namer, Runtime};
 use crate::base::{Addr, Budget, Collector, NoteKind};
 use crate::clr::fields::{CORE, Types};
 use crate::clr::library::{FieldAt, NoSuchField};
 use crate::clr::statics::{StaticPlace, Statics};
 use crate::clr::values::{ArrayShape, ValueLimits, Values};
 use crate::memory::Memory;
+use crate::session::{Error, Namer, Runtime};
 
 /// Most characters of a string in an answer.
 const LONGEST: u32 = 1024;

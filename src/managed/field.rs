@@ -3,11 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::value::{What, instance_fields, instance_position};
 use crate::base::Addr;
 use crate::clr::fields;
 use crate::clr::values::Values;
-use crate::session::value::{What, instance_fields, instance_position};
-use crate::session::{Error, FromValue, Heap, Object, Type, Value, ValueError};
+use crate::managed::{FromValue, Object, Type, Value};
+use crate::session::{Error, Heap, ValueError};
 
 /// An instance field of a type: looked up once, read of many objects.
 ///
@@ -34,12 +35,12 @@ impl fmt::Debug for Field {
 
 impl Field {
     /// All instance fields of the type at `of`.
-    pub(in crate::session) fn all(list: &Arc<Vec<fields::Field>>, of: Addr) -> Vec<Field> {
+    pub(crate) fn all(list: &Arc<Vec<fields::Field>>, of: Addr) -> Vec<Field> {
         (0..list.len()).map(|index| Field { of, list: Arc::clone(list), index }).collect()
     }
 
     /// The instance field `name` of the type at `of`; `None` if it does not have one.
-    pub(in crate::session) fn named(heap: &Heap, of: Addr, name: &str) -> Result<Option<Field>, Error> {
+    pub(crate) fn named(heap: &Heap, of: Addr, name: &str) -> Result<Option<Field>, Error> {
         let list = instance_fields(heap, of)?;
         Ok(instance_position(heap, of, &list, name).map(|index| Field { of, list, index }))
     }
@@ -74,12 +75,12 @@ impl Field {
     }
 
     /// Its method table, for structures and enums.
-    pub(in crate::session) fn method_table(&self) -> Option<Addr> {
+    pub(crate) fn method_table(&self) -> Option<Addr> {
         self.described()?.method_table
     }
 
     /// The value that it has in the object at `address`, whose type has it.
-    pub(in crate::session) fn value(&self, heap: &Heap, address: Addr) -> Option<Value> {
+    pub(crate) fn value(&self, heap: &Heap, address: Addr) -> Option<Value> {
         let place = Values::place(self.described()?, address);
         Some(Value::new(heap, place, What::Field { of: self.of, list: Arc::clone(&self.list), index: self.index }))
     }

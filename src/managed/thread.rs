@@ -7,7 +7,8 @@ use super::Frame;
 use super::frame::Stack;
 use crate::base::{Addr, Answer, Collector, NoteKind};
 use crate::clr::threads::{self, AllocContext};
-use crate::session::{Error, Object, Runtime};
+use crate::managed::Object;
+use crate::session::{Error, Runtime};
 use crate::stack::walk::Asked;
 
 /// A managed thread.

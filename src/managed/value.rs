@@ -3,13 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Error, FromValue, Heap, Object, ValueError};
+use super::{FromValue, Object};
 use crate::base::missed::unnamed;
 use crate::base::{Addr, CorElementType};
 use crate::clr::fields::Field;
 use crate::clr::values::{ArrayShape, Place, Values};
 use crate::memory::{Memory, ReadError};
 use crate::model::{FieldValue, Storage};
+use crate::session::{Error, Heap, ValueError};
 
 /// Origin of a value.
 #[derive(Clone)]
