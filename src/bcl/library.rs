@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::collections::{Collections, Tables};
+use super::collections::Tables;
 use crate::base::{Addr, Budget, Collector, NoteKind};
 use crate::clr::fields::{CORE, Types};
 use crate::clr::library::{FieldAt, NoSuchField};
@@ -66,9 +66,9 @@ impl Library {
         &self.memory
     }
 
-    /// Reads collections; types that were met are bound once.
-    pub(crate) fn collections(&self) -> Collections<'_> {
-        Collections::new(self, self.collections.get_or_init(|| Tables::bind(&self.types)))
+    /// What is known of the types of collections; those that were met are bound once.
+    pub(super) fn collection_tables(&self) -> &Tables {
+        self.collections.get_or_init(|| Tables::bind(&self.types))
     }
 
     /// Takes `n` steps from object to object, or of looking at elements. Returns whether they were left.

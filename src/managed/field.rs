@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::value::{What, instance_fields, instance_position};
+use super::members::{instance_fields, instance_position};
+use super::value::What;
 use crate::base::Addr;
 use crate::clr::fields;
 use crate::clr::values::Values;

@@ -16,6 +16,7 @@ mod collection;
 mod field;
 mod frame;
 mod gc_handle;
+mod members;
 mod method;
 mod object;
 mod objects;

@@ -3,10 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::value::What;
-use super::{Type, Value};
+use super::Type;
 use crate::base::{Addr, Collector};
-use crate::clr::values::{ArrayShape, Place};
 use crate::gc::ObjectType;
 use crate::model::Generation;
 use crate::session::{Error, Heap, ValueError};
@@ -148,39 +146,6 @@ impl Object {
         memory.u32(self.address.plus(memory.ptr_bytes())).ok().map(u64::from)
     }
 
-    /// The instance field `name`, such as `_total`. A field of the type itself hides base fields of the same name. The backing
-    /// field of a C# auto-property is also found by the property name: `Total` for `<Total>k__BackingField`.
-    ///
-    /// # Errors
-    /// [`Error::Value`]: [`ValueError::NoField`], or [`ValueError::NoLayout`] if the layout is not in the dump;
-    /// [`Error::Contract`] if the runtime does not describe fields.
-    pub fn field(&self, name: &str) -> Result<Value, Error> {
-        Value::field_of(&self.heap, self.ty.method_table, self.address, name)
-    }
-
-    /// All instance fields, inherited ones first. Arrays and strings have none.
-    ///
-    /// # Errors
-    /// See [`Object::field`].
-    pub fn fields(&self) -> Result<Vec<Value>, Error> {
-        if self.ty.is_array || self.ty.is_string {
-            return Ok(Vec::new());
-        }
-        Value::fields_of(&self.heap, self.ty.method_table, self.address)
-    }
-
-    /// The boxed value, of a boxed structure, enum or primitive.
-    ///
-    /// # Errors
-    /// [`ValueError::WrongType`] if it is not a boxed value.
-    pub fn boxed(&self) -> Result<Value, Error> {
-        let readers = self.heap.runtime().readers()?;
-        let info = readers.types().names().method_tables().read(self.ty.method_table);
-        let info = info.map_err(|e| ValueError::Absent { what: self.label(), address: e.address, bytes: e.len })?;
-        let place = readers.values.box_place(&info, self.address).ok_or_else(|| self.not("a boxed value"))?;
-        Ok(Value::new(&self.heap, place, What::Boxed { of: self.ty.method_table }))
-    }
-
     /// The full text of a string. A lone surrogate becomes six characters, such as `\ud800`.
     ///
     /// # Errors
@@ -192,46 +157,6 @@ impl Object {
         let text = self.heap.runtime().readers()?.types().strings().text(self.address, u32::MAX);
         let absent = || ValueError::Absent { what: self.label(), address: self.address, bytes: self.size };
         Ok(text.ok_or_else(absent)?.0)
-    }
-
-    /// The element at `index` of an array, from 0, in row-major order across all dimensions.
-    ///
-    /// # Errors
-    /// [`ValueError::WrongType`] if it is not an array, [`ValueError::NoElement`] beyond its end, [`ValueError::NoLayout`] if the
-    /// element layout is not in the dump.
-    pub fn element(&self, index: u64) -> Result<Value, Error> {
-        let (shape, place) = self.shape()?;
-        if index >= shape.length {
-            return Err(ValueError::NoElement { type_name: self.type_name(), index, length: shape.length }.into());
-        }
-        Ok(self.element_of(&shape, &place, index))
-    }
-
-    /// The elements of an array, in order.
-    ///
-    /// # Errors
-    /// See [`Object::element`].
-    pub fn elements(&self) -> Result<impl DoubleEndedIterator<Item = Value> + Send + use<>, Error> {
-        let (shape, place) = self.shape()?;
-        let array = self.clone();
-        Ok((0..shape.length).map(move |n| array.element_of(&shape, &place, n)))
-    }
-
-    fn element_of(&self, shape: &Arc<ArrayShape>, place: &Place, index: u64) -> Value {
-        let place = Place { address: shape.data.element(index, shape.element_bytes), ..*place };
-        Value::new(&self.heap, place, What::Element { of: self.ty.method_table, shape: Arc::clone(shape), index })
-    }
-
-    fn shape(&self) -> Result<(Arc<ArrayShape>, Place), Error> {
-        if !self.ty.is_array {
-            return Err(self.not("an array").into());
-        }
-        let readers = self.heap.runtime().readers()?;
-        let info = readers.types().names().method_tables().read(self.ty.method_table).ok();
-        let shape = info.and_then(|i| readers.values.array(&i, self.address));
-        let shape = shape.ok_or_else(|| ValueError::NoLayout { type_name: self.type_name(), part: "elements" })?;
-        let place = readers.values.element_place(&shape);
-        Ok((Arc::new(shape), place))
     }
 
     /// Its non-null references, by offset.

@@ -46,6 +46,31 @@ pub trait FromValue: Sized {
     fn from_value(value: &Value) -> Result<Self, Error>;
 }
 
+impl Value {
+    /// Reads it as a `T`: see [`FromValue`] for the supported types.
+    ///
+    /// # Errors
+    /// [`Error::Value`]: [`ValueError::WrongType`], [`ValueError::Absent`], [`ValueError::Null`].
+    pub fn read<T: FromValue>(&self) -> Result<T, Error> {
+        T::from_value(self)
+    }
+
+    /// The value of a `Nullable<T>`, `None` for null; the value itself if it has another type.
+    fn unless_null(&self) -> Result<Option<Value>, Error> {
+        if self.is_reference() {
+            return Ok((!self.pointer()?.is_null()).then(|| self.clone()));
+        }
+        let tables = self.heap().walker().tables();
+        let info = self.place().method_table.filter(|_| self.is_structure()).and_then(|mt| tables.read(mt).ok());
+        if !info.is_some_and(|i| tables.is_nullable(&i)) {
+            return Ok(Some(self.clone()));
+        }
+        let [has, value] =
+            <[Value; 2]>::try_from(self.fields()?).map_err(|_| ValueError::NoLayout { type_name: self.type_name(), part: "fields" })?;
+        Ok(has.read::<bool>()?.then_some(value))
+    }
+}
+
 macro_rules! number {
     ($type:ty, $name:literal, $code:pat, $read:ident, $low:expr, $made:expr) => {
         impl FromValue for $type {

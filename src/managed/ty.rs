@@ -1,17 +1,10 @@
 //! A loaded type.
 
 use std::fmt;
-use std::sync::Arc;
 
-use super::value::{What, position};
-use super::{Field, Thread, Value};
 use crate::base::{Addr, glob};
-use crate::clr::fields;
 use crate::clr::method_table::MethodTableInfo;
-use crate::clr::statics::StaticPlace;
-use crate::clr::values::{Place, Values};
-use crate::model::Storage;
-use crate::session::{Error, Heap, Runtime, ValueError, loaded_types};
+use crate::session::{Error, Heap, Runtime, loaded_types};
 
 /// Maximum base types: corruption can create cycles.
 const MAX_BASES: usize = 256;
@@ -71,22 +64,6 @@ impl Runtime {
         let found = found.ok_or_else(|| Error::Nothing(format!("no type {name} is loaded")))?;
         Ok(Type::new(&heap, found))
     }
-
-    /// The static fields of the type with this full name: see [`Type::static_fields`].
-    ///
-    /// # Errors
-    /// See [`Runtime::type_named`] and [`Type::static_fields`].
-    pub fn statics_of(&self, type_name: &str) -> Result<Vec<Value>, Error> {
-        self.type_named(type_name)?.static_fields()
-    }
-
-    /// The static field `field` of the type with this full name: see [`Type::static_field`].
-    ///
-    /// # Errors
-    /// See [`Runtime::type_named`] and [`Type::static_field`].
-    pub fn static_field(&self, type_name: &str, field: &str) -> Result<Value, Error> {
-        self.type_named(type_name)?.static_field(field)
-    }
 }
 
 impl Type {
@@ -113,7 +90,7 @@ impl Type {
         self.heap.runtime().readers().ok()?.namer.module(self.method_table)
     }
 
-    fn info(&self) -> Option<MethodTableInfo> {
+    pub(super) fn info(&self) -> Option<MethodTableInfo> {
         self.heap.walker().tables().read(self.method_table).ok()
     }
 
@@ -146,94 +123,5 @@ impl Type {
     /// Whether it has a finalizer.
     pub fn has_finalizer(&self) -> bool {
         self.info().is_some_and(|i| i.has_finalizer)
-    }
-
-    /// Its instance fields with offsets from the start of an object, inherited ones first.
-    ///
-    /// # Errors
-    /// [`ValueError::NoLayout`] if the layout is not in the dump, [`Error::Contract`] if the runtime does not describe fields.
-    pub fn fields(&self) -> Result<Vec<Field>, Error> {
-        let list = self.heap.runtime().readers()?.types().instance_fields(self.method_table);
-        Ok(Field::all(&list.ok_or_else(|| self.no_layout())?, self.method_table))
-    }
-
-    /// The objects of exactly this type.
-    pub fn objects(&self) -> impl Iterator<Item = super::Object> + use<> {
-        let mt = self.method_table;
-        self.heap.objects().filter(move |o| o.method_table() == mt)
-    }
-
-    /// Its own static fields, without constants, thread statics, and uninitialized fields; [`Type::static_field`] tells why one
-    /// is missing.
-    ///
-    /// # Errors
-    /// See [`Type::fields`].
-    pub fn static_fields(&self) -> Result<Vec<Value>, Error> {
-        let list = self.own_statics()?;
-        let fields = list.iter().enumerate().filter(|(_, f)| matches!(f.storage, Storage::Static | Storage::Rva));
-        let placed = fields.filter_map(|(i, f)| match self.place(f, None) {
-            Ok(StaticPlace::At(at)) => Some(self.value(&list, i, f, at)),
-            _ => None,
-        });
-        Ok(placed.collect())
-    }
-
-    /// Its own static field `name`.
-    ///
-    /// # Errors
-    /// [`ValueError::NoField`]; [`ValueError::NotInitialised`] if the class is uninitialized; [`ValueError::NoPlace`] if its
-    /// location is not in the dump; also see [`Type::fields`]. For thread statics use [`Type::thread_static`].
-    pub fn static_field(&self, name: &str) -> Result<Value, Error> {
-        self.static_at(name, None)
-    }
-
-    /// The value of the `[ThreadStatic]` field `name` for `thread`, one of [`Runtime::threads`].
-    ///
-    /// # Errors
-    /// See [`Type::static_field`].
-    pub fn thread_static(&self, name: &str, thread: &Thread) -> Result<Value, Error> {
-        self.static_at(name, Some(thread))
-    }
-
-    fn static_at(&self, name: &str, thread: Option<&Thread>) -> Result<Value, Error> {
-        let list = self.own_statics()?;
-        let found = position(&list, name).and_then(|i| Some((i, list.get(i)?)));
-        let Some((index, field)) = found else {
-            let have = list.iter().map(|f| f.name.clone()).collect();
-            return Err(ValueError::NoField { type_name: self.name(), name: name.into(), have }.into());
-        };
-        let what = || format!("static field \"{name}\" of {}", self.name());
-        if thread.is_none() && field.storage == Storage::ThreadStatic {
-            return Err(ValueError::WrongType { what: what(), type_name: "a thread static".into(), wanted: "one for all threads" }.into());
-        }
-        match self.place(field, thread)? {
-            StaticPlace::At(at) => Ok(self.value(&list, index, field, at)),
-            StaticPlace::NotInitialised => Err(ValueError::NotInitialised { what: what() }.into()),
-            StaticPlace::Unknown => Err(ValueError::NoPlace { what: what() }.into()),
-        }
-    }
-
-    fn own_statics(&self) -> Result<Arc<Vec<fields::Field>>, Error> {
-        let list = self.heap.runtime().readers()?.types().static_fields(self.method_table);
-        Ok(list.ok_or_else(|| self.no_layout())?)
-    }
-
-    fn place(&self, field: &fields::Field, thread: Option<&Thread>) -> Result<StaticPlace, Error> {
-        let statics = &self.heap.runtime().readers()?.statics;
-        let Some(info) = self.info() else { return Ok(StaticPlace::Unknown) };
-        Ok(match thread {
-            Some(thread) => statics.of_thread(thread.address(), &info, field),
-            None => statics.place(&info, field),
-        })
-    }
-
-    fn value(&self, list: &Arc<Vec<fields::Field>>, index: usize, field: &fields::Field, address: Addr) -> Value {
-        // Offsets of statics are relative to the base of their kind; the address is already known.
-        let place = Place { address, ..Values::place(field, address) };
-        Value::new(&self.heap, place, What::Field { of: self.method_table, list: Arc::clone(list), index })
-    }
-
-    fn no_layout(&self) -> ValueError {
-        ValueError::NoLayout { type_name: self.name(), part: "fields" }
     }
 }

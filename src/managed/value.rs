@@ -3,11 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{FromValue, Object};
-use crate::base::missed::unnamed;
 use crate::base::{Addr, CorElementType};
 use crate::clr::fields::Field;
-use crate::clr::values::{ArrayShape, Place, Values};
+use crate::clr::values::{ArrayShape, Place};
 use crate::memory::{Memory, ReadError};
 use crate::model::{FieldValue, Storage};
 use crate::session::{Error, Heap, ValueError};
@@ -70,46 +68,9 @@ impl fmt::Debug for Value {
     }
 }
 
-/// The index of the field `name`: the last of that name, which hides those of base types, or the backing field of a C#
-/// auto-property.
-pub(super) fn position(list: &[Field], name: &str) -> Option<usize> {
-    let made_for = |field: &str| field.strip_prefix('<').and_then(|f| f.strip_suffix(">k__BackingField")) == Some(name);
-    list.iter().rposition(|f| f.name == name).or_else(|| list.iter().rposition(|f| made_for(&f.name)))
-}
-
-/// The same among the instance fields of the type at `mt`. The answer is told if the type lacks the field as far as the dump has names.
-pub(super) fn instance_position(heap: &Heap, mt: Addr, list: &[Field], name: &str) -> Option<usize> {
-    let found = position(list, name);
-    if found.is_none() && heap.runtime().readers().is_ok_and(|readers| readers.types().lacks_fields(mt)) {
-        unnamed(mt);
-    }
-    found
-}
-
 impl Value {
     pub(super) fn new(heap: &Heap, place: Place, what: What) -> Value {
         Value { heap: heap.clone(), place, what }
-    }
-
-    /// The instance field `name` of the type at `mt`. `start`: address of the object, or of a structure's data less one
-    /// pointer.
-    pub(super) fn field_of(heap: &Heap, mt: Addr, start: Addr, name: &str) -> Result<Value, Error> {
-        let list = instance_fields(heap, mt)?;
-        let found = instance_position(heap, mt, &list, name).and_then(|i| Some((i, list.get(i)?)));
-        let Some((index, field)) = found else {
-            let have = list.iter().map(|f| f.name.clone()).collect();
-            return Err(ValueError::NoField { type_name: heap.type_name(mt), name: name.into(), have }.into());
-        };
-        let place = Values::place(field, start);
-        Ok(Value::new(heap, place, What::Field { of: mt, list, index }))
-    }
-
-    pub(super) fn fields_of(heap: &Heap, mt: Addr, start: Addr) -> Result<Vec<Value>, Error> {
-        let list = instance_fields(heap, mt)?;
-        let value = |(index, field): (usize, &Field)| {
-            Value::new(heap, Values::place(field, start), What::Field { of: mt, list: Arc::clone(&list), index })
-        };
-        Ok(list.iter().enumerate().map(value).collect())
     }
 
     /// The heap that references point into.
@@ -117,12 +78,17 @@ impl Value {
         &self.heap
     }
 
+    /// Where it is, and its element type.
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
     /// Its address; null for a variable in a register.
     pub fn address(&self) -> Addr {
         self.place.address
     }
 
-    fn described(&self) -> Option<&Field> {
+    pub(super) fn described(&self) -> Option<&Field> {
         match &self.what {
             What::Field { list, index, .. } => list.get(*index),
             _ => None,
@@ -188,66 +154,6 @@ impl Value {
             What::Boxed { of } => format!("the boxed {}", self.heap.type_name(*of)),
             What::Named(naming) => naming.label.clone(),
         }
-    }
-
-    /// Reads it as a `T`: see [`FromValue`] for the supported types.
-    ///
-    /// # Errors
-    /// [`Error::Value`]: [`ValueError::WrongType`], [`ValueError::Absent`], [`ValueError::Null`].
-    pub fn read<T: FromValue>(&self) -> Result<T, Error> {
-        T::from_value(self)
-    }
-
-    /// The referenced object. Null is an error, so that paths through objects read as in C#; `read::<Option<Object>>()` returns
-    /// `None` instead.
-    ///
-    /// # Errors
-    /// [`ValueError::WrongType`] if it is not a reference, [`ValueError::Null`], [`ValueError::NoObject`] if there is no object,
-    /// [`ValueError::Absent`].
-    pub fn object(&self) -> Result<Object, Error> {
-        if !self.is_reference() {
-            return Err(self.not("a reference").into());
-        }
-        let address = self.pointer()?;
-        if address.is_null() {
-            return Err(ValueError::Null { what: self.label() }.into());
-        }
-        let found = self.heap.object_if_any(address);
-        Ok(found.ok_or_else(|| ValueError::NoObject { what: self.label(), address })?)
-    }
-
-    /// A field of the structure or referenced object: `order.field("_customer")?.field("_name")?`.
-    ///
-    /// # Errors
-    /// See [`Object::field`] and [`Value::object`]; [`ValueError::WrongType`] if it is neither.
-    pub fn field(&self, name: &str) -> Result<Value, Error> {
-        if self.is_reference() {
-            return self.object()?.field(name);
-        }
-        let (mt, start) = self.structure()?;
-        Value::field_of(&self.heap, mt, start, name)
-    }
-
-    /// The fields of the structure or referenced object.
-    ///
-    /// # Errors
-    /// See [`Value::field`].
-    pub fn fields(&self) -> Result<Vec<Value>, Error> {
-        if self.is_reference() {
-            return self.object()?.fields();
-        }
-        let (mt, start) = self.structure()?;
-        Value::fields_of(&self.heap, mt, start)
-    }
-
-    /// Type of the structure, and the base of its field offsets: one pointer before its data, as in a box.
-    fn structure(&self) -> Result<(Addr, Addr), Error> {
-        if !self.is_structure() {
-            return Err(self.not("a structure").into());
-        }
-        let start = self.place.address.minus(self.heap.memory().ptr_bytes());
-        let found = self.place.method_table.zip(start);
-        Ok(found.ok_or_else(|| ValueError::NoLayout { type_name: self.type_name(), part: "fields" })?)
     }
 
     /// The value as text, as shown by `gcdump object`: `"text"`, `12345.6789`, `Blue (7)`, `{X=1, Y=2}`, `<not in the dump>`.
@@ -322,29 +228,6 @@ impl Value {
         };
         ValueError::WrongType { what: self.label(), type_name, wanted }
     }
-
-    /// The value of a `Nullable<T>`, `None` for null; the value itself if it has another type.
-    pub(super) fn unless_null(&self) -> Result<Option<Value>, Error> {
-        if self.is_reference() {
-            return Ok((!self.pointer()?.is_null()).then(|| self.clone()));
-        }
-        let tables = self.heap.walker().tables();
-        let info = self.place.method_table.filter(|_| self.is_structure()).and_then(|mt| tables.read(mt).ok());
-        if !info.is_some_and(|i| tables.is_nullable(&i)) {
-            return Ok(Some(self.clone()));
-        }
-        let [has, value] =
-            <[Value; 2]>::try_from(self.fields()?).map_err(|_| ValueError::NoLayout { type_name: self.type_name(), part: "fields" })?;
-        Ok(has.read::<bool>()?.then_some(value))
-    }
-}
-
-pub(super) fn instance_fields(heap: &Heap, mt: Addr) -> Result<Arc<Vec<Field>>, Error> {
-    let list = heap.runtime().readers()?.types().instance_fields(mt);
-    if list.is_none() {
-        unnamed(mt);
-    }
-    Ok(list.ok_or_else(|| ValueError::NoLayout { type_name: heap.type_name(mt), part: "fields" })?)
 }
 
 impl Heap {

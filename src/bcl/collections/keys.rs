@@ -1,49 +1,13 @@
 //! Keys of the dictionary entries that references come from.
 
+use super::tables::EntryType;
 use super::{Collections, Slot};
 use crate::base::Addr;
 use crate::clr::fields::Field;
-use crate::clr::library::library_types;
 use crate::clr::type_names::TypeNames;
 
 /// Structures within structures, at most: a node with a bucket with a pair.
 const MAX_DEPTH: u32 = 4;
-
-library_types! {
-    /// Entries and nodes of dictionaries, and what holds keys beside the array of its values.
-    pub(super) enum EntryType {
-        in "System.Private.CoreLib" {
-            Entry = "System.Collections.Generic.Dictionary`2+Entry",
-            Bucket = "System.Collections.Hashtable+Bucket",
-            OldBucket = "System.Collections.Hashtable+bucket",
-            CoreNode = "System.Collections.Concurrent.ConcurrentDictionary`2+Node",
-            Pair = "System.Collections.Generic.KeyValuePair`2",
-            CoreListNode = "System.Collections.ListDictionaryInternal+DictionaryNode",
-        }
-        in "System.Collections" {
-            OrderedEntry = "System.Collections.Generic.OrderedDictionary`2+Entry",
-            SetNode = "System.Collections.Generic.SortedSet`1+Node",
-            SortedList = "System.Collections.Generic.SortedList`2",
-        }
-        in "System.Collections.NonGeneric" {
-            OldSortedList = "System.Collections.SortedList",
-        }
-        in "System.Collections.Specialized" {
-            ListNode = "System.Collections.Specialized.ListDictionary+DictionaryNode",
-            NameEntry = "System.Collections.Specialized.NameObjectCollectionBase+NameObjectEntry",
-        }
-        in "System.Collections.Concurrent" {
-            Node = "System.Collections.Concurrent.ConcurrentDictionary`2+Node",
-        }
-        in "System.Collections.Immutable" {
-            HashNode = "System.Collections.Immutable.SortedInt32KeyNode`1",
-            HashBucket = "System.Collections.Immutable.ImmutableDictionary`2+HashBucket",
-            ImmutableNode = "System.Collections.Immutable.ImmutableList`1+Node",
-            SortedNode = "System.Collections.Immutable.ImmutableSortedDictionary`2+Node",
-            Frozen = "System.Collections.Frozen.FrozenDictionary`2",
-        }
-    }
-}
 
 impl Collections<'_> {
     /// The key to whose value the reference at `offset` of the object at `object` belongs, if the object is a node or the entries of a

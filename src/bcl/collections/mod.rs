@@ -8,65 +8,26 @@ mod hashed;
 mod keys;
 mod layouts;
 mod linear;
+mod tables;
 mod trees;
 
 use std::cell::Cell;
-use std::sync::Arc;
 
-use keys::EntryType;
-use layouts::{Layouts, PerType};
+use layouts::Layouts;
+pub(crate) use tables::CollectionType;
+pub(super) use tables::Tables;
 
 use super::library::Library;
 use crate::base::hash::Set;
 use crate::base::{Addr, CorElementType, len64};
 use crate::clr::fields::{Field, Types};
-use crate::clr::library::{Classifier, FieldAt, NoSuchField, library_types};
+use crate::clr::library::{FieldAt, NoSuchField};
 use crate::clr::type_names::TypeNames;
 use crate::clr::values::{ArrayShape, Place, Values};
 use crate::model::ContainerKind;
 
 /// Most nodes of a list, a tree or a chain that are visited.
 const MOST: usize = 1 << 24;
-
-library_types! {
-    /// Collections that are known.
-    pub(crate) enum CollectionType {
-        in "System.Private.CoreLib" {
-            Dictionary = "System.Collections.Generic.Dictionary`2",
-            HashSet = "System.Collections.Generic.HashSet`1",
-            List = "System.Collections.Generic.List`1",
-            Queue = "System.Collections.Generic.Queue`1",
-            ConcurrentQueue = "System.Collections.Concurrent.ConcurrentQueue`1",
-            CoreConcurrentDictionary = "System.Collections.Concurrent.ConcurrentDictionary`2",
-            Hashtable = "System.Collections.Hashtable",
-            ArrayList = "System.Collections.ArrayList",
-            CoreBitArray = "System.Collections.BitArray",
-            ConditionalWeakTable = "System.Runtime.CompilerServices.ConditionalWeakTable`2",
-            StringBuilder = "System.Text.StringBuilder",
-            MemoryStream = "System.IO.MemoryStream",
-            Lazy = "System.Lazy`1",
-        }
-        in "System.Collections" {
-            OldQueue = "System.Collections.Generic.Queue`1",
-            Stack = "System.Collections.Generic.Stack`1",
-            LinkedList = "System.Collections.Generic.LinkedList`1",
-            SortedDictionary = "System.Collections.Generic.SortedDictionary`2",
-            SortedList = "System.Collections.Generic.SortedList`2",
-            SortedSet = "System.Collections.Generic.SortedSet`1",
-            PriorityQueue = "System.Collections.Generic.PriorityQueue`2",
-            BitArray = "System.Collections.BitArray",
-        }
-        in "System.Collections.Concurrent" {
-            ConcurrentDictionary = "System.Collections.Concurrent.ConcurrentDictionary`2",
-            ConcurrentStack = "System.Collections.Concurrent.ConcurrentStack`1",
-            ConcurrentBag = "System.Collections.Concurrent.ConcurrentBag`1",
-        }
-        in "System.Collections.Immutable" {
-            ImmutableDictionary = "System.Collections.Immutable.ImmutableDictionary`2",
-            ImmutableList = "System.Collections.Immutable.ImmutableList`1",
-        }
-    }
-}
 
 /// Where an element or its key is, with its declared type.
 #[derive(Clone, Debug)]
@@ -116,24 +77,10 @@ macro_rules! there {
 }
 use there;
 
-/// What is known of the types of collections.
-#[derive(Debug)]
-pub(super) struct Tables {
-    classifier: Classifier<CollectionType>,
-    kinds: PerType<Option<ContainerKind>>,
-    entries: Classifier<EntryType>,
-    layouts: Layouts,
-}
-
-impl Tables {
-    /// Binds to the types of an answer.
-    pub(super) fn bind(types: &Arc<Types>) -> Tables {
-        Tables {
-            classifier: Classifier::bind(types),
-            kinds: PerType::default(),
-            entries: Classifier::bind(types),
-            layouts: Layouts::default(),
-        }
+impl Library {
+    /// Reads collections; types that were met are bound once.
+    pub(crate) fn collections(&self) -> Collections<'_> {
+        Collections { library: self, tables: self.collection_tables() }
     }
 }
 
@@ -145,11 +92,6 @@ pub(crate) struct Collections<'l> {
 }
 
 impl<'l> Collections<'l> {
-    /// Reads with `library`, whose types `tables` are of.
-    pub(super) fn new(library: &'l Library, tables: &'l Tables) -> Collections<'l> {
-        Collections { library, tables }
-    }
-
     /// Takes `n` steps from node to node, or of looking at elements. Returns whether they were left.
     fn afford(&self, n: u64) -> bool {
         self.library.afford(n)
