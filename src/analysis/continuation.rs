@@ -3,6 +3,7 @@
 //! Source: `docs/internals/runtime-async.md`.
 
 use crate::base::missed::tried;
+use crate::base::reads;
 use crate::base::{Addr, CorElementType, len64};
 use crate::clr::fields::{CORE, Typed};
 use crate::clr::gcdesc::GcDesc;
@@ -10,7 +11,6 @@ use crate::clr::values::{Place, Values};
 use crate::model::FieldValue;
 use crate::session::Runtime;
 use crate::session::continuations::SuspendedMethods;
-use crate::stack::CodeBytes;
 use crate::stack::debug_info::{Captured, DebugInfo};
 
 /// Most bytes of a continuation whose references are listed.
@@ -44,7 +44,7 @@ pub(super) fn captured(runtime: &Runtime, values: &Values, methods: &SuspendedMe
     let first = u64::from(base).saturating_sub(word);
     let end = u64::from(info.base_size).saturating_sub(word);
     let slots: Vec<u64> = GcDesc::offsets(runtime.memory(), &info, MAX_CONTINUATION).into_iter().filter(|at| *at >= first).collect();
-    let named = CodeBytes::bounded(READS, || tried(|| named(runtime, values, methods, object))).unwrap_or_default();
+    let named = reads::bounded(READS, || tried(|| named(runtime, values, methods, object))).unwrap_or_default();
     let mut out: Vec<(u64, FieldValue)> = Vec::new();
     for (captured, variable) in &named {
         let offset = u64::from(captured.offset);

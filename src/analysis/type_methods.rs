@@ -2,6 +2,7 @@
 
 use super::tiers::Tiers;
 use crate::base::missed::watched;
+use crate::base::reads;
 use crate::base::{Addr, AddrRange, Collector, Count, Name, NoteKind, be, plural};
 use crate::clr::fields::Types;
 use crate::clr::method_list::{Listed, MethodLists};
@@ -11,7 +12,7 @@ use crate::contract::ContractError;
 use crate::model::{MethodCode, MethodModel};
 use crate::session::{Namer, Runtime};
 use crate::stack::code::{CodeMap, CodeOrigin};
-use crate::stack::{CodeBytes, LookUps, StackError};
+use crate::stack::{LookUps, StackError};
 
 /// The methods that the type at `mt` declares; `None` if they cannot be listed, which `notes` tell.
 pub(super) fn type_methods(runtime: &Runtime, namer: &Namer, types: &Types, mt: Addr, notes: &Collector) -> Option<Vec<MethodModel>> {
@@ -64,7 +65,7 @@ pub(super) fn type_methods(runtime: &Runtime, namer: &Namer, types: &Types, mt: 
         let look_up = |map| {
             let told = code(method, map, &of_precode);
             // An error for want of reads is none of the dump.
-            (!CodeBytes::exhausted()).then_some(told)
+            (!reads::exhausted()).then_some(told)
         };
         let (found, missed) = watched(|| map.and_then(|map| look_ups.one(|| look_up(map))));
         let (code, entry) = match found {

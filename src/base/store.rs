@@ -8,7 +8,6 @@
 use std::fmt;
 use std::io;
 use std::ops::{Deref, DerefMut};
-use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -42,7 +41,7 @@ fn file_of(bytes: u64) -> String {
 impl NoRoom {
     /// Ends the work of this thread.
     fn raise(self) -> ! {
-        resume_unwind(Box::new(self))
+        cancel::raise(self)
     }
 }
 

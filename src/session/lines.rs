@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::{Namer, Runtime};
 use crate::base::hash::Map;
 use crate::base::missed::tried;
+use crate::base::reads;
 use crate::base::{Addr, Collector, Count, Name, NoteKind, len64};
 use crate::clr::methods::MethodName;
 use crate::clr::modules::Symbols;
+use crate::stack::StackError;
 use crate::stack::code::Code;
 use crate::stack::debug_info::{Bounds, DebugInfo};
-use crate::stack::{CodeBytes, StackError};
 
 /// Reads that the lines of one answer may take: some hundred for each method. Lists and tables of a forged dump, and the PDB in it,
 /// may lead anywhere.
@@ -150,7 +151,7 @@ impl<'r> SourceLines<'r> {
 
     fn il_offset(&self, known: &mut LineCache, debug_info: &DebugInfo, address: Addr) -> Result<Option<u32>, StackError> {
         let mut reads = known.reads;
-        let il = tried(|| CodeBytes::taking(&mut reads, || self.look_up(known, debug_info, address)));
+        let il = tried(|| reads::taking(&mut reads, || self.look_up(known, debug_info, address)));
         known.reads = reads;
         il
     }
@@ -167,7 +168,7 @@ impl<'r> SourceLines<'r> {
             }
         };
         let Some(bounds) = bounds else { return Ok(None) };
-        CodeBytes::take(bounds.count() / ENTRIES_OF_A_READ);
+        reads::take(bounds.count() / ENTRIES_OF_A_READ);
         Ok(offset(&code, address).and_then(|offset| bounds.il_offset(offset)))
     }
 
@@ -184,7 +185,7 @@ impl<'r> SourceLines<'r> {
             let code = walker.code().find(address)?;
             Ok(code.filter(|code| code.method_desc == desc).map(|code| code.offset(address)))
         };
-        let offset = if reads == 0 { Ok(None) } else { tried(|| CodeBytes::taking(&mut reads, find)) };
+        let offset = if reads == 0 { Ok(None) } else { tried(|| reads::taking(&mut reads, find)) };
         known.reads = reads;
         let offset = offset.unwrap_or_else(|e| {
             known.unplaced.bump();

@@ -1,22 +1,17 @@
 //! Code and what describes it: the memory of the process, with bytes of module files where the dump lacks them.
 
 use std::borrow::Cow;
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::base::missed::{missed, tried};
+use crate::base::reads;
 use crate::base::{Addr, Collector, NoteKind, PAGE, Shape, len64};
 use crate::clr::loader::Loader;
 use crate::clr::modules::{ImageFile, Modules};
 use crate::data::Source;
 use crate::memory::{Memory, ReadError};
-
-thread_local! {
-    /// Reads that the work of this thread may still take; `None` where they are not counted.
-    static LEFT: Cell<Option<u64>> = const { Cell::new(None) };
-}
 
 /// Most reads to find the code at one address.
 const OF_ONE: u64 = 1 << 20;
@@ -41,12 +36,12 @@ impl LookUps {
     /// What `f` returns, which finds the code at one address.
     pub(crate) fn one<T>(&self, f: impl FnOnce() -> T) -> T {
         let given = self.left.load(Ordering::Relaxed).min(OF_ONE);
-        let mut reads = given;
-        let value = CodeBytes::taking(&mut reads, f);
-        if reads == 0 {
+        let mut left = given;
+        let value = reads::taking(&mut left, f);
+        if left == 0 {
             self.cut.store(true, Ordering::Relaxed);
         }
-        let took = given.saturating_sub(reads);
+        let took = given.saturating_sub(left);
         let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(took)));
         value
     }
@@ -125,68 +120,22 @@ impl CodeBytes {
         &self.memory
     }
 
-    /// What `f` returns, which takes at most `reads` reads: those beyond fail. Lists and tables of a forged dump may lead anywhere,
-    /// for as long as they like.
-    pub(crate) fn bounded<T>(reads: u64, f: impl FnOnce() -> T) -> T {
-        let before = LEFT.replace(Some(reads));
-        let value = f();
-        LEFT.set(before);
-        value
-    }
-
-    /// What `f` returns, whose reads are taken from `reads`: those beyond fail.
-    pub(crate) fn taking<T>(reads: &mut u64, f: impl FnOnce() -> T) -> T {
-        let before = LEFT.replace(Some(*reads));
-        let value = f();
-        *reads = LEFT.replace(before).unwrap_or(0);
-        value
-    }
-
-    /// Takes further reads, for work on what was read.
-    pub(crate) fn take(reads: u64) {
-        LEFT.set(LEFT.get().map(|left| left.saturating_sub(reads)));
-    }
-
-    /// The reads that are left; `None` where they are not counted.
-    pub(crate) fn left() -> Option<u64> {
-        LEFT.get()
-    }
-
-    /// The result of `f`, and the reads that it took.
-    pub(crate) fn measured<T>(f: impl FnOnce() -> T) -> (T, u64) {
-        let before = LEFT.get();
-        let given = before.unwrap_or(u64::MAX);
-        LEFT.set(Some(given));
-        let value = f();
-        let took = given.saturating_sub(LEFT.get().unwrap_or(0));
-        LEFT.set(before.map(|left| left.saturating_sub(took)));
-        (value, took)
-    }
-
     /// Takes `reads` reads for work that is not a read, before it is done.
     ///
     /// # Errors
     /// [`ReadError`] at `address` if they are not left.
     pub(crate) fn afford(address: Addr, reads: u64) -> Result<(), ReadError> {
-        Self::take(reads);
-        if Self::exhausted() { Err(ReadError { address, len: 0 }) } else { Ok(()) }
-    }
-
-    /// Whether all reads are taken, so that the latest failure says nothing about the dump.
-    pub(crate) fn exhausted() -> bool {
-        LEFT.get() == Some(0)
+        reads::take(reads);
+        if reads::exhausted() { Err(ReadError { address, len: 0 }) } else { Ok(()) }
     }
 
     /// The `len` bytes at `address`.
     ///
     /// # Errors
-    /// Fails if neither the dump nor a file has them all, or if no read is [left](CodeBytes::bounded).
+    /// Fails if neither the dump nor a file has them all, or if no read is [left](reads::bounded).
     pub(crate) fn bytes(&self, address: Addr, len: u64) -> Result<Cow<'_, [u8]>, ReadError> {
-        if let Some(left) = LEFT.get() {
-            LEFT.set(Some(left.saturating_sub(1)));
-            if left == 0 {
-                return Err(ReadError { address, len });
-            }
+        if !reads::take_one() {
+            return Err(ReadError { address, len });
         }
         tried(|| self.memory.bytes(address, len)).or_else(|e| match self.files.as_ref().and_then(|f| self.pieced(f, address, len)) {
             Some(bytes) => Ok(Cow::Owned(bytes)),

@@ -5,6 +5,7 @@ use std::sync::{PoisonError, RwLock};
 use super::CodeBytes;
 use crate::base::Addr;
 use crate::base::hash::Map;
+use crate::base::reads;
 
 /// Bytes that the answers of one kind take: these, and one for each so many bytes of the dump.
 const BYTES: u64 = 16 << 20;
@@ -57,19 +58,19 @@ impl<T: Clone> Known<T> {
             match &entry.found {
                 Some(found) => {
                     if paid {
-                        CodeBytes::take(entry.cost);
+                        reads::take(entry.cost);
                     }
-                    return (!paid || !CodeBytes::exhausted()).then(|| found.clone());
+                    return (!paid || !reads::exhausted()).then(|| found.clone());
                 }
-                None if CodeBytes::left().is_some_and(|left| left <= entry.cost) => {
-                    CodeBytes::take(entry.cost);
+                None if reads::left().is_some_and(|left| left <= entry.cost) => {
+                    reads::take(entry.cost);
                     return None;
                 }
                 None => {}
             }
         }
-        let ((found, bytes), cost) = CodeBytes::measured(find);
-        let exhausted = CodeBytes::exhausted();
+        let ((found, bytes), cost) = reads::measured(find);
+        let exhausted = reads::exhausted();
         let entry = Entry { found: (!exhausted).then(|| found.clone()), cost };
         let bytes = if exhausted { 0 } else { bytes }.saturating_add(u64::try_from(size_of::<(Addr, Entry<T>)>()).unwrap_or(u64::MAX));
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
@@ -90,11 +91,11 @@ mod tests {
     fn an_answer_costs_the_same_whether_or_not_it_is_known() {
         let known: Known<u32> = Known::new(0);
         let find = || {
-            CodeBytes::take(10);
+            reads::take(10);
             (7, 4)
         };
         let left = |mut reads: u64, paid: bool| {
-            let found = CodeBytes::taking(&mut reads, || if paid { known.paid(Addr(8), find) } else { known.free(Addr(8), find) });
+            let found = reads::taking(&mut reads, || if paid { known.paid(Addr(8), find) } else { known.free(Addr(8), find) });
             (found, reads)
         };
         // For want of reads there is none; and none again, without looking.

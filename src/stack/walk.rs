@@ -17,6 +17,7 @@ use super::walked::{Frame, Gap, Lack, ManagedFrame, Part, RuntimeFrame, SLOT_BYT
 use super::{Allowance, CodeBytes, Known, Registers, StackError, unwind};
 use crate::base::hash::Map;
 use crate::base::missed::tried;
+use crate::base::reads;
 use crate::base::{Addr, AddrRange, Os, PAGE, len64};
 use crate::clr::methods::GenericContext;
 use crate::memory::Image;
@@ -179,7 +180,7 @@ impl StackWalker {
     /// The stack pointer of the first method that the explicit frames of a thread tell of: that of a thread on its signal stack is no
     /// place on its own one.
     pub(crate) fn first_caller(&self, thread: Addr) -> Option<Addr> {
-        CodeBytes::bounded(READS_OF_A_CALLER, || {
+        reads::bounded(READS_OF_A_CALLER, || {
             let bytes = self.code.bytes();
             let mut next = self.frames.first(bytes, thread).ok()?;
             for _ in 0..FRAMES_OF_A_CALLER {
@@ -195,7 +196,7 @@ impl StackWalker {
 
     /// Walks a stack.
     pub(crate) fn walk(&self, start: &Start, asked: Asked) -> Walk {
-        CodeBytes::bounded(start.part.reads, || {
+        reads::bounded(start.part.reads, || {
             let mut walking = Walking {
                 walker: self,
                 asked,
@@ -467,14 +468,14 @@ impl Walking<'_> {
         match self.walker.owned(frame) {
             Ok(owned) => {
                 let slots = if reports { owned.slot_count() } else { 0 };
-                CodeBytes::take(slots / SLOTS_OF_A_READ);
+                reads::take(slots / SLOTS_OF_A_READ);
                 reports &= slots == 0 || self.afford(frame.address, slots.saturating_mul(SLOT_BYTES));
             }
             Err(e) => {
                 reports = false;
                 if self.afford(frame.address, GAP_BYTES) {
                     let (from, to) = (Some(frame.address), Some(frame.address.plus(PAGE)));
-                    let lack = if CodeBytes::exhausted() { Lack::Endless } else { Lack::GcInfo(e) };
+                    let lack = if reads::exhausted() { Lack::Endless } else { Lack::GcInfo(e) };
                     self.out.gaps.push(Gap { from, to, registers: Box::default(), ip: None, lack });
                 }
             }
@@ -524,7 +525,7 @@ impl Walking<'_> {
             let registers: Box<[_]> = of_frame.chain(own.iter().flat_map(known)).collect();
             let sp = from;
             if self.afford(sp, GAP_BYTES.saturating_add(len64(size_of_val(&*registers)))) {
-                let lack = if CodeBytes::exhausted() { Lack::Endless } else { Lack::GcInfo(e) };
+                let lack = if reads::exhausted() { Lack::Endless } else { Lack::GcInfo(e) };
                 self.out.gaps.push(Gap { from: Some(sp), to: caller_sp, registers, ip: Some(code.start), lack });
             }
         }
@@ -574,7 +575,7 @@ impl Walking<'_> {
 
     /// The references from `from` to the end of the stack are not known.
     fn gap(&mut self, from: Option<Addr>, lack: Lack) {
-        let lack = if CodeBytes::exhausted() { Lack::Endless } else { lack };
+        let lack = if reads::exhausted() { Lack::Endless } else { lack };
         self.out.gaps.push(Gap { from, to: None, registers: Box::default(), ip: None, lack });
     }
 
@@ -585,7 +586,7 @@ impl Walking<'_> {
         let registers: Box<[_]> = known(registers).collect();
         let bytes = GAP_BYTES.saturating_add(len64(size_of_val(&*registers)));
         if self.afford(from.unwrap_or(Addr::NULL), bytes) {
-            let lack = if CodeBytes::exhausted() { Lack::Endless } else { lack };
+            let lack = if reads::exhausted() { Lack::Endless } else { lack };
             self.open = Some(self.out.gaps.len());
             self.out.gaps.push(Gap { from, to: None, registers, ip, lack });
         }

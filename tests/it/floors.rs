@@ -204,6 +204,41 @@ fn files_threads_and_processes_are_in_named_modules() {
     assert_eq!(callers(&["process::{Child", "process::Command"]), ["cli/pager.rs", "cli/shell/pipe.rs"]);
 }
 
+/// The ledger is the one place with state per thread and with unwinding; work that is handed to other threads carries it.
+#[test]
+fn what_is_hidden_in_a_thread_is_in_the_ledger() {
+    let program = program();
+    let users = |words: &[&str]| -> Vec<&str> {
+        let uses = |code: &str| words.iter().any(|word| code.contains(word));
+        let mut found: Vec<&str> = program.iter().filter(|(_, code)| uses(code)).map(|(name, _)| name.as_str()).collect();
+        found.sort_unstable();
+        found
+    };
+    // In `memory` it is where a thread read last, a hint.
+    assert_eq!(
+        users(&["thread_local!"]),
+        ["base/ledger/cancel.rs", "base/ledger/missed.rs", "base/ledger/reads.rs", "memory/mod.rs", "memory/record.rs"]
+    );
+    // The others pass a panic of a thread on, which they have joined.
+    assert_eq!(
+        users(&["catch_unwind(", "resume_unwind("]),
+        ["analysis/page.rs", "base/ledger/cancel.rs", "cli/cmd/fleet.rs", "export/tables/write.rs", "main.rs"]
+    );
+    // These read nothing of the dump on other threads, or only what users of the library do there (`managed`).
+    let alone = [
+        "analysis/strings/values.rs",
+        "analysis/track/holders.rs",
+        "analysis/track/report.rs",
+        "graph/dominators/mod.rs",
+        "graph/offsets.rs",
+        "managed/objects.rs",
+    ];
+    let hands_on = ["par_iter(", "par_iter_mut(", "par_chunks(", "rayon::join(", "rayon::scope(", "threads::start("];
+    let carries = users(&["Carried::here()"]);
+    let without: Vec<&str> = users(&hands_on).into_iter().filter(|name| !carries.contains(name)).collect();
+    assert_eq!(without, alone);
+}
+
 /// Files near 600 lines should be split.
 #[test]
 fn files_stay_readable() {

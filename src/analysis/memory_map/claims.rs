@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use super::Process;
 use super::sweep::Span;
 use crate::base::missed::{tried, watched};
+use crate::base::reads;
 use crate::base::{Addr, AddrRange, Collector, NoteKind, PAGE};
 use crate::clr::loader_heaps::LoaderHeaps;
 use crate::dump::{DumpFile, FileMapping, Module, ThreadStacks};
 use crate::memory::{Image, ImageFormat, is_diag_page};
 use crate::model::{Generation, LoaderHeapKind, MemoryKind, RegionListModel, SegmentModel};
 use crate::session::{Images, Namer, Runtime};
-use crate::stack::CodeBytes;
 use crate::stack::code::CodeUse;
 
 /// Most reads of the map of code sections.
@@ -214,7 +214,7 @@ pub(super) fn of_code(runtime: &Runtime, mapped: Option<&[AddrRange]>, notes: &C
     }
     match runtime.stack_walker() {
         Ok(walker) => {
-            let found = tried(|| CodeBytes::bounded(READS, || walker.code().ranges()));
+            let found = tried(|| reads::bounded(READS, || walker.code().ranges()));
             if let Some(e) = &found.error {
                 notes.add(NoteKind::Missing, e.address(), format!("not all code heaps are known: {e}"));
             }

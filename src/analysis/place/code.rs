@@ -4,9 +4,9 @@ use super::super::tiers::Tiers;
 use super::Finder;
 use crate::base::Name;
 use crate::base::missed::tried;
+use crate::base::reads;
 use crate::clr::methods::{MethodName, Methods};
 use crate::model::{CodeKind, CodePlace, PlaceKind, WhereReport};
-use crate::stack::CodeBytes;
 use crate::stack::code::CodeOrigin;
 
 /// Most reads for one address.
@@ -18,7 +18,7 @@ impl Finder<'_> {
         let address = blank.address;
         // Most addresses are no code: what cannot be told then is no loss.
         let look_up = || runtime.stack_walker().ok()?.code().find(address).ok().flatten();
-        let code = tried(|| CodeBytes::bounded(READS, look_up))?;
+        let code = tried(|| reads::bounded(READS, look_up))?;
         let methods = runtime.scoped(self.notes, |d| Methods::bind(runtime.memory(), d, runtime.limits()).ok());
         let named = methods.and_then(|m| m.name(self.namer.names()?, code.method_desc));
         let kind = match code.origin {

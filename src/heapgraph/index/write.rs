@@ -148,33 +148,3 @@ fn write_sections(
     out.put("live", live.words())?;
     out.finish(kept)
 }
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use crate::session::{Dump, OpenOptions};
-
-    /// Seen: the index of a mutated dump was longer after other commands.
-    #[test]
-    fn types_that_no_object_has_are_not_in_it() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps");
-        // The second has collectible types.
-        for name in ["net10-wks-basics-heap.dmp.zst", "corpus/net10-wks-dynamic-heap.dmp.zst"] {
-            let index = |met_elsewhere: bool| {
-                let runtime = Dump::open(folder.join(name), &OpenOptions::default()).unwrap().runtime().unwrap();
-                let heap = runtime.heap().unwrap();
-                if met_elsewhere {
-                    runtime.types().unwrap().instances().iter().for_each(|mt| drop(heap.walker().type_at(*mt)));
-                    assert!(heap.walker().types().list().len() > 50);
-                }
-                let file = tempfile::NamedTempFile::new().unwrap();
-                heap.write_index(file.as_file()).unwrap().unwrap();
-                let types = heap.type_sums().sums.iter().filter(|sum| sum.count > 0).count();
-                assert!(!met_elsewhere || heap.walker().types().list().len() > types);
-                std::fs::read(file.path()).unwrap()
-            };
-            assert!(index(false) == index(true), "{name}");
-        }
-    }
-}

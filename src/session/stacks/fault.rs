@@ -4,6 +4,7 @@
 
 use super::registers_of;
 use crate::base::missed::tried;
+use crate::base::reads;
 use crate::base::{Addr, AddrRange, Arch, Collector, Name, Os};
 use crate::clr::exceptions::Exceptions;
 use crate::clr::methods::Methods;
@@ -101,7 +102,7 @@ fn fault(file: &DumpFile, memory: &std::sync::Arc<Memory>, runtime: Option<&Runt
         if let Some((registers, at_fault)) = reader.start(crash) {
             model.at_fault = at_fault;
             let sp = registers.sp();
-            let end = CodeBytes::bounded(READS, || reader.unwind(registers, &mut model.frames));
+            let end = reads::bounded(READS, || reader.unwind(registers, &mut model.frames));
             model.end = Some(end);
             reader.managed(crash, sp, &mut model);
         }

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use super::Runtime;
 use crate::base::hash::Map;
 use crate::base::missed::tried;
+use crate::base::reads;
 use crate::base::{Addr, Collector, Count, NoteKind};
+use crate::stack::StackError;
 use crate::stack::debug_info::{Bounds, DebugInfo, Variables};
 use crate::stack::walked::ManagedFrame;
-use crate::stack::{CodeBytes, StackError};
 
 pub(crate) use arguments::{ArgumentReader, FoundVariable, VariableAt, argument_bytes};
 
@@ -81,10 +82,10 @@ impl<'r> FrameVariables<'r> {
             let variables = debug_info.variables(bytes, &frame.code)?;
             let bounds = debug_info.bounds(bytes, &frame.code)?;
             let entries = variables.as_ref().map_or(0, Variables::count).saturating_add(bounds.as_ref().map_or(0, Bounds::count));
-            CodeBytes::take(entries / ENTRIES_OF_A_READ);
+            reads::take(entries / ENTRIES_OF_A_READ);
             Ok(MethodVariables { variables: variables.map(Arc::new), bounds: bounds.map(Arc::new) })
         };
-        let found: Found = tried(|| CodeBytes::taking(&mut self.reads, look_up));
+        let found: Found = tried(|| reads::taking(&mut self.reads, look_up));
         if let Err(e @ StackError::Read(_)) = &found {
             self.lost.bump();
             self.why.get_or_insert_with(|| e.clone());

@@ -17,6 +17,7 @@ use std::borrow::Cow;
 use super::code::{Code, CodeOrigin, ready_to_run_section};
 use super::{CodeBytes, StackError};
 use crate::base::Addr;
+use crate::base::reads;
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::data::{Bound, PatchpointInfo, RealCodeHeader, Structure, bind};
 use bounds::{Form, Nibbles};
@@ -231,7 +232,7 @@ fn part_of(bytes: &CodeBytes, place: DebugInfoAt, (at, len): (Addr, u32)) -> Res
     if len > MAX_BYTES {
         return Err(StackError::invalid(place.at, "debug info has a wrong size"));
     }
-    CodeBytes::take(u64::from(len));
+    reads::take(u64::from(len));
     Ok(bytes.bytes(at, u64::from(len))?)
 }
 

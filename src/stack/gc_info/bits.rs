@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::GcInfoError;
 use crate::base::Addr;
+use crate::base::reads;
 use crate::memory::ReadError;
 use crate::stack::CodeBytes;
 
@@ -138,6 +139,6 @@ impl<'a> Bits<'a> {
 
 impl Drop for Bits<'_> {
     fn drop(&mut self) {
-        CodeBytes::take(self.steps / STEPS_OF_A_READ);
+        reads::take(self.steps / STEPS_OF_A_READ);
     }
 }

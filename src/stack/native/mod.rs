@@ -14,6 +14,7 @@ use std::sync::OnceLock;
 pub(crate) use images::NativeImages;
 
 use super::{CodeBytes, Known, Registers, UnwindError};
+use crate::base::reads;
 use crate::base::{AddrRange, Arch};
 use crate::memory::{Image, ImageFormat};
 
@@ -111,7 +112,7 @@ pub fn try_eh_frame(
     let walk = || {
         let (mut frames, mut left, mut leaf) = (0u64, reads, leaf);
         let mut next = super::unwind::try_registers(Arch::X64, base, ip, sp);
-        CodeBytes::taking(&mut left, || {
+        reads::taking(&mut left, || {
             while let Some(registers) = next.take().filter(|_| frames < most) {
                 next = eh_frame::step(&bytes, &rows, table, &registers, leaf).ok().map(|caller| caller.registers);
                 frames = frames.saturating_add(u64::from(next.is_some()));

@@ -4,6 +4,7 @@
 
 use super::Walking;
 use crate::base::missed::tried;
+use crate::base::reads;
 use crate::base::{Addr, AddrRange, Arch, len64};
 use crate::stack::frames::{ExplicitFrame, Left};
 use crate::stack::native::Caller;
@@ -119,7 +120,7 @@ impl Walking<'_> {
         let memory = self.walker.code.bytes().memory();
         let words: Vec<u64> =
             tried(|| memory.words(AddrRange::new(thread, thread.plus(THREAD_BYTES))).map(|(_, w)| memory.shape().number(w)).collect());
-        CodeBytes::take(len64(words.len()));
+        reads::take(len64(words.len()));
         let at = words.iter().position(|word| *word == slot.0)?;
         let beside = [at.checked_sub(1), at.checked_add(1), at.checked_add(2)].into_iter().flatten().filter_map(|at| words.get(at));
         let mut managed = beside.map(|word| Addr(*word)).filter(|ip| matches!(self.find(*ip), Ok(Some(_))));

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::cancel::tick;
-use super::{Collector, NoteKind};
+use crate::base::{Collector, NoteKind};
 
 /// Bounds on all searches of one opening together, so that many short searches cost no more than a long one; and on all types or
 /// modules of an answer.

@@ -2,7 +2,7 @@
 //!
 //! Work that was cancelled ends by unwinding from the next [`check`], as in other tools that answer queries from caches: what was
 //! about to be kept is not kept, and no signature between an analysis and its innermost loop has to mention it. Every read of the
-//! dump's memory and every step of a [`Budget`](super::Budget) [counts](tick) towards a check, so a reader's loop needs none of its
+//! dump's memory and every step of a [`Budget`](crate::base::Budget) [counts](tick) towards a check, so a reader's loop needs none of its
 //! own; what loops over its own arrays has one some ten thousand steps apart. A lock may be held: none stays poisoned.
 
 use std::cell::{Cell, RefCell};
@@ -98,12 +98,17 @@ impl Cancel {
 }
 
 /// What `work` returns, unless it unwinds with a reason of this type. Panics go on.
-pub(super) fn caught<T, R: 'static>(work: impl FnOnce() -> T) -> Result<T, R> {
+pub(in crate::base) fn caught<T, R: 'static>(work: impl FnOnce() -> T) -> Result<T, R> {
     // Values that unwinding would leave half made are made aside and kept when they are done.
     catch_unwind(AssertUnwindSafe(work)).map_err(|thrown| match thrown.downcast::<R>() {
         Ok(reason) => *reason,
         Err(panic) => resume_unwind(panic),
     })
+}
+
+/// Ends the work of this thread for this reason.
+pub(in crate::base) fn raise<R: Send + 'static>(reason: R) -> ! {
+    resume_unwind(Box::new(reason))
 }
 
 /// The handle that the work of this thread belongs to.
@@ -126,7 +131,7 @@ pub(crate) fn within<T>(cancel: Option<Cancel>, work: impl FnOnce() -> T) -> T {
 /// Ends the work of this thread if it was cancelled.
 pub(crate) fn check() {
     if CURRENT.with_borrow(|current| current.as_ref().is_some_and(Cancel::is_cancelled)) {
-        resume_unwind(Box::new(Cancelled));
+        raise(Cancelled);
     }
 }
 

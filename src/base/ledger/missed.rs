@@ -2,7 +2,7 @@
 //!
 //! A reader may go on without what it could not read: a type keeps its token for a name, a list ends early. The answer must not
 //! hide that, and hundreds of places would have to pass the error on. So memory reports each failed read to the innermost
-//! [`Scope`] of its thread. Each [`Collector`](super::Collector) holds one, and an answer with failed reads that nobody explained
+//! [`Scope`] of its thread. Each [`Collector`](crate::base::Collector) holds one, and an answer with failed reads that nobody explained
 //! gets a note. What is [kept](Kept) for later answers keeps its own failed reads, and tells them to each answer that uses it.
 //! Where a word may be no address at all, reading it is [a try](tried). So a failed read where no process has memory counts for
 //! nothing, and who follows a pointer of the runtime, which is an address or null, reports one that is neither as [`stray`]. Who asks a
@@ -15,8 +15,8 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::Addr;
 use super::cancel::{self, Cancel};
+use crate::base::Addr;
 
 /// Most failed reads that a scope keeps: those at the lowest addresses, so that the order of reading does not matter.
 const MOST: usize = 4096;
@@ -142,6 +142,9 @@ impl Missed {
 
 fn innermost(f: impl FnOnce(&mut ScopeLosses)) {
     let scope = SCOPES.with_borrow(|scopes| scopes.last().and_then(|(_, scope)| scope.clone()));
+    // Handed to another thread without what it is carried by, a loss would be hidden.
+    #[cfg(all(debug_assertions, feature = "internals"))]
+    assert!(SCOPES.with_borrow(|scopes| !scopes.is_empty()) || rayon::current_thread_index().is_none(), "work without a ledger");
     if let Some(scope) = scope {
         f(&mut scope.lock().unwrap_or_else(PoisonError::into_inner));
     }
