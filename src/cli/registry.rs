@@ -5,8 +5,8 @@ use clap::{Args, Command as Clap};
 use super::args::Config;
 use super::cmd::{
     analyze, bridge, chains, contracts, diff, exceptions, export, finalizers, fleet, fragmentation, handles, heap, index, info, inspect,
-    locks, memory, modules, near, object, objects, objsize, oom, path, place, pool, report, requests, retained, roots, segments, simulate,
-    stacks, stat, statics, strings, threads, timers, track, trim, types, unreachable, verify, whatif,
+    locks, memory, modules, near, object, objects, objsize, oom, path, place, pool, refs, report, requests, retained, roots, segments,
+    simulate, stacks, stat, statics, strings, threads, timers, track, trim, types, unreachable, verify, whatif,
 };
 use super::command::{Entry, Group, entry};
 use super::completion::COMPLETIONS;
@@ -38,6 +38,7 @@ pub const COMMANDS: &[Entry] = &[
     entry::<types::Type>(),
     entry::<statics::Statics>(),
     entry::<path::Path>(),
+    entry::<refs::Refs>(),
     entry::<retained::Retained>(),
     entry::<objsize::Objsize>(),
     entry::<roots::Roots>(),

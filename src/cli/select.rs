@@ -9,8 +9,8 @@ use super::completion::types;
 use crate::analysis::{Condition, Selection};
 use crate::base::Addr;
 use crate::model::{
-    DiffSort, ExceptionSort, FinalizerSort, Generation, HandleSort, RootSort, SegmentSort, StatSort, StaticSort, StringSort, ThreadSort,
-    TimerSort,
+    DiffSort, ExceptionSort, FinalizerSort, Generation, HandleSort, RefSort, RootSort, SegmentSort, StatSort, StaticSort, StringSort,
+    ThreadSort, TimerSort,
 };
 use crate::session::TypePattern;
 
@@ -80,6 +80,7 @@ usual! {
     ExceptionSort: "as on the heap; with --stat, count",
     FinalizerSort: "the most objects first; with --objects, as in the queues",
     HandleSort: "as in the handle tables; with --by, count",
+    RefSort: "as in the heap; by type, references",
     RootSort: "as found; with --stat, count",
     SegmentSort: "as on the GC's lists",
     StatSort: "bytes; generations, heaps, segments and sizes keep their own",

@@ -77,6 +77,20 @@ impl DominatorTree {
         self.tree.position_of(id.as_u32()).and_then(|at| self.retained.get(at as usize)).unwrap_or(0)
     }
 
+    /// Bytes that these objects retain together: those of an object that another one of them dominates are counted once.
+    pub(crate) fn retained_jointly(&self, ids: impl Iterator<Item = ObjectId>) -> u64 {
+        let mut ranges: Vec<(Range<usize>, ObjectId)> = ids.map(|id| (self.tree.positions_below(id.as_u32()), id)).collect();
+        ranges.sort_unstable_by_key(|(range, _)| range.start);
+        let (mut sum, mut end) = (0u64, 0usize);
+        for (range, id) in ranges {
+            if range.start >= end && !range.is_empty() {
+                sum = sum.saturating_add(self.retained(id));
+                end = range.end;
+            }
+        }
+        sum
+    }
+
     /// Sums over the reachable objects of each of `types` types.
     pub(crate) fn sums_by_type(
         &self,

@@ -134,6 +134,11 @@ impl Edges {
         self.csr().successors(id.as_u32()).iter().copied().map(ObjectId::from_u32)
     }
 
+    /// The objects that refer to an object, once per reference.
+    pub fn predecessors(&self, id: ObjectId) -> impl Iterator<Item = ObjectId> {
+        self.reversed().successors(id.as_u32()).iter().copied().map(ObjectId::from_u32)
+    }
+
     /// An empty set of objects.
     pub fn no_objects(&self) -> ObjectSet {
         ObjectSet::new(self.objects())

@@ -32,6 +32,7 @@ mod object_list;
 mod oom;
 mod place;
 mod pool;
+mod refs;
 mod report;
 mod request;
 mod retained;
@@ -104,6 +105,7 @@ pub use object_list::{ObjectBrief, ObjectsReport, ObjectsTail, ReferenceModel};
 pub use oom::{FailedCall, OomModel, OomReason, OomReport};
 pub use place::{CodePlace, NearKind, NearReport, NearRow, PlaceKind, SegmentPlace, WhereReport};
 pub use pool::{PoolGroup, PoolItem, PoolItemKind, PoolKind, PoolQueue, PoolReport, PoolWorker};
+pub use refs::{RefBy, RefList, RefObject, RefRow, RefSort, RefType, RefVia, RefsReport};
 pub use report::{Icicle, IcicleBox, LackingPart, PageReport, PageSuspect, PageType, PageTypes, TypesRest};
 pub use request::{ConnectionPool, RequestDirection, RequestFrame, RequestModel, RequestState, RequestsReport, SocketModel};
 pub use retained::{

@@ -103,6 +103,7 @@ mod pool;
 mod promises;
 mod ref_counts;
 mod repeated;
+mod refs;
 mod report;
 mod retained;
 mod roots;

@@ -26,6 +26,7 @@ pub(super) mod oom;
 pub(super) mod path;
 pub(super) mod place;
 pub(super) mod pool;
+pub(super) mod refs;
 pub(super) mod report;
 pub(super) mod requests;
 pub(super) mod retained;

@@ -25,6 +25,7 @@ mod oom;
 mod page;
 mod place;
 mod pool;
+mod refs;
 mod requests;
 mod retained;
 mod roots;

@@ -203,7 +203,7 @@ impl Report for ObjSizeReport {
     }
 }
 
-fn root_line(r: &RootModel) -> String {
+pub(super) fn root_line(r: &RootModel) -> String {
     let flags =
         if r.flags.is_empty() { String::new() } else { format!(" [{}]", r.flags.iter().map(|f| f.name()).collect::<Vec<_>>().join(", ")) };
     let at = r.address.map_or_else(String::new, |a| format!(" {a}"));

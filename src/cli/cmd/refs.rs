@@ -1,0 +1,116 @@
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+
+use super::super::args::StacksArg;
+use super::super::command::{At, Command, Example, Group, example};
+use super::super::exit::{Exit, UsageError};
+use super::super::select::{SortArg, TopArg, TypesArg, address};
+use super::super::words::is_path;
+use crate::analysis::{RefsQuery, refs};
+use crate::base::{Addr, Answer};
+use crate::model::{RefBy, RefSort, RefsReport};
+
+/// References of an object, both ways: which objects point at it through which fields, and at which it points. With --type, of all objects
+/// of the type, merged by type and field.
+///
+/// Incoming references come from all objects of the heap, garbage as well; gcdump path shows what keeps an object alive.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Refs {
+    /// Address of the object, or an interior address (not with --type), then the dump [default: $GCDUMP_DUMP, else the only
+    /// dump in the current folder].
+    #[arg(value_names = ["ADDR", "DUMP"], num_args = 0..=2)]
+    what: Vec<OsString>,
+
+    #[command(flatten)]
+    types: TypesArg,
+
+    /// Only incoming references [default: both directions].
+    #[arg(long = "in", conflicts_with = "outgoing")]
+    incoming: bool,
+
+    /// Only outgoing references.
+    #[arg(long = "out")]
+    outgoing: bool,
+
+    /// Group references instead of listing them [default: type with --type].
+    #[arg(long, value_name = "KEY", value_enum, ignore_case = true)]
+    by: Option<RefBy>,
+
+    /// Number of references to follow, one after another.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    depth: u32,
+
+    /// Show retained sizes of the objects at the other ends.
+    #[arg(long)]
+    retained: bool,
+
+    #[command(flatten)]
+    sort: SortArg<RefSort>,
+
+    #[command(flatten)]
+    top: TopArg,
+
+    #[command(flatten)]
+    stacks: StacksArg,
+}
+
+impl Command for Refs {
+    const NAME: &'static str = "refs";
+    const GROUP: Group = Group::Holders;
+    const EXAMPLES: &'static [Example] = &[
+        example("refs ADDR DUMP", "what points at this object, and at what it points"),
+        example("refs --in --retained ADDR DUMP", "which objects point at it, with what they retain"),
+        example("refs --type Lab.Dog --in DUMP", "which fields of which types point at objects of this type"),
+    ];
+    type Report = RefsReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.words()?.1)
+    }
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<RefsReport>> {
+        let query = RefsQuery {
+            object: self.words()?.0,
+            types: self.types.patterns(),
+            incoming: !self.outgoing,
+            outgoing: !self.incoming,
+            by: self.by.or((!self.types.is_empty()).then_some(RefBy::Type)),
+            depth: self.depth,
+            retained: self.retained,
+            stacks: self.stacks.stacks,
+            sort: self.sort.given(),
+            top: self.top.rows(at),
+        };
+        Ok(refs(&*at.source_at(0)?, &query)?)
+    }
+
+    fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
+        let lists = [&report.incoming, &report.outgoing].into_iter().flatten();
+        let rooted = report.roots.as_ref().is_some_and(|roots| !roots.is_empty());
+        exit.negative_if(!rooted && lists.map(|list| list.references).all(|n| n == 0))
+    }
+}
+
+impl Refs {
+    /// Splits the arguments into object and dump; with --type there is only a dump.
+    fn words(&self) -> Result<(Option<Addr>, Option<PathBuf>)> {
+        let (at, dump) = match (self.what.as_slice(), self.types.is_empty()) {
+            ([], false) => (None, None),
+            ([dump], false) => (None, Some(dump)),
+            ([dump], true) if is_path(dump) && address(&dump.to_string_lossy()).is_err() => {
+                let dump = dump.to_string_lossy();
+                let forms = format!("refs ADDRESS {dump}, or refs --type TYPE {dump}");
+                return Err(UsageError(format!("refs: the address is missing: {forms}")).into());
+            }
+            ([at], true) => (Some(at), None),
+            ([at, dump], true) => (Some(at), Some(dump)),
+            ([], true) => return Err(UsageError("refs: the address is missing: refs ADDRESS DUMP, or refs --type TYPE DUMP".into()).into()),
+            _ => return Err(UsageError("refs: expected an address and a dump, or --type and a dump".into()).into()),
+        };
+        let at = at.map(|a| address(&a.to_string_lossy())).transpose().map_err(UsageError)?;
+        Ok((at, dump.map(PathBuf::from)))
+    }
+}

@@ -1,0 +1,134 @@
+use super::retained::{root_coverage, root_line};
+use crate::model::{RefList, RefObject, RefRow, RefType, RefsReport};
+use crate::output::report::{Report, Sections};
+use crate::output::table::{Columns, Table, columns};
+use crate::output::{bytes, plural};
+
+/// A row and its direction.
+type Directed<'r, T> = (&'static str, &'r T);
+
+/// Columns of references for people: the object at the other end.
+fn row_columns<'r>(incoming: bool, deep: bool, retained: bool) -> Columns<'r, RefRow> {
+    let far = columns::<RefRow>().count("depth", |r| u64::from(r.depth)).when(deep).keep(7);
+    let far = if incoming {
+        let far = far.address("from", |r| r.from).keep(8).names("from_type", 40, |r| Some(&r.from_type)).keep(9);
+        field_column(far, |r| r.field.as_deref().or_else(|| r.via.words())).address("to", |r| r.to).when(deep).keep(3)
+    } else {
+        let far = field_column(far.address("from", |r| r.from).when(deep).keep(3), |r| r.field.as_deref().or_else(|| r.via.words()));
+        far.address("to", |r| r.to).keep(8).names("to_type", 40, |r| Some(&r.to_type)).keep(9)
+    };
+    far.bytes("size", |r| r.size).keep(5).bytes("retained", |r| r.retained).when(retained).keep(8)
+}
+
+fn field_column<'r, T: 'r>(before: Columns<'r, T>, field: impl for<'a> Fn(&'a T) -> Option<&'a str> + Send + Sync + 'r) -> Columns<'r, T> {
+    before.text_or_none("field", 28, field).name().keep(9)
+}
+
+/// All of a reference, for CSV.
+fn all_of_row<'r>() -> Columns<'r, Directed<'r, RefRow>> {
+    columns::<Directed<'r, RefRow>>()
+        .text("direction", 8, |r| r.0)
+        .count("depth", |r| u64::from(r.1.depth))
+        .address("from", |r| r.1.from)
+        .names("from_type", 40, |r| Some(&r.1.from_type))
+        .text_or_none("field", 24, |r| r.1.field.as_deref())
+        .text("via", 16, |r| r.1.via.name())
+        .address("to", |r| r.1.to)
+        .names("to_type", 40, |r| Some(&r.1.to_type))
+        .bytes("size", |r| r.1.size)
+        .bytes("retained", |r| r.1.retained)
+}
+
+fn type_columns<'r>(retained: bool) -> Columns<'r, RefType> {
+    let types = columns::<RefType>()
+        .count("references", |r| r.references)
+        .keep(8)
+        .count("objects", |r| r.objects)
+        .keep(6)
+        .bytes("bytes", |r| r.bytes)
+        .keep(4)
+        .bytes("retained", |r| r.retained)
+        .when(retained)
+        .keep(8)
+        .names("from_type", 40, |r| Some(&r.from_type))
+        .keep(9);
+    field_column(types, |r| r.field.as_deref().or_else(|| r.via.words())).names("to_type", 40, |r| Some(&r.to_type)).keep(8)
+}
+
+/// All of a group, for CSV.
+fn all_of_type<'r>() -> Columns<'r, Directed<'r, RefType>> {
+    columns::<Directed<'r, RefType>>()
+        .text("direction", 8, |r| r.0)
+        .count("references", |r| r.1.references)
+        .count("objects", |r| r.1.objects)
+        .bytes("bytes", |r| r.1.bytes)
+        .bytes("retained", |r| r.1.retained)
+        .names("from_type", 40, |r| Some(&r.1.from_type))
+        .text_or_none("field", 24, |r| r.1.field.as_deref())
+        .text("via", 16, |r| r.1.via.name())
+        .names("to_type", 40, |r| Some(&r.1.to_type))
+        .address("from_method_table", |r| r.1.from_method_table)
+        .address("to_method_table", |r| r.1.to_method_table)
+}
+
+fn object_line(object: &RefObject) -> String {
+    let retained = object.retained.map_or_else(String::new, |retained| format!(", retains {}", bytes(retained)));
+    format!("{} {} ({}{retained})", object.address, object.type_name, plural(object.size, "byte"))
+}
+
+/// A list with its title and its sum.
+fn list<'r>(to: &mut Sections<'r>, list: &'r RefList, incoming: bool) {
+    let title = if incoming { "Referenced by" } else { "Refers to" };
+    if list.references == 0 {
+        to.line(format!("{title}: nothing"));
+        to.gap();
+        return;
+    }
+    to.title(title);
+    let rows = list.list.iter().flatten();
+    let deep = rows.clone().any(|r| r.depth > 1);
+    let has_retained = rows.clone().any(|r| r.retained.is_some());
+    to.table(Table::new(rows, row_columns(incoming, deep, has_retained)).csv(false).shown(list.list.is_some()));
+    let types = list.types.iter().flatten();
+    let has_retained = types.clone().any(|r| r.retained.is_some());
+    to.table(Table::new(types, type_columns(has_retained)).csv(false).shown(list.types.is_some()));
+    if list.shown.is_some() {
+        to.line("… more rows (--top 0 lists all)");
+    }
+    let end = if incoming { "from" } else { "to" };
+    to.line(format!("{} {end} {} of {}", plural(list.references, "reference"), plural(list.objects, "object"), plural(list.bytes, "byte")));
+    to.gap();
+}
+
+impl Report for RefsReport {
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        let lists = || [("incoming", &self.incoming), ("outgoing", &self.outgoing)].into_iter().filter_map(|(d, l)| Some((d, l.as_ref()?)));
+        let by_type = lists().any(|(_, list)| list.types.is_some());
+        let rows = move || lists().flat_map(|(d, list)| list.list.iter().flatten().map(move |row| (d, row)));
+        let types = move || lists().flat_map(|(d, list)| list.types.iter().flatten().map(move |row| (d, row)));
+        to.table(Table::new(rows(), all_of_row()).csv(!by_type).shown(false));
+        to.table(Table::new(types(), all_of_type()).csv(by_type).shown(false));
+        to.records("object", &self.object);
+        to.records("incoming", self.incoming.iter().flat_map(|list| list.list.iter().flatten()));
+        to.records("outgoing", self.outgoing.iter().flat_map(|list| list.list.iter().flatten()));
+        to.records("incoming-type", self.incoming.iter().flat_map(|list| list.types.iter().flatten()));
+        to.records("outgoing-type", self.outgoing.iter().flat_map(|list| list.types.iter().flatten()));
+        to.records("root", self.roots.iter().flatten());
+        to.records("coverage", &self.coverage);
+        match &self.object {
+            Some(object) => to.line(object_line(object)),
+            None => to.line(plural(self.targets, "object")),
+        }
+        to.gap();
+        if let Some(roots) = self.roots.as_ref().filter(|roots| !roots.is_empty()) {
+            to.title("Roots");
+            to.lines(roots.iter().map(root_line));
+            to.gap();
+        }
+        self.incoming.iter().for_each(|of| list(to, of, true));
+        self.outgoing.iter().for_each(|of| list(to, of, false));
+        if self.roots.is_some() {
+            root_coverage(to, &self.coverage);
+        }
+    }
+}
