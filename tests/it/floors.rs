@@ -144,16 +144,17 @@ fn files_threads_and_processes_are_in_named_modules() {
         found
     };
     // Files are opened to be read in `dump/files.rs`, which refuses what is not regular. The others open what they made themselves (cache,
-    // history), what only a person names (a script, `>` of the shell, a stream for `-o`), and what the kernel says of this process (`mod`).
+    // history), what only a person names (a script, `>` of the shell, a stream for `-o`), and what the kernel says of this process (`limits`).
     // `clr/aot/pdb.rs` has a type of its own that is called `File`.
     assert_eq!(
         callers(&["File::open(", "File::options(", "OpenOptions::new()\n", "fs::read(", "fs::read_to_string(", "Mmap::map("]),
         [
             "cli/cache.rs",
+            "cli/limits.rs",
             "cli/mcp/beneath.rs",
-            "cli/mod.rs",
             "cli/shell/mod.rs",
             "cli/shell/pipe.rs",
+            "cli/streams.rs",
             "clr/aot/pdb.rs",
             "dump/files.rs",
             "dump/mapping.rs"

@@ -6,7 +6,7 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
-use super::super::select::address;
+use super::super::values::address;
 use crate::analysis::place;
 use crate::base::{Addr, Answer};
 use crate::model::{PlaceKind, WhereReport};
