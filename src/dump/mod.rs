@@ -31,6 +31,8 @@ mod minidump;
 mod minidump_info;
 #[cfg(feature = "minidump")]
 mod minidump_memory;
+#[cfg(feature = "minidump")]
+mod minidump_reading;
 mod open;
 #[cfg(test)]
 pub(crate) mod real_tests;

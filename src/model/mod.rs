@@ -49,6 +49,7 @@ mod timer;
 mod track;
 mod trim;
 mod types;
+mod value;
 mod verify;
 mod walk;
 
@@ -99,7 +100,7 @@ pub use locks::{
 };
 pub use memory_map::{LoaderHeapKind, MemoryKind, MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport, MemoryTotals};
 pub use module::{FetchModel, FetchOutcome, FilePlace, ModuleKind, ModuleModel, ModuleNeed, ModulesReport};
-pub use object::{CutShort, DimensionModel, FieldValue, ObjectReport, ValueKind};
+pub use object::{CutShort, DimensionModel, ObjectReport};
 pub use object_list::{ObjectBrief, ObjectsReport, ObjectsTail, ReferenceModel};
 pub use oom::{FailedCall, OomModel, OomReason, OomReport};
 pub use place::{CodePlace, NearKind, NearReport, NearRow, PlaceKind, SegmentPlace, WhereReport};
@@ -130,5 +131,6 @@ pub use timer::{CallbackCount, CancellationModel, RegisteredWait, TimerClock, Ti
 pub use track::{Certainty, CertaintySum, GenerationFlow, MovedRange, SurvivingRange, TrackMatch, TrackReport, TrackSums, TrackType};
 pub use trim::{RedactionModel, TrimKind, TrimPart, TrimReport};
 pub use types::{Generics, LayoutField, MethodCode, MethodModel, TypeBrief, TypeCategory, TypeLayout, TypeRef, TypesReport};
+pub use value::{FieldValue, ValueKind};
 pub use verify::{FindingCount, FindingId, FindingModel, Severity, UnavailableCheck, VerifyCheck, VerifyReport, VerifyTotals};
 pub use walk::{CoverageModel, GapKind, WalkGap, WalkModel};

@@ -1,6 +1,6 @@
 //! What `object` tells of a task or of the box of an asynchronous method.
 
-use super::fault_models;
+use super::reporter::fault_models;
 use crate::analysis::ExceptionReader;
 use crate::analysis::task_names::Names;
 use crate::base::{Addr, Collector, Name};

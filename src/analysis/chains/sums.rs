@@ -1,8 +1,8 @@
 //! Chains by the object that they hang on.
 
-use super::Reporter;
 use super::graph::{NodeIndex, NodeKind};
 use super::paths::Path;
+use super::reporter::Reporter;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Count, Name, len64};
 use crate::model::{AsyncRoot, AsyncRootKind, AsyncRootSum};

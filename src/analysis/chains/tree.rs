@@ -2,7 +2,7 @@
 
 use super::graph::{NodeIndex, NodeKind};
 use super::paths::Path;
-use super::{FrameKey, Reporter};
+use super::reporter::{FrameKey, Reporter};
 use crate::base::hash::{Map, Set};
 use crate::base::{Count, len64};
 use crate::model::{AsyncRoot, AsyncRow};
