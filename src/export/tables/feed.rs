@@ -14,10 +14,10 @@ use crate::model::ExportTable;
 /// Takes the rows of a table and hands them to the thread that writes it.
 pub(super) struct Feed {
     pub(super) table: ExportTable,
-    pub(super) columns: Vec<Column>,
-    pub(super) block: Block,
-    pub(super) to: To,
-    pub(super) rows: u64,
+    columns: Vec<Column>,
+    block: Block,
+    to: To,
+    rows: u64,
 }
 
 impl Feed {
@@ -36,12 +36,12 @@ impl Feed {
     }
 
     #[inline]
-    pub(super) fn counted(&mut self) -> ControlFlow<()> {
+    fn counted(&mut self) -> ControlFlow<()> {
         self.rows.bump();
         if self.block.rows < BLOCK_ROWS { ControlFlow::Continue(()) } else { self.send() }
     }
 
-    pub(super) fn send(&mut self) -> ControlFlow<()> {
+    fn send(&mut self) -> ControlFlow<()> {
         let sent = match &mut self.to {
             To::Thread { to, back } => {
                 let next = back.try_recv().unwrap_or_else(|_| Block::new(&self.columns));
@@ -59,7 +59,7 @@ impl Feed {
     }
 
     /// Ends the file, where no thread does.
-    pub(super) fn finish(self) -> io::Result<()> {
+    fn finish(self) -> io::Result<()> {
         match self.to {
             To::Thread { .. } => Ok(()),
             To::Here(sink, written) => written.and_then(|()| sink.finish()),
@@ -68,7 +68,7 @@ impl Feed {
 }
 
 /// The writer of a table.
-pub(super) enum To {
+enum To {
     /// A thread.
     Thread {
         /// Takes blocks.
@@ -81,7 +81,7 @@ pub(super) enum To {
 }
 
 /// Writes blocks as they come, and hands them back.
-pub(super) fn encode(mut sink: Box<dyn Sink>, blocks: &Receiver<Block>, back: &Sender<Block>) -> io::Result<()> {
+fn encode(mut sink: Box<dyn Sink>, blocks: &Receiver<Block>, back: &Sender<Block>) -> io::Result<()> {
     for mut block in blocks {
         sink.block(&block)?;
         block.clear();
@@ -118,7 +118,7 @@ pub(super) fn fed<T>(tables: Vec<Opened>, done: &mut Vec<(ExportTable, u64)>, pr
     })
 }
 
-pub(super) fn feed<'s>(scope: &'s Scope<'s, '_>, opened: Opened) -> (Feed, Option<ScopedJoinHandle<'s, io::Result<()>>>) {
+fn feed<'s>(scope: &'s Scope<'s, '_>, opened: Opened) -> (Feed, Option<ScopedJoinHandle<'s, io::Result<()>>>) {
     let Opened { table, columns, sink } = opened;
     let (to, blocks) = sync_channel(1);
     let (give, back) = channel();
