@@ -59,7 +59,6 @@ pub use sos::{COMMANDS as SOS, Flag, FlagTo, Form, Sos, To};
 pub use streams::Streams;
 pub use write::remove_unfinished;
 
-pub use crate::dump::HugePages;
 pub use crate::output::{Screen, Seen};
 
 use crate::base::Cancel;

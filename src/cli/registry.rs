@@ -1,9 +1,10 @@
 //! The list of commands. Help, dispatch, SOS names, schemas, documentation and tests are derived from it.
 
 use super::cmd::{
-    analyze, bridge, chains, completions, contracts, diff, exceptions, export, finalizers, fleet, fragmentation, handles, heap, index,
-    info, inspect, locks, man, mcp, memory, modules, near, object, objects, objsize, oom, path, place, pool, report, requests, retained,
+    analyze, async_chains, bridge, completions, contracts, diff, exceptions, export, finalizers, fleet, fragmentation, handles, heap,
+    index, info, inspect, locks, man, mcp, memory, modules, near, object, objects, objsize, oom, path, pool, report, requests, retained,
     roots, segments, shell, simulate, stacks, stat, statics, strings, threads, timers, track, trim, types, unreachable, verify, whatif,
+    where_is,
 };
 use super::command::{Entry, entry};
 
@@ -23,7 +24,7 @@ pub const COMMANDS: &[Entry] = &[
     entry::<stat::Stat>(),
     entry::<objects::Objects>(),
     entry::<object::Object>(),
-    entry::<place::Where>(),
+    entry::<where_is::Where>(),
     entry::<near::Near>(),
     entry::<strings::Strings>(),
     entry::<types::Type>(),
@@ -41,7 +42,7 @@ pub const COMMANDS: &[Entry] = &[
     entry::<stacks::Stacks>(),
     entry::<locks::Locks>(),
     entry::<exceptions::Exceptions>(),
-    entry::<chains::Async>(),
+    entry::<async_chains::Async>(),
     entry::<pool::Pool>(),
     entry::<timers::Timers>(),
     entry::<requests::Requests>(),

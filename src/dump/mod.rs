@@ -52,7 +52,7 @@ pub use error::DumpError;
 #[cfg(feature = "cli")]
 pub(crate) use files::is_same;
 pub(crate) use files::regular;
-pub use mapping::{Bytes, HugePages};
+pub use mapping::Bytes;
 pub use open::{OpenOptions, open, open_bytes, open_file};
 pub use snapshot::{Snapshot, SnapshotNode};
 pub use sniff::FileKind;

@@ -1,11 +1,11 @@
 use serde::Serialize;
 
-use super::chains::TaskPart;
+use super::async_chains::TaskPart;
 use super::collection::ContainerModel;
 use super::delegate::DelegateModel;
 use super::header::HeaderModel;
-use super::place::SegmentPlace;
 use super::value::FieldValue;
+use super::where_is::SegmentPlace;
 use crate::base::{Addr, Name, named_enum};
 
 named_enum! {

@@ -1,8 +1,8 @@
 //! One file per command: arguments with examples, the query they form, and the function that answers it.
 
 pub(super) mod analyze;
+pub(super) mod async_chains;
 pub(super) mod bridge;
-pub(super) mod chains;
 pub(super) mod completions;
 pub(super) mod contracts;
 pub(super) mod diff;
@@ -27,7 +27,6 @@ pub(super) mod objects;
 pub(super) mod objsize;
 pub(super) mod oom;
 pub(super) mod path;
-pub(super) mod place;
 pub(super) mod pool;
 pub(super) mod report;
 pub(super) mod requests;
@@ -48,3 +47,4 @@ pub(super) mod types;
 pub(super) mod unreachable;
 pub(super) mod verify;
 pub(super) mod whatif;
+pub(super) mod where_is;

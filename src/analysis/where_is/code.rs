@@ -1,7 +1,7 @@
 //! Addresses in managed code.
 
 use super::super::tiers::Tiers;
-use super::Finder;
+use super::finder::Finder;
 use crate::base::Name;
 use crate::base::missed::tried;
 use crate::clr::methods::{MethodName, Methods};

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::super::objects::brief;
-use super::{Finder, arrow};
+use super::finder::{Finder, arrow};
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Collector, NoteKind, Silent, plural};
 use crate::clr::fields::Storage;
@@ -46,7 +46,8 @@ pub(in crate::analysis) fn heap_place(heap: &Heap, address: Addr) -> Option<Segm
     heap.walker().segment_of(address).map(|(_, s)| segment_place(s, address))
 }
 
-pub(super) fn segment_place(segment: &SegmentModel, address: Addr) -> SegmentPlace {
+/// Location of `address` in `segment`.
+pub(in crate::analysis) fn segment_place(segment: &SegmentModel, address: Addr) -> SegmentPlace {
     let part = segment.parts.iter().find(|p| p.start <= address && address < p.end);
     SegmentPlace {
         address: segment.address,

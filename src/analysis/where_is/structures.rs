@@ -1,6 +1,6 @@
 //! Structures of the GC and of the runtime, and stacks.
 
-use super::{Finder, arrow};
+use super::finder::{Finder, arrow};
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, NoteKind, PAGE};
 use crate::dump::ThreadStacks;

@@ -1,6 +1,6 @@
 //! Addresses in images: module, section, nearest export; and what is left: mapped memory.
 
-use super::Finder;
+use super::finder::Finder;
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, NoteKind};
 use crate::contract::GlobalValue;

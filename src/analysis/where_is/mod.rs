@@ -1,18 +1,17 @@
-//! `where` and `near`: what is at an address, and around it.
+//! `where`: what is at an address.
 
 mod code;
+mod finder;
 mod heap;
 mod images;
-mod near;
 mod structures;
 
-use heap::segment_place;
-pub(super) use heap::{containing, heap_place};
-pub use near::{NearQuery, near};
+use finder::Finder;
+pub(super) use heap::{containing, heap_place, segment_place};
 
-use crate::base::{Addr, Answer, Collector, Name};
+use crate::base::{Addr, Answer, Name};
 use crate::model::{PlaceKind, WhereReport};
-use crate::session::{Error, Heap, Namer};
+use crate::session::{Error, Heap};
 
 /// Finds what is at `address`.
 ///
@@ -23,13 +22,6 @@ pub fn place(heap: &Heap, address: Addr) -> Result<Answer<WhereReport>, Error> {
     let report = Finder { heap, namer: &namer, notes: &notes }.find(address);
     namer.note(&notes);
     Ok(notes.finish(report))
-}
-
-/// Looks up an address in one list after another.
-struct Finder<'h> {
-    heap: &'h Heap,
-    namer: &'h Namer,
-    notes: &'h Collector,
 }
 
 impl Finder<'_> {
@@ -81,9 +73,4 @@ impl Finder<'_> {
     fn type_of(&self, object: Addr) -> Option<Name> {
         self.heap.gc().method_table(object).map(|mt| self.namer.of_object(object, mt, self.namer.name_or_address(mt)))
     }
-}
-
-/// An object in words: ` → Lab.Dog at 0x7f31535a25f8`.
-fn arrow(target: Option<Addr>, type_name: Option<&Name>) -> String {
-    target.map_or_else(String::new, |object| format!(" → {} at {object}", type_name.map_or("an object not in the dump", Name::shown)))
 }

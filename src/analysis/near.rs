@@ -1,9 +1,9 @@
-//! The objects around an address of the heap.
+//! `near`: the objects around an address of the heap.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
-use super::segment_place;
+use super::where_is::segment_place;
 use crate::base::{Addr, Answer, Count, Silent};
 use crate::gc::SegmentIndex;
 use crate::model::{NearKind, NearReport, NearRow, WalkModel};
