@@ -117,7 +117,7 @@ fn unsafe_code_stays_in_the_mapping() {
 }
 
 /// Code of the program, without that of its tests, by file below `src`.
-fn program() -> Vec<(String, String)> {
+pub fn program() -> Vec<(String, String)> {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
     rust_files(&src, &mut files);
@@ -125,7 +125,7 @@ fn program() -> Vec<(String, String)> {
     let is_test = |name: &str| name.ends_with("tests.rs") || name.contains("/tests/") || name.ends_with("bench.rs");
     let code = |file: &PathBuf| {
         let text = std::fs::read_to_string(file).unwrap();
-        let code = text.split("\nmod tests {").next().unwrap();
+        let code = text.split("mod tests {").next().unwrap();
         code.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
     };
     files.iter().map(|file| (name(file), code(file))).filter(|(name, _)| !is_test(name)).collect()

@@ -45,6 +45,7 @@ mod completions;
 mod contradictions;
 mod cores;
 mod corpus;
+mod cycles;
 mod damage;
 mod damage_real;
 mod delegates;
