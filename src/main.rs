@@ -1,5 +1,7 @@
 //! The `gcdump` command line: everything is in the library's `cli`.
 
+mod huge_pages;
+
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -8,7 +10,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gcdump::cli::{self, Cli, Exit, HugePages, Streams};
+use gcdump::cli::{self, Cli, Exit, Streams};
+use huge_pages::HugePages;
 
 #[global_allocator]
 static MEMORY: HugePages = HugePages;

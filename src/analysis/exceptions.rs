@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::place::containing;
 use super::sort::{self, Key};
 use super::walk::objects_of;
+use super::where_is::containing;
 use crate::base::hash::Map;
 use crate::base::{Addr, Answer, Budget, Collector, Count, Limits, Name, NoteKind, len64};
 use crate::clr::exceptions::{Exception, Exceptions, StackFrame};

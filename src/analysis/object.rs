@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::chains::task_part;
+use super::async_chains::task_part;
 use super::continuation::captured;
 use super::locks::with_hash_code;
-use super::place::{containing, heap_place};
 use super::types::find;
+use super::where_is::{containing, heap_place};
 use crate::base::{Addr, Answer, Collector, NoteKind, Notes, len64};
 use crate::bcl::collections::Slot;
 use crate::bcl::{Library, Texts};

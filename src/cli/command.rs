@@ -10,10 +10,11 @@ use schemars::generate::SchemaSettings;
 
 use super::args::Config;
 use super::exit::{Exit, UsageError};
+use super::notes;
 use super::open::Opening;
-use super::{Streams, conclude};
+use super::streams::Streams;
 use crate::analysis::{self, head_parts};
-use crate::base::{Answer, NoteKind};
+use crate::base::{Answer, NoteKind, Notes};
 use crate::heapgraph::{IndexUse, beside};
 use crate::model::{Envelope, Head};
 use crate::output::{self, Format, Report, SCHEMA};
@@ -155,6 +156,9 @@ pub(super) trait Command: Args {
     }
 }
 
+/// Answers a command line, about dumps that are open already or else opened.
+pub(super) type Run = fn(&ArgMatches, &Config, &[Dump], &mut Streams<'_>) -> Result<Exit>;
+
 /// A registered command.
 pub struct Entry {
     /// Name on the command line.
@@ -164,7 +168,8 @@ pub struct Entry {
     /// Example command lines, shown in its help and run by the tests.
     pub examples: &'static [Example],
     pub(super) arguments: fn(clap::Command) -> clap::Command,
-    pub(super) run: fn(&ArgMatches, &Config, &[Dump], &mut Streams<'_>) -> Result<Exit>,
+    /// Answers a command line about dumps. `None` for commands without a report.
+    pub(super) run: Option<Run>,
     /// The dumps that a command line names.
     pub(super) dumps: fn(&ArgMatches) -> Result<Vec<PathBuf>>,
     pub(super) schema: fn() -> Schema,
@@ -204,7 +209,7 @@ pub(super) const fn entry<C: Command>() -> Entry {
         examples: C::EXAMPLES,
         arguments: C::augment_args,
         names_output: C::NAMES_OUTPUT,
-        run: run::<C>,
+        run: Some(run::<C>),
         dumps: dumps::<C>,
         schema: || SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Envelope<C::Report>>(),
     }
@@ -369,4 +374,19 @@ impl At<'_> {
     pub(super) fn screen(&self) -> usize {
         self.screen
     }
+}
+
+/// Prints the notes unless the format includes them, and returns the exit code for the completeness of the answer.
+pub(super) fn conclude(at: &At<'_>, notes: &Notes, streams: &mut Streams<'_>) -> Result<Exit> {
+    if !at.format().writer().carries_notes() {
+        streams.out.flush()?;
+        notes::show(notes, streams)?;
+    }
+    if let Some(remark) = at.remark() {
+        streams.say(&format!("gcdump: {remark}"))?;
+    }
+    // A bundled overlay that passed its checks is the regular way to read .NET 8 to 10, and nothing is wrong with a second runtime.
+    let regular = [NoteKind::OverlayUsed, NoteKind::OtherRuntimes];
+    let strict = at.config.strict && notes.iter().any(|n| !regular.contains(&n.kind));
+    Ok(if !notes.complete() || strict { Exit::Partial } else { Exit::Ok })
 }

@@ -2,16 +2,21 @@
 
 use std::fmt::Write as _;
 
-use super::registry;
+use clap::{Args, Command as Clap};
+
+use super::args::Config;
 use super::sos;
 use crate::output::{Format, fold};
+
+/// Most columns of the help.
+pub(super) const WIDTH: usize = 100;
 
 /// A topic: its name, and its text for so many columns.
 type Topic = (&'static str, fn(usize) -> String);
 
 /// The topics.
 pub(super) const TOPICS: &[Topic] = &[
-    ("options", registry::options),
+    ("options", options),
     ("patterns", |width| fold(PATTERNS, width)),
     ("conditions", |width| fold(CONDITIONS, width)),
     ("formats", |width| fold(&formats(), width)),
@@ -89,6 +94,22 @@ const EXIT_CODES: &str = "  0   complete answer
   130 ended by SIGINT, SIGTERM or SIGHUP; no part of a file is left
 ";
 
+/// The options of every command, as `gcdump help options` lists them.
+fn options(width: usize) -> String {
+    let list = Config::augment_args(Clap::new("gcdump")).disable_help_flag(true).term_width(width).help_template("{options}");
+    format!("Options of every command:\n{}\n{}", list.clone().render_long_help(), fold(LISTS, width))
+}
+
+/// Options with one meaning in every command that has them.
+const LISTS: &str = "
+Where a command lists things:
+  --top N            so many rows, 0 for all; totals always cover everything
+  --sort COLUMN      the order of the rows, before --top cuts them: amounts descending, all else (names, addresses, ids, times) \
+ascending, what is unknown last, equal rows as without it. Every format has this order. A column that the list lacks is refused \
+with those it has
+  --type TYPE        only what has such a type (gcdump help patterns)
+";
+
 /// The output formats, and what all of them have in common.
 fn formats() -> String {
     let mut out = String::from("--format FORMAT, or --json:\n");
@@ -120,6 +141,6 @@ fn sos_commands(columns: usize) -> String {
 
 /// The text of a topic, for a screen of this width.
 pub(super) fn text(topic: &str, width: Option<usize>) -> String {
-    let width = width.map_or(registry::WIDTH, |columns| columns.min(registry::WIDTH));
+    let width = width.map_or(WIDTH, |columns| columns.min(WIDTH));
     TOPICS.iter().find(|(name, ..)| *name == topic).map(|(_, text)| text(width)).unwrap_or_default()
 }

@@ -7,7 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::args::Config;
-use super::{Exit, Streams, takes_more_than, takes_too_much};
+use super::exit::Exit;
+use super::limits::{takes_more_than, takes_too_much};
+use super::streams::Streams;
 use crate::base::Cancel;
 use crate::base::cancel;
 use crate::base::threads::start;

@@ -4,7 +4,7 @@ use std::io;
 
 use indexmap::IndexMap;
 
-use super::Streams;
+use super::streams::Streams;
 use crate::base::{Note, NoteKind, Notes, len64};
 use crate::model::Generation;
 use crate::output::{Reasons, plural};

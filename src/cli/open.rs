@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 
-use super::Streams;
 use super::args::Config;
 use super::cache::{Folder, module_cache};
 use super::exit::UsageError;
 use super::pick::pick;
 use super::progress::Bar;
+use super::streams::Streams;
 use crate::base::Limits;
 use crate::contract::Overlay;
 use crate::dump::{Cache, regular};

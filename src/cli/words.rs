@@ -8,8 +8,8 @@ use std::path::Path;
 use clap::Command as Clap;
 
 use super::exit::UsageError;
-use super::select::address;
 use super::sos;
+use super::values::address;
 use crate::base::did_you_mean;
 
 /// A command line in order.
@@ -277,7 +277,7 @@ fn fitting(args: &[OsString], root: &Clap, sub: &Clap) -> Result<(), UsageError>
 
 #[cfg(test)]
 mod tests {
-    use super::super::registry::command_line;
+    use super::super::command_line::command_line;
     use super::*;
 
     fn line(text: &str) -> Result<String, String> {

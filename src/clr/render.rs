@@ -3,6 +3,7 @@
 //! Source of the notations of the runtime: `typestring.cpp`, `sigformat.cpp`.
 
 mod continuations;
+mod levels;
 mod places;
 
 use std::sync::Arc;
@@ -16,8 +17,8 @@ use crate::base::{Addr, CorElementType, Token, TokenTable};
 use crate::contract::Descriptor;
 use crate::data::{ArrayClass, Bound, FnPtrTypeDesc, GenericsDictInfo, ParamTypeDesc, TypeDesc, TypeVarTypeDesc, bind};
 use crate::memory::Memory;
+pub(super) use levels::{Level, counted_levels, levels, split_arity};
 use places::{Home, Place};
-pub(super) use places::{Level, counted_levels, levels, split_arity};
 
 /// Maximum nesting of types. The runtime limits generic instantiations to about 24.
 const MAX_DEPTH: u32 = 48;

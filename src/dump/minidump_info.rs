@@ -2,7 +2,7 @@
 
 use super::Module;
 use super::fields::Fields;
-use super::minidump::{Reading, stream};
+use super::minidump_reading::{Reading, stream};
 use crate::base::hash::Map;
 use crate::base::{Endian, Limits, utf16};
 

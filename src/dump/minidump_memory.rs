@@ -1,7 +1,7 @@
 //! Minidumps: captured memory and memory regions.
 
 use super::fields::Fields;
-use super::minidump::{Reading, stream};
+use super::minidump_reading::{Reading, stream};
 use super::{Backing, CapturedRange, MappedRegion};
 use crate::base::AddrRange;
 

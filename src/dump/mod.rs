@@ -31,6 +31,8 @@ mod minidump;
 mod minidump_info;
 #[cfg(feature = "minidump")]
 mod minidump_memory;
+#[cfg(feature = "minidump")]
+mod minidump_reading;
 mod open;
 #[cfg(test)]
 pub(crate) mod real_tests;
@@ -50,7 +52,7 @@ pub use error::DumpError;
 #[cfg(feature = "cli")]
 pub(crate) use files::is_same;
 pub(crate) use files::regular;
-pub use mapping::{Bytes, HugePages};
+pub use mapping::Bytes;
 pub use open::{OpenOptions, open, open_bytes, open_file};
 pub use snapshot::{Snapshot, SnapshotNode};
 pub use sniff::FileKind;

@@ -3,9 +3,7 @@
 use std::ops::Range;
 
 use super::offsets::{Offsets, OffsetsBuilder};
-use super::reverse::reversed;
 use super::{at, len32};
-use crate::base::cancel::check_at;
 use crate::base::{Array, Buffer, Store};
 
 /// The most nodes a graph may have: two indices stay free for "none" and "the virtual root", and one for the
@@ -216,16 +214,6 @@ impl Csr {
             length
         });
         Self::of_lengths(nodes as usize, lengths, targets)
-    }
-
-    /// The graph with every edge turned round; the successors of a node come in increasing order.
-    pub fn reversed(&self) -> Self {
-        let edges = (0..self.nodes()).flat_map(|source| {
-            check_at(source);
-            self.successors(source).iter().map(move |target| (*target, source))
-        });
-        let rows = reversed(self).unwrap_or_else(|| Rows::sorted(&self.store, self.nodes(), edges));
-        Self { rows, store: self.store.clone() }
     }
 
     /// The graph whose rows are these: a node's row holds the targets of its edges.

@@ -10,6 +10,7 @@ mod components;
 mod csr;
 mod dominators;
 mod offsets;
+mod pieces;
 mod reverse;
 mod search;
 #[cfg(test)]

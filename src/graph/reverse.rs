@@ -10,8 +10,8 @@ use std::slice::IterMut;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::csr::{Csr, Rows};
-use super::dominators::pieces;
 use super::offsets::{Offsets, OffsetsBuilder};
+use super::pieces::pieces;
 use crate::base::Buffer;
 use crate::base::cancel::{check, check_at};
 use crate::base::missed::Carried;
@@ -27,9 +27,21 @@ const LEAST: u32 = if cfg!(test) { 8 } else { 1 << 20 };
 /// Where the edges of a share of the sources go in a bucket: sources, and targets within the bucket.
 type Places<'p> = Zip<IterMut<'p, u32>, IterMut<'p, u16>>;
 
+impl Csr {
+    /// The graph with every edge turned round; the successors of a node come in increasing order.
+    pub fn reversed(&self) -> Csr {
+        let edges = (0..self.nodes()).flat_map(|source| {
+            check_at(source);
+            self.successors(source).iter().map(move |target| (*target, source))
+        });
+        let rows = reversed(self).unwrap_or_else(|| Rows::sorted(self.store(), self.nodes(), edges));
+        Csr::of_rows(rows).with_store(self.store())
+    }
+}
+
 /// The rows of `graph` reversed, sources ascending in each; `None` where another way is better: there is one thread, the graph is small, or
 /// its arrays are in files. Two bytes for each edge beside the result.
-pub(super) fn reversed(graph: &Csr) -> Option<Rows> {
+fn reversed(graph: &Csr) -> Option<Rows> {
     let (nodes, edges) = (graph.nodes(), graph.edges());
     if rayon::current_num_threads() == 1 || edges < LEAST || graph.store().is_in_files() {
         return None;

@@ -17,6 +17,7 @@ mod diag_page;
 mod elf_image;
 mod files;
 mod image;
+mod image_formats;
 mod pe;
 mod pe_image;
 mod record;

@@ -4,8 +4,9 @@
 //! open-ended: later runtimes may add some.
 
 mod analyze;
+mod async_chains;
 mod bridge;
-mod chains;
+mod by_type;
 mod collection;
 mod collections;
 mod contracts;
@@ -27,10 +28,10 @@ mod inspect;
 mod locks;
 mod memory_map;
 mod module;
+mod near;
 mod object;
 mod object_list;
 mod oom;
-mod place;
 mod pool;
 mod refs;
 mod report;
@@ -38,27 +39,32 @@ mod request;
 mod retained;
 mod root;
 mod segment;
+mod simulate;
 mod sort;
 mod stack;
 mod stat;
 mod statics;
 mod strings;
 mod sum;
-mod survival;
 mod thread;
 mod timer;
 mod track;
 mod trim;
 mod types;
+mod unreachable;
+mod value;
 mod verify;
 mod walk;
+mod whatif;
+mod where_is;
 
 pub use analyze::{AnalyzeReport, BelowThreshold, Complaint, Problem, ProblemId, ProblemSeverity, SkippedProblem, Triage};
-pub use bridge::{BridgeClass, BridgeClassKind, BridgeHandle, BridgeObject, BridgeReport, BridgeScc, BridgeWeakLink, BridgeXref};
-pub use chains::{
+pub use async_chains::{
     AsyncChain, AsyncFrame, AsyncReport, AsyncRoot, AsyncRootKind, AsyncRootSum, AsyncRow, AsyncTotals, TaskExceptionModel, TaskModel,
     TaskPart, TaskStatus, TaskStatusCount, TaskWaiter,
 };
+pub use bridge::{BridgeClass, BridgeClassKind, BridgeHandle, BridgeObject, BridgeReport, BridgeScc, BridgeWeakLink, BridgeXref};
+pub use by_type::{ObjectsByType, TypeBytes};
 pub use collection::{ContainerKind, ContainerModel, ItemModel};
 pub use collections::{
     CollectionKind, CollectionsModel, GcLatencyMode, GcReason, GenerationBudget, LastCollection, RecordedCollection, RecordedGeneration,
@@ -100,10 +106,10 @@ pub use locks::{
 };
 pub use memory_map::{LoaderHeapKind, MemoryKind, MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport, MemoryTotals};
 pub use module::{FetchModel, FetchOutcome, FilePlace, ModuleKind, ModuleModel, ModuleNeed, ModulesReport};
-pub use object::{CutShort, DimensionModel, FieldValue, ObjectReport, ValueKind};
+pub use near::{NearKind, NearReport, NearRow};
+pub use object::{CutShort, DimensionModel, ObjectReport};
 pub use object_list::{ObjectBrief, ObjectsReport, ObjectsTail, ReferenceModel};
 pub use oom::{FailedCall, OomModel, OomReason, OomReport};
-pub use place::{CodePlace, NearKind, NearReport, NearRow, PlaceKind, SegmentPlace, WhereReport};
 pub use pool::{PoolGroup, PoolItem, PoolItemKind, PoolKind, PoolQueue, PoolReport, PoolWorker};
 pub use refs::{RefBy, RefList, RefObject, RefRow, RefSort, RefType, RefVia, RefsReport};
 pub use report::{Icicle, IcicleBox, LackingPart, PageReport, PageSuspect, PageType, PageTypes, TypesRest};
@@ -114,6 +120,7 @@ pub use retained::{
 };
 pub use root::{CoverageKind, DependentModel, RootCount, RootCoverageModel, RootFlag, RootKind, RootModel, RootType, RootsReport, Stacks};
 pub use segment::{Generation, RegionFields, RegionListModel, RegionModel, RegionSize, SegmentModel, SegmentPart, SegmentsReport};
+pub use simulate::{CollectGeneration, CollectReport};
 pub use sort::{ExceptionSort, FinalizerSort, HandleSort, RootSort, SegmentSort, StaticSort, ThreadSort, TimerSort};
 pub use stack::{
     ArgumentModel, CodeKind, CodeTier, FramePart, MergedFrame, RepeatTimes, StackCoverage, StackFrameKind, StackFrameModel, StackGap,
@@ -123,14 +130,14 @@ pub use stat::{GroupStat, StatBy, StatReport, StatSort, StatTotals, TypeStat};
 pub use statics::{StaticModel, StaticThread, StaticsReport, Storage};
 pub use strings::{StringModel, StringSort, StringTotals, StringsReport};
 pub use sum::Sum;
-pub use survival::{
-    CollectGeneration, CollectReport, GarbageClass, GarbageObject, GarbageTotal, GarbageType, ObjectsByType, TypeBytes, UnreachableReport,
-    WhatifComponent, WhatifReport, WhatifWeak,
-};
 pub use thread::{GcMode, SuspendedThread, SuspensionModel, ThreadModel, ThreadsReport};
 pub use timer::{CallbackCount, CancellationModel, RegisteredWait, TimerClock, TimerKind, TimerModel, TimersReport};
 pub use track::{Certainty, CertaintySum, GenerationFlow, MovedRange, SurvivingRange, TrackMatch, TrackReport, TrackSums, TrackType};
 pub use trim::{RedactionModel, TrimKind, TrimPart, TrimReport};
 pub use types::{Generics, LayoutField, MethodCode, MethodModel, TypeBrief, TypeCategory, TypeLayout, TypeRef, TypesReport};
+pub use unreachable::{GarbageClass, GarbageObject, GarbageTotal, GarbageType, UnreachableReport};
+pub use value::{FieldValue, ValueKind};
 pub use verify::{FindingCount, FindingId, FindingModel, Severity, UnavailableCheck, VerifyCheck, VerifyReport, VerifyTotals};
 pub use walk::{CoverageModel, GapKind, WalkGap, WalkModel};
+pub use whatif::{WhatifComponent, WhatifReport, WhatifWeak};
+pub use where_is::{CodePlace, PlaceKind, SegmentPlace, WhereReport};

@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::object::FieldValue;
 use super::segment::Generation;
+use super::value::FieldValue;
 use super::walk::CoverageModel;
 use crate::base::{Addr, Name};
 

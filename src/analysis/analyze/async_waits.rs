@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::answers::{Answers, Skip};
 use super::line::counted;
-use crate::analysis::chains::is_library;
+use crate::analysis::async_chains::is_library;
 use crate::analysis::{PathsQuery, paths};
 use crate::base::{Addr, Count, Name, thousands};
 use crate::model::{AsyncRootKind, AsyncRootSum, Problem, ProblemId, ProblemSeverity, RootKind, Stacks};

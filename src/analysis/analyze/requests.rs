@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use super::answers::{Answers, Skip};
 use super::async_waits::{awaited, is_shared};
 use super::line::counted;
-use crate::analysis::chains::is_library;
+use crate::analysis::async_chains::is_library;
 use crate::base::hash::Map;
 use crate::base::{Addr, Count, Name, be, len64, thousands};
 use crate::model::{Problem, ProblemId, ProblemSeverity, RequestModel, RequestState};

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Key, UNKNOWN};
+use super::key::{Key, UNKNOWN};
 use crate::base::{Collector, Index, IndexVec, Name, change, growth, len64, thousands, total};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::heapgraph::{Depends, DominatorTree, HeapGraph};

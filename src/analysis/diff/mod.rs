@@ -3,16 +3,20 @@
 //! Types are the same if their names and modules are: method tables differ from run to run.
 
 mod holders;
+mod key;
 mod rules;
 mod summary;
+mod trend;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use self::holders::Side;
+use self::key::{Key, UNKNOWN, is_named, type_key};
 use self::rules::{Field, Subject};
 pub use self::rules::{Rule, RuleError};
 use self::summary::Measures;
+use self::trend::trend;
 use super::stat::{StatQuery, namespace, stat};
 use super::track::in_wrong_order;
 use crate::base::missed::tried;
@@ -26,9 +30,6 @@ use crate::session::{Error, GraphSource};
 const CHEAP_OBJECTS: u64 = 2_000_000;
 /// Holders that are listed without being asked for.
 const FEW_HOLDERS: usize = 3;
-/// Key of types without names, and of those without module or namespace.
-const UNKNOWN: &str = "(unknown)";
-
 /// How to compare.
 #[derive(Clone, Debug, Default)]
 pub struct DiffQuery {
@@ -55,9 +56,6 @@ struct DumpTypes<'h> {
     types: StatReport,
     measures: Measures,
 }
-
-/// A group: its name and, of types, the module.
-type Key = (Name, Option<String>);
 
 impl<'h> DumpTypes<'h> {
     fn read(heap: &'h dyn GraphSource) -> Result<DumpTypes<'h>, Error> {
@@ -123,16 +121,6 @@ impl<'h> DumpTypes<'h> {
             }
         })
     }
-}
-
-/// What makes a type the same one in another dump.
-fn type_key(t: &TypeStat) -> Key {
-    if is_named(t) { (t.type_name.clone(), t.module.clone()) } else { (UNKNOWN.into(), None) }
-}
-
-/// Whether a type has a name. Otherwise there is only the method table's address, which says nothing about another dump.
-fn is_named(t: &TypeStat) -> bool {
-    *t.type_name != *t.method_table.to_string()
 }
 
 /// Compares the heaps of at least two dumps, in the order of time.
@@ -277,21 +265,6 @@ fn row(module: Option<String>, key: Name, series: Vec<Sum>) -> DiffRow {
     }
 }
 
-/// The course of a number, if it is known in more than two dumps.
-fn trend(series: &[Option<u64>]) -> Option<Trend> {
-    let known: Vec<u64> = series.iter().copied().collect::<Option<_>>()?;
-    if known.len() < 3 {
-        return None;
-    }
-    let each = |is: fn(&u64, &u64) -> bool| known.iter().zip(known.iter().skip(1)).all(|(a, b)| is(a, b));
-    Some(match () {
-        () if each(|a, b| a < b) => Trend::Grows,
-        () if each(|a, b| a > b) => Trend::Shrinks,
-        () if each(|a, b| a == b) => Trend::Steady,
-        () => Trend::Varies,
-    })
-}
-
 fn sort(rows: &mut [DiffRow], by: DiffSort) {
     // Rows come sorted by key, and sorting is stable.
     match by {
@@ -329,14 +302,5 @@ mod tests {
                 ("D", Some("x"), DiffState::New, 9),
             ]
         );
-    }
-
-    #[test]
-    fn only_a_step_up_each_time_is_growth() {
-        let t = |list: &[u64]| trend(&list.iter().copied().map(Some).collect::<Vec<_>>());
-        assert_eq!(t(&[1, 2]), None);
-        assert_eq!([t(&[1, 2, 3]), t(&[3, 2, 1]), t(&[2, 2, 2])], [Trend::Grows, Trend::Shrinks, Trend::Steady].map(Some));
-        assert_eq!([t(&[1, 2, 2]), t(&[1, 5, 3])], [Some(Trend::Varies); 2]);
-        assert_eq!(trend(&[Some(1), None, Some(3)]), None);
     }
 }

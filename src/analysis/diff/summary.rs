@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::trend;
+use super::trend::trend;
 use crate::base::{Collector, Count, NoteKind, change, growth, len64, total};
 use crate::gc::HandleFilter;
 use crate::model::{DiffMeasure, FinalizerState, HandleKind, OomModel, StatReport};

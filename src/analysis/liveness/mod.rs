@@ -1,9 +1,9 @@
 //! Liveness: garbage, simulated collections, hypothetical roots, and the bridge to another collector.
 
 mod bridge;
-mod collect;
 mod condense;
 mod dead;
+mod simulate;
 #[cfg(test)]
 mod tests;
 mod unreachable;
@@ -15,9 +15,9 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 pub use bridge::{BridgeQuery, bridge};
-pub use collect::{CollectQuery, collect};
 pub(super) use condense::condense;
 pub(super) use dead::{Dead, dead};
+pub use simulate::{CollectQuery, collect};
 pub use unreachable::{UnreachableQuery, unreachable};
 pub use whatif::{WhatifQuery, whatif};
 

@@ -3,7 +3,7 @@
 //! Source: `docs/internals/pool.md#incoming-requests`.
 
 use super::Reader;
-use crate::analysis::chains::{Inner, inner_chains};
+use crate::analysis::async_chains::{Inner, inner_chains};
 use crate::analysis::stack_words::holders;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector, NoteKind, plural};

@@ -6,7 +6,7 @@ use clap::Args;
 use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::UsageError;
-use super::super::select::type_pattern;
+use super::super::values::type_pattern;
 use crate::analysis::{BridgeQuery, bridge};
 use crate::base::Answer;
 use crate::model::BridgeReport;

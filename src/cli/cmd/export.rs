@@ -10,7 +10,7 @@ use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::UsageError;
 use super::super::lake::{Filled, Lake, bytes_of, check_folder, dump_id, rows_of, write_folder};
 use super::super::open::Opening;
-use super::super::select::address;
+use super::super::values::address;
 use super::super::write::{check_output, whole_file};
 use crate::analysis::survivors;
 use crate::base::{Addr, Answer, len64, thousands};

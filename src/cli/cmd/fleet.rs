@@ -7,12 +7,13 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use super::super::args::StacksArg;
-use super::super::command::{At, Command, Example, Group, example};
+use super::super::command::{At, Command, Example, Group, conclude, example};
 use super::super::exit::{Exit, UsageError};
+use super::super::failure::exit_of;
 use super::super::lake::{Lake, dump_id};
 use super::super::open::Opening;
 use super::super::pick::all_dumps;
-use super::super::{Streams, conclude, exit_of};
+use super::super::streams::Streams;
 use crate::analysis::head_parts;
 use crate::base::missed::Carried;
 use crate::base::threads::start;

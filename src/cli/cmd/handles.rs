@@ -5,7 +5,8 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::{SortArg, TopArg, type_pattern};
+use super::super::select::{SortArg, TopArg};
+use super::super::values::type_pattern;
 use crate::analysis::{HandlesQuery, handles};
 use crate::base::Answer;
 use crate::model::{HandleBy, HandleKind, HandleSort, HandlesReport};

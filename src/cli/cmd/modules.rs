@@ -5,7 +5,8 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::{TopArg, address};
+use super::super::select::TopArg;
+use super::super::values::address;
 use crate::analysis::{ModulesQuery, modules};
 use crate::base::{Addr, Answer};
 use crate::model::ModulesReport;

@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::address;
+use super::super::values::address;
 use crate::analysis::{NearQuery, near};
 use crate::base::{Addr, Answer};
 use crate::model::NearReport;

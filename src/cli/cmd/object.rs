@@ -7,7 +7,7 @@ use clap_complete::engine::ArgValueCompleter;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::completion::types;
-use super::super::select::{address, type_pattern};
+use super::super::values::{address, type_pattern};
 use crate::analysis::{ObjectQuery, object, value};
 use crate::base::{Addr, Answer};
 use crate::model::ObjectReport;

@@ -4,10 +4,10 @@ use anyhow::Result;
 use clap::Args;
 
 use super::super::args::DumpArg;
-use super::super::command::{At, Command, Example, Group, example};
+use super::super::command::{At, Command, Example, Group, conclude, example};
 use super::super::exit::Exit;
 use super::super::select::Select;
-use super::super::{Streams, conclude};
+use super::super::streams::Streams;
 use crate::analysis::{self, ObjectBatch, ObjectsQuery};
 use crate::base::missed::Carried;
 use crate::base::{Answer, Collector};

@@ -5,7 +5,8 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::{SortArg, address};
+use super::super::select::SortArg;
+use super::super::values::address;
 use crate::analysis::{SegmentsQuery, segments};
 use crate::base::{Addr, Answer};
 use crate::model::{SegmentSort, SegmentsReport};

@@ -6,7 +6,7 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
-use super::super::select::type_pattern;
+use super::super::values::type_pattern;
 use crate::analysis::types;
 use crate::base::Answer;
 use crate::model::TypesReport;

@@ -7,7 +7,7 @@ use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use super::super::open::Opening;
-use super::super::select::address;
+use super::super::values::address;
 use crate::analysis::{VerifyQuery, verify};
 use crate::base::{Addr, Answer};
 use crate::heapgraph::IndexUse;

@@ -5,7 +5,8 @@ use clap::Args;
 
 use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::{TopArg, address};
+use super::super::select::TopArg;
+use super::super::values::address;
 use crate::analysis::{WhatifQuery, whatif};
 use crate::base::{Addr, Answer};
 use crate::model::WhatifReport;

@@ -8,7 +8,7 @@
 
 use std::ffi::OsString;
 
-use super::{Asked, Offer};
+use super::asked::{Asked, Offer};
 
 /// The script.
 pub(super) const SCRIPT: &str = r#"# Completion of gcdump in bash: source <(gcdump completions bash)

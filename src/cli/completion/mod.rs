@@ -4,27 +4,28 @@
 //! candidate is quoted by the rules of the shell that asks, or by the shell itself, or left out: [`is_inert`] says for all shells which
 //! names are left out, and the module of a shell what else.
 
+mod asked;
 mod bash;
+mod inert;
 mod names;
 mod plain;
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
-use std::sync::OnceLock;
 
 use anyhow::Result;
-use clap::{ArgMatches, Args, Command as Clap, FromArgMatches, ValueEnum};
+use clap::{ArgMatches, Command as Clap, FromArgMatches, ValueEnum};
 use clap_complete::engine::{self, CompletionCandidate};
-use unicode_width::UnicodeWidthChar;
 
-use super::Streams;
-use super::args::Config;
-use super::command::{Entry, Example, Group, example};
+use super::cmd::completions::{Completions, Shell};
+use super::command_line::command_line;
 use super::exit::Exit;
-use super::registry::command_line;
-use crate::output::is_hostile;
-use crate::session::Dump;
+use super::streams::Streams;
+use super::words::dump_of;
+use asked::{Asked, Offer};
 pub use bash::{completed as completed_in_bash, words as words_of_bash};
+use inert::is_inert;
+pub(super) use inert::is_offered;
 pub(super) use names::types;
 pub use plain::in_powershell as completed_in_powershell;
 
@@ -36,44 +37,9 @@ const INDEX: &str = "GCDUMP_COMPLETE_INDEX";
 const FORMER: &str = "COMPLETE";
 /// Most candidates.
 const MOST: usize = 1000;
-/// Longest candidate in bytes.
-const LONGEST: usize = 1024;
 
-/// A command that reads no dump.
-pub(super) const COMPLETIONS: Entry = Entry {
-    name: "completions",
-    group: Group::Program,
-    examples: EXAMPLES,
-    arguments: Completions::augment_args,
-    run,
-    dumps: |_| Ok(Vec::new()),
-    schema: schemars::Schema::default,
-    names_output: false,
-};
-
-const EXAMPLES: &[Example] = &[example("completions bash", "a script for ~/.bashrc: source <(gcdump completions bash)")];
-
-/// A script that completes commands, options and values in a shell; in all but nushell, also files, and the names of types in the dump.
-///
-/// A name is quoted as the shell requires. Names with control or invisible characters, and those that begin with '-', are not offered.
-/// After an opening quote, bash and powershell get only names that need none.
-#[derive(Debug, Args)]
-struct Completions {
-    /// The shell.
-    shell: Shell,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Shell {
-    Bash,
-    Elvish,
-    Fish,
-    Nushell,
-    Powershell,
-    Zsh,
-}
-
-fn run(matches: &ArgMatches, _: &Config, _: &[Dump], streams: &mut Streams<'_>) -> Result<Exit> {
+/// Prints the script of a shell.
+pub(super) fn run(matches: &ArgMatches, streams: &mut Streams<'_>) -> Result<Exit> {
     let Completions { shell } = Completions::from_arg_matches(matches)?;
     let script = match shell {
         Shell::Bash => bash::SCRIPT,
@@ -91,28 +57,6 @@ fn run(matches: &ArgMatches, _: &Config, _: &[Dump], streams: &mut Streams<'_>) 
     streams.out.write_all(script.as_bytes())?;
     Ok(Exit::Ok)
 }
-
-/// A candidate, and its description.
-struct Offer {
-    value: String,
-    help: Option<String>,
-}
-
-/// Prints candidates for a shell.
-type Printer = Box<dyn Fn(&[Offer]) -> String>;
-
-/// A word that is to be completed.
-struct Asked {
-    /// The words of the line up to this one.
-    words: Vec<OsString>,
-    /// The words after it.
-    after: Vec<OsString>,
-    /// Prints the candidates for the shell that asks.
-    print: Printer,
-}
-
-/// Words of the line that is being completed, with an empty one for the word that is being typed.
-static LINE: OnceLock<Vec<OsString>> = OnceLock::new();
 
 /// Answers a script that asks for candidates. Returns whether one did.
 pub fn complete(args: impl IntoIterator<Item = OsString>) -> bool {
@@ -150,8 +94,9 @@ fn answer(asked: Asked) -> String {
     let Asked { words, after, print } = asked;
     let Some((typed, before)) = words.split_last() else { return String::new() };
     let typed = typed.clone();
-    let _ = LINE.set(before.iter().cloned().chain([OsString::new()]).chain(after).collect());
     let (mut command, last) = (command_line(), before.len());
+    let line: Vec<OsString> = before.iter().cloned().chain([OsString::new()]).chain(after).collect();
+    names::complete_in(dump_of(&line, &command), line);
     let Ok(found) = engine::complete(&mut command, words, last, std::env::current_dir().ok().as_deref()) else { return String::new() };
     let only_ascii = !locale_is_utf8();
     let fits = |value: &str| is_inert(value) && (value.is_ascii() || !only_ascii) && may_begin_so(value, &typed, &command);
@@ -161,17 +106,6 @@ fn answer(asked: Asked) -> String {
         Some(Offer { value, help })
     };
     print(&found.iter().filter_map(offer).take(MOST).collect::<Vec<_>>())
-}
-
-/// Whether a name may be offered at all: it is short, has a width on the screen throughout, and keeps a terminal as it is. Names from
-/// elsewhere that could be an option are left out as well.
-pub(super) fn is_offered(name: &str) -> bool {
-    is_inert(name) && !name.starts_with('-')
-}
-
-fn is_inert(name: &str) -> bool {
-    let seen = |c: char| c == ' ' || !(is_hostile(c) || c.is_whitespace() || c.width().is_none_or(|width| width == 0));
-    !name.is_empty() && name.len() <= LONGEST && name.chars().all(seen)
 }
 
 /// Whether a candidate that begins with `-` is an option, and not a name that would become one.
@@ -205,20 +139,6 @@ fn locale_is_utf8() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_that_are_never_offered() {
-        for name in ["Lab.Node", "List`1[]", "A<B, C>", "a;b", "it's", "Größe", "数", "~x", "$(x)", " a "] {
-            assert!(is_offered(name), "{name:?}");
-        }
-        let long = "x".repeat(LONGEST + 1);
-        for name in ["", "-x", "--output=y", "a\nb", "a\tb", "a\u{1b}[2J", "a\u{9b}b", "\u{202e}x", "a\u{200b}", "\u{2028}", "a\0", &long] {
-            assert!(!is_offered(name), "{name:?}");
-        }
-        for name in ["a\u{e0041}b", "a\u{fe0f}", "a\u{a0}b", "a\u{3000}b", "a\u{2066}b", "a\u{7f}"] {
-            assert!(!is_offered(name), "{name:?}");
-        }
-    }
 
     #[test]
     fn only_options_begin_with_a_hyphen() {

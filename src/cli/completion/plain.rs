@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use super::{Asked, Offer};
+use super::asked::{Asked, Offer};
 
 /// zsh quotes what `compadd` gets, for the place where the cursor is. A word that goes on after the cursor is not completed, and the
 /// home folder is left to the completion of files that zsh has.

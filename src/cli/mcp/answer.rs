@@ -10,8 +10,11 @@ use serde_json::{Map, Value, json};
 
 use super::super::args::Config;
 use super::super::exit::{Exit, UsageError};
+use super::super::failure::{fail, in_one_line};
 use super::super::job::{self, Ended};
-use super::super::{Cli, Streams, fail, in_one_line, out_of_memory, out_of_time};
+use super::super::limits::{out_of_memory, out_of_time};
+use super::super::parsed::Cli;
+use super::super::streams::Streams;
 use super::arguments::{Arguments, Line};
 use super::dumps::Dumps;
 use super::rpc::beginning;

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
 
-use super::super::Streams;
 use super::super::exit::UsageError;
+use super::super::streams::Streams;
 use super::answer::{Answer, Worker};
 use super::arguments::{Arguments, Line as Asked};
 use super::list;

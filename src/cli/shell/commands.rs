@@ -7,8 +7,8 @@ use clap::{Arg, ArgMatches, Command as Clap};
 use super::super::command::Entry;
 use super::super::help::TOPICS;
 use super::super::registry::COMMANDS;
-use super::super::select::address;
 use super::super::sos::{self, Sos, To};
+use super::super::values::address;
 use super::super::words::takes_next;
 use crate::base::{self, Addr};
 

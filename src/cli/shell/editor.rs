@@ -13,11 +13,12 @@ use rustyline::validate::Validator;
 use rustyline::{CompletionType, Config, Context, Editor, Helper};
 use unicode_width::UnicodeWidthChar;
 
-use super::super::Streams;
 use super::super::completion::is_offered;
+use super::super::streams::Streams;
 use super::complete::{Proposed, files};
 use super::history::{History, LINES};
 use super::session::Session;
+use super::terminal;
 use super::words::{Place, Tail, in_quotes, quoted, tail};
 use crate::output::is_hostile;
 
@@ -194,67 +195,6 @@ impl Highlighter for Typing<'_, '_, '_> {
 
 impl Hinter for Typing<'_, '_, '_> {
     type Hint = String;
-}
-
-/// What the terminal was set to before a line is edited: whoever ends the process meanwhile sets it back.
-#[cfg(unix)]
-mod terminal {
-    use std::io::{self, Write};
-    use std::sync::{Mutex, MutexGuard, PoisonError};
-
-    use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
-
-    static MODE: Mutex<Option<Termios>> = Mutex::new(None);
-
-    fn mode() -> MutexGuard<'static, Option<Termios>> {
-        MODE.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// While it exists, a line is edited.
-    pub(super) struct Kept(());
-
-    impl Kept {
-        pub(super) fn new() -> Kept {
-            *mode() = tcgetattr(io::stdin()).ok();
-            Kept(())
-        }
-    }
-
-    impl Drop for Kept {
-        fn drop(&mut self) {
-            *mode() = None;
-        }
-    }
-
-    /// Sets the terminal back, if a line is being edited. Returns whether one is.
-    pub(super) fn restore() -> bool {
-        let Some(mode) = mode().take() else { return false };
-        let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &mode);
-        // The editor asks for pasted text in brackets.
-        let _ = io::stderr().write_all(b"\x1b[?2004l\r\n");
-        true
-    }
-}
-
-/// Nothing to set back.
-#[cfg(not(unix))]
-mod terminal {
-    pub(super) struct Kept(());
-
-    impl Kept {
-        pub(super) fn new() -> Kept {
-            Kept(())
-        }
-    }
-
-    pub(super) fn restore() -> bool {
-        false
-    }
-}
-
-/// Sets the terminal back for the end of the process, if a line is being edited. Returns whether one is.
-pub(super) fn ends() -> bool {
-    terminal::restore()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::editor;
+use super::terminal;
 use crate::base::Cancel;
 
 /// A second Ctrl-C within this time is the same one: people press it twice.
@@ -30,7 +30,7 @@ fn running() -> MutexGuard<'static, Shell> {
 pub(in crate::cli) fn interrupt(interrupted: bool) -> bool {
     let mut shell = running();
     let open = shell.open;
-    let Some((cancel, asked)) = &mut shell.job else { return open && (interrupted || !editor::ends()) };
+    let Some((cancel, asked)) = &mut shell.job else { return open && (interrupted || !terminal::restore()) };
     cancel.cancel();
     asked.get_or_insert_with(Instant::now).elapsed() < AGAIN
 }

@@ -8,86 +8,38 @@ mod history;
 mod interrupt;
 mod pipe;
 mod session;
+mod terminal;
 mod variables;
 mod words;
 
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal};
-use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use clap::{ArgMatches, Args, FromArgMatches};
+use clap::{ArgMatches, FromArgMatches};
 
-use super::Streams;
-use super::args::{Config, DumpArg};
-use super::command::{Entry, Example, Group, example};
+use super::args::Config;
+use super::cmd::shell::Shell;
 use super::exit::{Exit, UsageError};
 use super::open::Opening;
-use crate::session::Dump;
+use super::streams::Streams;
 pub use editor::completed_in_shell;
 use editor::{Line, Lines, hidden};
 pub(super) use interrupt::interrupt;
 use session::{Flow, Session};
 
-/// Its name on the command line.
-pub(super) const NAME: &str = "shell";
-
 /// Longest line of a script in bytes.
 const LINE: u64 = 1 << 20;
 
-/// Its line of the help. It gives no answer of its own, so it is no part of the registry.
-pub const SHELL: Entry = Entry {
-    name: NAME,
-    group: Group::Dump,
-    examples: EXAMPLES,
-    arguments: Shell::augment_args,
-    run,
-    dumps: |matches| Ok(Shell::from_arg_matches(matches)?.dump.path().into_iter().collect()),
-    schema: schemars::Schema::default,
-    names_output: false,
-};
-
-const EXAMPLES: &[Example] = &[
-    example("shell DUMP", "type commands, without the dump"),
-    example("shell -c 'stat; path $1' DUMP", "the types, and what holds objects of the largest"),
-    example("shell -e --script FILE DUMP", "the commands in a file, up to the first that fails"),
-];
-
-/// Commands on one dump, which is opened once and stays open: typed, from a file, or given with -c.
-///
-/// Every command and SOS name is known, with its options, without the dump. $1, $2 … stand for the rows of the last tables, $_ for the
-/// last object; `next` lists more rows. Answers go to programs (`stat | grep Lab`) and files (`>`, `>>`). Ctrl-C stops a command. Global
-/// options hold for all commands, which may override them; --timeout is for each of them. `diff OTHER` and `track OTHER` compare an
-/// earlier dump with the open one; for a later one, `diff . OTHER`.
-///
-/// Input that is no terminal is a script. Its exit code is that of the last command that failed.
-#[derive(Debug, Args)]
-struct Shell {
-    /// Run these commands, separated by ';', and end.
-    #[arg(short = 'c', long = "command", value_name = "COMMANDS", conflicts_with = "script")]
-    commands: Option<String>,
-
-    /// Run the commands in FILE, one a line, and end.
-    #[arg(long, value_name = "FILE")]
-    script: Option<PathBuf>,
-
-    /// End at the first command that fails, with its exit code.
-    #[arg(short = 'e', long)]
-    errors_end: bool,
-
-    #[command(flatten)]
-    dump: DumpArg,
-}
-
-fn run(matches: &ArgMatches, config: &Config, open: &[Dump], streams: &mut Streams<'_>) -> Result<Exit> {
+/// Runs the shell.
+pub(super) fn run(matches: &ArgMatches, config: &Config, streams: &mut Streams<'_>) -> Result<Exit> {
     let shell = Shell::from_arg_matches(matches)?;
     if config.output.is_some() {
         return Err(UsageError("a shell has no --output: its commands have, and '>'".into()).into());
     }
-    let given = shell.dump.path().or_else(|| open.first().map(|dump| dump.file().facts.path.clone()));
-    let opening = Opening::prepare(config, given, streams)?;
-    let mut session = Session::new(config, opening, open.first().cloned());
+    let opening = Opening::prepare(config, shell.dump.path(), streams)?;
+    let mut session = Session::new(config, opening);
     if let Some(exit) = session.open(streams)? {
         return Ok(exit);
     }

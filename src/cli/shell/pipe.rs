@@ -8,8 +8,10 @@ use std::process::{Child, Stdio};
 use anyhow::{Context, Result};
 
 use super::super::exit::{Exit, UsageError};
+use super::super::failure::broken_pipe;
 use super::super::pager::system_shell;
-use super::super::{Streams, broken_pipe, pick, to_file};
+use super::super::pick;
+use super::super::streams::{Streams, to_file};
 
 /// Runs `work`, whose output goes to `program`, as the system's shell understands it. A program that fails makes a complete answer a
 /// negative one.

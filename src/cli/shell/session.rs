@@ -9,13 +9,17 @@ use anyhow::Result;
 
 use super::super::args::Config;
 use super::super::command::Entry;
+use super::super::command_line::command_line;
 use super::super::exit::{Exit, UsageError};
+use super::super::failure::{fail, in_one_line, usage};
 use super::super::job::{self, Ended};
+use super::super::limits::{out_of_memory, out_of_time};
 use super::super::open::Opening;
-use super::super::registry::command_line;
+use super::super::parsed::{Cli, fitted};
+use super::super::streams::Streams;
 use super::super::words::{Ordered, is_path, ordered, takes_next};
 use super::super::write::whole_file;
-use super::super::{Cli, Streams, fail, fitted, help, in_one_line, out_of_memory, out_of_time, sos, usage};
+use super::super::{help, sos};
 use super::commands::{self, OPEN};
 use super::complete::{Known, PATIENCE, Proposed, TYPES};
 use super::interrupt::Interruptible;
@@ -77,8 +81,16 @@ pub(super) struct Session<'c> {
 }
 
 impl<'c> Session<'c> {
-    pub(super) fn new(config: &'c Config, opening: Opening, dump: Option<Dump>) -> Session<'c> {
-        Session { config, opening, dump, others: VecDeque::new(), variables: Variables::default(), last: None, types: OnceCell::new() }
+    pub(super) fn new(config: &'c Config, opening: Opening) -> Session<'c> {
+        Session {
+            config,
+            opening,
+            dump: None,
+            others: VecDeque::new(),
+            variables: Variables::default(),
+            last: None,
+            types: OnceCell::new(),
+        }
     }
 
     /// Opens the dump, in the time and memory that a command has. Returns the exit code if it cannot be opened.

@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 pub use table::COMMANDS;
 
 use super::exit::UsageError;
-use super::select::address;
+use super::values::address;
 
 /// A command of SOS.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! Index of loaded types: generic instances by arguments.
 
-use super::Definition;
+use super::definition::Definition;
 use crate::base::Addr;
 use crate::base::hash::Map;
 use crate::clr::loader::Loader;

@@ -1,6 +1,7 @@
 //! A field of a type, with name and type.
 
-use super::{Definition, Storage};
+use super::Storage;
+use super::definition::Definition;
 use crate::base::{Addr, CorElementType, Token, len64};
 
 /// A field of a type.

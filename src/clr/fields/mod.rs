@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+mod definition;
 mod index;
 mod list;
 mod names;
@@ -11,10 +12,13 @@ mod native_aot;
 mod net8;
 mod net9;
 mod resolve;
+mod typed;
 
+pub use definition::Definition;
 pub use list::Field;
-pub(crate) use resolve::{CORE, Typed};
-pub use resolve::{Definition, Types};
+pub(crate) use resolve::CORE;
+pub use resolve::Types;
+pub(crate) use typed::Typed;
 
 use super::method_table::{MethodTableInfo, MethodTables};
 use super::type_names::TypeNames;

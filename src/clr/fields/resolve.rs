@@ -4,16 +4,15 @@ mod instance;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::definition::Definition;
 use super::index::Index;
-use super::names::SignatureNames;
-use super::{Field, FieldDesc, Fields, OwnFields, Storage};
+use super::{Field, Fields, OwnFields};
 use crate::base::hash::Map;
 use crate::base::missed::Kept;
 use crate::base::{Addr, CorElementType, Limits, Token, TokenTable, len64};
 use crate::clr::loader::Loader;
 use crate::clr::metadata::signature::TypeSig;
 use crate::clr::method_table::{Category, MethodTableInfo};
-use crate::clr::methods::Parameters;
 use crate::clr::objects::Objects;
 use crate::clr::render::TYPE_DESC;
 use crate::clr::strings::Strings;
@@ -31,25 +30,6 @@ const MAX_DEPTH: u32 = 32;
 const MAX_CACHED: usize = 1 << 20;
 /// The module of System.Object.
 pub(crate) const CORE: &str = "System.Private.CoreLib";
-/// In place of a row: the type is known by its method table.
-const COMPILED: u32 = u32::MAX;
-
-/// Definition of a type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Definition {
-    /// Address of the `Module`; in NativeAOT programs the method table of the definition itself.
-    pub module: Addr,
-    /// Row of TypeDef.
-    pub rid: u32,
-}
-
-impl Definition {
-    /// A type of a NativeAOT program: known by the method table of its definition.
-    pub(super) fn compiled(mt: Addr) -> Definition {
-        Definition { module: mt, rid: COMPILED }
-    }
-}
-
 /// Context of a signature: module of its tokens, and generic arguments.
 #[derive(Clone, Debug)]
 pub(super) struct Context {
@@ -58,19 +38,6 @@ pub(super) struct Context {
     pub(super) arguments: Vec<Addr>,
     /// Those of the method, in its signature.
     pub(super) of_method: Vec<Addr>,
-}
-
-/// The type of a parameter.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Typed {
-    /// Its name.
-    pub(crate) name: String,
-    /// Element type of its values; `None` if it cannot be determined.
-    pub(crate) element: Option<CorElementType>,
-    /// Method table, of values.
-    pub(crate) method_table: Option<Addr>,
-    /// Definition, of values.
-    pub(crate) definition: Option<Definition>,
 }
 
 type Lists = Map<Addr, Kept<Option<Arc<Vec<Field>>>>>;
@@ -91,13 +58,6 @@ pub struct Types {
     references: Mutex<References>,
     instance: Mutex<Lists>,
     statics: Mutex<Lists>,
-}
-
-impl Typed {
-    /// A type of which the element type says all, without a name.
-    fn plain(element: CorElementType) -> Typed {
-        Typed { name: String::new(), element: Some(element), method_table: None, definition: None }
-    }
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -218,7 +178,7 @@ impl Types {
 
     /// Whether the type has its own element type: `System.Int32` and the like.
     pub fn is_primitive_definition(&self, definition: Definition) -> bool {
-        if definition.rid == COMPILED {
+        if definition.is_compiled() {
             let tables = self.names.method_tables();
             return tables.read(definition.module).is_ok_and(|info| tables.is_primitive(&info));
         }
@@ -295,96 +255,6 @@ impl Types {
         self.names.afford_steps(len64(own.instance.len().saturating_add(own.statics.len()))).then_some(own)
     }
 
-    /// Adds names and types to descriptors.
-    fn complete(&self, info: &MethodTableInfo, own: &[FieldDesc]) -> Option<Vec<Field>> {
-        if own.is_empty() {
-            return Some(Vec::new());
-        }
-        let tables = self.names.method_tables();
-        let home = tables.module(info).ok()?;
-        let context = Context { module: home, arguments: self.names.arguments(info).unwrap_or_default(), of_method: Vec::new() };
-        let module = self.names.module(home);
-        let pointer = self.memory.ptr_bytes();
-        let complete = |d: &FieldDesc| {
-            let row = module.metadata.as_ref().and_then(|m| m.field(d.token.rid()));
-            let signature = row.as_ref().and_then(|r| r.signature.as_ref());
-            let value = !d.element.is_reference();
-            let method_table = signature.filter(|_| value).and_then(|s| self.resolve(s, &context, 0));
-            let definition = method_table.and_then(|mt| self.definition(mt));
-            let by_signature = || signature.filter(|_| value).and_then(|s| self.define(s, &context, 0));
-            let name = match signature {
-                Some(s) => SignatureNames::new(self, &context).name(s),
-                None => d.element.type_name().unwrap_or("?").to_string(),
-            };
-            Field {
-                declaring: info.address,
-                name: row.as_ref().map_or_else(|| format!("field_{}", d.token), |r| r.name.clone()),
-                is_named: row.is_some(),
-                token: d.token,
-                storage: d.storage,
-                offset: if d.storage == Storage::Instance { d.offset.saturating_add(pointer) } else { d.offset },
-                element: d.element,
-                type_name: name,
-                definition: definition.or_else(by_signature),
-                method_table,
-            }
-        };
-        Some(own.iter().map(complete).collect())
-    }
-
-    /// The types of `parameters`, and of `this` before them.
-    pub(crate) fn parameters(&self, parameters: &Parameters) -> Vec<Typed> {
-        let context = Context {
-            module: parameters.home.unwrap_or_default(),
-            arguments: parameters.class_arguments.clone(),
-            of_method: parameters.method_arguments.clone(),
-        };
-        let this = parameters.this.map(|mt| {
-            let own = self.typed_handle(self.names.name(mt).name.clone(), mt);
-            // A method of a structure gets its address.
-            let is_value = own.element.is_some_and(|e| !e.is_reference());
-            if is_value { Typed { name: format!("{}&", own.name), ..Typed::plain(CorElementType::ByRef) } } else { own }
-        });
-        this.into_iter().chain(parameters.types.iter().map(|sig| self.typed(sig, &context))).collect()
-    }
-
-    fn typed(&self, sig: &TypeSig, context: &Context) -> Typed {
-        let name = SignatureNames::new(self, context).name(sig);
-        match sig {
-            TypeSig::Primitive(element) if *element != CorElementType::TypedByRef => Typed { name, ..Typed::plain(*element) },
-            TypeSig::Class(_) | TypeSig::SzArray(_) | TypeSig::Array(..) | TypeSig::Generic { value_type: false, .. } => {
-                Typed { name, ..Typed::plain(CorElementType::Class) }
-            }
-            TypeSig::Pointer(_) | TypeSig::Function(_) => Typed { name, ..Typed::plain(CorElementType::Ptr) },
-            TypeSig::ByRef(_) => Typed { name, ..Typed::plain(CorElementType::ByRef) },
-            TypeSig::Var(_)
-            | TypeSig::MethodVar(_)
-            | TypeSig::Internal(_)
-            | TypeSig::Primitive(_)
-            | TypeSig::ValueType(_)
-            | TypeSig::Generic { .. } => {
-                let handle = self.resolve(sig, context, 0);
-                let name = match (sig, handle) {
-                    (TypeSig::MethodVar(_), Some(handle)) => self.names.handle_name(handle).name.clone(),
-                    _ => name,
-                };
-                let unknown = Typed { name: String::new(), element: None, method_table: None, definition: None };
-                handle.map_or(Typed { name: name.clone(), ..unknown }, |handle| self.typed_handle(name, handle))
-            }
-        }
-    }
-
-    /// The type with this handle.
-    fn typed_handle(&self, name: String, handle: Addr) -> Typed {
-        if handle.0 & TYPE_DESC != 0 {
-            return Typed { name, ..Typed::plain(CorElementType::Ptr) };
-        }
-        let info = self.names.method_tables().read(handle).ok();
-        let element = info.and_then(|info| self.element(&info));
-        let value = element.is_some_and(|e| !e.is_reference()).then_some(handle);
-        Typed { name, element, method_table: value, definition: value.and_then(|mt| self.definition(mt)) }
-    }
-
     /// Method table of a value type in a signature. References are not resolved: their objects have the exact type.
     pub(super) fn resolve(&self, sig: &TypeSig, context: &Context, depth: u32) -> Option<Addr> {
         if depth > MAX_DEPTH {
@@ -443,7 +313,7 @@ impl Types {
     }
 
     /// The definition of a type in a signature.
-    fn define(&self, sig: &TypeSig, context: &Context, depth: u32) -> Option<Definition> {
+    pub(super) fn define(&self, sig: &TypeSig, context: &Context, depth: u32) -> Option<Definition> {
         match sig {
             TypeSig::Primitive(p) => self.primitive(*p),
             TypeSig::Class(token) | TypeSig::ValueType(token) | TypeSig::Generic { token, .. } => self.token(*token, context, depth),
@@ -459,7 +329,7 @@ impl Types {
 
     /// The method table of a type that is not generic, if it is loaded.
     pub(crate) fn loaded(&self, definition: Definition) -> Option<Addr> {
-        if definition.rid == COMPILED {
+        if definition.is_compiled() {
             return Some(definition.module);
         }
         self.loader.type_def(definition.module, definition.rid)

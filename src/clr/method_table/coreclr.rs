@@ -2,9 +2,9 @@
 //!
 //! Source: contract `RuntimeTypeSystem` 1.
 
+use super::info::{Category, HAS_COMPONENT_SIZE, MethodTableInfo, WellKnown};
 use super::net8::Net8;
 use super::net9::Net9;
-use super::{Category, MethodTableInfo, WellKnown};
 use crate::base::{Addr, CorElementType};
 use crate::contract::{ContractError, Descriptor};
 use crate::data::{Bound, EEClass, MethodTable, bind};
@@ -24,7 +24,6 @@ const CATEGORY_INTERFACE: u32 = 0x000c_0000;
 const FINALIZER: u32 = 0x0010_0000;
 const COLLECTIBLE: u32 = 0x0020_0000;
 const CONTAINS_POINTERS: u32 = 0x0100_0000;
-pub(super) const HAS_COMPONENT_SIZE: u32 = 0x8000_0000;
 const GENERICS: u32 = 0x30;
 const GENERICS_DEFINITION: u32 = 0x30;
 

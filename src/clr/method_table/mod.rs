@@ -3,6 +3,7 @@
 //! Source: contract `RuntimeTypeSystem`: version 1 of CoreCLR, version n1 of NativeAOT.
 
 mod coreclr;
+mod info;
 mod native_aot;
 mod net8;
 mod net9;
@@ -14,62 +15,9 @@ use crate::contract::{Contract, ContractError, Descriptor};
 use crate::memory::{Memory, ReadError};
 pub use crate::model::Generics;
 use coreclr::CoreClr;
+use info::WellKnown;
+pub use info::{Category, MethodTableInfo};
 use native_aot::NativeAot;
-
-/// Category of a type (`enum_flag_Category_…`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Category {
-    /// A class.
-    Class,
-    /// A structure, an enum, `Nullable`, a primitive.
-    ValueType,
-    /// An interface.
-    Interface,
-    /// A one-dimensional, zero-based array.
-    SzArray,
-    /// Any other array.
-    Array,
-}
-
-/// A decoded method table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MethodTableInfo {
-    /// Its address.
-    pub address: Addr,
-    /// Raw `MTFlags`.
-    pub flags: u32,
-    /// Base size in bytes: header word included, elements excluded.
-    pub base_size: u32,
-    /// Component size in bytes; 0 for fixed-size objects.
-    pub component_size: u32,
-    /// Whether objects contain references: a CGCDesc precedes the method table.
-    pub contains_pointers: bool,
-    /// Whether the type is collectible.
-    pub is_collectible: bool,
-    /// Whether the type has a finalizer.
-    pub has_finalizer: bool,
-    /// Category of the type.
-    pub category: Category,
-    /// Whether the type is generic.
-    pub generics: Generics,
-    /// Whether this is an array of any kind.
-    pub is_array: bool,
-    /// Whether this is `System.String`.
-    pub is_string: bool,
-    /// Whether this is the method table of free space.
-    pub is_free: bool,
-    /// Raw `EEClassOrCanonMT`: bit 0 marks a pointer to the canonical method table.
-    pub class_or_canonical: Addr,
-    /// Method table of the base type.
-    pub parent: Addr,
-}
-
-/// Method tables that the runtime's globals name.
-#[derive(Clone, Copy, Debug)]
-struct WellKnown {
-    string: Option<Addr>,
-    free: Option<Addr>,
-}
 
 /// Who made the method tables.
 #[derive(Clone, Debug)]

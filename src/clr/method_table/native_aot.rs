@@ -2,7 +2,7 @@
 //!
 //! Source: contract `RuntimeTypeSystem` n1; `MethodTable.h`, `MethodTable.cs`; measured on .NET 8.0.31, 9.0.20, 10.0.12 and 11.0.0.
 
-use super::{Category, MethodTableInfo, WellKnown};
+use super::info::{Category, MethodTableInfo, WellKnown};
 use crate::base::missed::tried;
 use crate::base::{Addr, CorElementType};
 use crate::clr::aot::has_pointers;

@@ -2,8 +2,7 @@
 //!
 //! Source: `methodtable.h` of .NET 8; `docs/internals/types.md#net-8-method-tables`.
 
-use super::MethodTableInfo;
-use super::coreclr::HAS_COMPONENT_SIZE;
+use super::info::{HAS_COMPONENT_SIZE, MethodTableInfo};
 use crate::base::Addr;
 use crate::contract::{ContractError, Descriptor};
 use crate::data::{Bound, MethodTable, Structure, bind};

@@ -2,9 +2,9 @@
 //! names.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, PoisonError};
 
-use super::{BYTES_OF_AN_ENTRY, Module};
+use super::module::{BYTES_OF_AN_ENTRY, Module};
 use crate::base::hash::{Map, Set};
 use crate::base::len64;
 use crate::base::missed::Kept;
@@ -15,16 +15,6 @@ use crate::clr::metadata::Metadata;
 const MAX_NESTING: usize = 64;
 /// Bytes of a name that are read in a step.
 const BYTES_OF_A_STEP: u64 = 64;
-
-/// Names that several things in a type share.
-type Shared = Arc<Set<String>>;
-
-/// Findings of a module, by row of the type.
-#[derive(Debug, Default)]
-pub(super) struct Siblings {
-    nested: OnceLock<Kept<Map<u32, Vec<u32>>>>,
-    known: Mutex<Map<u32, Kept<Shared>>>,
-}
 
 impl Module {
     /// Whether the state machine in row `rid` of TypeDef is one of several that have the same name in the source.

@@ -6,6 +6,7 @@
 //! The offset of a field is relative to the *base* of its kind (references or not, process or thread). The location of
 //! bases depends on the release: see `Bases`.
 
+mod base;
 mod net8;
 mod net9;
 
@@ -20,6 +21,7 @@ use super::threads::Threads;
 use crate::base::{Addr, Collector};
 use crate::contract::Descriptor;
 use crate::memory::Memory;
+use base::Base;
 use net8::Net8;
 use net9::Net9;
 
@@ -38,19 +40,6 @@ pub enum StaticPlace {
     NotInitialised,
     /// Not in the dump, or of unknown layout.
     Unknown,
-}
-
-/// The base of a type's statics.
-#[derive(Clone, Copy, Debug)]
-struct Base {
-    /// Null if not yet allocated.
-    address: Addr,
-    /// Whether the class constructor has run.
-    initialised: bool,
-}
-
-impl Base {
-    const NONE: Base = Base { address: Addr::NULL, initialised: false };
 }
 
 /// Release-specific location of the bases of statics.
@@ -271,12 +260,6 @@ impl Statics {
         };
         Some(flat().map_or(mapped, |offset| base.plus(offset.into())))
     }
-}
-
-/// The object of the handle stored at `at`; null without a handle.
-fn behind_handle(memory: &Memory, at: Addr) -> Option<Addr> {
-    let handle = memory.link_or_null(at)?;
-    if handle.is_null() { Some(Addr::NULL) } else { memory.link_or_null(handle) }
 }
 
 /// Whether the slot of a field is a reference: structures are boxed.

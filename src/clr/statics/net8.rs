@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Base, behind_handle};
+use super::base::{Base, behind_handle};
 use crate::base::Addr;
 use crate::base::hash::Map;
 use crate::base::missed::contradiction;

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::{Base, behind_handle};
+use super::base::{Base, behind_handle};
 use crate::base::hash::Map;
 use crate::base::missed::{contradiction, tried};
 use crate::base::{Addr, AddrRange, Collector, NoteKind};

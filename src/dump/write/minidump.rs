@@ -2,7 +2,7 @@
 
 use super::super::DumpFile;
 use super::super::fields::Fields;
-use super::super::minidump::{Reading, stream};
+use super::super::minidump_reading::{Reading, stream};
 use super::{Layout, Out, RedactRegisters, WriteError, blank_but, has_no_text, place, redact_words};
 use crate::base::hash::Map;
 use crate::base::{AddrRange, Arch, Endian, Limits};

@@ -3,8 +3,9 @@
 use std::ops::ControlFlow;
 
 use super::block::Value;
+use super::context::Context;
+use super::feed::Feed;
 use super::signature;
-use super::write::{Context, Feed};
 use crate::analysis::{
     HandlesQuery, RetainedQuery, RetainedView, RootsQuery, SUSPECT_SHARE, SegmentsQuery, StringsQuery, each_handle, each_root, retained,
     segments, strings,

@@ -1,7 +1,8 @@
 //! The table `dumps`: one row, what the dump is.
 
 use super::block::{Block, Value};
-use super::write::{Context, Feed};
+use super::context::Context;
+use super::feed::Feed;
 use super::{Sink, columns};
 use crate::analysis::{FinalizersQuery, HandlesQuery, HeapQuery, app, finalizers, handles, head_parts, heap};
 use crate::base::{Answer, Collector, NoteKind, total};

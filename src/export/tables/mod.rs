@@ -3,8 +3,10 @@
 
 mod answers;
 mod block;
+mod context;
 mod csv;
 mod dumps;
+mod feed;
 mod fields;
 mod ndjson;
 mod objects;
@@ -14,10 +16,11 @@ mod signature;
 mod write;
 
 pub use block::{Block, Column};
+pub use context::Tables;
 pub use dumps::{About, failed, seconds};
 pub use schema::columns;
 pub use signature::signature;
-pub use write::{Tables, TablesError, written};
+pub use write::{TablesError, written};
 
 use std::fs::File;
 use std::io;

@@ -3,8 +3,9 @@
 use std::ops::ControlFlow;
 
 use super::block::Value;
+use super::context::Context;
+use super::feed::Feed;
 use super::fields::Fields;
-use super::write::{Context, Feed};
 use crate::base::cancel::check_at;
 use crate::base::hash::Map;
 use crate::base::{Count, Index, IndexVec, Name, NoteKind, be, plural};

@@ -14,18 +14,6 @@ use super::{Csr, ROOT, at, len32, put};
 use crate::base::cancel::check_at;
 use crate::base::{Array, Buffer, Packed, Packing, Store};
 
-/// Fewer numbers are not worth a thread. Graphs of tests are small.
-const LEAST: u32 = if cfg!(test) { 3 } else { 1 << 16 };
-
-/// `0..total` in pieces for threads, some for each: they take unequal time. What a piece needs to know of those before it, it sees from
-/// the way up from its first number.
-pub(super) fn pieces(total: u32) -> Vec<Range<u32>> {
-    let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1);
-    let size = (total / threads.saturating_mul(2).max(1)).max(LEAST);
-    let starts = (0..total).step_by(size as usize);
-    starts.map(|start| start..start.saturating_add(size).min(total)).collect()
-}
-
 /// The immediate dominator of a node: the last node that every path from the roots to it passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Idom {

@@ -8,11 +8,11 @@ use rayon::slice::ParallelSliceMut;
 
 use super::super::bits::{BitSet, Ranks};
 use super::super::{NONE, at, len32, put};
-use super::pieces;
 use super::search::{Edge, Others, edge, ends};
 use crate::base::cancel::check_at;
 use crate::base::missed::Carried;
 use crate::base::{Buffer, Store};
+use crate::graph::pieces::pieces;
 
 /// The nodes that more than one edge leads to, numbered in preorder: only these can have a dominator other than their parent.
 struct Joins {

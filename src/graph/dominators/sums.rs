@@ -6,10 +6,11 @@ use std::ops::Range;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::super::{at, len32};
-use super::{Dominators, pieces};
+use super::Dominators;
 use crate::base::cancel::check_at;
 use crate::base::missed::Carried;
 use crate::base::{Packed, Packing};
+use crate::graph::pieces::pieces;
 
 /// What the nodes of a group that roots reach sum up to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 //! Descriptions of the answers.
 
 mod analyze;
+mod async_chains;
 mod bridge;
-mod chains;
+mod by_type;
 mod collections;
 mod contracts;
 mod diff;
@@ -19,28 +20,31 @@ mod inspect;
 mod locks;
 mod memory_map;
 mod modules;
+mod near;
 mod object;
 mod objects;
 mod oom;
 mod page;
-mod place;
 mod pool;
 mod refs;
 mod requests;
 mod retained;
 mod roots;
 mod segments;
+mod simulate;
 mod stacks;
 mod stat;
 mod statics;
 mod strings;
-mod survival;
 mod threads;
 mod timers;
 mod track;
 mod trim;
 mod types;
+mod unreachable;
 mod verify;
+mod whatif;
+mod where_is;
 
 pub use objects::objects;
 

@@ -2,7 +2,7 @@
 
 use super::super::{CodeBytes, FunctionEntry, StackError};
 use super::nibbles::{NibbleForm, NibbleMap};
-use super::{Code, CodeOrigin};
+use super::piece::{Code, CodeOrigin};
 use crate::base::{Addr, AddrRange};
 use crate::contract::{ContractError, Descriptor};
 use crate::data::{Bound, CodeHeapListNode as Heap, RealCodeHeader as Header, RuntimeFunction, Structure, bind};

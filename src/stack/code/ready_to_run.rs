@@ -2,7 +2,7 @@
 
 use super::super::{CodeBytes, FunctionEntry, StackError, end_of, gc_info_after};
 use super::jitted::Functions;
-use super::{Code, CodeOrigin};
+use super::piece::{Code, CodeOrigin};
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Arch};
 use crate::contract::{ContractError, Descriptor};

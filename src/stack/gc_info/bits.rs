@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::GcInfoError;
+use super::error::GcInfoError;
 use crate::base::Addr;
 use crate::base::reads;
 use crate::memory::ReadError;

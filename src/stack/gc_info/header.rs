@@ -1,7 +1,8 @@
 //! What GC info begins with.
 
 use super::bits::Bits;
-use super::{Encoding, GcInfoError};
+use super::encoding::Encoding;
+use super::error::GcInfoError;
 
 /// Bits of the flags of a fat header.
 const VARARGS: u32 = 1;

@@ -10,152 +10,27 @@
 //! x64 is measured against the runtime's own answers. What is written about arm64 follows the public sources only.
 
 mod bits;
+mod encoding;
+mod error;
 mod header;
 mod live;
 mod roots;
 mod slots;
 
+pub(crate) use error::GcInfoError;
 pub(crate) use header::{GenericContextKind, Header};
 pub use roots::Location;
 pub(crate) use roots::{FrameKind, FrameSlot, FrameState};
 pub use slots::{Place, SlotBase};
 
 use bits::Bits;
+use encoding::Encoding;
 use slots::Slots;
 
 use crate::base::{Addr, Arch, len64};
 use crate::contract::Contract;
 use crate::memory::ReadError;
 use crate::stack::CodeBytes;
-
-/// GC info that cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum GcInfoError {
-    /// It is not in the dump as a whole.
-    #[error("GC info: {0}")]
-    Missing(#[from] ReadError),
-    /// A version that is not known.
-    #[error("GC info of version {version} is not known")]
-    Version {
-        /// The version.
-        version: u32,
-    },
-    /// An architecture whose stacks are not walked.
-    #[error("GC info of {arch} is not known")]
-    Arch {
-        /// The architecture.
-        arch: Arch,
-    },
-    /// An instruction that is not of the method.
-    #[error("offset {offset} is not in a method of {code_length} bytes")]
-    Outside {
-        /// Distance from the method's start in bytes.
-        offset: u32,
-        /// The length of the method's code in bytes.
-        code_length: u32,
-    },
-    /// It is no GC info, or of another version.
-    #[error("the GC info at {address} is invalid at bit {bit}: {what}")]
-    Malformed {
-        /// Where the info begins.
-        address: Addr,
-        /// Distance in bits.
-        bit: u64,
-        /// What is wrong.
-        what: &'static str,
-    },
-}
-
-/// How numbers are written: what differs between versions and machines.
-#[derive(Clone, Copy, Debug)]
-struct Encoding {
-    version: u32,
-    arch: Arch,
-    /// Number of registers.
-    register_count: u32,
-    /// The usual frame register: 0 in the stream.
-    frame_register: u8,
-    /// Bits of a group for the frame register, and for the number of safe points and of registers.
-    stack_base: u32,
-    safe_points: u32,
-    registers: u32,
-    /// Bytes for each unit of the code length.
-    instruction: u32,
-    /// Bytes for each unit of an offset.
-    unit: u32,
-}
-
-impl Encoding {
-    fn new(version: u32, arch: Arch) -> Result<Encoding, GcInfoError> {
-        if !(2..=5).contains(&version) {
-            return Err(GcInfoError::Version { version });
-        }
-        match arch {
-            Arch::X64 => Ok(Encoding {
-                version,
-                arch,
-                register_count: 16,
-                frame_register: 5,
-                stack_base: 3,
-                safe_points: 2,
-                registers: 2,
-                instruction: 1,
-                unit: 1,
-            }),
-            Arch::Arm64 => Ok(Encoding {
-                version,
-                arch,
-                register_count: 32,
-                frame_register: 29,
-                stack_base: 2,
-                safe_points: 3,
-                registers: 3,
-                instruction: 4,
-                unit: if version >= 4 { 4 } else { 1 },
-            }),
-            _ => Err(GcInfoError::Arch { arch }),
-        }
-    }
-
-    fn is_arm64(&self) -> bool {
-        self.arch == Arch::Arm64
-    }
-
-    /// Version 4 leaves it out: only hijacking of older runtimes needs it.
-    const fn has_return_kind(&self) -> bool {
-        self.version < 4
-    }
-
-    const fn has_psp_sym(&self) -> bool {
-        self.version < 4
-    }
-
-    /// Whether a leaf may stand at a safe point.
-    const fn leaves_at_safe_points(&self) -> bool {
-        self.version >= 3
-    }
-
-    /// What stands among the safe points for a call that returns to `offset`, in units.
-    fn safe_point(&self, offset: u32) -> Option<u32> {
-        match self.version {
-            4.. if !offset.is_multiple_of(self.unit) => None,
-            4.. => offset.checked_div(self.unit),
-            _ => offset.checked_sub(1),
-        }
-    }
-
-    /// The place in ranges that describes a call that returns to `offset`, in units.
-    fn in_range(&self, offset: u32) -> Option<u32> {
-        match self.version {
-            4.. => offset.checked_div(self.unit),
-            _ => offset.checked_sub(1),
-        }
-    }
-
-    fn register(&self, number: u32) -> Option<u8> {
-        u8::try_from(number).ok().filter(|_| number < self.register_count)
-    }
-}
 
 /// A stretch of code in which every instruction is a safe point. In units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! Where a method may keep references.
 
 use super::bits::Bits;
-use super::{Encoding, GcInfoError};
+use super::encoding::Encoding;
+use super::error::GcInfoError;
 
 /// Most slots of a method. Compilers track some thousands, and leave larger methods unoptimised.
 const MAX_SLOTS: u32 = 100_000;

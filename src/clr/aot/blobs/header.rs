@@ -2,10 +2,28 @@
 //!
 //! Source of the layout, and of where it is: `ModuleHeaders.h`, `ReadyToRunHeaderNode.cs` of the runtime.
 
+use std::sync::Arc;
+
 use super::metadata::Split;
+use super::reader::Section;
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, len64};
 use crate::memory::{Image, ImageFormat, Memory};
+
+// Numbers of sections. Source: `ReadyToRunSectionType` and `ReflectionMapBlob` of the runtime, the latter from 300 on.
+pub(super) const GC_STATIC_REGION: u32 = 201;
+#[cfg(feature = "internals")]
+pub(super) const THREAD_STATIC_REGION: u32 = 202;
+#[cfg(feature = "internals")]
+pub(super) const FROZEN_OBJECTS: u32 = 206;
+pub(super) const TYPE_MAP: u32 = 301;
+pub(super) const COMMON_FIXUPS: u32 = 308;
+pub(super) const METADATA: u32 = 313;
+pub(super) const STACK_TRACE_METADATA: u32 = 326;
+pub(super) const STACK_TRACE_METHODS: u32 = 327;
+pub(super) const NATIVE_REFERENCES: u32 = 331;
+pub(super) const NATIVE_STATICS: u32 = 333;
+pub(super) const STATICS_INFO: u32 = 334;
 
 /// A pointer to each module's header, where it is exported.
 const MODULES: &str = "__modules";
@@ -94,12 +112,17 @@ impl Sections {
         }
         let split = Split::of_version(memory.u16(at.plus(4)).ok()?);
         let sections = Sections { header: at, split, rows };
-        [super::METADATA, super::TYPE_MAP].iter().all(|id| sections.get(*id).is_some()).then_some(sections)
+        [METADATA, TYPE_MAP].iter().all(|id| sections.get(*id).is_some()).then_some(sections)
     }
 
     /// Where section `id` is, unless it is empty.
     pub(super) fn get(&self, id: u32) -> Option<AddrRange> {
         let found = self.rows.iter().find(|(known, _)| *known == id)?.1;
         (!found.is_empty()).then_some(found)
+    }
+
+    /// Section `id`, read in `tables`.
+    pub(super) fn open(&self, tables: &Arc<Memory>, id: u32) -> Option<Section> {
+        self.get(id).map(|range| Section::new(tables, range))
     }
 }

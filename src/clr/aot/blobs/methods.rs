@@ -1,21 +1,10 @@
-//! Methods by the address of their code: what a program's own stack traces are written from.
-//!
-//! The table is a list of commands that set the owning type, the name or the signature, each with one method that they hold for.
-//! Source: `StackTraceMethodMappingNode.cs`, `StackTraceMetadata.cs` of the runtime.
+//! Methods by the address of their code.
 
-use super::metadata::{Handle, Metadata};
-use super::reader::Section;
-use super::{Blobs, METADATA, STACK_TRACE_METADATA, STACK_TRACE_METHODS, Table};
+use super::Blobs;
+use super::stack_trace::Methods;
 use crate::base::Addr;
 use crate::base::missed::Kept;
 use crate::clr::aot::unwind;
-
-// Bits of a command.
-const OWNING_TYPE: u8 = 1;
-const NAME: u8 = 2;
-const SIGNATURE: u8 = 4;
-const GENERIC_SIGNATURE: u8 = 8;
-const HIDDEN: u8 = 16;
 
 /// A method of the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,21 +17,6 @@ pub struct Method {
     pub start: Addr,
     /// Whether stack traces leave it out: `[StackTraceHidden]`.
     pub hidden: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Row {
-    start: Addr,
-    owner: Option<Handle>,
-    name: Option<u32>,
-    hidden: bool,
-}
-
-/// The methods of the module, by address.
-#[derive(Debug, Default)]
-pub(super) struct Methods {
-    rows: Vec<Row>,
-    metadata: Option<Metadata>,
 }
 
 impl Blobs {
@@ -79,42 +53,6 @@ impl Blobs {
     }
 
     fn methods(&self) -> &Methods {
-        &self.methods.get_or_init(|| Kept::of(|| self.read_methods())).get().data
-    }
-
-    fn read_methods(&self) -> Table<Methods> {
-        let Some(section) = self.section(STACK_TRACE_METHODS) else { return Table { data: Methods::default(), whole: true } };
-        let mut rows = Vec::new();
-        let whole = self.read_rows(&section, &mut rows).is_some();
-        rows.sort_unstable_by_key(|row| row.start);
-        // Older modules have metadata for this alone.
-        let own = self.section(STACK_TRACE_METADATA).filter(|s| self.sections.get(METADATA) != Some(s.range));
-        Table { data: Methods { rows, metadata: own.and_then(|s| Metadata::open(s, self.sections.split)) }, whole }
-    }
-
-    /// Appends all methods to `rows`; `None` if there are fewer than the section says.
-    fn read_rows(&self, section: &Section, rows: &mut Vec<Row>) -> Option<()> {
-        let count = section.u32(0)?;
-        let mut cursor = section.at(4);
-        let (mut owner, mut name) = (None, None);
-        for _ in 0..count {
-            (self.budget.steps(1) && self.budget.memory(u64::try_from(size_of::<Row>()).ok()?)).then_some(())?;
-            let command = cursor.u8()?;
-            if command & OWNING_TYPE != 0 {
-                owner = Some(self.sections.split.of_token(cursor.u32()?));
-            }
-            if command & NAME != 0 {
-                name = Some(cursor.unsigned()?);
-            }
-            if command & SIGNATURE != 0 {
-                cursor.unsigned()?;
-            }
-            if command & GENERIC_SIGNATURE != 0 {
-                cursor.unsigned()?;
-                cursor.unsigned()?;
-            }
-            rows.push(Row { start: cursor.relative()?, owner, name, hidden: command & HIDDEN != 0 });
-        }
-        Some(())
+        &self.methods.get_or_init(|| Kept::of(|| Methods::read(&self.sections, &self.tables, &self.budget))).get().data
     }
 }

@@ -6,7 +6,9 @@
 mod header;
 mod metadata;
 mod methods;
+mod owners;
 mod reader;
+mod stack_trace;
 mod statics;
 #[cfg(test)]
 mod tests;
@@ -18,36 +20,17 @@ use crate::base::missed::Kept;
 use crate::base::{Addr, AddrRange, Budget, Collector, Limits, NoteKind};
 use crate::memory::{Image, Memory};
 
-use header::Sections;
+#[cfg(feature = "internals")]
+use header::FROZEN_OBJECTS;
+use header::{COMMON_FIXUPS, METADATA, Sections, TYPE_MAP};
 pub use metadata::Definition;
 use metadata::Metadata;
 pub use methods::Method;
-use methods::Methods;
-use reader::Section;
-use statics::Owners;
-pub use statics::{GcStatics, Owned, StaticKind};
-
-// Numbers of sections. Source: `ReadyToRunSectionType` and `ReflectionMapBlob` of the runtime, the latter from 300 on.
-const GC_STATIC_REGION: u32 = 201;
-#[cfg(feature = "internals")]
-const THREAD_STATIC_REGION: u32 = 202;
-#[cfg(feature = "internals")]
-const FROZEN_OBJECTS: u32 = 206;
-const TYPE_MAP: u32 = 301;
-const COMMON_FIXUPS: u32 = 308;
-const METADATA: u32 = 313;
-const STACK_TRACE_METADATA: u32 = 326;
-const STACK_TRACE_METHODS: u32 = 327;
-const NATIVE_REFERENCES: u32 = 331;
-const NATIVE_STATICS: u32 = 333;
-const STATICS_INFO: u32 = 334;
-
-/// A table, and whether all of it could be read.
-#[derive(Debug)]
-struct Table<T> {
-    data: T,
-    whole: bool,
-}
+use owners::Owners;
+pub use owners::{Owned, StaticKind};
+use reader::{Section, Table};
+use stack_trace::Methods;
+pub use statics::GcStatics;
 
 /// What the compiler left in one NativeAOT module.
 #[derive(Debug)]
@@ -103,7 +86,7 @@ impl Blobs {
     }
 
     fn section(&self, id: u32) -> Option<Section> {
-        self.sections.get(id).map(|range| Section::new(&self.tables, range))
+        self.sections.open(&self.tables, id)
     }
 
     /// Name and module of the type at `method_table`, which is no instance of a generic type, no array and no pointer. `None` if the

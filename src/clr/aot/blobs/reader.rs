@@ -195,3 +195,10 @@ impl Cursor<'_> {
         bits.checked_shl(unused)?.cast_signed().checked_shr(unused)
     }
 }
+
+/// A table, and whether all of it could be read.
+#[derive(Debug)]
+pub(super) struct Table<T> {
+    pub(super) data: T,
+    pub(super) whole: bool,
+}

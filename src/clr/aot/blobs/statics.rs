@@ -1,53 +1,19 @@
 //! Static fields: the slots that hold the blocks of types, and whose they are.
 
+use super::Blobs;
+use super::header::GC_STATIC_REGION;
 #[cfg(feature = "internals")]
-use super::THREAD_STATIC_REGION;
-use super::reader::Section;
-use super::{Blobs, GC_STATIC_REGION, NATIVE_REFERENCES, NATIVE_STATICS, STATICS_INFO, Table};
+use super::header::THREAD_STATIC_REGION;
+#[cfg(feature = "internals")]
+use super::owners::Owned;
+use super::owners::Owners;
 use crate::base::Addr;
-use crate::base::hash::Map;
 use crate::base::missed::Kept;
 
-/// Most pairs of one type: it has one block of each kind.
-const MAX_PAIRS: usize = 16;
 /// Most slots. The table may be mapped from few bytes.
 const MAX_SLOTS: u64 = 1 << 20;
-/// Memory that each of them takes.
-const BYTES_OF_AN_OWNER: u64 = 48;
 /// Bit of a slot whose block was not yet made: what it leads to is the block's type.
 const NOT_INITIALISED: u64 = 1;
-
-/// Kinds of static fields, which have blocks of their own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum StaticKind {
-    /// References, and structures that have some.
-    Gc,
-    /// All others.
-    Other,
-    /// Thread statics.
-    Thread,
-}
-
-impl StaticKind {
-    /// Source: `BagElementKind` of the runtime.
-    fn of(kind: u32) -> Option<StaticKind> {
-        match kind {
-            0x43 => Some(StaticKind::Gc),
-            0x42 => Some(StaticKind::Other),
-            0x49 => Some(StaticKind::Thread),
-            _ => None,
-        }
-    }
-}
-
-/// Whose static fields are somewhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Owned {
-    /// Method table of the type.
-    pub owner: Addr,
-    /// Which of its static fields.
-    pub kind: StaticKind,
-}
 
 /// The references among the static fields of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,15 +24,6 @@ pub struct GcStatics {
     pub block: Option<Addr>,
     /// Method table of the type. The tables tell it of instances of generic types only.
     pub owner: Option<Addr>,
-}
-
-/// What is known of the owners of static fields.
-#[derive(Debug, Default)]
-pub(super) struct Owners {
-    /// By place; types without fields of a kind may share one.
-    all: Vec<(Addr, Owned)>,
-    /// Owners of references by slot.
-    of_slots: Map<Addr, Addr>,
 }
 
 impl Blobs {
@@ -141,36 +98,6 @@ impl Blobs {
     }
 
     fn owners(&self) -> &Owners {
-        &self.owners.get_or_init(|| Kept::of(|| self.read_owners())).get().data
-    }
-
-    fn read_owners(&self) -> Table<Owners> {
-        let mut owners = Owners::default();
-        let tables = (self.section(STATICS_INFO), self.section(NATIVE_REFERENCES), self.section(NATIVE_STATICS));
-        let (Some(map), Some(types), Some(places)) = tables else { return Table { data: owners, whole: true } };
-        let pointer = |table: &Section, index: u32| table.relative(u64::from(index).checked_mul(4)?);
-        let mut whole = true;
-        let all = map.entries(&self.budget, |mut entry| {
-            let mut read = || {
-                let owner = pointer(&types, entry.unsigned()?)?;
-                for _ in 0..MAX_PAIRS {
-                    let kind = entry.unsigned()?;
-                    if kind == 0 {
-                        return Some(());
-                    }
-                    let place = pointer(&places, entry.unsigned()?)?;
-                    if let Some(kind) = StaticKind::of(kind) {
-                        self.budget.memory(BYTES_OF_AN_OWNER).then_some(())?;
-                        owners.all.push((place, Owned { owner, kind }));
-                        if kind == StaticKind::Gc {
-                            owners.of_slots.insert(place, owner);
-                        }
-                    }
-                }
-                None
-            };
-            whole &= read().is_some();
-        });
-        Table { data: owners, whole: all && whole }
+        &self.owners.get_or_init(|| Kept::of(|| Owners::read(&self.sections, &self.tables, &self.budget))).get().data
     }
 }

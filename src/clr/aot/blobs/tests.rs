@@ -1,6 +1,7 @@
 // Handmade numbers are small.
 #![allow(clippy::cast_possible_truncation)]
 
+use super::header::{GC_STATIC_REGION, NATIVE_REFERENCES, NATIVE_STATICS, STACK_TRACE_METHODS, STATICS_INFO};
 use super::metadata::Split;
 use super::*;
 use crate::base::Shape;

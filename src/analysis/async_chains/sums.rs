@@ -1,0 +1,64 @@
+//! Chains by the object that they hang on.
+
+use super::graph::{NodeIndex, NodeKind};
+use super::paths::Path;
+use super::reporter::Reporter;
+use crate::base::hash::{Map, Set};
+use crate::base::{Addr, Count, Name, len64};
+use crate::model::{AsyncRoot, AsyncRootKind, AsyncRootSum};
+
+/// Most roots that are summed up, and most chains of one whose methods are read for names.
+const MAX_ROOTS: usize = 100;
+const NAMED: usize = 1000;
+
+/// The roots of `paths`, those with most chains first.
+pub(super) fn sums(reporter: &mut Reporter<'_>, paths: &[(Path, AsyncRoot)]) -> Vec<AsyncRootSum> {
+    let mut groups: Map<(AsyncRootKind, Option<Addr>), Vec<usize>> = Map::default();
+    for (i, (_, root)) in paths.iter().enumerate() {
+        groups.entry((root.kind, root.object)).or_default().push(i);
+    }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by(|a, b| (b.1.len(), &a.0).cmp(&(a.1.len(), &b.0)));
+    groups.truncate(MAX_ROOTS);
+    let sum = |(_, members): ((AsyncRootKind, Option<Addr>), Vec<usize>)| {
+        let of: Vec<&(Path, AsyncRoot)> = members.iter().filter_map(|i| paths.get(*i)).collect();
+        let (_, root) = of.first()?;
+        let mut methods: Set<NodeIndex> = Set::default();
+        let mut longest = 0;
+        for (path, _) in &of {
+            let here = path.nodes.iter().copied().filter(|n| is_method(reporter, *n));
+            longest = longest.max(len64(here.clone().count()));
+            methods.extend(here);
+        }
+        Some(AsyncRootSum {
+            root: root.clone(),
+            chains: len64(of.len()),
+            methods: len64(methods.len()),
+            longest,
+            innermost: innermost(reporter, of.iter().take(NAMED).map(|(path, _)| path)),
+        })
+    };
+    groups.into_iter().filter_map(sum).collect()
+}
+
+fn is_method(reporter: &Reporter<'_>, node: NodeIndex) -> bool {
+    reporter.graph.node(node).is_some_and(|n| matches!(n.kind, NodeKind::Method | NodeKind::Frame))
+}
+
+/// The method in which most of `paths` begin: the innermost one of the program, else of a library.
+fn innermost<'p>(reporter: &mut Reporter<'_>, paths: impl Iterator<Item = &'p Path>) -> Option<Name> {
+    let mut counts: Map<Name, u64> = Map::default();
+    for path in paths {
+        let mut methods = path.nodes.iter().filter_map(|n| reporter.method(*n));
+        let Some(first) = methods.next() else { continue };
+        let own = std::iter::once(first.clone()).chain(methods).find(|m| !is_library(m.shown()));
+        counts.entry(own.unwrap_or(first)).or_default().bump();
+    }
+    let (name, _) = counts.into_iter().max_by(|a, b| (a.1, &b.0).cmp(&(b.1, &a.0)))?;
+    Some(name)
+}
+
+/// Whether a type or method is of the base library, or of libraries that come with .NET.
+pub(in crate::analysis) fn is_library(name: &str) -> bool {
+    ["System.", "Microsoft."].iter().any(|prefix| name.starts_with(prefix))
+}

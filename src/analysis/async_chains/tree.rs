@@ -1,0 +1,98 @@
+//! Chains as trees, with equal branches merged.
+
+use super::graph::{NodeIndex, NodeKind};
+use super::paths::Path;
+use super::reporter::{FrameKey, Reporter};
+use crate::base::hash::{Map, Set};
+use crate::base::{Count, len64};
+use crate::model::{AsyncRoot, AsyncRow};
+
+/// Greatest depth of a tree, and most threads told in a row.
+const MAX_DEPTH: u32 = 1000;
+const MAX_THREADS: usize = 8;
+
+/// Rows that are still to be written: depth, and nodes with an equal key.
+type Level = (u32, Vec<NodeIndex>);
+
+/// The trees of `paths`, whose roots are `roots`: those with most chains first, at most `top`. Returns how many there are.
+pub(super) fn tree(reporter: &mut Reporter<'_>, paths: &[(Path, AsyncRoot)], top: usize) -> (Vec<AsyncRow>, usize) {
+    let mut groups: Map<(crate::model::AsyncRootKind, crate::base::Name), (u64, Vec<usize>)> = Map::default();
+    for (i, (_, root)) in paths.iter().enumerate() {
+        let group = groups.entry((root.kind, root.label.clone())).or_default();
+        group.0.bump();
+        group.1.push(i);
+    }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by(|a, b| (b.1.0, &a.0).cmp(&(a.1.0, &b.0)));
+    let total = groups.len();
+    let kept: Set<NodeIndex> = paths.iter().flat_map(|(path, _)| path.nodes.iter().copied()).collect();
+    let mut told: Set<NodeIndex> = Set::default();
+    let mut rows = Vec::new();
+    for ((kind, label), (_, members)) in groups.into_iter().take(top) {
+        let of: Vec<&(Path, AsyncRoot)> = members.iter().filter_map(|i| paths.get(*i)).collect();
+        let objects: Set<_> = of.iter().filter_map(|(_, root)| root.object).collect();
+        rows.push(AsyncRow {
+            depth: 0,
+            count: len64(objects.len()),
+            root: Some(kind),
+            label,
+            state: None,
+            status: None,
+            example: objects.iter().min().copied(),
+            threads: Vec::new(),
+            visited: false,
+        });
+        let first = of.iter().filter_map(|(path, _)| path.nodes.first().copied());
+        let mut stack = Vec::new();
+        push(reporter, 1, first, &mut stack);
+        while let Some((depth, nodes)) = stack.pop() {
+            let fresh: Vec<NodeIndex> = nodes.iter().copied().filter(|n| told.insert(*n)).collect();
+            rows.push(row(reporter, depth, &nodes, fresh.is_empty()));
+            if depth < MAX_DEPTH {
+                let graph = reporter.graph;
+                let next = fresh.iter().flat_map(|n| graph.waiters(*n)).filter(|n| kept.contains(n));
+                push(reporter, depth.saturating_add(1), next, &mut stack);
+            }
+        }
+    }
+    (rows, total)
+}
+
+/// Groups nodes with equal keys; the largest group ends up on top of the stack.
+fn push(reporter: &mut Reporter<'_>, depth: u32, nodes: impl Iterator<Item = NodeIndex>, stack: &mut Vec<Level>) {
+    let mut groups: Map<FrameKey, Vec<NodeIndex>> = Map::default();
+    let mut seen = Set::default();
+    for node in nodes.filter(|n| seen.insert(*n)) {
+        if let Some(key) = reporter.key(node) {
+            groups.entry(key).or_default().push(node);
+        }
+    }
+    let mut groups: Vec<_> = groups.into_values().collect();
+    groups.sort_by_key(|nodes| (nodes.len(), std::cmp::Reverse(nodes.first().copied())));
+    stack.extend(groups.into_iter().map(|nodes| (depth, nodes)));
+}
+
+fn row(reporter: &mut Reporter<'_>, depth: u32, nodes: &[NodeIndex], visited: bool) -> AsyncRow {
+    let frame = nodes.first().and_then(|n| reporter.frame(*n, visited));
+    let mut threads: Vec<u32> = nodes.iter().flat_map(|n| reporter.threads(*n)).copied().collect();
+    threads.sort_unstable();
+    threads.dedup();
+    threads.truncate(MAX_THREADS);
+    let thread = nodes.first().and_then(|n| reporter.graph.node(*n)).is_some_and(|n| n.kind == NodeKind::Thread);
+    let label = match &frame {
+        _ if thread => "a thread that is blocked in Wait or Result".into(),
+        Some(frame) => frame.label.display(),
+        None => "?".into(),
+    };
+    AsyncRow {
+        depth,
+        count: len64(nodes.len()),
+        root: None,
+        label,
+        state: frame.as_ref().and_then(|f| f.state),
+        status: frame.as_ref().and_then(|f| f.status),
+        example: frame.as_ref().map(|f| f.object),
+        threads,
+        visited,
+    }
+}

@@ -1,0 +1,20 @@
+//! What makes groups of objects the same in several dumps.
+
+use crate::base::Name;
+use crate::model::TypeStat;
+
+/// Key of types without names, and of those without module or namespace.
+pub(super) const UNKNOWN: &str = "(unknown)";
+
+/// A group: its name and, of types, the module.
+pub(super) type Key = (Name, Option<String>);
+
+/// What makes a type the same one in another dump.
+pub(super) fn type_key(t: &TypeStat) -> Key {
+    if is_named(t) { (t.type_name.clone(), t.module.clone()) } else { (UNKNOWN.into(), None) }
+}
+
+/// Whether a type has a name. Otherwise there is only the method table's address, which says nothing about another dump.
+pub(super) fn is_named(t: &TypeStat) -> bool {
+    *t.type_name != *t.method_table.to_string()
+}

@@ -1,0 +1,43 @@
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+
+use super::super::args::DumpArg;
+use super::super::command::{At, Command, Example, Group, example};
+use super::super::exit::Exit;
+use super::super::values::address;
+use crate::analysis::place;
+use crate::base::{Addr, Answer};
+use crate::model::{PlaceKind, WhereReport};
+
+/// What is at an address: object, static field, handle, thread, method, method table, structure of the GC, module and section, stack.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Where {
+    /// The address.
+    #[arg(value_parser = address)]
+    address: Addr,
+
+    #[command(flatten)]
+    dump: DumpArg,
+}
+
+impl Command for Where {
+    const NAME: &'static str = "where";
+    const GROUP: Group = Group::Objects;
+    const EXAMPLES: &'static [Example] =
+        &[example("where ADDR DUMP", "object, handle, static field, structure, stack or module at an address")];
+    type Report = WhereReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.dump.path())
+    }
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<WhereReport>> {
+        Ok(place(&at.heap()?, self.address)?)
+    }
+
+    fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
+        exit.negative_if(report.kind == PlaceKind::Unknown)
+    }
+}

@@ -1,0 +1,58 @@
+//! The time and the memory that a command may take.
+
+use std::fs::File;
+use std::io::Write;
+use std::sync::LazyLock;
+
+use super::args::Config;
+use super::exit::Exit;
+
+/// Reports on `err` that `--timeout` expired.
+pub fn out_of_time(config: &Config, err: &mut dyn Write) -> Exit {
+    let after = config.timeout.unwrap_or_default();
+    let _ = writeln!(err, "gcdump: timed out after {after:?} (--timeout)");
+    Exit::Timeout
+}
+
+/// Memory in bytes that `--max-memory` does not count: stacks, buffers, tables of the program itself.
+const OWN_MEMORY: u64 = 16 << 20;
+
+/// Whether the process takes more memory than `--max-memory` allows. Only Linux tells: elsewhere the estimates of the commands
+/// have to do.
+pub fn takes_too_much(config: &Config) -> bool {
+    takes_more_than(config.max_memory)
+}
+
+/// Whether the process takes more than this many bytes.
+pub(super) fn takes_more_than(allowed: Option<u64>) -> bool {
+    let Some(allowed) = allowed else { return false };
+    // Without the pages of mapped files, the dump's and those of graphs beyond the limit: they can be taken back at any time.
+    let status = own_status().unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let kib: Option<u64> = line.and_then(|l| l.trim().strip_suffix("kB")?.trim().parse().ok());
+    kib.is_some_and(|kib| kib.saturating_mul(1024) > allowed.saturating_add(OWN_MEMORY))
+}
+
+/// The state of this process by the system, read from a file that stays open: at a limit of descriptors no other can be opened.
+#[cfg(unix)]
+fn own_status() -> Option<String> {
+    use std::os::unix::fs::FileExt;
+    const LONGEST: usize = 8 << 10;
+    static STATUS: LazyLock<Option<File>> = LazyLock::new(|| File::open("/proc/self/status").ok());
+    let mut text = vec![0; LONGEST];
+    let read = STATUS.as_ref()?.read_at(&mut text, 0).ok()?;
+    text.truncate(read);
+    String::from_utf8(text).ok()
+}
+
+#[cfg(not(unix))]
+fn own_status() -> Option<String> {
+    None
+}
+
+/// Reports on `err` that `--max-memory` is exceeded.
+pub fn out_of_memory(config: &Config, err: &mut dyn Write) -> Exit {
+    let allowed = config.max_memory.unwrap_or_default();
+    let _ = writeln!(err, "gcdump: more than {allowed} bytes of memory are needed (--max-memory)");
+    Exit::Usage
+}

@@ -1,0 +1,59 @@
+//! The terminal while a line is edited.
+
+pub(super) use mode::{Kept, restore};
+
+/// The mode of the terminal before a line is edited: code that ends the process meanwhile restores it.
+#[cfg(unix)]
+mod mode {
+    use std::io::{self, Write};
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
+
+    static MODE: Mutex<Option<Termios>> = Mutex::new(None);
+
+    fn mode() -> MutexGuard<'static, Option<Termios>> {
+        MODE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// While it exists, a line is edited.
+    pub(in crate::cli::shell) struct Kept(());
+
+    impl Kept {
+        pub(in crate::cli::shell) fn new() -> Kept {
+            *mode() = tcgetattr(io::stdin()).ok();
+            Kept(())
+        }
+    }
+
+    impl Drop for Kept {
+        fn drop(&mut self) {
+            *mode() = None;
+        }
+    }
+
+    /// Sets the terminal back, if a line is being edited. Returns whether one is.
+    pub(in crate::cli::shell) fn restore() -> bool {
+        let Some(mode) = mode().take() else { return false };
+        let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &mode);
+        // The editor asks for pasted text in brackets.
+        let _ = io::stderr().write_all(b"\x1b[?2004l\r\n");
+        true
+    }
+}
+
+/// Nothing to set back.
+#[cfg(not(unix))]
+mod mode {
+    pub(in crate::cli::shell) struct Kept(());
+
+    impl Kept {
+        pub(in crate::cli::shell) fn new() -> Kept {
+            Kept(())
+        }
+    }
+
+    pub(in crate::cli::shell) fn restore() -> bool {
+        false
+    }
+}

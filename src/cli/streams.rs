@@ -1,0 +1,115 @@
+//! Where a command prints.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::sync::OnceLock;
+
+use anyhow::{Context, Result};
+
+use super::args::Config;
+use super::exit::{Exit, UsageError};
+use super::{pick, write};
+use crate::output::{Screen, Seen, Target};
+
+/// Output streams of a run.
+pub struct Streams<'a> {
+    /// Answers.
+    pub out: &'a mut dyn Write,
+    /// Diagnostics.
+    pub err: &'a mut dyn Write,
+    /// What `out` is shown on.
+    pub screen: Screen,
+    /// What `err` is shown on.
+    pub err_screen: Screen,
+    /// Receives the addresses in the rows of tables.
+    pub seen: Option<&'a Seen>,
+    /// Receives the command that leads on from the answer, without the dump.
+    pub next: Option<&'a OnceLock<&'static str>>,
+}
+
+impl std::fmt::Debug for Streams<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Streams").field("screen", &self.screen).field("err_screen", &self.err_screen).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Streams<'a> {
+    /// Streams to pipes.
+    pub fn piped(out: &'a mut dyn Write, err: &'a mut dyn Write) -> Streams<'a> {
+        Streams { out, err, screen: Screen::NONE, err_screen: Screen::NONE, seen: None, next: None }
+    }
+}
+
+impl Streams<'_> {
+    /// The same, with answers to `out`, which is no screen.
+    pub(super) fn with_output<'s>(&'s mut self, out: &'s mut dyn Write) -> Streams<'s> {
+        Streams { out, err: &mut *self.err, screen: Screen::NONE, err_screen: self.err_screen, seen: self.seen, next: self.next }
+    }
+
+    /// Widths and colours as the options have them.
+    pub(super) fn dress(&mut self, config: &Config) {
+        self.screen = config.screen(self.screen);
+        self.err_screen = config.screen(self.err_screen);
+    }
+
+    /// Where answers go.
+    pub(super) fn target(&mut self) -> Target<'_> {
+        Target { out: &mut *self.out, screen: self.screen, seen: self.seen }
+    }
+
+    /// Writes a line of diagnostics, without control characters if a terminal shows it, and wrapped to its width.
+    pub(super) fn say(&mut self, line: &str) -> io::Result<()> {
+        self.err_screen.lines(line).iter().try_for_each(|line| writeln!(self.err, "{line}"))
+    }
+
+    /// Writes a command line, which is pasted as it stands.
+    pub(super) fn show_command(&mut self, line: &str) -> io::Result<()> {
+        writeln!(self.err, "{}", self.err_screen.wide().lines(line).concat())
+    }
+
+    /// Writes a line of diagnostics behind a coloured `word`.
+    pub(super) fn warn(&mut self, word: &str, message: &str) -> io::Result<()> {
+        let word = format!("{word}:");
+        let text = format!("{word} {message}");
+        let lines = self.err_screen.lines(&text);
+        for (i, line) in lines.iter().enumerate() {
+            match line.strip_prefix(&word).filter(|_| i == 0) {
+                Some(rest) => writeln!(self.err, "{}{rest}", self.err_screen.warning(&word))?,
+                None => writeln!(self.err, "{line}")?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Table rows that fit the screen with the surrounding text; a default if there is no screen.
+    pub(super) fn rows(&self) -> usize {
+        const AROUND: usize = 9;
+        const WITHOUT_SCREEN: usize = 40;
+        self.screen.height.map_or(WITHOUT_SCREEN, |lines| lines.saturating_sub(AROUND).max(5))
+    }
+}
+
+/// Runs `work`, whose output goes to the file at `path` once it is complete.
+pub(super) fn to_file(path: &Path, streams: &mut Streams<'_>, work: impl FnOnce(&mut Streams<'_>) -> Result<Exit>) -> Result<Exit> {
+    // `gcdump heap -o crash.dmp` must not overwrite the dump.
+    if pick::could_be_dump(path) {
+        return Err(UsageError(format!("{} may be a dump; refusing to overwrite it", path.display())).into());
+    }
+    let cannot = || format!("cannot write {}", path.display());
+    // Pipes and devices are written in place.
+    let special = path.metadata().is_ok_and(|m| !m.is_file());
+    let draft = if special { None } else { Some(write::Draft::of(path, true).with_context(cannot)?) };
+    let file = match &draft {
+        Some(draft) => draft.file().try_clone(),
+        None => File::options().write(true).open(path),
+    };
+    let mut out = BufWriter::new(file.with_context(cannot)?);
+    // What cannot be written says why; where, only this knows.
+    let exit = work(&mut streams.with_output(&mut out)).map_err(|e| match e.downcast_ref::<io::Error>() {
+        Some(_) => e.context(format!("writing {}", path.display())),
+        None => e,
+    })?;
+    out.flush().and_then(|()| draft.map_or(Ok(()), |d| d.finish(true))).with_context(|| format!("writing {}", path.display()))?;
+    Ok(exit)
+}

@@ -1,0 +1,62 @@
+//! What a method table says, whoever made it.
+
+use crate::base::Addr;
+use crate::model::Generics;
+
+/// Flag of CoreCLR: the lower half of the flags is the size of a component.
+pub(super) const HAS_COMPONENT_SIZE: u32 = 0x8000_0000;
+
+/// Category of a type (`enum_flag_Category_…`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Category {
+    /// A class.
+    Class,
+    /// A structure, an enum, `Nullable`, a primitive.
+    ValueType,
+    /// An interface.
+    Interface,
+    /// A one-dimensional, zero-based array.
+    SzArray,
+    /// Any other array.
+    Array,
+}
+
+/// A decoded method table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MethodTableInfo {
+    /// Its address.
+    pub address: Addr,
+    /// Raw `MTFlags`.
+    pub flags: u32,
+    /// Base size in bytes: header word included, elements excluded.
+    pub base_size: u32,
+    /// Component size in bytes; 0 for fixed-size objects.
+    pub component_size: u32,
+    /// Whether objects contain references: a CGCDesc precedes the method table.
+    pub contains_pointers: bool,
+    /// Whether the type is collectible.
+    pub is_collectible: bool,
+    /// Whether the type has a finalizer.
+    pub has_finalizer: bool,
+    /// Category of the type.
+    pub category: Category,
+    /// Whether the type is generic.
+    pub generics: Generics,
+    /// Whether this is an array of any kind.
+    pub is_array: bool,
+    /// Whether this is `System.String`.
+    pub is_string: bool,
+    /// Whether this is the method table of free space.
+    pub is_free: bool,
+    /// Raw `EEClassOrCanonMT`: bit 0 marks a pointer to the canonical method table.
+    pub class_or_canonical: Addr,
+    /// Method table of the base type.
+    pub parent: Addr,
+}
+
+/// Method tables that the runtime's globals name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WellKnown {
+    pub(super) string: Option<Addr>,
+    pub(super) free: Option<Addr>,
+}

@@ -1,0 +1,136 @@
+//! Hands the rows of tables to the threads that write them.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::{Scope, ScopedJoinHandle};
+
+use super::block::{Block, Column, Value};
+use super::{BLOCK_ROWS, Sink};
+use crate::base::Count;
+use crate::base::threads::start;
+use crate::model::ExportTable;
+
+/// Takes the rows of a table and hands them to the thread that writes it.
+pub(super) struct Feed {
+    pub(super) table: ExportTable,
+    columns: Vec<Column>,
+    block: Block,
+    to: To,
+    rows: u64,
+}
+
+impl Feed {
+    /// Adds a row. Breaks once the file cannot be written any more.
+    #[inline]
+    pub(super) fn row<const N: usize>(&mut self, values: [Value<'_>; N]) -> ControlFlow<()> {
+        self.block.row(values);
+        self.counted()
+    }
+
+    /// Adds a row of a table that has more columns than its own.
+    #[inline]
+    pub(super) fn wider<'v, const N: usize>(&mut self, values: [Value<'_>; N], more: impl Iterator<Item = Value<'v>>) -> ControlFlow<()> {
+        self.block.wider(values, more);
+        self.counted()
+    }
+
+    #[inline]
+    fn counted(&mut self) -> ControlFlow<()> {
+        self.rows.bump();
+        if self.block.rows < BLOCK_ROWS { ControlFlow::Continue(()) } else { self.send() }
+    }
+
+    fn send(&mut self) -> ControlFlow<()> {
+        let sent = match &mut self.to {
+            To::Thread { to, back } => {
+                let next = back.try_recv().unwrap_or_else(|_| Block::new(&self.columns));
+                to.send(std::mem::replace(&mut self.block, next)).is_ok()
+            }
+            To::Here(sink, written) => {
+                if written.is_ok() {
+                    *written = sink.block(&self.block);
+                }
+                self.block.clear();
+                written.is_ok()
+            }
+        };
+        if sent { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+
+    /// Ends the file, where no thread does.
+    fn finish(self) -> io::Result<()> {
+        match self.to {
+            To::Thread { .. } => Ok(()),
+            To::Here(sink, written) => written.and_then(|()| sink.finish()),
+        }
+    }
+}
+
+/// The writer of a table.
+enum To {
+    /// A thread.
+    Thread {
+        /// Takes blocks.
+        to: SyncSender<Block>,
+        /// Blocks that are written, to be filled again.
+        back: Receiver<Block>,
+    },
+    /// This thread, where the system starts no other; and whether all blocks could be written.
+    Here(Box<dyn Sink>, io::Result<()>),
+}
+
+/// Writes blocks as they come, and hands them back.
+fn encode(mut sink: Box<dyn Sink>, blocks: &Receiver<Block>, back: &Sender<Block>) -> io::Result<()> {
+    for mut block in blocks {
+        sink.block(&block)?;
+        block.clear();
+        // Nobody takes the last ones.
+        let _ = back.send(block);
+    }
+    sink.finish()
+}
+
+/// A table with its columns and the file that it goes to.
+pub(super) struct Opened {
+    pub(super) table: ExportTable,
+    pub(super) columns: Vec<Column>,
+    pub(super) sink: Box<dyn Sink>,
+}
+
+/// Runs `produce` with a feed for each table, each written by its own thread.
+pub(super) fn fed<T>(tables: Vec<Opened>, done: &mut Vec<(ExportTable, u64)>, produce: impl FnOnce(&mut [Feed]) -> T) -> io::Result<T> {
+    std::thread::scope(|scope| {
+        let (mut feeds, threads): (Vec<Feed>, Vec<_>) = tables.into_iter().map(|opened| feed(scope, opened)).unzip();
+        let made = produce(&mut feeds);
+        for feed in &mut feeds {
+            if feed.block.rows > 0 {
+                // What is wrong with the file, its thread says.
+                let _ = feed.send();
+            }
+            done.push((feed.table, feed.rows));
+        }
+        feeds.into_iter().try_for_each(Feed::finish)?;
+        for thread in threads.into_iter().flatten() {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        }
+        Ok(made)
+    })
+}
+
+fn feed<'s>(scope: &'s Scope<'s, '_>, opened: Opened) -> (Feed, Option<ScopedJoinHandle<'s, io::Result<()>>>) {
+    let Opened { table, columns, sink } = opened;
+    let (to, blocks) = sync_channel(1);
+    let (give, back) = channel();
+    let (hand, handed) = channel();
+    let work = move || handed.recv().map_or(Ok(()), |sink| encode(sink, &blocks, &give));
+    let (to, thread) = match start(scope, None, work) {
+        Ok(thread) => {
+            // It has not ended: it waits for this.
+            let _ = hand.send(sink);
+            (To::Thread { to, back }, Some(thread))
+        }
+        Err(_) => (To::Here(sink, Ok(())), None),
+    };
+    (Feed { table, block: Block::new(&columns), columns, to, rows: 0 }, thread)
+}

@@ -1,0 +1,91 @@
+use serde::Serialize;
+
+use super::root::{RootCoverageModel, Stacks};
+use super::segment::Generation;
+use super::sum::Sum;
+use crate::base::{Addr, Name, named_enum};
+
+named_enum! {
+    /// Classes of garbage.
+    pub enum GarbageClass {
+        /// Freed by the next collection of its generation.
+        Unreachable = "unreachable",
+        /// Referenced only by a weak handle.
+        WeakOnly = "weak-only",
+        /// Awaiting finalization, or referenced only by such objects: survives one more collection.
+        FinalizerOnly = "finalizer-only",
+        /// Young, and referenced by unreachable objects of an older generation: survives until those are collected.
+        DeadOlder = "dead-older",
+    }
+}
+
+/// `unreachable`: objects not reachable from any root.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct UnreachableReport {
+    /// Reachable objects, including frozen ones.
+    pub reached: Sum,
+    /// Unreachable objects.
+    pub unreachable: Sum,
+    /// By class.
+    pub classes: Vec<GarbageTotal>,
+    /// By type and class, most bytes first; `null` with `--objects`.
+    pub types: Option<Vec<GarbageType>>,
+    /// With `--objects`: the objects, in heap order.
+    pub objects: Option<Vec<GarbageObject>>,
+    /// Number of rows listed, if cut by `--top`; `null` if complete.
+    pub shown: Option<u64>,
+    /// Coverage of each kind of root. If one is incomplete, some of the listed objects may be reachable; if one is
+    /// conservative, more objects may be unreachable.
+    pub coverage: Vec<RootCoverageModel>,
+    /// Which stack and register values count as roots.
+    pub stacks: Stacks,
+}
+
+/// Garbage of one class.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct GarbageTotal {
+    /// The class.
+    pub class: GarbageClass,
+    /// Number of objects.
+    pub count: u64,
+    /// Their size in bytes.
+    pub bytes: u64,
+}
+
+/// Garbage of one type and class.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct GarbageType {
+    /// Name of the type, or its method table address if unknown.
+    #[serde(rename = "type")]
+    pub type_name: Name,
+    /// Its method table.
+    pub method_table: Addr,
+    /// Number of objects.
+    pub count: u64,
+    /// Their size in bytes.
+    pub bytes: u64,
+    /// Class of garbage.
+    pub class: GarbageClass,
+}
+
+/// An unreachable object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct GarbageObject {
+    /// The object.
+    pub address: Addr,
+    /// Name of its type.
+    #[serde(rename = "type")]
+    pub type_name: Name,
+    /// Its method table.
+    pub method_table: Addr,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Its generation or segment kind.
+    pub generation: Generation,
+    /// Class of garbage.
+    pub class: GarbageClass,
+}

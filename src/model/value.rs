@@ -1,0 +1,88 @@
+//! Values of fields and array elements.
+
+use serde::Serialize;
+
+use crate::base::{Addr, Name, named_enum};
+
+named_enum! {
+    /// Kinds of values.
+    pub enum ValueKind {
+        /// `value` is true or false.
+        Bool = "bool",
+        /// `value` is a one-character string; a lone surrogate is written as six characters, such as `\ud800`.
+        Char = "char",
+        /// `value` is an integer.
+        Int = "int",
+        /// `value` is a number, or one of the strings `NaN`, `Infinity`, `-Infinity`.
+        Float = "float",
+        /// `value` is a pointer-sized integer in hex.
+        Nint = "nint",
+        /// `value` is the enum member name, `A | B` for flags, or the number as text.
+        Enum = "enum",
+        /// `value` is the text, `object` the string.
+        String = "string",
+        /// `object` is the referenced object, `object_type` its type.
+        Object = "object",
+        /// A null reference, or a `Nullable` without value.
+        Null = "null",
+        /// `fields` are its fields.
+        Struct = "struct",
+        /// `value` is an unmanaged address in hex.
+        Pointer = "pointer",
+        /// `value` is a `DateTime` in ISO 8601, with `Z` for UTC.
+        DateTime = "date-time",
+        /// `value` is a `DateTimeOffset` in ISO 8601.
+        DateTimeOffset = "date-time-offset",
+        /// `value` is a `DateOnly` in ISO 8601.
+        Date = "date",
+        /// `value` is a `TimeOnly`.
+        Time = "time",
+        /// `value` is a `TimeSpan` in .NET format.
+        TimeSpan = "time-span",
+        /// `value` is a `Guid`.
+        Guid = "guid",
+        /// `value` is a `Decimal` as text.
+        Decimal = "decimal",
+        /// `value` is a `System.Index`: `3`, or `^3` from the end.
+        Index = "index",
+        /// `value` is the raw bytes in hex: the layout of the type is unknown.
+        Raw = "raw",
+        /// The memory of the value is not in the dump.
+        Absent = "absent",
+        /// The memory does not contain a valid value of the type.
+        Invalid = "invalid",
+        /// The class is uninitialized and the field still zero, or not yet allocated for the thread.
+        NotInitialised = "not-initialised",
+    }
+}
+
+/// The value of a field or array element.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct FieldValue {
+    /// Field name without declaring type, or element index: `[3]`, `[1,2]`.
+    pub name: String,
+    /// Declared type.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// Declaring type of the field; `null` for elements.
+    pub declaring_type: Option<Name>,
+    /// Offset in bytes from the start of the object or enclosing structure; `null` for statics.
+    pub offset: Option<u64>,
+    /// Address of the value.
+    pub address: Option<Addr>,
+    /// Kind of value.
+    pub kind: ValueKind,
+    /// The value; `null` if `kind` has none.
+    pub value: serde_json::Value,
+    /// The value as text.
+    pub text: String,
+    /// Whether the value was truncated.
+    pub truncated: bool,
+    /// The referenced object.
+    pub object: Option<Addr>,
+    /// Its type; `null` if the object is not in the dump.
+    pub object_type: Option<Name>,
+    /// The fields of a structure.
+    pub fields: Vec<FieldValue>,
+}

@@ -1,0 +1,75 @@
+use serde::Serialize;
+
+use super::by_type::ObjectsByType;
+use super::handle::HandleKind;
+use super::root::{RootCoverageModel, Stacks};
+use super::sum::Sum;
+use crate::base::{Addr, Name};
+
+/// `whatif`: what would survive or be freed with other roots.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct WhatifReport {
+    /// Objects assumed to be rooted.
+    pub alive: Vec<Addr>,
+    /// Handles and other roots assumed to be gone.
+    pub dead: Vec<Addr>,
+    /// Objects that are unreachable now and would be reachable.
+    pub survivors: ObjectsByType,
+    /// Objects that are reachable now and would be unreachable.
+    pub freed: ObjectsByType,
+    /// Of those freed, objects kept for one more collection by finalizers then ready to run.
+    pub resurrected: Sum,
+    /// Cycles and bridged objects among both: strongly connected components of several objects, or with a target of a
+    /// cross-reference handle; most bytes first.
+    pub components: Vec<WhatifComponent>,
+    /// Weak handles whose object is unreachable now or then. Others are unaffected.
+    pub weak_handles: Vec<WhatifWeak>,
+    /// Number of weak handles with an object.
+    pub weak_total: u64,
+    /// Number of weak handles a full collection would then clear.
+    pub weak_cleared: u64,
+    /// Coverage of each kind of root.
+    pub coverage: Vec<RootCoverageModel>,
+    /// Which stack and register values count as roots.
+    pub stacks: Stacks,
+}
+
+/// A strongly connected component that changes state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct WhatifComponent {
+    /// Address of its first object.
+    pub address: Addr,
+    /// Name of that object's type.
+    #[serde(rename = "type")]
+    pub type_name: Name,
+    /// Number of objects.
+    pub count: u64,
+    /// Their size in bytes.
+    pub bytes: u64,
+    /// Number of targets of cross-reference handles among them.
+    pub bridged: u64,
+    /// Whether they would survive.
+    pub survives: bool,
+}
+
+/// A weak handle.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct WhatifWeak {
+    /// The handle.
+    pub address: Addr,
+    /// Its type.
+    pub kind: HandleKind,
+    /// The object.
+    pub object: Addr,
+    /// Name of the object's type; `null` if the object is not in the dump.
+    #[serde(rename = "type")]
+    pub type_name: Option<Name>,
+    /// Whether the object is reachable now.
+    pub reached_now: bool,
+    /// Whether a full collection would not clear the handle. A `weak-long` handle also survives while its object is kept for
+    /// finalization.
+    pub survives: bool,
+}

@@ -1,0 +1,146 @@
+use serde::Serialize;
+
+use super::handle::HandleKind;
+use super::object_list::ObjectBrief;
+use super::segment::Generation;
+use super::stack::{CodeKind, CodeTier};
+use crate::base::{Addr, AddrRange, Name, named_enum};
+
+named_enum! {
+    /// What is at an address.
+    pub enum PlaceKind {
+        /// An object, or an address inside one.
+        Object = "object",
+        /// Free space on the heap.
+        Free = "free",
+        /// An allocation context.
+        AllocationContext = "allocation-context",
+        /// Between the objects of a segment: corrupt, in allocation, or not in the dump.
+        Gap = "gap",
+        /// Unused memory after the last object of a segment.
+        SegmentUnused = "segment-unused",
+        /// A static field, or a thread static.
+        Static = "static",
+        /// A `heap_segment`, the structure of a segment or region.
+        Segment = "segment",
+        /// A `gc_heap`, the structure of a heap of server GC.
+        GcHeap = "gc-heap",
+        /// A GC handle.
+        Handle = "handle",
+        /// An entry of a finalization queue.
+        FinalizationQueue = "finalization-queue",
+        /// A word of a card table.
+        CardTable = "card-table",
+        /// A word of a mark array.
+        MarkArray = "mark-array",
+        /// Other GC memory: free regions, bookkeeping, handle tables.
+        Gc = "gc",
+        /// A `Thread` of the runtime.
+        Thread = "thread",
+        /// A method table.
+        MethodTable = "method-table",
+        /// An `EEClass`.
+        Class = "class",
+        /// A `Module` of the runtime.
+        RuntimeModule = "runtime-module",
+        /// Managed code.
+        Code = "code",
+        /// A module's image.
+        Module = "module",
+        /// The stack of a thread.
+        Stack = "stack",
+        /// Other captured memory.
+        Memory = "memory",
+        /// Mapped in the process but not in the dump.
+        NotCaptured = "not-captured",
+        /// Not described by the dump.
+        Unknown = "unknown",
+    }
+}
+
+/// `where`: what is at an address.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct WhereReport {
+    /// The queried address.
+    pub address: Addr,
+    /// What is there.
+    pub kind: PlaceKind,
+    /// The same as text.
+    pub text: String,
+    /// Whether the byte at the address is in the dump.
+    pub captured: bool,
+    /// The object or free space containing the address.
+    pub object: Option<ObjectBrief>,
+    /// Offset of the address within the object, structure or module, in bytes.
+    pub offset: Option<u64>,
+    /// The heap segment.
+    pub segment: Option<SegmentPlace>,
+    /// The enclosing range: context, structure, table, module, stack, or mapping.
+    pub range: Option<AddrRange>,
+    /// Name of the module, type, static field, or kind of GC memory.
+    pub name: Option<String>,
+    /// Managed thread id, for stacks, `Thread`s and thread statics.
+    pub managed_id: Option<u32>,
+    /// OS thread id, for stacks, `Thread`s and thread statics.
+    pub os_id: Option<u32>,
+    /// The object that the handle, static field or finalization queue refers to.
+    pub target: Option<Addr>,
+    /// Name of its type; `null` if the object is not in the dump.
+    pub target_type: Option<Name>,
+    /// Type of the handle.
+    pub handle_type: Option<HandleKind>,
+    /// Addresses of the heap that the word of a card table or mark array stands for.
+    pub covers: Option<AddrRange>,
+    /// Of a method table: the `Module` of the runtime that defines the type.
+    pub module: Option<Addr>,
+    /// Of a method table: the `EEClass` of the type.
+    pub class: Option<Addr>,
+    /// Section of the module. ELF modules, whose section names are not loaded, have the permissions of the segment, such as
+    /// `rw-`, or `bss`.
+    pub section: Option<String>,
+    /// The module's last export at or below the address: of the same section, if there is one.
+    pub symbol: Option<String>,
+    /// Offset of the address from that export, in bytes.
+    pub symbol_offset: Option<u64>,
+    /// The method, for managed code.
+    pub code: Option<CodePlace>,
+}
+
+/// Managed code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct CodePlace {
+    /// The method, as the compiler named it: `Lab.Program.Main(System.String[])`; `null` if unknown.
+    pub method: Option<Name>,
+    /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
+    pub display: Option<Name>,
+    /// Address of the `MethodDesc`.
+    pub method_desc: Addr,
+    /// File name of the declaring module.
+    pub module: Option<String>,
+    /// Start of the method's code.
+    pub start: Addr,
+    /// What made the code.
+    pub code: CodeKind,
+    /// How far the JIT optimised the code; `null` for other code, and if it cannot be told.
+    pub tier: Option<CodeTier>,
+    /// Whether the address is in a catch, finally, fault or filter block.
+    pub funclet: bool,
+}
+
+/// A location in the heap.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct SegmentPlace {
+    /// Address of the segment.
+    pub address: Addr,
+    /// Index of its heap.
+    pub heap: u64,
+    /// Generation at the address.
+    pub generation: Generation,
+    /// Start of its objects.
+    pub start: Addr,
+    /// End of its objects.
+    pub allocated: Addr,
+}

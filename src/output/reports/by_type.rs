@@ -1,0 +1,50 @@
+//! Objects by type, in the reports of `whatif`, `unreachable` and `simulate`.
+
+use serde::Serialize;
+
+use crate::model::{ObjectsByType, Sum, TypeBytes};
+use crate::output::report::Sections;
+use crate::output::table::{Columns, columns};
+use crate::output::{bytes, plural};
+
+pub(super) fn objects(n: u64, b: u64) -> String {
+    let (human, exact) = (bytes(b), plural(b, "byte"));
+    if human == exact { format!("{}, {exact}", plural(n, "object")) } else { format!("{}, {human} ({exact})", plural(n, "object")) }
+}
+
+pub(super) fn sum(s: &Sum) -> String {
+    objects(s.count, s.bytes)
+}
+
+/// Totals of a list by type.
+#[derive(Clone, Copy, Serialize)]
+pub(super) struct Sums {
+    pub(super) count: u64,
+    pub(super) bytes: u64,
+}
+
+impl From<&ObjectsByType> for Sums {
+    fn from(by: &ObjectsByType) -> Sums {
+        Sums { count: by.count, bytes: by.bytes }
+    }
+}
+
+/// Notes a list cut by `--top`.
+pub(super) fn cut(to: &mut Sections<'_>, by: &ObjectsByType) {
+    let listed = by.types.iter().fold(0u64, |n, t| n.saturating_add(t.count));
+    if listed < by.count {
+        to.line("… more types (--top 0 lists all)");
+    }
+}
+
+pub(super) fn type_columns<'r>() -> Columns<'r, TypeBytes> {
+    add_type_columns(columns::<TypeBytes>())
+}
+
+pub(super) fn add_type_columns<'r>(before: Columns<'r, TypeBytes>) -> Columns<'r, TypeBytes> {
+    before.count("count", |t| t.count).bytes("bytes", |t| t.bytes).address("method_table", |t| t.method_table).extra().names(
+        "type",
+        60,
+        |t| Some(&t.type_name),
+    )
+}

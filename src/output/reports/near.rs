@@ -1,0 +1,25 @@
+use crate::model::{NearReport, NearRow};
+use crate::output::report::{Report, Sections};
+use crate::output::table::{Columns, Table, columns};
+
+fn near_columns<'r>() -> Columns<'r, NearRow> {
+    columns::<NearRow>()
+        .text("here", 4, |r| if r.here { ">" } else { "" })
+        .whole()
+        .address("address", |r| r.address)
+        .bytes("size", |r| r.size)
+        .address("method_table", |r| r.method_table)
+        .extra()
+        .made("type", 60, |r| r.type_name.as_ref().map_or_else(|| format!("({})", r.kind), ToString::to_string))
+        .name()
+}
+
+impl Report for NearReport {
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        let s = &self.segment;
+        to.line(format!("{} of heap {}, segment {}, objects from {} to {}", s.generation, s.heap, s.address, s.start, s.allocated));
+        to.gap();
+        to.table(Table::records("near", &self.rows, near_columns()).csv(true));
+        to.record("segment", s);
+    }
+}

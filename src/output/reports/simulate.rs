@@ -1,0 +1,63 @@
+use serde::Serialize;
+
+use super::by_type::{Sums, cut, objects, sum, type_columns};
+use super::retained::root_coverage;
+use crate::model::{CollectGeneration, CollectReport, Sum};
+use crate::output::report::{Report, Sections};
+use crate::output::table::{Columns, Table, columns};
+
+fn generation_columns<'r>() -> Columns<'r, CollectGeneration> {
+    columns::<CollectGeneration>()
+        .text("generation", 10, |g| g.generation.name())
+        .whole()
+        .count("objects", |g| g.objects.count)
+        .bytes("bytes", |g| g.objects.bytes)
+        .count("survivors", |g| g.survivors.count)
+        .bytes("survivor_bytes", |g| g.survivors.bytes)
+        .count("resurrected", |g| g.resurrected.count)
+        .bytes("resurrected_bytes", |g| g.resurrected.bytes)
+        .count("freed", |g| g.freed.count)
+        .bytes("freed_bytes", |g| g.freed.bytes)
+}
+
+#[derive(Clone, Serialize)]
+struct CollectTotals<'r> {
+    freed: Sums,
+    survivors: &'r Sum,
+    promoted: &'r Sum,
+    resurrected: &'r Sum,
+    untouched: &'r Sum,
+}
+
+impl Report for CollectReport {
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        let some = self.freed.count > 0;
+        to.table(Table::records("freed", &self.freed.types, type_columns()).csv(true).shown(some));
+        if some {
+            cut(to, &self.freed);
+            to.gap();
+        }
+        to.table(Table::records("generation", &self.generations, generation_columns()).shown(!self.generations.is_empty()));
+        to.gap_if(!self.generations.is_empty());
+        to.facts([
+            ("freed", objects(self.freed.count, self.freed.bytes)),
+            ("resurrected", sum(&self.resurrected)),
+            ("survivors", sum(&self.survivors)),
+            ("promoted", sum(&self.promoted)),
+            ("not collected", sum(&self.untouched)),
+        ]);
+        to.record(
+            "totals",
+            CollectTotals {
+                freed: Sums::from(&self.freed),
+                survivors: &self.survivors,
+                promoted: &self.promoted,
+                resurrected: &self.resurrected,
+                untouched: &self.untouched,
+            },
+        );
+        to.gap();
+        root_coverage(to, &self.coverage);
+        to.records("coverage", &self.coverage);
+    }
+}

@@ -1,0 +1,62 @@
+use serde::Serialize;
+
+use super::by_type::{objects, sum};
+use super::retained::root_coverage;
+use crate::model::{GarbageObject, GarbageType, Sum, UnreachableReport};
+use crate::output::report::{Report, Sections};
+use crate::output::table::{Columns, Table, columns};
+
+fn garbage_type_columns<'r>() -> Columns<'r, GarbageType> {
+    columns::<GarbageType>()
+        .count("count", |t| t.count)
+        .bytes("bytes", |t| t.bytes)
+        .address("method_table", |t| t.method_table)
+        .extra()
+        .names("type", 60, |t| Some(&t.type_name))
+        .text("class", 14, |t| t.class.name())
+        .whole()
+}
+
+fn garbage_columns<'r>() -> Columns<'r, GarbageObject> {
+    columns::<GarbageObject>()
+        .address("address", |o| o.address)
+        .keep(8)
+        .address("method_table", |o| o.method_table)
+        .extra()
+        .bytes("bytes", |o| o.bytes)
+        .keep(8)
+        .text("generation", 10, |o| o.generation.name())
+        .whole()
+        .text("class", 14, |o| o.class.name())
+        .whole()
+        .names("type", 50, |o| Some(&o.type_name))
+}
+
+#[derive(Clone, Serialize)]
+struct UnreachableTotals<'r> {
+    reached: &'r Sum,
+    unreachable: &'r Sum,
+}
+
+impl Report for UnreachableReport {
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        let (some, listed) = (self.unreachable.count > 0, self.objects.is_some());
+        to.table(Table::records("type", self.types.iter().flatten(), garbage_type_columns()).csv(!listed).shown(some && !listed));
+        to.table(Table::records("object", self.objects.iter().flatten(), garbage_columns()).csv(listed).shown(some && listed));
+        if some {
+            if self.shown.is_some() {
+                to.line("… more rows (--top 0 lists all)");
+            }
+            to.gap();
+        }
+        to.records("class", &self.classes);
+        // One list, so that classes and totals align.
+        let classes = self.classes.iter().map(|c| (c.class.name(), objects(c.count, c.bytes)));
+        let totals = [("total", sum(&self.unreachable)), ("reachable", sum(&self.reached))];
+        to.facts(classes.chain(totals).collect::<Vec<_>>());
+        to.record("totals", UnreachableTotals { reached: &self.reached, unreachable: &self.unreachable });
+        to.gap();
+        root_coverage(to, &self.coverage);
+        to.records("coverage", &self.coverage);
+    }
+}
