@@ -17,6 +17,7 @@ mod limits;
 mod man;
 mod mcp;
 mod notes;
+mod object_name;
 mod open;
 mod pager;
 mod parsed;

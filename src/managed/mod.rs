@@ -18,6 +18,7 @@ mod frame;
 mod gc_handle;
 mod members;
 mod method;
+mod named;
 mod object;
 mod objects;
 mod read;

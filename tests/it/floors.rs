@@ -225,7 +225,7 @@ fn what_is_hidden_in_a_thread_is_in_the_ledger() {
     // The others pass a panic of a thread on, which they have joined.
     assert_eq!(
         users(&["catch_unwind(", "resume_unwind("]),
-        ["analysis/page.rs", "base/ledger/cancel.rs", "cli/cmd/fleet.rs", "export/tables/write.rs", "main.rs"]
+        ["analysis/page.rs", "base/ledger/cancel.rs", "cli/cmd/fleet.rs", "export/tables/feed.rs", "main.rs"]
     );
     // These read nothing of the dump on other threads, or only what users of the library do there (`managed`).
     let alone = [

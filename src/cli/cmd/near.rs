@@ -5,17 +5,17 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::values::address;
+use super::super::object_name::{ObjectName, object_name};
 use crate::analysis::{NearQuery, near};
-use crate::base::{Addr, Answer};
+use crate::base::Answer;
 use crate::model::NearReport;
 
 /// The objects before and after a heap address, including gaps.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Near {
-    /// The address.
-    #[arg(value_parser = address)]
-    address: Addr,
+    /// The address, or the name of a static field that refers to the object: Lab.Program.Keep, Lab.Program.Keep[3].Name.
+    #[arg(value_parser = object_name)]
+    address: ObjectName,
 
     /// Number of objects to show before it.
     #[arg(long, value_name = "N", default_value_t = 5)]
@@ -40,6 +40,6 @@ impl Command for Near {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<NearReport>> {
-        Ok(near(&at.heap()?, &NearQuery { address: self.address, before: self.before, after: self.after })?)
+        Ok(near(&at.heap()?, &NearQuery { address: at.address_of(0, &self.address)?, before: self.before, after: self.after })?)
     }
 }

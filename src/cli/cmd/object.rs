@@ -7,18 +7,19 @@ use clap_complete::engine::ArgValueCompleter;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::completion::types;
-use super::super::values::{address, type_pattern};
+use super::super::object_name::{ObjectName, object_name};
+use super::super::values::type_pattern;
 use crate::analysis::{ObjectQuery, object, value};
-use crate::base::{Addr, Answer};
+use crate::base::Answer;
 use crate::model::ObjectReport;
 use crate::session::TypePattern;
 
 /// One object: type, location, lock, hash code, and fields or elements. Accepts interior addresses.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Object {
-    /// The address.
-    #[arg(value_parser = address)]
-    address: Addr,
+    /// The address, or the name of a static field that refers to the object: Lab.Program.Keep, Lab.Program.Keep[3].Name.
+    #[arg(value_parser = object_name)]
+    address: ObjectName,
 
     /// Index of the first array element to list.
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -61,9 +62,15 @@ impl Command for Object {
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<ObjectReport>> {
         if let Some(wanted) = &self.as_type {
-            return Ok(value(&at.heap()?, self.address, wanted)?);
+            return Ok(value(&at.heap()?, at.address_of(0, &self.address)?, wanted)?);
         }
-        let query = ObjectQuery { address: self.address, start: self.start, count: self.count, items: self.items, fields: !self.no_fields };
+        let query = ObjectQuery {
+            address: at.address_of(0, &self.address)?,
+            start: self.start,
+            count: self.count,
+            items: self.items,
+            fields: !self.no_fields,
+        };
         Ok(object(&at.heap()?, &query)?)
     }
 }

@@ -7,11 +7,11 @@ use clap::Args;
 use super::super::args::StacksArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::{Exit, UsageError};
+use super::super::object_name::{ObjectName, object_name};
 use super::super::select::TypesArg;
-use super::super::values::address;
 use super::super::words::is_path;
 use crate::analysis::{PathsQuery, paths};
-use crate::base::{Addr, Answer};
+use crate::base::Answer;
 use crate::model::PathsReport;
 
 /// Limit on roots with --all-roots.
@@ -20,7 +20,8 @@ const MAX_ROOTS: usize = 10_000;
 /// What keeps an object alive: shortest paths from roots. With --type, merged paths to all objects of the type.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Path {
-    /// Address of the object, or an interior address (not with --type), then the dump [default: $GCDUMP_DUMP, else the only
+    /// Address of the object, or an interior address, or the name of a static field that refers to it (Lab.Program.Keep,
+    /// Lab.Program.Keep[3].Name; not with --type), then the dump [default: $GCDUMP_DUMP, else the only
     /// dump in the current folder].
     #[arg(value_names = ["ADDR", "DUMP"], num_args = 0..=2)]
     what: Vec<OsString>,
@@ -63,9 +64,13 @@ impl Command for Path {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<PathsReport>> {
+        let (object, types) = match self.words()?.0 {
+            Some(name) => at.object_or_type(&name)?,
+            None => (None, self.types.patterns()),
+        };
         let query = PathsQuery {
-            object: self.words()?.0,
-            types: self.types.patterns(),
+            object,
+            types,
             paths: if self.all_roots { MAX_ROOTS } else { self.paths },
             weak: self.weak,
             stacks: self.stacks.stacks,
@@ -83,11 +88,11 @@ impl Command for Path {
 
 impl Path {
     /// Splits the arguments into object and dump; with --type there is only a dump.
-    fn words(&self) -> Result<(Option<Addr>, Option<PathBuf>)> {
+    fn words(&self) -> Result<(Option<ObjectName>, Option<PathBuf>)> {
         let (at, dump) = match (self.what.as_slice(), self.types.is_empty()) {
             ([], false) => (None, None),
             ([dump], false) => (None, Some(dump)),
-            ([dump], true) if is_path(dump) && address(&dump.to_string_lossy()).is_err() => {
+            ([dump], true) if is_path(dump) && matches!(object_name(&dump.to_string_lossy()), Err(_) | Ok(ObjectName::Named(_))) => {
                 let dump = dump.to_string_lossy();
                 let forms = format!("path ADDRESS {dump}, or path --type TYPE {dump}");
                 return Err(UsageError(format!("path: the address is missing: {forms}")).into());
@@ -97,7 +102,7 @@ impl Path {
             ([], true) => return Err(UsageError("path: the address is missing: path ADDRESS DUMP, or path --type TYPE DUMP".into()).into()),
             _ => return Err(UsageError("path: expected an address and a dump, or --type and a dump".into()).into()),
         };
-        let at = at.map(|a| address(&a.to_string_lossy())).transpose().map_err(UsageError)?;
+        let at = at.map(|a| object_name(&a.to_string_lossy())).transpose().map_err(UsageError)?;
         Ok((at, dump.map(PathBuf::from)))
     }
 }

@@ -7,11 +7,11 @@ use clap::Args;
 use super::super::args::StacksArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::{Exit, UsageError};
+use super::super::object_name::{ObjectName, object_name};
 use super::super::select::{SortArg, TopArg, TypesArg};
-use super::super::values::address;
 use super::super::words::is_path;
 use crate::analysis::{RefsQuery, refs};
-use crate::base::{Addr, Answer};
+use crate::base::Answer;
 use crate::model::{RefBy, RefSort, RefsReport};
 
 /// References of an object, both ways: which objects point at it through which fields, and at which it points. With --type, of all objects
@@ -20,7 +20,8 @@ use crate::model::{RefBy, RefSort, RefsReport};
 /// Incoming references come from all objects of the heap, garbage as well; gcdump path shows what keeps an object alive.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Refs {
-    /// Address of the object, or an interior address (not with --type), then the dump [default: $GCDUMP_DUMP, else the only
+    /// Address of the object, or an interior address, or the name of a static field that refers to it (Lab.Program.Keep,
+    /// Lab.Program.Keep[3].Name; not with --type), then the dump [default: $GCDUMP_DUMP, else the only
     /// dump in the current folder].
     #[arg(value_names = ["ADDR", "DUMP"], num_args = 0..=2)]
     what: Vec<OsString>,
@@ -73,12 +74,16 @@ impl Command for Refs {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<RefsReport>> {
+        let (object, types) = match self.words()?.0 {
+            Some(name) => at.object_or_type(&name)?,
+            None => (None, self.types.patterns()),
+        };
         let query = RefsQuery {
-            object: self.words()?.0,
-            types: self.types.patterns(),
             incoming: !self.outgoing,
             outgoing: !self.incoming,
-            by: self.by.or((!self.types.is_empty()).then_some(RefBy::Type)),
+            by: self.by.or((!types.is_empty()).then_some(RefBy::Type)),
+            object,
+            types,
             depth: self.depth,
             retained: self.retained,
             stacks: self.stacks.stacks,
@@ -97,11 +102,11 @@ impl Command for Refs {
 
 impl Refs {
     /// Splits the arguments into object and dump; with --type there is only a dump.
-    fn words(&self) -> Result<(Option<Addr>, Option<PathBuf>)> {
+    fn words(&self) -> Result<(Option<ObjectName>, Option<PathBuf>)> {
         let (at, dump) = match (self.what.as_slice(), self.types.is_empty()) {
             ([], false) => (None, None),
             ([dump], false) => (None, Some(dump)),
-            ([dump], true) if is_path(dump) && address(&dump.to_string_lossy()).is_err() => {
+            ([dump], true) if is_path(dump) && matches!(object_name(&dump.to_string_lossy()), Err(_) | Ok(ObjectName::Named(_))) => {
                 let dump = dump.to_string_lossy();
                 let forms = format!("refs ADDRESS {dump}, or refs --type TYPE {dump}");
                 return Err(UsageError(format!("refs: the address is missing: {forms}")).into());
@@ -111,7 +116,7 @@ impl Refs {
             ([], true) => return Err(UsageError("refs: the address is missing: refs ADDRESS DUMP, or refs --type TYPE DUMP".into()).into()),
             _ => return Err(UsageError("refs: expected an address and a dump, or --type and a dump".into()).into()),
         };
-        let at = at.map(|a| address(&a.to_string_lossy())).transpose().map_err(UsageError)?;
+        let at = at.map(|a| object_name(&a.to_string_lossy())).transpose().map_err(UsageError)?;
         Ok((at, dump.map(PathBuf::from)))
     }
 }

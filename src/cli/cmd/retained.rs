@@ -6,10 +6,10 @@ use clap::Args;
 use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
+use super::super::object_name::{ObjectName, object_name};
 use super::super::select::TypesArg;
-use super::super::values::address;
 use crate::analysis::{RetainedQuery, RetainedView, SUSPECT_SHARE, retained};
-use crate::base::{Addr, Answer};
+use crate::base::Answer;
 use crate::model::RetainedReport;
 
 /// Rows without `--top`. A heap has too many objects to list them all in a pipe unasked: they are ranked, and their number is stated.
@@ -18,9 +18,9 @@ const FEW: usize = 20;
 /// Exact retained sizes: by object, by type, as dominator tree, and leak suspects.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Retained {
-    /// Show one object: its dominators and what it dominates.
-    #[arg(long, value_name = "ADDR", value_parser = address, conflicts_with_all = ["tree", "suspects", "types"])]
-    object: Option<Addr>,
+    /// Show one object: its dominators and what it dominates. An address, or the name of a static field: Lab.Program.Keep.
+    #[arg(long, value_name = "ADDR", value_parser = object_name, conflicts_with_all = ["tree", "suspects", "types"])]
+    object: Option<ObjectName>,
 
     /// Show the dominator tree.
     #[arg(long, conflicts_with_all = ["suspects", "types"])]
@@ -67,8 +67,8 @@ impl Command for Retained {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<RetainedReport>> {
-        let view = match (self.object, self.tree, self.suspects) {
-            (Some(at), ..) => RetainedView::Object(at),
+        let view = match (&self.object, self.tree, self.suspects) {
+            (Some(name), ..) => RetainedView::Object(at.address_of(0, name)?),
             (_, true, _) => RetainedView::Tree { depth: self.depth, threshold: self.threshold.unwrap_or(1.0) / 100.0 },
             (_, _, true) => RetainedView::Suspects(self.threshold.map_or(SUSPECT_SHARE, |percent| percent / 100.0)),
             _ => RetainedView::Top,

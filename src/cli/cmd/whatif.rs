@@ -5,23 +5,23 @@ use clap::Args;
 
 use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
+use super::super::object_name::{ObjectName, object_name};
 use super::super::select::TopArg;
-use super::super::values::address;
 use crate::analysis::{WhatifQuery, whatif};
-use crate::base::{Addr, Answer};
+use crate::base::Answer;
 use crate::model::WhatifReport;
 
 /// What would survive or be freed if objects were rooted or roots were removed.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Whatif {
-    /// Assume this object is rooted; accepts interior addresses (repeatable, comma-separated).
-    #[arg(long, value_name = "ADDR", value_parser = address, value_delimiter = ',', required_unless_present = "dead")]
-    alive: Vec<Addr>,
+    /// Assume this object is rooted; accepts interior addresses and names of static fields (repeatable, comma-separated).
+    #[arg(long, value_name = "ADDR", value_parser = object_name, value_delimiter = ',', required_unless_present = "dead")]
+    alive: Vec<ObjectName>,
 
-    /// Assume this root is gone: address of a handle, static field, stack word or any other root, as printed by other commands
+    /// Assume this root is gone: address of a handle, static field, stack word or any other root, as printed by other commands, or the name of a static field
     /// (repeatable, comma-separated).
-    #[arg(long, value_name = "HANDLE", value_parser = address, value_delimiter = ',')]
-    dead: Vec<Addr>,
+    #[arg(long, value_name = "HANDLE", value_parser = object_name, value_delimiter = ',')]
+    dead: Vec<ObjectName>,
 
     #[command(flatten)]
     top: TopArg,
@@ -49,7 +49,9 @@ impl Command for Whatif {
     fn answer(&self, at: &At<'_>) -> Result<Answer<WhatifReport>> {
         let top = self.top.rows(at);
         let components = if at.is_table() { top } else { 0 };
-        let (alive, dead, stacks) = (self.alive.clone(), self.dead.clone(), self.stacks.stacks);
+        let alive = self.alive.iter().map(|name| at.address_of(0, name)).collect::<Result<_>>()?;
+        let dead = self.dead.iter().map(|name| at.root_of(name)).collect::<Result<_>>()?;
+        let stacks = self.stacks.stacks;
         Ok(whatif(&at.heap()?, &WhatifQuery { alive, dead, top, components, stacks })?)
     }
 }

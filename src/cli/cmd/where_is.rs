@@ -6,17 +6,17 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
-use super::super::values::address;
+use super::super::object_name::{ObjectName, object_name};
 use crate::analysis::place;
-use crate::base::{Addr, Answer};
+use crate::base::Answer;
 use crate::model::{PlaceKind, WhereReport};
 
 /// What is at an address: object, static field, handle, thread, method, method table, structure of the GC, module and section, stack.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Where {
-    /// The address.
-    #[arg(value_parser = address)]
-    address: Addr,
+    /// The address, or the name of a static field that refers to the object: Lab.Program.Keep, Lab.Program.Keep[3].Name.
+    #[arg(value_parser = object_name)]
+    address: ObjectName,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -34,7 +34,7 @@ impl Command for Where {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<WhereReport>> {
-        Ok(place(&at.heap()?, self.address)?)
+        Ok(place(&at.heap()?, at.address_of(0, &self.address)?)?)
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
