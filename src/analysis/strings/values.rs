@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use rustc_hash::FxHashMap;
 
-use super::hashes;
+use super::hash::hashes;
 use crate::base::{Addr, AddrRange, Count};
 use crate::gc::{Object, Piece};
 use crate::model::StringTotals;
