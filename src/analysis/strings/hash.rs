@@ -13,7 +13,7 @@ fn folded(x: u64, y: u64) -> u64 {
 }
 
 /// The finalizer of splitmix64: every bit of the result depends on every bit of `x`.
-fn mixed(x: u64) -> u64 {
+pub(super) fn mixed(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)

@@ -177,7 +177,7 @@ impl<'v> Texts<'v> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::strings::mixed;
+    use crate::analysis::strings::hash::mixed;
 
     #[test]
     fn groups_do_not_depend_on_who_met_what() {
