@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use super::Notes;
+use super::{Collector, Notes};
 
 /// Data, with the notes made while it was read.
 ///
@@ -71,5 +71,23 @@ impl<T> Deref for Answer<T> {
 
     fn deref(&self) -> &T {
         &self.data
+    }
+}
+
+impl Collector {
+    /// The data of a part of the answer; its notes are added to those of the whole.
+    pub fn take<T>(&self, part: Answer<T>) -> T {
+        part.into_part(&mut self.own())
+    }
+
+    /// A part that others use as well; its notes are added to those of the whole.
+    pub fn with<'p, T>(&self, part: &'p Answer<T>) -> &'p T {
+        self.extend(&part.notes);
+        &part.data
+    }
+
+    /// The answer: `data`, with what was collected.
+    pub fn finish<T>(self, data: T) -> Answer<T> {
+        Answer::new(data, self.into_notes())
     }
 }

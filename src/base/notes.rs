@@ -7,7 +7,7 @@ use rustc_hash::FxBuildHasher;
 use serde::{Deserialize, Serialize};
 
 use super::missed::{Missed, Scope};
-use super::{Addr, Answer, be, named_enum, plural};
+use super::{Addr, be, named_enum, plural};
 
 named_enum! {
     /// The kind of a [`Note`].
@@ -220,24 +220,13 @@ impl Collector {
         Collector { notes: Mutex::default(), scope: Scope::open() }
     }
 
-    fn own(&self) -> MutexGuard<'_, Notes> {
+    pub(super) fn own(&self) -> MutexGuard<'_, Notes> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds a note: see [`Notes::add`].
     pub fn add(&self, kind: NoteKind, address: impl Into<Option<Addr>>, message: impl Into<String>) {
         self.own().add(kind, address, message);
-    }
-
-    /// The data of a part of the answer; its notes are added to those of the whole.
-    pub fn take<T>(&self, part: Answer<T>) -> T {
-        part.into_part(&mut self.own())
-    }
-
-    /// A part that others use as well; its notes are added to those of the whole.
-    pub fn with<'p, T>(&self, part: &'p Answer<T>) -> &'p T {
-        self.extend(&part.notes);
-        &part.data
     }
 
     /// Adds all of `notes`.
@@ -257,11 +246,6 @@ impl Collector {
         let mut notes = self.notes.into_inner().unwrap_or_else(PoisonError::into_inner);
         notes.tell(&self.scope.missed());
         notes
-    }
-
-    /// The answer: `data`, with what was collected.
-    pub fn finish<T>(self, data: T) -> Answer<T> {
-        Answer::new(data, self.into_notes())
     }
 }
 

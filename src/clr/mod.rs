@@ -27,6 +27,7 @@ pub mod statics;
 pub mod strings;
 pub mod threads;
 pub(crate) mod thunks;
+mod type_name;
 pub mod type_names;
 pub mod values;
 pub mod wrappers;

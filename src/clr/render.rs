@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::aot::Blobs;
 use super::method_table::{Category, Generics, MethodTableInfo, MethodTables};
 use super::modules::Modules;
-use super::type_names::{NameQuality, TypeName};
+use super::type_name::{NameQuality, TypeName};
 use crate::base::missed::contradiction;
 use crate::base::{Addr, CorElementType, Token, TokenTable};
 use crate::contract::Descriptor;

@@ -1,6 +1,6 @@
 //! The structures of the GC, bound once, and where the GC keeps what it has of each heap.
 
-use super::HeapId;
+use super::heap_id::HeapId;
 use crate::base::Addr;
 use crate::contract::{ContractError, Descriptor};
 use crate::data::{

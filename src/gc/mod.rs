@@ -11,6 +11,7 @@ mod facts;
 mod fields;
 mod finalizers;
 mod handles;
+mod heap_id;
 mod heaps;
 mod index;
 mod names;
@@ -48,6 +49,7 @@ use crate::data::{Bound, Field, GCHeap, Generation, HeapSegment, Kind, Structure
 use crate::memory::{Image, Memory, ReadError};
 use crate::model::{AllocContextModel, HandleModel, HeapDetail, NamedCount, OomModel, RegionModel, SegmentModel};
 use fields::{HandleFields, Places, RecordFields};
+pub use heap_id::HeapId;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -79,15 +81,6 @@ impl std::fmt::Debug for Gc {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Gc").field("facts", &self.facts).finish_non_exhaustive()
     }
-}
-
-/// A GC heap: its index and, with server GC, the address of its `gc_heap`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HeapId {
-    /// Index of the heap.
-    pub index: u64,
-    /// Address of its `gc_heap`; `None` for the single workstation heap.
-    pub address: Option<Addr>,
 }
 
 /// Contracts read on this floor.

@@ -1,6 +1,5 @@
 use serde::Serialize;
 
-use super::info::LayoutSource;
 use crate::base::{Addr, Arch, Note, Os, named_enum};
 
 named_enum! {
@@ -22,6 +21,24 @@ named_enum! {
         Zstd = "zstd",
         /// gzip.
         Gzip = "gzip",
+    }
+}
+
+named_enum! {
+    /// Sources of layouts.
+    pub enum LayoutSource {
+        /// The descriptor of the runtime.
+        Descriptor = "descriptor",
+        /// Pointer data of the runtime with the JSON of an overlay.
+        OverlayJson = "overlay-json",
+        /// An overlay and `g_dacTable`.
+        Overlay = "overlay",
+        /// The debug header of a NativeAOT program.
+        DebugHeader = "debug-header",
+        /// Synthesized from `GcDacVars`.
+        Synthesised = "synthesised",
+        /// Not available.
+        None = "none",
     }
 }
 

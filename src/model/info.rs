@@ -1,25 +1,7 @@
 use serde::Serialize;
 
-use super::envelope::Container;
+use super::envelope::{Container, LayoutSource};
 use crate::base::{Addr, named_enum};
-
-named_enum! {
-    /// Sources of layouts.
-    pub enum LayoutSource {
-        /// The descriptor of the runtime.
-        Descriptor = "descriptor",
-        /// Pointer data of the runtime with the JSON of an overlay.
-        OverlayJson = "overlay-json",
-        /// An overlay and `g_dacTable`.
-        Overlay = "overlay",
-        /// The debug header of a NativeAOT program.
-        DebugHeader = "debug-header",
-        /// Synthesized from `GcDacVars`.
-        Synthesised = "synthesised",
-        /// Not available.
-        None = "none",
-    }
-}
 
 named_enum! {
     /// Kinds of runtimes.

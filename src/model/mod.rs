@@ -78,7 +78,7 @@ pub use delegate::{DelegateModel, DelegatePart};
 pub use diff::{
     ComparedDump, DiffBy, DiffMeasure, DiffReport, DiffRow, DiffRule, DiffSort, DiffState, GainedType, GrowingHolder, HolderStep, Trend,
 };
-pub use envelope::{Compression, Container, Data, DumpModel, Envelope, Head, RuntimeModel};
+pub use envelope::{Compression, Container, Data, DumpModel, Envelope, Head, LayoutSource, RuntimeModel};
 pub use exception::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
 pub use export::{ExportFormat, ExportReport, ExportTable, FleetDump, FleetReport, FleetState, FleetTotals, TableFile};
 pub use finalizer::{
@@ -96,8 +96,8 @@ pub use heap::{
 pub use heap_map::{HeapMapModel, HeapMapRow, MapBytes, MapCell, MapRows};
 pub use index_file::IndexReport;
 pub use info::{
-    AnswerBasis, AnswerKind, AnswerModel, DumpKind, DumpWriter, GcKind, GcLayout, GcModel, GcPhase, GcState, InfoReport, LayoutSource,
-    ModuleFileModel, MorePrecise, RuntimeBrief, RuntimeKind, VersionSource,
+    AnswerBasis, AnswerKind, AnswerModel, DumpKind, DumpWriter, GcKind, GcLayout, GcModel, GcPhase, GcState, InfoReport, ModuleFileModel,
+    MorePrecise, RuntimeBrief, RuntimeKind, VersionSource,
 };
 pub use inspect::{InspectReport, InspectionId, InspectionModel, InspectionRow};
 pub use locks::{

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::layout::Fit;
+use super::fit::Fit;
 use super::width::{ELLIPSIS, cut, cut_after, halved, width};
 use crate::base::Name;
 use crate::base::hash::Map;

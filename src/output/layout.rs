@@ -1,54 +1,15 @@
 //! The columns of a table that a screen shows, and their widths: columns shrink, wrap or leave until a row fits.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::distinct::Shortened;
+use super::fit::Fit;
 use super::screen::Screen;
-use super::shorten::{longest, shorten, shorter};
 use super::table::{Column, Heading, LEAST_NAME, Readers};
-use super::width::{cut, cut_middle, width, wrap};
+use super::width::width;
 
 /// Spaces between columns.
 pub(super) const GAP: usize = 2;
-
-/// How text gives way where the screen is too narrow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fit {
-    /// Never: numbers, addresses, words of a fixed set.
-    Whole,
-    /// By shorter forms of names of types and methods: see `shorten`.
-    Name,
-    /// By leaving out the middle: paths.
-    Path,
-    /// By leaving out the end.
-    Text,
-    /// Up to so many lines, then by leaving out the end.
-    Lines(u8),
-    /// Text with such a name in it: up to so many lines, then see `shorten`.
-    NameLines(u8),
-    /// As many lines as it takes, broken anywhere: maps.
-    Cells,
-}
-
-impl Fit {
-    /// `text` in lines of at most `columns`.
-    pub(super) fn lines(self, text: &str, columns: usize) -> Vec<Cow<'_, str>> {
-        let short = match self {
-            Fit::Whole => return vec![text.into()],
-            Fit::Name => return vec![shorten(text, columns)],
-            Fit::Path => return vec![cut_middle(text, columns)],
-            Fit::Text => return vec![cut(text, columns)],
-            Fit::Cells => return wrap(text, columns, 0, usize::MAX),
-            // An object: its address and type.
-            Fit::Lines(_) if text.starts_with("0x") => shorter(text, columns),
-            Fit::Lines(most) => return wrap(text, columns, 0, usize::from(most)),
-            Fit::NameLines(most) => longest(text, |form| wrap(form, columns, 0, usize::MAX).len() <= usize::from(most)),
-        };
-        let (Fit::Lines(most) | Fit::NameLines(most)) = self else { return vec![short] };
-        wrap(&short, columns, 0, usize::from(most)).into_iter().map(|line| Cow::Owned(line.into_owned())).collect()
-    }
-}
 
 /// A column that is shown.
 #[derive(Clone, Debug)]

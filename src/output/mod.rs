@@ -5,6 +5,7 @@
 
 mod cell;
 mod distinct;
+mod fit;
 pub mod formats;
 mod human;
 mod layout;

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use serde::Serialize;
 
 use super::Cell;
-pub use super::layout::Fit;
+pub use super::fit::Fit;
 use super::seen::Link;
 use crate::base::{Addr, Name, share};
 use crate::clr::generated::field;

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use super::primitives::Whole;
 use super::waits::{Blocked, BlockedFrame, Wait};
+use super::whole::Whole;
 use crate::base::hash::Map;
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange};

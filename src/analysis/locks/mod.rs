@@ -7,11 +7,13 @@ mod deadlocks;
 mod holders;
 mod objects;
 mod primitives;
+mod query;
 mod report;
 mod runs;
 mod tasks;
 mod wait_subsystem;
 mod waits;
+mod whole;
 
 use std::collections::BTreeMap;
 
@@ -26,15 +28,9 @@ use class_constructors::ClassConstructors;
 use holders::{Holders, Locks};
 use objects::LockType;
 use primitives::Primitives;
+pub use query::LocksQuery;
 use report::Reporter;
 use waits::{Blocked, Wait, Waits, blocked, note_stacks};
-
-/// What to list.
-#[derive(Clone, Debug, Default)]
-pub struct LocksQuery {
-    /// Also locks that nobody holds or waits for.
-    pub all: bool,
-}
 
 /// Lists locks, waits and deadlocks.
 ///

@@ -2,6 +2,7 @@
 
 use super::objects::{Found, LockType};
 use super::wait_subsystem::{WaitInfos, monitors};
+use super::whole::Whole;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector};
 use crate::bcl::Library;
@@ -140,14 +141,6 @@ fields_of! {
         kind: req "_objectKind",
         timeout: req "_timeoutMs",
     }
-}
-
-/// What a part belongs to: the object that people know, and what a thread that waits for the part is blocked in.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Whole {
-    pub(super) object: Addr,
-    pub(super) kind: LockKind,
-    pub(super) wait: WaitKind,
 }
 
 /// The fields of each type, if it is loaded, and what each part belongs to.

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::LocksQuery;
 use super::deadlocks::{Edge, WaitGraph};
 use super::holders::{Held, Locks, Owner};
+use super::query::LocksQuery;
 use super::waits::{Blocked, Wait};
 use crate::analysis::stack_words::holders;
 use crate::base::hash::{Map, Set};

@@ -3,7 +3,7 @@
 //! Source: `docs/internals/native-aot.md#locks-and-waits`, `docs/internals/locks.md`.
 
 use super::objects::{Found, LockType};
-use super::primitives::Whole;
+use super::whole::Whole;
 use crate::base::Addr;
 use crate::base::hash::Map;
 use crate::bcl::Library;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::class_constructors::{ClassConstructors, is_of_starts};
 use super::objects::{Found, LockType};
-use super::primitives::{Primitives, Whole};
+use super::primitives::Primitives;
+use super::whole::Whole;
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Collector, Name, NoteKind, len64, plural};

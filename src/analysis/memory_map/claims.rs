@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Process;
+use super::process::Process;
 use super::sweep::Span;
 use crate::base::missed::{tried, watched};
 use crate::base::reads;

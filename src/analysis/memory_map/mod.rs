@@ -4,17 +4,19 @@
 //! container and to one claim, the more specific one, so that nothing counts twice.
 
 mod claims;
+mod process;
 mod sweep;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use claims::Claim;
+use process::Process;
 use sweep::{Piece, Span, sweep};
 
 use crate::base::{AddrRange, Answer, Collector, Count, NoteKind, cut, ranges, share};
 use crate::dump::{Backing, DumpFile, MappedRegion};
-use crate::memory::{Memory, is_by_createdump};
+use crate::memory::is_by_createdump;
 use crate::model::{
     Container, Generation, LoaderHeapKind, MemoryKind, MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport, MemoryTotals,
 };
@@ -56,13 +58,6 @@ pub(super) fn memory_of(runtime: &Runtime) -> Answer<MemoryReport> {
     let query = MemoryQuery { ranges: false, top: 1, runtime: runtime.index() };
     let process = Process { file: runtime.file(), memory: runtime.memory() };
     mapped((process, listing(process)), Some(runtime), None, &query, runtime.begin())
-}
-
-/// A process, as the container has it.
-#[derive(Clone, Copy)]
-struct Process<'d> {
-    file: &'d DumpFile,
-    memory: &'d Memory,
 }
 
 fn mapped(

@@ -2,7 +2,7 @@
 //!
 //! Source: `docs/internals/pool.md#incoming-requests`.
 
-use super::Reader;
+use super::reader::Reader;
 use crate::analysis::async_chains::{Inner, inner_chains};
 use crate::analysis::stack_words::holders;
 use crate::base::hash::{Map, Set};

@@ -3,9 +3,11 @@
 //! Source: `docs/internals/pool.md#http`.
 
 mod incoming;
+mod reader;
 mod sockets;
 
 use self::incoming::Contexts;
+use self::reader::Reader;
 use super::task_names::Names;
 use super::walk::objects_of;
 use crate::base::hash::{Map, Set};
@@ -140,16 +142,6 @@ struct Connection {
     object: Addr,
     pool: Option<Addr>,
     request: Option<Addr>,
-}
-
-struct Reader<'r> {
-    heap: &'r Heap,
-    library: &'r Library,
-    tasks: &'r Tasks,
-    names: Names<'r>,
-    /// The tasks of suspended methods of runtime async, by continuation.
-    suspended: Map<Addr, Addr>,
-    notes: &'r Collector,
 }
 
 impl Reader<'_> {

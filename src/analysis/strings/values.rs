@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use rustc_hash::FxHashMap;
 
-use super::hashes;
+use super::hash::hashes;
 use crate::base::{Addr, AddrRange, Count};
 use crate::gc::{Object, Piece};
 use crate::model::StringTotals;
@@ -177,7 +177,7 @@ impl<'v> Texts<'v> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::strings::mixed;
+    use crate::analysis::strings::hash::mixed;
 
     #[test]
     fn groups_do_not_depend_on_who_met_what() {

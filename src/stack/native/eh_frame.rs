@@ -10,6 +10,7 @@ use gimli::{
     UnwindSection as _, UnwindTableRow,
 };
 
+use super::numbers::{DWARF, number};
 use super::{Caller, Rows, expression};
 use crate::base::{Addr, AddrRange, len64};
 use crate::stack::{CodeBytes, Registers, Saved, UnwindError};
@@ -23,9 +24,6 @@ const FOUR_BYTES: [u8; 2] = [0x0b, 0x03];
 /// `DW_EH_PE_udata4`, and `sdata4` relative to the table.
 const COUNT: u8 = 0x03;
 const ENTRIES: u8 = 0x3b;
-
-/// DWARF's number of each register, by the number of unwind info.
-const DWARF: [u16; 16] = [0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15];
 
 /// How a register of the caller is found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -257,9 +255,4 @@ impl Section {
         let cie = fde.cie();
         Ok((row, cie.return_address_register(), cie.is_signal_trampoline()))
     }
-}
-
-/// Number of a register of DWARF; `None` if it is none of the general ones.
-pub(super) fn number(register: Register) -> Option<u8> {
-    (0u8..).zip(DWARF).find(|(_, dwarf)| *dwarf == register.0).map(|(number, _)| number)
 }

@@ -4,7 +4,7 @@
 
 use gimli::{Encoding, Evaluation, EvaluationResult, Format, LittleEndian, Location, Value};
 
-use super::eh_frame::number;
+use super::numbers::number;
 use crate::base::Addr;
 use crate::stack::{CodeBytes, Registers, UnwindError};
 

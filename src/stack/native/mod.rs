@@ -3,6 +3,7 @@
 mod eh_frame;
 mod expression;
 mod images;
+mod numbers;
 mod pdata;
 #[cfg(test)]
 mod real_tests;
