@@ -4,9 +4,9 @@ use clap::{Args, Command as Clap};
 
 use super::args::Config;
 use super::cmd::{
-    analyze, bridge, chains, contracts, diff, exceptions, export, finalizers, fleet, fragmentation, handles, heap, index, info, inspect,
-    locks, memory, modules, near, object, objects, objsize, oom, path, place, pool, report, requests, retained, roots, segments, simulate,
-    stacks, stat, statics, strings, threads, timers, track, trim, types, unreachable, verify, whatif,
+    analyze, bridge, chains, contracts, diff, env, exceptions, export, finalizers, fleet, fragmentation, handles, heap, index, info,
+    inspect, locks, memory, modules, near, object, objects, objsize, oom, path, place, pool, report, requests, retained, roots, segments,
+    simulate, stacks, stat, statics, strings, threads, timers, track, trim, types, unreachable, verify, whatif,
 };
 use super::command::{Entry, Group, entry};
 use super::completion::COMPLETIONS;
@@ -20,6 +20,7 @@ use crate::output::fold;
 pub const COMMANDS: &[Entry] = &[
     entry::<info::Info>(),
     entry::<analyze::Analyze>(),
+    entry::<env::Env>(),
     entry::<memory::Memory>(),
     entry::<modules::Modules>(),
     entry::<contracts::Contracts>(),

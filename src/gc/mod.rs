@@ -12,6 +12,7 @@ mod finalizers;
 mod handles;
 mod heaps;
 mod index;
+mod limit;
 mod names;
 mod oom;
 mod phase;
@@ -44,7 +45,7 @@ use crate::clr::threads::{ContextLayout, Thread};
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::data::{Bound, Field, GCHeap, Generation, HeapSegment, Kind, Structure, bind};
 use crate::memory::{Image, Memory, ReadError};
-use crate::model::{AllocContextModel, HandleModel, HeapDetail, NamedCount, OomModel, RegionModel, SegmentModel};
+use crate::model::{AllocContextModel, GcLimitModel, HandleModel, HeapDetail, NamedCount, OomModel, RegionModel, SegmentModel};
 use fields::{HandleFields, Places, RecordFields};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -68,6 +69,7 @@ pub struct Gc {
     /// What `records` lacks for the same reason.
     record_losses: Notes,
     collections: Answer<Option<Collections>>,
+    limit: Option<GcLimitModel>,
     /// Reads method tables of objects, if their contract is supported.
     objects: Result<Objects, ContractError>,
     facts: Facts,
@@ -134,11 +136,13 @@ impl Gc {
             record_losses: of_records.losses(),
             handle_losses,
             collections: Answer::whole(None),
+            limit: None,
             objects: Objects::bind(memory, &d),
             facts,
         };
         notes.extend(&d.losses());
         gc.collections = gc.find_collections(image);
+        gc.limit = gc.find_limit(image);
         gc.determine_phase(threads, &notes);
         Ok(notes.finish(gc))
     }
@@ -152,6 +156,11 @@ impl Gc {
     /// if they are not in the dump.
     pub fn collections(&self) -> &Answer<Option<Collections>> {
         &self.collections
+    }
+
+    /// The limit on what the GC commits; `None` where none was found.
+    pub fn limit(&self) -> Option<GcLimitModel> {
+        self.limit
     }
 
     /// Method table of the object at `object`, mark bits cleared. `None` if the object is not in the dump.

@@ -39,6 +39,7 @@ mod root;
 mod segment;
 mod sort;
 mod stack;
+mod startup;
 mod stat;
 mod statics;
 mod strings;
@@ -89,8 +90,8 @@ pub use heap::{
 pub use heap_map::{HeapMapModel, HeapMapRow, MapBytes, MapCell, MapRows};
 pub use index_file::IndexReport;
 pub use info::{
-    AnswerBasis, AnswerKind, AnswerModel, DumpKind, DumpWriter, GcKind, GcLayout, GcModel, GcPhase, GcState, InfoReport, LayoutSource,
-    ModuleFileModel, MorePrecise, RuntimeBrief, RuntimeKind, VersionSource,
+    AnswerBasis, AnswerKind, AnswerModel, DumpKind, DumpWriter, GcKind, GcLayout, GcLimitModel, GcModel, GcPhase, GcState, HeapSizeModel,
+    InfoReport, LayoutSource, ModuleFileModel, MorePrecise, RuntimeBrief, RuntimeKind, VersionSource,
 };
 pub use inspect::{InspectReport, InspectionId, InspectionModel, InspectionRow};
 pub use locks::{
@@ -117,6 +118,7 @@ pub use stack::{
     ArgumentModel, CodeKind, CodeTier, FramePart, MergedFrame, RepeatTimes, StackCoverage, StackFrameKind, StackFrameModel, StackGap,
     StackRepeat, StackRootModel, StacksReport, ThreadStackModel,
 };
+pub use startup::{EnvReport, SettingModel, SettingSource, StartupSource, VariableModel};
 pub use stat::{GroupStat, StatBy, StatReport, StatSort, StatTotals, TypeStat};
 pub use statics::{StaticModel, StaticThread, StaticsReport, Storage};
 pub use strings::{StringModel, StringSort, StringTotals, StringsReport};

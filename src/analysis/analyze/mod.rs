@@ -40,7 +40,7 @@ use crate::base::{Answer, Name};
 use crate::model::{AnalyzeReport, BelowThreshold, Problem, ProblemId, SkippedProblem};
 use crate::session::{Error, GraphSource, Runtime};
 pub(super) use answers::{Answers, Skip};
-pub(crate) use line::command_line;
+pub(crate) use line::{command_line, shell_line};
 
 /// From where on something is worth a line.
 #[derive(Clone, Copy, Debug)]

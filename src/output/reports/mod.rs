@@ -6,6 +6,7 @@ mod chains;
 mod collections;
 mod contracts;
 mod diff;
+mod env;
 mod exceptions;
 mod export;
 mod finalizers;
