@@ -98,7 +98,10 @@ pub use locks::{
     BlockedStack, DeadlockModel, LockKind, LockModel, LockOwner, LocksReport, ThreadWait, WaitChain, WaitEdge, WaitEdgeKind, WaitEvidence,
     WaitKind, WaitModel, WaiterModel,
 };
-pub use memory_map::{LoaderHeapKind, MemoryKind, MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport, MemoryTotals};
+pub use memory_map::{
+    LoaderHeapKind, MallocBlockSize, MallocHeapKind, MallocHeapModel, MallocModel, MallocUse, MemoryKind, MemoryKindModel, MemoryListing,
+    MemoryRangeModel, MemoryReport, MemoryTotals,
+};
 pub use module::{FetchModel, FetchOutcome, FilePlace, ModuleKind, ModuleModel, ModuleNeed, ModulesReport};
 pub use object::{CutShort, DimensionModel, FieldValue, ObjectReport, ValueKind};
 pub use object_list::{ObjectBrief, ObjectsReport, ObjectsTail, ReferenceModel};
@@ -108,8 +111,8 @@ pub use pool::{PoolGroup, PoolItem, PoolItemKind, PoolKind, PoolQueue, PoolRepor
 pub use report::{Icicle, IcicleBox, LackingPart, PageReport, PageSuspect, PageType, PageTypes, TypesRest};
 pub use request::{ConnectionPool, RequestDirection, RequestFrame, RequestModel, RequestState, RequestsReport, SocketModel};
 pub use retained::{
-    BelowType, ObjSizeReport, PathFold, PathModel, PathNode, PathStep, PathsReport, ReachTotals, RetainedDetail, RetainedObject,
-    RetainedReport, RetainedType, Suspect, SuspectKind, TreeRow,
+    BelowType, ElementsModel, HolderType, ObjSizeReport, PathFold, PathModel, PathNode, PathStep, PathsReport, ReachTotals, RetainedDetail,
+    RetainedObject, RetainedReport, RetainedType, Suspect, SuspectKind, TreeRow,
 };
 pub use root::{CoverageKind, DependentModel, RootCount, RootCoverageModel, RootFlag, RootKind, RootModel, RootType, RootsReport, Stacks};
 pub use segment::{Generation, RegionFields, RegionListModel, RegionModel, RegionSize, SegmentModel, SegmentPart, SegmentsReport};

@@ -306,7 +306,7 @@ impl DominatorTree {
     }
 
     /// The reachable objects with their retained sizes, what dominates before what it dominates.
-    pub(super) fn reached(&self) -> impl Iterator<Item = (ObjectId, u64)> {
+    pub(crate) fn reached(&self) -> impl Iterator<Item = (ObjectId, u64)> {
         self.reached_at(self.positions())
     }
 

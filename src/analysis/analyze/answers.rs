@@ -67,6 +67,7 @@ pub(in crate::analysis) struct Answers<'a> {
     pub(super) inspect: Asked<InspectReport>,
     pub(super) locks: Asked<LocksReport>,
     pub(super) memory: Asked<MemoryReport>,
+    pub(super) native_memory: Asked<MemoryReport>,
     pub(super) oom: Asked<OomReport>,
     pub(super) pool: Asked<PoolReport>,
     pub(super) requests: Asked<Vec<RequestModel>>,
@@ -103,6 +104,7 @@ impl<'a> Answers<'a> {
             inspect: OnceCell::new(),
             locks: OnceCell::new(),
             memory: OnceCell::new(),
+            native_memory: OnceCell::new(),
             oom: OnceCell::new(),
             pool: OnceCell::new(),
             requests: OnceCell::new(),
@@ -175,7 +177,12 @@ impl<'a> Answers<'a> {
 
     /// The address space by kind.
     pub(super) fn memory(&self) -> Result<&MemoryReport, Skip> {
-        self.asked("memory is not inspected", &self.memory, || Ok(memory_of(self.runtime)))
+        self.asked("memory is not inspected", &self.memory, || Ok(memory_of(self.runtime, false)))
+    }
+
+    /// The same with what native memory holds, which reads all of it.
+    pub(super) fn native_memory(&self) -> Result<&MemoryReport, Skip> {
+        self.asked("native memory is not inspected", &self.native_memory, || Ok(memory_of(self.runtime, true)))
     }
 
     /// What changed since the earlier dump; without the graph, what holds the growth only where that is cheap.

@@ -8,7 +8,8 @@
 
 use super::Thresholds;
 use super::answers::{Answers, Skip};
-use super::line::percent;
+use super::line::{in_units, percent};
+use crate::analysis::retained::held_by;
 use crate::base::thousands;
 use crate::model::{Problem, ProblemId, ProblemSeverity, Suspect, SuspectKind};
 
@@ -19,17 +20,20 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Prob
 }
 
 fn finding(answers: &Answers<'_>, s: &Suspect) -> Problem {
-    let retained = format!("{} bytes ({} of what is reachable)", thousands(s.retained), percent(s.share));
-    let below = s.below.first().map(|b| format!(": {} × {}", thousands(b.count), b.type_name)).unwrap_or_default();
+    let retained = format!("{} ({} of what is reachable)", in_units(s.retained), percent(s.share));
+    let nodes = || s.below.first().map(|b| format!(": {} × {}", thousands(b.count), b.type_name));
+    let below = s.elements.as_ref().map(|e| format!(": {}", e.words())).or_else(nodes).unwrap_or_default();
     let found = match (s.kind, s.address) {
         (SuspectKind::Object, Some(object)) => {
-            let by = s.roots.first().map_or_else(|| "several holders".into(), |r| r.label.clone());
+            let by = s.roots.first().map_or_else(|| held_by(&s.holders), |r| r.label.clone());
             let title = format!("{} {object}, held by {by}, retains {retained}{below}", s.type_name);
             let command = ["retained", "--object", &object.to_string()];
             answers.finding(ProblemId::Suspects, ProblemSeverity::Warning, title, &command)
         }
         _ => {
-            let title = format!("{} objects of {} retain {retained} together", thousands(s.count), s.type_name);
+            let within: Vec<String> = s.below.iter().map(|b| format!("{} × {}", thousands(b.count), b.type_name)).collect();
+            let within = if within.is_empty() { String::new() } else { format!("; in them {}", within.join(", ")) };
+            let title = format!("{} objects of {} retain {retained} together{within}", thousands(s.count), s.type_name);
             let command = ["path", "--type", &s.method_table.to_string()];
             answers.finding(ProblemId::Suspects, ProblemSeverity::Info, title, &command)
         }

@@ -317,6 +317,7 @@ fn memory(kinds: &[(MemoryKind, u64)]) -> MemoryReport {
         bytes: *bytes,
         accessible_bytes: *bytes,
         captured_bytes: 0,
+        zero_bytes: None,
         share: 0.0,
         unlisted_bytes: 0,
     };
@@ -325,6 +326,7 @@ fn memory(kinds: &[(MemoryKind, u64)]) -> MemoryReport {
         runtime_error: None,
         kinds: kinds.iter().map(kind).collect(),
         unexplained: Vec::new(),
+        malloc: None,
         ranges: None,
         totals: MemoryTotals::default(),
     }

@@ -81,7 +81,7 @@ pub const COMMANDS: &[(&str, Ask)] = &[
     ("memory", |d, _, _| {
         // The test itself changes how much memory there is, and of it what nobody claims.
         let claimed = |r: &MemoryRangeModel| r.kind.explains().then_some((r.kind, r.generation, r.start, r.end));
-        let answer = memory_map(d, &MemoryQuery { ranges: true, top: 0, runtime: 0 });
+        let answer = memory_map(d, &MemoryQuery { ranges: true, top: 0, runtime: 0, contents: false });
         said(answer.map(|report| report.ranges.unwrap().iter().filter_map(claimed).collect::<Vec<_>>()))
     }),
     ("near", |_, r, g| with_heap(r, |h| tried(near(h, &NearQuery { address: g.object, before: 3, after: 3 })))),
