@@ -282,7 +282,7 @@ impl<'a> Answers<'a> {
         let only: Vec<InspectionId> =
             INSPECTIONS.iter().filter(|(finding, _)| wanted(finding)).map(|(_, inspection)| *inspection).collect();
         let heap = self.heap()?;
-        self.asked("waste is not inspected", &self.inspect, || inspect(heap, &InspectQuery { only, top: ROWS }))
+        self.asked("waste is not inspected", &self.inspect, || inspect(heap, &InspectQuery { only, top: ROWS, graph: self.query.graph }))
     }
 
     /// One of them.

@@ -173,6 +173,9 @@ pub(super) fn findings(answers: &Answers<'_>) -> AnalyzeReport {
             Err(Skip(reason)) => report.skipped.push(SkippedProblem { id, reason }),
         }
     }
+    let events: Vec<Problem> = report.findings.iter().filter(|f| f.id == ProblemId::EventLeaks).cloned().collect();
+    let explained = |f: &Problem| f.id == ProblemId::Suspects && events.iter().any(|event| events::explains(answers, event, f));
+    report.findings.retain(|f| !explained(f));
     report.below.sort_by_key(|b| (Reverse(b.problem.bytes), b.problem.id, b.problem.object));
     report.findings.sort_by_key(|f| {
         // What grew stands as `diff` tells it: what gathers objects of the program's own types first.
@@ -251,6 +254,7 @@ fn rank(id: ProblemId) -> ProblemId {
         | ProblemId::FreeRegions
         | ProblemId::NativeMemory
         | ProblemId::Suspects
+        | ProblemId::EventLeaks
         | ProblemId::EqualStrings
         | ProblemId::SparseArrays
         | ProblemId::OversizedCollections
