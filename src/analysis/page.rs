@@ -46,7 +46,7 @@ pub fn page(dump: &Dump, before: Option<&dyn GraphSource>, query: &PageQuery) ->
     let runtime = dump.runtime_at(query.runtime)?;
     let notes = Collector::new();
     let info = notes.take(info(dump, &InfoQuery { runtime: query.runtime, options: query.analyze.options.clone(), verbose: false }));
-    let answers = Answers::new(&runtime, before, &query.analyze, &notes);
+    let answers = Answers::new(&runtime, before.as_slice(), &query.analyze, &notes);
     if query.analyze.graph {
         ahead(&answers);
     }

@@ -298,7 +298,7 @@ impl<'g> Retained<'g> {
             let below = self.below(namer, &children);
             let roots = self.graph.root_models(namer, id, (self.stacks, false), 8);
             let object = self.model(namer, id);
-            let held = roots.first().map_or_else(|| held_by(&holders), |r| r.label.clone());
+            let held = roots.first().map_or_else(|| held_by(&object.type_name, &holders), |r| r.label.clone());
             let mut text = format!(
                 "One {} at {}, held by {held}, retains {} bytes ({:.1} %).",
                 object.type_name,

@@ -100,6 +100,7 @@ mod perf;
 mod places;
 mod platforms;
 mod pool;
+mod process;
 mod promises;
 mod ref_counts;
 mod repeated;

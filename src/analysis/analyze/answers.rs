@@ -49,8 +49,8 @@ pub(super) struct CrashedStack {
 /// The answers of other analyses. Their notes go to those of the whole.
 pub(in crate::analysis) struct Answers<'a> {
     pub(super) runtime: &'a Runtime,
-    /// An earlier dump of the process.
-    pub(super) before: Option<&'a dyn GraphSource>,
+    /// Earlier dumps of the process, in the order of time.
+    pub(super) before: &'a [&'a dyn GraphSource],
     pub(super) query: &'a AnalyzeQuery,
     pub(super) notes: &'a Collector,
     /// Why the first partial answer that was asked for since this was taken is so.
@@ -82,7 +82,7 @@ pub(in crate::analysis) struct Answers<'a> {
 impl<'a> Answers<'a> {
     pub(in crate::analysis) fn new(
         runtime: &'a Runtime,
-        before: Option<&'a dyn GraphSource>,
+        before: &'a [&'a dyn GraphSource],
         query: &'a AnalyzeQuery,
         notes: &'a Collector,
     ) -> Answers<'a> {
@@ -187,10 +187,15 @@ impl<'a> Answers<'a> {
 
     /// What changed since the earlier dump; without the graph, what holds the growth only where that is cheap.
     pub(in crate::analysis) fn diff(&self) -> Result<&DiffReport, Skip> {
-        let before = self.before.ok_or_else(|| Skip("needs an earlier dump (--since)".into()))?;
+        if self.before.is_empty() {
+            return Err(Skip("needs an earlier dump (--since)".into()));
+        }
         let heap = self.heap()?;
         let query = DiffQuery { top: CHANGES, holders: self.query.graph, ..DiffQuery::default() };
-        self.asked("changes are not inspected", &self.diff, || diff(&[before, heap], &query))
+        self.asked("changes are not inspected", &self.diff, || {
+            let dumps: Vec<&dyn GraphSource> = self.before.iter().copied().chain([heap as &dyn GraphSource]).collect();
+            diff(&dumps, &query)
+        })
     }
 
     pub(in crate::analysis) fn finalizers(&self) -> Result<&FinalizersReport, Skip> {

@@ -31,7 +31,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
 }
 
 /// What the delegate at `object` retains, and its share of what is reachable. `None` where the graph is not to be built.
-fn retained(answers: &Answers<'_>, object: Addr) -> Option<(u64, f64)> {
+pub(super) fn retained(answers: &Answers<'_>, object: Addr) -> Option<(u64, f64)> {
     answers.needs_graph().ok()?;
     let heap = answers.heap().ok()?;
     let all = answers.retained().ok()?.totals.reachable_bytes;
@@ -40,7 +40,21 @@ fn retained(answers: &Answers<'_>, object: Addr) -> Option<(u64, f64)> {
     Some((bytes, share(bytes, all)?)).filter(|(bytes, _)| *bytes > 0)
 }
 
-/// Suspects that are what an event retains, or the objects around it: the event says why they are there.
+/// Who holds the object: a root, or the type of the object that dominates it. `None` where the graph is not to be built, or many do.
+pub(super) fn holder(answers: &Answers<'_>, object: Addr) -> Option<String> {
+    answers.needs_graph().ok()?;
+    let heap = answers.heap().ok()?;
+    let (graph, namer) = (heap.graph(false).ok()?, heap.namer());
+    let id = graph.index.id_of(object)?;
+    let root = graph.root_models(&namer, id, (Stacks::default(), false), 1).into_iter().next().map(|root| root.label);
+    let above = || {
+        let above = heap.dominators(Stacks::default()).ok()?.dominator(id)?;
+        Some(graph.type_name(&namer, above).to_string())
+    };
+    root.or_else(above)
+}
+
+/// Whether a suspect is what an event or cancellation source retains, or an object around it: these say why it is there.
 pub(super) fn explains(answers: &Answers<'_>, event: &Problem, suspect: &Problem) -> bool {
     let part = || share(event.bytes?, suspect.bytes?);
     let found = || {

@@ -17,7 +17,7 @@ fn found(id: ProblemId, fill: impl Fn(&Answers<'_>)) -> Vec<Problem> {
     // The graph is that of the dump, which the made-up answers are not about.
     let query = AnalyzeQuery { graph: false, ..AnalyzeQuery::default() };
     let (runtime, notes) = (dump.runtime().unwrap(), Collector::new());
-    let answers = Answers::new(&runtime, None, &query, &notes);
+    let answers = Answers::new(&runtime, &[], &query, &notes);
     fill(&answers);
     let found = find(id, &answers, answers.thresholds()).unwrap();
     drop(answers);

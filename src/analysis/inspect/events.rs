@@ -9,8 +9,8 @@ use crate::base::{Addr, Count, Name, NoteKind, len64, total};
 use crate::gc::{Object, Visitor};
 use crate::model::{InspectionRow, Stacks};
 use crate::session::delegates::Delegates;
-use crate::session::{GraphSource, HeapGraph, ObjectSet};
 use crate::session::roots::{RootOptions, Roots};
+use crate::session::{GraphSource, HeapGraph, ObjectSet};
 
 /// Who refers to the objects of interest, and how large these are.
 struct Referrers<'r> {

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::Retained;
-use crate::base::{Collector, Count, len64, share};
+use crate::base::{Addr, Collector, Count, Name, len64, share};
 use crate::clr::library::{Classifier, library_types};
 use crate::gc::{ObjectId, TypeIndex};
-use crate::model::{ElementsModel, HolderType};
+use crate::model::{ContainerKind, ElementsModel, HolderType};
+use crate::session::collections::{Item, Slot};
 use crate::session::{GraphSource, Library, Namer};
 
 library_types! {
@@ -22,6 +23,8 @@ library_types! {
 
 /// Beginning of the names of types in which a container for dependency injection keeps what it has made.
 const SERVICES: &str = "Microsoft.Extensions.DependencyInjection.ServiceLookup.";
+/// That of the types of the container itself.
+const CONTAINER: &str = "Microsoft.Extensions.DependencyInjection.";
 /// Most types of holders that are listed.
 const HOLDERS: usize = 4;
 /// Elements whose types are looked at, and least number of elements of a container that is named.
@@ -37,7 +40,9 @@ impl Retained<'_> {
         }
         for (id, _) in self.tree.reached() {
             for to in self.graph.edges.successors(id) {
-                if let Some(types) = found.get_mut(&to).filter(|_| to != id) {
+                let Some(types) = found.get_mut(&to) else { continue };
+                // What it holds itself does not hold it.
+                if !self.tree.dominates(to, id) {
                     types.entry(self.graph.type_index(id)).or_default().bump();
                 }
             }
@@ -65,7 +70,7 @@ impl Retained<'_> {
         for id in way.iter().rev() {
             let address = self.graph.address(*id);
             let kind = library.method_table(address).and_then(|mt| collections.kind(mt));
-            let is_array = kind == Some(crate::model::ContainerKind::Array);
+            let is_array = kind == Some(ContainerKind::Array);
             let Some(contents) = kind.filter(|_| !is_array).and_then(|_| collections.read(address, SAMPLE).ok().flatten()) else {
                 continue;
             };
@@ -73,8 +78,8 @@ impl Retained<'_> {
                 continue;
             }
             // The type that most of the elements are of.
-            let most = |of: &dyn Fn(&crate::session::collections::Item) -> Option<crate::base::Addr>| {
-                let mut counts: BTreeMap<crate::base::Addr, usize> = BTreeMap::new();
+            let most = |of: &dyn Fn(&Item) -> Option<Addr>| {
+                let mut counts: BTreeMap<Addr, usize> = BTreeMap::new();
                 for object in contents.items.iter().filter_map(of) {
                     let mt = library.method_table(object)?;
                     let value = stand_ins.of(mt).iter().next().and_then(|_| {
@@ -86,11 +91,15 @@ impl Retained<'_> {
                 let (mt, _) = counts.into_iter().max_by_key(|(_, n)| *n)?;
                 namer.name(mt)
             };
-            let object_in = |slot: &crate::session::collections::Slot| library.reference_at(slot.place.address);
-            let declared = |slot: Option<&crate::session::collections::Slot>| slot.map(|s| crate::base::Name::from(s.type_name.as_str()));
+            let object_in = |slot: &Slot| slot.place.element.is_reference().then(|| library.reference_at(slot.place.address)).flatten();
+            let declared = |slot: Option<&Slot>| slot.map(|s| Name::from(s.type_name.as_str()));
             let first = contents.items.first();
             let key = most(&|item| object_in(item.key.as_ref()?)).or_else(|| declared(first.and_then(|item| item.key.as_ref())));
             let value = most(&|item| object_in(item.value.as_ref()?)).or_else(|| declared(first.and_then(|item| item.value.as_ref())));
+            // Texts and the like are one thing.
+            if value.is_none() {
+                continue;
+            }
             return Some(ElementsModel { address, type_name: self.graph.type_name(namer, *id), count: contents.count, key, value });
         }
         None
@@ -129,9 +138,9 @@ impl HolderType {
     }
 }
 
-/// Who holds an object by the types of its holders.
-pub(in crate::analysis) fn held_by(holders: &[HolderType]) -> String {
-    if holders.iter().any(HolderType::is_service) {
+/// Who holds an object of this type by the types of its holders.
+pub(in crate::analysis) fn held_by(type_name: &str, holders: &[HolderType]) -> String {
+    if !type_name.starts_with(CONTAINER) && holders.iter().any(HolderType::is_service) {
         return "the ServiceProvider (a singleton) and others".into();
     }
     let named: Vec<String> = holders.iter().take(2).map(|h| format!("{} × {}", h.count, h.type_name)).collect();

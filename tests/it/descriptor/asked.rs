@@ -69,7 +69,7 @@ fn with_heap(runtime: &Runtime, ask: impl FnOnce(&Heap) -> Said) -> Said {
 
 /// The commands, in order of name. `info` and `contracts` are about the descriptor itself.
 pub const COMMANDS: &[(&str, Ask)] = &[
-    ("analyze", |_, r, _| tried(analyze(r, None, &AnalyzeQuery::default()))),
+    ("analyze", |_, r, _| tried(analyze(r, &[], &AnalyzeQuery::default()))),
     ("async", |_, r, _| with_heap(r, |h| tried(chains(h, &AsyncQuery { tasks: true, ..AsyncQuery::default() })))),
     ("exceptions", |_, r, _| with_heap(r, |h| tried(exceptions(h, &ExceptionsQuery::default())))),
     ("finalizers", |_, r, _| tried(finalizers(r, &FinalizersQuery { objects: true, ..FinalizersQuery::default() }))),
