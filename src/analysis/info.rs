@@ -176,7 +176,7 @@ fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
         let collections = runtime.collections(notes).map(|c| c.process);
         gc_model(gc, collections, notes.take(gc.global_mechanisms()))
     });
-    // Segments that the dump lacks make other answers partial.
+    // Without all segments, other answers are partial.
     let heap = runtime.gc().ok().map(|gc| tried(|| gc.data.size())).filter(|_| segments.as_ref().is_some_and(Answer::complete));
     Probe {
         gc,

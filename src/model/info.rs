@@ -380,7 +380,7 @@ pub struct GcModel {
 }
 
 /// The limit on what the GC commits (`GCHeapHardLimit`, `GCHeapHardLimitPercent`, or that of a container). With regions only: the GC does not
-/// publish it, and segments do not tell it.
+/// publish it, and with segments nothing leads to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct GcLimitModel {
@@ -388,7 +388,7 @@ pub struct GcLimitModel {
     pub hard_limit_bytes: u64,
     /// The memory of the container, of which the GC takes 75 % for its limit; `null` where the limit is another.
     pub container_bytes: Option<u64>,
-    /// What the heap has committed, free regions included. The GC counts its card tables and the like as well.
+    /// Committed bytes of the heap, free regions included. The GC counts its card tables and the like as well.
     pub committed_bytes: u64,
 }
 

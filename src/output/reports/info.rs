@@ -119,7 +119,7 @@ impl InfoReport {
         reason.map(|r| format!(": {r}")).unwrap_or_default()
     }
 
-    /// What the dump answers: in one line where it answers all in full.
+    /// Adds what the dump answers: in one line where it answers all in full.
     fn answered(&self, to: &mut Sections<'_>) {
         let full: Vec<&str> = self.answers.iter().filter(|a| a.answer == AnswerKind::Full).map(|a| a.command.as_str()).collect();
         let lacking = self.answers.iter().filter(|a| a.answer != AnswerKind::Full);
