@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 
 use super::Gc;
 use crate::base::{Count, PAGE, total};
-use crate::memory::Image;
 use crate::model::{GcLimitModel, HeapSizeModel};
 
 /// How many times the limit the GC reserves.
@@ -27,16 +26,14 @@ const OF_CONTAINER: u64 = 75;
 
 impl Gc {
     /// The limit, and how much of it is committed. `None` where none is found.
-    pub(super) fn find_limit(&self, image: Option<&Image>) -> Option<GcLimitModel> {
+    pub(super) fn find_limit(&self) -> Option<GcLimitModel> {
         let facts = &self.facts;
         let reserved = facts.highest?.since(facts.lowest?).filter(|_| facts.regions)?;
-        let words = || image.into_iter().flat_map(|i| &i.writable).flat_map(|range| self.memory.set_words(*range)).map(|(_, n)| n);
-        let fits = |n: u64| {
-            let of_limit = n.checked_mul(RESERVED)?.checked_add(PAGE)?;
-            (of_limit >= reserved && of_limit.saturating_sub(reserved) <= REGIONS).then_some(n)
-        };
+        let words = || self.variables.iter().flat_map(|range| self.memory.set_words(*range)).map(|(_, n)| n);
+        // What is reserved is whole pages.
+        let fits = (reserved.saturating_sub(PAGE) / RESERVED).max(1)..=reserved.saturating_add(REGIONS) / RESERVED;
         let mut found: BTreeMap<u64, u64> = BTreeMap::new();
-        words().filter_map(fits).for_each(|n| found.entry(n).or_default().bump());
+        words().filter(|n| fits.contains(n)).for_each(|n| found.entry(n).or_default().bump());
         let mut found = found.into_iter().filter(|(_, times)| *times >= TIMES).map(|(n, _)| n);
         // Of several, none is known to be it.
         let (hard_limit_bytes, None) = (found.next()?, found.next()) else { return None };

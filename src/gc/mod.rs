@@ -39,7 +39,8 @@ pub use walk::{
 };
 pub(crate) use walk::{min_object_size, object_alignment};
 
-use crate::base::{Addr, Answer, Collector, Count, Limits, NoteKind, Notes};
+use crate::base::missed::tried;
+use crate::base::{Addr, AddrRange, Answer, Collector, Count, Limits, NoteKind, Notes};
 use crate::clr::objects::Objects;
 use crate::clr::threads::{ContextLayout, Thread};
 use crate::contract::{Contract, ContractError, Descriptor};
@@ -48,7 +49,7 @@ use crate::memory::{Image, Memory, ReadError};
 use crate::model::{AllocContextModel, GcLimitModel, HandleModel, HeapDetail, NamedCount, OomModel, RegionModel, SegmentModel};
 use fields::{HandleFields, Places, RecordFields};
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Reader of the GC contract of one runtime.
 ///
@@ -69,7 +70,9 @@ pub struct Gc {
     /// What `records` lacks for the same reason.
     record_losses: Notes,
     collections: Answer<Option<Collections>>,
-    limit: Option<GcLimitModel>,
+    limit: OnceLock<Option<GcLimitModel>>,
+    /// The writable memory of the image of the GC.
+    variables: Vec<AddrRange>,
     /// Reads method tables of objects, if their contract is supported.
     objects: Result<Objects, ContractError>,
     facts: Facts,
@@ -136,13 +139,13 @@ impl Gc {
             record_losses: of_records.losses(),
             handle_losses,
             collections: Answer::whole(None),
-            limit: None,
+            limit: OnceLock::new(),
+            variables: image.map(|i| i.writable.clone()).unwrap_or_default(),
             objects: Objects::bind(memory, &d),
             facts,
         };
         notes.extend(&d.losses());
         gc.collections = gc.find_collections(image);
-        gc.limit = gc.find_limit(image);
         gc.determine_phase(threads, &notes);
         Ok(notes.finish(gc))
     }
@@ -160,7 +163,7 @@ impl Gc {
 
     /// The limit on what the GC commits; `None` where none was found.
     pub fn limit(&self) -> Option<GcLimitModel> {
-        self.limit
+        *self.limit.get_or_init(|| tried(|| self.find_limit()))
     }
 
     /// Method table of the object at `object`, mark bits cleared. `None` if the object is not in the dump.

@@ -69,7 +69,7 @@ impl Reading<'_> {
         if let Some(e) = record.loss.get() {
             self.notes.add(NoteKind::Missing, e.address, format!("heap {}: out-of-memory history: {e}", heap.index));
         }
-        model.text = text(&model, why, call.flatten(), self.limit);
+        model.text = text(&model, why, call.flatten(), self.limit());
         record.any.get().then_some(model)
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn blocks(memory: &Memory, heaps: &[MallocHeap], notes: &Collector) -
     let mut lost = None;
     for heap in heaps {
         let used = heap.used(memory, &mut sizes);
-        if used.is_none() {
+        if used.is_none() && memory.captured(heap.range) < heap.range.len() {
             lost = lost.or(Some(heap.range.start));
         }
         let row = rows.entry((heap.kind, heap.arena)).or_insert(MallocHeapModel {
@@ -33,11 +33,7 @@ pub(super) fn blocks(memory: &Memory, heaps: &[MallocHeap], notes: &Collector) -
         row.parts = row.parts.zip(used).map(|(a, b)| a.with(b));
     }
     if let Some(at) = lost {
-        notes.add(
-            NoteKind::Missing,
-            at,
-            "what is in use in heaps of malloc is not known: not all of their blocks are in the dump, or they contradict each other",
-        );
+        notes.add(NoteKind::Missing, at, "what is in use in heaps of malloc is not known: not all of their blocks are in the dump");
     }
     let mut heaps: Vec<MallocHeapModel> = rows.into_values().collect();
     heaps.sort_by_key(|heap| (Reverse(heap.bytes), heap.start));
