@@ -2,14 +2,16 @@
 
 use super::analyze::command_line;
 use super::answers::{Answers, Imprecise, answers};
+use super::env::{command_line as command_line_of, settings, startup};
 use super::suspension::suspension;
+use crate::base::missed::tried;
 use crate::base::{Answer, Collector, NoteKind, len64};
 use crate::contract::Description;
 use crate::gc::{Facts, Gc};
 use crate::memory::{Memory, hex};
 use crate::model::{
-    AnswerKind, AnswerModel, CollectionsModel, DumpModel, GcKind, GcLatencyMode, GcLayout, GcModel, InfoReport, ModuleFileModel,
-    MorePrecise, NamedCount, RuntimeBrief, RuntimeKind, RuntimeModel, SegmentModel,
+    AnswerKind, AnswerModel, CollectionsModel, DumpModel, GcKind, GcLatencyMode, GcLayout, GcModel, HeapSizeModel, InfoReport,
+    ModuleFileModel, MorePrecise, NamedCount, RuntimeBrief, RuntimeKind, RuntimeModel, SegmentModel,
 };
 use crate::session::{Dump, Found, Images, Runtime, kind};
 
@@ -44,6 +46,7 @@ pub fn head_parts(dump: &Dump, runtime: Option<&Runtime>) -> (DumpModel, Option<
 #[derive(Default)]
 struct Probe {
     gc: Option<GcModel>,
+    heap: Option<HeapSizeModel>,
     segments: Vec<SegmentModel>,
     answers: Vec<AnswerModel>,
     imprecise: Option<Imprecise>,
@@ -58,6 +61,8 @@ pub struct InfoQuery {
     pub runtime: usize,
     /// Options that the command to run next has to repeat, to see the dump in the same way.
     pub options: Vec<String>,
+    /// Whether tables show the technical part as well.
+    pub verbose: bool,
 }
 
 /// Describes the dump, a runtime, and what it can answer. Does not require a readable runtime.
@@ -82,6 +87,8 @@ pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
     let descriptions: Vec<&Description> = all.iter().map(Runtime::description).collect();
     runtime.iter().for_each(|runtime| runtime.note_others(&notes));
     let crash = dump.file().crash.as_ref();
+    let startup = startup(dump);
+    let recorded = || f.command_line.as_ref().map(|line| if dump.memory().hides_contents() { Memory::HIDDEN.into() } else { line.clone() });
     let report = InfoReport {
         kind,
         kind_evidence,
@@ -95,8 +102,11 @@ pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
         mapped_bytes: f.mapped_bytes,
         truncated_bytes: f.truncated_bytes,
         process_name: f.process_name.clone(),
-        command_line: f.command_line.as_ref().map(|line| if dump.memory().hides_contents() { Memory::HIDDEN.into() } else { line.clone() }),
+        command_line: startup.as_ref().and_then(command_line_of).or_else(recorded),
+        settings: settings(startup.as_ref(), runtime.as_ref().ok()),
+        arguments: startup.and_then(|startup| startup.arguments),
         time: f.time,
+        started: f.started,
         modules: len64(Images::of(dump.file(), dump.memory(), runtime.as_ref().ok()).modules.len()),
         os_threads: len64(dump.file().threads.len()),
         crash: crash.map(|c| c.name.clone()),
@@ -105,6 +115,7 @@ pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
         suspension: runtime.as_ref().ok().and_then(suspension),
         crash_report: descriptions.iter().find_map(|r| r.crash_report.clone()),
         gc: probe.gc,
+        heap: probe.heap,
         managed_threads: probe.managed_threads,
         runtimes: all.iter().map(brief).collect(),
         runtime_error: runtime.as_ref().err().map(ToString::to_string),
@@ -115,6 +126,7 @@ pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
         more_precise: probe.imprecise.map(|imprecise| more_precise(imprecise, &query.options)),
         next: next(&probe.answers, &query.options, &f.path.display().to_string()),
         answers: probe.answers,
+        verbose: query.verbose,
     };
     notes.finish(report)
 }
@@ -164,8 +176,11 @@ fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
         let collections = runtime.collections(notes).map(|c| c.process);
         gc_model(gc, collections, notes.take(gc.global_mechanisms()))
     });
+    // Without all segments, other answers are partial.
+    let heap = runtime.gc().ok().map(|gc| tried(|| gc.data.size())).filter(|_| segments.as_ref().is_some_and(Answer::complete));
     Probe {
         gc,
+        heap,
         segments_whole: segments.as_ref().is_some_and(Answer::complete),
         segments: segments.map(|s| s.data).unwrap_or_default(),
         answers,
@@ -193,6 +208,7 @@ fn gc_model(gc: &Gc, collections: Option<CollectionsModel>, global_mechanisms: O
         structures_valid: f.structures_valid,
         phase: f.phase,
         gc_in_progress: f.gc_in_progress(),
+        limit: gc.limit(),
         suspended_by: f.suspended_by,
         collections,
         global_mechanisms,

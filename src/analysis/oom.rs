@@ -16,5 +16,5 @@ pub fn oom(runtime: &Runtime) -> Result<Answer<OomReport>, Error> {
     let heaps = notes.take(gc.oom());
     let all = || heaps.iter().map(OomModel::failed);
     let any = if all().any(|failed| failed == Some(true)) { Some(true) } else { all().reduce(Option::and).flatten() };
-    Ok(notes.finish(OomReport { any, heaps }))
+    Ok(notes.finish(OomReport { any, limit: gc.limit(), heaps }))
 }

@@ -1,8 +1,11 @@
 //! Exact retained sizes, from the dominator tree of the heap.
 
+mod holders;
 mod icicle;
 
 use rustc_hash::FxHashMap;
+
+pub(in crate::analysis) use holders::held_by;
 
 use super::on_graph::OnGraph;
 use crate::base::store::caught;
@@ -85,7 +88,7 @@ fn retained_of(heap: &dyn GraphSource, query: &RetainedQuery) -> Result<Answer<R
     let on = OnGraph::open(heap, false, query.stacks, Some(Depends::Dominators))?;
     let object = if let RetainedView::Object(at) = query.view { Some(on.object(at)?) } else { None };
     let tree = Retained::compute(heap, on.graph, query.stacks)?;
-    let report = tree.report(&on.namer, query, object, &on.notes);
+    let report = tree.report(heap, &on.namer, query, object, &on.notes);
     Ok(on.finish(report))
 }
 
@@ -125,7 +128,14 @@ impl<'g> Retained<'g> {
         }
     }
 
-    fn report(&self, namer: &Namer, query: &RetainedQuery, object: Option<ObjectId>, notes: &Collector) -> RetainedReport {
+    fn report(
+        &self,
+        heap: &dyn GraphSource,
+        namer: &Namer,
+        query: &RetainedQuery,
+        object: Option<ObjectId>,
+        notes: &Collector,
+    ) -> RetainedReport {
         let RetainedQuery { view, types: patterns, top, objects, .. } = query;
         let most = top_or_all(*top);
         let mut report = RetainedReport {
@@ -152,7 +162,7 @@ impl<'g> Retained<'g> {
             }
             RetainedView::Object(_) => report.object = object.map(|id| self.detail(namer, id)),
             RetainedView::Tree { depth, threshold } => report.tree = Some(self.rows(namer, *depth, *threshold, most)),
-            RetainedView::Suspects(least) => report.suspects = Some(self.suspects(namer, *least)),
+            RetainedView::Suspects(least) => report.suspects = Some(self.suspects(heap, namer, *least)),
         }
         report
     }
@@ -258,29 +268,38 @@ impl<'g> Retained<'g> {
     }
 
     /// Accumulation point: the deepest object below `id` that still retains most of its bytes.
-    fn accumulation(&self, id: ObjectId) -> (ObjectId, Vec<ObjectId>) {
-        let mut at = id;
+    fn accumulation(&self, id: ObjectId) -> (Vec<ObjectId>, Vec<ObjectId>) {
+        let (mut at, mut way) = (id, vec![id]);
         let key = |id: &ObjectId| (self.tree.retained(*id), std::cmp::Reverse(*id));
         for _ in 0..MAX_CHAIN {
             match self.tree.below(Some(at)).max_by_key(key) {
-                Some(largest) if share(self.tree.retained(largest), self.tree.retained(at)).unwrap_or(1.0) >= PASSES_ON => at = largest,
+                Some(largest) if share(self.tree.retained(largest), self.tree.retained(at)).unwrap_or(1.0) >= PASSES_ON => {
+                    at = largest;
+                    way.push(at);
+                }
                 _ => break,
             }
         }
-        (at, self.tree.below(Some(at)).collect())
+        (way, self.tree.below(Some(at)).collect())
     }
 
-    fn suspects(&self, namer: &Namer, least: f64) -> Vec<Suspect> {
+    fn suspects(&self, heap: &dyn GraphSource, namer: &Namer, least: f64) -> Vec<Suspect> {
         let mut out = Vec::new();
         let mut reported: Vec<Option<TypeIndex>> = Vec::new();
         // Single objects: the top of the tree.
-        for id in self.large_children(None, least).0 {
+        let tops = self.large_children(None, least).0;
+        let rootless = tops.iter().copied().filter(|id| self.graph.roots_of(*id, false).next().is_none());
+        let mut holders = self.holders(namer, &rootless.collect::<Vec<_>>());
+        for id in tops {
             reported.push(self.graph.type_index(id));
-            let (point, children) = self.accumulation(id);
+            let (way, children) = self.accumulation(id);
+            let point = way.last().copied().unwrap_or(id);
+            let elements = self.elements(heap, namer, &way);
+            let holders = holders.remove(&id).unwrap_or_default();
             let below = self.below(namer, &children);
             let roots = self.graph.root_models(namer, id, (self.stacks, false), 8);
             let object = self.model(namer, id);
-            let held = roots.first().map_or_else(|| "several holders".to_string(), |r| r.label.clone());
+            let held = roots.first().map_or_else(|| held_by(&object.type_name, &holders), |r| r.label.clone());
             let mut text = format!(
                 "One {} at {}, held by {held}, retains {} bytes ({:.1} %).",
                 object.type_name,
@@ -290,7 +309,9 @@ impl<'g> Retained<'g> {
             );
             let accumulation = (point != id).then(|| self.model(namer, point));
             let location = accumulation.as_ref().map_or_else(|| "it".to_string(), |a| format!("{} at {}", a.type_name, a.address));
-            if let Some(largest) = below.first() {
+            if let Some(elements) = &elements {
+                text.push_str(&format!(" {} at {} has {}.", elements.type_name, elements.address, elements.words()));
+            } else if let Some(largest) = below.first() {
                 text.push_str(&format!(
                     " In {location}: {} × {} with {} bytes.",
                     thousands(largest.count),
@@ -309,6 +330,8 @@ impl<'g> Retained<'g> {
                 roots,
                 accumulation,
                 below,
+                elements,
+                holders,
                 text,
             });
         }
@@ -318,12 +341,28 @@ impl<'g> Retained<'g> {
         let indexed = large.map(|t| (index(&t), t)).filter(|(index, t)| t.count >= 2 && !(index.is_some() && reported.contains(index)));
         let candidates: Vec<(Option<TypeIndex>, RetainedType)> = indexed.collect();
         let within = self.within(&out, candidates.iter().filter_map(|(index, _)| *index));
+        let nested = self.nested(&candidates.iter().filter_map(|(index, _)| *index).collect::<Vec<_>>());
+        let mut types: Vec<(TypeIndex, usize)> = Vec::new();
         for (index, t) in candidates {
             // Bytes within another suspect are reported with it.
             let inside = index.and_then(|t| within.get(t)).copied().flatten().unwrap_or(0);
             if share(inside, t.retained).unwrap_or(1.0) >= 0.5 {
                 continue;
             }
+            // One line for types of which each is within the one before.
+            let is_within = |outer: &&(TypeIndex, usize)| index.is_some_and(|t| nested.get(&(t, outer.0)).is_some_and(|part| *part >= 0.5));
+            if let Some(outer) = types.iter().find(is_within).and_then(|(_, at)| out.get_mut(*at)) {
+                let below = BelowType { type_name: t.type_name, count: t.count, retained: t.retained };
+                outer.text.push_str(&format!(
+                    " In them: {} × {} with {} bytes.",
+                    thousands(below.count),
+                    below.type_name,
+                    thousands(below.retained)
+                ));
+                outer.below.push(below);
+                continue;
+            }
+            types.extend(index.map(|t| (t, out.len())));
             let text = format!(
                 "{} objects of {} retain {} bytes together ({:.1} %).",
                 thousands(t.count),
@@ -342,6 +381,8 @@ impl<'g> Retained<'g> {
                 roots: Vec::new(),
                 accumulation: None,
                 below: Vec::new(),
+                elements: None,
+                holders: Vec::new(),
                 text,
             });
         }

@@ -1,7 +1,7 @@
 //! The list of commands. Help, dispatch, SOS names, schemas, documentation and tests are derived from it.
 
 use super::cmd::{
-    analyze, async_chains, bridge, completions, contracts, diff, exceptions, export, finalizers, fleet, fragmentation, handles, heap,
+    analyze, async_chains, bridge, completions, contracts, diff, env, exceptions, export, finalizers, fleet, fragmentation, handles, heap,
     index, info, inspect, locks, man, mcp, memory, modules, near, object, objects, objsize, oom, path, pool, refs, report, requests,
     retained, roots, segments, shell, simulate, stacks, stat, statics, strings, threads, timers, track, trim, types, unreachable, verify,
     whatif, where_is,
@@ -12,6 +12,7 @@ use super::command::{Entry, entry};
 pub const COMMANDS: &[Entry] = &[
     entry::<info::Info>(),
     entry::<analyze::Analyze>(),
+    entry::<env::Env>(),
     entry::<memory::Memory>(),
     entry::<modules::Modules>(),
     entry::<contracts::Contracts>(),

@@ -14,6 +14,7 @@ mod handles;
 mod heap_id;
 mod heaps;
 mod index;
+mod limit;
 mod names;
 mod oom;
 mod phase;
@@ -41,17 +42,18 @@ pub use walk::{
 };
 pub(crate) use walk::{min_object_size, object_alignment};
 
-use crate::base::{Addr, Answer, Collector, Count, Limits, NoteKind, Notes};
+use crate::base::missed::tried;
+use crate::base::{Addr, AddrRange, Answer, Collector, Count, Limits, NoteKind, Notes};
 use crate::clr::objects::Objects;
 use crate::clr::threads::{ContextLayout, Thread};
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::data::{Bound, Field, GCHeap, Generation, HeapSegment, Kind, Structure, bind};
 use crate::memory::{Image, Memory, ReadError};
-use crate::model::{AllocContextModel, HandleModel, HeapDetail, NamedCount, OomModel, RegionModel, SegmentModel};
+use crate::model::{AllocContextModel, GcLimitModel, HandleModel, HeapDetail, NamedCount, OomModel, RegionModel, SegmentModel};
 use fields::{HandleFields, Places, RecordFields};
 pub use heap_id::HeapId;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Reader of the GC contract of one runtime.
 ///
@@ -72,6 +74,9 @@ pub struct Gc {
     /// What `records` lacks for the same reason.
     record_losses: Notes,
     collections: Answer<Option<Collections>>,
+    limit: OnceLock<Option<GcLimitModel>>,
+    /// The writable memory of the image of the GC.
+    variables: Vec<AddrRange>,
     /// Reads method tables of objects, if their contract is supported.
     objects: Result<Objects, ContractError>,
     facts: Facts,
@@ -129,6 +134,8 @@ impl Gc {
             record_losses: of_records.losses(),
             handle_losses,
             collections: Answer::whole(None),
+            limit: OnceLock::new(),
+            variables: image.map(|i| i.writable.clone()).unwrap_or_default(),
             objects: Objects::bind(memory, &d),
             facts,
         };
@@ -147,6 +154,11 @@ impl Gc {
     /// if they are not in the dump.
     pub fn collections(&self) -> &Answer<Option<Collections>> {
         &self.collections
+    }
+
+    /// The limit on what the GC commits; `None` where none was found.
+    pub fn limit(&self) -> Option<GcLimitModel> {
+        *self.limit.get_or_init(|| tried(|| self.find_limit()))
     }
 
     /// Method table of the object at `object`, mark bits cleared. `None` if the object is not in the dump.

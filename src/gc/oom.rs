@@ -6,7 +6,7 @@ use super::{HeapId, Reading, names};
 use crate::base::{Addr, NoteKind, thousands};
 use crate::data::{Bound, Field, GCHeap, Kind, OomHistory, bind};
 use crate::memory::{Memory, ReadError};
-use crate::model::OomModel;
+use crate::model::{GcLimitModel, OomModel, OomReason};
 
 /// A record that is read.
 struct Record<'r> {
@@ -69,21 +69,32 @@ impl Reading<'_> {
         if let Some(e) = record.loss.get() {
             self.notes.add(NoteKind::Missing, e.address, format!("heap {}: out-of-memory history: {e}", heap.index));
         }
-        model.text = text(&model, why, call.flatten());
+        model.text = text(&model, why, call.flatten(), self.limit());
         record.any.get().then_some(model)
     }
 }
 
 /// The failure in words, from the fields that are known.
-fn text(o: &OomModel, why: Option<&str>, call: Option<&str>) -> String {
+fn text(o: &OomModel, why: Option<&str>, call: Option<&str>, limit: Option<GcLimitModel>) -> String {
     match o.failed() {
         None => return "not known".into(),
         Some(false) => return "none recorded".into(),
         Some(true) => {}
     }
     let after = o.gc_index.map_or_else(String::new, |n| format!(" after GC #{n}"));
-    let what = o.alloc_size.map_or_else(|| "an allocation".to_string(), |n| format!("{}-byte allocation", thousands(n)));
-    let mut text = format!("{what} failed{after}: {}", why.unwrap_or("the reason is not known"));
+    // With this reason, the size is that of the budget and not what the program asked for (measured).
+    let size = o.alloc_size.filter(|_| o.reason != Some(OomReason::Budget));
+    let what = size.map_or_else(|| "An allocation".to_string(), |n| format!("{}-byte allocation", thousands(n)));
+    let why = why.unwrap_or("the reason is not known");
+    // At its limit, the GC can neither commit memory nor meet a budget.
+    let of_limit = o.reason.is_none_or(|r| matches!(r, OomReason::Budget | OomReason::CantCommit | OomReason::Loh | OomReason::LowMem));
+    let mut text = match limit.filter(|l| of_limit && l.is_reached()) {
+        Some(limit) => format!("{what} failed{after}: the GC heap has reached its limit of {}", limit.words()),
+        None => format!("{what} failed{after}: {why}"),
+    };
+    if let Some(limit) = limit.filter(|l| !l.is_reached()) {
+        text.push_str(&format!("; the GC heap has a limit of {}", limit.words()));
+    }
     if let Some(call) = call {
         let place = o.loh.map_or("", |loh| if loh { "LOH: " } else { "SOH: " });
         let size = o.size.map_or_else(String::new, |n| format!(" ({} bytes)", thousands(n)));

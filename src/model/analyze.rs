@@ -131,6 +131,8 @@ pub struct AnalyzeReport {
     pub uncertain: Vec<SkippedProblem>,
     /// What could not be looked for, or was not asked for.
     pub skipped: Vec<SkippedProblem>,
+    /// Numbers of the process that changed from dump to dump, if more than two are compared.
+    pub trends: Vec<super::DiffMeasure>,
     /// Each complaint with its finding, or where to look next: always three.
     pub triage: Vec<Triage>,
 }

@@ -121,10 +121,17 @@ pub struct InfoReport {
     pub truncated_bytes: u64,
     /// Name of the process.
     pub process_name: Option<String>,
-    /// The first 80 bytes of its command line, as cores of the kernel and of gdb have it; `(hidden)` where contents are not shown.
+    /// Its command line: the arguments as a shell takes them, the line that Windows keeps, or else the first 80 bytes, as cores of the kernel and of
+    /// gdb have them; `(hidden)` where contents are not shown.
     pub command_line: Option<String>,
+    /// Its arguments, the name of the program first; `null` where the dump does not have them.
+    pub arguments: Option<Vec<String>>,
+    /// Settings of the runtime: variables of the environment that it reads, and properties of the GC from `runtimeconfig.json`.
+    pub settings: Vec<super::SettingModel>,
     /// When the dump was written, in seconds since 1970.
     pub time: Option<u64>,
+    /// When the process was started, in seconds since 1970.
+    pub started: Option<u64>,
     /// Number of loaded images; an image that is mapped twice counts twice.
     pub modules: u64,
     /// Number of OS threads.
@@ -141,6 +148,8 @@ pub struct InfoReport {
     pub crash_report: Option<super::CrashReport>,
     /// The GC; `null` if it cannot be read.
     pub gc: Option<GcModel>,
+    /// The GC heap; `null` if it cannot be read.
+    pub heap: Option<HeapSizeModel>,
     /// Number of managed threads; `null` if they cannot be read.
     pub managed_threads: Option<u64>,
     /// The runtimes of the process, the selected one first.
@@ -157,6 +166,21 @@ pub struct InfoReport {
     pub more_precise: Option<MorePrecise>,
     /// The command to run next.
     pub next: Option<String>,
+    /// Whether tables have the technical part.
+    #[serde(skip)]
+    pub verbose: bool,
+}
+
+/// How large the GC heap is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct HeapSizeModel {
+    /// Objects and the free space between them.
+    pub allocated_bytes: u64,
+    /// Committed for the segments in use.
+    pub committed_bytes: u64,
+    /// Committed in free regions.
+    pub free_region_bytes: u64,
 }
 
 /// Stacks that files of modules would make more precise: what their frames hold, or the frames themselves, is not known.
@@ -329,8 +353,41 @@ pub struct GcModel {
     /// The runtime's `Thread` that suspended the others, `0x0` if none did; `null` if not published by the runtime. Threads of server
     /// GC are not threads of the runtime.
     pub suspended_by: Option<Addr>,
+    /// The limit on what the GC commits; `null` where none was found.
+    pub limit: Option<GcLimitModel>,
     /// What the GC keeps of its collections; `null` if its records were not found.
     pub collections: Option<crate::model::CollectionsModel>,
     /// Global mechanism counts (GC builds with `GC_CONFIG_DRIVEN` only).
     pub global_mechanisms: Option<Vec<crate::model::NamedCount>>,
 }
+
+/// The limit on what the GC commits (`GCHeapHardLimit`, `GCHeapHardLimitPercent`, or that of a container). With regions only: the GC does not
+/// publish it, and with segments nothing leads to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct GcLimitModel {
+    /// The limit in bytes.
+    pub hard_limit_bytes: u64,
+    /// The memory of the container, of which the GC takes 75 % for its limit; `null` where the limit is another.
+    pub container_bytes: Option<u64>,
+    /// Committed bytes of the heap, free regions included. The GC counts its card tables and the like as well.
+    pub committed_bytes: u64,
+}
+
+impl GcLimitModel {
+    /// Whether the heap takes so much of the limit that an allocation which fails does so because of it.
+    pub(crate) fn is_reached(&self) -> bool {
+        crate::base::share(self.committed_bytes, self.hard_limit_bytes).is_some_and(|share| share >= REACHED)
+    }
+
+    /// `64.0 MiB (75 % of the container's 85.3 MiB), 62.8 MiB committed (98.1 %)`.
+    pub(crate) fn words(&self) -> String {
+        let of = self.container_bytes.map(|n| format!(" (75 % of the container's {})", crate::base::in_units(n))).unwrap_or_default();
+        let share = crate::base::share(self.committed_bytes, self.hard_limit_bytes).unwrap_or(0.0) * 100.0;
+        let (limit, committed) = (crate::base::in_units(self.hard_limit_bytes), crate::base::in_units(self.committed_bytes));
+        format!("{limit}{of}, {committed} committed ({share:.1} %)")
+    }
+}
+
+/// Share of the limit (0 to 1) from which on it is reached: beside the heap, the GC counts its own tables.
+const REACHED: f64 = 0.9;

@@ -36,6 +36,8 @@ named_enum! {
         DumpWriter = "dump-writer",
         /// Shared memory, or a file whose name the dump does not tell. Windows only.
         Shared = "shared",
+        /// Heaps of the C library's `malloc` (glibc): what native code, `Marshal` and `NativeMemory` allocate.
+        Malloc = "malloc",
         /// Memory of no file that no list names: native heaps, buffers.
         Anonymous = "anonymous",
         /// Address space that nothing can be read from or written to, and that no list names: guard pages, reserves.
@@ -110,10 +112,86 @@ pub struct MemoryReport {
     pub kinds: Vec<MemoryKindModel>,
     /// The largest ranges of kinds that explain nothing.
     pub unexplained: Vec<MemoryRangeModel>,
+    /// What the C library's `malloc` has allocated; `null` where no heap of it was recognized.
+    pub malloc: Option<MallocModel>,
     /// With `--ranges`: every range, by address.
     pub ranges: Option<Vec<MemoryRangeModel>>,
     /// Sums over all kinds.
     pub totals: MemoryTotals,
+}
+
+named_enum! {
+    /// Kinds of heaps of `malloc`.
+    pub enum MallocHeapKind {
+        /// The first heap, which the kernel grows (`brk`).
+        Brk = "brk",
+        /// Heaps of an arena, which threads share.
+        Arena = "arena",
+        /// Large blocks, mapped one by one.
+        Mapped = "mapped",
+    }
+}
+
+/// What the C library's `malloc` has allocated (glibc).
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct MallocModel {
+    /// The first heap, each arena, and the blocks mapped one by one; the largest first.
+    pub heaps: Vec<MallocHeapModel>,
+    /// The most common sizes of blocks in use, by their bytes.
+    pub sizes: Vec<MallocBlockSize>,
+}
+
+/// A heap of `malloc`.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct MallocHeapModel {
+    /// Its kind.
+    pub kind: MallocHeapKind,
+    /// Its first address; that of the arena, or of the first block that was mapped.
+    pub start: Addr,
+    /// Number of ranges.
+    pub ranges: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// What is in use; `null` where the dump does not have all blocks, or they contradict each other.
+    pub parts: Option<MallocUse>,
+}
+
+impl MallocUse {
+    /// The two together.
+    #[must_use]
+    pub(crate) fn with(self, other: MallocUse) -> MallocUse {
+        MallocUse {
+            used: self.used.with(other.used),
+            free: self.free.with(other.free),
+            left_bytes: self.left_bytes.saturating_add(other.left_bytes),
+        }
+    }
+}
+
+/// What is in use in heaps of `malloc`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct MallocUse {
+    /// Blocks in use, with their headers, and those that threads keep for their next allocations.
+    pub used: super::Sum,
+    /// Free blocks between them.
+    pub free: super::Sum,
+    /// What is left at the end.
+    pub left_bytes: u64,
+}
+
+/// Blocks of one size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct MallocBlockSize {
+    /// Bytes of one, with its header.
+    pub size: u64,
+    /// Number of blocks.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
 }
 
 /// Memory of one kind.
@@ -134,6 +212,9 @@ pub struct MemoryKindModel {
     pub accessible_bytes: u64,
     /// Those of them that are in the dump.
     pub captured_bytes: u64,
+    /// Bytes of whole pages of zeros among those in the dump: mostly memory that was never written. Of `stack`, `malloc`, `anonymous` and `unknown`; `null`
+    /// for others.
+    pub zero_bytes: Option<u64>,
     /// Its part of the accessible bytes of all kinds, 0 to 1.
     pub share: f64,
     /// Further bytes that the runtime says are of this kind, but that the dump does not list: in none of the sums.

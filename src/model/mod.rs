@@ -42,6 +42,7 @@ mod segment;
 mod simulate;
 mod sort;
 mod stack;
+mod startup;
 mod stat;
 mod statics;
 mod strings;
@@ -96,15 +97,18 @@ pub use heap::{
 pub use heap_map::{HeapMapModel, HeapMapRow, MapBytes, MapCell, MapRows};
 pub use index_file::IndexReport;
 pub use info::{
-    AnswerBasis, AnswerKind, AnswerModel, DumpKind, DumpWriter, GcKind, GcLayout, GcModel, GcPhase, GcState, InfoReport, ModuleFileModel,
-    MorePrecise, RuntimeBrief, RuntimeKind, VersionSource,
+    AnswerBasis, AnswerKind, AnswerModel, DumpKind, DumpWriter, GcKind, GcLayout, GcLimitModel, GcModel, GcPhase, GcState, HeapSizeModel,
+    InfoReport, ModuleFileModel, MorePrecise, RuntimeBrief, RuntimeKind, VersionSource,
 };
 pub use inspect::{InspectReport, InspectionId, InspectionModel, InspectionRow};
 pub use locks::{
     BlockedStack, DeadlockModel, LockKind, LockModel, LockOwner, LocksReport, ThreadWait, WaitChain, WaitEdge, WaitEdgeKind, WaitEvidence,
     WaitKind, WaitModel, WaiterModel,
 };
-pub use memory_map::{LoaderHeapKind, MemoryKind, MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport, MemoryTotals};
+pub use memory_map::{
+    LoaderHeapKind, MallocBlockSize, MallocHeapKind, MallocHeapModel, MallocModel, MallocUse, MemoryKind, MemoryKindModel, MemoryListing,
+    MemoryRangeModel, MemoryReport, MemoryTotals,
+};
 pub use module::{FetchModel, FetchOutcome, FilePlace, ModuleKind, ModuleModel, ModuleNeed, ModulesReport};
 pub use near::{NearKind, NearReport, NearRow};
 pub use object::{CutShort, DimensionModel, ObjectReport};
@@ -115,8 +119,8 @@ pub use refs::{RefBy, RefList, RefObject, RefRow, RefSort, RefType, RefVia, Refs
 pub use report::{Icicle, IcicleBox, LackingPart, PageReport, PageSuspect, PageType, PageTypes, TypesRest};
 pub use request::{ConnectionPool, RequestDirection, RequestFrame, RequestModel, RequestState, RequestsReport, SocketModel};
 pub use retained::{
-    BelowType, ObjSizeReport, PathFold, PathModel, PathNode, PathStep, PathsReport, ReachTotals, RetainedDetail, RetainedObject,
-    RetainedReport, RetainedType, Suspect, SuspectKind, TreeRow,
+    BelowType, ElementsModel, HolderType, ObjSizeReport, PathFold, PathModel, PathNode, PathStep, PathsReport, ReachTotals, RetainedDetail,
+    RetainedObject, RetainedReport, RetainedType, Suspect, SuspectKind, TreeRow,
 };
 pub use root::{CoverageKind, DependentModel, RootCount, RootCoverageModel, RootFlag, RootKind, RootModel, RootType, RootsReport, Stacks};
 pub use segment::{Generation, RegionFields, RegionListModel, RegionModel, RegionSize, SegmentModel, SegmentPart, SegmentsReport};
@@ -126,6 +130,7 @@ pub use stack::{
     ArgumentModel, CodeKind, CodeTier, FramePart, MergedFrame, RepeatTimes, StackCoverage, StackFrameKind, StackFrameModel, StackGap,
     StackRepeat, StackRootModel, StacksReport, ThreadStackModel,
 };
+pub use startup::{EnvReport, SettingModel, SettingSource, StartupSource, VariableModel};
 pub use stat::{GroupStat, StatBy, StatReport, StatSort, StatTotals, TypeStat};
 pub use statics::{StaticModel, StaticThread, StaticsReport, Storage};
 pub use strings::{StringModel, StringSort, StringTotals, StringsReport};

@@ -46,6 +46,8 @@ named_enum! {
 pub struct OomReport {
     /// Whether any heap recorded one.
     pub any: Option<bool>,
+    /// The limit on what the GC commits; `null` where none was found.
+    pub limit: Option<super::GcLimitModel>,
     /// By heap.
     pub heaps: Vec<OomModel>,
 }
@@ -59,6 +61,7 @@ pub struct OomModel {
     /// Why.
     pub reason: Option<OomReason>,
     /// Size requested by the allocator, in bytes: the program's request rounded up, plus 32 on the LOH (measured).
+    /// With the reason `budget`, a budget of the GC.
     pub alloc_size: Option<u64>,
     /// End of reserved memory at the time; mostly zero.
     pub reserved: Option<Addr>,

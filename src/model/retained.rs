@@ -94,10 +94,51 @@ pub struct Suspect {
     pub roots: Vec<RootModel>,
     /// Accumulation point: the deepest dominated object that still retains most of the bytes.
     pub accumulation: Option<RetainedObject>,
-    /// What accumulates there: the largest groups of children, by type.
+    /// What accumulates there: the largest groups of children, by type. Of types: those whose objects are mostly within objects of this one.
     pub below: Vec<BelowType>,
+    /// The elements of the container in which it accumulates; `null` without one.
+    pub elements: Option<ElementsModel>,
+    /// Types of the objects that refer to the object, at most 4, where no single root or object holds it.
+    pub holders: Vec<HolderType>,
     /// The same as text.
     pub text: String,
+}
+
+/// The elements of a container, in place of its nodes and buckets.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct ElementsModel {
+    /// The container.
+    pub address: Addr,
+    /// Name of its type.
+    #[serde(rename = "type")]
+    pub type_name: Name,
+    /// Number of its elements, as it counts them.
+    pub count: u64,
+    /// The type of its keys: that of most of the first ones, or the declared one; `null` where it has none.
+    pub key: Option<Name>,
+    /// The same of its values, or elements. Of entries of a `MemoryCache`, that of their values.
+    pub value: Option<Name>,
+}
+
+impl ElementsModel {
+    /// `4,000 entries Web.ReportKey → Web.Report`.
+    pub(crate) fn words(&self) -> String {
+        let types: Vec<&str> = [&self.key, &self.value].into_iter().flatten().map(|name| &**name).collect();
+        let what = if self.key.is_some() { "entries" } else { "elements" };
+        format!("{} {what} {}", crate::base::thousands(self.count), types.join(" → "))
+    }
+}
+
+/// A type of objects that refer to an object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct HolderType {
+    /// Its name.
+    #[serde(rename = "type")]
+    pub type_name: Name,
+    /// Number of references.
+    pub count: u64,
 }
 
 /// Children of one type in the dominator tree.

@@ -101,6 +101,7 @@ mod perf;
 mod places;
 mod platforms;
 mod pool;
+mod process;
 mod promises;
 mod ref_counts;
 mod refs;

@@ -355,10 +355,14 @@ fn a_trimmed_copy_says_the_same() -> Tested {
             let (exit, mut answer) = ask(path, ALL);
             let mut rows: Vec<Value> = ["kinds", "ranges", "unexplained"].iter().flat_map(|l| list(&answer["data"], l).to_vec()).collect();
             rows.push(answer["data"]["totals"].take());
-            rows.iter_mut().for_each(|r| drop(r.as_object_mut().unwrap().remove("captured_bytes")));
+            for row in rows.iter_mut().map(|r| r.as_object_mut().unwrap()) {
+                ["captured_bytes", "zero_bytes"].iter().for_each(|key| drop(row.remove(*key)));
+            }
             (exit, rows)
         });
-        assert_eq!(whole, copy, "{}", dump.name);
+        // The copy does not have the blocks of malloc, and says so.
+        assert!(copy.0 == Exit::Partial || copy.0 == whole.0, "{}", dump.name);
+        assert_eq!(whole.1, copy.1, "{}", dump.name);
     }
     Ok(())
 }

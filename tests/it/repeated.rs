@@ -32,7 +32,7 @@ type Question = (&'static str, fn(&Dump) -> Value);
 
 const QUESTIONS: &[Question] = &[
     ("info", |d| said(Ok(analysis::info(d, &InfoQuery::default())))),
-    ("analyze", |d| said(analysis::analyze(&d.runtime().unwrap(), None, &AnalyzeQuery::default()))),
+    ("analyze", |d| said(analysis::analyze(&d.runtime().unwrap(), &[], &AnalyzeQuery::default()))),
     ("heap", |d| said(analysis::heap(&d.runtime().unwrap(), &HeapQuery { detail: true, ..HeapQuery::default() }))),
     ("segments", |d| {
         said(analysis::segments(&d.runtime().unwrap(), &SegmentsQuery { free: true, walk: true, ..SegmentsQuery::default() }))

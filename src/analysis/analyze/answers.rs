@@ -49,8 +49,8 @@ pub(super) struct CrashedStack {
 /// The answers of other analyses. Their notes go to those of the whole.
 pub(in crate::analysis) struct Answers<'a> {
     pub(super) runtime: &'a Runtime,
-    /// An earlier dump of the process.
-    pub(super) before: Option<&'a dyn GraphSource>,
+    /// Earlier dumps of the process, in the order of time.
+    pub(super) before: &'a [&'a dyn GraphSource],
     pub(super) query: &'a AnalyzeQuery,
     pub(super) notes: &'a Collector,
     /// Why the first partial answer that was asked for since this was taken is so.
@@ -67,6 +67,7 @@ pub(in crate::analysis) struct Answers<'a> {
     pub(super) inspect: Asked<InspectReport>,
     pub(super) locks: Asked<LocksReport>,
     pub(super) memory: Asked<MemoryReport>,
+    pub(super) native_memory: Asked<MemoryReport>,
     pub(super) oom: Asked<OomReport>,
     pub(super) pool: Asked<PoolReport>,
     pub(super) requests: Asked<Vec<RequestModel>>,
@@ -81,7 +82,7 @@ pub(in crate::analysis) struct Answers<'a> {
 impl<'a> Answers<'a> {
     pub(in crate::analysis) fn new(
         runtime: &'a Runtime,
-        before: Option<&'a dyn GraphSource>,
+        before: &'a [&'a dyn GraphSource],
         query: &'a AnalyzeQuery,
         notes: &'a Collector,
     ) -> Answers<'a> {
@@ -103,6 +104,7 @@ impl<'a> Answers<'a> {
             inspect: OnceCell::new(),
             locks: OnceCell::new(),
             memory: OnceCell::new(),
+            native_memory: OnceCell::new(),
             oom: OnceCell::new(),
             pool: OnceCell::new(),
             requests: OnceCell::new(),
@@ -175,15 +177,25 @@ impl<'a> Answers<'a> {
 
     /// The address space by kind.
     pub(super) fn memory(&self) -> Result<&MemoryReport, Skip> {
-        self.asked("memory is not inspected", &self.memory, || Ok(memory_of(self.runtime)))
+        self.asked("memory is not inspected", &self.memory, || Ok(memory_of(self.runtime, false)))
+    }
+
+    /// The same with what native memory holds, which reads all of it.
+    pub(super) fn native_memory(&self) -> Result<&MemoryReport, Skip> {
+        self.asked("native memory is not inspected", &self.native_memory, || Ok(memory_of(self.runtime, true)))
     }
 
     /// What changed since the earlier dump; without the graph, what holds the growth only where that is cheap.
     pub(in crate::analysis) fn diff(&self) -> Result<&DiffReport, Skip> {
-        let before = self.before.ok_or_else(|| Skip("needs an earlier dump (--since)".into()))?;
+        if self.before.is_empty() {
+            return Err(Skip("needs an earlier dump (--since)".into()));
+        }
         let heap = self.heap()?;
         let query = DiffQuery { top: CHANGES, holders: self.query.graph, ..DiffQuery::default() };
-        self.asked("changes are not inspected", &self.diff, || diff(&[before, heap], &query))
+        self.asked("changes are not inspected", &self.diff, || {
+            let dumps: Vec<&dyn GraphSource> = self.before.iter().copied().chain([heap as &dyn GraphSource]).collect();
+            diff(&dumps, &query)
+        })
     }
 
     pub(in crate::analysis) fn finalizers(&self) -> Result<&FinalizersReport, Skip> {
@@ -275,7 +287,7 @@ impl<'a> Answers<'a> {
         let only: Vec<InspectionId> =
             INSPECTIONS.iter().filter(|(finding, _)| wanted(finding)).map(|(_, inspection)| *inspection).collect();
         let heap = self.heap()?;
-        self.asked("waste is not inspected", &self.inspect, || inspect(heap, &InspectQuery { only, top: ROWS }))
+        self.asked("waste is not inspected", &self.inspect, || inspect(heap, &InspectQuery { only, top: ROWS, graph: self.query.graph }))
     }
 
     /// One of them.

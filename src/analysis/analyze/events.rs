@@ -5,17 +5,23 @@
 //! Source: the delegates of the heap, as `inspect --only event-leaks` reads them.
 
 use super::answers::{Answers, Skip};
-use super::line::counted;
-use crate::model::{InspectionId, Problem, ProblemId, ProblemSeverity};
+use super::line::{counted, in_units, percent};
+use crate::base::{Addr, share};
+use crate::model::{InspectionId, Problem, ProblemId, ProblemSeverity, Stacks};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let rows = &answers.inspection(InspectionId::EventLeaks)?.rows;
     let leaks = rows.iter().filter_map(|r| Some((r, r.held_here.filter(|n| *n >= answers.thresholds().handlers)?)));
     let found = leaks.map(|(row, held)| {
         let detail = row.detail.as_ref().map(|d| format!(": {d}")).unwrap_or_default();
-        let title = format!("An event keeps {} alive{detail}", counted(held, "object"));
+        let retained = row.object.and_then(|object| retained(answers, object));
+        let (bytes, share) = retained.unzip();
+        let retains = retained.map(|(bytes, share)| format!("; it retains {} ({} of what is reachable)", in_units(bytes), percent(share)));
+        let title = format!("An event keeps {} alive{detail}{}", counted(held, "object"), retains.unwrap_or_default());
         Problem {
             count: Some(held),
+            bytes,
+            share,
             object: row.object,
             type_name: row.type_name.clone(),
             ..answers.finding(ProblemId::EventLeaks, ProblemSeverity::Warning, title, &["inspect", "--only", "event-leaks"])
@@ -23,3 +29,42 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     });
     Ok(found.collect())
 }
+
+/// What the delegate at `object` retains, and its share of what is reachable. `None` where the graph is not to be built.
+pub(super) fn retained(answers: &Answers<'_>, object: Addr) -> Option<(u64, f64)> {
+    answers.needs_graph().ok()?;
+    let heap = answers.heap().ok()?;
+    let all = answers.retained().ok()?.totals.reachable_bytes;
+    let (graph, tree) = (heap.graph(false).ok()?, heap.dominators(Stacks::default()).ok()?);
+    let bytes = tree.retained(graph.index.id_of(object)?);
+    Some((bytes, share(bytes, all)?)).filter(|(bytes, _)| *bytes > 0)
+}
+
+/// Who holds the object: a root, or the type of the object that dominates it. `None` where the graph is not to be built, or many do.
+pub(super) fn holder(answers: &Answers<'_>, object: Addr) -> Option<String> {
+    answers.needs_graph().ok()?;
+    let heap = answers.heap().ok()?;
+    let (graph, namer) = (heap.graph(false).ok()?, heap.namer());
+    let id = graph.index.id_of(object)?;
+    let root = graph.root_models(&namer, id, (Stacks::default(), false), 1).into_iter().next().map(|root| root.label);
+    let above = || {
+        let above = heap.dominators(Stacks::default()).ok()?.dominator(id)?;
+        Some(graph.type_name(&namer, above).to_string())
+    };
+    root.or_else(above)
+}
+
+/// Whether a suspect is what an event or cancellation source retains, or an object around it: these say why it is there.
+pub(super) fn explains(answers: &Answers<'_>, event: &Problem, suspect: &Problem) -> bool {
+    let part = || share(event.bytes?, suspect.bytes?);
+    let found = || {
+        let heap = answers.heap().ok()?;
+        let (graph, tree) = (heap.graph(false).ok()?, heap.dominators(Stacks::default()).ok()?);
+        let (event, suspect) = (graph.index.id_of(event.object?)?, graph.index.id_of(suspect.object?)?);
+        Some(tree.dominates(suspect, event) || tree.dominates(event, suspect))
+    };
+    part().is_some_and(|part| part >= MOST) && found() == Some(true)
+}
+
+/// Least share of a suspect's bytes that an event retains which explains it.
+const MOST: f64 = 0.5;

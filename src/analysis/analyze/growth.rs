@@ -3,12 +3,14 @@
 //! Rule: a container retains at least `gain` bytes more, and at least `growth` of what the heap held before. One dump cannot tell a
 //! leak that is small yet from a cache; two can. Caches that fill up look the same until they are full.
 //!
-//! Source: both dominator trees, as `diff` follows them.
+//! Native memory, threads, tasks and handles that grew much are findings as well. Of more than two dumps, what grows counts in each.
+//!
+//! Source: both dominator trees, as `diff` follows them; its summary.
 
 use super::answers::{Answers, Skip};
-use super::line::percent;
-use crate::base::growth;
-use crate::model::{GrowingHolder, Problem, ProblemId, ProblemSeverity};
+use super::line::{in_units, listed, percent};
+use crate::base::{growth, thousands};
+use crate::model::{DiffMeasure, GrowingHolder, Problem, ProblemId, ProblemSeverity, Trend};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     answers.needs_graph()?;
@@ -19,9 +21,43 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let found = holders.iter().filter_map(|holder| {
         let gained = u64::try_from(holder.change).ok().filter(|gained| *gained >= thresholds.gain)?;
         let share = bytes_before.and_then(|bytes| growth(bytes, bytes.saturating_add(gained)));
-        share.is_none_or(|share| share >= thresholds.growth).then(|| finding(answers, holder, gained, share))
+        // Of more than two dumps: what went up and down in between is no steady growth.
+        let element = diff.rows.iter().find(|row| holder.element.as_ref() == Some(&row.key));
+        let steady = element.and_then(|row| row.trend).is_none_or(|trend| trend == Trend::Grows);
+        (steady && share.is_none_or(|share| share >= thresholds.growth)).then(|| finding(answers, holder, gained, share))
     });
-    Ok(found.collect())
+    let holders: Vec<Problem> = found.collect();
+    let measures = diff.summary.iter().filter_map(|m| measured(answers, m));
+    Ok(measures.chain(holders).collect())
+}
+
+/// Numbers of the process that are told beside holders, with the least gain: what a process that idles does not gain.
+const MEASURES: [(&str, u64, &str); 4] =
+    [("native", 16 << 20, "memory"), ("threads", 50, "threads"), ("tasks", 1_000, "async"), ("handles", 1_000, "handles")];
+/// Least share of what there was before.
+const MUCH: f64 = 0.2;
+
+/// A number that grew much; of more than two dumps, in each.
+fn measured(answers: &Answers<'_>, m: &DiffMeasure) -> Option<Problem> {
+    let (name, least, command) = MEASURES.into_iter().find(|(name, ..)| *name == m.name)?;
+    let (before, after) = m.before.zip(m.after)?;
+    let gained = after.checked_sub(before).filter(|n| *n >= least)?;
+    let part = growth(before, after);
+    let enough = part.is_none_or(|part| part >= MUCH) && m.trend.is_none_or(|trend| trend == Trend::Grows);
+    enough.then(|| {
+        let shown = |n: u64| if m.is_bytes { in_units(n) } else { thousands(n) };
+        let what = if name == "native" { "Native memory".to_owned() } else { format!("The number of {name}") };
+        let series = listed(m.series.iter().map(|n| n.map_or_else(|| "?".into(), shown)));
+        let part = part.map(|part| format!(" ({})", percent(part))).unwrap_or_default();
+        let how = if m.trend.is_some() { "grows steadily" } else { "grew" };
+        let title = format!("{what} {how} by {}{part}: {series}", shown(gained));
+        Problem {
+            count: (!m.is_bytes).then_some(gained),
+            bytes: m.is_bytes.then_some(gained),
+            share: growth(before, after),
+            ..answers.finding(ProblemId::Growth, ProblemSeverity::Warning, title, &[command])
+        }
+    })
 }
 
 fn finding(answers: &Answers<'_>, holder: &GrowingHolder, gained: u64, share: Option<f64>) -> Problem {
@@ -29,7 +65,7 @@ fn finding(answers: &Answers<'_>, holder: &GrowingHolder, gained: u64, share: Op
     let title = format!("{}{share_text}", holder.text);
     let container = holder.path.last();
     let object = container.and_then(|step| step.address);
-    let before = || answers.before.map(|before| before.facts().path.display().to_string()).unwrap_or_default();
+    let before = || answers.before.first().map(|before| before.facts().path.display().to_string()).unwrap_or_default();
     let command = match object {
         Some(object) => vec!["retained".into(), "--object".into(), object.to_string()],
         None => vec!["diff".into(), before()],

@@ -48,6 +48,11 @@ pub(crate) fn command_line<'w>(words: impl Iterator<Item = &'w str>, path: &str)
     format!("{line} {}", quoted(&path))
 }
 
+/// `words` as one line, so that a shell takes each as one word.
+pub(crate) fn shell_line<'w>(words: impl Iterator<Item = &'w str>) -> String {
+    words.map(quoted).collect::<Vec<_>>().join(" ")
+}
+
 /// `word` as shells of this system take it: in quotes if it has a character that means something to them.
 fn quoted(word: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_alphanumeric() || "_-./:@%+=,".contains(c) || cfg!(windows) && c == '\\';

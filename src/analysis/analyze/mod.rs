@@ -37,10 +37,10 @@ use std::cmp::Reverse;
 
 use crate::analysis::SUSPECT_SHARE;
 use crate::base::{Answer, Name};
-use crate::model::{AnalyzeReport, BelowThreshold, Problem, ProblemId, SkippedProblem};
+use crate::model::{AnalyzeReport, BelowThreshold, Problem, ProblemId, SkippedProblem, Trend};
 use crate::session::{Error, GraphSource, Runtime};
 pub(super) use answers::{Answers, Skip};
-pub(crate) use line::command_line;
+pub(crate) use line::{command_line, shell_line};
 
 /// From where on something is worth a line.
 #[derive(Clone, Copy, Debug)]
@@ -135,12 +135,12 @@ impl Default for AnalyzeQuery {
     }
 }
 
-/// What is wrong with the process, and what grew since `before`, an earlier dump of it. What cannot be told is listed with the reason;
+/// What is wrong with the process, and what grew since `before`, earlier dumps of it in the order of time. What cannot be told is listed with the reason;
 /// the answer is partial then.
 ///
 /// # Errors
 /// Never fails today; the signature leaves room.
-pub fn analyze(runtime: &Runtime, before: Option<&dyn GraphSource>, query: &AnalyzeQuery) -> Result<Answer<AnalyzeReport>, Error> {
+pub fn analyze(runtime: &Runtime, before: &[&dyn GraphSource], query: &AnalyzeQuery) -> Result<Answer<AnalyzeReport>, Error> {
     let notes = runtime.begin();
     let answers = Answers::new(runtime, before, query, &notes);
     let report = findings(&answers);
@@ -157,9 +157,10 @@ pub(super) fn findings(answers: &Answers<'_>) -> AnalyzeReport {
         inspected: Vec::new(),
         uncertain: Vec::new(),
         skipped: Vec::new(),
+        trends: Vec::new(),
         triage: Vec::new(),
     };
-    let usual = |id: ProblemId| query.only.is_empty() && (id != ProblemId::Growth || answers.before.is_some());
+    let usual = |id: ProblemId| query.only.is_empty() && (id != ProblemId::Growth || !answers.before.is_empty());
     for id in ProblemId::ALL.into_iter().filter(|id| usual(*id) || query.only.contains(id)) {
         answers.take_loss();
         match find(id, answers, &query.thresholds) {
@@ -173,12 +174,21 @@ pub(super) fn findings(answers: &Answers<'_>) -> AnalyzeReport {
             Err(Skip(reason)) => report.skipped.push(SkippedProblem { id, reason }),
         }
     }
+    let events: Vec<Problem> =
+        report.findings.iter().filter(|f| matches!(f.id, ProblemId::EventLeaks | ProblemId::Registrations)).cloned().collect();
+    let explained = |f: &Problem| f.id == ProblemId::Suspects && events.iter().any(|event| events::explains(answers, event, f));
+    report.findings.retain(|f| !explained(f));
     report.below.sort_by_key(|b| (Reverse(b.problem.bytes), b.problem.id, b.problem.object));
     report.findings.sort_by_key(|f| {
         // What grew stands as `diff` tells it: what gathers objects of the program's own types first.
         let numbers = (f.id != ProblemId::Growth).then_some((Reverse(f.bytes), f.id, Reverse(f.count), f.object));
         (f.severity, rank(f.id), numbers)
     });
+    if answers.before.len() > 1
+        && let Ok(diff) = answers.diff()
+    {
+        report.trends = diff.summary.iter().filter(|m| m.trend.is_some_and(|t| t != Trend::Steady)).cloned().collect();
+    }
     report.triage = triage::triage(answers, &report);
     report
 }
@@ -251,6 +261,8 @@ fn rank(id: ProblemId) -> ProblemId {
         | ProblemId::FreeRegions
         | ProblemId::NativeMemory
         | ProblemId::Suspects
+        | ProblemId::EventLeaks
+        | ProblemId::Registrations
         | ProblemId::EqualStrings
         | ProblemId::SparseArrays
         | ProblemId::OversizedCollections

@@ -7,26 +7,26 @@
 
 use super::Thresholds;
 use super::answers::{Answers, Skip};
-use super::line::in_units;
-use crate::base::total;
-use crate::contract::own_program;
-use crate::model::{Container, MemoryKind, MemoryListing, MemoryRangeModel, Problem, ProblemId, ProblemSeverity};
+use super::line::{counted, in_units, listed, percent};
+use crate::base::{len64, share, thousands, total};
+use crate::model::{MallocHeapKind, MallocModel, MallocUse, MemoryKind, MemoryListing, MemoryReport, Problem, ProblemId, ProblemSeverity};
 
 /// Fewest bytes, as a multiple of the threshold.
 const LARGE: u64 = 64;
 /// Kinds named in the title besides, and fewest bytes of one.
 const KINDS: [MemoryKind; 4] = [MemoryKind::Stack, MemoryKind::Module, MemoryKind::LoaderHeap, MemoryKind::File];
 const NAMED: u64 = 1 << 20;
-/// Greatest distance of `malloc`'s first heap from the end of the program: kernels choose it at random.
-const BRK: u64 = 1 << 30;
+/// Least share of a part that is named.
+const PART: f64 = 0.1;
+/// Sizes of blocks named in the title.
+const SIZES: usize = 2;
 
 pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Problem>, Skip> {
     // Without the GC's lists, its heap is memory that nothing explains.
     answers.runtime.gc().map_err(|e| Skip(e.to_string()))?;
     let report = answers.memory()?;
-    let of = |kinds: &[MemoryKind]| total(report.kinds.iter().filter(|k| kinds.contains(&k.kind)).map(|k| k.accessible_bytes));
-    let native = of(&[MemoryKind::Anonymous, MemoryKind::Unknown]);
-    let heap = of(&[MemoryKind::GcHeap, MemoryKind::GcFree]);
+    let native = bytes_of(report, &NATIVE);
+    let heap = bytes_of(report, &[MemoryKind::GcHeap, MemoryKind::GcFree]);
     if native < least.bytes.saturating_mul(LARGE) || native < heap {
         let heapless = || answers.heap().is_ok_and(|heap| heap.no_heap().is_some());
         if report.listing == MemoryListing::Captured && heapless() {
@@ -34,27 +34,68 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Prob
         }
         return Ok(Vec::new());
     }
-    let largest = report.unexplained.first().filter(|r| r.accessible);
-    let largest = largest.map(|r| format!("; the largest range has {} at {}{}", in_units(r.bytes), r.start, brk(answers, r)));
-    let others = KINDS.iter().map(|kind| (kind, of(&[*kind]))).filter(|(_, bytes)| *bytes >= NAMED);
-    let others: Vec<String> = others.map(|(kind, bytes)| format!("{kind} {}", in_units(bytes))).collect();
+    let mut parts: Vec<String> = Vec::new();
+    if let Some(malloc) = answers.native_memory().ok().and_then(|report| report.malloc.as_ref()) {
+        parts.extend(of_malloc(malloc, native));
+    }
+    let whole = answers.native_memory().unwrap_or(report);
+    let anonymous = bytes_of(report, &[MemoryKind::Anonymous, MemoryKind::Unknown]);
+    if share(anonymous, native).unwrap_or(0.0) >= PART {
+        let largest = report.unexplained.first().filter(|r| r.accessible);
+        let largest = largest.map(|r| format!(", the largest of {} at {}", in_units(r.bytes), r.start)).unwrap_or_default();
+        let zero = zeros(whole, MemoryKind::Anonymous, anonymous).map(|text| format!(", {text}")).unwrap_or_default();
+        parts.push(format!("{} in other mappings{largest}{zero}", in_units(anonymous)));
+    }
+    let others = KINDS.into_iter().map(|kind| (kind, bytes_of(report, &[kind]))).filter(|(_, bytes)| *bytes >= NAMED);
+    let others: Vec<String> = others
+        .map(|(kind, bytes)| {
+            let zero = zeros(whole, kind, bytes).map(|text| format!(" ({text})")).unwrap_or_default();
+            format!("{kind} {}{zero}", in_units(bytes))
+        })
+        .collect();
     let others = if others.is_empty() { String::new() } else { format!("; besides {}", others.join(", ")) };
-    let title =
-        format!("{} of native memory beside {} of GC heap{}{others}", in_units(native), in_units(heap), largest.unwrap_or_default());
-    let all = report.totals.accessible_bytes;
+    let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join("; ")) };
+    let title = format!("{} of native memory beside {} of GC heap{parts}{others}", in_units(native), in_units(heap));
     Ok(vec![Problem {
         bytes: Some(native),
-        share: crate::base::share(native, all),
+        share: share(native, report.totals.accessible_bytes),
         ..answers.finding(ProblemId::NativeMemory, ProblemSeverity::Warning, title, &["memory"])
     }])
 }
 
-/// A word for the range that the kernel grows for `malloc` (`brk`): the first memory after the program's image.
-fn brk(answers: &Answers<'_>, range: &MemoryRangeModel) -> &'static str {
-    let file = answers.runtime.file();
-    let program = own_program(file).filter(|_| file.facts.container == Container::ElfCore);
-    let Some(end) = program.map(|m| m.base.plus(m.size)) else { return "" };
-    let between = file.modules.iter().any(|m| m.base >= end && m.base < range.start);
-    let near = end <= range.start && range.start < end.plus(BRK);
-    if near && !between { " (the brk heap of malloc)" } else { "" }
+/// What is native memory.
+pub(super) const NATIVE: [MemoryKind; 3] = [MemoryKind::Malloc, MemoryKind::Anonymous, MemoryKind::Unknown];
+
+pub(super) fn bytes_of(report: &MemoryReport, kinds: &[MemoryKind]) -> u64 {
+    total(report.kinds.iter().filter(|k| kinds.contains(&k.kind)).map(|k| k.accessible_bytes))
+}
+
+/// `61.0 MiB only zeros`, where that is much of the `bytes` of a kind.
+fn zeros(report: &MemoryReport, kind: MemoryKind, bytes: u64) -> Option<String> {
+    let zero = total(report.kinds.iter().filter(|k| k.kind == kind).filter_map(|k| k.zero_bytes));
+    (share(zero, bytes).unwrap_or(0.0) >= PART).then(|| format!("{} of it zeros, mostly never written", in_units(zero)))
+}
+
+/// What `malloc` has: where, how much of it is free, which blocks are most common.
+fn of_malloc(malloc: &MallocModel, native: u64) -> Option<String> {
+    let bytes = total(malloc.heaps.iter().map(|heap| heap.bytes));
+    (share(bytes, native).unwrap_or(0.0) >= PART).then_some(())?;
+    let of = |kind: MallocHeapKind| malloc.heaps.iter().filter(move |heap| heap.kind == kind);
+    let sum = |kind: MallocHeapKind| total(of(kind).map(|heap| heap.bytes));
+    let arenas = len64(of(MallocHeapKind::Arena).count());
+    let blocks = total(of(MallocHeapKind::Mapped).map(|heap| heap.ranges));
+    let places = [
+        (sum(MallocHeapKind::Brk), "the brk heap".to_owned()),
+        (sum(MallocHeapKind::Arena), counted(arenas, "arena")),
+        (sum(MallocHeapKind::Mapped), format!("{} mapped one by one", counted(blocks, "large block"))),
+    ];
+    let places = listed(places.into_iter().filter(|(bytes, _)| *bytes > 0).map(|(bytes, what)| format!("{} in {what}", in_units(bytes))));
+    let parts =
+        malloc.heaps.iter().map(|heap| heap.parts).reduce(|a, b| a.zip(b).map(|(a, b): (MallocUse, MallocUse)| a.with(b))).flatten();
+    let free = parts.map(|p| p.free.bytes.saturating_add(p.left_bytes)).filter(|n| share(*n, bytes).unwrap_or(0.0) >= PART);
+    let free = free.map(|n| format!("; {} of it free ({})", in_units(n), percent(share(n, bytes).unwrap_or(0.0)))).unwrap_or_default();
+    let sizes = malloc.sizes.iter().filter(|s| s.count > 1 && share(s.bytes, bytes).unwrap_or(0.0) >= PART).take(SIZES);
+    let sizes = listed(sizes.map(|s| format!("{} × {} ({})", thousands(s.count), counted(s.size, "byte"), in_units(s.bytes))));
+    let sizes = if sizes.is_empty() { String::new() } else { format!("; most blocks: {sizes}") };
+    Some(format!("malloc has {} ({places}){free}{sizes}", in_units(bytes)))
 }

@@ -1,32 +1,33 @@
 //! Failed allocations.
 //!
-//! Rule: a heap has recorded one. The title sets what was asked for against what the heap has: committed bytes, free space between
+//! Rule: a heap has recorded one. The title sets what was asked for against what the heap has: its limit, committed bytes, free space between
 //! objects, and garbage, which says whether a collection would have helped.
 //!
 //! Source: `oom_history` of each heap; generations, fragmentation, the graph.
 
 use super::answers::{Answers, Skip};
-use super::line::percent;
-use crate::base::{len64, share, thousands};
+use super::line::{in_units, percent};
+use crate::base::{len64, share};
 use crate::model::{OomModel, Problem, ProblemId, ProblemSeverity};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
-    let failed: Vec<&OomModel> = answers.oom()?.heaps.iter().filter(|h| h.failed() == Some(true)).collect();
+    let report = answers.oom()?;
+    let failed: Vec<&OomModel> = report.heaps.iter().filter(|h| h.failed() == Some(true)).collect();
     let Some(last) = failed.iter().max_by_key(|h| h.gc_index) else { return Ok(Vec::new()) };
     let mut title = last.text.clone();
     // What cannot be told is noted.
-    if let Ok(heap) = answers.generations() {
-        title.push_str(&format!("; heap: {} bytes committed", thousands(heap.totals.committed)));
+    if let Some(heap) = answers.generations().ok().filter(|_| report.limit.is_none()) {
+        title.push_str(&format!("; heap: {} committed", in_units(heap.totals.committed)));
     }
     if let Some((free, part)) = answers.fragmentation().ok().and_then(|f| f.totals.free_bytes.zip(f.totals.share)) {
-        title.push_str(&format!(", {} free ({})", thousands(free), percent(part)));
+        title.push_str(&format!(", {} free ({})", in_units(free), percent(part)));
     }
     if answers.query.graph
         && let Ok(retained) = answers.retained()
     {
         let garbage = retained.totals.bytes.saturating_sub(retained.totals.reachable_bytes);
         let part = share(garbage, retained.totals.bytes).unwrap_or(0.0);
-        title.push_str(&format!(", {} garbage ({} of the objects)", thousands(garbage), percent(part)));
+        title.push_str(&format!(", {} garbage ({} of the objects)", in_units(garbage), percent(part)));
     }
     let count = Some(len64(failed.len()));
     let finding = answers.finding(ProblemId::Oom, ProblemSeverity::Critical, title, &["heap", "--detail"]);

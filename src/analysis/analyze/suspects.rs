@@ -8,9 +8,10 @@
 
 use super::Thresholds;
 use super::answers::{Answers, Skip};
-use super::line::percent;
+use super::line::{in_units, percent};
+use crate::analysis::retained::held_by;
 use crate::base::thousands;
-use crate::model::{Problem, ProblemId, ProblemSeverity, Suspect, SuspectKind};
+use crate::model::{Problem, ProblemId, ProblemSeverity, RootKind, Suspect, SuspectKind};
 
 pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Problem>, Skip> {
     let report = if least.share < answers.thresholds().share { answers.retained_listed()? } else { answers.retained()? };
@@ -18,18 +19,34 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Prob
     Ok(large.map(|s| finding(answers, s)).collect())
 }
 
+/// Fewest bytes of a cache of a framework, as a multiple of the threshold: those of fixed size, as of Roslyn and Entity Framework, have less.
+const OF_FRAMEWORK: u64 = 8;
+/// Beginnings of the names of types that frameworks define.
+const FRAMEWORKS: [&str; 2] = ["System.", "Microsoft."];
+
+/// Small caches that a static field of a framework holds are no warning.
+fn severity(answers: &Answers<'_>, s: &Suspect) -> ProblemSeverity {
+    let of_framework = |name: &str| FRAMEWORKS.iter().any(|begin| name.starts_with(begin));
+    let held = s.roots.first().is_some_and(|root| root.kind == RootKind::Static && of_framework(&root.label));
+    let small = s.retained < answers.thresholds().bytes.saturating_mul(OF_FRAMEWORK);
+    if held && small && of_framework(&s.type_name) { ProblemSeverity::Info } else { ProblemSeverity::Warning }
+}
+
 fn finding(answers: &Answers<'_>, s: &Suspect) -> Problem {
-    let retained = format!("{} bytes ({} of what is reachable)", thousands(s.retained), percent(s.share));
-    let below = s.below.first().map(|b| format!(": {} × {}", thousands(b.count), b.type_name)).unwrap_or_default();
+    let retained = format!("{} ({} of what is reachable)", in_units(s.retained), percent(s.share));
+    let nodes = || s.below.first().map(|b| format!(": {} × {}", thousands(b.count), b.type_name));
+    let below = s.elements.as_ref().map(|e| format!(": {}", e.words())).or_else(nodes).unwrap_or_default();
     let found = match (s.kind, s.address) {
         (SuspectKind::Object, Some(object)) => {
-            let by = s.roots.first().map_or_else(|| "several holders".into(), |r| r.label.clone());
+            let by = s.roots.first().map_or_else(|| held_by(&s.type_name, &s.holders), |r| r.label.clone());
             let title = format!("{} {object}, held by {by}, retains {retained}{below}", s.type_name);
             let command = ["retained", "--object", &object.to_string()];
-            answers.finding(ProblemId::Suspects, ProblemSeverity::Warning, title, &command)
+            answers.finding(ProblemId::Suspects, severity(answers, s), title, &command)
         }
         _ => {
-            let title = format!("{} objects of {} retain {retained} together", thousands(s.count), s.type_name);
+            let within: Vec<String> = s.below.iter().map(|b| format!("{} × {}", thousands(b.count), b.type_name)).collect();
+            let within = if within.is_empty() { String::new() } else { format!("; in them {}", within.join(", ")) };
+            let title = format!("{} objects of {} retain {retained} together{within}", thousands(s.count), s.type_name);
             let command = ["path", "--type", &s.method_table.to_string()];
             answers.finding(ProblemId::Suspects, ProblemSeverity::Info, title, &command)
         }

@@ -17,7 +17,7 @@ fn found(id: ProblemId, fill: impl Fn(&Answers<'_>)) -> Vec<Problem> {
     // The graph is that of the dump, which the made-up answers are not about.
     let query = AnalyzeQuery { graph: false, ..AnalyzeQuery::default() };
     let (runtime, notes) = (dump.runtime().unwrap(), Collector::new());
-    let answers = Answers::new(&runtime, None, &query, &notes);
+    let answers = Answers::new(&runtime, &[], &query, &notes);
     fill(&answers);
     let found = find(id, &answers, answers.thresholds()).unwrap();
     drop(answers);
@@ -317,6 +317,7 @@ fn memory(kinds: &[(MemoryKind, u64)]) -> MemoryReport {
         bytes: *bytes,
         accessible_bytes: *bytes,
         captured_bytes: 0,
+        zero_bytes: None,
         share: 0.0,
         unlisted_bytes: 0,
     };
@@ -325,6 +326,7 @@ fn memory(kinds: &[(MemoryKind, u64)]) -> MemoryReport {
         runtime_error: None,
         kinds: kinds.iter().map(kind).collect(),
         unexplained: Vec::new(),
+        malloc: None,
         ranges: None,
         totals: MemoryTotals::default(),
     }

@@ -6,10 +6,14 @@
 //! Source: `docs/internals/pool.md`; `inspect --only registrations`.
 
 use super::answers::{Answers, Skip};
+use super::events::{holder, retained};
 use super::line::counted;
 use crate::base::hash::Map;
 use crate::base::{Count, Name, thousands};
 use crate::model::{InspectionId, Problem, ProblemId, ProblemSeverity};
+
+/// What the timer of a cancellation source with a timeout calls.
+const TIMEOUT: &str = "System.Threading.CancellationTokenSource.TimerCallback(";
 
 pub(super) fn timers(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let report = answers.timers()?;
@@ -20,8 +24,15 @@ pub(super) fn timers(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let due = report.timers.iter().filter(|t| t.due_ms.is_some());
     due.filter_map(|t| t.callback.as_ref()).for_each(|callback| callbacks.entry(callback.shown()).or_insert((0, callback)).0.bump());
     let most = callbacks.into_values().max_by_key(|(n, name)| (*n, name.shown()));
-    let which = most.map(|(n, name)| format!(", {} of them for {name}", thousands(n))).unwrap_or_default();
-    let title = format!("{} are due{which}", counted(report.active, "timer"));
+    let title = match most {
+        Some((n, name)) if name.shown().starts_with(TIMEOUT) => format!(
+            "{} are not disposed of and have a timeout: each keeps a timer, and what is registered with it, until that is due ({} in all)",
+            counted(n, "CancellationTokenSource"),
+            counted(report.active, "active timer")
+        ),
+        Some((n, name)) => format!("{} are active, {} of them for {name}", counted(report.active, "timer"), thousands(n)),
+        None => format!("{} are active", counted(report.active, "timer")),
+    };
     Ok(vec![Problem {
         count: Some(report.active),
         method: most.map(|(_, name)| name.clone()),
@@ -33,9 +44,16 @@ pub(super) fn registrations(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip>
     let rows = &answers.inspection(InspectionId::Registrations)?.rows;
     let found = rows.iter().filter(|r| r.count >= answers.thresholds().timers).map(|row| {
         let at = row.object.map(|o| format!(" {o}")).unwrap_or_default();
-        let title = format!("The cancellation source{at} has {}", counted(row.count, "registration"));
+        let held = row.object.and_then(|object| holder(answers, object)).map(|by| format!(", held by {by},")).unwrap_or_default();
+        let sources = answers.timers().map(|report| report.cancellations.as_slice()).unwrap_or_default();
+        let callbacks = sources.iter().find(|c| Some(c.object) == row.object).and_then(|c| c.callbacks.first());
+        let most = callbacks.map(|c| format!(", {} of them for {}", thousands(c.count), c.callback)).unwrap_or_default();
+        let (bytes, share) = row.object.and_then(|object| retained(answers, object)).unzip();
+        let title = format!("The cancellation source{at}{held} has {}{most}", counted(row.count, "registration"));
         Problem {
             count: Some(row.count),
+            bytes,
+            share,
             object: row.object,
             type_name: row.type_name.clone(),
             ..answers.finding(ProblemId::Registrations, ProblemSeverity::Warning, title, &["inspect", "--only", "registrations"])

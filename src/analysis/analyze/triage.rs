@@ -77,7 +77,7 @@ fn memory(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]
     }
     let kinds = got(&answers.memory).map(|m| m.kinds.as_slice()).unwrap_or_default();
     let of = |wanted: &[MemoryKind]| total(kinds.iter().filter(|k| wanted.contains(&k.kind)).map(|k| k.accessible_bytes));
-    let native = of(&[MemoryKind::Anonymous, MemoryKind::Unknown]);
+    let native = of(&[MemoryKind::Malloc, MemoryKind::Anonymous, MemoryKind::Unknown]);
     let heap = of(&[MemoryKind::GcHeap, MemoryKind::GcFree]);
     let text = format!("GC heap {}, native {}", in_units(heap), in_units(native));
     (text, if native > heap.saturating_mul(2) { &["memory"] } else { &["stat"] })

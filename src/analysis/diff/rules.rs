@@ -3,7 +3,7 @@
 //! ```text
 //! rule    = subject comparison limit
 //! subject = measure | "handles:" KIND | "type:" GLOB ":" ("count" | "bytes" | "retained")
-//! measure = "bytes" | "objects" | "count" | "handles" | "threads" | "finalizable" | "ready" | "committed" | "fragmented" | "oom"
+//! measure = "bytes" | "objects" | "count" | "handles" | "threads" | "finalizable" | "ready" | "committed" | "fragmented" | "oom" | "native" | "tasks"
 //! limit   = N [unit]          the number in the last dump
 //!         | ("+" | "-") N [unit]    its change from the first dump to the last
 //!         | ["+" | "-"] N "%"       its change in percent of the first dump's
@@ -68,7 +68,7 @@ enum Limit {
 const WHOLE: i128 = 100_000;
 
 /// Measures, and whether they are bytes. `count` is another word for `objects`.
-const MEASURES: [(&str, bool); 10] = [
+const MEASURES: [(&str, bool); 12] = [
     ("bytes", true),
     ("objects", false),
     ("count", false),
@@ -79,6 +79,8 @@ const MEASURES: [(&str, bool); 10] = [
     ("committed", true),
     ("fragmented", true),
     ("oom", false),
+    ("native", true),
+    ("tasks", false),
 ];
 
 const FIELDS: [(&str, Field); 4] =

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::trend::trend;
+use crate::analysis::memory_map::memory_of;
 use crate::base::{Collector, Count, NoteKind, change, growth, len64, total};
 use crate::gc::HandleFilter;
-use crate::model::{DiffMeasure, FinalizerState, HandleKind, OomModel, StatReport};
-use crate::session::GraphSource;
+use crate::model::{DiffMeasure, FinalizerState, HandleKind, MemoryKind, OomModel, StatReport};
+use crate::session::{GraphSource, Runtime};
 
 /// The numbers by name, and whether they are bytes.
-const NAMES: [(&str, bool); 9] = [
+const NAMES: [(&str, bool); 11] = [
     ("bytes", true),
     ("objects", false),
     ("fragmented", true),
@@ -19,7 +20,12 @@ const NAMES: [(&str, bool); 9] = [
     ("ready", false),
     ("threads", false),
     ("oom", false),
+    ("native", true),
+    ("tasks", false),
 ];
+
+/// Beginnings of the names of tasks and of the boxes of asynchronous methods, which are tasks as well.
+const TASKS: [&str; 2] = ["System.Threading.Tasks.Task", "System.Runtime.CompilerServices.AsyncTaskMethodBuilder"];
 
 /// The numbers of one dump; those that are absent from it are `None`.
 pub(super) struct Measures {
@@ -87,6 +93,8 @@ impl Measures {
             queued.then_some(ready),
             threads,
             failed,
+            native(heap.runtime(), notes),
+            of_walk(tasks(types)),
         ];
         let list = NAMES.into_iter().zip(values).map(|((name, bytes), value)| (name, bytes, value)).collect();
         Measures { list, handles }
@@ -101,6 +109,23 @@ impl Measures {
     pub(super) fn handles(&self, kind: HandleKind) -> Option<u64> {
         self.handles.as_ref().map(|h| h.get(&kind).copied().unwrap_or(0))
     }
+}
+
+/// Native memory; `None` where the dump does not list what it did not capture, and captured nothing of it.
+fn native(runtime: &Runtime, notes: &Collector) -> Option<u64> {
+    let report = notes.take(memory_of(runtime, false));
+    let kinds = report.kinds.iter().filter(|k| matches!(k.kind, MemoryKind::Malloc | MemoryKind::Anonymous | MemoryKind::Unknown));
+    let bytes = total(kinds.map(|k| k.accessible_bytes));
+    (bytes > 0).then_some(bytes)
+}
+
+/// The tasks among the objects.
+fn tasks(types: &StatReport) -> u64 {
+    let is_task = |name: &str| {
+        let plain = name.strip_prefix(TASKS[0]).is_some_and(|rest| rest.is_empty() || rest.starts_with('<') && !rest.contains('+'));
+        plain || name.starts_with(TASKS[1]) && name.contains("StateMachineBox<")
+    };
+    total(types.types.iter().flatten().filter(|t| is_task(&t.type_name)).map(|t| t.count))
 }
 
 /// The numbers of all dumps side by side. Kinds of handles that no dump has are left out.

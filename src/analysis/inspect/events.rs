@@ -1,13 +1,16 @@
 //! Events with many handlers.
 
+use std::cell::OnceCell;
+
 use super::sweep::Inspected;
 use super::{Findings, Inspector, row};
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, NoteKind, len64, total};
+use crate::base::{Addr, Count, Name, NoteKind, len64, total};
 use crate::bcl::delegates::Delegates;
 use crate::gc::{Object, Visitor};
-use crate::heapgraph::Roots;
+use crate::heapgraph::{HeapGraph, ObjectSet, Roots};
 use crate::model::{InspectionRow, Stacks};
+use crate::session::GraphSource;
 use crate::session::roots::RootOptions;
 
 /// Who refers to the objects of interest, and how large these are.
@@ -16,6 +19,9 @@ struct Referrers<'r> {
     found: Map<Addr, Vec<(Addr, u64)>>,
     sizes: Vec<(Addr, u64)>,
 }
+
+/// Handlers from which on it is asked whether what else refers to a target is garbage.
+const MANY: usize = 10;
 
 /// Referrers kept of each object: with more, it is held by others anyway.
 const KEPT: usize = 64;
@@ -89,12 +95,20 @@ impl Inspector<'_> {
         let rooted: Map<Addr, usize> = roots.roots.iter().enumerate().map(|(i, r)| (r.object, i)).collect();
         let mut holds: Map<Addr, Holder> = Map::default();
         let none = Vec::new();
+        let live: OnceCell<Option<(&HeapGraph, ObjectSet)>> = OnceCell::new();
+        let is_live = |object: Addr| match live.get_or_init(|| self.live()) {
+            Some((graph, set)) => graph.index.id_of(object).is_some_and(|id| set.contains(id)),
+            None => true,
+        };
+        let mut kinds: Map<Addr, Name> = Map::default();
         let leak = |event: Event| {
+            // Few events have many handlers, and only then is a graph worth while.
+            let holds_it = |by: Addr| event.parts.len() < MANY || is_live(by);
             let holders = referrers.get(&event.delegate).unwrap_or(&none);
             // Without a static or field it is an old list that nobody uses. It refers to itself.
             let holder = match rooted.get(&event.delegate) {
                 Some(root) => Holder::Root(*root),
-                None => Holder::Object(*holders.iter().filter(|(by, _)| *by != event.delegate).min()?),
+                None => Holder::Object(*holders.iter().filter(|(by, _)| *by != event.delegate && holds_it(*by)).min()?),
             };
             holds.insert(event.delegate, holder);
             let own: Set<Addr> = event.parts.iter().map(|(part, _)| *part).collect();
@@ -104,13 +118,16 @@ impl Inspector<'_> {
                 let of_part = referrers.get(part).unwrap_or(&none);
                 !rooted.contains_key(target)
                     && !rooted.contains_key(part)
-                    && of_target.iter().all(|(by, _)| own.contains(by))
-                    && of_part.iter().all(|(by, _)| event.list.contains(by))
+                    && of_target.iter().all(|(by, _)| own.contains(by) || !holds_it(*by))
+                    && of_part.iter().all(|(by, _)| event.list.contains(by) || !holds_it(*by))
             };
             let here: Vec<Addr> = event.parts.iter().filter(only).filter_map(|(_, target)| *target).collect();
             let (held, count) = (len64(here.len()), len64(event.parts.len()));
             // One may be called twice.
             let here: Set<Addr> = here.into_iter().collect();
+            if let Some(kind) = self.most_common(here.iter().copied()) {
+                kinds.insert(event.delegate, kind);
+            }
             let bytes = total(here.iter().filter_map(|target| sizes.get(target).copied()));
             Some(InspectionRow { held_here: Some(held), ..row(event.delegate, count, bytes) })
         };
@@ -120,8 +137,23 @@ impl Inspector<'_> {
                 Holder::Root(root) => roots.label(roots.roots.get(*root)?),
                 Holder::Object(field) => self.holder(*field),
             };
-            Some(format!("{holder}: {} of {} targets are held by nothing else", row.held_here?, row.count))
+            let kind = kinds.get(&row.object?).map(|kind| format!(", mostly {kind},")).unwrap_or_default();
+            Some(format!("{holder}: {} of {} targets{kind} are held by nothing else", row.held_here?, row.count))
         })
+    }
+
+    /// The objects that are no garbage; `None` where the graph is not to be built, or does not fit.
+    fn live(&self) -> Option<(&HeapGraph, ObjectSet)> {
+        let graph = self.graph.then(|| self.heap.graph(false).ok()).flatten()?;
+        self.heap.graph_notes(false, self.notes);
+        Some((graph, self.heap.live(graph, Stacks::default())))
+    }
+
+    /// The type that most of `objects` are of.
+    fn most_common(&self, objects: impl Iterator<Item = Addr>) -> Option<Name> {
+        let mut counts: Map<Addr, u64> = Map::default();
+        objects.filter_map(|object| self.library.method_table(object)).for_each(|mt| counts.entry(mt).or_default().bump());
+        self.name(counts.into_iter().max_by_key(|(mt, n)| (*n, *mt))?.0)
     }
 
     /// The field of an object: `Changed of Lab.Publisher at 0x7f…`.

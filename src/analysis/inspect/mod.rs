@@ -25,12 +25,14 @@ pub struct InspectQuery {
     pub only: Vec<InspectionId>,
     /// Maximum rows of each, 0 for all.
     pub top: usize,
+    /// Build the graph of the heap where an event with many handlers needs it: whether what refers to them is garbage.
+    pub graph: bool,
 }
 
 impl Default for InspectQuery {
     /// All inspections, ten rows each.
     fn default() -> InspectQuery {
-        InspectQuery { only: Vec::new(), top: 10 }
+        InspectQuery { only: Vec::new(), top: 10, graph: true }
     }
 }
 
@@ -49,7 +51,7 @@ fn rule(id: InspectionId) -> &'static str {
         InspectionId::OversizedCollections => "collections with room for at least 100 elements of which less than a quarter is used",
         InspectionId::BoxedValues => "values in objects of their own, by type",
         InspectionId::EventLeaks => {
-            "delegates with at least two parts in a field or static; a target is held only here if nothing but these \
+            "delegates with at least two parts in a field or static; a target is held only here if nothing but garbage and these \
                                      parts refers to it, and nothing but this list to the part; stacks do not count"
         }
         InspectionId::Undisposed => {
@@ -72,6 +74,8 @@ struct Inspector<'h> {
     library: &'h Library,
     swept: Swept,
     notes: &'h Collector,
+    /// Whether the graph may be built.
+    graph: bool,
 }
 
 /// A row without a name and a detail: both are told of those that are shown.
@@ -176,7 +180,7 @@ pub fn inspect(heap: &Heap, query: &InspectQuery) -> Result<Answer<InspectReport
     let ids = || InspectionId::ALL.into_iter().filter(|id| query.only.is_empty() || query.only.contains(id));
     let mut swept = sweep(heap, &library, &collections, Needs::of(ids()), &notes);
     let texts = swept.texts.take();
-    let inspector = Inspector { heap, namer: &namer, library: &library, swept, notes: &notes };
+    let inspector = Inspector { heap, namer: &namer, library: &library, swept, notes: &notes, graph: query.graph };
     let carried = Carried::here();
     let texts = || texts.map(|texts| carried.run(|| equal_strings(heap, &namer, &inspector.swept.walks, texts, query.top))).transpose();
     let others = || {

@@ -9,7 +9,7 @@ use crate::base::reads;
 use crate::base::{Addr, AddrRange, Collector, NoteKind, PAGE};
 use crate::clr::loader_heaps::LoaderHeaps;
 use crate::dump::{DumpFile, FileMapping, Module, ThreadStacks};
-use crate::memory::{Image, ImageFormat, is_diag_page};
+use crate::memory::{Image, ImageFormat, MallocHeap, is_diag_page};
 use crate::model::{Generation, LoaderHeapKind, MemoryKind, RegionListModel, SegmentModel};
 use crate::session::{Images, Namer, Runtime};
 use crate::stack::code::CodeUse;
@@ -34,6 +34,8 @@ enum Rank {
     Code,
     /// Mapped files, that allocator's included.
     File,
+    /// Heaps of `malloc`.
+    Malloc,
     /// What lies between the mappings of an image, or behind the last: `.bss`, sections that are copied.
     Extent,
     /// What the GC has reserved, around all that it uses.
@@ -171,6 +173,11 @@ impl Allocations {
         let (_, at) = self.committed.get(below).filter(|(range, _)| range.contains(address))?;
         self.parts.get(at).map(Vec::as_slice)
     }
+}
+
+/// Heaps of the C library.
+pub(super) fn of_malloc(heaps: &[MallocHeap], out: &mut Vec<Claim>) {
+    out.extend(heaps.iter().map(|heap| Claim::new(heap.range, Rank::Malloc, MemoryKind::Malloc).named(heap.kind.name())));
 }
 
 /// What the GC says of its memory.

@@ -4,6 +4,7 @@
 //! container and to one claim, the more specific one, so that nothing counts twice.
 
 mod claims;
+mod malloc;
 mod process;
 mod sweep;
 
@@ -15,8 +16,9 @@ use process::Process;
 use sweep::{Piece, Span, sweep};
 
 use crate::base::{AddrRange, Answer, Collector, Count, NoteKind, cut, ranges, share};
+use crate::contract::own_program;
 use crate::dump::{Backing, DumpFile, MappedRegion};
-use crate::memory::is_by_createdump;
+use crate::memory::{is_by_createdump, malloc_heaps};
 use crate::model::{
     Container, Generation, LoaderHeapKind, MemoryKind, MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport, MemoryTotals,
 };
@@ -31,6 +33,8 @@ pub struct MemoryQuery {
     pub top: usize,
     /// Index of the runtime to ask, from 0.
     pub runtime: usize,
+    /// Look into heaps of `malloc`, and for pages of zeros: reads all of that memory.
+    pub contents: bool,
 }
 
 /// The address space of `dump` by what it is for. Does not require a readable runtime.
@@ -54,8 +58,8 @@ pub fn memory_map(dump: &Dump, query: &MemoryQuery) -> Answer<MemoryReport> {
 
 /// The address space of the process of `runtime`, with the largest range that nothing explains. [`MemoryReport::listing`] says whether the dump
 /// lists all of it; the notes are about what it lists.
-pub(super) fn memory_of(runtime: &Runtime) -> Answer<MemoryReport> {
-    let query = MemoryQuery { ranges: false, top: 1, runtime: runtime.index() };
+pub(super) fn memory_of(runtime: &Runtime, contents: bool) -> Answer<MemoryReport> {
+    let query = MemoryQuery { ranges: false, top: 1, runtime: runtime.index(), contents };
     let process = Process { file: runtime.file(), memory: runtime.memory() };
     mapped((process, listing(process)), Some(runtime), None, &query, runtime.begin())
 }
@@ -69,15 +73,19 @@ fn mapped(
 ) -> Answer<MemoryReport> {
     let mut map = Map { process, by_gdb: is_by_gdb(process), listed: listed(process.file), claims: Vec::new() };
     let mapped = (listing != MemoryListing::Captured).then(|| ranges::union(map.listed.iter().map(|l| l.range).collect(), 0));
+    let program = own_program(process.file).filter(|_| process.file.facts.container == Container::ElfCore);
+    let heaps = malloc_heaps(process.file, process.memory, program.map(|m| m.base.plus(m.size)));
+    claims::of_malloc(&heaps, &mut map.claims);
     map.claim(runtime, mapped.as_deref(), &notes);
     let pieces = map.pieces();
-    let (kinds, totals) = map.sums(&pieces);
+    let (kinds, totals) = map.sums(&pieces, query.contents);
+    let malloc = (query.contents && !heaps.is_empty()).then(|| malloc::blocks(process.memory, &heaps, &notes));
     let rows = || pieces.iter().filter_map(|p| map.row(p));
     let mut unexplained: Vec<MemoryRangeModel> = rows().filter(|r| !r.kind.explains()).collect();
     unexplained.sort_by_key(|r| (Reverse((r.accessible, r.bytes)), r.start));
     cut(&mut unexplained, query.top);
     let ranges = query.ranges.then(|| rows().collect());
-    notes.finish(MemoryReport { listing, runtime_error, kinds, unexplained, ranges, totals })
+    notes.finish(MemoryReport { listing, runtime_error, kinds, unexplained, malloc, ranges, totals })
 }
 
 /// Whether gdb wrote the dump: it lists all that it captured, without createdump's page.
@@ -226,7 +234,7 @@ impl Map<'_> {
         })
     }
 
-    fn sums(&self, pieces: &[Piece]) -> (Vec<MemoryKindModel>, MemoryTotals) {
+    fn sums(&self, pieces: &[Piece], contents: bool) -> (Vec<MemoryKindModel>, MemoryTotals) {
         let mut kinds: BTreeMap<(MemoryKind, Option<Generation>, Option<LoaderHeapKind>), MemoryKindModel> = BTreeMap::new();
         let mut totals = MemoryTotals::default();
         for piece in pieces {
@@ -240,6 +248,7 @@ impl Map<'_> {
                 bytes: 0,
                 accessible_bytes: 0,
                 captured_bytes: 0,
+                zero_bytes: None,
                 share: 0.0,
                 unlisted_bytes: 0,
             };
@@ -256,6 +265,9 @@ impl Map<'_> {
             sum.bytes.grow(bytes);
             sum.accessible_bytes.grow(accessible);
             sum.captured_bytes.grow(captured);
+            if contents && matches!(kind, MemoryKind::Stack | MemoryKind::Malloc | MemoryKind::Anonymous | MemoryKind::Unknown) {
+                sum.zero_bytes.get_or_insert(0).grow(malloc::zero_pages(self.process.memory, piece.range));
+            }
             totals.ranges.bump();
             totals.bytes.grow(bytes);
             totals.accessible_bytes.grow(accessible);

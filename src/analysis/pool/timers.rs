@@ -81,6 +81,7 @@ fields_of! {
     struct CallbackFields {
         next: req "Next",
         callback: req "Callback",
+        state: opt "CallbackState",
     }
 }
 
@@ -367,7 +368,10 @@ impl Reader<'_> {
                         *nodes.insert(bound)
                     }
                 };
-                let method = library.reference(node, fields.callback).and_then(|c| self.describer.delegate(c));
+                // `Register(Action)` registers a method of its own, and the action is its state.
+                let state = fields.state.and_then(|field| library.reference(node, field));
+                let action = state.filter(|state| self.describer.names.is_delegate(*state));
+                let method = action.or_else(|| library.reference(node, fields.callback)).and_then(|c| self.describer.delegate(c));
                 let method = method.unwrap_or_else(|| "?".into());
                 methods.entry((method.display(), method)).or_default().bump();
                 at = library.reference(node, fields.next);

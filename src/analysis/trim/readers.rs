@@ -47,7 +47,7 @@ pub(super) fn read_everything(dump: &Dump, before: &Surveys) {
     for index in 0..runtimes.len().max(1) {
         let _ = info(dump, &InfoQuery { runtime: index, ..InfoQuery::default() });
         let _ = modules(dump, &ModulesQuery { runtime: index, ..ModulesQuery::default() });
-        let _ = memory_map(dump, &MemoryQuery { ranges: false, top: 1, runtime: index });
+        let _ = memory_map(dump, &MemoryQuery { ranges: false, top: 1, runtime: index, contents: false });
     }
     for (index, runtime) in runtimes.iter().enumerate() {
         read_runtime(runtime, before.0.get(index).and_then(Option::as_ref));

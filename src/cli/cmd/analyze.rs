@@ -19,9 +19,10 @@ use crate::model::{AnalyzeReport, Problem, ProblemId, ProblemSeverity};
 /// found, or which command to ask next.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Analyze {
-    /// An earlier dump of the process, or a .gcdump file: what holds more since then is a finding.
+    /// An earlier dump of the process, or a .gcdump file: what holds more since then is a finding. Several in the order of time (repeatable) tell
+    /// what grows steadily from what goes up and down.
     #[arg(long, value_name = "BEFORE")]
-    since: Option<PathBuf>,
+    since: Vec<PathBuf>,
 
     /// Only look for this (repeatable).
     #[arg(long, value_enum, ignore_case = true, value_name = "ID")]
@@ -129,6 +130,7 @@ impl Command for Analyze {
     const EXAMPLES: &'static [Example] = &[
         example("analyze DUMP", "what is wrong, most important first"),
         example("analyze DUMP --since BEFORE", "also what holds more than in an earlier dump"),
+        example("analyze DUMP --since FIRST --since SECOND", "also what grows steadily over several dumps"),
         example("analyze --no-graph --only deadlock --only lock-queue DUMP", "some findings"),
         example("analyze --fail-on critical --fail-on suspects DUMP", "a check for CI: exit code 1 on such findings"),
     ];
@@ -139,12 +141,12 @@ impl Command for Analyze {
     }
 
     fn further(&self) -> &[PathBuf] {
-        self.since.as_slice()
+        &self.since
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<AnalyzeReport>> {
         let of_growth = |on: &FailOn| matches!(on, FailOn::Id(ProblemId::Growth));
-        if self.since.is_none() && (self.only.contains(&ProblemId::Growth) || self.fail_on.iter().any(of_growth)) {
+        if self.since.is_empty() && (self.only.contains(&ProblemId::Growth) || self.fail_on.iter().any(of_growth)) {
             return Err(UsageError("growth takes an earlier dump: --since BEFORE".into()).into());
         }
         let thresholds = Thresholds {
@@ -165,8 +167,9 @@ impl Command for Analyze {
             dynamic: self.min_dynamic,
         };
         let query = AnalyzeQuery { only: self.only.clone(), graph: !self.no_graph, thresholds, options: at.config.repeated() };
-        let before = self.since.as_ref().map(|_| at.source_at(1)).transpose()?;
-        Ok(analysis::analyze(&at.runtime()?, before.as_deref(), &query)?)
+        let sources = (1..=self.since.len()).map(|i| at.source_at(i)).collect::<Result<Vec<_>>>()?;
+        let before: Vec<_> = sources.iter().map(AsRef::as_ref).collect();
+        Ok(analysis::analyze(&at.runtime()?, &before, &query)?)
     }
 
     fn exit(&self, report: &AnalyzeReport, exit: Exit) -> Exit {

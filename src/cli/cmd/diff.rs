@@ -38,7 +38,7 @@ pub(in crate::cli) struct Diff {
 
     /// Exit with code 1 if this is so in the last dump, or became so since the first (repeatable).
     ///
-    /// SUBJECT is bytes, objects, handles, handles:KIND, threads, finalizable, ready, committed, fragmented, oom, or
+    /// SUBJECT is bytes, objects, handles, handles:KIND, threads, finalizable, ready, committed, fragmented, oom, native, tasks, or
     /// type:NAME:count|bytes|retained. A comparison (>, >=, <, <=) follows, and a number: 10MB for the number in the last dump, +10MB
     /// for its growth, 10% for its growth in percent.
     #[arg(long, value_name = "RULE")]

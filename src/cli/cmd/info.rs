@@ -10,9 +10,13 @@ use crate::analysis::{self, InfoQuery};
 use crate::base::Answer;
 use crate::model::InfoReport;
 
-/// Summary of the dump: its kind, runtime and GC, what it can answer, and what to run next.
+/// Summary of the process and the dump: what died, how it was started, runtime and GC with their settings and limits, and what to run next.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Info {
+    /// Also the technical part: how the dump was recognized, addresses, layouts, contracts.
+    #[arg(long)]
+    verbose: bool,
+
     #[command(flatten)]
     dump: DumpArg,
 }
@@ -20,7 +24,10 @@ pub(in crate::cli) struct Info {
 impl Command for Info {
     const NAME: &'static str = "info";
     const GROUP: Group = Group::Dump;
-    const EXAMPLES: &'static [Example] = &[example("info DUMP", "kind of dump, runtime, GC, and what it can answer")];
+    const EXAMPLES: &'static [Example] = &[
+        example("info DUMP", "the process, its runtime and GC, and what the dump can answer"),
+        example("info --verbose DUMP", "also layouts, contracts and addresses"),
+    ];
     type Report = InfoReport;
 
     fn dump(&self) -> Result<Option<PathBuf>> {
@@ -28,7 +35,7 @@ impl Command for Info {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<InfoReport>> {
-        Ok(analysis::info(at.dump()?, &InfoQuery { runtime: at.config.runtime, options: at.config.repeated() }))
+        Ok(analysis::info(at.dump()?, &InfoQuery { runtime: at.config.runtime, options: at.config.repeated(), verbose: self.verbose }))
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {

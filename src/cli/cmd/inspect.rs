@@ -44,6 +44,6 @@ impl Command for Inspect {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<InspectReport>> {
-        Ok(inspect(&at.heap()?, &InspectQuery { only: self.only.clone(), top: at.rows_or(self.top, FEW) })?)
+        Ok(inspect(&at.heap()?, &InspectQuery { only: self.only.clone(), top: at.rows_or(self.top, FEW), graph: true })?)
     }
 }

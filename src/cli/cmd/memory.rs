@@ -20,7 +20,8 @@ const FEW: usize = 10;
 /// `.bss` of images, reserves of the GC. Shares are of the memory that the process could access.
 ///
 /// Beside `loader-heap` and `stub-heap` stands what such a heap is for: method tables and descriptors (`high-frequency`, `low-frequency`),
-/// statics, precodes and other stubs. Anonymous memory includes native heaps (malloc). UNLISTED is memory that the runtime names and the dump does
+/// statics, precodes and other stubs. Heaps of glibc's malloc are listed with what is in use and free in them, and the most common sizes of blocks.
+/// Anonymous memory includes heaps of other allocators. ZERO is the size of pages of zeros: mostly never written. UNLISTED is memory that the runtime names and the dump does
 /// not list, such as address space reserved by the GC in dumps of createdump.
 ///
 /// Cores of the kernel and minidumps with a memory info list have every mapping; full dumps, all that was accessible. Others list only a
@@ -57,7 +58,10 @@ impl Command for Memory {
             // It has no memory, and says so.
             at.runtime()?;
         }
-        Ok(memory_map(at.dump()?, &MemoryQuery { ranges: self.ranges, top: at.rows_or(self.top, FEW), runtime: at.config.runtime }))
+        Ok(memory_map(
+            at.dump()?,
+            &MemoryQuery { ranges: self.ranges, top: at.rows_or(self.top, FEW), runtime: at.config.runtime, contents: true },
+        ))
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {

@@ -6,6 +6,7 @@ pub(super) mod bridge;
 pub(super) mod completions;
 pub(super) mod contracts;
 pub(super) mod diff;
+pub(super) mod env;
 pub(super) mod exceptions;
 pub(super) mod export;
 pub(super) mod finalizers;

@@ -2,10 +2,10 @@ use std::collections::BTreeSet;
 
 use indexmap::IndexMap;
 
-use crate::model::{AnalyzeReport, BelowThreshold, Problem, ProblemId, SkippedProblem, Triage};
+use crate::model::{AnalyzeReport, BelowThreshold, DiffMeasure, Problem, ProblemId, SkippedProblem, Trend, Triage};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
-use crate::output::{Reasons, bytes};
+use crate::output::{Reasons, bytes, count};
 
 fn finding_columns<'r>() -> Columns<'r, Problem> {
     columns::<Problem>()
@@ -27,6 +27,7 @@ impl Report for AnalyzeReport {
         to.records("below", &self.below);
         to.records("uncertain", &self.uncertain);
         to.records("skipped", &self.skipped);
+        to.records("trend", &self.trends);
         to.records("triage", &self.triage);
         for f in &self.findings {
             to.finding(f.severity.name(), &f.title, &f.command);
@@ -47,9 +48,30 @@ impl Report for AnalyzeReport {
         let uncertain = by_reason(&self.uncertain).map(|(reason, ids)| format!("Looked for only in what the dump has: {ids}: {reason}"));
         let skipped = by_reason(&self.skipped).map(|(reason, ids)| format!("Not inspected: {ids}: {reason}"));
         to.lines(uncertain.chain(skipped).map(move |line| reasons.once(line)));
+        let course = |trend: Trend| {
+            let of: Vec<String> = self.trends.iter().filter(|m| m.trend == Some(trend)).map(series).collect();
+            (!of.is_empty()).then(|| format!("{}: {}", course(trend), of.join("; ")))
+        };
+        to.lines([Trend::Grows, Trend::Shrinks, Trend::Varies].into_iter().filter_map(course).collect::<Vec<_>>().into_iter());
         to.gap();
         to.lines(self.triage.iter().map(triage));
     }
+}
+
+/// The course of a number, in words.
+fn course(trend: Trend) -> &'static str {
+    match trend {
+        Trend::Grows => "Grows from dump to dump",
+        Trend::Shrinks => "Shrinks from dump to dump",
+        Trend::Steady => "Stays",
+        Trend::Varies => "Goes up and down",
+    }
+}
+
+/// `threads 12, 40, 30`.
+fn series(m: &DiffMeasure) -> String {
+    let shown = |n: &Option<u64>| n.map_or_else(|| "?".into(), |n| if m.is_bytes { bytes(n) } else { count(n) });
+    format!("{} {}", m.name, m.series.iter().map(shown).collect::<Vec<_>>().join(", "))
 }
 
 /// A line about a complaint, at most 80 columns wide: paths and options are in the commands of findings, and in other formats.

@@ -1,7 +1,8 @@
 use super::collections::{counts_line, last_line, recorded_line};
+use crate::clr::values::utc;
 use crate::model::{
-    AnswerBasis, AnswerKind, CrashReport, DumpKind, FaultModel, GcKind, GcLayout, GcModel, GcPhase, InfoReport, LayoutSource, MorePrecise,
-    RuntimeKind,
+    AnswerBasis, AnswerKind, AnswerModel, CrashReport, DumpKind, FaultModel, GcKind, GcLayout, GcModel, GcPhase, InfoReport, LayoutSource,
+    MorePrecise, RuntimeKind,
 };
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Table, columns};
@@ -36,27 +37,57 @@ fn gc_line(gc: &GcModel) -> String {
     parts.join(", ")
 }
 
+/// Whether a collection was at work.
+fn running_line(gc: &GcModel) -> String {
+    let running = match gc.phase {
+        Some(GcPhase::Moving) => "YES, COMPACTING OR SWEEPING: objects may be half moved, do not trust this heap",
+        Some(GcPhase::Marking) => "yes, a blocking collection that was marking, or about to begin or to end",
+        Some(GcPhase::Background) => "yes, a background collection",
+        Some(GcPhase::Suspending) => "no, but threads were being suspended",
+        Some(GcPhase::None) => "no",
+        None => "not known",
+    };
+    running.into()
+}
+
+/// Seconds since 1970 as a time of day.
+fn utc_seconds(seconds: u64) -> String {
+    /// 1970 in ticks of `DateTime`, and ticks of a second.
+    const EPOCH: u64 = 621_355_968_000_000_000;
+    const TICKS: u64 = 10_000_000;
+    let time = seconds.checked_mul(TICKS).and_then(|ticks| utc(ticks.checked_add(EPOCH)?));
+    time.unwrap_or_else(|| format!("{seconds} seconds after 1970"))
+}
+
+/// `3 h 20 min`.
+fn duration(seconds: u64) -> String {
+    match (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60, seconds % 60) {
+        (0, 0, 0, s) => format!("{s} s"),
+        (0, 0, m, s) => format!("{m} min {s} s"),
+        (0, h, m, _) => format!("{h} h {m} min"),
+        (d, h, _, _) => format!("{} {h} h", plural(d, "day")),
+    }
+}
+
 impl Report for InfoReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         to.itself("info", self);
         let fact_columns = columns::<(&'static str, String)>().text("fact", 20, |f| f.0).text("value", 60, |f| &f.1);
         to.table(Table::new(self.facts(), fact_columns).csv(true).shown(false));
-        to.facts(self.facts());
+        to.facts(if self.verbose { self.facts() } else { self.overview() });
         if let Some(error) = &self.runtime_error {
             to.gap();
             to.line(error);
         }
-        if !self.answers.is_empty() {
-            to.gap();
+        to.gap_if(!self.answers.is_empty());
+        if self.verbose && !self.answers.is_empty() {
             to.title("This dump answers:");
             to.lines(self.answers.iter().map(|a| {
-                // A separate line has the files.
-                let stacks = self.more_precise.as_ref().filter(|_| a.command == "stacks" && a.reason.is_some());
-                let reason = stacks.map(MorePrecise::stacks).or_else(|| a.reason.clone());
-                let reason = reason.map(|r| format!(": {r}")).unwrap_or_default();
                 let unwalked = if a.basis == AnswerBasis::Bound && a.answer == AnswerKind::Full { " (not walked)" } else { "" };
-                format!("  {:<10} {}{unwalked}{reason}", a.command, a.answer)
+                format!("  {:<10} {}{unwalked}{}", a.command, a.answer, self.reason(a))
             }));
+        } else if !self.answers.is_empty() {
+            self.answered(to);
         }
         if let Some(more) = &self.more_precise {
             let files = more.files.iter().take(FILES).map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -81,6 +112,96 @@ impl Report for InfoReport {
 const FILES: usize = 6;
 
 impl InfoReport {
+    /// Why a command cannot be answered in full. A separate line has the files that stacks need.
+    fn reason(&self, a: &AnswerModel) -> String {
+        let stacks = self.more_precise.as_ref().filter(|_| a.command == "stacks" && a.reason.is_some());
+        let reason = stacks.map(MorePrecise::stacks).or_else(|| a.reason.clone());
+        reason.map(|r| format!(": {r}")).unwrap_or_default()
+    }
+
+    /// Adds what the dump answers: in one line where it answers all in full.
+    fn answered(&self, to: &mut Sections<'_>) {
+        let full: Vec<&str> = self.answers.iter().filter(|a| a.answer == AnswerKind::Full).map(|a| a.command.as_str()).collect();
+        let lacking = self.answers.iter().filter(|a| a.answer != AnswerKind::Full);
+        match (full.is_empty(), full.len() == self.answers.len()) {
+            (_, true) => to.line("This dump answers every command in full."),
+            (true, _) => to.line("This dump answers no command in full:"),
+            (false, false) => to.line(format!("This dump answers in full: {}. Others:", full.join(", "))),
+        }
+        for a in lacking {
+            to.line(format!("  {:<10} {}{}", a.command, a.answer, self.reason(a)));
+        }
+    }
+
+    /// The page for people: the process first, what the dump is last.
+    fn overview(&self) -> Vec<(&'static str, String)> {
+        let mut out = Vec::new();
+        let mut fact = |name: &'static str, value: Option<String>| out.extend(value.map(|v| (name, v)));
+        let is_dump = self.kind != DumpKind::Snapshot;
+        let crash = self.fault.as_ref().map(FaultModel::words).or_else(|| self.crash.clone());
+        let crashed = self.crashed_thread.map(|t| format!(" in thread {t}")).unwrap_or_default();
+        fact("died of", crash.map(|c| format!("{c}{crashed}")));
+        fact("P/Invoke", self.fault.as_ref().filter(|f| f.native).and_then(|f| f.pinvoke.as_ref()).map(ToString::to_string));
+        fact("crash report", self.crash_report.as_ref().map(crash_line));
+        let pid = self.process_id.map(|p| format!("process {p}"));
+        let platform = is_dump.then(|| format!("{} {}", self.os.name(), self.architecture.name()));
+        let program: Vec<String> = [self.process_name.clone(), pid, platform].into_iter().flatten().collect();
+        fact("program", Some(program.join(", ")).filter(|s| !s.is_empty()));
+        fact("command line", self.command_line.clone());
+        let up = self.time.zip(self.started).and_then(|(time, started)| time.checked_sub(started));
+        let up = up.map(|n| format!(", {} after its start", duration(n))).unwrap_or_default();
+        fact("taken", self.time.map(|time| format!("{}{up}", utc_seconds(time))));
+        for r in &self.runtimes {
+            let kind = if r.kind == RuntimeKind::NativeAot { " NativeAOT" } else { "" };
+            let index = if self.runtimes.len() > 1 { format!("{}: ", r.index) } else { String::new() };
+            fact("runtime", Some(format!("{index}.NET{kind} {}", r.version.as_deref().unwrap_or("(unknown version)"))));
+        }
+        let gc = self.gc.as_ref();
+        fact("gc", gc.map(gc_line));
+        fact("gc limit", gc.and_then(|gc| gc.limit).map(|limit| limit.words()));
+        fact("settings", (!self.settings.is_empty()).then(|| self.settings.iter().map(|s| s.words()).collect::<Vec<_>>().join(" ")));
+        fact(
+            "gc heap",
+            self.heap.map(|heap| {
+                let free = if heap.free_region_bytes > 0 {
+                    format!(", {} more in free regions", bytes(heap.free_region_bytes))
+                } else {
+                    String::new()
+                };
+                format!("{} allocated, {} committed{free}", bytes(heap.allocated_bytes), bytes(heap.committed_bytes))
+            }),
+        );
+        if let Some(c) = gc.and_then(|gc| gc.collections.as_ref()) {
+            let last = c
+                .last
+                .as_ref()
+                .map(|l| format!("; the last was GC #{} of gen{} ({})", l.index, l.generation, l.reason))
+                .unwrap_or_default();
+            fact("collections", Some(format!("{}{last}", counts_line(c))));
+        }
+        fact("gc running", gc.filter(|gc| gc.phase != Some(GcPhase::None)).map(running_line));
+        fact("suspension", self.suspension.as_ref().map(|s| format!("under way: {}", s.words())));
+        let managed = self.managed_threads.map(|n| format!(", {n} managed")).unwrap_or_default();
+        fact("threads", is_dump.then(|| format!("{}{managed}", self.os_threads)));
+        let by = self.writer.map(|w| format!(" by {w}")).unwrap_or_default();
+        let what = match self.kind {
+            DumpKind::Full | DumpKind::Heap | DumpKind::Mini | DumpKind::Triage => format!("{} dump{by}", self.kind),
+            DumpKind::KernelCore => "core of the kernel".into(),
+            DumpKind::Gcore => "core of gdb".into(),
+            DumpKind::Snapshot => "heap snapshot".into(),
+            DumpKind::Unknown => format!("dump of an unknown kind{by}"),
+        };
+        let mapped = self.mapped_bytes.filter(|n| *n > self.captured_bytes && is_dump);
+        let of = mapped.map(|n| format!(", {} of {} of memory", bytes(self.captured_bytes), bytes(n))).unwrap_or_default();
+        let cut = if self.truncated_bytes > 0 {
+            format!("; CUT OFF: {} are missing at the end", bytes(self.truncated_bytes))
+        } else {
+            String::new()
+        };
+        fact("dump", Some(format!("{what}, {}{of}{cut}", bytes(self.file_bytes))));
+        out
+    }
+
     fn facts(&self) -> Vec<(&'static str, String)> {
         let pid = self.process_id.map(|p| format!(", process {p}")).unwrap_or_default();
         // A snapshot has nothing of the process but objects.
@@ -148,22 +269,14 @@ impl InfoReport {
         }
         if let Some(gc) = &self.gc {
             fact("gc", Some(gc_line(gc)));
+            fact("gc limit", gc.limit.map(|limit| limit.words()));
             let generation = gc.max_generation.map(|n| format!("max generation {n}"));
             let bounds = gc.lowest_address.zip(gc.highest_address).map(|(l, h)| format!("bounds {l} to {h}"));
             let state = gc.state.as_ref().map(|s| format!("state {s}"));
             let state: Vec<String> = [generation, bounds, state].into_iter().flatten().collect();
             fact("gc state", Some(state.join(", ")).filter(|s| !s.is_empty()));
-            let running = match gc.phase {
-                Some(GcPhase::Moving) => "YES, COMPACTING OR SWEEPING: objects may be half moved, do not trust this heap",
-                Some(GcPhase::Marking) => "yes, a blocking collection that was marking, or about to begin or to end",
-                Some(GcPhase::Background) => "yes, a background collection",
-                Some(GcPhase::Suspending) => "no, but threads were being suspended",
-                Some(GcPhase::None) => "no",
-                None => "not known",
-            };
             let by = gc.suspended_by.filter(|a| !a.is_null()).map(|a| format!(" (suspended by the thread at {a})"));
-            let running = Some(format!("{running}{}", by.unwrap_or_default()));
-            fact("gc running", running);
+            fact("gc running", Some(format!("{}{}", running_line(gc), by.unwrap_or_default())));
             fact("suspension", self.suspension.as_ref().map(|s| format!("under way: {}", s.words())));
             if let Some(c) = &gc.collections {
                 fact("collections", Some(counts_line(c)));

@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use crate::model::{MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport};
+use crate::model::{MallocBlockSize, MallocHeapModel, MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 use crate::output::{Cell, bytes};
@@ -35,8 +35,35 @@ fn kind_columns<'r>() -> Columns<'r, MemoryKindModel> {
         .share("share", |k| k.share)
         .keep(7)
         .bytes("captured", |k| k.captured_bytes)
+        .bytes("zero", |k| k.zero_bytes)
+        .keep(5)
         .bytes("unlisted", |k| k.unlisted_bytes)
         .extra()
+}
+
+fn malloc_columns<'r>() -> Columns<'r, MallocHeapModel> {
+    columns::<MallocHeapModel>()
+        .text("kind", 6, |h| h.kind.name())
+        .whole()
+        .keep(9)
+        .address("start", |h| h.start)
+        .keep(6)
+        .count("ranges", |h| h.ranges)
+        .keep(5)
+        .bytes("bytes", |h| h.bytes)
+        .keep(8)
+        .bytes("used", |h| h.parts.map(|p| p.used.bytes))
+        .keep(8)
+        .count("blocks", |h| h.parts.map(|p| p.used.count))
+        .keep(7)
+        .bytes("free", |h| h.parts.map(|p| p.free.bytes))
+        .keep(8)
+        .bytes("left", |h| h.parts.map(|p| p.left_bytes))
+        .keep(7)
+}
+
+fn size_columns<'r>() -> Columns<'r, MallocBlockSize> {
+    columns::<MallocBlockSize>().bytes("size", |s| s.size).count("count", |s| s.count).bytes("bytes", |s| s.bytes)
 }
 
 /// `whole` is for ranges of which the dump knows what they are for.
@@ -99,6 +126,7 @@ impl Report for MemoryReport {
             Cell::Bytes(t.accessible_bytes),
             blank(),
             Cell::Bytes(t.captured_bytes),
+            blank(),
             Cell::Bytes(t.unlisted_bytes),
         ];
         let listed = self.ranges.is_some();
@@ -108,6 +136,10 @@ impl Report for MemoryReport {
             !self.unexplained.is_empty(),
             Table::records("unexplained", &self.unexplained, range_columns(false)),
         );
+        let (heaps, sizes) = self.malloc.as_ref().map(|m| (m.heaps.as_slice(), m.sizes.as_slice())).unwrap_or_default();
+        to.titled("Heaps of malloc", !heaps.is_empty(), Table::records("malloc", heaps, malloc_columns()));
+        let any = !sizes.is_empty();
+        to.titled("Their blocks in use, by size", any, Table::records("malloc-size", sizes, size_columns()));
         to.titled("Ranges", listed, Table::records("range", self.ranges.iter().flatten(), range_columns(true)).csv(listed));
         to.gap();
         let percent = (t.explained_share * 1000.0).round() / 10.0;

@@ -7,6 +7,7 @@ mod by_type;
 mod collections;
 mod contracts;
 mod diff;
+mod env;
 mod exceptions;
 mod export;
 mod finalizers;

@@ -69,7 +69,7 @@ fn with_heap(runtime: &Runtime, ask: impl FnOnce(&Heap) -> Said) -> Said {
 
 /// The commands, in order of name. `info` and `contracts` are about the descriptor itself.
 pub const COMMANDS: &[(&str, Ask)] = &[
-    ("analyze", |_, r, _| tried(analyze(r, None, &AnalyzeQuery::default()))),
+    ("analyze", |_, r, _| tried(analyze(r, &[], &AnalyzeQuery::default()))),
     ("async", |_, r, _| with_heap(r, |h| tried(chains(h, &AsyncQuery { tasks: true, ..AsyncQuery::default() })))),
     ("exceptions", |_, r, _| with_heap(r, |h| tried(exceptions(h, &ExceptionsQuery::default())))),
     ("finalizers", |_, r, _| tried(finalizers(r, &FinalizersQuery { objects: true, ..FinalizersQuery::default() }))),
@@ -81,7 +81,7 @@ pub const COMMANDS: &[(&str, Ask)] = &[
     ("memory", |d, _, _| {
         // The test itself changes how much memory there is, and of it what nobody claims.
         let claimed = |r: &MemoryRangeModel| r.kind.explains().then_some((r.kind, r.generation, r.start, r.end));
-        let answer = memory_map(d, &MemoryQuery { ranges: true, top: 0, runtime: 0 });
+        let answer = memory_map(d, &MemoryQuery { ranges: true, top: 0, runtime: 0, contents: false });
         said(answer.map(|report| report.ranges.unwrap().iter().filter_map(claimed).collect::<Vec<_>>()))
     }),
     ("near", |_, r, g| with_heap(r, |h| tried(near(h, &NearQuery { address: g.object, before: 3, after: 3 })))),

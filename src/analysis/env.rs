@@ -1,0 +1,102 @@
+//! What the process was started with, and the settings of the runtime in it.
+
+use super::analyze::shell_line;
+use crate::base::missed::tried;
+use crate::base::{Answer, Collector, NoteKind};
+use crate::bcl::Library;
+use crate::clr::library::{Classifier, library_types};
+use crate::memory::{Memory, Startup};
+use crate::model::{EnvReport, SettingModel, SettingSource, VariableModel};
+use crate::session::{Dump, Error, Runtime};
+
+library_types! {
+    /// Where the library keeps properties.
+    enum PropertyType {
+        in "System.Private.CoreLib" {
+            AppContext = "System.AppContext",
+        }
+    }
+}
+
+/// Most properties that are read. Hosts give some dozens.
+const MOST: u64 = 10_000;
+/// Beginnings of names of the environment that the runtime reads, and of properties that set the GC.
+const READ_BY_RUNTIME: [&str; 2] = ["DOTNET_", "COMPlus_"];
+const OF_GC: &str = "System.GC.";
+
+/// Arguments, environment and properties of the process of `dump`. Does not require a readable runtime.
+pub fn env(dump: &Dump, runtime: usize) -> Answer<EnvReport> {
+    let notes = Collector::new();
+    notes.extend(dump.notes());
+    let runtime = dump.runtime_at(runtime).ok();
+    let startup = startup(dump);
+    let properties = runtime.as_ref().and_then(properties);
+    if startup.is_none() {
+        notes.add(NoteKind::Missing, None, "the arguments and the environment of the process are not in the dump");
+    }
+    if properties.is_none() {
+        notes.add(NoteKind::Missing, None, "the properties of the runtime are not in the dump");
+    }
+    let of = |(name, value)| VariableModel { name, value };
+    let list = |list: Vec<(String, String)>| list.into_iter().map(of).collect();
+    let command_line = startup.as_ref().and_then(command_line);
+    let (source, arguments, environment) = match startup {
+        Some(startup) => (Some(startup.source), startup.arguments, Some(list(startup.environment))),
+        None => (None, None, None),
+    };
+    notes.finish(EnvReport { source, arguments, command_line, environment, properties: properties.map(list) })
+}
+
+/// What the process was started with, hidden where contents are.
+pub(super) fn startup(dump: &Dump) -> Option<Startup> {
+    // Dumps without it are no worse for it.
+    let startup = tried(|| Startup::of(dump.file(), dump.memory()))?;
+    if !dump.memory().hides_contents() {
+        return Some(startup);
+    }
+    let hidden = |_| Memory::HIDDEN.to_owned();
+    Some(Startup {
+        source: startup.source,
+        arguments: startup.arguments.map(|list| list.into_iter().map(hidden).collect()),
+        line: startup.line.map(hidden),
+        environment: startup.environment.into_iter().map(|(name, _)| (name, Memory::HIDDEN.to_owned())).collect(),
+    })
+}
+
+/// The command line, so that a shell takes each argument as one word.
+pub(super) fn command_line(startup: &Startup) -> Option<String> {
+    let of_arguments = || startup.arguments.as_deref().map(|list| shell_line(list.iter().map(String::as_str)));
+    startup.line.clone().or_else(of_arguments)
+}
+
+/// The settings that the environment and `runtimeconfig.json` make: all that the runtime reads of the former, those of the GC of the latter.
+pub(super) fn settings(startup: Option<&Startup>, runtime: Option<&Runtime>) -> Vec<SettingModel> {
+    let environment = startup.iter().flat_map(|s| &s.environment);
+    let environment = environment.filter(|(name, _)| READ_BY_RUNTIME.iter().any(|begin| name.starts_with(begin)));
+    let of = |source: SettingSource| move |(name, value): (String, String)| SettingModel { name, value, source };
+    let properties = runtime.and_then(properties).unwrap_or_default().into_iter().filter(|(name, _)| name.starts_with(OF_GC));
+    let environment = environment.cloned().map(of(SettingSource::Environment));
+    environment.chain(properties.map(of(SettingSource::RuntimeConfig))).collect()
+}
+
+/// The properties of the runtime by name.
+fn properties(runtime: &Runtime) -> Option<Vec<(String, String)>> {
+    let mut out = tried(|| read_properties(runtime).ok().flatten())?;
+    out.sort();
+    Some(out)
+}
+
+fn read_properties(runtime: &Runtime) -> Result<Option<Vec<(String, String)>>, Error> {
+    let notes = Collector::new();
+    let types = runtime.types()?;
+    let Some(table) = Classifier::<PropertyType>::bind(types).table(PropertyType::AppContext) else { return Ok(None) };
+    let library = Library::of(runtime, types, &notes);
+    let Some(store) = library.static_object(table, "s_dataStore").ok().flatten() else { return Ok(None) };
+    let heap = runtime.heap()?;
+    let entries = heap.object(store)?.entries()?;
+    let text = |value: &crate::managed::Value| value.object().and_then(|object| object.string());
+    let limit = usize::try_from(MOST).unwrap_or(usize::MAX);
+    // Programs may set what is no text.
+    let texts = entries.take(limit).filter_map(|(name, value)| Some((text(&name).ok()?, text(&value).ok()?)));
+    Ok(Some(texts.collect()))
+}

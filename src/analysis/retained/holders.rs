@@ -1,0 +1,152 @@
+//! Who holds a suspect that no single object holds, and what gathers below it.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use super::Retained;
+use crate::base::{Addr, Collector, Count, Name, len64, share};
+use crate::bcl::Library;
+use crate::bcl::collections::{Item, Slot};
+use crate::clr::library::{Classifier, library_types};
+use crate::gc::{ObjectId, TypeIndex};
+use crate::model::{ContainerKind, ElementsModel, HolderType};
+use crate::session::{GraphSource, Namer};
+
+library_types! {
+    /// What stands for something else.
+    enum StandIn {
+        in "Microsoft.Extensions.Caching.Memory" {
+            CacheEntry = "Microsoft.Extensions.Caching.Memory.CacheEntry",
+        }
+    }
+}
+
+/// Beginning of the names of types in which a container for dependency injection keeps what it has made.
+const SERVICES: &str = "Microsoft.Extensions.DependencyInjection.ServiceLookup.";
+/// That of the types of the container itself.
+const CONTAINER: &str = "Microsoft.Extensions.DependencyInjection.";
+/// Most types of holders that are listed.
+const HOLDERS: usize = 4;
+/// Elements whose types are looked at, and least number of elements of a container that is named.
+const SAMPLE: u64 = 64;
+const LEAST: u64 = 10;
+
+impl Retained<'_> {
+    /// The types of the reachable objects that refer to each of `objects`, those of most objects first.
+    pub(super) fn holders(&self, namer: &Namer, objects: &[ObjectId]) -> FxHashMap<ObjectId, Vec<HolderType>> {
+        let mut found: FxHashMap<ObjectId, BTreeMap<Option<TypeIndex>, u64>> = objects.iter().map(|id| (*id, BTreeMap::new())).collect();
+        if objects.is_empty() {
+            return FxHashMap::default();
+        }
+        for (id, _) in self.tree.reached() {
+            for to in self.graph.edges.successors(id) {
+                let Some(types) = found.get_mut(&to) else { continue };
+                // What it holds itself does not hold it.
+                if !self.tree.dominates(to, id) {
+                    types.entry(self.graph.type_index(id)).or_default().bump();
+                }
+            }
+        }
+        let named = |(ty, count): (Option<TypeIndex>, u64)| {
+            let kind = ty.and_then(|t| self.graph.types.get(t));
+            HolderType { type_name: kind.map_or_else(|| "?".into(), |k| namer.name_or_address(k.method_table)), count }
+        };
+        let sorted = |types: BTreeMap<Option<TypeIndex>, u64>| {
+            let mut rows: Vec<HolderType> = types.into_iter().map(named).collect();
+            rows.sort_by(|a, b| (b.is_service(), b.count, &a.type_name).cmp(&(a.is_service(), a.count, &b.type_name)));
+            rows.truncate(HOLDERS);
+            rows
+        };
+        found.into_iter().map(|(id, types)| (id, sorted(types))).collect()
+    }
+
+    /// The elements of the innermost container among `way`, objects of which each holds the next.
+    pub(super) fn elements(&self, source: &dyn GraphSource, namer: &Namer, way: &[ObjectId]) -> Option<ElementsModel> {
+        let heap = source.heap()?;
+        let notes = Collector::new();
+        let library = Library::bind(heap.runtime(), namer, &notes).ok()?;
+        let collections = library.collections();
+        let stand_ins = Classifier::<StandIn>::bind(library.types());
+        for id in way.iter().rev() {
+            let address = self.graph.address(*id);
+            let kind = library.method_table(address).and_then(|mt| collections.kind(mt));
+            let is_array = kind == Some(ContainerKind::Array);
+            let Some(contents) = kind.filter(|_| !is_array).and_then(|_| collections.read(address, SAMPLE).ok().flatten()) else {
+                continue;
+            };
+            if contents.count < LEAST {
+                continue;
+            }
+            // The type that most of the elements are of.
+            let most = |of: &dyn Fn(&Item) -> Option<Addr>| {
+                let mut counts: BTreeMap<Addr, usize> = BTreeMap::new();
+                for object in contents.items.iter().filter_map(of) {
+                    let mt = library.method_table(object)?;
+                    let value = stand_ins.of(mt).iter().next().and_then(|_| {
+                        let field = library.types().field_at(mt, "_value").ok()?;
+                        library.method_table(library.reference(object, field)?)
+                    });
+                    counts.entry(value.unwrap_or(mt)).or_default().bump();
+                }
+                let (mt, _) = counts.into_iter().max_by_key(|(_, n)| *n)?;
+                namer.name(mt)
+            };
+            let object_in = |slot: &Slot| slot.place.element.is_reference().then(|| library.reference_at(slot.place.address)).flatten();
+            let declared = |slot: Option<&Slot>| slot.map(|s| Name::from(s.type_name.as_str()));
+            let first = contents.items.first();
+            let key = most(&|item| object_in(item.key.as_ref()?)).or_else(|| declared(first.and_then(|item| item.key.as_ref())));
+            let value = most(&|item| object_in(item.value.as_ref()?)).or_else(|| declared(first.and_then(|item| item.value.as_ref())));
+            // Texts and the like are one thing.
+            if value.is_none() {
+                continue;
+            }
+            return Some(ElementsModel { address, type_name: self.graph.type_name(namer, *id), count: contents.count, key, value });
+        }
+        None
+    }
+
+    /// Of each of `types`, largest first, the share of what its objects retain that lies within objects of each earlier one.
+    pub(super) fn nested(&self, types: &[TypeIndex]) -> FxHashMap<(TypeIndex, TypeIndex), f64> {
+        let place: FxHashMap<TypeIndex, usize> = types.iter().enumerate().map(|(i, t)| (*t, i)).collect();
+        let mut sums: FxHashMap<(TypeIndex, TypeIndex), u64> = FxHashMap::default();
+        if types.len() < 2 {
+            return FxHashMap::default();
+        }
+        // What dominates comes before what it dominates: of each type, the object that is open, up to the position where it ends.
+        let mut open: Vec<(u64, TypeIndex)> = Vec::new();
+        for (position, (id, retained)) in (0u64..).zip(self.tree.reached()) {
+            while open.last().is_some_and(|(end, _)| *end <= position) {
+                open.pop();
+            }
+            let Some(ty) = self.graph.type_index(id).filter(|t| place.contains_key(t)) else { continue };
+            if open.iter().any(|(_, t)| *t == ty) {
+                continue;
+            }
+            open.iter().for_each(|(_, outer)| sums.entry((ty, *outer)).or_default().grow(retained));
+            open.push((position.saturating_add(self.tree.subtree(id)), ty));
+        }
+        let by_type = self.tree.by_type(self.graph);
+        let all = |t: TypeIndex| by_type.get(t).map_or(0, |of| of.retained);
+        sums.into_iter().filter_map(|((ty, outer), bytes)| Some(((ty, outer), share(bytes, all(ty))?))).collect()
+    }
+}
+
+impl HolderType {
+    /// Whether a container for dependency injection holds what it has made with it.
+    fn is_service(&self) -> bool {
+        self.type_name.starts_with(SERVICES)
+    }
+}
+
+/// Who holds an object of this type by the types of its holders.
+pub(in crate::analysis) fn held_by(type_name: &str, holders: &[HolderType]) -> String {
+    if !type_name.starts_with(CONTAINER) && holders.iter().any(HolderType::is_service) {
+        return "the ServiceProvider (a singleton) and others".into();
+    }
+    let named: Vec<String> = holders.iter().take(2).map(|h| format!("{} × {}", h.count, h.type_name)).collect();
+    match (named.is_empty(), len64(holders.len()) > 2) {
+        (true, _) => "several holders".into(),
+        (false, more) => format!("several holders ({}{})", named.join(", "), if more { ", …" } else { "" }),
+    }
+}

@@ -1,0 +1,206 @@
+//! Heaps of the C library's `malloc` (glibc): where they are, and what is in use in them.
+//!
+//! | heap | where | how it is recognized |
+//! | --- | --- | --- |
+//! | the first one, which the kernel grows (`brk`) | the first memory after the program's image, at most 1 GiB behind it | by its place |
+//! | arenas of threads, in heaps of 64 MiB each | at multiples of 64 MiB | `heap_info` (arena.c): the arena it belongs to, its size and accessible size |
+//! | large blocks, mapped one by one | at the start of a page | header without a block before it, with the flag of mapped blocks |
+//!
+//! Heaps consist of blocks (`struct malloc_chunk`, malloc.c). The word before what the program got has the block's size and three flags, one of which
+//! says whether the block *before* it is in use. Blocks that a thread keeps for its next allocation (`tcache`, fast bins) count as in
+//! use. The last block of a heap is what it has left.
+
+use std::collections::BTreeMap;
+
+use super::Memory;
+use crate::base::cancel::tick;
+use crate::base::{Addr, AddrRange, Count, PAGE, PtrSize};
+use crate::dump::DumpFile;
+use crate::model::{MallocBlockSize, MallocHeapKind, MallocUse, Sum};
+
+/// Greatest distance of the first heap from the end of the program: kernels choose it at random.
+const BRK: u64 = 1 << 30;
+/// Size and alignment of a heap of an arena (`HEAP_MAX_SIZE`).
+const HEAP: u64 = 64 << 20;
+/// Size of `heap_info`, and of its release before 2.35.
+const INFO: [u64; 2] = [0x30, 0x20];
+/// Most bytes of `heap_info` and the arena before the first block.
+const ARENA: u64 = 0x1000;
+/// Flags of a block's size.
+const IN_USE_BEFORE: u64 = 1;
+const MAPPED: u64 = 2;
+const FLAGS: u64 = 7;
+/// Alignment of blocks, and their least size. Blocks that are smaller end a heap which has been grown elsewhere.
+const ALIGNED: u64 = 16;
+const LEAST: u64 = 32;
+/// Blocks after which a start is taken for one.
+const SURE: u64 = 16;
+
+/// A heap of `malloc`.
+#[derive(Clone, Debug)]
+pub(crate) struct MallocHeap {
+    pub(crate) kind: MallocHeapKind,
+    pub(crate) range: AddrRange,
+    /// The arena that it belongs to.
+    pub(crate) arena: Option<Addr>,
+}
+
+/// The heaps in `memory` by address. `program` is the end of the program's image. Only where words have eight bytes.
+pub(crate) fn malloc_heaps(dump: &DumpFile, memory: &Memory, program: Option<Addr>) -> Vec<MallocHeap> {
+    let mut out = Vec::new();
+    if memory.shape().ptr != PtrSize::Eight {
+        return out;
+    }
+    let mut writable: Vec<AddrRange> = dump.regions.iter().filter(|r| r.read && r.write && !r.execute).map(|r| r.range).collect();
+    writable.sort_unstable();
+    let brk = program.and_then(|end| brk(dump, &writable, end));
+    for range in writable {
+        if Some(range) == brk {
+            out.push(MallocHeap { kind: MallocHeapKind::Brk, range, arena: None });
+            continue;
+        }
+        let mut at = range.start;
+        while at < range.end {
+            let heap = arena_heap(memory, at, range.end).or_else(|| mapped(memory, at, range.end));
+            at = heap.as_ref().map_or(at.plus(PAGE), |heap| heap.range.end);
+            out.extend(heap);
+            tick();
+        }
+    }
+    out
+}
+
+/// The range that the kernel grows: the first one after the program.
+fn brk(dump: &DumpFile, writable: &[AddrRange], end: Addr) -> Option<AddrRange> {
+    let of_file = |r: &AddrRange| dump.files.iter().any(|f| f.range.contains(r.start));
+    let first = writable.iter().copied().find(|r| r.start >= end && !of_file(r))?;
+    let between = dump.modules.iter().any(|m| m.base >= end && m.base < first.start);
+    // `.bss` follows the image without a gap.
+    let bss = first.start == end;
+    (!between && !bss && first.start < end.plus(BRK)).then_some(first)
+}
+
+/// The heap of an arena at `at`.
+fn arena_heap(memory: &Memory, at: Addr, end: Addr) -> Option<MallocHeap> {
+    at.is_aligned(HEAP).then_some(())?;
+    let bytes = peek::<32>(memory, at)?;
+    let mut words = bytes.as_chunks::<8>().0.iter().map(|word| memory.shape().number(word));
+    let (arena, before, size, accessible) = (Addr(words.next()?), Addr(words.next()?), words.next()?, words.next()?);
+    let sound =
+        (1..=HEAP).contains(&size) && (size..=HEAP).contains(&accessible) && size.is_multiple_of(PAGE) && at.plus(accessible) <= end;
+    let of = Addr(arena.0 & !(HEAP.saturating_sub(1)));
+    let is_arena = INFO.iter().any(|info| arena == of.plus(*info)) && (of == at) == before.is_null() && before.is_aligned(HEAP);
+    if sound && is_arena {
+        memory.touch(AddrRange::new(at, at.plus(32)));
+    }
+    (sound && is_arena).then(|| MallocHeap {
+        kind: MallocHeapKind::Arena,
+        range: AddrRange::new(at, at.plus(accessible)),
+        arena: Some(arena),
+    })
+}
+
+/// Bytes that may turn out to be something else.
+fn peek<const N: usize>(memory: &Memory, at: Addr) -> Option<&[u8; N]> {
+    memory.contiguous(at)?.first_chunk()
+}
+
+/// The block that was mapped at `at`.
+fn mapped(memory: &Memory, at: Addr, end: Addr) -> Option<MallocHeap> {
+    let bytes = peek::<16>(memory, at)?;
+    let mut words = bytes.as_chunks::<8>().0.iter().map(|word| memory.shape().number(word));
+    let (before, head) = (words.next()?, words.next()?);
+    let size = head & !FLAGS;
+    let sound = before == 0 && head & FLAGS == MAPPED && size.is_multiple_of(PAGE) && size > 0 && at.plus(size) <= end;
+    if sound {
+        memory.touch(AddrRange::new(at, at.plus(16)));
+    }
+    sound.then(|| MallocHeap { kind: MallocHeapKind::Mapped, range: AddrRange::new(at, at.plus(size)), arena: None })
+}
+
+/// Sizes of blocks in use, with their number.
+pub(crate) type Sizes = BTreeMap<u64, u64>;
+
+/// The most common sizes of blocks in use, by their bytes.
+pub(crate) fn most_common(sizes: Sizes, most: usize) -> Vec<MallocBlockSize> {
+    let mut all: Vec<MallocBlockSize> =
+        sizes.into_iter().map(|(size, count)| MallocBlockSize { size, count, bytes: size.saturating_mul(count) }).collect();
+    all.sort_by_key(|s| std::cmp::Reverse((s.bytes, s.size)));
+    all.truncate(most);
+    all
+}
+
+impl MallocHeap {
+    /// What is in use in the heap, whose blocks `sizes` counts. `None` where the dump does not have them, or they contradict each other.
+    pub(crate) fn used(&self, memory: &Memory, sizes: &mut Sizes) -> Option<MallocUse> {
+        let (start, end) = (self.range.start, self.range.end);
+        if self.kind == MallocHeapKind::Mapped {
+            *sizes.entry(self.range.len()).or_default() += 1;
+            return Some(MallocUse { used: Sum { count: 1, bytes: self.range.len() }, free: Sum::default(), left_bytes: 0 });
+        }
+        let mut blocks = Blocks { memory, at: Addr::NULL, bytes: &[] };
+        let first = if self.kind == MallocHeapKind::Brk {
+            start
+        } else {
+            (1..ARENA / ALIGNED).map(|n| start.plus(n * ALIGNED)).find(|at| blocks.is_start(*at, end))?
+        };
+        let mut found = MallocUse { used: Sum::default(), free: Sum::default(), left_bytes: 0 };
+        let (mut at, mut head) = (first, blocks.head(first)?);
+        // What the accessible part of a heap has beyond its size is free as well.
+        loop {
+            let size = head & !FLAGS;
+            let next = at.plus(size);
+            if size < LEAST || next >= end {
+                found.left_bytes.grow(end.since(at).unwrap_or(0));
+                let ends = next == end || size < LEAST && end.since(at).is_some_and(|left| left <= PAGE);
+                return ends.then_some(found);
+            }
+            let after = blocks.head(next)?;
+            if after & IN_USE_BEFORE == 0 {
+                found.free.add(size);
+            } else {
+                found.used.add(size);
+                sizes.entry(size).or_default().bump();
+            }
+            (at, head) = (next, after);
+        }
+    }
+}
+
+/// Reads the headers of blocks.
+struct Blocks<'m> {
+    memory: &'m Memory,
+    at: Addr,
+    bytes: &'m [u8],
+}
+
+impl Blocks<'_> {
+    /// Size and flags of the block at `block`.
+    fn head(&mut self, block: Addr) -> Option<u64> {
+        let word = block.plus(8);
+        let here = |blocks: &Self| {
+            let skip = usize::try_from(word.since(blocks.at)?).ok()?;
+            blocks.bytes.get(skip..)?.first_chunk::<8>().map(|bytes| blocks.memory.shape().number(bytes))
+        };
+        tick();
+        here(self).or_else(|| {
+            (self.at, self.bytes) = (word, self.memory.contiguous(word)?);
+            here(self)
+        })
+    }
+
+    /// Whether blocks follow each other from `first` on, to the end or for a while.
+    fn is_start(&mut self, first: Addr, end: Addr) -> bool {
+        let mut at = first;
+        for _ in 0..SURE {
+            let Some(size) = self.head(at).map(|head| head & !FLAGS).filter(|n| *n >= LEAST && n.is_multiple_of(ALIGNED)) else {
+                return false;
+            };
+            at = at.plus(size);
+            if at >= end {
+                return at == end;
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,118 @@
+//! What a process was started with: its arguments and its environment.
+//!
+//! Linux puts them on the first stack. From lower to higher addresses: the number of arguments, a pointer to each, a null; a pointer to each variable of the environment, a null; the
+//! auxiliary vector; the texts; the path that was started. The core's copy of the vector has the address of that path, and so leads to the
+//! vector itself, from which all else is counted back (`create_elf_tables`, fs/binfmt_elf.c). It is what the program was started with:
+//! the C library moves the environment when the program changes it.
+//!
+//! Windows keeps them in the process's parameters (`RTL_USER_PROCESS_PARAMETERS`, `dt ntdll!_PEB`), to which the environment blocks of threads lead. They
+//! change with the program's own changes.
+
+use super::Memory;
+use crate::base::{Addr, AddrRange, PtrSize, len64};
+use crate::dump::{Container, DumpFile};
+use crate::model::StartupSource;
+
+/// Key of the path in the auxiliary vector (`AT_EXECFN`), and the greatest of all keys.
+const PATH: u64 = 31;
+const GREATEST_KEY: u64 = 1 << 10;
+/// Most bytes of texts and pointers: a quarter of a stack of 8 MiB, and the rest (`ARG_MAX`, `MAX_ARG_STRINGS`).
+const MOST: u64 = 6 << 20;
+
+/// What a process was started with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Startup {
+    /// Where it was found.
+    pub(crate) source: StartupSource,
+    /// Its arguments, the name of the program first; on Windows, programs cut the line into these themselves.
+    pub(crate) arguments: Option<Vec<String>>,
+    /// The line, as Windows has it.
+    pub(crate) line: Option<String>,
+    /// Variables of its environment: name and value.
+    pub(crate) environment: Vec<(String, String)>,
+}
+
+impl Startup {
+    /// That of the process of `dump`; `None` where the dump does not have it, or what is there contradicts itself.
+    pub(crate) fn of(dump: &DumpFile, memory: &Memory) -> Option<Startup> {
+        if dump.facts.container == Container::Minidump { windows(dump, memory) } else { Startup::on_stack(dump, memory) }
+    }
+
+    fn on_stack(dump: &DumpFile, memory: &Memory) -> Option<Startup> {
+        let path = dump.auxv.iter().find(|(key, _)| *key == PATH).map(|(_, value)| Addr(*value))?;
+        let word = memory.ptr_bytes();
+        let below = AddrRange::new(path.minus(MOST).unwrap_or(Addr::NULL).align_down(word), path.align_down(word));
+        let is_pair = |at: Addr| at.minus(word).and_then(|key| memory.word(key).ok()) == Some(PATH);
+        // The nearest one: what lies further down are stacks.
+        let found = memory.set_words(below).filter(|(at, value)| *value == path.0 && is_pair(*at)).last();
+        let mut at = found.and_then(|(at, _)| at.minus(word))?;
+        let two = word.saturating_mul(2);
+        // Keys are small numbers, pointers are not. Before the first key there is the null that ends the environment.
+        while let Some(before) = at.minus(two).filter(|before| memory.word(*before).is_ok_and(|key| (1..GREATEST_KEY).contains(&key))) {
+            at = before;
+        }
+        let (variables, at) = pointers(memory, at.minus(word)?, path)?;
+        let (arguments, at) = pointers(memory, at, path)?;
+        (memory.word(at).ok()? == len64(arguments.len())).then_some(())?;
+        let text = |at: Addr| memory.text(at, path.since(at).unwrap_or(0)).ok();
+        Some(Startup {
+            source: StartupSource::InitialStack,
+            arguments: Some(arguments.into_iter().map(text).collect::<Option<_>>()?),
+            line: None,
+            environment: variables.into_iter().filter_map(text).filter_map(|text| variable(&text)).collect(),
+        })
+    }
+}
+
+/// Name and value of a variable. Windows has names that begin with `=`.
+fn variable(text: &str) -> Option<(String, String)> {
+    let at = text.char_indices().skip(1).find(|(_, c)| *c == '=')?.0;
+    let (name, value) = text.split_at(at);
+    Some((name.to_owned(), value.strip_prefix('=')?.to_owned()))
+}
+
+/// Most bytes of an environment of Windows.
+const MOST_OF_WINDOWS: u64 = 1 << 20;
+
+fn windows(dump: &DumpFile, memory: &Memory) -> Option<Startup> {
+    // TEB: the PEB; PEB: the parameters; these: the command line (a UNICODE_STRING) and the environment.
+    let (peb, parameters, line, pointer, environment) = match memory.shape().ptr {
+        PtrSize::Eight => (0x60, 0x20, 0x70, 8, 0x80),
+        PtrSize::Four => (0x30, 0x10, 0x40, 4, 0x48),
+    };
+    let teb = dump.threads.iter().find_map(|t| t.teb)?;
+    let at = memory.ptr(memory.ptr(teb.plus(peb)).ok()?.plus(parameters)).ok()?;
+    let length = u64::from(memory.u16(at.plus(line)).ok()?);
+    let text = memory.utf16(memory.ptr(at.plus(line).plus(pointer)).ok()?, length, length).ok()?;
+    let (mut next, mut left, mut variables) = (memory.ptr(at.plus(environment)).ok()?, MOST_OF_WINDOWS, Vec::new());
+    while left > 0 {
+        let units: Vec<u16> = memory
+            .stretches(AddrRange::new(next, next.plus(left)))
+            .next()
+            .filter(|(at, _)| *at == next)
+            .map_or_else(Vec::new, |(_, bytes)| {
+                bytes.as_chunks::<2>().0.iter().map(|c| u16::from_le_bytes(*c)).take_while(|unit| *unit != 0).collect()
+            });
+        if units.is_empty() {
+            break;
+        }
+        let bytes = len64(units.len()).saturating_add(1).saturating_mul(2);
+        variables.extend(variable(&String::from_utf16_lossy(&units)));
+        (next, left) = (next.plus(bytes), left.saturating_sub(bytes));
+    }
+    Some(Startup { source: StartupSource::ProcessParameters, arguments: None, line: Some(text), environment: variables })
+}
+
+/// The pointers before the null at `end`, in order, and the address of the word before them. All lead to texts between there and `path`.
+fn pointers(memory: &Memory, end: Addr, path: Addr) -> Option<(Vec<Addr>, Addr)> {
+    let word = memory.ptr_bytes();
+    (memory.word(end).ok()? == 0).then_some(())?;
+    let (mut out, mut at) = (Vec::new(), end.minus(word)?);
+    let lowest = path.minus(MOST).unwrap_or(Addr::NULL);
+    while let Some(pointer) = memory.ptr(at).ok().filter(|p| end < *p && *p <= path) {
+        out.push(pointer);
+        at = at.minus(word).filter(|at| *at >= lowest)?;
+    }
+    out.reverse();
+    Some((out, at))
+}

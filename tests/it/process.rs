@@ -1,0 +1,248 @@
+//! The process: how it was started, which settings and limits were in force, and where its memory is.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::common::{ask, each, every_dump, needs_lab, needs_shared, run, sample};
+use crate::corpus;
+use crate::harness::Tested;
+use gcdump::cli::Exit;
+
+const LIMIT: &str = "DOTNET_GCHeapHardLimit";
+
+fn text<'v>(value: &'v Value, name: &str) -> &'v str {
+    value[name].as_str().unwrap_or_default()
+}
+
+fn title(path: &Path, id: &str) -> String {
+    let (_, answer) = ask(path, &["analyze", "--only", id]);
+    text(&answer["data"]["findings"][0], "title").to_string()
+}
+
+#[test]
+fn info_is_a_page_about_the_process() {
+    let path = corpus::dump("net10-wks-holders-heap");
+    let (exit, info) = ask(&path, &["info"]);
+    let data = &info["data"];
+    assert_eq!(exit, Exit::Ok);
+    assert_eq!(data["arguments"].as_array().map(Vec::len), Some(1), "{}", data["arguments"]);
+    let setting = json!({"name": LIMIT, "value": "0x6123000", "source": "environment"});
+    assert!(data["settings"].as_array().unwrap().contains(&setting), "{}", data["settings"]);
+    assert_eq!(data["gc"]["limit"]["hard_limit_bytes"], 0x612_3000);
+    assert_eq!(data["gc"]["limit"]["container_bytes"], Value::Null);
+
+    let page = run(&["info", path.to_str().unwrap()]).out;
+    for line in [
+        "program       holder, process ",
+        "command line  /app/net10h/holder",
+        "gc limit      97.1 MiB, ",
+        "settings      ",
+        "gc heap       ",
+    ] {
+        assert!(page.lines().any(|l| l.starts_with(line)), "{line}: {page}");
+    }
+    assert!(!page.contains("contracts") && !page.contains("layouts"), "{page}");
+    let verbose = run(&["info", "--verbose", path.to_str().unwrap()]).out;
+    assert!(verbose.contains("\ncontracts ") && verbose.contains("\nlayouts ") && verbose.contains("This dump answers:"), "{verbose}");
+}
+
+#[test]
+fn env_lists_what_the_process_was_started_with() {
+    let path = corpus::dump("net10-wks-crash-heap");
+    let (exit, answer) = ask(&path, &["env"]);
+    let data = &answer["data"];
+    assert_eq!((exit, text(data, "source")), (Exit::Ok, "initial-stack"));
+    assert_eq!(data["arguments"][1], "crash");
+    assert!(text(data, "command_line").starts_with("/app/net10/lab crash --out "), "{data}");
+    let has = |list: &str, name: &str, value: &str| data[list].as_array().unwrap().contains(&json!({"name": name, "value": value}));
+    assert!(has("environment", "DOTNET_gcServer", "0") && has("properties", "System.GC.Concurrent", "true"), "{data}");
+
+    // A mini dump has the stack and no objects.
+    let (exit, answer) = ask(&corpus::dump("net10-wks-basics-mini"), &["env"]);
+    assert_eq!((exit, &answer["data"]["properties"]), (Exit::Partial, &Value::Null));
+    assert_eq!(answer["data"]["arguments"][1], "basics");
+}
+
+/// Windows keeps the line, and the environment, in the parameters of the process.
+#[test]
+fn windows_has_the_parameters_of_the_process() -> Tested {
+    let (dumps, _) = every_dump(|row| row["name"] == "win-net10-wks-basics-full")?;
+    for dump in &dumps {
+        let (exit, answer) = ask(&dump.path, &["env"]);
+        let data = &answer["data"];
+        assert_eq!((exit, text(data, "source"), &data["arguments"]), (Exit::Ok, "process-parameters", &Value::Null));
+        assert!(text(data, "command_line").ends_with("--label win-net10-wks-basics-full --type full --n 1000"), "{data}");
+        let limit = json!({"name": LIMIT, "value": "0x4000000"});
+        assert!(data["environment"].as_array().unwrap().contains(&limit), "{data}");
+    }
+    Ok(())
+}
+
+/// The limit is found by what the GC derives from it, so the environment can confirm it.
+#[test]
+fn the_limit_of_the_gc_is_that_of_the_environment() {
+    let mut limited = 0;
+    for path in sample(corpus::dumps(), 12).into_iter().chain([corpus::dump("net10-wks-holders-heap"), corpus::dump("net10-svr-oom-heap")])
+    {
+        let (_, info) = ask(&path, &["info"]);
+        let data = &info["data"];
+        let found = data["gc"]["limit"]["hard_limit_bytes"].as_u64();
+        let set = data["settings"].as_array().unwrap().iter().find(|s| text(s, "name") == LIMIT);
+        let set = set.and_then(|s| u64::from_str_radix(text(s, "value").trim_start_matches("0x"), 16).ok());
+        if let (Some(found), Some(set)) = (found, set) {
+            assert_eq!(found, set, "{}", path.display());
+            limited += 1;
+        }
+        // Segments do not tell it.
+        let segments = data["gc"]["layout"] == "segments";
+        assert!(
+            found.is_some() == set.is_some() || segments || data["arguments"].is_null() || data["gc"].is_null(),
+            "{}: {found:?} {set:?}",
+            path.display()
+        );
+    }
+    assert!(limited >= 2);
+}
+
+#[test]
+fn a_failed_allocation_names_the_limit() -> Tested {
+    let shared = needs_shared()?;
+    let limit = shared.join("../cases/limit10.dmp.zst");
+    let said = title(&limit, "oom");
+    let begin = "An allocation failed after GC #12: the GC heap has reached its limit of 64.0 MiB, 62.8 MiB committed (98.2 %)";
+    assert!(said.starts_with(begin) && !said.contains("bug"), "{said}");
+    let (_, oom) = ask(&limit, &["oom"]);
+    assert_eq!(oom["data"]["limit"]["hard_limit_bytes"], 64 << 20);
+    let said = title(&corpus::dump("net10-svr-oom-heap"), "oom");
+    assert!(said.starts_with("3,000,080-byte allocation failed after GC #5: the GC heap has reached its limit of 64.0 MiB, "), "{said}");
+    Ok(())
+}
+
+/// Before: the garbage array that refers to the handlers hid the leak; containers were told by their nodes.
+#[test]
+fn what_gathers_is_told_by_its_elements() {
+    let path = corpus::dump("net10-wks-holders-heap");
+    let (exit, answer) = ask(&path, &["analyze", "--min-bytes", "400K", "--min-share", "10"]);
+    let findings = answer["data"]["findings"].as_array().unwrap();
+    assert_eq!(exit, Exit::Ok, "{answer}");
+    let all = |id: &str| findings.iter().filter(|f| text(f, "id") == id).map(|f| text(f, "title")).collect::<Vec<_>>();
+    let [event] = all("event-leaks")[..] else { panic!("{findings:?}") };
+    assert!(event.starts_with("An event keeps 1,000 objects alive: Changed of Shop.Feed at "), "{event}");
+    assert!(event.contains("1000 of 1000 targets, mostly Shop.Screen, are held by nothing else; it retains 1.0 MiB"), "{event}");
+    let suspects = all("suspects");
+    assert!(
+        suspects.iter().any(|t| t.contains("held by Shop.Program.orders") && t.ends_with(": 2,000 entries Shop.OrderKey → Shop.Order")),
+        "{suspects:?}"
+    );
+    assert!(suspects.iter().any(|t| t.contains("held by Shop.Program.jobs") && t.ends_with(": 1,500 elements Shop.Order")), "{suspects:?}");
+    // The event and the source with the registrations stand for what they retain.
+    assert!(!suspects.iter().any(|t| t.contains("Shop.Feed") || t.contains("CancellationTokenSource")), "{suspects:?}");
+    let [source] = all("registrations")[..] else { panic!("{findings:?}") };
+    assert!(source.ends_with("held by Shop.Program.life, has 1,100 registrations, 1,100 of them for Shop.Watcher.Stop()"), "{source}");
+    let [timeouts] = all("timers")[..] else { panic!("{findings:?}") };
+    assert!(timeouts.starts_with("1,100 CancellationTokenSources are not disposed of and have a timeout"), "{timeouts}");
+
+    // Without the graph, garbage counts as a holder.
+    let (_, quick) = ask(&path, &["analyze", "--no-graph", "--only", "event-leaks"]);
+    assert_eq!(quick["data"]["findings"], json!([]));
+}
+
+/// The lab's program says what it allocated in which way.
+#[test]
+fn native_memory_is_what_the_program_allocated() -> Tested {
+    let lab = needs_lab()?.join("net10");
+    let folder = tempfile::tempdir().unwrap();
+    let mut program = std::process::Command::new(lab.join("cases"));
+    program.args(["native", "--n", "4", "--out", ".", "--label", "native"]).current_dir(folder.path()).env_clear();
+    program.env("PATH", "/usr/bin").env("DOTNET_gcServer", "0").env("DOTNET_SYSTEM_GLOBALIZATION_INVARIANT", "1");
+    let mut child = program.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.take().unwrap()), &mut line).unwrap();
+    let dump = folder.path().join("native.dmp");
+    let made =
+        std::process::Command::new(lab.join("createdump")).arg("-h").arg("-f").arg(&dump).arg(child.id().to_string()).output().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(line.starts_with("ready") && made.status.success(), "{line} {made:?}");
+    let truth: Value = serde_json::from_slice(&std::fs::read(folder.path().join("native.truth.json")).unwrap()).unwrap();
+
+    let (_, answer) = ask(&dump, &["memory"]);
+    let malloc = &answer["data"]["malloc"];
+    let sizes: Vec<(u64, u64)> =
+        malloc["sizes"].as_array().unwrap().iter().map(|s| (s["size"].as_u64().unwrap(), s["count"].as_u64().unwrap())).collect();
+    // The word before a block and the rounding to 16 bytes; blocks of pages are mapped with a page for it.
+    let expected = |each: u64| if each >= 1 << 20 { each + 4096 } else { (each + 8).next_multiple_of(16) };
+    for row in truth["allocated"].as_array().unwrap().iter().filter(|row| text(row, "what").starts_with("malloc of the main thread")) {
+        let (each, count) = (row["each"].as_u64().unwrap(), row["count"].as_u64().unwrap());
+        let found = sizes.iter().find(|(size, _)| *size == expected(each)).map_or(0, |(_, count)| *count);
+        assert!(found >= count && found <= count + count / 4 + 4000, "{row}: {found} in {sizes:?}");
+    }
+    // 99 of 100 blocks of 200 bytes were freed again: 20 MB between those that were not.
+    let brk = malloc["heaps"].as_array().unwrap().iter().find(|h| h["kind"] == "brk").unwrap();
+    let free = brk["parts"]["free"]["bytes"].as_u64().unwrap();
+    assert!((19_000_000..23_000_000).contains(&free), "{brk}");
+    // Four threads have an arena of 4 MB each.
+    let arenas = malloc["heaps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|h| h["kind"] == "arena" && h["parts"]["used"]["bytes"].as_u64() > Some(4_000_000));
+    assert_eq!(arenas.count(), 4, "{malloc}");
+
+    // What the kernel says of the heap that it grows.
+    let smaps = text(&truth, "smaps");
+    let heap = smaps.lines().find(|l| l.ends_with("[heap]")).unwrap();
+    let (start, end) = heap.split_whitespace().next().unwrap().split_once('-').unwrap();
+    let bytes = u64::from_str_radix(end, 16).unwrap() - u64::from_str_radix(start, 16).unwrap();
+    assert_eq!((text(brk, "start"), brk["bytes"].as_u64()), (format!("0x{start}").as_str(), Some(bytes)));
+
+    // 64 MB were mapped and never touched; most of each stack is not, either.
+    let kinds = answer["data"]["kinds"].as_array().unwrap();
+    let zero = |kind: &str| kinds.iter().find(|k| k["kind"] == kind).and_then(|k| k["zero_bytes"].as_u64()).unwrap();
+    assert!(zero("anonymous") >= 64 << 20 && zero("stack") > 40 << 20, "{kinds:?}");
+    let said = title(&dump, "native-memory");
+    assert!(
+        said.contains(": malloc has ") && said.contains(" in the brk heap, ") && said.contains(" of it zeros, mostly never written"),
+        "{said}"
+    );
+    Ok(())
+}
+
+#[test]
+fn several_earlier_dumps_tell_a_course() {
+    let pair = ["before", "after"].map(|side| corpus::dump(&format!("net10-wks-leak-heap.{side}")));
+    let [before, after] = [pair[0].to_str().unwrap(), pair[1].to_str().unwrap()];
+    let (exit, answer) = ask(&pair[1], &["analyze", "--since", before, "--since", after]);
+    // The same dump twice grows no more: what went up stays.
+    let trends = answer["data"]["trends"].as_array().unwrap();
+    let of = |name: &str| trends.iter().find(|t| text(t, "name") == name).map(|t| text(t, "trend"));
+    assert_eq!((exit, of("bytes"), of("handles:pinned")), (Exit::Ok, Some("varies"), None), "{trends:?}");
+    assert!(answer["data"]["findings"].as_array().unwrap().iter().all(|f| f["id"] != "growth"), "{answer}");
+    let (_, one) = ask(&pair[1], &["analyze", "--since", before]);
+    assert_eq!(one["data"]["trends"], json!([]));
+    let (_, diff) = ask(&pair[0], &["diff", after]);
+    let names: Vec<&str> = diff["data"]["summary"].as_array().unwrap().iter().map(|m| text(m, "name")).collect();
+    assert!(names.contains(&"native") && names.contains(&"tasks"), "{names:?}");
+}
+
+/// No line of a page about a process is a contradiction of another command.
+#[test]
+fn limits_and_arguments_of_shared_dumps_agree() -> Tested {
+    let (dumps, _) = every_dump(|_| true)?;
+    let wrong: Vec<String> = each(&dumps, |d| {
+        let ran = run(&["info", "--json", "--no-local-files", d.path.to_str().unwrap()]);
+        let data = if ran.out.is_empty() { Value::Null } else { ran.json()["data"].take() };
+        let limit = data["gc"]["limit"]["hard_limit_bytes"].as_u64();
+        let set = data["settings"].as_array().into_iter().flatten().find(|s| text(s, "name") == LIMIT);
+        let set = set.and_then(|s| u64::from_str_radix(text(s, "value").trim_start_matches("0x"), 16).ok());
+        let contradiction = limit.is_some() && set.is_some() && limit != set;
+        let unasked = limit.is_some() && set.is_none() && !data["arguments"].is_null();
+        (contradiction || unasked).then(|| format!("{}: {limit:?} {set:?}", d.name))
+    })
+    .into_iter()
+    .flatten()
+    .collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+    Ok(())
+}
