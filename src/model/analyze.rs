@@ -35,11 +35,21 @@ named_enum! {
         PoolStarvation = "pool-starvation",
         /// `count` threads wait for a lock that another thread holds.
         LockQueue = "lock-queue",
+        /// `count` threads are blocked until tasks are complete.
+        SyncOverAsync = "sync-over-async",
         /// `count` incoming HTTP requests are not answered for long.
         Requests = "requests",
         /// `count` asynchronous methods wait for one promise, semaphore or custom awaitable, or for each other. A warning for the latter, and
         /// where threads wait for each other or the thread pool is starved.
         AsyncWaits = "async-waits",
+        /// `count` threads have the same frames, from a method of the program's own outwards.
+        SamePlace = "same-place",
+        /// `count` connection pools of `HttpClient` are for one server.
+        ConnectionPools = "connection-pools",
+        /// `count` faulted tasks have an exception that nobody has looked at.
+        UnobservedExceptions = "unobserved-exceptions",
+        /// `count` exceptions of one type, thrown by one method, are on the heap.
+        Exceptions = "exceptions",
         /// A container retains `bytes` more than in an earlier dump, the `share` of what the heap held then; `count` objects more of the
         /// type that accumulates there.
         Growth = "growth",
@@ -87,7 +97,7 @@ named_enum! {
 named_enum! {
     /// Reasons for which people open a dump.
     pub enum Complaint {
-        /// The process ended.
+        /// The process ended, or its operations fail.
         Crash = "crash",
         /// The process does not answer.
         Hang = "hang",
@@ -100,7 +110,7 @@ impl Problem {
     /// The complaint that the finding may explain.
     pub fn complaint(&self) -> Option<Complaint> {
         match self.id {
-            ProblemId::Crash | ProblemId::Damage => Some(Complaint::Crash),
+            ProblemId::Crash | ProblemId::Damage | ProblemId::UnobservedExceptions | ProblemId::Exceptions => Some(Complaint::Crash),
             // Another collection is not a trouble.
             ProblemId::GcInProgress => (self.severity == ProblemSeverity::Critical).then_some(Complaint::Crash),
             ProblemId::Deadlock
@@ -108,8 +118,11 @@ impl Problem {
             | ProblemId::StuckFinalizer
             | ProblemId::PoolStarvation
             | ProblemId::LockQueue
+            | ProblemId::SyncOverAsync
             | ProblemId::Requests
-            | ProblemId::AsyncWaits => Some(Complaint::Hang),
+            | ProblemId::AsyncWaits
+            | ProblemId::SamePlace
+            | ProblemId::ConnectionPools => Some(Complaint::Hang),
             ProblemId::MissingParts => None,
             _ => Some(Complaint::Memory),
         }

@@ -20,7 +20,7 @@ use crate::model::{Problem, ProblemId, ProblemSeverity, RequestModel, RequestSta
 const LONG_MS: u64 = 10_000;
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
-    let open = || answers.requests().map(|all| all.iter().filter(|request| request.state == RequestState::Processing));
+    let open = || answers.http().map(|http| http.requests.iter().filter(|request| request.state == RequestState::Processing));
     let mut crowds: Map<Addr, u64> = Map::default();
     open()?.filter_map(crowded).for_each(|at| crowds.entry(at).or_default().bump());
     let in_crowd =

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::answers::{Answers, Skip};
+use super::async_waits::roots_of_threads;
 use super::line::counted;
 use crate::base::{Count, Name, len64};
 use crate::model::{Problem, ProblemId, ProblemSeverity, WaitKind};
@@ -20,11 +21,14 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let blocked = pool.workers.iter().filter(|w| w.blocked_by.is_some());
     // By what is waited for, with the number and the method of one that waits. The asynchronous method that a task belongs to leads
     // further than the method that awaits it, which may have been made at run time.
+    let roots = roots_of_threads(answers);
     let mut places: BTreeMap<(&str, String), (u64, Option<&Name>)> = BTreeMap::new();
     for worker in blocked.clone() {
         let task = worker.type_name.as_ref().filter(|name| worker.wait == Some(WaitKind::Task) && name.shown() != name.as_str());
+        let root = worker.managed_id.and_then(|id| roots.get(&id)).filter(|_| task.is_some());
+        let root = root.map(|root| format!(", which waits for {}", root.label)).unwrap_or_default();
         let what = match (task, &worker.method) {
-            (Some(task), _) => format!(" {task}"),
+            (Some(task), _) => format!(" {task}{root}"),
             (None, Some(method)) => format!(" in {method}"),
             (None, None) => String::new(),
         };

@@ -1,6 +1,6 @@
 //! Timers, and registrations with sources of cancellation, without end.
 //!
-//! Rule: at least `timers` timers are due, or a source has as many registrations. Each keeps its callback, and what that refers to,
+//! Rule: at least `timers` timers are active, or a source has as many registrations. Each keeps its callback, and what that refers to,
 //! until it fires, is disposed of or the source is gone. A server with so many requests under way has as many.
 //!
 //! Source: `docs/internals/pool.md`; `inspect --only registrations`.
@@ -21,7 +21,7 @@ pub(super) fn timers(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     due.filter_map(|t| t.callback.as_ref()).for_each(|callback| callbacks.entry(callback.shown()).or_insert((0, callback)).0.bump());
     let most = callbacks.into_values().max_by_key(|(n, name)| (*n, name.shown()));
     let which = most.map(|(n, name)| format!(", {} of them for {name}", thousands(n))).unwrap_or_default();
-    let title = format!("{} are due{which}", counted(report.active, "timer"));
+    let title = format!("{} are active{which}", counted(report.active, "timer"));
     Ok(vec![Problem {
         count: Some(report.active),
         method: most.map(|(_, name)| name.clone()),

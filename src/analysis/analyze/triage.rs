@@ -4,8 +4,9 @@
 
 use super::answers::{Answers, Asked, Told};
 use super::line::{command_line, counted, in_units};
+use super::places::ThreadPlace;
 use crate::base::{len64, thousands, total};
-use crate::model::{AnalyzeReport, Complaint, MemoryKind, ProblemId, Triage};
+use crate::model::{AnalyzeReport, Complaint, MemoryKind, ProblemId, RequestDirection, Triage};
 
 /// Most characters of a text: with the complaint before it, a line of 80 columns.
 const MAX_TEXT: usize = 71;
@@ -59,16 +60,30 @@ fn crash(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str])
 }
 
 fn hang(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) {
+    const NONE: &str = "no deadlock or queue";
     let pending = got(&answers.chains).map_or(0, |c| c.totals.methods);
-    let blocked = got(&answers.locks).map_or(0, |l| len64(l.waits.len()));
-    let none = "no deadlock or queue";
-    match (pending, blocked) {
-        (0, 0) if answers.runtime.descriptor().is_native_aot() => (none.into(), &["threads"]),
-        (0, 0) if heap => (format!("{none}, no blocked thread"), &["stacks", "--merge"]),
-        (0, 0) => (none.into(), &["stacks", "--merge"]),
-        (0, n) => (format!("{none}; {}", counted(n, "blocked thread")), &["locks"]),
-        (n, _) => (format!("{none}; {} async pending", thousands(n)), &["async"]),
+    let waits = got(&answers.locks).map(|l| l.waits.as_slice()).unwrap_or_default();
+    let runs = |t: &&ThreadPlace| t.in_method && t.own.is_some() && !waits.iter().any(|w| w.managed_id == t.managed_id);
+    let running: Vec<&ThreadPlace> = got(&answers.places).map(|p| p.threads.iter().filter(runs).collect()).unwrap_or_default();
+    if let Some(own) = running.first().and_then(|t| t.own.as_ref()) {
+        let text = format!("{NONE}; {} in {}", is_running(len64(running.len())), own.shown());
+        return (beginning(&text), &["stacks", "--merge"]);
     }
+    let http = got(&answers.http).map(|http| http.requests.as_slice()).unwrap_or_default();
+    let out = len64(http.iter().filter(|r| r.direction == RequestDirection::Outgoing).count());
+    match (out, pending, len64(waits.len())) {
+        (0, 0, 0) if answers.runtime.descriptor().is_native_aot() => (NONE.into(), &["threads"]),
+        (0, 0, 0) if heap => (format!("{NONE}, no blocked thread"), &["stacks", "--merge"]),
+        (0, 0, 0) => (NONE.into(), &["stacks", "--merge"]),
+        (0, 0, n) => (format!("{NONE}; {}", counted(n, "blocked thread")), &["locks"]),
+        (0, n, _) => (format!("{NONE}; {} async pending", thousands(n)), &["async"]),
+        (n, ..) => (format!("{NONE}; {} out", counted(n, "HTTP request")), &["requests"]),
+    }
+}
+
+/// `1 thread runs`, `2 threads run`.
+fn is_running(n: u64) -> String {
+    format!("{} {}", counted(n, "thread"), if n == 1 { "runs" } else { "run" })
 }
 
 fn memory(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) {
