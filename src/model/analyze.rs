@@ -97,7 +97,7 @@ named_enum! {
 named_enum! {
     /// Reasons for which people open a dump.
     pub enum Complaint {
-        /// The process ended, or its operations fail.
+        /// The process ended.
         Crash = "crash",
         /// The process does not answer.
         Hang = "hang",
@@ -110,7 +110,7 @@ impl Problem {
     /// The complaint that the finding may explain.
     pub fn complaint(&self) -> Option<Complaint> {
         match self.id {
-            ProblemId::Crash | ProblemId::Damage | ProblemId::UnobservedExceptions | ProblemId::Exceptions => Some(Complaint::Crash),
+            ProblemId::Crash | ProblemId::Damage => Some(Complaint::Crash),
             // Another collection is not a trouble.
             ProblemId::GcInProgress => (self.severity == ProblemSeverity::Critical).then_some(Complaint::Crash),
             ProblemId::Deadlock
@@ -123,7 +123,8 @@ impl Problem {
             | ProblemId::AsyncWaits
             | ProblemId::SamePlace
             | ProblemId::ConnectionPools => Some(Complaint::Hang),
-            ProblemId::MissingParts => None,
+            // No operation that failed has ended the process.
+            ProblemId::UnobservedExceptions | ProblemId::Exceptions | ProblemId::MissingParts => None,
             _ => Some(Complaint::Memory),
         }
     }

@@ -40,6 +40,7 @@ fn trouble(scenario: &str, kind: &str) -> Option<&'static str> {
         "inspect" => "event-leaks",
         "colls" => "load-contexts",
         "async" => "async-waits",
+        "hangs" => "sync-over-async",
         _ => return None,
     })
 }
@@ -376,7 +377,9 @@ fn a_crash_names_the_exception_that_threads_shows() {
         let (_, threads) = ask(&path, &["threads"]);
         let crashed = threads["data"]["threads"].as_array().into_iter().flatten().find(|t| t["crashed"] == true);
         let exception = crashed.map_or(&Value::Null, |t| &t["exception"]);
-        if !crash.is_null() && exception["type"].is_string() {
+        // What was being handled when a process ended itself is not the cause (`tests/it/hangs.rs`).
+        let itself = text(&crash, "title").starts_with("FailFast");
+        if !crash.is_null() && exception["type"].is_string() && !itself {
             assert_eq!((&crash["object"], &crash["type"]), (&exception["address"], &exception["type"]), "{}", path.display());
             assert!(text(&crash, "title").contains(text(exception, "type")), "{}: {crash}", path.display());
             named += 1;
@@ -391,10 +394,7 @@ fn a_crash_names_the_exception_that_threads_shows() {
 fn a_stack_overflow_is_named() {
     let path = corpus::dump("net10-wks-failfast-heap");
     let title = text(&crash_of(&path), "title").to_string();
-    assert!(
-        title.contains("; last exception of the thread: System.ExecutionEngineException; inner System.InvalidOperationException"),
-        "{title}"
-    );
+    assert!(title.starts_with("FailFast on thread 1: ") && title.contains("; exception System.InvalidOperationException"), "{title}");
     let (_, kept) = ask(&path, &["exceptions", "--type", "System.StackOverflowException"]);
     let kept = common::number(&kept["data"]["exceptions"][0]["address"]);
     let (_, threads) = ask(&path, &["threads"]);

@@ -67,6 +67,7 @@ mod fragmentation;
 mod frozen;
 mod gc_figures;
 mod handles;
+mod hangs;
 mod headers;
 mod heap_map;
 mod holes;

@@ -104,7 +104,7 @@ pub(super) fn roots_of_threads<'a>(answers: &'a Answers<'_>) -> BTreeMap<u32, Ro
 #[derive(Clone, Copy)]
 pub(super) struct Root<'a> {
     kind: AsyncRootKind,
-    pub(super) object: Option<Addr>,
+    object: Option<Addr>,
     pub(super) label: &'a Name,
 }
 
@@ -126,12 +126,35 @@ fn likely_holder(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<String> {
         row.root.is_none() && row.label.shown() == method.shown() && (root.kind != AsyncRootKind::Semaphore)
     };
     let (root, _) = rows(answers).find(past)?;
-    Some(format!("likely held by another {method}, which waits for {}", root.label))
+    Some(format!("likely held by another {method}, which {}", root.clause(answers)))
+}
+
+impl Root<'_> {
+    /// What is to be said of a method or task that hangs on it: `waits for a promise that Lab.Waits.Never holds`.
+    pub(super) fn clause(&self, answers: &Answers<'_>) -> String {
+        let Some(what) = awaited(self.kind) else {
+            return match self.kind {
+                AsyncRootKind::Queue => "is ready and waits for a thread of the pool".into(),
+                AsyncRootKind::Running | AsyncRootKind::Thread => "runs on a thread".into(),
+                AsyncRootKind::Abandoned => "nobody can go on with".into(),
+                _ => format!("waits for {}", self.label),
+            };
+        };
+        match self.object.and_then(|at| held_by(answers, at)) {
+            Some(by) => format!("waits for {} that {by} holds", with_article(what)),
+            None => format!("waits for {} ({})", with_article(what), self.label),
+        }
+    }
 }
 
 /// Whether many may wait for one object of this kind, and none of them is idle: servers that are idle wait for timers, sockets and channels.
 pub(super) fn is_shared(kind: AsyncRootKind) -> bool {
     matches!(kind, AsyncRootKind::Promise | AsyncRootKind::Semaphore | AsyncRootKind::Source)
+}
+
+/// `a promise`, `an awaitable`.
+pub(super) fn with_article(what: &str) -> String {
+    format!("{} {what}", if what.starts_with('a') { "an" } else { "a" })
 }
 
 /// A word for the object that is waited for; `None` for kinds without an object.

@@ -11,7 +11,7 @@ use super::answers::{Answers, Skip};
 use crate::model::{GcPhase, LastCollection, Problem, ProblemId, ProblemSeverity};
 
 /// Why findings about objects are not made.
-pub(super) const DOUBTED: &str = "a collection was moving objects";
+pub(super) const DOUBTED: &str = "a collection moved objects";
 
 /// Whether a collection was moving objects.
 pub(super) fn moving(answers: &Answers<'_>) -> bool {

@@ -32,7 +32,9 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
             }
             None => place(answers, *first),
         };
-        let title = format!("{} wait for {}, held by thread {}{why}", counted(count, "thread"), name(lock), listed(&holders));
+        let named = answers.places().ok().filter(|_| holders.len() == 1).and_then(|p| p.of(*first)?.name.as_ref());
+        let named = named.map(|name| format!(" {name:?}")).unwrap_or_default();
+        let title = format!("{} wait for {}, held by thread {}{named}{why}", counted(count, "thread"), name(lock), listed(&holders));
         found.push(Problem {
             count: Some(count),
             object: Some(lock.object),

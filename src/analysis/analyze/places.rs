@@ -120,8 +120,9 @@ impl Answers<'_> {
 }
 
 fn is_own(method: &str) -> bool {
-    // Stubs that the JIT makes for calls of native code have no module.
-    !is_library(method) && !method.starts_with("ILStubClass.") && !method.starts_with("DynamicClass.")
+    // Stubs and methods made at run time; the framework's calls of native code.
+    const OTHERS: [&str; 5] = ["ILStubClass.", "DynamicClass.", "Interop+", "Interop.", "Internal."];
+    !is_library(method) && !OTHERS.iter().any(|prefix| method.starts_with(prefix))
 }
 
 fn methods(stack: &ThreadStackModel) -> impl Iterator<Item = &StackFrameModel> {

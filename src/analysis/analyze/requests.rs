@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use super::answers::{Answers, Skip};
-use super::async_waits::{awaited, is_shared};
+use super::async_waits::{awaited, is_shared, with_article};
 use super::line::counted;
 use crate::analysis::chains::is_library;
 use crate::base::hash::Map;
@@ -33,23 +33,28 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let line = format!("{} {}", text(&oldest.method), text(&oldest.uri));
     let age = oldest.age_ms.map(|ms| format!(", the oldest for {}", seconds(ms / 1000))).unwrap_or_default();
     // What most of them wait for, and the method that does.
-    let mut causes: BTreeMap<(Option<&str>, Option<&Name>), u64> = BTreeMap::new();
+    let mut causes: BTreeMap<(Option<String>, Option<Name>), u64> = BTreeMap::new();
     for request in &stuck {
-        let what = request.waits_for.as_ref().and_then(|root| awaited(root.kind));
-        causes.entry((what, method(request))).or_default().bump();
+        let root = request.waits_for.as_ref().and_then(|root| awaited(root.kind)).map(with_article);
+        let blocked = || answers.locks().ok()?.waits.iter().find(|w| w.managed_id.is_some() && w.managed_id == request.thread);
+        let cause = match (root, blocked()) {
+            (Some(root), _) => (Some(root), method(request).cloned()),
+            (None, Some(wait)) => (Some(format!("a blocked thread ({})", wait.kind)), answers.own_method(wait)),
+            (None, None) => (None, method(request).cloned()),
+        };
+        causes.entry(cause).or_default().bump();
     }
     let cause = causes.into_iter().max_by_key(|(_, count)| *count);
-    let waits = match cause {
+    let waits = match &cause {
         Some(((Some(what), name), n)) => {
-            let of = if n == count { "all wait".into() } else { format!("{} wait", thousands(n)) };
-            let within = name.map(|name| format!(" in {}", name.shown())).unwrap_or_default();
-            let article = if what.starts_with('a') { "an" } else { "a" };
-            format!("; {of} for {article} {what}{within}")
+            let of = if *n == count { "all wait".into() } else { format!("{} wait", thousands(*n)) };
+            let within = name.as_ref().map(|name| format!(" in {}", name.shown())).unwrap_or_default();
+            format!("; {of} for {what}{within}")
         }
         _ => String::new(),
     };
     let title = format!("{} {} not answered{age}, such as {}{waits}", counted(count, "incoming HTTP request"), be(count), line.trim());
-    let method = cause.and_then(|((_, name), _)| name).cloned();
+    let method = cause.and_then(|((_, name), _)| name);
     let command = ["requests", "--incoming"];
     let problem = answers.finding(ProblemId::Requests, ProblemSeverity::Warning, title, &command);
     Ok(vec![Problem { count: Some(count), object: Some(oldest.object), method, ..problem }])

@@ -26,7 +26,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     for worker in blocked.clone() {
         let task = worker.type_name.as_ref().filter(|name| worker.wait == Some(WaitKind::Task) && name.shown() != name.as_str());
         let root = worker.managed_id.and_then(|id| roots.get(&id)).filter(|_| task.is_some());
-        let root = root.map(|root| format!(", which waits for {}", root.label)).unwrap_or_default();
+        let root = root.map(|root| format!(", which {}", root.clause(answers))).unwrap_or_default();
         let what = match (task, &worker.method) {
             (Some(task), _) => format!(" {task}{root}"),
             (None, Some(method)) => format!(" in {method}"),

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::answers::{Answers, Skip};
-use super::async_waits::{held_by, roots_of_threads};
+use super::async_waits::roots_of_threads;
 use super::line::counted;
 use crate::base::{Count, Name, len64, thousands};
 use crate::model::{Problem, ProblemId, ProblemSeverity, WaitKind, WaitModel};
@@ -34,10 +34,8 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     for (id, label) in ids.iter().filter_map(|id| Some((*id, &roots.get(id)?.label))) {
         hang.entry(label).or_insert((0, id)).0.bump();
     }
-    let on = hang.into_iter().max_by_key(|(_, (n, _))| *n).map(|(label, (_, id))| {
-        let by = roots.get(&id).and_then(|root| root.object).and_then(|at| held_by(answers, at));
-        format!("; that waits for {label}{}", by.map(|label| format!(" that {label} holds")).unwrap_or_default())
-    });
+    let on = hang.into_iter().max_by_key(|(_, (n, _))| *n).and_then(|(_, (_, id))| roots.get(&id));
+    let on = on.map(|root| format!("; the innermost method {}", root.clause(answers)));
     let count = len64(blocked.len());
     let title =
         format!("{} are blocked until tasks are complete{}{}", counted(count, "thread"), at.unwrap_or_default(), on.unwrap_or_default());

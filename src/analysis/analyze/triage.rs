@@ -2,24 +2,29 @@
 //!
 //! Only answers that the findings have asked for are used, so that the lines cost nothing.
 
+use std::collections::BTreeMap;
+
 use super::answers::{Answers, Asked, Told};
 use super::line::{command_line, counted, in_units};
 use super::places::ThreadPlace;
-use crate::base::{len64, thousands, total};
-use crate::model::{AnalyzeReport, Complaint, MemoryKind, ProblemId, RequestDirection, Triage};
+use crate::base::{Count, Name, len64, thousands, total};
+use crate::model::{AnalyzeReport, Complaint, MemoryKind, ProblemId, RequestDirection, RequestModel, Triage};
 
 /// Most characters of a text: with the complaint before it, a line of 80 columns.
 const MAX_TEXT: usize = 71;
+/// Fewest characters beside a command.
+const LEAST_TEXT: usize = 20;
 
 pub(super) fn triage(answers: &Answers<'_>, report: &AnalyzeReport) -> Vec<Triage> {
     let row = |complaint: Complaint| {
         let found = report.findings.iter().enumerate().find(|(_, f)| f.complaint() == Some(complaint));
         if let Some((index, finding)) = found {
-            let (text, command) = (beginning(&finding.title), finding.command.clone());
+            let (text, command) = (beginning(&finding.title, MAX_TEXT), finding.command.clone());
             return Triage { complaint, found: u64::try_from(index).ok(), text, command, short_command: String::new() };
         }
         let (text, words) = next(complaint, answers, report);
         let short_command = command_line(words.iter().copied(), "DUMP");
+        let text = beginning(&text, MAX_TEXT.saturating_sub(short_command.len()).max(LEAST_TEXT));
         Triage { complaint, found: None, text, command: answers.command_line(words), short_command }
     };
     Complaint::ALL.into_iter().map(row).collect()
@@ -43,13 +48,23 @@ fn next(complaint: Complaint, answers: &Answers<'_>, report: &AnalyzeReport) -> 
     }
     let heap = got(&answers.heap).is_some_and(|heap| heap.no_heap().is_none());
     match complaint {
-        Complaint::Crash => crash(answers, heap),
+        Complaint::Crash => crash(answers, report, heap),
         Complaint::Hang => hang(answers, heap),
         Complaint::Memory => memory(answers, heap),
     }
 }
 
-fn crash(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) {
+fn crash(answers: &Answers<'_>, report: &AnalyzeReport, heap: bool) -> (String, &'static [&'static str]) {
+    let found = |id: ProblemId| report.findings.iter().find(|f| f.id == id);
+    if let Some(finding) = found(ProblemId::UnobservedExceptions) {
+        let tasks = counted(finding.count.unwrap_or_default(), "faulted task");
+        return (format!("no crash recorded; {tasks}"), &["async", "--faulted"]);
+    }
+    if let Some(finding) = found(ProblemId::Exceptions) {
+        let name = finding.type_name.as_ref().map_or("exceptions", Name::shown);
+        let count = thousands(finding.count.unwrap_or_default());
+        return (format!("no crash recorded; {count} × {name}"), &["exceptions", "--stat"]);
+    }
     let threads = got(&answers.threads).map(|t| t.threads.as_slice()).unwrap_or_default();
     let thrown = threads.iter().filter(|t| t.exception.as_ref().is_some_and(|e| e.current)).count();
     match len64(thrown) {
@@ -66,8 +81,7 @@ fn hang(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) 
     let runs = |t: &&ThreadPlace| t.in_method && t.own.is_some() && !waits.iter().any(|w| w.managed_id == t.managed_id);
     let running: Vec<&ThreadPlace> = got(&answers.places).map(|p| p.threads.iter().filter(runs).collect()).unwrap_or_default();
     if let Some(own) = running.first().and_then(|t| t.own.as_ref()) {
-        let text = format!("{NONE}; {} in {}", is_running(len64(running.len())), own.shown());
-        return (beginning(&text), &["stacks", "--merge"]);
+        return (format!("{} in {}", is_running(len64(running.len())), short(own.shown())), &["stacks", "--merge"]);
     }
     let http = got(&answers.http).map(|http| http.requests.as_slice()).unwrap_or_default();
     let out = len64(http.iter().filter(|r| r.direction == RequestDirection::Outgoing).count());
@@ -77,8 +91,28 @@ fn hang(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) 
         (0, 0, 0) => (NONE.into(), &["stacks", "--merge"]),
         (0, 0, n) => (format!("{NONE}; {}", counted(n, "blocked thread")), &["locks"]),
         (0, n, _) => (format!("{NONE}; {} async pending", thousands(n)), &["async"]),
-        (n, ..) => (format!("{NONE}; {} out", counted(n, "HTTP request")), &["requests"]),
+        (n, ..) => (format!("{NONE}; {}{}", counted(n, "HTTP request"), host(http)), &["requests"]),
     }
+}
+
+/// `Program.Fetch` of `Lab.Program.Fetch(System.String)`.
+fn short(method: &str) -> String {
+    let name = method.split(['(', '<', '[']).next().unwrap_or_default();
+    let mut parts: Vec<&str> = name.rsplitn(3, '.').take(2).collect();
+    parts.reverse();
+    parts.join(".")
+}
+
+/// The server that most outgoing requests are for.
+fn host(requests: &[RequestModel]) -> String {
+    let mut hosts: BTreeMap<&str, u64> = BTreeMap::new();
+    let uris = requests.iter().filter(|r| r.direction == RequestDirection::Outgoing).filter_map(|r| r.uri.as_deref());
+    for uri in uris {
+        let Some((_, rest)) = uri.split_once("://") else { continue };
+        hosts.entry(rest.split(['/', '?', '#']).next().unwrap_or_default()).or_default().bump();
+    }
+    let most = hosts.into_iter().max_by_key(|(_, n)| *n);
+    most.map(|(host, _)| format!(" to {host}")).unwrap_or_default()
 }
 
 /// `1 thread runs`, `2 threads run`.
@@ -104,8 +138,8 @@ fn got<T>(cell: &Asked<T>) -> Option<&T> {
 }
 
 /// The beginning of a title, as many words as fit.
-fn beginning(title: &str) -> String {
-    let Some((end, _)) = title.char_indices().nth(MAX_TEXT) else { return title.into() };
+fn beginning(title: &str, most: usize) -> String {
+    let Some((end, _)) = title.char_indices().nth(most) else { return title.into() };
     let (fits, _) = title.split_at(end);
     let fits = fits.rsplit_once(' ').map_or(fits, |(words, _)| words);
     format!("{}…", fits.trim_end_matches([',', ';', ':']))
