@@ -46,7 +46,7 @@ named_enum! {
         SamePlace = "same-place",
         /// `count` connection pools of `HttpClient` are for one server.
         ConnectionPools = "connection-pools",
-        /// `count` faulted tasks have an exception that nobody has looked at.
+        /// `count` faulted tasks have an exception that was not observed.
         UnobservedExceptions = "unobserved-exceptions",
         /// `count` exceptions of one type, thrown by one method, are on the heap.
         Exceptions = "exceptions",
@@ -65,7 +65,7 @@ named_enum! {
         Suspects = "suspects",
         /// `count` handlers of an event have targets that nothing else holds.
         EventLeaks = "event-leaks",
-        /// `count` timers are due some time.
+        /// `count` timers are active.
         Timers = "timers",
         /// A cancellation source has `count` registrations.
         Registrations = "registrations",

@@ -80,7 +80,7 @@ pub struct Thresholds {
     pub threads: u64,
     /// Fewest connection pools of `HttpClient` for one server.
     pub pools: u64,
-    /// Fewest exceptions of one type that one method has thrown, and faulted tasks that nobody has looked at.
+    /// Fewest exceptions of one type that one method has thrown, and faulted tasks whose exceptions were not observed.
     pub exceptions: u64,
     /// Smallest share (0 to 1) of the objects' bytes that are garbage outside of gen0.
     pub garbage: f64,

@@ -269,7 +269,7 @@ fn handles_and_timers_are_many_from_a_number_on() {
         })
     };
     assert_eq!(timers(999), []);
-    assert_eq!(timers(1_000)[0].title, "1,000 timers are due, 1,000 of them for Lab.Poll.Tick");
+    assert_eq!(timers(1_000)[0].title, "1,000 timers are active, 1,000 of them for Lab.Poll.Tick");
 }
 
 fn inspected(id: InspectionId, wasted: Option<u64>, row: InspectionRow) -> InspectReport {

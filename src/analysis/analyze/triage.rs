@@ -91,7 +91,7 @@ fn hang(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) 
         (0, 0, 0) => (NONE.into(), &["stacks", "--merge"]),
         (0, 0, n) => (format!("{NONE}; {}", counted(n, "blocked thread")), &["locks"]),
         (0, n, _) => (format!("{NONE}; {} async pending", thousands(n)), &["async"]),
-        (n, ..) => (format!("{NONE}; {}{}", counted(n, "HTTP request"), host(http)), &["requests"]),
+        (n, ..) => (format!("{}{}", counted(n, "HTTP request"), host(http)), &["requests"]),
     }
 }
 

@@ -31,7 +31,7 @@ fn is_string(root: &StackRootModel) -> bool {
 /// What `stack`, listed with what frames hold, tells of a call of `Environment.FailFast`; `None` if it does not end in one. On .NET 8 it is a
 /// frame of the runtime, later several methods.
 ///
-/// Source: `docs/internals/stacks.md#failfast`, read from dumps of .NET 8 to 11.
+/// Source: `FailFast` in `docs/internals/stacks.md`, read from dumps of .NET 8 to 11.
 pub(crate) fn fail_fast(stack: &ThreadStackModel, is_own: impl Fn(&str) -> bool) -> Option<FailFast> {
     let is_it = |f: &StackFrameModel| f.method.as_deref().is_some_and(|name| name.starts_with("System.Environment.FailFast("));
     // Above it there are frames of the runtime only.

@@ -97,7 +97,7 @@ pub(in crate::cli) struct Analyze {
     #[arg(long, value_name = "N", default_value_t = Thresholds::default().pools)]
     min_pools: u64,
 
-    /// Fewest exceptions of one type that one method has thrown, and faulted tasks whose exception nobody has looked at.
+    /// Fewest exceptions of one type that one method has thrown, and faulted tasks whose exceptions were not observed.
     #[arg(long, value_name = "N", default_value_t = Thresholds::default().exceptions)]
     min_exceptions: u64,
 
