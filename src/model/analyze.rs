@@ -23,7 +23,7 @@ named_enum! {
         Oom = "oom",
         /// A garbage collection was running. Critical if it was moving objects, or if the process ended within a blocking one.
         GcInProgress = "gc-in-progress",
-        /// `bytes` of the heap are neither objects nor free.
+        /// `bytes` of the heap are neither objects nor free; `verify` finds `count` errors.
         Damage = "damage",
         /// `count` threads wait for each other. A warning if one of the waits is not certain, or has a timeout.
         Deadlock = "deadlock",

@@ -154,11 +154,32 @@ fn nothing_doubtful_follows_a_collection_that_moved_objects() -> Tested {
     Ok(())
 }
 
+/// Before: how many bytes are no objects.
+#[test]
+fn a_crash_within_a_collection_names_the_first_error_of_the_heap() -> Tested {
+    common::needs_shared()?;
+    let path = common::unpacked().join("net10-wks-nativecorruptgc-heap.dmp");
+    if !path.is_file() {
+        return Err(crate::harness::Ignored(format!("{} is not there", path.display())));
+    }
+    let found = findings(&path, &[]);
+    let ids: Vec<&str> = found.iter().map(|f| text(f, "id")).collect();
+    // A header that was overwritten is no lock whose owner has ended.
+    assert_eq!(ids, ["crash", "gc-in-progress", "damage", "missing-parts"], "{found:?}");
+    let (_, verify) = ask(&path, &["verify"]);
+    let first = &verify["data"]["findings"][0];
+    assert!(text(&found[0], "title").contains("in System.GC.Collect(), called by Cases.NativeCrash.Corrupt(Boolean)"), "{}", found[0]);
+    assert!(text(&found[2], "title").ends_with(&format!(" errors, the first: {}", text(first, "message"))), "{} {first}", found[2]);
+    assert_eq!((&found[2]["count"], &found[2]["object"]), (&verify["data"]["totals"]["errors"], &first["object"]));
+    Ok(())
+}
+
 /// What a finding says beside what its own command says of the same thing; `None` if they agree, or where nothing is to be compared.
 fn contradiction(path: &Path, finding: &Value) -> Option<String> {
     let (count, id) = (finding["count"].as_u64().unwrap_or_default(), text(finding, "id"));
     let words = commands::words(text(finding, "command").strip_prefix("gcdump ").unwrap());
-    let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| path.to_str() != Some(*word) && *word != "--no-local-files").collect();
+    let words: Vec<&str> =
+        words.iter().map(String::as_str).filter(|word| path.to_str() != Some(*word) && *word != "--no-local-files").collect();
     let (_, answer) = ask(path, &words);
     let data = &answer["data"];
     let of_object = |rows: &Value, name: &str| list(rows).iter().find(|row| row[name] == finding["object"]).cloned().unwrap_or(Value::Null);

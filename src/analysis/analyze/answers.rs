@@ -13,14 +13,16 @@ use crate::analysis::pool::pool_with;
 use crate::analysis::requests::requests_of;
 use crate::analysis::{
     AsyncQuery, DiffQuery, ExceptionsQuery, FragmentationQuery, HandlesQuery, HeapQuery, InspectQuery, LocksQuery, RetainedQuery,
-    RetainedView, ThreadsQuery,
+    RetainedView, ThreadsQuery, VerifyQuery,
 };
-use crate::analysis::{chains, diff, exceptions, finalizers, fragmentation, handles, heap, inspect, locks, oom, retained, threads, timers};
+use crate::analysis::{
+    chains, diff, exceptions, finalizers, fragmentation, handles, heap, inspect, locks, oom, retained, threads, timers, verify,
+};
 use crate::base::{Addr, Answer, Collector, NoteKind};
 use crate::model::{
     AsyncReport, DiffReport, ExceptionsReport, FinalizersReport, FragmentationReport, HandlesReport, HeapReport, InspectReport,
     InspectionId, InspectionModel, LocksReport, MemoryReport, ModuleModel, OomReport, PoolReport, ProblemId, RequestsReport,
-    RetainedReport, ThreadsReport, TimersReport,
+    RetainedReport, ThreadsReport, TimersReport, VerifyReport,
 };
 use crate::session::{Error, GraphSource, Heap, Runtime};
 
@@ -67,6 +69,7 @@ pub(in crate::analysis) struct Answers<'a> {
     pub(super) places: Asked<Places>,
     pub(super) threads: Asked<ThreadsReport>,
     pub(super) timers: Asked<TimersReport>,
+    pub(super) verify: Asked<VerifyReport>,
 }
 
 impl<'a> Answers<'a> {
@@ -103,6 +106,7 @@ impl<'a> Answers<'a> {
             places: OnceCell::new(),
             threads: OnceCell::new(),
             timers: OnceCell::new(),
+            verify: OnceCell::new(),
         }
     }
 
@@ -261,6 +265,12 @@ impl<'a> Answers<'a> {
     pub(in crate::analysis) fn timers(&self) -> Result<&TimersReport, Skip> {
         let heap = self.heap()?;
         self.asked("timers are not inspected", &self.timers, || timers(heap, None))
+    }
+
+    /// What is wrong with the heap, the first error alone.
+    pub(super) fn verify(&self) -> Result<&VerifyReport, Skip> {
+        let query = VerifyQuery { object: None, top: 1 };
+        self.asked("the heap is not verified", &self.verify, || verify(self.runtime, &query))
     }
 
     /// The inspections that are asked for, which share a walk.

@@ -52,14 +52,19 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     Ok(match facts.phase {
         Some(GcPhase::Moving) if crashed => finding(
             ProblemSeverity::Critical,
-            &format!("The process ended while a collection{which} was moving objects: the heap is not to be trusted"),
+            &format!(
+                "The process ended while a collection{which} was moving objects: the heap is not to be trusted, and most likely was corrupt before"
+            ),
         ),
         Some(GcPhase::Moving) => {
             finding(ProblemSeverity::Critical, "A collection was moving objects: the heap is not to be trusted, take another dump")
         }
-        Some(GcPhase::Marking) if crashed => {
-            finding(ProblemSeverity::Critical, &format!("The process ended within a blocking collection{which}, which had moved nothing"))
-        }
+        Some(GcPhase::Marking) if crashed => finding(
+            ProblemSeverity::Critical,
+            &format!(
+                "The process ended within a blocking collection{which}, which had moved nothing: most often a corrupted heap is the cause"
+            ),
+        ),
         Some(GcPhase::Marking) => {
             finding(ProblemSeverity::Info, &format!("A blocking collection{which} was at work, and was not moving objects"))
         }

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use super::answers::{Answers, Skip};
 use super::async_waits::roots_of_threads;
 use super::line::counted;
+use super::requests::served;
 use crate::base::{Count, Name, len64};
 use crate::model::{Problem, ProblemId, ProblemSeverity, WaitKind};
 
@@ -40,16 +41,18 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let (all, blocked) = (len64(pool.workers.len()), len64(blocked.count()));
     let severity = if all > 0 && blocked == all { ProblemSeverity::Critical } else { ProblemSeverity::Warning };
     let max = pool.max.map(|n| format!(" of at most {n}")).unwrap_or_default();
+    let threads: Vec<u32> = pool.workers.iter().filter_map(|w| w.managed_id).collect();
     let title = format!(
-        "The thread pool is starved: {} for {}{max}, {blocked} of them blocked{}",
+        "The thread pool is starved: {} for {}{max}, {blocked} of them blocked{}{}",
         if pool.pending == 1 { "1 item waits".into() } else { format!("{} wait", counted(pool.pending, "item")) },
         counted(all, "thread"),
-        at.unwrap_or_default()
+        at.unwrap_or_default(),
+        served(answers, &threads)
     );
     Ok(vec![Problem {
         count: Some(pool.pending),
         method: most.and_then(|(_, (_, method))| method.cloned()),
-        threads: pool.workers.iter().filter_map(|w| w.managed_id).collect(),
+        threads,
         ..answers.finding(ProblemId::PoolStarvation, severity, title, &["pool"])
     }])
 }

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::answers::{Answers, Skip};
 use super::async_waits::roots_of_threads;
 use super::line::counted;
+use super::requests::served;
 use crate::base::{Count, Name, len64, thousands};
 use crate::model::{Problem, ProblemId, ProblemSeverity, WaitKind, WaitModel};
 
@@ -37,8 +38,8 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let on = hang.into_iter().max_by_key(|(_, (n, _))| *n).and_then(|(_, (_, id))| roots.get(&id));
     let on = on.map(|root| format!("; the innermost method {}", root.clause(answers)));
     let count = len64(blocked.len());
-    let title =
-        format!("{} are blocked until tasks are complete{}{}", counted(count, "thread"), at.unwrap_or_default(), on.unwrap_or_default());
+    let (at, on) = (at.unwrap_or_default(), on.unwrap_or_default());
+    let title = format!("{} are blocked until tasks are complete{at}{on}{}", counted(count, "thread"), served(answers, &ids));
     Ok(vec![Problem {
         count: Some(count),
         object: blocked.first().and_then(|w| w.object),
