@@ -178,7 +178,12 @@ fn threads_that_are_stuck_are_told_with_their_requests() {
     let http = |ids: &[u32]| {
         let incoming = |id: &u32| request(&format!("/transfer/{id}"), Some(*id), RequestDirection::Incoming);
         let pool = |n| ConnectionPool { object: Addr(0x6000 + n), server: Some("bank:443".into()), connections: 2, busy: 0, queued: 0 };
-        RequestsReport { requests: ids.iter().map(incoming).collect(), others: 0, pools: (0..20u64).map(pool).collect(), sockets: Vec::new() }
+        RequestsReport {
+            requests: ids.iter().map(incoming).collect(),
+            others: 0,
+            pools: (0..20u64).map(pool).collect(),
+            sockets: Vec::new(),
+        }
     };
     let edge = |from, to| WaitEdge { from, to, object: Addr(0x1000), kind: WaitEdgeKind::Holds, type_name: Some("Lab.Gate".into()) };
     let deadlock =

@@ -24,7 +24,7 @@ pub(super) fn triage(answers: &Answers<'_>, report: &AnalyzeReport) -> Vec<Triag
         }
         let (text, words) = next(complaint, answers, report);
         let short_command = command_line(words.iter().copied(), "DUMP");
-        let text = beginning(&text, MAX_TEXT.saturating_sub(short_command.len()).max(LEAST_TEXT));
+        let text = beginning(&text, MAX_TEXT.saturating_sub(short_command.len().saturating_add(1)).max(LEAST_TEXT));
         Triage { complaint, found: None, text, command: answers.command_line(words), short_command }
     };
     Complaint::ALL.into_iter().map(row).collect()
@@ -38,9 +38,7 @@ fn next(complaint: Complaint, answers: &Answers<'_>, report: &AnalyzeReport) -> 
         Complaint::Memory => (ProblemId::Suspects, &["memory"]),
     };
     if let Some(skipped) = report.skipped.iter().find(|s| s.id == main && !s.reason.contains("--no-graph")) {
-        let mut text = format!("not known: {}", skipped.reason);
-        text.truncate(text.char_indices().nth(MAX_TEXT / 2).map_or(text.len(), |(at, _)| at));
-        return (text, all);
+        return (format!("not known: {}", skipped.reason), all);
     }
     let only = &answers.query.only;
     if !only.is_empty() && !only.contains(&main) {
@@ -61,9 +59,9 @@ fn crash(answers: &Answers<'_>, report: &AnalyzeReport, heap: bool) -> (String, 
         return (format!("no crash recorded; {tasks}"), &["async", "--faulted"]);
     }
     if let Some(finding) = found(ProblemId::Exceptions) {
-        let name = finding.type_name.as_ref().map_or("exceptions", Name::shown);
+        let name = finding.type_name.as_ref().map_or("exceptions", Name::shown).rsplit('.').next().unwrap_or_default();
         let count = thousands(finding.count.unwrap_or_default());
-        return (format!("no crash recorded; {count} × {name}"), &["exceptions", "--stat"]);
+        return (format!("no crash; {count} × {name}"), &["exceptions", "--stat"]);
     }
     let threads = got(&answers.threads).map(|t| t.threads.as_slice()).unwrap_or_default();
     let thrown = threads.iter().filter(|t| t.exception.as_ref().is_some_and(|e| e.current)).count();
