@@ -323,7 +323,7 @@ impl<'r> ExceptionReader<'r> {
     ) -> ExceptionsReport {
         let roles = roles(threads);
         let mut preallocated = 0u64;
-        let mut groups: Map<(Option<Name>, Option<String>), ExceptionGroup> = Map::default();
+        let mut groups: Map<(Option<Name>, Option<Name>), ExceptionGroup> = Map::default();
         let mut list = Vec::new();
         let mut total = 0u64;
         let mut seen = HashSet::new();
@@ -343,8 +343,12 @@ impl<'r> ExceptionReader<'r> {
                 break;
             }
             total.bump();
-            let group = groups.entry((type_name.clone(), read.message.clone())).or_insert_with(|| ExceptionGroup {
+            let thrower = self.frames(read.stack.get(..1).unwrap_or_default()).pop();
+            let method = thrower.as_ref().and_then(|frame| frame.method.clone());
+            let group = groups.entry((type_name.clone(), method.clone())).or_insert_with(|| ExceptionGroup {
                 type_name: type_name.clone(),
+                method,
+                display: thrower.and_then(|frame| frame.display),
                 message: read.message.clone(),
                 count: 0,
                 thrown: 0,
@@ -379,7 +383,7 @@ impl<'r> ExceptionReader<'r> {
             e.inner_exceptions = Some(e.inner.iter().chain(&e.inners).map(|at| self.model_of(*at, &mut seen, 1)).collect());
         }
         let mut groups: Vec<ExceptionGroup> = groups.into_values().collect();
-        groups.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| (&a.type_name, &a.message).cmp(&(&b.type_name, &b.message))));
+        groups.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| (&a.type_name, &a.method).cmp(&(&b.type_name, &b.method))));
         ExceptionsReport { total, preallocated, groups, exceptions: (!stat).then_some(list) }
     }
 }
@@ -400,7 +404,7 @@ fn listed_bytes(exception: &ExceptionModel) -> u64 {
 /// Arguments of `exceptions`.
 #[derive(Clone, Debug, Default)]
 pub struct ExceptionsQuery {
-    /// Only counts by type and message.
+    /// Only counts by type and the method that has thrown.
     pub stat: bool,
     /// Only exceptions of these types; empty for all.
     pub types: Vec<TypePattern>,
@@ -415,9 +419,9 @@ pub struct ExceptionsQuery {
 /// # Errors
 /// [`Error::Query`] for a column that is not in the list, [`Error::NoObject`] or [`Error::Nothing`] for the address of something else.
 pub fn exceptions(heap: &Heap, query: &ExceptionsQuery) -> Result<Answer<ExceptionsReport>, Error> {
-    use ExceptionSort::{Address, Count, Message, Thread, Thrown, Type};
+    use ExceptionSort::{Address, Count, Message, Method, Thread, Thrown, Type};
     let (has, what): (&[ExceptionSort], &str) = if query.stat {
-        (&[Type, Message, Count, Thrown], "counts of exceptions")
+        (&[Type, Method, Message, Count, Thrown], "counts of exceptions")
     } else {
         (&[Address, Type, Message, Thread], "exceptions")
     };
@@ -458,6 +462,7 @@ fn order(report: &mut ExceptionsReport, by: ExceptionSort) {
         }),
         None => sort::sort(&mut report.groups, |g| match by {
             ExceptionSort::Type => Key::text(g.type_name.as_deref()),
+            ExceptionSort::Method => Key::text(g.method.as_deref()),
             ExceptionSort::Message => Key::text(g.message.as_deref()),
             ExceptionSort::Thrown => Key::most(g.thrown),
             _ => Key::most(g.count),

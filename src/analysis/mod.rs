@@ -105,7 +105,7 @@ pub(crate) use roots::each_root;
 pub use roots::{RootsQuery, roots};
 pub use segments::{SegmentsQuery, segments};
 pub use select::Selection;
-pub(crate) use stacks::{Recursion, each_stack, folded_stacks, frame_label, recursion, repeated_frames};
+pub(crate) use stacks::{FailFast, Recursion, each_stack, fail_fast, folded_stacks, frame_label, recursion, repeated_frames};
 pub use stacks::{StacksQuery, stacks};
 pub use stat::{StatQuery, stat};
 pub(crate) use statics::each_static;

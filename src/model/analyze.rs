@@ -23,7 +23,7 @@ named_enum! {
         Oom = "oom",
         /// A garbage collection was running. Critical if it was moving objects, or if the process ended within a blocking one.
         GcInProgress = "gc-in-progress",
-        /// `bytes` of the heap are neither objects nor free.
+        /// `bytes` of the heap are neither objects nor free; `verify` finds `count` errors.
         Damage = "damage",
         /// `count` threads wait for each other. A warning if one of the waits is not certain, or has a timeout.
         Deadlock = "deadlock",
@@ -35,11 +35,21 @@ named_enum! {
         PoolStarvation = "pool-starvation",
         /// `count` threads wait for a lock that another thread holds.
         LockQueue = "lock-queue",
+        /// `count` threads are blocked until tasks are complete.
+        SyncOverAsync = "sync-over-async",
         /// `count` incoming HTTP requests are not answered for long.
         Requests = "requests",
         /// `count` asynchronous methods wait for one promise, semaphore or custom awaitable, or for each other. A warning for the latter, and
         /// where threads wait for each other or the thread pool is starved.
         AsyncWaits = "async-waits",
+        /// `count` threads have the same frames, from a method of the program's own outwards.
+        SamePlace = "same-place",
+        /// `count` connection pools of `HttpClient` are for one server.
+        ConnectionPools = "connection-pools",
+        /// `count` faulted tasks have an exception that was not observed.
+        UnobservedExceptions = "unobserved-exceptions",
+        /// `count` exceptions of one type, thrown by one method, are on the heap.
+        Exceptions = "exceptions",
         /// A container retains `bytes` more than in an earlier dump, the `share` of what the heap held then; `count` objects more of the
         /// type that accumulates there.
         Growth = "growth",
@@ -55,7 +65,7 @@ named_enum! {
         Suspects = "suspects",
         /// `count` handlers of an event have targets that nothing else holds.
         EventLeaks = "event-leaks",
-        /// `count` timers are due some time.
+        /// `count` timers are active.
         Timers = "timers",
         /// A cancellation source has `count` registrations.
         Registrations = "registrations",
@@ -108,9 +118,13 @@ impl Problem {
             | ProblemId::StuckFinalizer
             | ProblemId::PoolStarvation
             | ProblemId::LockQueue
+            | ProblemId::SyncOverAsync
             | ProblemId::Requests
-            | ProblemId::AsyncWaits => Some(Complaint::Hang),
-            ProblemId::MissingParts => None,
+            | ProblemId::AsyncWaits
+            | ProblemId::SamePlace
+            | ProblemId::ConnectionPools => Some(Complaint::Hang),
+            // No operation that failed has ended the process.
+            ProblemId::UnobservedExceptions | ProblemId::Exceptions | ProblemId::MissingParts => None,
             _ => Some(Complaint::Memory),
         }
     }

@@ -83,20 +83,24 @@ pub struct ExceptionsReport {
     pub total: u64,
     /// Those of them that the runtime made at its start, for when memory or stack are short, and that were never thrown.
     pub preallocated: u64,
-    /// Groups of equal type and message, most frequent first.
+    /// Groups of one type that one method has thrown, most frequent first.
     pub groups: Vec<ExceptionGroup>,
     /// Exceptions in heap order; `null` with `--stat`.
     pub exceptions: Option<Vec<HeapExceptionModel>>,
 }
 
-/// Exceptions of equal type and message.
+/// Exceptions of one type that one method has thrown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ExceptionGroup {
     /// Type name.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
-    /// Message.
+    /// The method that has thrown them, as the compiler named it; `null` for those that were not thrown, and where it is not known.
+    pub method: Option<Name>,
+    /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
+    pub display: Option<Name>,
+    /// Message of the first one.
     pub message: Option<String>,
     /// Number of exceptions.
     pub count: u64,

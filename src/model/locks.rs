@@ -137,7 +137,8 @@ pub struct LockOwner {
     pub managed_id: Option<u32>,
     /// OS id; `null` if no thread that is known has the id.
     pub os_id: Option<u64>,
-    /// Whether no living thread has the id: the lock will not be released. `null` if no thread was found, but not all of them are known.
+    /// Whether no living thread has the id: the lock will not be released. `null` if no thread was found, but not all of them are
+    /// known, or no thread ever had the id.
     pub orphaned: Option<bool>,
 }
 

@@ -127,7 +127,8 @@ pub struct PoolWorker {
     /// Its type.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
-    /// The method that waits, as the compiler named it: the innermost one outside of `System.Threading`.
+    /// The method that waits, as the compiler named it: the innermost one outside of `System.Threading`. Of a thread that is not blocked, the one
+    /// that it runs: the innermost of the program's own, else outside of `System.Threading`; `null` if it waits for work.
     pub method: Option<Name>,
     /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
     pub display: Option<Name>,

@@ -109,6 +109,8 @@ named_enum! {
         Message = "message",
         /// Managed id of the thread.
         Thread = "thread",
+        /// With --stat: the method that has thrown.
+        Method = "method",
         /// With --stat: most exceptions first.
         Count = "count",
         /// With --stat: most thrown first.

@@ -40,6 +40,7 @@ fn trouble(scenario: &str, kind: &str) -> Option<&'static str> {
         "inspect" => "event-leaks",
         "colls" => "load-contexts",
         "async" => "async-waits",
+        "hangs" => "sync-over-async",
         _ => return None,
     })
 }
@@ -241,7 +242,7 @@ fn thresholds_and_exit_codes_are_as_asked() {
     };
     let (exit, sound) = ask(&["--fail-on", "info"]);
     assert_eq!((exit, ids(&sound)), (Exit::Ok, vec![]));
-    assert_eq!((sound["data"]["skipped"].clone(), sound["data"]["inspected"].as_array().unwrap().len()), (json!([]), 30));
+    assert_eq!((sound["data"]["skipped"].clone(), sound["data"]["inspected"].as_array().unwrap().len()), (json!([]), 35));
     let table = run(&["analyze", path]).out;
     assert!(table.starts_with("Nothing found. Looked for crash, oom,") && table.lines().count() == 7, "{table}");
     assert!(table.lines().skip(1).take(2).all(|line| line.starts_with("Below the threshold of 1.0 MiB: ")), "{table}");
@@ -305,7 +306,8 @@ fn synthetic_processes_are_analyzed() {
             // It has no fields to read locks by.
             let skipped = answer["data"]["skipped"].as_array().unwrap();
             let why = skipped.iter().find(|s| s["id"] == "deadlock").map(|s| text(s, "reason").to_string());
-            assert!(why.is_some_and(|why| why.contains("FieldDesc")), "{shape:?}: {skipped:?}");
+            let because = if moving { "a collection moved objects" } else { "FieldDesc" };
+            assert!(why.is_some_and(|why| why.contains(because)), "{shape:?}: {skipped:?}");
         }
     }
 }
@@ -376,7 +378,9 @@ fn a_crash_names_the_exception_that_threads_shows() {
         let (_, threads) = ask(&path, &["threads"]);
         let crashed = threads["data"]["threads"].as_array().into_iter().flatten().find(|t| t["crashed"] == true);
         let exception = crashed.map_or(&Value::Null, |t| &t["exception"]);
-        if !crash.is_null() && exception["type"].is_string() {
+        // What was being handled when a process ended itself is not the cause (`tests/it/hangs.rs`).
+        let itself = text(&crash, "title").starts_with("FailFast");
+        if !crash.is_null() && exception["type"].is_string() && !itself {
             assert_eq!((&crash["object"], &crash["type"]), (&exception["address"], &exception["type"]), "{}", path.display());
             assert!(text(&crash, "title").contains(text(exception, "type")), "{}: {crash}", path.display());
             named += 1;
@@ -391,10 +395,7 @@ fn a_crash_names_the_exception_that_threads_shows() {
 fn a_stack_overflow_is_named() {
     let path = corpus::dump("net10-wks-failfast-heap");
     let title = text(&crash_of(&path), "title").to_string();
-    assert!(
-        title.contains("; last exception of the thread: System.ExecutionEngineException; inner System.InvalidOperationException"),
-        "{title}"
-    );
+    assert!(title.starts_with("FailFast on thread 1: ") && title.contains("; exception System.InvalidOperationException"), "{title}");
     let (_, kept) = ask(&path, &["exceptions", "--type", "System.StackOverflowException"]);
     let kept = common::number(&kept["data"]["exceptions"][0]["address"]);
     let (_, threads) = ask(&path, &["threads"]);

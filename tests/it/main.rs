@@ -68,6 +68,7 @@ mod fragmentation;
 mod frozen;
 mod gc_figures;
 mod handles;
+mod hangs;
 mod headers;
 mod heap_map;
 mod holes;

@@ -112,7 +112,7 @@ fn objects_are_named_by_the_statics_that_refer_to_them() {
     let data = |line: &[&str]| ask(&dump, line).1["data"].clone();
     let keep = data(&["object", "Lab.Program.Keep"])["address"].clone();
     let of_static = data(&["statics", "--type", "Lab.Program"]);
-    let of_static = of_static["statics"].as_array().unwrap().iter().find(|s| s["name"] == "Keep").unwrap()["value"]["object"].clone();
+    let of_static = of_static["statics"].as_array().unwrap().iter().find(|s| s["name"] == "Keep").unwrap()["object"].clone();
     assert_eq!(keep, of_static);
     let dog = data(&["object", "Lab.Program.Keep[1][0]"])["address"].as_str().unwrap().to_string();
     assert_eq!(data(&["object", "Lab.Program.Keep._items[1][0]"])["address"], dog.as_str());

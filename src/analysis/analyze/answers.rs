@@ -1,27 +1,28 @@
 //! What other analyses answer, each asked at most once.
 
 use std::cell::{Cell, OnceCell};
+use std::collections::BTreeSet;
 
+use super::places::Places;
 use super::{AnalyzeQuery, Thresholds};
 use crate::analysis::SUSPECT_SHARE;
-use crate::analysis::liveness::{Dead, dead};
+use crate::analysis::liveness::{Dead, dead, garbage_among};
 use crate::analysis::memory_map::memory_of;
 use crate::analysis::modules::dynamic_modules;
 use crate::analysis::pool::pool_with;
-use crate::analysis::requests::incoming_requests;
+use crate::analysis::requests::requests_of;
 use crate::analysis::{
-    AsyncQuery, DiffQuery, FragmentationQuery, HandlesQuery, HeapQuery, InspectQuery, LocksQuery, RetainedQuery, RetainedView, StacksQuery,
-    ThreadsQuery,
+    AsyncQuery, DiffQuery, ExceptionsQuery, FragmentationQuery, HandlesQuery, HeapQuery, InspectQuery, LocksQuery, RetainedQuery,
+    RetainedView, ThreadsQuery, VerifyQuery,
 };
 use crate::analysis::{
-    Recursion, chains, diff, each_stack, finalizers, fragmentation, handles, heap, inspect, locks, oom, recursion, retained, threads,
-    timers,
+    chains, diff, exceptions, finalizers, fragmentation, handles, heap, inspect, locks, oom, retained, threads, timers, verify,
 };
-use crate::base::{Answer, Collector, Name, NoteKind};
+use crate::base::{Addr, Answer, Collector, NoteKind};
 use crate::model::{
-    AsyncReport, DiffReport, FinalizersReport, FragmentationReport, HandlesReport, HeapReport, InspectReport, InspectionId,
-    InspectionModel, LocksReport, MemoryReport, ModuleModel, OomReport, PoolReport, ProblemId, RequestModel, RetainedReport,
-    StackFrameKind, ThreadStackModel, ThreadsReport, TimersReport,
+    AsyncReport, DiffReport, ExceptionsReport, FinalizersReport, FragmentationReport, HandlesReport, HeapReport, InspectReport,
+    InspectionId, InspectionModel, LocksReport, MemoryReport, ModuleModel, OomReport, PoolReport, ProblemId, RequestsReport,
+    RetainedReport, ThreadsReport, TimersReport, VerifyReport,
 };
 use crate::session::{Error, GraphSource, Heap, Runtime};
 
@@ -38,14 +39,6 @@ pub(super) struct Told<T> {
 /// An answer, or why there is none.
 pub(super) type Asked<T> = OnceCell<Result<Told<T>, String>>;
 
-/// The stack of the crashed thread.
-pub(super) struct CrashedStack {
-    /// Its innermost method.
-    pub(super) innermost: Option<Name>,
-    /// Its recursion, if it overflowed.
-    pub(super) recursion: Option<Recursion>,
-}
-
 /// The answers of other analyses. Their notes go to those of the whole.
 pub(in crate::analysis) struct Answers<'a> {
     pub(super) runtime: &'a Runtime,
@@ -60,23 +53,24 @@ pub(in crate::analysis) struct Answers<'a> {
     pub(super) dead: Asked<Dead>,
     pub(super) diff: Asked<DiffReport>,
     pub(super) dynamic: Asked<Vec<ModuleModel>>,
+    pub(super) exceptions: Asked<ExceptionsReport>,
     pub(super) finalizers: Asked<FinalizersReport>,
     pub(super) fragmentation: Asked<FragmentationReport>,
     pub(super) generations: Asked<HeapReport>,
     pub(super) handles: Asked<HandlesReport>,
+    pub(super) http: Asked<RequestsReport>,
     pub(super) inspect: Asked<InspectReport>,
     pub(super) locks: Asked<LocksReport>,
     pub(super) memory: Asked<MemoryReport>,
     pub(super) native_memory: Asked<MemoryReport>,
     pub(super) oom: Asked<OomReport>,
     pub(super) pool: Asked<PoolReport>,
-    pub(super) requests: Asked<Vec<RequestModel>>,
     pub(super) retained: Asked<RetainedReport>,
     pub(super) retained_listed: Asked<RetainedReport>,
-    /// That of the crashed thread.
-    pub(super) crashed_stack: Asked<Option<CrashedStack>>,
+    pub(super) places: Asked<Places>,
     pub(super) threads: Asked<ThreadsReport>,
     pub(super) timers: Asked<TimersReport>,
+    pub(super) verify: Asked<VerifyReport>,
 }
 
 impl<'a> Answers<'a> {
@@ -97,22 +91,24 @@ impl<'a> Answers<'a> {
             dead: OnceCell::new(),
             diff: OnceCell::new(),
             dynamic: OnceCell::new(),
+            exceptions: OnceCell::new(),
             finalizers: OnceCell::new(),
             fragmentation: OnceCell::new(),
             generations: OnceCell::new(),
             handles: OnceCell::new(),
+            http: OnceCell::new(),
             inspect: OnceCell::new(),
             locks: OnceCell::new(),
             memory: OnceCell::new(),
             native_memory: OnceCell::new(),
             oom: OnceCell::new(),
             pool: OnceCell::new(),
-            requests: OnceCell::new(),
             retained: OnceCell::new(),
             retained_listed: OnceCell::new(),
-            crashed_stack: OnceCell::new(),
+            places: OnceCell::new(),
             threads: OnceCell::new(),
             timers: OnceCell::new(),
+            verify: OnceCell::new(),
         }
     }
 
@@ -121,7 +117,12 @@ impl<'a> Answers<'a> {
     }
 
     /// What `ask` answers, the first time; `what` is told if it does not.
-    fn asked<'s, T>(&'s self, what: &str, cell: &'s Asked<T>, ask: impl FnOnce() -> Result<Answer<T>, Error>) -> Result<&'s T, Skip> {
+    pub(super) fn asked<'s, T>(
+        &'s self,
+        what: &str,
+        cell: &'s Asked<T>,
+        ask: impl FnOnce() -> Result<Answer<T>, Error>,
+    ) -> Result<&'s T, Skip> {
         let answer = cell.get_or_init(|| match ask() {
             Ok(answer) => {
                 let loss = answer.notes.first_loss().map(|note| note.message.clone());
@@ -157,10 +158,24 @@ impl<'a> Answers<'a> {
         self.asked("asynchronous methods are not inspected", &self.chains, || chains(heap, &query))
     }
 
-    /// The incoming HTTP requests in flight.
-    pub(super) fn requests(&self) -> Result<&Vec<RequestModel>, Skip> {
+    /// The HTTP requests in flight, and connection pools.
+    pub(super) fn http(&self) -> Result<&RequestsReport, Skip> {
         let heap = self.heap()?;
-        self.asked("incoming requests are not inspected", &self.requests, || incoming_requests(heap))
+        self.asked("HTTP requests are not inspected", &self.http, || requests_of(heap))
+    }
+
+    /// Those of `objects` that are garbage.
+    pub(super) fn garbage_among(&self, objects: &[Addr]) -> Result<BTreeSet<Addr>, Skip> {
+        self.needs_graph()?;
+        let answer = garbage_among(self.heap()?, objects).map_err(|e| self.lacks("garbage is not inspected", &e))?;
+        Ok(self.notes.take(answer))
+    }
+
+    /// Exceptions on the heap by type and method.
+    pub(super) fn exceptions(&self) -> Result<&ExceptionsReport, Skip> {
+        let heap = self.heap()?;
+        let query = ExceptionsQuery { stat: true, ..ExceptionsQuery::default() };
+        self.asked("exceptions are not inspected", &self.exceptions, || exceptions(heap, &query))
     }
 
     /// Garbage by generation.
@@ -255,23 +270,6 @@ impl<'a> Answers<'a> {
         self.asked("suspects are not inspected", cell, || retained(heap, &query))
     }
 
-    /// The stack of the crashed thread; `None` where that is not managed.
-    pub(super) fn crashed_stack(&self) -> Result<Option<&CrashedStack>, Skip> {
-        let stack = self.asked("stacks are not inspected", &self.crashed_stack, || {
-            let mut found = None;
-            let mut add = |stack: ThreadStackModel| {
-                if stack.crashed {
-                    let frame = stack.frames.iter().find(|f| f.kind == StackFrameKind::Managed);
-                    let name = frame.and_then(|f| Some(Name::shown_as(f.method.as_deref()?, f.display.as_deref().map(String::from))));
-                    found = Some(CrashedStack { innermost: name, recursion: recursion(&stack) });
-                }
-            };
-            let answer = each_stack(self.runtime, &StacksQuery::default(), &mut add)?;
-            Ok(answer.map(|_| found))
-        })?;
-        Ok(stack.as_ref())
-    }
-
     pub(in crate::analysis) fn threads(&self) -> Result<&ThreadsReport, Skip> {
         self.asked("threads are not inspected", &self.threads, || threads(self.runtime, &ThreadsQuery::default()))
     }
@@ -279,6 +277,12 @@ impl<'a> Answers<'a> {
     pub(in crate::analysis) fn timers(&self) -> Result<&TimersReport, Skip> {
         let heap = self.heap()?;
         self.asked("timers are not inspected", &self.timers, || timers(heap, None))
+    }
+
+    /// What is wrong with the heap, the first error alone.
+    pub(super) fn verify(&self) -> Result<&VerifyReport, Skip> {
+        let query = VerifyQuery { object: None, top: 1 };
+        self.asked("the heap is not verified", &self.verify, || verify(self.runtime, &query))
     }
 
     /// The inspections that are asked for, which share a walk.
@@ -306,7 +310,8 @@ const CHANGES: usize = 100;
 const ROWS: usize = 10;
 
 /// The findings that `inspect` answers.
-pub(super) const INSPECTIONS: [(ProblemId, InspectionId); 10] = [
+pub(super) const INSPECTIONS: [(ProblemId, InspectionId); 11] = [
+    (ProblemId::UnobservedExceptions, InspectionId::UnobservedExceptions),
     (ProblemId::EventLeaks, InspectionId::EventLeaks),
     (ProblemId::Registrations, InspectionId::Registrations),
     (ProblemId::LoadContexts, InspectionId::LoadContexts),

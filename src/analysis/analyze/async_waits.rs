@@ -12,7 +12,7 @@ use super::line::counted;
 use crate::analysis::async_chains::is_library;
 use crate::analysis::{PathsQuery, paths};
 use crate::base::{Addr, Count, Name, thousands};
-use crate::model::{AsyncRootKind, AsyncRootSum, Problem, ProblemId, ProblemSeverity, RootKind, Stacks};
+use crate::model::{AsyncRootKind, AsyncRootSum, AsyncRow, Problem, ProblemId, ProblemSeverity, RootKind, Stacks};
 
 /// Most findings.
 const MAX_FOUND: usize = 3;
@@ -48,7 +48,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
 fn finding(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<Problem> {
     let root = &crowd.first.root;
     let cycle = root.kind == AsyncRootKind::Cycle;
-    let by = match root.object.map(|at| holder(answers, at)) {
+    let by = match root.object.map(|at| held(answers, at)) {
         Some(Held::Garbage) => return None,
         Some(Held::By(label)) if crowd.objects == 1 && !cycle => format!(" that {label} holds"),
         _ => String::new(),
@@ -59,11 +59,12 @@ fn finding(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<Problem> {
         (false, 1) => format!("one {what}{by}"),
         (false, n) => counted(n, what),
     };
+    let holder = likely_holder(answers, crowd).map(|holder| format!("; {holder}")).unwrap_or_default();
     let from = crowd.first.innermost.as_ref().map(|m| format!(" from {m} outwards")).unwrap_or_default();
     let object = root.object.map(|at| format!(" {at}")).unwrap_or_default();
     let object = root.type_name.as_ref().map(|name| format!("; {name}{object}")).unwrap_or_default();
     let title = format!(
-        "{} for {on}: {} of up to {}{from}{object}",
+        "{} for {on}: {} of up to {}{from}{holder}{object}",
         if crowd.methods == 1 {
             "1 asynchronous method waits".into()
         } else {
@@ -88,9 +89,72 @@ fn finding(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<Problem> {
     })
 }
 
+/// What the asynchronous methods hang on that threads wait for, by managed id.
+pub(super) fn roots_of_threads<'a>(answers: &'a Answers<'_>) -> BTreeMap<u32, Root<'a>> {
+    let mut roots = BTreeMap::new();
+    for (root, row) in rows(answers).filter(|(_, row)| row.root.is_none()) {
+        for id in &row.threads {
+            roots.entry(*id).or_insert(root);
+        }
+    }
+    roots
+}
+
+/// What a chain hangs on.
+#[derive(Clone, Copy)]
+pub(super) struct Root<'a> {
+    kind: AsyncRootKind,
+    object: Option<Addr>,
+    pub(super) label: &'a Name,
+}
+
+/// The rows of the trees of chains, each with its root.
+fn rows<'a>(answers: &'a Answers<'_>) -> impl Iterator<Item = (Root<'a>, &'a AsyncRow)> {
+    let tree = answers.chains().ok().and_then(|chains| chains.tree.as_deref()).unwrap_or_default();
+    let mut root = None;
+    tree.iter().filter_map(move |row| {
+        root = row.root.map(|kind| Root { kind, object: row.example, label: &row.label }).or(root);
+        Some((root?, row))
+    })
+}
+
+/// Who may have entered a semaphore and not released it: the method that waits for it in most chains, where it waits for something else. A
+/// semaphore has no owner, so this is likely only.
+fn likely_holder(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<String> {
+    let method = crowd.first.innermost.as_ref().filter(|_| crowd.first.root.kind == AsyncRootKind::Semaphore)?;
+    let past = |(root, row): &(Root<'_>, &AsyncRow)| {
+        row.root.is_none() && row.label.shown() == method.shown() && (root.kind != AsyncRootKind::Semaphore)
+    };
+    let (root, _) = rows(answers).find(past)?;
+    Some(format!("likely held by another {method}, which {}", root.clause(answers)))
+}
+
+impl Root<'_> {
+    /// What is to be said of a method or task that hangs on it: `waits for a promise that Lab.Waits.Never holds`.
+    pub(super) fn clause(&self, answers: &Answers<'_>) -> String {
+        let Some(what) = awaited(self.kind) else {
+            return match self.kind {
+                AsyncRootKind::Queue => "is ready and waits for a thread of the pool".into(),
+                AsyncRootKind::Running | AsyncRootKind::Thread => "runs on a thread".into(),
+                AsyncRootKind::Abandoned => "nobody can go on with".into(),
+                _ => format!("waits for {}", self.label),
+            };
+        };
+        match self.object.and_then(|at| held_by(answers, at)) {
+            Some(by) => format!("waits for {} that {by} holds", with_article(what)),
+            None => format!("waits for {} ({})", with_article(what), self.label),
+        }
+    }
+}
+
 /// Whether many may wait for one object of this kind, and none of them is idle: servers that are idle wait for timers, sockets and channels.
 pub(super) fn is_shared(kind: AsyncRootKind) -> bool {
     matches!(kind, AsyncRootKind::Promise | AsyncRootKind::Semaphore | AsyncRootKind::Source)
+}
+
+/// `a promise`, `an awaitable`.
+pub(super) fn with_article(what: &str) -> String {
+    format!("{} {what}", if what.starts_with('a') { "an" } else { "a" })
 }
 
 /// A word for the object that is waited for; `None` for kinds without an object.
@@ -113,7 +177,15 @@ enum Held {
     Unknown,
 }
 
-fn holder(answers: &Answers<'_>, at: Addr) -> Held {
+/// The name of what holds an object, if it can be told.
+pub(super) fn held_by(answers: &Answers<'_>, at: Addr) -> Option<String> {
+    match held(answers, at) {
+        Held::By(label) => Some(label),
+        Held::Garbage | Held::Unknown => None,
+    }
+}
+
+fn held(answers: &Answers<'_>, at: Addr) -> Held {
     let Some(heap) = answers.heap().ok().filter(|_| answers.query.graph) else { return Held::Unknown };
     let stacks = Stacks::default();
     let query = PathsQuery { object: Some(at), types: Vec::new(), paths: 1, weak: false, stacks, depth: 1, lines: 1, full: false };

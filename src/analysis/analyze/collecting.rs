@@ -10,6 +10,29 @@
 use super::answers::{Answers, Skip};
 use crate::model::{GcPhase, LastCollection, Problem, ProblemId, ProblemSeverity};
 
+/// Why findings about objects are not made.
+pub(super) const DOUBTED: &str = "a collection moved objects";
+
+/// Whether a collection was moving objects.
+pub(super) fn moving(answers: &Answers<'_>) -> bool {
+    answers.runtime.gc().is_ok_and(|gc| gc.data.facts().phase == Some(GcPhase::Moving))
+}
+
+/// Whether a finding would be about objects, so that a collection that moves them makes it doubtful.
+pub(super) fn doubts(id: ProblemId) -> bool {
+    !matches!(
+        id,
+        ProblemId::Crash
+            | ProblemId::Oom
+            | ProblemId::GcInProgress
+            | ProblemId::FreeRegions
+            | ProblemId::NativeMemory
+            | ProblemId::DynamicAssemblies
+            | ProblemId::Handles
+            | ProblemId::MissingParts
+    )
+}
+
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let gc = answers.runtime.gc().map_err(|e| answers.lacks("the state of the GC is not inspected", &e.into()))?;
     let facts = answers.notes.with(gc).facts();
@@ -29,14 +52,19 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     Ok(match facts.phase {
         Some(GcPhase::Moving) if crashed => finding(
             ProblemSeverity::Critical,
-            &format!("The process ended while a collection{which} was moving objects: the heap is not to be trusted"),
+            &format!(
+                "The process ended while a collection{which} was moving objects: the heap is not to be trusted, and most likely was corrupt before"
+            ),
         ),
         Some(GcPhase::Moving) => {
             finding(ProblemSeverity::Critical, "A collection was moving objects: the heap is not to be trusted, take another dump")
         }
-        Some(GcPhase::Marking) if crashed => {
-            finding(ProblemSeverity::Critical, &format!("The process ended within a blocking collection{which}, which had moved nothing"))
-        }
+        Some(GcPhase::Marking) if crashed => finding(
+            ProblemSeverity::Critical,
+            &format!(
+                "The process ended within a blocking collection{which}, which had moved nothing: most often a corrupted heap is the cause"
+            ),
+        ),
         Some(GcPhase::Marking) => {
             finding(ProblemSeverity::Info, &format!("A blocking collection{which} was at work, and was not moving objects"))
         }

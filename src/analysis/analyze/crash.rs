@@ -1,8 +1,9 @@
 //! Why the process ended.
 //!
-//! Rule: the container records a signal or an exception, or a NativeAOT program a report of its end. The exception in flight on the
-//! thread that crashed is the cause, with the method that threw it and its inner exceptions. Where none is in flight, the last one that
-//! the thread has thrown is named: the runtime keeps an `ExecutionEngineException` for `Environment.FailFast` and its own fatal errors. The
+//! Rule: the container records a signal or an exception, or a NativeAOT program a report of its end. A thread in `Environment.FailFast` ended
+//! the process: its message and exception are named, and the method that called it; an exception in flight was only being handled. Otherwise the
+//! exception in flight on the thread that crashed is the cause, with the method that threw it and its inner exceptions. Where none is in
+//! flight, the last one that the thread has thrown is named: the runtime keeps an `ExecutionEngineException` for its own fatal errors. The
 //! `StackOverflowException` that it keeps means a stack overflow, whatever is in flight: the cycle of methods on the stack is named, how often
 //! it is repeated, and the method that began it. An exception in flight on another thread is being handled: no finding. A fault in native code is named by its address, module and offset, and the P/Invoke that led there.
 //!
@@ -43,6 +44,10 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     if let Some(fault) = answers.threads().ok().and_then(|t| t.fault.as_ref()).filter(|f| f.stack_overflow) {
         return Ok(vec![overflow(answers, thread, fault, command)]);
     }
+    let fails_fast = thread.is_some() && !native_aot && answers.crashed_stack().is_ok_and(|s| s.is_some_and(|s| s.fails_fast));
+    if let Some(problem) = Some(()).filter(|()| fails_fast).and_then(|()| failed_fast(answers, thread, &on, command)) {
+        return Ok(vec![problem]);
+    }
     if let Some(exception) = thread.and_then(|t| t.exception.as_ref()).filter(|e| e.current) {
         return Ok(vec![Problem {
             object: Some(exception.address),
@@ -54,11 +59,17 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     }
     let fault = answers.threads().ok().and_then(|t| t.fault.as_ref());
     let stack = thread.filter(|_| !native_aot).and_then(|_| answers.crashed_stack().ok()?);
-    let method = stack.and_then(|stack| stack.innermost.clone());
+    let innermost = stack.and_then(|stack| stack.innermost.as_ref());
+    let own = stack.and_then(|stack| stack.own.as_ref());
     let native = fault.filter(|f| f.native);
     let reason = native.map_or(reason, FaultModel::words);
-    let pinvoke = native.and_then(|f| f.pinvoke.as_ref()).map(|m| format!(", in the P/Invoke {m}")).unwrap_or_default();
-    let within = method.as_ref().map(|m| format!(" in {m}{pinvoke}")).unwrap_or_default();
+    // Where native code is called, the method around the call is a stub.
+    let within = match native.and_then(|f| f.pinvoke.as_ref()).or(innermost) {
+        Some(method) if native.is_some_and(|f| f.pinvoke.is_some()) => format!(" in the P/Invoke {method}"),
+        Some(method) => format!(" in {method}"),
+        None => String::new(),
+    };
+    let caller = own.filter(|own| Some(*own) != innermost).map(|own| format!(", called by {own}")).unwrap_or_default();
     let last = thread.and_then(|t| t.exception.as_ref());
     let why = match last {
         Some(last) => format!("; last exception of the thread: {}", described(last)),
@@ -67,10 +78,37 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     Ok(vec![Problem {
         object: last.map(|e| e.address),
         type_name: last.and_then(|e| e.type_name.clone()),
-        method,
+        method: own.or(innermost).cloned(),
         threads,
-        ..critical(format!("{reason}{on}{within}{why}"), command)
+        ..critical(format!("{reason}{on}{within}{caller}{why}"), command)
     }])
+}
+
+/// A process that ended itself. What was in flight was only being handled.
+fn failed_fast(answers: &Answers<'_>, thread: Option<&ThreadModel>, on: &str, command: &str) -> Option<Problem> {
+    let words = answers.last_words()?;
+    let message = words.message.as_ref().map(|(_, text)| format!(": {}", one_line(text))).unwrap_or_default();
+    let exception = words.exception.as_ref().map(|e| format!("; exception {}", described(e))).unwrap_or_default();
+    let caller = words.caller.as_ref().map(|m| format!("; called by {m}")).unwrap_or_default();
+    // The runtime's own exception for such ends has the one that was being handled within it.
+    let handled = thread.and_then(|t| t.exception.as_ref());
+    let handled = handled.and_then(|e| if e.current { Some(&**e) } else { e.inner.as_deref() });
+    let handled = handled.filter(|e| words.exception.as_ref().is_none_or(|of| of.address != e.address));
+    let handled = handled.map(|e| format!(" while {} was handled", named(e))).unwrap_or_default();
+    let object = words.exception.as_ref().map(|e| (e.address, e.type_name.clone()));
+    let object = object.or_else(|| words.message.map(|(at, _)| (at, Some("System.String".into()))));
+    Some(Problem {
+        object: object.as_ref().map(|(at, _)| *at),
+        type_name: object.and_then(|(_, name)| name),
+        method: words.caller,
+        threads: thread.and_then(|t| t.managed_id).into_iter().collect(),
+        ..answers.finding(
+            ProblemId::Crash,
+            ProblemSeverity::Critical,
+            format!("FailFast{on}{message}{exception}{caller}{handled}"),
+            &[command],
+        )
+    })
 }
 
 /// A stack overflow of `thread`, with the recursion that led to it.
@@ -104,7 +142,6 @@ fn thrower(exception: &ExceptionModel) -> Option<&Name> {
 
 /// `Lab.Broken: out of luck, thrown by Lab.Program.Main(); inner System.Exception: why`.
 fn described(exception: &ExceptionModel) -> String {
-    let named = |e: &ExceptionModel| said(e.type_name.as_ref().map(Name::shown), e.message.as_deref());
     let by = thrower(exception).map(|m| format!(", thrown by {m}")).unwrap_or_default();
     let mut out = format!("{}{by}", named(exception));
     let mut inner = exception.inner.as_deref();
@@ -118,6 +155,10 @@ fn described(exception: &ExceptionModel) -> String {
         out.push_str(&format!("; {more} more inner exceptions"));
     }
     out
+}
+
+fn named(exception: &ExceptionModel) -> String {
+    said(exception.type_name.as_ref().map(Name::shown), exception.message.as_deref())
 }
 
 /// The same, of what a NativeAOT program reports.

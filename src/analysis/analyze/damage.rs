@@ -1,19 +1,36 @@
-//! Memory of the heap that is neither object nor free.
+//! Damage of the heap.
 //!
-//! Rule: the walk had to skip bytes to find the next object. While a collection moves objects that is no damage. `verify` looks closer.
+//! Rule: the walk had to skip bytes to find the next object, or the process ended within a blocking collection that had moved nothing, and
+//! `verify` finds errors: a crash of the collector is most often the sign of a corrupted heap. While a collection moves objects nothing can
+//! be told.
 //!
-//! Source: the coverage of the walk that counts free space.
+//! Source: the coverage of the walk that counts free space; `verify`.
 
 use super::answers::{Answers, Skip};
-use super::line::counted;
-use crate::model::{Problem, ProblemId, ProblemSeverity};
+use super::line::{counted, one_line};
+use crate::model::{GcPhase, Problem, ProblemId, ProblemSeverity};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let skipped = answers.fragmentation()?.coverage.skipped_bytes;
-    let moving = answers.runtime.gc().is_ok_and(|gc| gc.facts().moves_objects());
-    if skipped == 0 || moving {
+    let gc = answers.runtime.gc();
+    let moving = gc.as_ref().is_ok_and(|gc| gc.facts().moves_objects());
+    let in_collection = answers.runtime.file().crash.is_some() && gc.is_ok_and(|gc| gc.facts().phase == Some(GcPhase::Marking));
+    if moving || skipped == 0 && !in_collection {
         return Ok(Vec::new());
     }
-    let title = format!("{} of the heap are neither objects nor free space: it is corrupt", counted(skipped, "byte"));
-    Ok(vec![Problem { bytes: Some(skipped), ..answers.finding(ProblemId::Damage, ProblemSeverity::Critical, title, &["verify"]) }])
+    let report = answers.verify()?;
+    let errors = report.totals.errors;
+    if skipped == 0 && errors == 0 {
+        return Ok(Vec::new());
+    }
+    let first = report.findings.first().filter(|_| errors > 0);
+    let told = first.map(|first| format!("; {}, the first: {}", counted(errors, "error"), one_line(&first.message))).unwrap_or_default();
+    let title = format!("{} of the heap are neither objects nor free space: it is corrupt{told}", counted(skipped, "byte"));
+    Ok(vec![Problem {
+        count: Some(errors),
+        bytes: Some(skipped),
+        object: first.and_then(|f| f.object),
+        type_name: first.and_then(|f| f.type_name.clone()),
+        ..answers.finding(ProblemId::Damage, ProblemSeverity::Critical, title, &["verify"])
+    }])
 }

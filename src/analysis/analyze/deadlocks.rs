@@ -7,6 +7,7 @@
 
 use super::answers::{Answers, Skip};
 use super::line::{counted, listed};
+use super::requests::served;
 use crate::base::len64;
 use crate::model::{Problem, ProblemId, ProblemSeverity, WaitEdge, WaitEdgeKind};
 
@@ -38,7 +39,8 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
                 format!("Deadlock of the static constructor {name}..cctor, {}: t", counted(stopped, "thread"))
             },
         );
-        let title = format!("{of}hreads {} {verb} for each other: {}{more}{behind}", listed(&d.threads), edges.join(", "));
+        let title = format!("{of}hreads {} {verb} for each other: {}{more}{behind}", listed(&d.threads), edges.join(", "))
+            + &served(answers, &d.threads);
         Problem {
             count: Some(len64(d.threads.len())),
             object: d.edges.first().map(|e| e.object),

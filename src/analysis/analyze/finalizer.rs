@@ -7,7 +7,7 @@
 
 use super::answers::{Answers, Skip};
 use super::line::counted;
-use crate::model::{Problem, ProblemId, ProblemSeverity};
+use crate::model::{LocksReport, Problem, ProblemId, ProblemSeverity};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let (report, locks) = (answers.finalizers()?, answers.locks()?);
@@ -24,7 +24,10 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
             n => (ProblemSeverity::Critical, format!("{} wait for finalization", counted(n, "object"))),
         };
         let at = wait.method.as_ref().map(|m| format!(" in {m}")).unwrap_or_default();
-        let title = format!("The finalizer thread is blocked{at} ({}): {behind}", wait.kind);
+        let lock = locks.locks.iter().find(|lock| Some(lock.object) == wait.object);
+        let holder = lock.and_then(|lock| lock.owner.as_ref()?.managed_id);
+        let held = holder.map(|id| format!(" that thread {id}{} holds", why(answers, locks, id))).unwrap_or_default();
+        let title = format!("The finalizer thread is blocked{at} ({}{held}): {behind}", wait.kind);
         return Ok(vec![Problem {
             object: wait.object,
             type_name: wait.type_name.clone(),
@@ -39,4 +42,11 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         ProblemSeverity::Warning,
         format!("{} wait for finalization: the finalizer thread is too slow for them", counted(count, "object")),
     )])
+}
+
+/// The name of a thread and what it does: ` "file writer" (sleep)`.
+fn why(answers: &Answers<'_>, locks: &LocksReport, id: u32) -> String {
+    let name = answers.places().ok().and_then(|p| p.of(id)?.name.as_ref()).map(|name| format!(" {name:?}")).unwrap_or_default();
+    let wait = locks.waits.iter().find(|w| w.managed_id == Some(id)).map(|w| format!(" ({})", w.kind)).unwrap_or_default();
+    format!("{name}{wait}")
 }

@@ -75,6 +75,11 @@ pub(super) fn one_line(text: &str) -> String {
     words
 }
 
+/// `3 dogs`, or `none` for 0.
+pub(super) fn plural_or(n: u64, what: &str, none: &str) -> String {
+    if n == 0 { none.into() } else { counted(n, what) }
+}
+
 /// A share in percent.
 pub(super) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)

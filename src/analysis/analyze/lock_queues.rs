@@ -27,22 +27,32 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         let blocked = report.waits.iter().find(|w| w.managed_id == Some(*first));
         let why = match blocked {
             Some(wait) => {
-                let at = wait.method.as_ref().map(|m| format!(" ({m})")).unwrap_or_default();
+                let at = answers.own_method(wait).map(|m| format!(" ({m})")).unwrap_or_default();
                 format!(", which is itself blocked: {}{at}", wait.kind)
             }
-            None => String::new(),
+            None => place(answers, *first),
         };
-        let title = format!("{} wait for {}, held by thread {}{why}", counted(count, "thread"), name(lock), listed(&holders));
+        let named = answers.places().ok().filter(|_| holders.len() == 1).and_then(|p| p.of(*first)?.name.as_ref());
+        let named = named.map(|name| format!(" {name:?}")).unwrap_or_default();
+        let title = format!("{} wait for {}, held by thread {}{named}{why}", counted(count, "thread"), name(lock), listed(&holders));
         found.push(Problem {
             count: Some(count),
             object: Some(lock.object),
             type_name: lock.type_name.clone(),
-            method: blocked.and_then(|w| w.method.clone()),
+            method: blocked.and_then(|w| answers.own_method(w)).or_else(|| answers.places().ok()?.of(*first)?.own.clone()),
             threads,
             ..answers.finding(ProblemId::LockQueue, ProblemSeverity::Warning, title, &["locks"])
         });
     }
     Ok(found)
+}
+
+/// Where a thread that holds a lock, and is not blocked, stands: it may be in native code that does not return.
+pub(super) fn place(answers: &Answers<'_>, managed_id: u32) -> String {
+    let Some(place) = answers.places().ok().and_then(|places| places.of(managed_id)) else { return String::new() };
+    let Some(innermost) = &place.innermost else { return String::new() };
+    let own = place.own.as_ref().filter(|own| *own != innermost).map(|own| format!(", called by {own}")).unwrap_or_default();
+    format!(", which is in {innermost}{own}")
 }
 
 /// Managed ids of the threads that are entering `lock`.

@@ -6,11 +6,13 @@
 mod answers;
 mod async_waits;
 mod collecting;
+mod connection_pools;
 mod crash;
 mod damage;
 mod deadlocks;
 mod dynamic;
 mod events;
+mod exceptions;
 mod finalizer;
 mod fragmentation;
 mod free_regions;
@@ -24,9 +26,12 @@ mod missing;
 mod native;
 mod oom;
 mod orphaned;
+mod places;
 mod requests;
+mod same_place;
 mod starvation;
 mod suspects;
+mod sync_over_async;
 #[cfg(test)]
 mod tests;
 mod timers;
@@ -36,7 +41,7 @@ mod waste;
 use std::cmp::Reverse;
 
 use crate::analysis::SUSPECT_SHARE;
-use crate::base::{Answer, Name};
+use crate::base::{Answer, Name, NoteKind};
 use crate::model::{AnalyzeReport, BelowThreshold, Problem, ProblemId, SkippedProblem, Trend};
 use crate::session::{Error, GraphSource, Runtime};
 pub(super) use answers::{Answers, Skip};
@@ -71,6 +76,12 @@ pub struct Thresholds {
     pub requests: u64,
     /// Fewest chains of asynchronous methods that hang on one object.
     pub waits: u64,
+    /// Fewest threads at one place.
+    pub threads: u64,
+    /// Fewest connection pools of `HttpClient` for one server.
+    pub pools: u64,
+    /// Fewest exceptions of one type that one method has thrown, and faulted tasks whose exceptions were not observed.
+    pub exceptions: u64,
     /// Smallest share (0 to 1) of the objects' bytes that are garbage outside of gen0.
     pub garbage: f64,
     /// Fewest assemblies without a file.
@@ -92,6 +103,9 @@ impl Default for Thresholds {
     /// * 10,000 handles: the runtime itself takes some hundreds, and each is a root that the GC visits.
     /// * 3 requests: one that takes long may be a report or an upload.
     /// * 10 chains: the loops of an idle program that wait for one event, such as the end of the process, are fewer.
+    /// * 25 threads at one place: more than the workers of most programs.
+    /// * 20 connection pools for one server: handlers of `IHttpClientFactory` live for some minutes, one for each name of a client.
+    /// * 100 exceptions of a kind: they are garbage soon, and a program that fails now and then has a few.
     /// * Half of the objects' bytes outside of gen0: a generation doubles before the GC collects it again.
     /// * 100 assemblies without a file: serializers, proxies and expressions of a program take some dozens.
     fn default() -> Thresholds {
@@ -109,6 +123,9 @@ impl Default for Thresholds {
             handles: 10_000,
             requests: 3,
             waits: 10,
+            threads: 25,
+            pools: 20,
+            exceptions: 100,
             garbage: 0.5,
             dynamic: 100,
         }
@@ -163,6 +180,11 @@ pub(super) fn findings(answers: &Answers<'_>) -> AnalyzeReport {
     let usual = |id: ProblemId| query.only.is_empty() && (id != ProblemId::Growth || !answers.before.is_empty());
     for id in ProblemId::ALL.into_iter().filter(|id| usual(*id) || query.only.contains(id)) {
         answers.take_loss();
+        if collecting::doubts(id) && collecting::moving(answers) {
+            answers.notes.add(NoteKind::Missing, None, format!("what is wrong with objects is not looked for: {}", collecting::DOUBTED));
+            report.skipped.push(SkippedProblem { id, reason: collecting::DOUBTED.into() });
+            continue;
+        }
         match find(id, answers, &query.thresholds) {
             Ok(found) => {
                 report.below.extend(below(id, answers, &found));
@@ -229,8 +251,13 @@ fn find(id: ProblemId, answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<
         ProblemId::StuckFinalizer => finalizer::find(answers),
         ProblemId::PoolStarvation => starvation::find(answers),
         ProblemId::LockQueue => lock_queues::find(answers),
+        ProblemId::SyncOverAsync => sync_over_async::find(answers),
         ProblemId::Requests => requests::find(answers),
         ProblemId::AsyncWaits => async_waits::find(answers),
+        ProblemId::SamePlace => same_place::find(answers),
+        ProblemId::ConnectionPools => connection_pools::find(answers),
+        ProblemId::UnobservedExceptions => exceptions::unobserved(answers),
+        ProblemId::Exceptions => exceptions::thrown(answers),
         ProblemId::Growth => growth::find(answers),
         ProblemId::Fragmentation => fragmentation::find(answers, least),
         ProblemId::Garbage => garbage::find(answers, least),

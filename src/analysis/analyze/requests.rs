@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 
 use super::answers::{Answers, Skip};
-use super::async_waits::{awaited, is_shared};
-use super::line::counted;
+use super::async_waits::{awaited, is_shared, with_article};
+use super::line::{counted, listed};
 use crate::analysis::async_chains::is_library;
 use crate::base::hash::Map;
 use crate::base::{Addr, Count, Name, be, len64, thousands};
@@ -20,7 +20,7 @@ use crate::model::{Problem, ProblemId, ProblemSeverity, RequestModel, RequestSta
 const LONG_MS: u64 = 10_000;
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
-    let open = || answers.requests().map(|all| all.iter().filter(|request| request.state == RequestState::Processing));
+    let open = || answers.http().map(|http| http.requests.iter().filter(|request| request.state == RequestState::Processing));
     let mut crowds: Map<Addr, u64> = Map::default();
     open()?.filter_map(crowded).for_each(|at| crowds.entry(at).or_default().bump());
     let in_crowd =
@@ -29,30 +29,62 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let stuck: Vec<&RequestModel> = open()?.filter(|request| is_old(request) || in_crowd(request)).collect();
     let (least, count) = (answers.thresholds().requests, len64(stuck.len()));
     let Some(oldest) = stuck.iter().max_by_key(|request| request.age_ms).filter(|_| count >= least) else { return Ok(Vec::new()) };
-    let text = |part: &Option<String>| part.clone().unwrap_or_default();
-    let line = format!("{} {}", text(&oldest.method), text(&oldest.uri));
     let age = oldest.age_ms.map(|ms| format!(", the oldest for {}", seconds(ms / 1000))).unwrap_or_default();
     // What most of them wait for, and the method that does.
-    let mut causes: BTreeMap<(Option<&str>, Option<&Name>), u64> = BTreeMap::new();
+    let mut causes: BTreeMap<(Option<String>, Option<Name>), u64> = BTreeMap::new();
     for request in &stuck {
-        let what = request.waits_for.as_ref().and_then(|root| awaited(root.kind));
-        causes.entry((what, method(request))).or_default().bump();
+        let root = request.waits_for.as_ref().and_then(|root| awaited(root.kind)).map(with_article);
+        let blocked = || answers.locks().ok()?.waits.iter().find(|w| w.managed_id.is_some() && w.managed_id == request.thread);
+        let cause = match (root, blocked()) {
+            (Some(root), _) => (Some(root), method(request).cloned()),
+            (None, Some(wait)) => (Some(format!("a blocked thread ({})", wait.kind)), answers.own_method(wait)),
+            (None, None) => (None, method(request).cloned()),
+        };
+        causes.entry(cause).or_default().bump();
     }
     let cause = causes.into_iter().max_by_key(|(_, count)| *count);
-    let waits = match cause {
+    let waits = match &cause {
         Some(((Some(what), name), n)) => {
-            let of = if n == count { "all wait".into() } else { format!("{} wait", thousands(n)) };
-            let within = name.map(|name| format!(" in {}", name.shown())).unwrap_or_default();
-            let article = if what.starts_with('a') { "an" } else { "a" };
-            format!("; {of} for {article} {what}{within}")
+            let of = if *n == count { "all wait".into() } else { format!("{} wait", thousands(*n)) };
+            let within = name.as_ref().map(|name| format!(" in {}", name.shown())).unwrap_or_default();
+            format!("; {of} for {what}{within}")
         }
         _ => String::new(),
     };
-    let title = format!("{} {} not answered{age}, such as {}{waits}", counted(count, "incoming HTTP request"), be(count), line.trim());
-    let method = cause.and_then(|((_, name), _)| name).cloned();
+    let title = format!("{} {} not answered{age}, such as {}{waits}", counted(count, "incoming HTTP request"), be(count), line(oldest));
+    let method = cause.and_then(|((_, name), _)| name);
     let command = ["requests", "--incoming"];
     let problem = answers.finding(ProblemId::Requests, ProblemSeverity::Warning, title, &command);
     Ok(vec![Problem { count: Some(count), object: Some(oldest.object), method, ..problem }])
+}
+
+/// The incoming requests that threads serve: `; they serve GET /transfer/in and GET /transfer/out`.
+pub(super) fn served(answers: &Answers<'_>, threads: &[u32]) -> String {
+    /// Most of them that are named.
+    const MOST: usize = 3;
+    let all = answers.http().map(|http| http.requests.as_slice()).unwrap_or_default();
+    let of_them = all.iter().filter(|request| request.thread.is_some_and(|id| threads.contains(&id)));
+    let mut lines: Vec<String> = of_them.map(line).filter(|line| !line.is_empty()).collect();
+    lines.sort_unstable();
+    let count = lines.len();
+    lines.dedup();
+    let more = if lines.len() > MOST { ", …" } else { "" };
+    lines.truncate(MOST);
+    match count {
+        0 => String::new(),
+        n => format!(
+            "; {} of them {}: {}{more}",
+            thousands(len64(n)),
+            if n == 1 { "serves a request" } else { "serve requests" },
+            listed(lines)
+        ),
+    }
+}
+
+/// `GET /pay/0`.
+fn line(request: &RequestModel) -> String {
+    let text = |part: &Option<String>| part.clone().unwrap_or_default();
+    format!("{} {}", text(&request.method), text(&request.uri)).trim().into()
 }
 
 /// The object that a request waits for, if others may wait for it as well.

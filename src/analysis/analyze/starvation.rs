@@ -8,7 +8,9 @@
 use std::collections::BTreeMap;
 
 use super::answers::{Answers, Skip};
+use super::async_waits::roots_of_threads;
 use super::line::counted;
+use super::requests::served;
 use crate::base::{Count, Name, len64};
 use crate::model::{Problem, ProblemId, ProblemSeverity, WaitKind};
 
@@ -20,11 +22,14 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let blocked = pool.workers.iter().filter(|w| w.blocked_by.is_some());
     // By what is waited for, with the number and the method of one that waits. The asynchronous method that a task belongs to leads
     // further than the method that awaits it, which may have been made at run time.
+    let roots = roots_of_threads(answers);
     let mut places: BTreeMap<(&str, String), (u64, Option<&Name>)> = BTreeMap::new();
     for worker in blocked.clone() {
         let task = worker.type_name.as_ref().filter(|name| worker.wait == Some(WaitKind::Task) && name.shown() != name.as_str());
+        let root = worker.managed_id.and_then(|id| roots.get(&id)).filter(|_| task.is_some());
+        let root = root.map(|root| format!(", which {}", root.clause(answers))).unwrap_or_default();
         let what = match (task, &worker.method) {
-            (Some(task), _) => format!(" {task}"),
+            (Some(task), _) => format!(" {task}{root}"),
             (None, Some(method)) => format!(" in {method}"),
             (None, None) => String::new(),
         };
@@ -36,16 +41,18 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let (all, blocked) = (len64(pool.workers.len()), len64(blocked.count()));
     let severity = if all > 0 && blocked == all { ProblemSeverity::Critical } else { ProblemSeverity::Warning };
     let max = pool.max.map(|n| format!(" of at most {n}")).unwrap_or_default();
+    let threads: Vec<u32> = pool.workers.iter().filter_map(|w| w.managed_id).collect();
     let title = format!(
-        "The thread pool is starved: {} for {}{max}, {blocked} of them blocked{}",
+        "The thread pool is starved: {} for {}{max}, {blocked} of them blocked{}{}",
         if pool.pending == 1 { "1 item waits".into() } else { format!("{} wait", counted(pool.pending, "item")) },
         counted(all, "thread"),
-        at.unwrap_or_default()
+        at.unwrap_or_default(),
+        served(answers, &threads)
     );
     Ok(vec![Problem {
         count: Some(pool.pending),
         method: most.and_then(|(_, (_, method))| method.cloned()),
-        threads: pool.workers.iter().filter_map(|w| w.managed_id).collect(),
+        threads,
         ..answers.finding(ProblemId::PoolStarvation, severity, title, &["pool"])
     }])
 }

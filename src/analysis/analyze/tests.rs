@@ -4,11 +4,12 @@ use super::answers::{Answers, Asked, Told};
 use super::{AnalyzeQuery, Thresholds, find};
 use crate::base::{Addr, Collector};
 use crate::model::{
-    CoverageModel, FeatureSource, FinalizerThread, FinalizersReport, FragmentationReport, FragmentationTotals, FreeSpaceModel, Generation,
-    HandleKind, HandleStat, HandleUse, HandleUseStat, HandlesReport, HeapReport, HeapTotals, InspectReport, InspectionId, InspectionModel,
-    InspectionRow, LockKind, LockModel, LockOwner, LocksReport, MemoryKind, MemoryKindModel, MemoryListing, MemoryReport, MemoryTotals,
-    PinnedTypeModel, PoolKind, PoolReport, PoolWorker, Problem, ProblemId, ProblemSeverity, TimerKind, TimerModel, TimersReport,
-    WaitEvidence, WaitKind, WaitModel, WaiterModel,
+    ConnectionPool, CoverageModel, DeadlockModel, FeatureSource, FinalizerThread, FinalizersReport, FragmentationReport,
+    FragmentationTotals, FreeSpaceModel, Generation, HandleKind, HandleStat, HandleUse, HandleUseStat, HandlesReport, HeapReport,
+    HeapTotals, InspectReport, InspectionId, InspectionModel, InspectionRow, LockKind, LockModel, LockOwner, LocksReport, MemoryKind,
+    MemoryKindModel, MemoryListing, MemoryReport, MemoryTotals, PinnedTypeModel, PoolKind, PoolReport, PoolWorker, Problem, ProblemId,
+    ProblemSeverity, RequestDirection, RequestModel, RequestState, RequestsReport, TimerKind, TimerModel, TimersReport, WaitEdge,
+    WaitEdgeKind, WaitEvidence, WaitKind, WaitModel, WaiterModel,
 };
 
 /// What a rule finds, given `fill`.
@@ -166,6 +167,57 @@ fn a_pool_of_blocked_threads_is_critical() {
     assert_eq!(pool(true, &[true, true]), Some((ProblemSeverity::Critical, Some(7))));
 }
 
+/// An incoming request that a thread serves, or that was sent.
+fn request(uri: &str, thread: Option<u32>, direction: RequestDirection) -> RequestModel {
+    let (method, uri) = (Some("GET".into()), Some(uri.into()));
+    RequestModel { method, uri, thread, ..RequestModel::new(direction, Addr(0x5000), RequestState::Processing) }
+}
+
+#[test]
+fn threads_that_are_stuck_are_told_with_their_requests() {
+    let http = |ids: &[u32]| {
+        let incoming = |id: &u32| request(&format!("/transfer/{id}"), Some(*id), RequestDirection::Incoming);
+        let pool = |n| ConnectionPool { object: Addr(0x6000 + n), server: Some("bank:443".into()), connections: 2, busy: 0, queued: 0 };
+        RequestsReport {
+            requests: ids.iter().map(incoming).collect(),
+            others: 0,
+            pools: (0..20u64).map(pool).collect(),
+            sockets: Vec::new(),
+        }
+    };
+    let edge = |from, to| WaitEdge { from, to, object: Addr(0x1000), kind: WaitEdgeKind::Holds, type_name: Some("Lab.Gate".into()) };
+    let deadlock =
+        DeadlockModel { threads: vec![4, 5], edges: vec![edge(4, 5), edge(5, 4)], possible: false, victims: vec![6], stacks: Vec::new() };
+    let title = |served: &[u32]| {
+        let found = found(ProblemId::Deadlock, |a| {
+            set(&a.locks, LocksReport { deadlocks: vec![deadlock.clone()], ..locks(Vec::new(), Vec::new()) });
+            set(&a.http, http(served));
+        });
+        found[0].title.clone()
+    };
+    let whole = "Threads 4 and 5 wait for each other: 4 for Lab.Gate 0x1000 of 5, 5 for Lab.Gate 0x1000 of 4; 1 thread behind them";
+    assert_eq!(title(&[6]), whole);
+    assert_eq!(title(&[4]), format!("{whole}; 1 of them serves a request: GET /transfer/4"));
+    assert_eq!(title(&[4, 5, 6]), format!("{whole}; 2 of them serve requests: GET /transfer/4 and GET /transfer/5"));
+
+    let pools = found(ProblemId::ConnectionPools, |a| set(&a.http, http(&[])));
+    assert_eq!(only(&pools), Some((ProblemSeverity::Warning, Some(20))));
+    assert_eq!(pools[0].title, "20 connection pools for bank:443, with 40 connections: as many handlers of HttpClient were made");
+}
+
+#[test]
+fn threads_that_wait_for_tasks_are_many_from_a_number_on() {
+    let blocked = |n: u32, kind: WaitKind| {
+        let found = found(ProblemId::SyncOverAsync, |a| {
+            set(&a.locks, locks(Vec::new(), (0..n).map(|id| wait(100 + id, kind)).collect()));
+        });
+        only(&found)
+    };
+    assert_eq!(blocked(9, WaitKind::Task), None);
+    assert_eq!(blocked(10, WaitKind::Task), Some((ProblemSeverity::Warning, Some(10))));
+    assert_eq!(blocked(10, WaitKind::Sleep), None);
+}
+
 fn free(free: u64, allocated: u64, before_pins: u64, skipped: u64) -> FragmentationReport {
     let share = crate::base::share(free, allocated).unwrap();
     FragmentationReport {
@@ -269,7 +321,7 @@ fn handles_and_timers_are_many_from_a_number_on() {
         })
     };
     assert_eq!(timers(999), []);
-    assert_eq!(timers(1_000)[0].title, "1,000 timers are due, 1,000 of them for Lab.Poll.Tick");
+    assert_eq!(timers(1_000)[0].title, "1,000 timers are active, 1,000 of them for Lab.Poll.Tick");
 }
 
 fn inspected(id: InspectionId, wasted: Option<u64>, row: InspectionRow) -> InspectReport {

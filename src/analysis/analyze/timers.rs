@@ -1,6 +1,6 @@
 //! Timers, and registrations with sources of cancellation, without end.
 //!
-//! Rule: at least `timers` timers are due, or a source has as many registrations. Each keeps its callback, and what that refers to,
+//! Rule: at least `timers` timers are active, or a source has as many registrations. Each keeps its callback, and what that refers to,
 //! until it fires, is disposed of or the source is gone. A server with so many requests under way has as many.
 //!
 //! Source: `docs/internals/pool.md`; `inspect --only registrations`.

@@ -2,23 +2,29 @@
 //!
 //! Only answers that the findings have asked for are used, so that the lines cost nothing.
 
+use std::collections::BTreeMap;
+
 use super::answers::{Answers, Asked, Told};
 use super::line::{command_line, counted, in_units};
-use crate::base::{len64, thousands, total};
-use crate::model::{AnalyzeReport, Complaint, MemoryKind, ProblemId, Triage};
+use super::places::ThreadPlace;
+use crate::base::{Count, Name, len64, thousands, total};
+use crate::model::{AnalyzeReport, Complaint, MemoryKind, ProblemId, RequestDirection, RequestModel, Triage};
 
 /// Most characters of a text: with the complaint before it, a line of 80 columns.
 const MAX_TEXT: usize = 71;
+/// Fewest characters beside a command.
+const LEAST_TEXT: usize = 20;
 
 pub(super) fn triage(answers: &Answers<'_>, report: &AnalyzeReport) -> Vec<Triage> {
     let row = |complaint: Complaint| {
         let found = report.findings.iter().enumerate().find(|(_, f)| f.complaint() == Some(complaint));
         if let Some((index, finding)) = found {
-            let (text, command) = (beginning(&finding.title), finding.command.clone());
+            let (text, command) = (beginning(&finding.title, MAX_TEXT), finding.command.clone());
             return Triage { complaint, found: u64::try_from(index).ok(), text, command, short_command: String::new() };
         }
         let (text, words) = next(complaint, answers, report);
         let short_command = command_line(words.iter().copied(), "DUMP");
+        let text = beginning(&text, MAX_TEXT.saturating_sub(short_command.len().saturating_add(1)).max(LEAST_TEXT));
         Triage { complaint, found: None, text, command: answers.command_line(words), short_command }
     };
     Complaint::ALL.into_iter().map(row).collect()
@@ -32,9 +38,7 @@ fn next(complaint: Complaint, answers: &Answers<'_>, report: &AnalyzeReport) -> 
         Complaint::Memory => (ProblemId::Suspects, &["memory"]),
     };
     if let Some(skipped) = report.skipped.iter().find(|s| s.id == main && !s.reason.contains("--no-graph")) {
-        let mut text = format!("not known: {}", skipped.reason);
-        text.truncate(text.char_indices().nth(MAX_TEXT / 2).map_or(text.len(), |(at, _)| at));
-        return (text, all);
+        return (format!("not known: {}", skipped.reason), all);
     }
     let only = &answers.query.only;
     if !only.is_empty() && !only.contains(&main) {
@@ -42,13 +46,23 @@ fn next(complaint: Complaint, answers: &Answers<'_>, report: &AnalyzeReport) -> 
     }
     let heap = got(&answers.heap).is_some_and(|heap| heap.no_heap().is_none());
     match complaint {
-        Complaint::Crash => crash(answers, heap),
+        Complaint::Crash => crash(answers, report, heap),
         Complaint::Hang => hang(answers, heap),
         Complaint::Memory => memory(answers, heap),
     }
 }
 
-fn crash(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) {
+fn crash(answers: &Answers<'_>, report: &AnalyzeReport, heap: bool) -> (String, &'static [&'static str]) {
+    let found = |id: ProblemId| report.findings.iter().find(|f| f.id == id);
+    if let Some(finding) = found(ProblemId::UnobservedExceptions) {
+        let tasks = counted(finding.count.unwrap_or_default(), "faulted task");
+        return (format!("no crash recorded; {tasks}"), &["async", "--faulted"]);
+    }
+    if let Some(finding) = found(ProblemId::Exceptions) {
+        let name = finding.type_name.as_ref().map_or("exceptions", Name::shown).rsplit('.').next().unwrap_or_default();
+        let count = thousands(finding.count.unwrap_or_default());
+        return (format!("no crash; {count} × {name}"), &["exceptions", "--stat"]);
+    }
     let threads = got(&answers.threads).map(|t| t.threads.as_slice()).unwrap_or_default();
     let thrown = threads.iter().filter(|t| t.exception.as_ref().is_some_and(|e| e.current)).count();
     match len64(thrown) {
@@ -59,16 +73,49 @@ fn crash(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str])
 }
 
 fn hang(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) {
+    const NONE: &str = "no deadlock or queue";
     let pending = got(&answers.chains).map_or(0, |c| c.totals.methods);
-    let blocked = got(&answers.locks).map_or(0, |l| len64(l.waits.len()));
-    let none = "no deadlock or queue";
-    match (pending, blocked) {
-        (0, 0) if answers.runtime.descriptor().is_native_aot() => (none.into(), &["threads"]),
-        (0, 0) if heap => (format!("{none}, no blocked thread"), &["stacks", "--merge"]),
-        (0, 0) => (none.into(), &["stacks", "--merge"]),
-        (0, n) => (format!("{none}; {}", counted(n, "blocked thread")), &["locks"]),
-        (n, _) => (format!("{none}; {} async pending", thousands(n)), &["async"]),
+    let waits = got(&answers.locks).map(|l| l.waits.as_slice()).unwrap_or_default();
+    let runs = |t: &&ThreadPlace| t.in_method && t.own.is_some() && !waits.iter().any(|w| w.managed_id == t.managed_id);
+    let running: Vec<&ThreadPlace> = got(&answers.places).map(|p| p.threads.iter().filter(runs).collect()).unwrap_or_default();
+    if let Some(own) = running.first().and_then(|t| t.own.as_ref()) {
+        return (format!("{} in {}", is_running(len64(running.len())), short(own.shown())), &["stacks", "--merge"]);
     }
+    let http = got(&answers.http).map(|http| http.requests.as_slice()).unwrap_or_default();
+    let out = len64(http.iter().filter(|r| r.direction == RequestDirection::Outgoing).count());
+    match (out, pending, len64(waits.len())) {
+        (0, 0, 0) if answers.runtime.descriptor().is_native_aot() => (NONE.into(), &["threads"]),
+        (0, 0, 0) if heap => (format!("{NONE}, no blocked thread"), &["stacks", "--merge"]),
+        (0, 0, 0) => (NONE.into(), &["stacks", "--merge"]),
+        (0, 0, n) => (format!("{NONE}; {}", counted(n, "blocked thread")), &["locks"]),
+        (0, n, _) => (format!("{NONE}; {} async pending", thousands(n)), &["async"]),
+        (n, ..) => (format!("{}{}", counted(n, "HTTP request"), host(http)), &["requests"]),
+    }
+}
+
+/// `Program.Fetch` of `Lab.Program.Fetch(System.String)`.
+fn short(method: &str) -> String {
+    let name = method.split(['(', '<', '[']).next().unwrap_or_default();
+    let mut parts: Vec<&str> = name.rsplitn(3, '.').take(2).collect();
+    parts.reverse();
+    parts.join(".")
+}
+
+/// The server that most outgoing requests are for.
+fn host(requests: &[RequestModel]) -> String {
+    let mut hosts: BTreeMap<&str, u64> = BTreeMap::new();
+    let uris = requests.iter().filter(|r| r.direction == RequestDirection::Outgoing).filter_map(|r| r.uri.as_deref());
+    for uri in uris {
+        let Some((_, rest)) = uri.split_once("://") else { continue };
+        hosts.entry(rest.split(['/', '?', '#']).next().unwrap_or_default()).or_default().bump();
+    }
+    let most = hosts.into_iter().max_by_key(|(_, n)| *n);
+    most.map(|(host, _)| format!(" to {host}")).unwrap_or_default()
+}
+
+/// `1 thread runs`, `2 threads run`.
+fn is_running(n: u64) -> String {
+    format!("{} {}", counted(n, "thread"), if n == 1 { "runs" } else { "run" })
 }
 
 fn memory(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) {
@@ -89,8 +136,8 @@ fn got<T>(cell: &Asked<T>) -> Option<&T> {
 }
 
 /// The beginning of a title, as many words as fit.
-fn beginning(title: &str) -> String {
-    let Some((end, _)) = title.char_indices().nth(MAX_TEXT) else { return title.into() };
+fn beginning(title: &str, most: usize) -> String {
+    let Some((end, _)) = title.char_indices().nth(most) else { return title.into() };
     let (fits, _) = title.split_at(end);
     let fits = fits.rsplit_once(' ').map_or(fits, |(words, _)| words);
     format!("{}…", fits.trim_end_matches([',', ';', ':']))

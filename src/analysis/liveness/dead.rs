@@ -1,10 +1,10 @@
 //! Garbage by generation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{ByType, Generations, OnGraph, collected_by};
-use crate::base::Answer;
 use crate::base::store::caught;
+use crate::base::{Addr, Answer};
 use crate::heapgraph::Depends;
 use crate::model::{Generation, Stacks, Sum, TypeBytes};
 use crate::session::{Error, Heap};
@@ -45,5 +45,19 @@ pub(in crate::analysis) fn dead(heap: &Heap) -> Result<Answer<Dead>, Error> {
         let types = types.rows(graph, &on.namer).into_iter().take(TYPES).map(|(_, t)| t).collect();
         let all = Sum { count: graph.len().into(), bytes: graph.bytes() };
         Ok(on.finish(Dead { all, generations, types }))
+    })?
+}
+
+/// Those of `objects` that are garbage.
+///
+/// # Errors
+/// As [`dead`].
+pub(in crate::analysis) fn garbage_among(heap: &Heap, objects: &[Addr]) -> Result<Answer<BTreeSet<Addr>>, Error> {
+    caught(|| {
+        let on = OnGraph::open(heap, false, Stacks::default(), Some(Depends::Live))?;
+        let live = heap.live(on.graph, on.stacks);
+        let wanted: BTreeSet<Addr> = objects.iter().copied().collect();
+        let garbage = live.others().map(|id| on.graph.address(id)).filter(|at| wanted.contains(at)).collect();
+        Ok(on.finish(garbage))
     })?
 }

@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 
 pub use bridge::{BridgeQuery, bridge};
 pub(super) use condense::condense;
-pub(super) use dead::{Dead, dead};
+pub(super) use dead::{Dead, dead, garbage_among};
 pub use simulate::{CollectQuery, collect};
 pub use unreachable::{UnreachableQuery, unreachable};
 pub use whatif::{WhatifQuery, whatif};

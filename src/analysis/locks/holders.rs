@@ -135,8 +135,14 @@ impl<'h> Holders<'h> {
     }
 
     fn owner_at(&self, id: u32, thread: Option<usize>) -> Owner {
-        let orphaned = if thread.is_some() { Some(false) } else { self.unknown.is_none().then_some(true) };
+        // An id that no thread ever had is damage, not that of a thread which has ended.
+        let orphaned = if thread.is_some() { Some(false) } else { (self.unknown.is_none() && !self.is_beyond(id)).then_some(true) };
         Owner { id, thread, orphaned }
+    }
+
+    /// Whether the runtime gave an id to no thread.
+    fn is_beyond(&self, id: u32) -> bool {
+        self.highest.is_some_and(|highest| id > highest)
     }
 
     /// All locks.
@@ -181,8 +187,8 @@ impl<'h> Holders<'h> {
         }
         let add = |object: Addr, what: String| self.notes.add(NoteKind::Invalid, object, format!("the lock of {object}: {what}"));
         for (object, lock) in locks {
-            let owners = lock.owner.iter().chain(&lock.upgrader).filter(|o| o.thread.is_none() && o.orphaned == Some(true));
-            for owner in owners.filter(|o| self.highest.is_some_and(|highest| o.id > highest)) {
+            let owners = lock.owner.iter().chain(&lock.upgrader).filter(|o| o.thread.is_none() && o.orphaned.is_none());
+            for owner in owners.filter(|o| self.is_beyond(o.id)) {
                 add(*object, format!("it is held by thread {}, an id that the runtime gave to no thread", owner.id));
             }
             let counted = matches!(lock.kind, LockKind::Monitor | LockKind::Lock);

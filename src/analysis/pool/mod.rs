@@ -9,7 +9,9 @@ pub use timers::timers;
 
 use std::borrow::Cow;
 
+use super::async_chains::is_library;
 use super::locks::{LocksQuery, locks};
+use super::stacks::{StacksQuery, each_stack};
 use super::task_names::Names;
 use super::walk::objects_of;
 use crate::base::hash::{Map, Set};
@@ -18,7 +20,9 @@ use crate::bcl::Library;
 use crate::bcl::tasks::Tasks;
 use crate::clr::library::{Classifier, FieldAt, NoSuchField, fields_of, library_types, noted};
 use crate::clr::threads::Thread;
-use crate::model::{PoolGroup, PoolItemKind, PoolKind, PoolQueue, PoolReport, PoolWorker, WaitModel};
+use crate::model::{
+    PoolGroup, PoolItemKind, PoolKind, PoolQueue, PoolReport, PoolWorker, StackFrameKind, StackFrameModel, ThreadStackModel, WaitModel,
+};
 use crate::session::{Error, Heap};
 use describe::Describer;
 
@@ -69,7 +73,40 @@ const COUNT_BITS: u32 = 16;
 /// # Errors
 /// [`Error::Contract`] if the runtime does not describe types and fields.
 pub fn pool(heap: &Heap) -> Result<Answer<PoolReport>, Error> {
-    pool_with(heap, None)
+    let notes = heap.begin();
+    let mut report = notes.take(pool_with(heap, None)?);
+    running(heap, &mut report.workers, &notes);
+    Ok(notes.finish(report))
+}
+
+/// Adds what threads that are not blocked run: the innermost method of the program's own, else one that is not of the pool.
+fn running(heap: &Heap, workers: &mut [PoolWorker], notes: &Collector) {
+    let runtime = heap.runtime();
+    let threads: Vec<u64> = workers.iter().filter(|w| w.blocked_by.is_none()).filter_map(|w| w.os_id).collect();
+    // Stacks of NativeAOT programs are not walked.
+    if threads.is_empty() || runtime.descriptor().is_native_aot() {
+        return;
+    }
+    let mut methods: Map<u64, (Name, Option<Name>)> = Map::default();
+    let mut add = |stack: ThreadStackModel| {
+        let named = || stack.frames.iter().filter(|f| f.kind == StackFrameKind::Managed && f.method.is_some());
+        let is = |f: &&StackFrameModel, prefix: fn(&str) -> bool| f.method.as_deref().is_some_and(prefix);
+        let own = named().find(|f| !is(f, is_library)).or_else(|| named().find(|f| !is(f, |name| name.starts_with("System.Threading."))));
+        if let Some((os_id, method, display)) = own.and_then(|f| Some((stack.os_id?, f.method.clone()?, f.display.clone()))) {
+            methods.insert(os_id, (method, display));
+        }
+    };
+    match each_stack(runtime, &StacksQuery { threads, ..StacksQuery::default() }, &mut add) {
+        Ok(answer) => drop(notes.take(answer)),
+        // They have no stack.
+        Err(Error::Nothing(_)) => {}
+        Err(e) => notes.add(NoteKind::Missing, None, format!("what the threads of the pool run: {e}")),
+    }
+    for worker in workers.iter_mut().filter(|w| w.blocked_by.is_none()) {
+        let (method, display) = worker.os_id.and_then(|id| methods.remove(&id)).unzip();
+        worker.method = method;
+        worker.display = display.flatten();
+    }
 }
 
 /// As [`pool`], given what threads wait for if that is known.

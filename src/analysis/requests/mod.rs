@@ -109,15 +109,19 @@ pub fn requests(heap: &Heap, direction: Option<RequestDirection>) -> Result<Answ
     Ok(notes.finish(report))
 }
 
-/// The incoming requests in flight. Where the process does not have ASP.NET Core, nothing is looked at.
+/// The requests in flight. Where the process has neither ASP.NET Core nor `HttpClient`, nothing is looked at.
 ///
 /// # Errors
 /// As [`requests`].
-pub(super) fn incoming_requests(heap: &Heap) -> Result<Answer<Vec<RequestModel>>, Error> {
-    if matches!(Contexts::bind(heap.runtime().types()?), Contexts::Absent) {
-        return Ok(Answer::whole(Vec::new()));
+pub(super) fn requests_of(heap: &Heap) -> Result<Answer<RequestsReport>, Error> {
+    let types = heap.runtime().types()?;
+    let serves = !matches!(Contexts::bind(types), Contexts::Absent);
+    match (serves, types.module_named("System.Net.Http").is_some()) {
+        (false, false) => Ok(Answer::whole(RequestsReport { requests: Vec::new(), others: 0, pools: Vec::new(), sockets: Vec::new() })),
+        (true, false) => requests(heap, Some(RequestDirection::Incoming)),
+        (false, true) => requests(heap, Some(RequestDirection::Outgoing)),
+        (true, true) => requests(heap, None),
     }
-    requests(heap, Some(RequestDirection::Incoming)).map(|answer| answer.map(|report| report.requests))
 }
 
 /// Whether an object of the type at `mt` has the variables of an asynchronous method: a box, or a continuation.

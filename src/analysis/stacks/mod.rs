@@ -1,6 +1,7 @@
 //! `stacks`: what each managed thread was doing.
 
 mod cycles;
+mod fail_fast;
 mod merge;
 mod overflow;
 
@@ -24,6 +25,7 @@ use crate::stack::code::CodeOrigin;
 use crate::stack::gc_info::FrameSlot;
 use crate::stack::walk::{Asked, StackWalker};
 use crate::stack::walked::{Frame, Gap, ManagedFrame, Part, RuntimeFrame, Walk};
+pub(crate) use fail_fast::{FailFast, fail_fast};
 use merge::Merger;
 pub(crate) use merge::{folded as folded_stacks, label as frame_label, repeated as repeated_frames};
 pub(crate) use overflow::{Recursion, recursion};

@@ -12,8 +12,8 @@ use crate::model::{AnalyzeReport, Problem, ProblemId, ProblemSeverity};
 
 /// What is wrong with the process: findings, most important first, each with the command that shows more.
 ///
-/// Crashes, failed allocations, deadlocks, queues at locks, a stuck finalizer, a starved thread pool, asynchronous methods that wait for
-/// one thing, fragmentation, garbage, free regions, native memory, suspects, event leaks, timers, load contexts, dynamic assemblies,
+/// Crashes, failed allocations, deadlocks, queues at locks, a stuck finalizer, a starved thread pool, threads blocked until tasks are
+/// complete, requests without an answer, asynchronous methods that wait for one thing, threads at one place, exceptions, fragmentation, garbage, free regions, native memory, suspects, event leaks, timers, load contexts, dynamic assemblies,
 /// handles, wasted memory, damage, and parts that are not in the dump. A sound process has none. Absolute thresholds hold together with
 /// relative ones: something small does not matter, whatever its share. The last three lines say for a crash, a hang and memory what was
 /// found, or which command to ask next.
@@ -85,9 +85,22 @@ pub(in crate::cli) struct Analyze {
     #[arg(long, value_name = "N", default_value_t = Thresholds::default().requests)]
     min_requests: u64,
 
-    /// Fewest chains of asynchronous methods that hang on one promise, semaphore or custom awaitable.
+    /// Fewest chains of asynchronous methods that hang on one promise, semaphore or custom awaitable, and threads that are blocked until tasks
+    /// are complete.
     #[arg(long, value_name = "N", default_value_t = Thresholds::default().waits)]
     min_waits: u64,
+
+    /// Fewest threads at one place.
+    #[arg(long, value_name = "N", default_value_t = Thresholds::default().threads)]
+    min_threads: u64,
+
+    /// Fewest connection pools of `HttpClient` for one server.
+    #[arg(long, value_name = "N", default_value_t = Thresholds::default().pools)]
+    min_pools: u64,
+
+    /// Fewest exceptions of one type that one method has thrown, and faulted tasks whose exceptions were not observed.
+    #[arg(long, value_name = "N", default_value_t = Thresholds::default().exceptions)]
+    min_exceptions: u64,
 
     /// Smallest share of the objects' bytes that are garbage outside of gen0.
     #[arg(long, value_name = "PERCENT", default_value_t = 50.0)]
@@ -163,6 +176,9 @@ impl Command for Analyze {
             handles: self.min_handles,
             requests: self.min_requests,
             waits: self.min_waits,
+            threads: self.min_threads,
+            pools: self.min_pools,
+            exceptions: self.min_exceptions,
             garbage: self.min_garbage / 100.0,
             dynamic: self.min_dynamic,
         };

@@ -15,7 +15,7 @@ use crate::model::{ExceptionSort, ExceptionsReport};
 /// Exception objects on the heap: type, message, stack trace, and the thread it is in flight on.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Exceptions {
-    /// Only count exceptions by type and message.
+    /// Only count exceptions by type and by the method that has thrown them.
     #[arg(long)]
     stat: bool,
 
@@ -38,7 +38,7 @@ impl Command for Exceptions {
     const GROUP: Group = Group::Threads;
     const EXAMPLES: &'static [Example] = &[
         example("exceptions DUMP", "all exception objects with stack traces"),
-        example("exceptions --stat DUMP", "counts by type and message"),
+        example("exceptions --stat DUMP", "counts by type and by the method that has thrown them"),
     ];
     type Report = ExceptionsReport;
 

@@ -106,9 +106,11 @@ fn group_columns<'r>() -> Columns<'r, ExceptionGroup> {
         .address("example", |g| g.example)
         .keep(7)
         .names("type", 40, |g| g.type_name.as_ref())
+        .names("method", 40, |g| g.display.as_ref())
+        .keep(8)
         .text_or_none("message", 40, |g| g.message.as_deref())
         .lines(2)
-        .keep(8)
+        .keep(5)
 }
 
 impl Report for ExceptionsReport {

@@ -1,0 +1,44 @@
+//! Many connection pools for one server.
+//!
+//! Rule: at least `pools` of them that are not garbage. A handler of `HttpClient` has one pool for each server, so that as many handlers were
+//! made, each with connections of its own: sockets run short. `IHttpClientFactory` makes a new handler every two minutes, and some are alive
+//! at a time.
+//!
+//! Source: the pools that `requests --outgoing` lists.
+
+use std::collections::BTreeMap;
+
+use super::answers::{Answers, Skip};
+use super::line::{counted, plural_or};
+use crate::base::len64;
+use crate::model::{ConnectionPool, Problem, ProblemId, ProblemSeverity};
+
+pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
+    let least = answers.thresholds().pools;
+    let mut servers: BTreeMap<&str, Vec<&ConnectionPool>> = BTreeMap::new();
+    for pool in &answers.http()?.pools {
+        servers.entry(pool.server.as_deref().unwrap_or("an unknown server")).or_default().push(pool);
+    }
+    servers.retain(|_, pools| len64(pools.len()) >= least);
+    let mut found = Vec::new();
+    for (server, mut pools) in servers {
+        // Without the graph of the heap, all are counted.
+        if answers.query.graph {
+            let garbage = answers.garbage_among(&pools.iter().map(|p| p.object).collect::<Vec<_>>())?;
+            pools.retain(|pool| !garbage.contains(&pool.object));
+        }
+        let count = len64(pools.len());
+        if count < least {
+            continue;
+        }
+        let connections = pools.iter().fold(0u64, |n, pool| n.saturating_add(pool.connections));
+        let title = format!(
+            "{} for {server}, with {}: as many handlers of HttpClient were made",
+            counted(count, "connection pool"),
+            plural_or(connections, "connection", "no connection"),
+        );
+        let problem = answers.finding(ProblemId::ConnectionPools, ProblemSeverity::Warning, title, &["requests", "--outgoing"]);
+        found.push(Problem { count: Some(count), object: pools.first().map(|p| p.object), ..problem });
+    }
+    Ok(found)
+}

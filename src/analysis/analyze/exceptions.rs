@@ -1,0 +1,46 @@
+//! Exceptions that are thrown again and again, and those of tasks that were not observed.
+//!
+//! Rule: at least `exceptions` objects of one type that one method has thrown are on the heap, whatever their messages are; as many faulted
+//! tasks have an exception that was not observed. Garbage counts: exceptions rarely live long.
+//!
+//! Source: `exceptions --stat`, `inspect --only unobserved-exceptions`.
+
+use super::answers::{Answers, Skip};
+use super::line::{counted, one_line};
+use crate::base::{Name, thousands};
+use crate::model::{InspectionId, Problem, ProblemId, ProblemSeverity};
+
+/// Most findings.
+const MAX_FOUND: usize = 3;
+
+pub(super) fn thrown(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
+    let least = answers.thresholds().exceptions;
+    let groups = answers.exceptions()?.groups.iter().filter(|g| g.thrown >= least).take(MAX_FOUND);
+    let found = groups.map(|group| {
+        let name = group.type_name.as_ref().map_or("exceptions of an unknown type", Name::shown);
+        let by = group.display.as_ref().map(|m| format!(", thrown by {m}")).unwrap_or_default();
+        let message = group.message.as_deref().map(one_line).filter(|m| !m.is_empty());
+        let message = message.map(|m| format!(", such as: {m}")).unwrap_or_default();
+        let title = format!("{} × {name} are on the heap{by}{message}", thousands(group.thrown));
+        Problem {
+            count: Some(group.thrown),
+            object: Some(group.example),
+            type_name: group.type_name.clone(),
+            method: group.method.clone(),
+            ..answers.finding(ProblemId::Exceptions, ProblemSeverity::Info, title, &["exceptions", "--stat"])
+        }
+    });
+    Ok(found.collect())
+}
+
+pub(super) fn unobserved(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
+    let inspection = answers.inspection(InspectionId::UnobservedExceptions)?;
+    let count = inspection.found;
+    let Some(first) = inspection.rows.first().filter(|_| count >= answers.thresholds().exceptions) else { return Ok(Vec::new()) };
+    let task = first.type_name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+    let detail = first.detail.as_ref().map(|detail| format!(" with {}", one_line(detail))).unwrap_or_default();
+    let title = format!("{} with an exception that was not observed, such as{task}{detail}", counted(count, "faulted task"));
+    let command = ["inspect", "--only", "unobserved-exceptions"];
+    let problem = answers.finding(ProblemId::UnobservedExceptions, ProblemSeverity::Warning, title, &command);
+    Ok(vec![Problem { count: Some(count), object: first.object, type_name: first.type_name.clone(), ..problem }])
+}

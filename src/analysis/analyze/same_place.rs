@@ -1,0 +1,75 @@
+//! Many threads at one place.
+//!
+//! Rule: at least `threads` of them have the same frames from a method of the program's own outwards, other findings aside: those of
+//! deadlocks and queues, those that wait for tasks, and a starved pool. A program may have that many workers which wait for something to do, so it
+//! is worth knowing only.
+//!
+//! Source: the stacks that `stacks --merge` folds.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::answers::{Answers, Skip};
+use super::line::counted;
+use super::lock_queues::waiting;
+use super::places::ThreadPlace;
+use crate::base::{Count, Name, len64};
+use crate::model::{Problem, ProblemId, ProblemSeverity, WaitKind, WaitModel};
+
+/// Most findings.
+const MAX_FOUND: usize = 3;
+
+pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
+    let least = answers.thresholds().threads;
+    let mut places: BTreeMap<(&Name, u64), Vec<&ThreadPlace>> = BTreeMap::new();
+    for thread in &answers.places()?.threads {
+        if let Some(place) = thread.own.as_ref().zip(thread.place) {
+            places.entry(place).or_default().push(thread);
+        }
+    }
+    places.retain(|_, threads| len64(threads.len()) >= least);
+    if places.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (locks, known) = (answers.locks()?, told(answers)?);
+    let waits: BTreeMap<u32, &WaitModel> = locks.waits.iter().filter_map(|w| Some((w.managed_id?, w))).collect();
+    let mut found = Vec::new();
+    for ((method, _), mut threads) in places {
+        threads.retain(|t| t.managed_id.is_none_or(|id| !known.contains(&id)));
+        let count = len64(threads.len());
+        if count < least {
+            continue;
+        }
+        let ids: Vec<u32> = threads.iter().filter_map(|t| t.managed_id).collect();
+        let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
+        ids.iter().for_each(|id| kinds.entry(waits.get(id).map_or("not blocked", |w| w.kind.name())).or_default().bump());
+        let most = kinds.into_iter().max_by_key(|(_, n)| *n).map(|(kind, _)| match kind {
+            "not blocked" => " (not blocked)".into(),
+            kind => format!(" (blocked: {kind})"),
+        });
+        let name = threads.iter().find_map(|t| t.name.as_ref()).map(|name| format!(", such as {name:?}")).unwrap_or_default();
+        let title = format!("{} are at the same place in {method}{}{name}", counted(count, "thread"), most.unwrap_or_default());
+        let command = ["stacks", "--merge"];
+        let problem = answers.finding(ProblemId::SamePlace, ProblemSeverity::Info, title, &command);
+        found.push(Problem { count: Some(count), method: Some(method.clone()), threads: ids, ..problem });
+    }
+    found.sort_by_key(|p| std::cmp::Reverse(p.count));
+    found.truncate(MAX_FOUND);
+    Ok(found)
+}
+
+/// The threads that other findings are about.
+fn told(answers: &Answers<'_>) -> Result<BTreeSet<u32>, Skip> {
+    let report = answers.locks()?;
+    let dead = report.deadlocks.iter().flat_map(|d| d.threads.iter().chain(&d.victims)).copied();
+    let mut told: BTreeSet<u32> = dead.collect();
+    let owned = report.locks.iter().filter(|l| l.owner.is_some() || !l.readers.is_empty());
+    told.extend(owned.flat_map(|lock| waiting(report, lock)));
+    let for_tasks: Vec<u32> = report.waits.iter().filter(|w| w.kind == WaitKind::Task).filter_map(|w| w.managed_id).collect();
+    if len64(for_tasks.len()) >= answers.thresholds().waits {
+        told.extend(for_tasks);
+    }
+    if let Some(pool) = answers.pool().ok().filter(|pool| pool.starved) {
+        told.extend(pool.workers.iter().filter_map(|w| w.managed_id));
+    }
+    Ok(told)
+}
