@@ -102,13 +102,13 @@ fn contract(d: &Descriptor, name: &str, origin: &impl Fn(usize) -> String) -> Co
     let info = d.contracts.get(name);
     let reader = read().find(|c| c.name == name);
     let (support, message) = match reader.map_or_else(|| Err(contract::refusal(d, name)), |c| c.require(d)) {
-        Err(ContractError::UnrecognisedVersion { .. }) if reader.is_none() && !contract::is_known(name) => {
+        Err(ContractError::UnrecognizedVersion { .. }) if reader.is_none() && !contract::is_known(name) => {
             (SupportKind::NotNeeded, format!("no command needs {name}"))
         }
         Ok(()) => (SupportKind::Supported, format!("{name} is read")),
         Err(e) => {
             let kind = match e {
-                ContractError::UnrecognisedVersion { .. } => SupportKind::UnrecognisedVersion,
+                ContractError::UnrecognizedVersion { .. } => SupportKind::UnrecognizedVersion,
                 ContractError::Unsupported { .. } => SupportKind::KnownButUnsupported,
                 ContractError::Unusable { .. } => SupportKind::Unusable,
                 _ => SupportKind::NotAdvertised,

@@ -9,7 +9,7 @@ use super::pins::{Pins, pins};
 use crate::base::{Addr, Answer, Count, share, total};
 use crate::gc::{Object, Piece, SegmentIndex, Visitor, coverage, note_walks};
 use crate::model::{
-    FragmentationReport, FragmentationTotals, FreeBlockModel, FreeSizeModel, FreeSpaceModel, Generation, NeighbourModel, PinnedTypeModel,
+    FragmentationReport, FragmentationTotals, FreeBlockModel, FreeSizeModel, FreeSpaceModel, Generation, NeighborModel, PinnedTypeModel,
     SegmentModel, Sum, WalkModel,
 };
 use crate::session::{Error, Heap, Namer};
@@ -27,7 +27,7 @@ pub struct FragmentationQuery {
 
 /// An object next to a free block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Neighbour {
+struct Neighbor {
     address: Addr,
     end: Addr,
     method_table: Addr,
@@ -42,8 +42,8 @@ struct Block {
     address: Reverse<Addr>,
     segment: SegmentIndex,
     generation: Generation,
-    before: Option<Neighbour>,
-    after: Option<Neighbour>,
+    before: Option<Neighbor>,
+    after: Option<Neighbor>,
 }
 
 /// Pinned objects of a type.
@@ -58,7 +58,7 @@ struct Finder<'p> {
     top: usize,
     segment: SegmentIndex,
     /// The first object of the piece.
-    first: Option<Neighbour>,
+    first: Option<Neighbor>,
     /// It, where it is free and the object behind it is known: what is before it may not be.
     leading: Option<Block>,
     /// Whether all objects of the piece so far are free blocks that touch.
@@ -66,7 +66,7 @@ struct Finder<'p> {
     /// Type of the pinned object that touches them, or is the first.
     led: Option<Addr>,
     /// The preceding object.
-    last: Option<Neighbour>,
+    last: Option<Neighbor>,
     /// Bytes of the contiguous free blocks before it.
     run: u64,
     /// The free block whose following object is not known yet.
@@ -84,7 +84,7 @@ fn touches(end: Addr, at: Addr) -> bool {
 }
 
 impl Finder<'_> {
-    /// Ends the piece: free blocks have the neighbours that they have.
+    /// Ends the piece: free blocks have the neighbors that they have.
     fn close(&mut self) {
         let blocks = [self.leading.take(), self.open.take()];
         blocks.into_iter().flatten().for_each(|block| self.keep(block));
@@ -99,7 +99,7 @@ impl Finder<'_> {
     }
 
     /// Takes an object at the start of the piece: the first, or one behind free blocks alone, which `touches` the last of them.
-    fn lead(&mut self, here: Neighbour, touches: bool) {
+    fn lead(&mut self, here: Neighbor, touches: bool) {
         let joins = touches || self.first.is_none();
         self.first.get_or_insert(here);
         self.all_free = joins && here.free;
@@ -131,7 +131,7 @@ impl Visitor for Finder<'_> {
     #[inline]
     fn object(&mut self, object: &Object<'_>) {
         let handle = self.pins.handle(object.address);
-        let here = Neighbour {
+        let here = Neighbor {
             address: object.address,
             end: object.address.plus(object.size),
             method_table: object.ty.method_table,
@@ -358,7 +358,7 @@ pub fn fragmentation(heap: &Heap, query: &FragmentationQuery) -> Result<Answer<F
 }
 
 fn block_model(heap: &Heap, namer: &Namer, b: &Block) -> FreeBlockModel {
-    let neighbour = |n: &Neighbour| NeighbourModel {
+    let neighbor = |n: &Neighbor| NeighborModel {
         address: n.address,
         type_name: if n.free { "Free".into() } else { namer.name_or_address(n.method_table) },
     };
@@ -367,8 +367,8 @@ fn block_model(heap: &Heap, namer: &Namer, b: &Block) -> FreeBlockModel {
         size: b.size,
         generation: b.generation,
         segment: heap.walker().segment(b.segment).map_or(Addr(0), |s| s.address),
-        before: b.before.as_ref().map(neighbour),
-        after: b.after.as_ref().map(neighbour),
+        before: b.before.as_ref().map(neighbor),
+        after: b.after.as_ref().map(neighbor),
         pinned_by: b.after.and_then(|n| n.handle).or_else(|| b.before.and_then(|n| n.handle)),
     }
 }

@@ -1,4 +1,4 @@
-//! Readers that compare neighbours find the same in pieces of segments as in whole ones.
+//! Readers that compare neighbors find the same in pieces of segments as in whole ones.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ fn told(dump: &Dump, threads: usize) -> ([String; 2], String) {
 }
 
 #[test]
-fn neighbours_are_the_same_in_pieces() {
+fn neighbors_are_the_same_in_pieces() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus");
     for name in ["net10-seg-fragmented-heap", "net8-seg-basics-heap", "net10-wks-track-heap.before", "win-net10-svr-basics-full"] {
         let file = crate::dump::open(&corpus.join(format!("{name}.dmp.zst")), &crate::dump::OpenOptions::default()).unwrap();

@@ -9,7 +9,7 @@ pub(crate) const PAGE: u64 = 4096;
 
 /// An address in the dumped process (never an offset in the dump file).
 ///
-/// Prints and serialises as `0x…` in lower-case hexadecimal: JSON numbers are doubles in most readers and lose the
+/// Prints and serializes as `0x…` in lower-case hexadecimal: JSON numbers are doubles in most readers and lose the
 /// low bits of 64-bit addresses.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Addr(pub u64);

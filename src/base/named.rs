@@ -37,7 +37,7 @@ use std::fmt;
 /// }
 /// ```
 ///
-/// They have one more value, `Unknown(n)`, printed and serialised as `unknown-77`: a number is neither lost nor mistaken for
+/// They have one more value, `Unknown(n)`, printed and serialized as `unknown-77`: a number is neither lost nor mistaken for
 /// another. They are answers, not questions: no `ALL`, `FromStr` and `ValueEnum`. Their `name()` of `Unknown` is `unknown`.
 macro_rules! named_enum {
     (
@@ -181,7 +181,7 @@ pub(crate) fn find<T: Copy>(text: &str, spellings: &[(&str, T)], known: &'static
     found.map(|(_, value)| *value).ok_or_else(|| UnknownName { given: text.into(), known })
 }
 
-/// Serialises the number of an open enum's `Unknown`.
+/// Serializes the number of an open enum's `Unknown`.
 pub(crate) fn serialize_unknown<S: serde::Serializer>(number: &impl fmt::Display, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&format_args!("unknown-{number}"))
 }

@@ -4,7 +4,7 @@
 
 use super::AddrRange;
 
-/// Normalises `list`, which may be unsorted and overlap. Gaps of at most `gap` bytes are closed.
+/// Normalizes `list`, which may be unsorted and overlap. Gaps of at most `gap` bytes are closed.
 pub fn union(mut list: Vec<AddrRange>, gap: u64) -> Vec<AddrRange> {
     list.retain(|r| !r.is_empty());
     list.sort_unstable_by_key(|r| (r.start, r.end));

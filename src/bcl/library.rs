@@ -190,7 +190,7 @@ impl Library {
     }
 
     /// Where a static field of the type at `method_table` is, by one of its `names`, separated by `|`. `None` if the class is not
-    /// initialised, or the dump does not tell.
+    /// initialized, or the dump does not tell.
     ///
     /// # Errors
     /// [`NoSuchField`]
@@ -218,6 +218,6 @@ impl Library {
 fn place(place: StaticPlace) -> Option<Addr> {
     match place {
         StaticPlace::At(at) => Some(at),
-        StaticPlace::NotInitialised | StaticPlace::Unknown => None,
+        StaticPlace::NotInitialized | StaticPlace::Unknown => None,
     }
 }

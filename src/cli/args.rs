@@ -36,9 +36,9 @@ pub struct Config {
     #[arg(long, value_name = "CMD", num_args = 0..=1, require_equals = true, default_missing_value = "", global = true)]
     pub pager: Option<String>,
 
-    /// When to use colours. NO_COLOR and CLICOLOR_FORCE are honoured.
-    #[arg(long, value_enum, ignore_case = true, value_name = "WHEN", default_value_t = Colours::Auto, global = true)]
-    pub color: Colours,
+    /// When to use colors. NO_COLOR and CLICOLOR_FORCE are honored.
+    #[arg(long, value_enum, ignore_case = true, value_name = "WHEN", default_value_t = Colors::Auto, global = true)]
+    pub color: Colors,
 
     /// Folder with the module files of the process, by name, or one such file, to fill in pages missing from the dump (repeatable).
     ///
@@ -165,16 +165,16 @@ impl Config {
     pub(super) fn screen(&self, screen: Screen) -> Screen {
         let screen = if self.wide { screen.wide() } else { screen };
         match self.color {
-            Colours::Auto => screen,
-            Colours::Always => screen.coloured(true),
-            Colours::Never => screen.coloured(false),
+            Colors::Auto => screen,
+            Colors::Always => screen.colored(true),
+            Colors::Never => screen.colored(false),
         }
     }
 }
 
-/// When to use colours.
+/// When to use colors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Colours {
+pub enum Colors {
     /// On terminals.
     Auto,
     /// In pipes and files as well.

@@ -24,7 +24,7 @@ pub(super) fn conclusion(result: anyhow::Result<Exit>, streams: &mut Streams<'_>
 }
 
 /// Help and version go to `out` with success, usage errors to `err`. Errors repeat arguments: unless those are `plain`, a terminal is
-/// shown neither their control characters nor colours.
+/// shown neither their control characters nor colors.
 pub(super) fn usage(e: &clap::Error, plain: bool, streams: &mut Streams<'_>) -> Exit {
     let to_err = e.use_stderr();
     let text = e.render();
@@ -32,7 +32,7 @@ pub(super) fn usage(e: &clap::Error, plain: bool, streams: &mut Streams<'_>) -> 
         if to_err { (&mut *streams.err, streams.err_screen) } else { (&mut *streams.out, streams.screen) };
     let written = match (screen.interprets(), plain) {
         (true, false) => text.to_string().lines().try_for_each(|line| writeln!(stream, "{}", crate::output::sanitize(line))),
-        _ if screen.colour => write!(stream, "{}", text.ansi()),
+        _ if screen.color => write!(stream, "{}", text.ansi()),
         _ => write!(stream, "{text}"),
     };
     if to_err {

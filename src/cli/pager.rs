@@ -66,7 +66,7 @@ impl<'s> Paged<'s> {
     fn start(&mut self) -> io::Result<()> {
         let mut shell = system_shell(&self.command);
         shell.stdin(Stdio::piped());
-        // Colours, and no page for what turns out to fit.
+        // Colors, and no page for what turns out to fit.
         if std::env::var_os("LESS").is_none() {
             shell.env("LESS", "FRX");
         }

@@ -5,21 +5,21 @@ use std::io::IsTerminal;
 use crate::output::Screen;
 
 /// What `stream`, one of the process's own, is shown on. `COLUMNS` overrides the width of a terminal; `NO_COLOR`, `CLICOLOR`,
-/// `CLICOLOR_FORCE` and `TERM` decide on colours, as <https://bixense.com/clicolors> has it.
+/// `CLICOLOR_FORCE` and `TERM` decide on colors, as <https://bixense.com/clicolors> has it.
 pub fn screen_of(stream: &impl IsTerminal) -> Screen {
     let terminal = stream.is_terminal();
     // Consoles of Windows interpret escape sequences if they are asked to; other systems have nothing to ask.
     let capable = terminal && anstyle_query::windows::enable_ansi_colors() != Some(false) && anstyle_query::term_supports_color();
-    let colour = if anstyle_query::no_color() {
+    let color = if anstyle_query::no_color() {
         false
     } else {
         anstyle_query::clicolor_force() || (capable && anstyle_query::clicolor() != Some(false))
     };
     if !terminal {
-        return Screen::NONE.coloured(colour);
+        return Screen::NONE.colored(color);
     }
     let size = terminal_size::terminal_size();
     let set = std::env::var("COLUMNS").ok().and_then(|text| text.trim().parse::<usize>().ok()).filter(|n| *n > 0);
     let width = set.or(size.map(|(w, _)| usize::from(w.0)).filter(|n| *n > 0));
-    Screen::terminal(width, size.map(|(_, h)| usize::from(h.0)).filter(|n| *n > 0)).coloured(colour)
+    Screen::terminal(width, size.map(|(_, h)| usize::from(h.0)).filter(|n| *n > 0)).colored(color)
 }

@@ -47,7 +47,7 @@ impl Streams<'_> {
         Streams { out, err: &mut *self.err, screen: Screen::NONE, err_screen: self.err_screen, seen: self.seen, next: self.next }
     }
 
-    /// Widths and colours as the options have them.
+    /// Widths and colors as the options have them.
     pub(super) fn dress(&mut self, config: &Config) {
         self.screen = config.screen(self.screen);
         self.err_screen = config.screen(self.err_screen);
@@ -68,7 +68,7 @@ impl Streams<'_> {
         writeln!(self.err, "{}", self.err_screen.wide().lines(line).concat())
     }
 
-    /// Writes a line of diagnostics behind a coloured `word`.
+    /// Writes a line of diagnostics behind a colored `word`.
     pub(super) fn warn(&mut self, word: &str, message: &str) -> io::Result<()> {
         let word = format!("{word}:");
         let text = format!("{word} {message}");

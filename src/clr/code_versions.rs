@@ -20,14 +20,14 @@ use crate::model::CodeTier;
 
 /// Bit of `MethodDesc.Flags3AndTokenRemainder`: the method's code may be replaced by better one. `method.hpp`, since .NET 8.
 const ELIGIBLE: u16 = 0x8000;
-/// Bit of `Module.Flags`: the assembly's `DebuggableAttribute` does not turn optimisation off. `ceeload.h`.
+/// Bit of `Module.Flags`: the assembly's `DebuggableAttribute` does not turn optimization off. `ceeload.h`.
 const ALLOW_OPTIMIZATION: u32 = 0x800;
 /// Bits of a method's `MethodImplAttributes`.
 const NO_OPTIMIZATION: u32 = 0x40;
 const AGGRESSIVE_OPTIMIZATION: u32 = 0x200;
 /// `NativeCodeVersion.StorageKind` of a default version.
 const SYNTHETIC: u32 = 2;
-/// `CallCountingInfo.Stage` of a default version that is optimised and stays.
+/// `CallCountingInfo.Stage` of a default version that is optimized and stays.
 const DISABLED: u8 = 4;
 /// Most versions of a method's code.
 const MAX_VERSIONS: usize = 1 << 12;
@@ -37,7 +37,7 @@ const MAX_PROBES: u32 = 1 << 12;
 /// Settings of the process that decide on tiers.
 #[derive(Clone, Copy, Debug)]
 struct Config {
-    /// `JITMinOpts`: nothing is optimised.
+    /// `JITMinOpts`: nothing is optimized.
     min_opts: bool,
     /// Whether a method's first code is instrumented.
     instrument_first: Option<bool>,
@@ -216,7 +216,7 @@ impl CodeVersions {
         Ok(Node::None)
     }
 
-    /// Whether the first code of the method is optimised and stays; `None` if it cannot be told.
+    /// Whether the first code of the method is optimized and stays; `None` if it cannot be told.
     fn is_counting_disabled(&self, home: Addr, desc: Addr) -> Option<bool> {
         let c = self.counting.as_ref()?;
         let allocator = self.module.pointer(&self.memory, home, Module::LoaderAllocator)?;

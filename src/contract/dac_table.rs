@@ -142,7 +142,7 @@ pub fn table_by_content(memory: &Memory, image: &Image, vars: Addr, index: u64, 
         if agreeing.saturating_mul(2) < known.len() {
             return None;
         }
-        // The first entries are all addresses of runtime variables; a chance hit has other neighbours.
+        // The first entries are all addresses of runtime variables; a chance hit has other neighbors.
         let near = |i: u64| table.entry(memory, i).is_some_and(|a| image.range.contains(a));
         (0..index).filter(|i| near(*i)).count().ge(&usize::try_from(index / 2).ok()?).then_some(table)
     })

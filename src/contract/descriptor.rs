@@ -98,7 +98,7 @@ pub enum ContractError {
     },
     /// A version unknown to this gcdump.
     #[error("the runtime advertises the contract {contract} in version {version}, which this gcdump does not know: a newer gcdump may")]
-    UnrecognisedVersion {
+    UnrecognizedVersion {
         /// Name of the contract.
         contract: String,
         /// Version as written.
@@ -509,7 +509,7 @@ impl Descriptor {
         self.check(|| DescriptorItem::Contract(name.into()))
     }
 
-    /// The normalised version of a contract, where advertised.
+    /// The normalized version of a contract, where advertised.
     pub fn contract(&self, name: &str) -> Option<String> {
         // Whether one is advertised may be all that is asked.
         let _ = self.contract_usable(name);

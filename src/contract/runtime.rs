@@ -183,8 +183,8 @@ impl<'a> Opener<'a> {
         let mut gc = parts.iter().find(|p| has_gc_contract(p)).map_or(LayoutSource::None, gc_of);
         if let (false, Some(layouts), Some(vars)) = (has_gc, gc_layouts, vars) {
             let card_table = vm.descriptor.pointer("CardTable").ok();
-            match synthesis::synthesise(&mut vm.descriptor, self.memory, layouts, vars, card_table, limits) {
-                Ok(()) => gc = LayoutSource::Synthesised,
+            match synthesis::synthesize(&mut vm.descriptor, self.memory, layouts, vars, card_table, limits) {
+                Ok(()) => gc = LayoutSource::Synthesized,
                 Err(e) => self.notes.add(NoteKind::Missing, e.address, format!("GcDacVars: {e}")),
             }
         }
@@ -217,7 +217,7 @@ impl<'a> Opener<'a> {
             vm: vm.source,
             gc,
             overlay: vm.overlay.map(|o| o.section.name.clone()),
-            gc_dac_vars: vars.filter(|_| gc == LayoutSource::Synthesised),
+            gc_dac_vars: vars.filter(|_| gc == LayoutSource::Synthesized),
             gc_image,
             version,
             version_source,

@@ -10,7 +10,7 @@ use super::descriptor::{ContractError, Descriptor};
 pub struct Contract {
     /// Its name in the descriptor.
     pub name: &'static str,
-    /// The versions that are read, normalised: `1` for both `1` and `c1`.
+    /// The versions that are read, normalized: `1` for both `1` and `c1`.
     pub versions: &'static [&'static str],
     /// Whether commands need it, so that `gcdump contracts` points out its absence.
     pub needed: bool,
@@ -30,7 +30,7 @@ impl Contract {
     /// Checks that the runtime advertises the contract in a version that is read.
     ///
     /// # Errors
-    /// [`ContractError::NotAdvertised`], [`ContractError::UnrecognisedVersion`] or [`ContractError::Unsupported`].
+    /// [`ContractError::NotAdvertised`], [`ContractError::UnrecognizedVersion`] or [`ContractError::Unsupported`].
     pub fn require(&self, descriptor: &Descriptor) -> Result<(), ContractError> {
         let version = descriptor.contract(self.name);
         let read = version.is_some_and(|v| self.versions.contains(&v.as_str()));
@@ -40,7 +40,7 @@ impl Contract {
     /// Like [`Contract::require`], but content where the contract is not advertised: the layouts decide then.
     ///
     /// # Errors
-    /// [`ContractError::UnrecognisedVersion`] or [`ContractError::Unsupported`].
+    /// [`ContractError::UnrecognizedVersion`] or [`ContractError::Unsupported`].
     pub fn permit(&self, descriptor: &Descriptor) -> Result<(), ContractError> {
         match self.require(descriptor) {
             Err(ContractError::NotAdvertised { .. }) => Ok(()),
@@ -56,11 +56,11 @@ pub fn refusal(descriptor: &Descriptor, contract: &str) -> ContractError {
         return e;
     }
     let Some(info) = descriptor.contracts.get(contract) else { return ContractError::NotAdvertised { contract: name } };
-    let (normalised, version) = (super::json::contract_version(&info.version), info.version.clone());
-    if UNSUPPORTED.iter().any(|(known, versions)| *known == contract && versions.contains(&normalised.as_str())) {
+    let (normalized, version) = (super::json::contract_version(&info.version), info.version.clone());
+    if UNSUPPORTED.iter().any(|(known, versions)| *known == contract && versions.contains(&normalized.as_str())) {
         ContractError::Unsupported { contract: name, version }
     } else {
-        ContractError::UnrecognisedVersion { contract: name, version }
+        ContractError::UnrecognizedVersion { contract: name, version }
     }
 }
 
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(GC.require(&with("GC", "c1")), Ok(()));
         assert_eq!(GC.require(&with("GC", "1")), Ok(()));
         assert!(matches!(GC.require(&with("X", "1")), Err(ContractError::NotAdvertised { .. })));
-        assert!(matches!(GC.require(&with("GC", "c99")), Err(ContractError::UnrecognisedVersion { .. })));
+        assert!(matches!(GC.require(&with("GC", "c99")), Err(ContractError::UnrecognizedVersion { .. })));
         let log = Contract::optional("StressLog", &["1"]);
         assert!(matches!(log.require(&with("StressLog", "c2")), Err(ContractError::Unsupported { .. })));
         let message = GC.require(&with("GC", "c99")).unwrap_err().to_string();

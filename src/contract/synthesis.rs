@@ -26,7 +26,7 @@ const GENERATION_OFFSETS: &str = "GenerationFieldOffsets";
 ///
 /// # Errors
 /// [`ReadError`] if `GcDacVars` itself is not in the dump. Globals whose data is absent are omitted.
-pub fn synthesise(
+pub fn synthesize(
     descriptor: &mut Descriptor,
     memory: &Memory,
     gc: &Overlay,
@@ -35,8 +35,8 @@ pub fn synthesise(
     limits: &Limits,
 ) -> Result<(), ReadError> {
     let origin = descriptor.add_origin(Origin {
-        kind: OriginKind::Synthesised,
-        name: "synthesised from GcDacVars".into(),
+        kind: OriginKind::Synthesized,
+        name: "synthesized from GcDacVars".into(),
         address: Some(vars.address),
         version: 0,
     });

@@ -151,7 +151,7 @@ fn by_magic(first: &[u8]) -> Option<FileKind> {
         [0x04, 0x22, 0x4d, 0x18, ..] => FileKind::Lz4,
         [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c, ..] => FileKind::SevenZip,
         [b'M', b'Z', ..] if !looks_like_text(first) => FileKind::PeImage,
-        // The serialiser's signature, preceded by its length.
+        // The serializer's signature, preceded by its length.
         [_, _, _, _, rest @ ..] if rest.starts_with(b"!FastSerialization.") => FileKind::GcdumpTrace,
         _ if first.get(257..262) == Some(b"ustar") => FileKind::Tar,
         _ => return None,
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn recognises_files_commonly_mistaken_for_dumps() {
+    fn recognizes_files_commonly_mistaken_for_dumps() {
         let mut elf = vec![0u8; 64];
         elf[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
         elf[16] = 4;

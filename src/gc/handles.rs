@@ -184,7 +184,7 @@ impl Reading<'_> {
         if !self.facts.server {
             return 1;
         }
-        // .NET 11 publishes the variable's address; the synthesised descriptor holds the probed value.
+        // .NET 11 publishes the variable's address; the synthesized descriptor holds the probed value.
         let literal = self.descriptor.number("TotalCpuCount").ok();
         let variable = || self.descriptor.pointer("TotalCpuCount").ok().and_then(|a| self.memory.u32(a).ok()).map(u64::from);
         let slots = literal.or_else(variable).or(self.facts.heap_count).unwrap_or(1);

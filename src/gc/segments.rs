@@ -97,7 +97,7 @@ impl Reading<'_> {
             own
         });
         let out: Vec<SegmentModel> = out.into_iter().flatten().collect();
-        // Every heap has segments from its initialisation on.
+        // Every heap has segments from its initialization on.
         if out.is_empty() && self.notes.notes().complete() {
             self.notes.add(NoteKind::Missing, None, "no segment found");
         }
@@ -126,7 +126,7 @@ impl Reading<'_> {
         }
     }
 
-    /// The segment lists of a heap. Every generation has a segment from the heap's initialisation on: a list without one has lost it.
+    /// The segment lists of a heap. Every generation has a segment from the heap's initialization on: a list without one has lost it.
     fn lists(&self, heap: HeapId) -> Vec<List> {
         let soh = self.facts.oldest();
         let mut out = Vec::new();

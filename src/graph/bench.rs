@@ -35,7 +35,7 @@ fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
 
 /// Each node but the roots has one edge from an earlier one: the one before in the second quarter, which makes long
 /// lists, else mostly a near one. The edges left over go anywhere, every other one near. `scattered` renumbers all
-/// within blocks of a million, so that neighbours in the graph are not neighbours in memory.
+/// within blocks of a million, so that neighbors in the graph are not neighbors in memory.
 fn heap(scattered: bool) -> Csr {
     let mut seed = 1u64;
     let mut below = |bound: u32| {

@@ -1,7 +1,7 @@
 //! The edges of a large graph turned round, on all threads.
 //!
 //! To place each edge at its target is a write to anywhere in the array of all edges, which no cache holds. So edges go to buckets of
-//! neighbouring targets first, each thread its own share of the sources, and each bucket is sorted where a cache holds it.
+//! neighboring targets first, each thread its own share of the sources, and each bucket is sorted where a cache holds it.
 
 use std::iter::Zip;
 use std::ops::Range;

@@ -196,7 +196,7 @@ impl Type {
     /// Its own static field `name`.
     ///
     /// # Errors
-    /// [`ValueError::NoField`]; [`ValueError::NotInitialised`] if the class is uninitialized; [`ValueError::NoPlace`] if its
+    /// [`ValueError::NoField`]; [`ValueError::NotInitialized`] if the class is uninitialized; [`ValueError::NoPlace`] if its
     /// location is not in the dump; also see [`Type::fields`]. For thread statics use [`Type::thread_static`].
     pub fn static_field(&self, name: &str) -> Result<Value, Error> {
         self.static_at(name, None)
@@ -223,7 +223,7 @@ impl Type {
         }
         match self.place(field, thread)? {
             StaticPlace::At(at) => Ok(self.value(&list, index, field, at)),
-            StaticPlace::NotInitialised => Err(ValueError::NotInitialised { what: what() }.into()),
+            StaticPlace::NotInitialized => Err(ValueError::NotInitialized { what: what() }.into()),
             StaticPlace::Unknown => Err(ValueError::NoPlace { what: what() }.into()),
         }
     }

@@ -38,7 +38,7 @@ impl Visitor for Rows {
     }
 }
 
-/// Neighbours, also of different pieces.
+/// Neighbors, also of different pieces.
 #[derive(Default)]
 struct Pairs {
     first: Option<Addr>,
@@ -119,7 +119,7 @@ fn check(what: &str, dump: &Dump, least: u64) -> Option<(usize, usize)> {
     let expected = one.rows.iter().map(|row| (before.replace((row.0, row.1)).filter(|(segment, _)| *segment == row.0).map(|b| b.1), row.1));
     let mut expected: Vec<_> = expected.collect();
     expected.sort_unstable_by_key(|(_, at)| *at);
-    assert!(pairs == expected, "{what}: neighbours");
+    assert!(pairs == expected, "{what}: neighbors");
     Some((pieces, walker.segments().len()))
 }
 

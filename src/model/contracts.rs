@@ -8,7 +8,7 @@ named_enum! {
         /// A bundled overlay or one given with `--overlay`.
         Overlay = "overlay",
         /// Synthesized at run time from `GcDacVars`.
-        Synthesised = "synthesised",
+        Synthesized = "synthesized",
         /// The runtime's own descriptor, in the dump or in its matching file.
         InMemory = "in-memory",
     }
@@ -76,7 +76,7 @@ named_enum! {
         /// Not advertised by the runtime.
         NotAdvertised = "not-advertised",
         /// Unknown version.
-        UnrecognisedVersion = "unrecognised-version",
+        UnrecognizedVersion = "unrecognized-version",
         /// Known version that is not supported.
         KnownButUnsupported = "known-but-unsupported",
         /// A contract that this gcdump does not know: no command needs it.

@@ -36,7 +36,7 @@ named_enum! {
         /// The debug header of a NativeAOT program.
         DebugHeader = "debug-header",
         /// Synthesized from `GcDacVars`.
-        Synthesised = "synthesised",
+        Synthesized = "synthesized",
         /// Not available.
         None = "none",
     }
@@ -125,7 +125,7 @@ pub struct RuntimeModel {
     pub build_id: Option<String>,
     /// Source of the VM layouts: `descriptor`, `overlay-json`, `overlay`, `none`.
     pub vm: LayoutSource,
-    /// Source of the GC layouts: `descriptor`, `synthesised`, `none`.
+    /// Source of the GC layouts: `descriptor`, `synthesized`, `none`.
     pub gc: LayoutSource,
     /// Overlay in use.
     pub overlay: Option<String>,

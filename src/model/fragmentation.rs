@@ -74,9 +74,9 @@ pub struct FreeBlockModel {
     /// Address of its segment.
     pub segment: Addr,
     /// The object that ends at its start; `null` next to a segment start, an allocation context or absent memory.
-    pub before: Option<NeighbourModel>,
+    pub before: Option<NeighborModel>,
     /// The object that starts at its end; `null` as for `before`.
-    pub after: Option<NeighbourModel>,
+    pub after: Option<NeighborModel>,
     /// Address of a pinned handle to the object after it, or else to the one before it.
     pub pinned_by: Option<Addr>,
 }
@@ -84,7 +84,7 @@ pub struct FreeBlockModel {
 /// An object next to a free block.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-pub struct NeighbourModel {
+pub struct NeighborModel {
     /// The object.
     pub address: Addr,
     /// Name of its type; `Free` for another free block.

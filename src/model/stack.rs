@@ -52,21 +52,21 @@ named_enum! {
 }
 
 named_enum! {
-    /// How far the JIT optimised a method's code, in the terms of tiered compilation; in brackets those of SOS.
+    /// How far the JIT optimized a method's code, in the terms of tiered compilation; in brackets those of SOS.
     pub enum CodeTier {
-        /// Compiled quickly, hardly optimised; replaced once it runs often (`QuickJitted`).
+        /// Compiled quickly, hardly optimized; replaced once it runs often (`QuickJitted`).
         Tier0 = "tier0",
         /// The same, and counts how often each part runs (`QuickJittedInstrumented`).
         Tier0Instrumented = "tier0-instrumented",
-        /// Fully optimised, after it ran often (`OptimizedTier1`).
+        /// Fully optimized, after it ran often (`OptimizedTier1`).
         Tier1 = "tier1",
-        /// Fully optimised while it ran in a loop: on-stack replacement (`OptimizedTier1OSR`).
+        /// Fully optimized while it ran in a loop: on-stack replacement (`OptimizedTier1OSR`).
         Tier1Osr = "tier1-osr",
-        /// Optimised, and counts how often each part runs: follows ReadyToRun code (`OptimizedTier1Instrumented`).
+        /// Optimized, and counts how often each part runs: follows ReadyToRun code (`OptimizedTier1Instrumented`).
         Tier1Instrumented = "tier1-instrumented",
-        /// Optimised at once and never replaced: takes no part in tiering (`Optimized`).
+        /// Optimized at once and never replaced: takes no part in tiering (`Optimized`).
         Optimized = "optimized",
-        /// Not optimised and never replaced: `MethodImplOptions.NoOptimization`, or an assembly built for debugging (`MinOptJitted`).
+        /// Not optimized and never replaced: `MethodImplOptions.NoOptimization`, or an assembly built for debugging (`MinOptJitted`).
         MinOpts = "min-opts",
     }
 }
@@ -174,7 +174,7 @@ pub struct StackFrameModel {
     pub part: Option<FramePart>,
     /// What made the code. `null` for a runtime frame.
     pub code: Option<CodeKind>,
-    /// How far the JIT optimised the code; `null` for other code, and if it cannot be told.
+    /// How far the JIT optimized the code; `null` for other code, and if it cannot be told.
     pub tier: Option<CodeTier>,
     /// Type of a runtime frame: `InlinedCallFrame`.
     pub frame_type: Option<Name>,

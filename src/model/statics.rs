@@ -24,9 +24,9 @@ pub struct StaticsReport {
     /// Number of matching types with static fields.
     pub types: u64,
     /// Number of initialized static fields.
-    pub initialised: u64,
+    pub initialized: u64,
     /// Number of static fields of uninitialized types, or never accessed by a thread.
-    pub not_initialised: u64,
+    pub not_initialized: u64,
     /// Number of fields with unknown location.
     pub unknown: u64,
     /// The fields, by module and type; thread statics once per thread.

@@ -137,7 +137,7 @@ pub struct MethodModel {
     pub token: Option<Token>,
     /// What made its code; `null` if what tells is not in the dump.
     pub code: Option<MethodCode>,
-    /// How far the JIT optimised that code; `null` for other code, and if it cannot be told.
+    /// How far the JIT optimized that code; `null` for other code, and if it cannot be told.
     pub tier: Option<CodeTier>,
     /// Start of its code, where it is entered at present; `null` without.
     pub entry: Option<Addr>,

@@ -52,7 +52,7 @@ named_enum! {
         /// The memory does not contain a valid value of the type.
         Invalid = "invalid",
         /// The class is uninitialized and the field still zero, or not yet allocated for the thread.
-        NotInitialised = "not-initialised",
+        NotInitialized = "not-initialized",
     }
 }
 

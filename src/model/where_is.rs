@@ -123,7 +123,7 @@ pub struct CodePlace {
     pub start: Addr,
     /// What made the code.
     pub code: CodeKind,
-    /// How far the JIT optimised the code; `null` for other code, and if it cannot be told.
+    /// How far the JIT optimized the code; `null` for other code, and if it cannot be told.
     pub tier: Option<CodeTier>,
     /// Whether the address is in a catch, finally, fault or filter block.
     pub funclet: bool,

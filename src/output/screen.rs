@@ -1,4 +1,4 @@
-//! What an answer is shown on: a terminal with its width, height and colours, or a pipe or file with none of them.
+//! What an answer is shown on: a terminal with its width, height and colors, or a pipe or file with none of them.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display};
@@ -26,23 +26,23 @@ pub struct Screen {
     pub height: Option<usize>,
     /// Whether a pager shows it, in which one looks back: titles are not repeated.
     pub pager: bool,
-    /// Whether text is coloured.
-    pub colour: bool,
+    /// Whether text is colored.
+    pub color: bool,
 }
 
 impl Screen {
-    /// A pipe or a file: lines of any length, no colours.
-    pub const NONE: Screen = Screen { terminal: false, width: None, height: None, pager: false, colour: false };
+    /// A pipe or a file: lines of any length, no colors.
+    pub const NONE: Screen = Screen { terminal: false, width: None, height: None, pager: false, color: false };
 
-    /// A terminal of this many columns and lines, without colours.
+    /// A terminal of this many columns and lines, without colors.
     pub fn terminal(width: Option<usize>, height: Option<usize>) -> Screen {
-        Screen { terminal: true, width: Some(width.unwrap_or(USUAL_WIDTH).max(MIN_WIDTH)), height, pager: false, colour: false }
+        Screen { terminal: true, width: Some(width.unwrap_or(USUAL_WIDTH).max(MIN_WIDTH)), height, pager: false, color: false }
     }
 
-    /// The same with or without colours.
+    /// The same with or without colors.
     #[must_use]
-    pub fn coloured(self, colour: bool) -> Screen {
-        Screen { colour, ..self }
+    pub fn colored(self, color: bool) -> Screen {
+        Screen { color, ..self }
     }
 
     /// The same for lines of any length.
@@ -57,9 +57,9 @@ impl Screen {
         Screen { pager: true, ..self }
     }
 
-    /// Whether text from a dump must be made harmless: a terminal shows it, now or, as colours say, later.
+    /// Whether text from a dump must be made harmless: a terminal shows it, now or, as colors say, later.
     pub fn interprets(&self) -> bool {
-        self.terminal || self.colour
+        self.terminal || self.color
     }
 
     /// `text` as it is shown beside an answer: harmless, and wrapped with a hanging indent.
@@ -72,18 +72,18 @@ impl Screen {
         }
     }
 
-    /// `text` as a warning, if the screen has colours.
+    /// `text` as a warning, if the screen has colors.
     pub fn warning<'t>(&self, text: &'t str) -> impl Display + 't {
         self.paint(Ink::Alarm, text)
     }
 
-    /// `text` in `ink`, if the screen has colours.
+    /// `text` in `ink`, if the screen has colors.
     pub(super) fn paint<T: Display>(&self, ink: Ink, text: T) -> Painted<T> {
-        Painted { style: self.colour.then(|| ink.style()).flatten(), text }
+        Painted { style: self.color.then(|| ink.style()).flatten(), text }
     }
 }
 
-/// What a piece of text is, which determines its colour.
+/// What a piece of text is, which determines its color.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Ink {
     #[default]
@@ -123,18 +123,18 @@ impl Ink {
     }
 
     fn style(self) -> Option<Style> {
-        let colour = |colour: AnsiColor| colour.on_default();
+        let color = |color: AnsiColor| color.on_default();
         Some(match self {
             Ink::Plain => return None,
             Ink::Heading => Style::new().bold(),
-            Ink::Address => colour(AnsiColor::Cyan),
-            Ink::Size => colour(AnsiColor::Green),
-            Ink::Bar => colour(AnsiColor::Blue),
-            Ink::Hole => colour(AnsiColor::Yellow),
-            Ink::Pin => colour(AnsiColor::Magenta),
-            Ink::Waste => colour(AnsiColor::Red),
+            Ink::Address => color(AnsiColor::Cyan),
+            Ink::Size => color(AnsiColor::Green),
+            Ink::Bar => color(AnsiColor::Blue),
+            Ink::Hole => color(AnsiColor::Yellow),
+            Ink::Pin => color(AnsiColor::Magenta),
+            Ink::Waste => color(AnsiColor::Red),
             Ink::Faint => Style::new().dimmed(),
-            Ink::Alarm => colour(AnsiColor::Red).bold(),
+            Ink::Alarm => color(AnsiColor::Red).bold(),
         })
     }
 }

@@ -171,5 +171,5 @@ fn terminals_show_what_rows_are_called() {
     assert_eq!(seen.take().concat().len(), 3);
     // Pipes, and whoever does not keep the rows, see none.
     assert!(!show(Screen::NONE, Some(&Seen::after(0))).contains('$') && !show(screen, None).contains('$'));
-    assert!(show(screen.coloured(true), Some(&Seen::after(0))).contains("\u{1b}[2m$1\u{1b}[0m"));
+    assert!(show(screen.colored(true), Some(&Seen::after(0))).contains("\u{1b}[2m$1\u{1b}[0m"));
 }

@@ -123,7 +123,7 @@ impl<'t> StaticsReader<'t> {
 
     /// Gives the static fields of all loaded types and of `more`, such as types of heap objects, to `each`. The counts of them.
     pub fn each(&self, more: &[Addr], options: &StaticsQuery, notes: &Collector, each: &mut dyn FnMut(StaticModel)) -> StaticsReport {
-        let mut report = StaticsReport { types: 0, initialised: 0, not_initialised: 0, unknown: 0, statics: Vec::new(), shown: None };
+        let mut report = StaticsReport { types: 0, initialized: 0, not_initialized: 0, unknown: 0, statics: Vec::new(), shown: None };
         let mut seen = Set::default();
         let list = loaded_types(self.types());
         let wanted = |f: &Field| match f.storage {
@@ -145,12 +145,12 @@ impl<'t> StaticsReader<'t> {
             for field in fields.iter().filter(|f| wanted(f)) {
                 let _ = self.spots((info, field), options.everything, &mut |spot, times| {
                     let count = match spot.place {
-                        StaticPlace::NotInitialised => &mut report.not_initialised,
+                        StaticPlace::NotInitialized => &mut report.not_initialized,
                         StaticPlace::Unknown => &mut report.unknown,
-                        StaticPlace::At(_) => &mut report.initialised,
+                        StaticPlace::At(_) => &mut report.initialized,
                     };
                     count.grow(times);
-                    if options.everything || spot.place != StaticPlace::NotInitialised {
+                    if options.everything || spot.place != StaticPlace::NotInitialized {
                         let model = self.model(spot);
                         if !self.budget.memory(bytes(&model)) {
                             return ControlFlow::Break(());
@@ -209,7 +209,7 @@ impl<'t> StaticsReader<'t> {
         if !everything {
             let empty = len64(self.threads.iter().filter(|owner| is_empty(owner)).count());
             if empty > 0 {
-                each(spot(None, StaticPlace::NotInitialised), empty)?;
+                each(spot(None, StaticPlace::NotInitialized), empty)?;
             }
         }
         for owner in self.threads.iter().filter(|owner| !owner.claimed && (everything || !is_empty(owner))) {
@@ -293,7 +293,7 @@ impl<'t> StaticsReader<'t> {
     pub(crate) fn value(&self, field: &Field, place: StaticPlace) -> FieldValue {
         match place {
             StaticPlace::At(address) => self.values.static_field(field, address),
-            StaticPlace::NotInitialised => self.values.nowhere(field, ValueKind::NotInitialised, "<not initialised>"),
+            StaticPlace::NotInitialized => self.values.nowhere(field, ValueKind::NotInitialized, "<not initialized>"),
             StaticPlace::Unknown => self.values.nowhere(field, ValueKind::Absent, "<its place is not in the dump>"),
         }
     }

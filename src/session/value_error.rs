@@ -82,8 +82,8 @@ pub enum ValueError {
         length: u64,
     },
     /// The static field has no memory yet: its class is uninitialized, or the thread has never accessed it.
-    #[error("{what} is not initialised")]
-    NotInitialised {
+    #[error("{what} is not initialized")]
+    NotInitialized {
         /// The static field.
         what: String,
     },

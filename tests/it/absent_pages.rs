@@ -60,7 +60,7 @@ fn the_gc_is_read_without_the_runtimes_read_only_pages() -> Tested {
         let process = Dump::of(dump, &gcdump::OpenOptions::default());
         let runtime = process.runtime().unwrap_or_else(|e| panic!("{}: {e}", known.name));
         // No export directory, g_dacTable or JSON: GcDacVars is found by content.
-        assert_eq!(runtime.description().gc, LayoutSource::Synthesised, "{}", known.name);
+        assert_eq!(runtime.description().gc, LayoutSource::Synthesized, "{}", known.name);
         assert_eq!(answers(&process), expected, "{}", known.name);
     }
     println!("absent pages: {} dumps checked, {} skipped", dumps.len(), lacking.len());
@@ -82,7 +82,7 @@ fn a_linux_heap_dump_needs_no_export_tables() -> Tested {
         // As in a kernel core: GcDacVars by content, and g_dacTable from it. The self-checks validate the overlay.
         assert_eq!(
             (runtime.description().vm, runtime.description().gc),
-            (LayoutSource::Overlay, LayoutSource::Synthesised),
+            (LayoutSource::Overlay, LayoutSource::Synthesized),
             "{}",
             known.name
         );

@@ -278,7 +278,7 @@ const PICTURES: &[Picture] = &[
     Picture { name: "map.svg", commands: &[("gcdump heap --map dumps/corpus/net10-seg-fragmented-heap.dmp.zst", 34)] },
 ];
 
-/// Colours that can be read on the dark background of the pictures, which those of VGA cannot: black to white, then the bright ones.
+/// Colors that can be read on the dark background of the pictures, which those of VGA cannot: black to white, then the bright ones.
 const COLOURS: Palette = {
     let eight = [
         RgbColor(0x48, 0x4f, 0x58),
@@ -299,7 +299,7 @@ const PAPER: RgbColor = RgbColor(0x0d, 0x11, 0x17);
 fn picture(commands: &[(&str, usize)]) -> String {
     let mut text = String::new();
     for (command, first) in commands {
-        let (_, shown) = shown(command, terminal(COLUMNS).coloured(true));
+        let (_, shown) = shown(command, terminal(COLUMNS).colored(true));
         let lines: Vec<&str> = shown.trim_end().lines().collect();
         let cut = (*first).min(lines.len());
         text.push_str(&format!("\u{1b}[1m$ {command}\u{1b}[0m\n{}\n", lines[..cut].join("\n")));

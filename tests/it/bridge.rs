@@ -125,7 +125,7 @@ fn components_of_peers_are_the_cycles_made_by_the_program() -> Tested {
 fn without_its_roots_an_object_is_freed_and_its_weak_handle_cleared() -> Tested {
     let dump = dump("net10-wks-roots-heap")?;
     let truth = dump.truth.as_ref().unwrap();
-    // A temporary slot of the unoptimised frame still holds the dog that should only be held weakly: it survived the
+    // A temporary slot of the unoptimized frame still holds the dog that should only be held weakly: it survived the
     // program's own collections. Without all of its roots it is freed, and its weak handle cleared.
     let (_, weak) = ask(&dump.path, &["roots", "--kind", "weak", "--type", "Lab.Dog"]);
     let weak = &rows(&weak["data"]["roots"])[0];

@@ -41,7 +41,7 @@ shows!(objects_with_references, "objects", "--type", "Lab.Dog", "--refs", "--cou
 shows!(object_shows_fields, "object", "0x7f316dc27908");
 shows!(object_finds_what_an_interior_pointer_points_into, "object", "0x7f316dc2790c");
 shows!(where_in_the_heap, "where", "0x7f316dc27910");
-shows!(near_shows_neighbours, "near", "0x7f316dc27908");
+shows!(near_shows_neighbors, "near", "0x7f316dc27908");
 shows!(contracts_check_shows_facts, "contracts", "--check");
 shows!(csv_of_handles, "handles", "--type", "pinned", "--format", "csv");
 

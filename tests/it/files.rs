@@ -93,7 +93,7 @@ fn a_terminal_is_not_shown_control_characters_of_arguments() {
         &["info", "--timeout", hostile, dump],
     ];
     for args in lines {
-        let ran = run_on(Screen::terminal(Some(100), Some(40)).coloured(true), args);
+        let ran = run_on(Screen::terminal(Some(100), Some(40)).colored(true), args);
         let (exit, shown) = (ran.exit, ran.out + &ran.err);
         assert!(exit.code() > 1 && !shown.is_empty(), "{args:?}: {exit:?} {shown}");
         assert!(!shown.contains("\x1b[K") && !shown.contains('\x07') && !shown.contains("\x1b]"), "{args:?}: {shown:?}");

@@ -10,7 +10,7 @@ fn corpus(name: &str) -> String {
     format!("dumps/corpus/{name}.dmp.zst")
 }
 
-const SMALL: Screen = Screen { terminal: true, width: Some(80), height: Some(40), pager: false, colour: false };
+const SMALL: Screen = Screen { terminal: true, width: Some(80), height: Some(40), pager: false, color: false };
 
 fn too_wide(text: &str) -> Vec<&str> {
     text.lines().filter(|line| line.width() > 80).collect()

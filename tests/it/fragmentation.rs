@@ -83,7 +83,7 @@ fn pinned_objects_are_those_pinned_by_the_program() -> Tested {
 }
 
 #[test]
-fn neighbours_match_near_for_any_number_of_threads() {
+fn neighbors_match_near_for_any_number_of_threads() {
     let dump = own_unpacked();
     let data = |args: &[&str]| ask(&dump, &[&["fragmentation", "--segments"], args].concat()).1["data"].clone();
     let all = data(&["--top", "0"]);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::common::{Ran, cases, commands, number, own_dump, run, run_on, sample};
-use crate::screens::without_colours;
+use crate::screens::without_colors;
 use gcdump::Dump;
 use gcdump::cli::Screen;
 use gcdump::internals::dump::{self, OpenOptions};
@@ -116,9 +116,9 @@ fn hostile_text_moves_no_cursor_and_breaks_no_format() {
         }
         let with_path = |more: &[&'static str]| [command.as_slice(), &["--no-local-files"], more].concat();
         let shown = on_terminal(&with_path(&[]));
-        // Colours put escape sequences of their own around such text, not into it.
-        let bright = run_on(terminal().coloured(true), &with_path(&[]));
-        assert_eq!((without_colours(&bright.out), without_colours(&bright.err)), (shown.out.clone(), shown.err.clone()), "{command:?}");
+        // Colors put escape sequences of their own around such text, not into it.
+        let bright = run_on(terminal().colored(true), &with_path(&[]));
+        assert_eq!((without_colors(&bright.out), without_colors(&bright.err)), (shown.out.clone(), shown.err.clone()), "{command:?}");
         for text in [&shown.out, &shown.err] {
             assert!(!text.contains(moves), "{command:?}: {:?}", text.lines().find(|l| l.contains(moves)));
         }

@@ -171,7 +171,7 @@ fn a_page_of_two_dumps_tells_what_changed() -> Tested {
     let data = inside(&page.out).unwrap()["data"].clone();
     let asked = run(&["diff", "--top", "100", "--json", "--no-local-files", before.path.to_str().unwrap(), after.path.to_str().unwrap()]);
     assert_eq!(data["diff"]["rows"], asked.json()["data"]["rows"]);
-    assert!(page.out.contains("What changed") && page.out.contains(" g2\""), "what grew is coloured");
+    assert!(page.out.contains("What changed") && page.out.contains(" g2\""), "what grew is colored");
     let heap = run(&["heap", "--json", "--no-local-files", after.path.to_str().unwrap()]).json();
     assert_eq!(data["heap"]["totals"], heap["data"]["totals"], "the page is about the later dump");
     Ok(())

@@ -225,45 +225,45 @@ fn lines_fit_and_keep_numbers_whole() {
     assert!(of(80) > of(120) && of(120) > of(200), "{:?}", WIDTHS.map(of));
 }
 
-/// `text` without the escape sequences of colours.
-pub fn without_colours(text: &str) -> String {
+/// `text` without the escape sequences of colors.
+pub fn without_colors(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("\x1b[") {
         out.push_str(&rest[..at]);
         let sequence = &rest[at + 2..];
         let end = sequence.find(|c: char| !(c.is_ascii_digit() || c == ';')).unwrap();
-        assert_eq!(&sequence[end..=end], "m", "no colour: {:?}", &rest[at..at + end + 3]);
+        assert_eq!(&sequence[end..=end], "m", "no color: {:?}", &rest[at..at + end + 3]);
         rest = &sequence[end + 1..];
     }
     out + rest
 }
 
 #[test]
-fn colours_change_nothing_else() {
+fn colors_change_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let subject = Subject::of("net10-wks-deadlock-heap", folder.path());
-    let mut coloured = 0;
+    let mut colored = 0;
     for (line, cli) in sample(&subject.clis, 6) {
         for screen in [terminal(100), terminal(100).wide()] {
-            let (plain, bright) = (shown(cli, &subject.dump, screen, None), shown(cli, &subject.dump, screen.coloured(true), None));
+            let (plain, bright) = (shown(cli, &subject.dump, screen, None), shown(cli, &subject.dump, screen.colored(true), None));
             assert!(!plain.out.contains('\x1b'), "{line}");
-            assert_eq!(without_colours(&bright.out), plain.out, "{line}");
-            assert_eq!(without_colours(&bright.err), plain.err, "{line}");
-            coloured += usize::from(bright.out != plain.out);
+            assert_eq!(without_colors(&bright.out), plain.out, "{line}");
+            assert_eq!(without_colors(&bright.err), plain.err, "{line}");
+            colored += usize::from(bright.out != plain.out);
         }
     }
-    assert!(coloured > cases(6, 40), "{coloured}");
+    assert!(colored > cases(6, 40), "{colored}");
     // As in `gcdump … --color always | less -R`.
     let dump = corpus("net10-wks-deadlock-heap");
     let piped = |more: &[&str]| run(&[&["locks", "--no-local-files", &dump], more].concat()).out;
     assert!(piped(&["--color", "always"]).contains("\x1b[") && !piped(&[]).contains('\x1b'));
-    assert_eq!(without_colours(&piped(&["--color", "always"])), piped(&[]), "a pipe gets everything");
-    let never = run_on(terminal(80).coloured(true), &["locks", "--color", "never", "--no-local-files", &dump]);
+    assert_eq!(without_colors(&piped(&["--color", "always"])), piped(&[]), "a pipe gets everything");
+    let never = run_on(terminal(80).colored(true), &["locks", "--color", "never", "--no-local-files", &dump]);
     assert!(!never.out.contains('\x1b') && never.out.contains("DEADLOCK"));
     let file = folder.path().join("out");
     let file = file.to_str().unwrap();
-    run_on(terminal(80).coloured(true), &["locks", "-o", file, "--no-local-files", &dump]);
+    run_on(terminal(80).colored(true), &["locks", "-o", file, "--no-local-files", &dump]);
     assert_eq!(std::fs::read_to_string(file).unwrap(), piped(&[]), "a file gets what a pipe gets");
     for format in ["json", "ndjson", "csv"] {
         let args = ["stat", "--format", format, "--color", "always", "--no-local-files", &dump];

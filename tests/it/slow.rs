@@ -45,7 +45,7 @@ pub const TESTS: &[&str] = &[
     "report::hidden_contents_are_hidden_in_every_command",
     "schema::all_formats_agree",
     "schema::the_answer_of_trim_matches",
-    "screens::colours_change_nothing_else",
+    "screens::colors_change_nothing_else",
     "screens::lines_fit_and_keep_numbers_whole",
     "secrets::what_a_copy_leaves_out_comes_into_no_other",
     "secrets::what_a_copy_of_a_whole_dump_leaves_out_comes_into_no_other",

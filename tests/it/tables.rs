@@ -297,7 +297,7 @@ fn all_formats_have_the_same_rows() {
 /// What a column has for a value of `objects --fields`.
 fn cell(value: &Value) -> Value {
     match value["kind"].as_str() {
-        None | Some("null" | "absent" | "invalid" | "not-initialised") => Value::Null,
+        None | Some("null" | "absent" | "invalid" | "not-initialized") => Value::Null,
         Some("object") => value["object"].clone(),
         Some("bool" | "int" | "float") => value["value"].clone(),
         _ if value["value"].is_string() => value["value"].clone(),

@@ -382,7 +382,7 @@ fn term(value: &FieldValue) -> Option<Term> {
             Term::Named(text()?, number.or_else(|| value.text.parse().ok()))
         }
         ValueKind::Object => Term::Number(Number::Int(value.object?.0.into())),
-        ValueKind::Struct | ValueKind::Raw | ValueKind::Absent | ValueKind::Invalid | ValueKind::NotInitialised => return None,
+        ValueKind::Struct | ValueKind::Raw | ValueKind::Absent | ValueKind::Invalid | ValueKind::NotInitialized => return None,
         _ => Term::Text(text().unwrap_or_else(|| value.text.as_str().into())),
     })
 }

@@ -8,7 +8,7 @@ use crate::base::Count;
 use crate::graph::{BitSet, Components, Csr, CsrBuilder, GraphError, reach};
 
 /// References between components that every graph may have, beside one for each of its nodes and edges; the rest is dropped. A node that all
-/// others lead to, and from which all can be reached, makes their number the square of that of its neighbours.
+/// others lead to, and from which all can be reached, makes their number the square of that of its neighbors.
 const REFERENCES: usize = 1 << 21;
 /// References that are looked at for each that is kept.
 const STEPS: usize = 8;
@@ -41,8 +41,8 @@ pub fn condense(edges: &Csr, marked: &[u32], inside: impl Fn(u32) -> bool, opaqu
     let members = components.members();
     let order = components.condensation(&part)?;
     let id_of = |node: &u32| ids.get(*node as usize).copied();
-    // Colours: the marked components reachable from a component without marks. Most share those of their only successor.
-    let mut colours: Vec<Arc<[u32]>> = Vec::new();
+    // Colors: the marked components reachable from a component without marks. Most share those of their only successor.
+    let mut colors: Vec<Arc<[u32]>> = Vec::new();
     let mut known: FxHashMap<Arc<[u32]>, ()> = FxHashMap::default();
     let (mut kept, mut references): (Vec<u32>, Vec<(u32, u32)>) = (Vec::new(), Vec::new());
     let most = REFERENCES.saturating_add(part.nodes() as usize).saturating_add(part.edges() as usize);
@@ -55,16 +55,16 @@ pub fn condense(edges: &Csr, marked: &[u32], inside: impl Fn(u32) -> bool, opaqu
         for next in order.successors(component) {
             if has_mark.test(*next) {
                 leads.push(*next);
-            } else if let Some(colour) = colours.get(*next as usize)
-                && !last.is_some_and(|l| Arc::ptr_eq(l, colour))
+            } else if let Some(color) = colors.get(*next as usize)
+                && !last.is_some_and(|l| Arc::ptr_eq(l, color))
             {
-                steps = steps.saturating_add(colour.len());
+                steps = steps.saturating_add(color.len());
                 if steps > most.saturating_mul(STEPS) {
                     cut = true;
                     break;
                 }
-                leads.extend_from_slice(colour);
-                last = Some(colour);
+                leads.extend_from_slice(color);
+                last = Some(color);
             }
         }
         leads.sort_unstable();
@@ -77,19 +77,19 @@ pub fn condense(edges: &Csr, marked: &[u32], inside: impl Fn(u32) -> bool, opaqu
             kept.push(component);
             cost.grow(leads.len());
             references.extend(leads.iter().map(|to| (component, *to)));
-            colours.push(Arc::from([]));
+            colors.push(Arc::from([]));
             continue;
         }
-        let colour: Arc<[u32]> = leads.into();
-        let shared = match known.get_key_value(&colour) {
+        let color: Arc<[u32]> = leads.into();
+        let shared = match known.get_key_value(&color) {
             Some((same, ())) => Arc::clone(same),
             None => {
-                cost.grow(colour.len());
-                known.insert(Arc::clone(&colour), ());
-                colour
+                cost.grow(color.len());
+                known.insert(Arc::clone(&color), ());
+                color
             }
         };
-        colours.push(shared);
+        colors.push(shared);
     }
     kept.reverse();
     let place: FxHashMap<u32, u32> = kept.iter().copied().zip(0u32..).collect();

@@ -215,7 +215,7 @@ impl<'h> Reader<'h> {
             return out;
         };
         let Some(instance) = instance else {
-            // Its class is initialised only where Windows' pool is used.
+            // Its class is initialized only where Windows' pool is used.
             if self.types.table(PoolType::Windows).is_some() && self.types.table(PoolType::Portable).is_none() {
                 out.kind = PoolKind::Windows;
             }

@@ -10,7 +10,7 @@ use crate::gc::{GcDesc, Object, ObjectType};
 const TELLING: u32 = 8;
 /// The same for strings, whose bytes are letters: half of them are zero, and few programs make a text twice at one place.
 const TELLING_TEXT: u32 = 6;
-/// Different byte values from which on contents tell neighbours apart.
+/// Different byte values from which on contents tell neighbors apart.
 const SPEAKING: u32 = 4;
 
 /// What the contents of an object are worth.
@@ -20,7 +20,7 @@ pub(super) struct Contents {
     pub(super) key: u64,
     /// Whether equal contents elsewhere would be a copy.
     pub(super) telling: bool,
-    /// Whether equal contents in the neighbourhood would be a coincidence.
+    /// Whether equal contents in the neighborhood would be a coincidence.
     pub(super) speaking: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Which of the objects between two neighbours survived, where all that is there afterwards was there before.
+//! Which of the objects between two neighbors survived, where all that is there afterwards was there before.
 
 /// How the survivors fit into the objects before, as a subsequence.
 #[derive(Debug, PartialEq, Eq)]

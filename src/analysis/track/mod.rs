@@ -2,7 +2,7 @@
 //!
 //! Dumps carry no object identity: whether two objects are one is concluded, from rules that were measured against programs that
 //! knew (`docs/internals/track.md`). What speaks against a pair ([`vetoes`]) drops it, whatever speaks for it. Evidence is taken in
-//! this order: what cannot move, hash codes, contents ([`witnesses`]), whether neighbours went the same way ([`vote`]), what lies
+//! this order: what cannot move, hash codes, contents ([`witnesses`]), whether neighbors went the same way ([`vote`]), what lies
 //! between two that are known ([`place`]), large objects ([`large`]), who held it ([`holders`]). Each match says how sure it is.
 //!
 //! All of it works on dense arrays by object id, by part of the heap in parallel, and writes its findings down in the order of

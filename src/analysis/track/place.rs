@@ -1,4 +1,4 @@
-//! Rules 5 and 6: what lies between two neighbours that are known.
+//! Rules 5 and 6: what lies between two neighbors that are known.
 //!
 //! A collection keeps the order of what it moves, so all that lies between two anchors afterwards was between them before, and
 //! whoever is not there any more is dead.
@@ -29,7 +29,7 @@ use crate::gc::SegmentIndex;
 /// Why an object in a window is taken for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum How {
-    /// It moved as far as its neighbours.
+    /// It moved as far as its neighbors.
     Distance,
     /// Nothing else in the window has its contents.
     Contents,

@@ -20,7 +20,7 @@ pub(super) struct Traits(u8);
 impl Traits {
     /// Its contents are telling: see [`contents`](super::contents).
     pub(super) const TELLING: Traits = Traits(1);
-    /// Its contents tell it from its neighbours.
+    /// Its contents tell it from its neighbors.
     pub(super) const SPEAKING: Traits = Traits(2);
     /// A handle pins it.
     pub(super) const PINNED: Traits = Traits(4);

@@ -1,6 +1,6 @@
-//! Rule 4: a witness is heard if most of its neighbours went the same way.
+//! Rule 4: a witness is heard if most of its neighbors went the same way.
 //!
-//! A collection keeps the order of the objects that it moves out of a generation of a segment. A witness whose neighbours among
+//! A collection keeps the order of the objects that it moves out of a generation of a segment. A witness whose neighbors among
 //! the witnesses went to another segment, or passed it, is a copy that took the place of the original. The vote is repeated
 //! without those who lost it; in the end, most must agree, or half of them and the next one as near as before. What is left must be in order: the longest rising run is taken.
 
@@ -14,9 +14,9 @@ use crate::base::missed::Carried;
 use crate::base::{Count, Index};
 use crate::gc::SegmentIndex;
 
-/// Neighbours that are asked on either side.
-const NEIGHBOURS: usize = 6;
-/// Neighbours that must agree: one could be a copy itself.
+/// Neighbors that are asked on either side.
+const NEIGHBORS: usize = 6;
+/// Neighbors that must agree: one could be a copy itself.
 const AT_LEAST: usize = 2;
 
 /// Bytes to the next one that is in order, for one that is not.
@@ -27,11 +27,11 @@ const ROUNDS: usize = 4;
 /// What the vote came to.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
-    /// In order with their neighbours.
+    /// In order with their neighbors.
     pub(super) sound: Vec<(Old, New)>,
-    /// In the neighbourhood of their neighbours: not quite in order, or at the end of a row behind which others went another way.
+    /// In the neighborhood of their neighbors: not quite in order, or at the end of a row behind which others went another way.
     pub(super) near: Vec<(Old, New)>,
-    /// Too few neighbours to tell.
+    /// Too few neighbors to tell.
     pub(super) alone: Vec<(Old, New)>,
 }
 
@@ -74,7 +74,7 @@ fn of_part(both: &Both<'_>, witnesses: &[Witness]) -> Heard {
         let tie = agree.saturating_mul(2) == asked;
         if agree >= AT_LEAST && (agree.saturating_mul(2) > asked || tie && beside(both, &voices, at)) {
             kept.push((*to, w.old, w.new));
-        } else if tie && agree >= NEIGHBOURS && !w.known && last_of_row(both, &voices, at) {
+        } else if tie && agree >= NEIGHBORS && !w.known && last_of_row(both, &voices, at) {
             out.near.push((w.old, w.new));
         } else if agree == asked && !w.known {
             out.alone.push((w.old, w.new));
@@ -100,11 +100,11 @@ fn of_part(both: &Both<'_>, witnesses: &[Witness]) -> Heard {
     out
 }
 
-/// How many of the neighbours went the same way, and how many there are.
+/// How many of the neighbors went the same way, and how many there are.
 fn poll(voices: &[Voice], at: usize) -> (usize, usize) {
     let Some((w, to)) = voices.get(at) else { return (0, 0) };
-    let from = at.saturating_sub(NEIGHBOURS);
-    let around = voices.get(from..).unwrap_or_default().iter().take(at.saturating_sub(from).saturating_add(NEIGHBOURS).saturating_add(1));
+    let from = at.saturating_sub(NEIGHBORS);
+    let around = voices.get(from..).unwrap_or_default().iter().take(at.saturating_sub(from).saturating_add(NEIGHBORS).saturating_add(1));
     let (mut agree, mut asked) = (0usize, 0usize);
     for (other, theirs) in around.filter(|(other, _)| other.old != w.old) {
         asked.bump();
@@ -115,8 +115,8 @@ fn poll(voices: &[Voice], at: usize) -> (usize, usize) {
     (agree, asked)
 }
 
-/// Whether a witness lies no farther from a neighbour that went the same way than before. The last one of a row that was moved
-/// together has as many neighbours for it as against it; so has a copy behind the row, but that lies farther away.
+/// Whether a witness lies no farther from a neighbor that went the same way than before. The last one of a row that was moved
+/// together has as many neighbors for it as against it; so has a copy behind the row, but that lies farther away.
 fn beside(both: &Both<'_>, voices: &[Voice], at: usize) -> bool {
     let Some((w, to)) = voices.get(at) else { return false };
     let near = [at.checked_sub(1), at.checked_add(1)].into_iter().flatten().filter_map(|i| voices.get(i));
@@ -129,7 +129,7 @@ fn together((a, to): &Voice, (b, there): &Voice) -> bool {
     to == there && (a.old < b.old) == (a.new < b.new)
 }
 
-/// Whether a witness is near one neighbour, and the neighbours on its two sides went different ways: a way ends here. Around a copy
+/// Whether a witness is near one neighbor, and the neighbors on its two sides went different ways: a way ends here. Around a copy
 /// they went the same way, and it did not.
 fn last_of_row(both: &Both<'_>, voices: &[Voice], at: usize) -> bool {
     let (Some(w), Some(left), Some(right)) =

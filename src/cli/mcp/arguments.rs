@@ -449,7 +449,7 @@ mod tests {
             ("stat", r#"{"tup":3}"#, "stat has no argument 'tup'; did you mean top? (it takes by, sort, top, "),
             ("stat", r#"{"top":0}"#, "stat: top: expected a whole number from 1 to 200"),
             ("stat", r#"{"top":201}"#, "stat: top: expected a whole number from 1 to 200"),
-            ("stat", r#"{"by":"colour"}"#, "stat: by: 'colour' is none of type, generation, "),
+            ("stat", r#"{"by":"color"}"#, "stat: by: 'color' is none of type, generation, "),
             ("stat", r#"{"type":"A"}"#, "stat: type: expected a list"),
             ("stat", r#"{"type":[]}"#, "stat: type: expected at least one"),
             ("stat", r#"{"output":"x"}"#, "stat has no argument 'output'"),

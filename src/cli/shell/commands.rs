@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_their_neighbours() {
+    fn names_and_their_neighbors() {
         assert_eq!(named("stat").map(|c| c.name), Some("stat"));
         assert_eq!(named("!DumpHeap").map(|c| c.name), Some("stat"));
         assert_eq!(named("GCRoot").map(|c| c.name), Some("path"));

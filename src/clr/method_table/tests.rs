@@ -124,7 +124,7 @@ fn an_unknown_version_of_the_contract_is_refused_although_the_layout_fits() {
     let memory = memory_of(table(0, 0, 7, 4, &[]));
     let mut d = net8();
     Arc::make_mut(&mut d.contracts).insert("RuntimeTypeSystem".into(), ContractInfo { version: "c99".into(), origin: 0 });
-    assert!(matches!(MethodTables::bind(&memory, &d), Err(ContractError::UnrecognisedVersion { .. })));
+    assert!(matches!(MethodTables::bind(&memory, &d), Err(ContractError::UnrecognizedVersion { .. })));
     Arc::make_mut(&mut d.contracts).clear();
     assert!(matches!(MethodTables::bind(&memory, &d), Err(ContractError::NotAdvertised { .. })));
 }

@@ -9,11 +9,11 @@ pub(super) struct Base {
     /// Null if not yet allocated.
     pub(super) address: Addr,
     /// Whether the class constructor has run.
-    pub(super) initialised: bool,
+    pub(super) initialized: bool,
 }
 
 impl Base {
-    pub(super) const NONE: Base = Base { address: Addr::NULL, initialised: false };
+    pub(super) const NONE: Base = Base { address: Addr::NULL, initialized: false };
 }
 
 /// The object of the handle stored at `at`; null without a handle.

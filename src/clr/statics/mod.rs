@@ -37,7 +37,7 @@ pub enum StaticPlace {
     /// Its address; for structures, that of the data in the box.
     At(Addr),
     /// The class is uninitialized and the field still zero, or the thread has never accessed it.
-    NotInitialised,
+    NotInitialized,
     /// Not in the dump, or of unknown layout.
     Unknown,
 }
@@ -121,7 +121,7 @@ impl Statics {
             Storage::Static => {
                 let Some(base) = self.base(info, has_reference(field)) else { return StaticPlace::Unknown };
                 match self.behind(Some(base.address), field) {
-                    StaticPlace::At(at) if !base.initialised && self.is_zero(at, field) => StaticPlace::NotInitialised,
+                    StaticPlace::At(at) if !base.initialized && self.is_zero(at, field) => StaticPlace::NotInitialized,
                     place => place,
                 }
             }
@@ -203,14 +203,14 @@ impl Statics {
     fn behind(&self, base: Option<Addr>, field: &Field) -> StaticPlace {
         let Some(base) = base else { return StaticPlace::Unknown };
         if base.is_null() {
-            return StaticPlace::NotInitialised;
+            return StaticPlace::NotInitialized;
         }
         let slot = base.plus(field.offset);
         if !field.is_structure() {
             return StaticPlace::At(slot);
         }
         match self.memory.link_or_null(slot) {
-            Some(b) if b.is_null() => StaticPlace::NotInitialised,
+            Some(b) if b.is_null() => StaticPlace::NotInitialized,
             Some(b) => StaticPlace::At(b.plus(self.memory.ptr_bytes())),
             None => StaticPlace::Unknown,
         }

@@ -72,11 +72,11 @@ impl Net8 {
         match self.dynamic_id(types, info)? {
             None => {
                 let address = if gc { self.domain.link_or_null(&self.memory, domain, DomainLocalModule::GCStatics)? } else { domain };
-                Some(Base { address, initialised: self.is_initialised(types, domain, info) })
+                Some(Base { address, initialized: self.is_initialized(types, domain, info) })
             }
             Some(id) => {
                 let entry = self.entry(&self.domain, domain, (DomainLocalModule::DynamicTable, DomainLocalModule::DynamicCount), id)?;
-                Some(Base { address: self.dynamic(types, info, module, entry, gc, false)?, initialised: true })
+                Some(Base { address: self.dynamic(types, info, module, entry, gc, false)?, initialized: true })
             }
         }
     }
@@ -136,7 +136,7 @@ impl Net8 {
 
     /// Whether a class is initialized; the statics of a module are allocated earlier. Measured: agrees with ClrMD for all 204
     /// classes on three dumps from Linux and Windows.
-    fn is_initialised(&self, types: &Types, domain: Addr, info: &MethodTableInfo) -> bool {
+    fn is_initialized(&self, types: &Types, domain: Addr, info: &MethodTableInfo) -> bool {
         let read = || {
             let row = u64::from(types.names().method_tables().rid(info).ok()?).checked_sub(1)?;
             self.memory.u8(self.domain.place(domain, DomainLocalModule::DataBlob)?.plus(row)).ok()

@@ -102,7 +102,7 @@ impl Net9 {
         let field = if gc { DynamicStaticsInfo::GCStatics } else { DynamicStaticsInfo::NonGCStatics };
         let at = self.statics.place(statics, field)?;
         let word = self.memory.word(at).ok()?;
-        Some(Base { address: self.memory.followed(at, Addr(word & self.mask))?, initialised: word & NOT_INITIALISED == 0 })
+        Some(Base { address: self.memory.followed(at, Addr(word & self.mask))?, initialized: word & NOT_INITIALISED == 0 })
     }
 
     /// The index of the thread statics of a type, which is the same in all threads; `Some(None)` if none has them yet.

@@ -1,6 +1,6 @@
 //! NativeAOT programs of .NET 8 to 10: no descriptor, but a header that names the runtime's structures.
 //!
-//! Source: `docs/internals/native-aot.md`. From .NET 11 on, they have a descriptor; the one that is synthesised here has its form.
+//! Source: `docs/internals/native-aot.md`. From .NET 11 on, they have a descriptor; the one that is synthesized here has its form.
 
 mod crash;
 mod describe;

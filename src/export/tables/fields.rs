@@ -29,7 +29,7 @@ impl Read {
     fn of(value: FieldValue) -> Read {
         let FieldValue { kind, value, text, object, type_name, .. } = value;
         match kind {
-            ValueKind::Null | ValueKind::Absent | ValueKind::Invalid | ValueKind::NotInitialised => return Read::Null,
+            ValueKind::Null | ValueKind::Absent | ValueKind::Invalid | ValueKind::NotInitialized => return Read::Null,
             ValueKind::Object => return object.map_or(Read::Null, |at| Read::Text(at.to_string())),
             _ => {}
         }

@@ -120,7 +120,7 @@ pub trait Visitor: Send {
     fn object(&mut self, object: &Object<'_>);
 
     /// Called once both are walked, where the piece that this one has seen begins where that of `before` ends: for those that compare
-    /// neighbours. Pieces of a segment come in order.
+    /// neighbors. Pieces of a segment come in order.
     fn follow(&mut self, _before: &mut Self) {}
 }
 

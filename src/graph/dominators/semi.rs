@@ -73,7 +73,7 @@ impl Joins {
     }
 
     /// A pass in preorder that knows the path from the virtual root to each node. Numbers rise on that path, and a node with a number
-    /// between two neighbours of it hangs below the upper one. So the nearest common ancestor of an edge's ends is the last node on the
+    /// between two neighbors of it hangs below the upper one. So the nearest common ancestor of an edge's ends is the last node on the
     /// path to its source that has a number not above the target's: `offer` is told the join and that number.
     fn piece(
         store: &Store,

@@ -99,7 +99,7 @@ impl<'c> Shown<'c> {
 /// Text with marks in place of its color, which spaces at its end do not have: neither `comfy-table` nor `width` counts marks.
 fn marked(text: &str, ink: Ink, screen: Screen) -> String {
     let visible = text.trim_end_matches(' ');
-    match screen.colour && ink != Ink::Plain && !visible.is_empty() {
+    match screen.color && ink != Ink::Plain && !visible.is_empty() {
         true => format!("{}{visible}{}{}", ink.mark(), Ink::Plain.mark(), text.get(visible.len()..).unwrap_or_default()),
         false => text.into(),
     }
@@ -107,7 +107,7 @@ fn marked(text: &str, ink: Ink, screen: Screen) -> String {
 
 /// Writes a line of marked text in its colors.
 fn put(to: &mut dyn Write, line: &str, screen: Screen) -> io::Result<()> {
-    if !screen.colour {
+    if !screen.color {
         return writeln!(to, "{line}");
     }
     let (is_mark, mut ink) = (|c| Ink::of_mark(c).is_some(), Ink::Plain);
@@ -186,7 +186,7 @@ fn plain(layout: &Layout, row: &dyn Row, to: &mut Vec<u8>) -> io::Result<()> {
         spaces = spaces.saturating_add(if n > 0 { GAP } else { 0 }).saturating_add(before);
         if !visible.is_empty() {
             to.resize(to.len().saturating_add(std::mem::take(&mut spaces)), b' ');
-            match (layout.screen.colour, cell.map) {
+            match (layout.screen.color, cell.map) {
                 (false, _) => to.extend_from_slice(visible.as_bytes()),
                 (true, false) => write!(to, "{}", layout.screen.paint(cell.ink, visible))?,
                 (true, true) => pieces(visible, layout.screen).iter().try_for_each(|(t, ink)| write!(to, "{}", layout.screen.paint(*ink, t)))?,
@@ -234,7 +234,7 @@ fn screenful(screen: Screen) -> Option<u64> {
 /// `text` with its addresses marked in their color.
 fn inked(text: &str, screen: Screen, ink: Ink) -> String {
     let (mut out, mut rest) = (String::new(), text);
-    while let Some((at, length)) = address(rest).filter(|_| screen.colour) {
+    while let Some((at, length)) = address(rest).filter(|_| screen.color) {
         let (before, found) = rest.split_at_checked(at).unwrap_or((rest, ""));
         let (found, after) = found.split_at_checked(length).unwrap_or((found, ""));
         out += &marked(before, ink, screen);
@@ -549,7 +549,7 @@ mod tests {
         assert_eq!(address("+0x12, x0x7f0012345678 0xffff000000000000"), Some((23, 18)));
         assert_eq!((address("0x"), address(""), address("0x12345")), (None, None, None));
         assert_eq!(address_in("at 0x7f0012345678"), Some(Addr(0x7f00_1234_5678)));
-        let bright = Screen::terminal(None, None).coloured(true);
+        let bright = Screen::terminal(None, None).colored(true);
         let mut line = Vec::new();
         put(&mut line, &inked("at 0x7f0012345678.", bright, Ink::Plain), bright).unwrap();
         assert_eq!(String::from_utf8(line).unwrap(), "at \u{1b}[36m0x7f0012345678\u{1b}[0m.\n");

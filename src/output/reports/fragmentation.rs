@@ -1,5 +1,5 @@
 use super::stat::covered;
-use crate::model::{FragmentationReport, FreeBlockModel, FreeSizeModel, FreeSpaceModel, NeighbourModel, PinnedTypeModel};
+use crate::model::{FragmentationReport, FreeBlockModel, FreeSizeModel, FreeSpaceModel, NeighborModel, PinnedTypeModel};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{bytes, bytes_exactly, plural};
@@ -24,8 +24,8 @@ fn size_columns<'r>() -> Columns<'r, FreeSizeModel> {
     columns::<FreeSizeModel>().bytes("size_from", |s| s.size_from).count("count", |s| s.count).bytes("bytes", |s| s.bytes)
 }
 
-/// Address and type of a neighbouring object.
-fn neighbour(n: Option<&NeighbourModel>) -> Option<String> {
+/// Address and type of a neighboring object.
+fn neighbor(n: Option<&NeighborModel>) -> Option<String> {
     n.map(|n| format!("{} {}", n.address, n.type_name))
 }
 
@@ -42,9 +42,9 @@ fn block_columns<'r>() -> Columns<'r, FreeBlockModel> {
         .keep(3)
         .address("pinned_by", |b| b.pinned_by)
         .keep(6)
-        .made("before", 40, |b| neighbour(b.before.as_ref()))
+        .made("before", 40, |b| neighbor(b.before.as_ref()))
         .name()
-        .made("after", 40, |b| neighbour(b.after.as_ref()))
+        .made("after", 40, |b| neighbor(b.after.as_ref()))
         .name()
 }
 

@@ -251,7 +251,7 @@ impl InfoReport {
             let gc = match r.gc {
                 LayoutSource::Descriptor => "runtime descriptor".to_string(),
                 LayoutSource::OverlayJson => "GC pointer data with bundled JSON".to_string(),
-                LayoutSource::Synthesised => "synthesised from GcDacVars".to_string(),
+                LayoutSource::Synthesized => "synthesized from GcDacVars".to_string(),
                 other => other.to_string(),
             };
             let overlay = r.overlay.as_ref().map(|o| format!(" ({o})")).unwrap_or_default();

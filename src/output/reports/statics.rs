@@ -29,13 +29,13 @@ pub(super) fn static_columns<'r>() -> Columns<'r, StaticModel> {
 impl Report for StaticsReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         to.table(Table::records("static", &self.statics, static_columns()).csv(true).shown(!self.statics.is_empty()));
-        to.more(self.shown, self.initialised, "static fields");
+        to.more(self.shown, self.initialized, "static fields");
         to.gap_if(!self.statics.is_empty());
         to.line(format!(
             "{} in {}, {} uninitialized{}",
-            plural(self.initialised, "initialized static field"),
+            plural(self.initialized, "initialized static field"),
             plural(self.types, "type"),
-            self.not_initialised,
+            self.not_initialized,
             if self.unknown > 0 { format!(", {} not in the dump", self.unknown) } else { String::new() }
         ));
     }

@@ -60,7 +60,7 @@ pub(super) fn static_roots(
             |field| field.storage == storage,
             |spot| {
                 match spot.place {
-                    StaticPlace::NotInitialised => return ControlFlow::Continue(()),
+                    StaticPlace::NotInitialized => return ControlFlow::Continue(()),
                     StaticPlace::Unknown => {
                         unknown.bump();
                         absent.bump();

@@ -203,7 +203,7 @@ impl Sections {
         let (mut fragments, mut sections) = (Set::default(), Set::default());
         for head in tables {
             let mut fragment = head;
-            // Lists of neighbouring entries may share their tails.
+            // Lists of neighboring entries may share their tails.
             while !fragment.is_null() && fragments.insert(fragment) {
                 if fragments.len() > MAX_TABLES {
                     out.error.get_or_insert(StackError::invalid(head, "the map of code sections has too many fragments"));

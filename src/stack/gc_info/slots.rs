@@ -4,7 +4,7 @@ use super::bits::Bits;
 use super::encoding::Encoding;
 use super::error::GcInfoError;
 
-/// Most slots of a method. Compilers track some thousands, and leave larger methods unoptimised.
+/// Most slots of a method. Compilers track some thousands, and leave larger methods unoptimized.
 const MAX_SLOTS: u32 = 100_000;
 
 /// What the offset of a stack slot counts from.

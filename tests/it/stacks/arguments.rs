@@ -38,7 +38,7 @@ fn of(frames: &[Value], method: &str) -> Vec<Vec<[String; 3]>> {
 }
 
 #[test]
-fn unoptimised_code_tells_what_it_was_called_with() {
+fn unoptimized_code_tells_what_it_was_called_with() {
     for runtime in ["net8", "net10"] {
         let frames = frames(&Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("dumps/corpus/{runtime}-wks-stacks-heap.dmp.zst")));
         // Rec(150, …) calls itself until n is 0, with the caller's own object and the address of its parameter.

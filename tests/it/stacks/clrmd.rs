@@ -1,6 +1,6 @@
 //! Frames and roots of every dump that ClrMD has an answer for, from the dump alone and with the files of its modules.
 //!
-//! Whatever differs must be a fault of ClrMD, recognised by what the dump holds there; each kind is counted. Without files, a frame
+//! Whatever differs must be a fault of ClrMD, recognized by what the dump holds there; each kind is counted. Without files, a frame
 //! whose GC info is not in the dump is a gap: then what ClrMD reports there must be among the roots of the conservative scan.
 
 use crate::harness::Tested;
@@ -200,7 +200,7 @@ fn root_of_clrmd(r: &Value) -> (Root, Holder) {
 /// How ClrMD names a method whose metadata it lacks, behind its module.
 const UNKNOWN: &str = "!Unknown";
 
-/// Faults of ClrMD, with the evidence by which each is recognised.
+/// Faults of ClrMD, with the evidence by which each is recognized.
 const FAULTS: [(&str, &str); 15] = [
     ("crashed", "roots of a thread on which ClrMD's DAC crashed, as its answer says, or of a dump for which it has none at all"),
     ("unnamed", "frames that ClrMD has without a method: the method of ours passes the checks of methods"),
@@ -217,7 +217,7 @@ const FAULTS: [(&str, &str); 15] = [
     ("no address", "a slot that ClrMD places where the dump has no memory; gcdump has it in that frame at the same distance"),
     ("at its address", "the same slot at the address that the frame's registers tell"),
     ("no object", "an interior reference for which ClrMD names no object, in a dump that lacks the object"),
-    ("argument", "an argument of a call being prepared: the word is read, but the dump lacks the object to recognise it by"),
+    ("argument", "an argument of a call being prepared: the word is read, but the dump lacks the object to recognize it by"),
     ("named", "the object around such a reference, where the dump does hold it"),
     ("without metadata", "roots of a dump in which ClrMD names no method at all, and finds no root of any"),
 ];
@@ -547,7 +547,7 @@ fn tables(rows: &BTreeMap<(String, String), [Tally; 2]>) -> String {
         out.push('\n');
         total.faults.iter().for_each(|(name, n)| faults.entry(name).or_default()[which] += n);
     }
-    out.push_str("Faults of ClrMD, each recognised by what the dump holds:\n\n| what | alone | files |\n| --- | --- | --- |\n");
+    out.push_str("Faults of ClrMD, each recognized by what the dump holds:\n\n| what | alone | files |\n| --- | --- | --- |\n");
     for (name, evidence) in FAULTS {
         if let Some([alone, files]) = faults.get(name) {
             out.push_str(&format!("| {name}: {evidence} | {alone} | {files} |\n"));

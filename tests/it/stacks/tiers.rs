@@ -22,7 +22,7 @@ fn tiers(answer: &Value, of_module: Option<&str>) -> BTreeMap<String, usize> {
     out
 }
 
-/// `stacksopt` and `spinopt` ran without tiered compilation, the others with it. Methods with the attribute are optimised in all.
+/// `stacksopt` and `spinopt` ran without tiered compilation, the others with it. Methods with the attribute are optimized in all.
 #[test]
 fn tiers_follow_the_settings_of_the_program() -> Tested {
     let (dumps, _) = known_dumps(|row| {

@@ -86,7 +86,7 @@ fn table_head(heading: &Heading, to: &mut Vec<u8>) -> io::Result<()> {
 
 const TABLE_END: &str = "</tbody></table></div>\n";
 
-/// A cell of a map: what most of it is, by its colour.
+/// A cell of a map: what most of it is, by its color.
 fn block(of: MapCell, to: &mut Vec<u8>) -> io::Result<()> {
     write!(to, "<i class=\"m {}\"></i>", of.name())
 }
