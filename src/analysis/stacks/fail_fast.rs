@@ -41,5 +41,5 @@ pub(crate) fn fail_fast(stack: &ThreadStackModel, is_own: impl Fn(&str) -> bool)
     let caller = named.clone().find(|f| f.method.as_deref().is_some_and(&is_own)).or_else(|| named.next());
     let held = calls.iter().filter_map(|f| f.roots.as_ref()).flatten().cloned().collect();
     let named = |f: &&&StackFrameModel| Some(Name::shown_as(f.method.as_deref()?, f.display.as_deref().map(String::from)));
-    Some(FailFast { held, caller: caller.as_ref().and_then(|f| named(f)) })
+    Some(FailFast { held, caller: caller.as_ref().and_then(named) })
 }
