@@ -4,9 +4,9 @@ use super::analyze::shell_line;
 use crate::base::missed::tried;
 use crate::base::{Answer, Collector, NoteKind};
 use crate::clr::library::{Classifier, library_types};
-use crate::memory::{Memory, Startup};
+use crate::memory::Memory;
 use crate::model::{EnvReport, SettingModel, SettingSource, VariableModel};
-use crate::session::{Dump, Error, Library, Runtime};
+use crate::session::{Dump, Error, Library, Runtime, Startup};
 
 library_types! {
     /// Where the library keeps properties.

@@ -16,7 +16,8 @@ use sweep::{Piece, Span, sweep};
 use crate::base::{AddrRange, Answer, Collector, Count, NoteKind, cut, ranges, share};
 use crate::contract::own_program;
 use crate::dump::{Backing, DumpFile, MappedRegion};
-use crate::memory::{Memory, is_by_createdump, malloc_heaps};
+use crate::memory::malloc::malloc_heaps;
+use crate::memory::{Memory, is_by_createdump};
 use crate::model::{
     Container, Generation, LoaderHeapKind, MemoryKind, MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport, MemoryTotals,
 };
