@@ -55,9 +55,12 @@ impl Startup {
         let (arguments, at) = pointers(memory, at, path)?;
         (memory.word(at).ok()? == len64(arguments.len())).then_some(())?;
         let text = |at: Addr| memory.text(at, path.since(at).unwrap_or(0)).ok();
+        let arguments: Vec<String> = arguments.into_iter().map(text).collect::<Option<_>>()?;
+        // A redacted copy has the pointers and no texts.
+        arguments.iter().any(|argument| !argument.is_empty()).then_some(())?;
         Some(Startup {
             source: StartupSource::InitialStack,
-            arguments: Some(arguments.into_iter().map(text).collect::<Option<_>>()?),
+            arguments: Some(arguments),
             line: None,
             environment: variables.into_iter().filter_map(text).filter_map(|text| variable(&text)).collect(),
         })
