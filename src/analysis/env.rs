@@ -5,9 +5,9 @@ use crate::base::missed::tried;
 use crate::base::{Answer, Collector, NoteKind};
 use crate::bcl::Library;
 use crate::clr::library::{Classifier, library_types};
-use crate::memory::{Memory, Startup};
+use crate::memory::Memory;
 use crate::model::{EnvReport, SettingModel, SettingSource, VariableModel};
-use crate::session::{Dump, Error, Runtime};
+use crate::session::{Dump, Error, Runtime, Startup};
 
 library_types! {
     /// Where the library keeps properties.

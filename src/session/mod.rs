@@ -34,6 +34,7 @@ mod runtime;
 mod snapshot;
 mod source;
 mod stacks;
+mod startup;
 mod statics;
 mod strength;
 mod thread_objects;
@@ -42,6 +43,7 @@ mod value_error;
 pub(crate) mod variables;
 
 pub use self::dump::{Dump, OpenOptions};
+pub(crate) use self::startup::Startup;
 pub use error::Error;
 pub(crate) use field_names::{FieldNames, FieldPlace};
 pub(crate) use graph::extra_edges;

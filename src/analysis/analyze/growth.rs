@@ -3,7 +3,7 @@
 //! Rule: a container retains at least `gain` bytes more, and at least `growth` of what the heap held before. One dump cannot tell a
 //! leak that is small yet from a cache; two can. Caches that fill up look the same until they are full.
 //!
-//! Native memory, threads, tasks and handles that grew much are findings as well. Of more than two dumps, what grows counts in each.
+//! Native memory, threads, tasks and handles that grew much are findings as well. Of more than two dumps, they count if they grew from each to the next.
 //!
 //! Source: both dominator trees, as `diff` follows them; its summary.
 
@@ -21,10 +21,10 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let found = holders.iter().filter_map(|holder| {
         let gained = u64::try_from(holder.change).ok().filter(|gained| *gained >= thresholds.gain)?;
         let share = bytes_before.and_then(|bytes| growth(bytes, bytes.saturating_add(gained)));
-        // Of more than two dumps: what went up and down in between is no steady growth.
+        // Of more than two dumps. Garbage of the type goes up and down beside what is held, so the rest say nothing.
         let element = diff.rows.iter().find(|row| holder.element.as_ref() == Some(&row.key));
-        let steady = element.and_then(|row| row.trend).is_none_or(|trend| trend == Trend::Grows);
-        (steady && share.is_none_or(|share| share >= thresholds.growth)).then(|| finding(answers, holder, gained, share))
+        let steady = element.is_some_and(|row| row.trend == Some(Trend::Grows));
+        share.is_none_or(|share| share >= thresholds.growth).then(|| finding(answers, holder, gained, (share, steady)))
     });
     let holders: Vec<Problem> = found.collect();
     let measures = diff.summary.iter().filter_map(|m| measured(answers, m));
@@ -60,9 +60,10 @@ fn measured(answers: &Answers<'_>, m: &DiffMeasure) -> Option<Problem> {
     })
 }
 
-fn finding(answers: &Answers<'_>, holder: &GrowingHolder, gained: u64, share: Option<f64>) -> Problem {
+fn finding(answers: &Answers<'_>, holder: &GrowingHolder, gained: u64, (share, steady): (Option<f64>, bool)) -> Problem {
     let share_text = share.map(|share| format!(" ({} of what the heap held before)", percent(share))).unwrap_or_default();
-    let title = format!("{}{share_text}", holder.text);
+    let course = if steady { ", more in each dump" } else { "" };
+    let title = format!("{}{share_text}{course}", holder.text);
     let container = holder.path.last();
     let object = container.and_then(|step| step.address);
     let before = || answers.before.first().map(|before| before.facts().path.display().to_string()).unwrap_or_default();

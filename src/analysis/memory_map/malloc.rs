@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use crate::base::cancel::tick;
 use crate::base::{Addr, AddrRange, Collector, Count, NoteKind, PAGE, len64};
-use crate::memory::{MallocHeap, MallocSizes, Memory, most_common};
+use crate::memory::Memory;
+use crate::memory::malloc::{MallocHeap, Sizes, most_common};
 use crate::model::{MallocHeapKind, MallocHeapModel, MallocModel, MallocUse};
 
 /// Sizes of blocks that are listed.
@@ -14,7 +15,7 @@ const SIZES: usize = 10;
 /// What is in use in `heaps`.
 pub(super) fn blocks(memory: &Memory, heaps: &[MallocHeap], notes: &Collector) -> MallocModel {
     let mut rows: BTreeMap<(MallocHeapKind, Option<Addr>), MallocHeapModel> = BTreeMap::new();
-    let mut sizes = MallocSizes::new();
+    let mut sizes = Sizes::new();
     let mut lost = None;
     for heap in heaps {
         let used = heap.used(memory, &mut sizes);

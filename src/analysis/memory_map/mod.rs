@@ -18,7 +18,8 @@ use sweep::{Piece, Span, sweep};
 use crate::base::{AddrRange, Answer, Collector, Count, NoteKind, cut, ranges, share};
 use crate::contract::own_program;
 use crate::dump::{Backing, DumpFile, MappedRegion};
-use crate::memory::{is_by_createdump, malloc_heaps};
+use crate::memory::is_by_createdump;
+use crate::memory::malloc::malloc_heaps;
 use crate::model::{
     Container, Generation, LoaderHeapKind, MemoryKind, MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport, MemoryTotals,
 };

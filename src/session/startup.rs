@@ -8,9 +8,9 @@
 //! Windows keeps them in the process's parameters (`RTL_USER_PROCESS_PARAMETERS`, `dt ntdll!_PEB`), to which the environment blocks of threads lead. They
 //! change with the program's own changes.
 
-use super::Memory;
 use crate::base::{Addr, AddrRange, PtrSize, len64};
 use crate::dump::{Container, DumpFile};
+use crate::memory::Memory;
 use crate::model::StartupSource;
 
 /// Key of the path in the auxiliary vector (`AT_EXECFN`), and the greatest of all keys.
@@ -55,9 +55,12 @@ impl Startup {
         let (arguments, at) = pointers(memory, at, path)?;
         (memory.word(at).ok()? == len64(arguments.len())).then_some(())?;
         let text = |at: Addr| memory.text(at, path.since(at).unwrap_or(0)).ok();
+        let arguments: Vec<String> = arguments.into_iter().map(text).collect::<Option<_>>()?;
+        // A redacted copy has the pointers and no texts.
+        arguments.iter().any(|argument| !argument.is_empty()).then_some(())?;
         Some(Startup {
             source: StartupSource::InitialStack,
-            arguments: Some(arguments.into_iter().map(text).collect::<Option<_>>()?),
+            arguments: Some(arguments),
             line: None,
             environment: variables.into_iter().filter_map(text).filter_map(|text| variable(&text)).collect(),
         })
@@ -97,9 +100,11 @@ fn windows(dump: &DumpFile, memory: &Memory) -> Option<Startup> {
             break;
         }
         let bytes = len64(units.len()).saturating_add(1).saturating_mul(2);
+        memory.touch(AddrRange::new(next, next.plus(bytes)));
         variables.extend(variable(&String::from_utf16_lossy(&units)));
         (next, left) = (next.plus(bytes), left.saturating_sub(bytes));
     }
+    memory.touch(AddrRange::new(next, next.plus(2)));
     Some(Startup { source: StartupSource::ProcessParameters, arguments: None, line: Some(text), environment: variables })
 }
 
