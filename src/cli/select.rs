@@ -19,7 +19,7 @@ use crate::session::TypePattern;
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct TypesArg {
     /// Only this type (repeatable): full or simple name, part of one, glob (* and ?), or method table; see gcdump help patterns.
-    #[arg(long = "type", value_name = "TYPE", value_parser = type_pattern, add = ArgValueCompleter::new(types))]
+    #[arg(short = 't', long = "type", value_name = "TYPE", value_parser = type_pattern, add = ArgValueCompleter::new(types))]
     types: Vec<TypePattern>,
 }
 
@@ -40,7 +40,7 @@ impl TypesArg {
 pub(super) struct TopArg {
     /// Number of rows to list, 0 for all; totals always cover everything [default: what fits a terminal; all in pipes, files and other
     /// formats].
-    #[arg(long, value_name = "N", value_parser = number, allow_negative_numbers = true)]
+    #[arg(short = 'n', long, value_name = "N", value_parser = number, allow_negative_numbers = true)]
     top: Option<usize>,
 }
 
@@ -89,7 +89,7 @@ usual! {
 /// The order of rows: the same option of every command whose rows have several worth choosing.
 #[derive(Clone, Copy, Debug, Args)]
 pub(super) struct SortArg<C: Columns> {
-    #[arg(long, value_name = "COLUMN", value_enum, ignore_case = true, help = sort_help::<C>())]
+    #[arg(short, long, value_name = "COLUMN", value_enum, ignore_case = true, help = sort_help::<C>())]
     sort: Option<C>,
 }
 

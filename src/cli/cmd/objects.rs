@@ -34,7 +34,7 @@ pub(in crate::cli) struct Objects {
     start: u64,
 
     /// Maximum number of objects to list, 0 for all [default: what fits a terminal; all in pipes, files and other formats].
-    #[arg(long, visible_alias = "top", value_name = "N")]
+    #[arg(short = 'n', long, visible_alias = "top", value_name = "N")]
     count: Option<u64>,
 
     #[command(flatten)]
