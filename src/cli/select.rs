@@ -10,7 +10,7 @@ use super::values::{address, number, type_pattern};
 use crate::analysis::{Condition, Selection};
 use crate::base::Addr;
 use crate::model::{
-    DiffSort, ExceptionSort, FinalizerSort, Generation, HandleSort, RefSort, RootSort, SegmentSort, StatSort, StaticSort, StringSort,
+    DiffSort, ExceptionSort, FinalizerSort, Generation, HandleSort, ObjectSort, RefSort, RootSort, SegmentSort, StatSort, StaticSort, StringSort,
     ThreadSort, TimerSort,
 };
 use crate::session::TypePattern;
@@ -75,6 +75,7 @@ usual! {
     DiffSort: "bytes",
     ExceptionSort: "as on the heap; with --stat, count",
     FinalizerSort: "the most objects first; with --objects, as in the queues",
+    ObjectSort: "address",
     HandleSort: "as in the handle tables; with --by, count",
     RefSort: "as in the heap; by type, references",
     RootSort: "as found; with --stat, count",

@@ -94,7 +94,7 @@ fn type_ref(t: &TypeRef) -> String {
 impl Report for TypesReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         // CSV has types for a pattern and fields for a name, so that the query alone determines the columns.
-        let pattern = self.pattern.contains(['*', '?']);
+        let pattern = self.pattern.contains(['*', '?']) || (self.pattern.starts_with('/') && self.pattern.ends_with('/'));
         let list = self.layout.is_none() && !self.types.is_empty();
         to.table(Table::records("type", &self.types, type_columns()).csv(pattern).shown(list));
         to.records("layout", &self.layout);
