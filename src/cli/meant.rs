@@ -116,8 +116,11 @@ pub(super) fn meant(
     sub: &Clap,
 ) -> Result<Vec<OsString>, UsageError> {
     let is_plain = |arg: &OsString| *arg == "--" || *arg == "-h" || *arg == "--help";
-    if args.iter().any(is_plain) || has_unknown_option(&args, root, sub) {
+    if args.iter().any(is_plain) {
         return Ok(args);
+    }
+    if has_unknown_option(&args, root, sub) {
+        return args.iter().find_map(|arg| elsewhere(arg, root, sub)).map_or(Ok(args), Err);
     }
     let mut args = all_values(args, root, sub);
     needs_value(&args, dump.is_some(), root, sub)?;
@@ -165,6 +168,34 @@ pub(super) fn meant(
         }
     }
     Ok(out)
+}
+
+/// What to say of options that no command has.
+const LACKING: &[(&[&str], &str)] = &[
+    (&["exclude", "not", "except"], "gcdump objects and stat leave types out with --where 'not type ~ \"System.*\"'"),
+    (&["reverse", "desc", "descending", "asc", "ascending"], "--sort COLUMN lists amounts descending, all else ascending"),
+    (&["regex", "regexp", "grep"], "a regular expression for the names of types is --type '/REGEX/'; --like and --method take patterns with * and ?"),
+    (&["pid", "process", "p"], "gcdump reads dumps; dotnet-dump collect -p PID writes one"),
+];
+
+/// Why the command `sub` refuses the option `arg` that it does not have: what to use instead, or the commands that have it.
+fn elsewhere(arg: &OsStr, root: &Clap, sub: &Clap) -> Option<UsageError> {
+    const MOST: usize = 6;
+    let text = arg.to_str()?;
+    let text = text.split_once('=').map_or(text, |(name, _)| name);
+    if !text.starts_with('-') || option(text, root, Some(sub)).is_some() {
+        return None;
+    }
+    let command = sub.get_name();
+    let long = text.trim_start_matches('-');
+    if let Some((_, instead)) = LACKING.iter().find(|(names, _)| names.contains(&long)) {
+        return Some(UsageError(format!("{command} has no {text}; {instead}")));
+    }
+    let others = root.get_subcommands().filter(|other| option(text, other, Some(other)).is_some());
+    let others: Vec<&str> = others.map(Clap::get_name).collect();
+    let listed = others.get(..MOST.min(others.len())).unwrap_or_default().join(", ");
+    let more = if others.len() > MOST { ", …" } else { "" };
+    (!others.is_empty()).then(|| UsageError(format!("{command} has no {text}; it is an option of {listed}{more} (gcdump help {command})")))
 }
 
 /// `all` for an option with a list of names stands for each of them.

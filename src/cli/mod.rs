@@ -30,6 +30,7 @@ mod screen;
 mod select;
 mod shell;
 mod sos;
+mod standard_input;
 mod streams;
 mod values;
 mod words;

@@ -56,6 +56,24 @@ impl TopArg {
     }
 }
 
+/// Limits rows of a list that is shown as a whole otherwise: the same option of every command with such a list.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(super) struct MostArg {
+    /// Number of rows to list, 0 for all; totals always cover everything [default: all].
+    #[arg(short = 'n', long, value_name = "N", value_parser = number, allow_negative_numbers = true)]
+    top: Option<usize>,
+}
+
+impl MostArg {
+    /// Cuts off the `rows` that are not to be listed. Their number, if there are any.
+    pub(super) fn cut<T>(self, rows: &mut Vec<T>) -> Option<u64> {
+        let most = self.top.filter(|n| *n > 0)?;
+        let more = rows.len().checked_sub(most).filter(|n| *n > 0)?;
+        rows.truncate(most);
+        u64::try_from(more).ok()
+    }
+}
+
 /// Columns of a list that it can be sorted by.
 pub(super) trait Columns: ValueEnum + Send + Sync + 'static {
     /// The order without `--sort`.

@@ -160,7 +160,7 @@ enum Known {
 
 fn known(name: &OsStr, root: &Clap) -> Option<Known> {
     let name = name.to_str()?;
-    if name == "help" {
+    if sos::bare(name) == "help" {
         return Some(Known::Help);
     }
     // Commands that SOS has under the same name take its flags.

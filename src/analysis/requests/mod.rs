@@ -83,7 +83,7 @@ pub fn requests(heap: &Heap, direction: Option<RequestDirection>) -> Result<Answ
     let suspended = suspended(&tasks, &names, &found, &notes);
     let mut reader = Reader { heap, library, tasks: &tasks, names, suspended, notes: &notes };
     let boxes: Vec<(Addr, Addr)> = found.iter().copied().filter(|(_, mt)| is_method(&tasks, *mt)).collect();
-    let mut report = RequestsReport { requests: Vec::new(), others: 0, pools: Vec::new(), sockets: Vec::new() };
+    let mut report = RequestsReport { requests: Vec::new(), not_listed: None, others: 0, pools: Vec::new(), sockets: Vec::new() };
     let mut all = 0;
     if direction != Some(RequestDirection::Outgoing) {
         let contexts: Vec<(Addr, Addr)> = found.iter().copied().filter(|(_, mt)| served.is(library.types(), *mt)).collect();

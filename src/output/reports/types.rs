@@ -102,8 +102,7 @@ impl Report for TypesReport {
         let Some(layout) = &self.layout else {
             to.table(Table::new(fields, field_columns()).csv(!pattern).shown(false));
             if self.types.is_empty() {
-                let hint = if pattern || self.pattern.starts_with("0x") { String::new() } else { format!("; try '*{}*'", self.pattern) };
-                return to.line(format!("No loaded type matches '{}'{hint}", self.pattern));
+                return to.line(format!("No loaded type matches '{}'", self.pattern));
             }
             to.gap();
             return to.line(format!("{} loaded types match '{}'", self.types.len(), self.pattern));
