@@ -89,4 +89,3 @@ pub(super) fn is_dump_for(sub: &Clap, word: &OsStr) -> bool {
     let takes_address = sub.get_positionals().next().is_some_and(|p| p.get_id() == "address");
     is_path(word) && !(takes_address && address(&word.to_string_lossy()).is_ok())
 }
-

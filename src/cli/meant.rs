@@ -142,7 +142,9 @@ pub(super) fn meant(
     let mut dumps: Vec<OsString> = dump.iter().cloned().chain(files.iter().filter_map(|i| args.get(*i).cloned())).collect();
     if let ([_, _], true) = (dumps.as_slice(), option("--since", root, Some(sub)).is_some()) {
         let earlier = dumps.remove(0);
-        if dump.take().is_none() && let Some(at) = files.first() {
+        if dump.take().is_none()
+            && let Some(at) = files.first()
+        {
             args.remove(*at);
             words.iter_mut().filter(|i| **i > *at).for_each(|i| *i = i.saturating_sub(1));
         }
@@ -174,7 +176,10 @@ pub(super) fn meant(
 const LACKING: &[(&[&str], &str)] = &[
     (&["exclude", "not", "except"], "gcdump objects and stat leave types out with --where 'not type ~ \"System.*\"'"),
     (&["reverse", "desc", "descending", "asc", "ascending"], "--sort COLUMN lists amounts descending, all else ascending"),
-    (&["regex", "regexp", "grep"], "a regular expression for the names of types is --type '/REGEX/'; --like and --method take patterns with * and ?"),
+    (
+        &["regex", "regexp", "grep"],
+        "a regular expression for the names of types is --type '/REGEX/'; --like and --method take patterns with * and ?",
+    ),
     (&["pid", "process", "p"], "gcdump reads dumps; dotnet-dump collect -p PID writes one"),
 ];
 

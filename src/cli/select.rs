@@ -10,8 +10,8 @@ use super::values::{address, number, type_pattern};
 use crate::analysis::{Condition, Selection};
 use crate::base::Addr;
 use crate::model::{
-    DiffSort, ExceptionSort, FinalizerSort, Generation, HandleSort, ObjectSort, RefSort, RootSort, SegmentSort, StatSort, StaticSort, StringSort,
-    ThreadSort, TimerSort,
+    DiffSort, ExceptionSort, FinalizerSort, Generation, HandleSort, ObjectSort, RefSort, RootSort, SegmentSort, StatSort, StaticSort,
+    StringSort, ThreadSort, TimerSort,
 };
 use crate::session::TypePattern;
 

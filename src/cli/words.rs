@@ -176,7 +176,8 @@ fn unknown(name: &OsStr, root: &Clap) -> UsageError {
     let own = root.get_subcommands().map(Clap::get_name);
     // Of two letters, every word is near to one of three.
     const FEWEST: usize = 3;
-    let all: BTreeSet<&str> = own.chain(sos::answered().map(|name| -> &str { name })).filter(|name| name.len().min(wanted.len()) >= FEWEST).collect();
+    let all: BTreeSet<&str> =
+        own.chain(sos::answered().map(|name| -> &str { name })).filter(|name| name.len().min(wanted.len()) >= FEWEST).collect();
     if wanted == "version" {
         return UsageError("there is no command 'version'; gcdump --version tells it".into());
     }
@@ -371,7 +372,9 @@ mod tests {
     fn what_is_refused_is_no_suggestion() {
         for name in sos::refused() {
             let near = format!("{name}x");
-            assert!(known(near.as_ref(), &command_line()).is_some() || !line(&near).unwrap_err().contains(&format!("did you mean {name}?")));
+            assert!(
+                known(near.as_ref(), &command_line()).is_some() || !line(&near).unwrap_err().contains(&format!("did you mean {name}?"))
+            );
         }
         assert!(!line("xy").unwrap_err().contains("did you mean"));
     }

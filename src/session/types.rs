@@ -93,7 +93,11 @@ fn exact_closeness(pattern: &str, name: &str) -> Option<Closeness> {
     let (pattern, name) = (pattern.to_ascii_lowercase(), name.to_ascii_lowercase());
     // As metadata writes generic types: List`1.
     let simple = pattern.rsplit_once('`').filter(|(_, arity)| arity.bytes().all(|b| b.is_ascii_digit())).map_or(&*pattern, |(s, _)| s);
-    let simple = if pattern.contains('<') { ends_with(&name, simple) || is_generic(simple, &name) } else { ends_with(&without_arguments(&name), simple) };
+    let simple = if pattern.contains('<') {
+        ends_with(&name, simple) || is_generic(simple, &name)
+    } else {
+        ends_with(&without_arguments(&name), simple)
+    };
     if simple {
         return Some(Closeness::Simple);
     }
@@ -275,7 +279,8 @@ fn other_form(pattern: &str, labels: &[Label]) -> Option<String> {
         None => match found(&|name| glob(&lower, &name.to_lowercase())) {
             Some(names) => ("; but for upper and lower case, it matches ".to_string(), names),
             None => {
-                let regex = Regex::new(pattern).ok().filter(|_| pattern.contains(['\\', '^', '$', '[', '(', '|']) || pattern.contains(".*"))?;
+                let regex =
+                    Regex::new(pattern).ok().filter(|_| pattern.contains(['\\', '^', '$', '[', '(', '|']) || pattern.contains(".*"))?;
                 (format!("; a regular expression is written /{pattern}/, and matches "), found(&|name| regex.is_match(name))?)
             }
         },

@@ -6,10 +6,10 @@ use clap::{Arg, ArgMatches, Command as Clap};
 
 use super::super::command::Entry;
 use super::super::help::TOPICS;
+use super::super::line::takes_next;
 use super::super::registry::COMMANDS;
 use super::super::sos::{self, Sos, To};
 use super::super::values::address;
-use super::super::line::takes_next;
 use crate::base::{self, Addr};
 
 /// The shell's own commands.

@@ -7,7 +7,8 @@ use super::{FlagTo, Sos};
 
 const NO_PROCESS: &str = "gcdump reads dumps; dotnet-dump collect -p PID writes one";
 const NOTHING_TO_LOAD: &str = "nothing to load or to set: --modules PATH and --symbols DIR add files";
-const ENVIRONMENT: &str = "environment variables are not listed; gcdump info shows the process, gcdump strings --like '*NAME*' what is on the heap";
+const ENVIRONMENT: &str =
+    "environment variables are not listed; gcdump info shows the process, gcdump strings --like '*NAME*' what is on the heap";
 const ARGUMENTS: &str = "gcdump info shows the command line, gcdump stacks --arguments the arguments of methods";
 const TWO_KINDS: &str = "gcdump strings --like '*TEXT*' finds strings, gcdump objects --type NAME objects, gcdump type NAME types";
 
@@ -37,7 +38,24 @@ pub const HABITS: &[Sos] = &[
     command(&["dlls", "libraries", "images", "lmv", "info-sharedlibrary"], &["modules"], &[]),
     command(&["lmvm"], &["modules"], &[]).with(Option("--name", Part)),
     command(
-        &["k", "kb", "kp", "kn", "kv", "kc", "kpn", "bt", "where-am-i", "backtrace", "stack", "stacktrace", "~*k", "~*kb", "callstack", "callstacks"],
+        &[
+            "k",
+            "kb",
+            "kp",
+            "kn",
+            "kv",
+            "kc",
+            "kpn",
+            "bt",
+            "where-am-i",
+            "backtrace",
+            "stack",
+            "stacktrace",
+            "~*k",
+            "~*kb",
+            "callstack",
+            "callstacks",
+        ],
         &["stacks"],
         &[],
     ),
