@@ -384,7 +384,7 @@ impl<'r> ExceptionReader<'r> {
         }
         let mut groups: Vec<ExceptionGroup> = groups.into_values().collect();
         groups.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| (&a.type_name, &a.method).cmp(&(&b.type_name, &b.method))));
-        ExceptionsReport { total, preallocated, groups, exceptions: (!stat).then_some(list) }
+        ExceptionsReport { total, preallocated, groups, exceptions: (!stat).then_some(list), not_listed: None }
     }
 }
 

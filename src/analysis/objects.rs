@@ -1,15 +1,16 @@
 //! The objects of the heap, streamed in batches.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::asked_fields::{AskedFields, BoundFields};
 use super::select::{Picker, Selection};
-use crate::base::{Addr, Answer, IndexVec, Name, index_type};
+use crate::base::{Addr, Answer, IndexVec, Name, index_type, len64};
 use crate::gc::{Object, ObjectType, TypeIndex, coverage, note_walks};
-use crate::model::{FieldValue, Generation, ObjectBrief, ObjectsTail, ReferenceModel, SegmentModel, Sum};
+use crate::model::{FieldValue, Generation, ObjectBrief, ObjectSort, ObjectsTail, ReferenceModel, SegmentModel, Sum};
 use crate::session::{FieldNames, FieldPlace, Heap, Namer};
 
 /// Arguments of `objects`.
@@ -17,6 +18,8 @@ use crate::session::{FieldNames, FieldPlace, Heap, Namer};
 pub struct ObjectsQuery {
     /// Which objects.
     pub selection: Selection,
+    /// The order; as on the heap if not given.
+    pub sort: Option<ObjectSort>,
     /// Number of objects to skip.
     pub start: u64,
     /// Maximum number of objects to list, 0 for all.
@@ -32,7 +35,7 @@ const FIRST_BATCH: usize = 64;
 /// Size of the largest batch.
 const FULL_BATCH: usize = 1 << 13;
 
-/// Passes the objects selected by `query` to `sink` in batches, in heap order, until it fails. `namer` names them, on any
+/// Passes the objects selected by `query` to `sink` in batches, in their order, until it fails. `namer` names them, on any
 /// thread: only after all rows are made are the missing names known; [`Namer::noted`] then adds them to the answer.
 ///
 /// # Errors
@@ -43,8 +46,16 @@ pub fn objects<'h>(
     query: &'h ObjectsQuery,
     mut sink: impl FnMut(ObjectBatch<'h>) -> io::Result<()>,
 ) -> io::Result<Answer<ObjectsTail>> {
+    let by: Option<KeyOf> = match query.sort {
+        None | Some(ObjectSort::Address) => None,
+        Some(ObjectSort::Size) => Some(|object| object.size),
+        Some(ObjectSort::Length) => Some(|object| object.length().filter(|_| !object.ty.is_free).unwrap_or(0)),
+    };
+    if let Some(key) = by {
+        return largest(heap, namer, query, key, sink);
+    }
     let notes = heap.begin();
-    let ObjectsQuery { selection, start, count, refs, fields } = query;
+    let ObjectsQuery { selection, start, count, refs, fields, .. } = query;
     let most = if *count == 0 { u64::MAX } else { *count };
     let filter = selection.filter(heap, namer, &notes);
     let mut picker = Picker::new(heap, selection, &filter, namer);
@@ -54,16 +65,7 @@ pub fn objects<'h>(
     let mut asked = AskedFields::of(fields);
     let mut more = false;
     let mut result = Ok(());
-    let new = || ObjectBatch {
-        fields,
-        heap,
-        namer,
-        refs: *refs,
-        types: IndexVec::new(),
-        slots: IndexVec::new(),
-        segment: None,
-        objects: Vec::new(),
-    };
+    let new = || ObjectBatch::new(heap, namer, *refs, fields);
     let (mut batch, mut size) = (new(), FIRST_BATCH);
     let of_type = |ty: &ObjectType| filter.takes(ty, namer);
     let walks = heap.visit(
@@ -117,6 +119,71 @@ pub fn objects<'h>(
     }))
 }
 
+/// What objects are sorted by: more comes first.
+type KeyOf = fn(&Object<'_>) -> u64;
+
+/// The objects of `query` with the largest keys first; of equal ones, as on the heap. Only those that are listed are kept.
+fn largest<'h>(
+    heap: &'h Heap,
+    namer: &'h Namer,
+    query: &'h ObjectsQuery,
+    key: KeyOf,
+    mut sink: impl FnMut(ObjectBatch<'h>) -> io::Result<()>,
+) -> io::Result<Answer<ObjectsTail>> {
+    let notes = heap.begin();
+    let ObjectsQuery { selection, start, count, refs, fields, .. } = query;
+    let filter = selection.filter(heap, namer, &notes);
+    let mut picker = Picker::new(heap, selection, &filter, namer);
+    let most = if *count == 0 { u64::MAX } else { start.saturating_add(*count) };
+    // The smallest of those kept on top: the next to go.
+    let mut kept: BinaryHeap<Reverse<(u64, Reverse<Addr>, u64)>> = BinaryHeap::new();
+    let (mut met, mut free) = (Sum::default(), Sum::default());
+    let of_type = |ty: &ObjectType| filter.takes(ty, namer);
+    let walks = heap.visit(
+        |s| selection.segment(s),
+        (!filter.is_empty()).then_some(&of_type),
+        |object| {
+            if picker.wants(object) {
+                if object.ty.is_free { &mut free } else { &mut met }.add(object.size);
+                kept.push(Reverse((key(object), Reverse(object.address), object.size)));
+                if len64(kept.len()) > most {
+                    kept.pop();
+                }
+            }
+            ControlFlow::Continue(())
+        },
+    );
+    note_walks(heap.walker(), &walks, &notes);
+    let (mut listed, mut names, mut asked) = (Sum::default(), TypeNames::default(), AskedFields::of(fields));
+    let mut batch = ObjectBatch::new(heap, namer, *refs, fields);
+    let (walker, skipped) = (heap.walker(), usize::try_from(*start).unwrap_or(usize::MAX));
+    for Reverse((_, Reverse(address), size)) in kept.into_sorted_vec().into_iter().skip(skipped) {
+        // They were read before.
+        let Some(ty) = walker.method_table(address).and_then(|table| walker.type_at(table)) else { continue };
+        let Some(generation) = walker.generation_of(address) else { continue };
+        listed.add(size);
+        batch.add(&walker.again(address, &ty, size, generation), &mut names, &mut asked);
+        if batch.objects.len() >= FULL_BATCH {
+            sink(std::mem::replace(&mut batch, ObjectBatch::new(heap, namer, *refs, fields)))?;
+        }
+    }
+    sink(batch)?;
+    if listed.count > 0 {
+        asked.note(&notes);
+    }
+    let end = start.saturating_add(listed.count);
+    Ok(notes.finish(ObjectsTail {
+        listed: listed.count,
+        bytes: listed.bytes,
+        total: met.count,
+        total_bytes: met.bytes,
+        free_count: free.count,
+        free_bytes: free.bytes,
+        next_start: (listed.count > 0 && end < met.count.saturating_add(free.count)).then_some(end),
+        coverage: coverage(walker, &walks),
+    }))
+}
+
 index_type! {
     /// A type of a batch.
     struct BatchType;
@@ -149,6 +216,13 @@ pub struct ObjectBatch<'h> {
 impl std::fmt::Debug for ObjectBatch<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ObjectBatch").field("objects", &self.objects.len()).finish_non_exhaustive()
+    }
+}
+
+impl<'h> ObjectBatch<'h> {
+    fn new(heap: &'h Heap, namer: &'h Namer, refs: bool, fields: &'h [String]) -> ObjectBatch<'h> {
+        let (types, slots) = (IndexVec::new(), IndexVec::new());
+        ObjectBatch { fields, heap, namer, refs, types, slots, segment: None, objects: Vec::new() }
     }
 }
 

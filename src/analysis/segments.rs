@@ -51,7 +51,7 @@ pub fn segments(runtime: &Runtime, query: &SegmentsQuery) -> Result<Answer<Segme
     if let (Some(by), Some(regions)) = (query.sort, &mut regions) {
         sort::sort(regions, |r| region_key(r, by));
     }
-    let answer = notes.finish(SegmentsReport { segments, regions });
+    let answer = notes.finish(SegmentsReport { segments, not_listed: None, regions });
     match elsewhere.filter(|_| answer.regions.as_ref().is_none_or(Vec::is_empty)) {
         // Where a list broke off, it may be on the rest.
         Some(at) if answer.complete() => {

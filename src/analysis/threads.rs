@@ -75,6 +75,7 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
     Ok(notes.finish(ThreadsReport {
         os_threads,
         threads: list,
+        not_listed: None,
         crashed_unmanaged,
         fault: runtime.fault(),
         suspension: suspension(runtime),

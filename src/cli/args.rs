@@ -17,11 +17,11 @@ use crate::output::{Format, Screen};
 #[command(next_help_heading = "Options of every command")]
 pub struct Config {
     /// Output format.
-    #[arg(long, value_parser = format(), default_value = Format::Table.name(), global = true)]
+    #[arg(short, long, value_parser = format(), default_value = Format::Table.name(), global = true)]
     pub format: Format,
 
     /// Short for --format json.
-    #[arg(long, global = true, conflicts_with = "format")]
+    #[arg(short, long, global = true, conflicts_with = "format")]
     pub json: bool,
 
     /// Write the answer to FILE instead of standard output.

@@ -146,7 +146,8 @@ pub(super) trait Command: Args {
         if let (Some(words), Some(to)) = (next, streams.next) {
             let _ = to.set(words);
         }
-        if let Some(words) = next.filter(|_| at.is_table() && streams.screen.terminal) {
+        // What came from standard input is gone.
+        if let Some(words) = next.filter(|_| at.is_table() && streams.screen.terminal && at.opening.spool.is_none()) {
             let path = at.opening.path.display().to_string();
             let options = at.config.repeated();
             let words = words.split(' ').chain(options.iter().map(String::as_str));

@@ -35,15 +35,20 @@ TYPE in --type TYPE, and in gcdump type TYPE, is, in this order:
   Program+Entry      the end of the name, after a namespace or an enclosing type, in any case: Entry finds Lab.Program+Entry,
   List`1             Dictionary every instance of the generic type
   ntr                any part of the name, in any case
+  int[], List<int>   keywords of C#, and generic types as C# writes them; namespaces of arguments may be left out
+  /^Lab.*Node$/      a regular expression for a part of the full name; /(?i)lab/ in any case
   async Lab.Db.Load  the box of an asynchronous method, as answers show it
   0x7f31535a25f8     a method table; so is a word of eight or more hexadecimal digits
-A word without * and ? means the first of these that some type fits. What fits none is told, with the nearest \
+A word without *, ? and slashes means the first of these that some type fits. What fits none is told, with the nearest \
 names, and the exit code is 1.
 
 Sizes take the suffixes K, M, G and T, of 1024: --min-size 85K. Times take ms, s, m and h.
 
 DUMP may stand before the command, before or after the address, and defaults to $GCDUMP_DUMP, then to the only dump in the \
-current folder.
+current folder; - reads it from standard input.
+
+A word that is neither an option nor a dump is what the command can be limited to: stacks Main, stacks 1, strings dog, statics Lab.Program, retained \
+Lab.Node, exceptions 0x7f31535a25f8. Options may stand before the command, and be spelled -Type or --TYPE.
 ";
 
 const CONDITIONS: &str = "\
@@ -52,7 +57,7 @@ const CONDITIONS: &str = "\
   size, length, address, heap       numbers: bytes, elements or characters, index of the GC heap; 4096, 4K, 1.5M, 0x1000
   type, module                      texts: full name of the type, file name of its module
   generation (gen)                  gen0, gen1, gen2, loh, poh, frozen
-  field(\"_owner._name\")            a field, by its path through references and structures: a number, a text, true, false, \
+  _state, field(\"_owner._name\")    a field, by its path through references and structures: a number, a text, true, false, \
 null, the name or number of an enum; a reference is the address of the object
   = != < <= > >=                    compare numbers, texts and times; ~ compares with a pattern: type ~ \"Lab.*\"
   and, or, not, ( )                 in this order: not, and, or; &&, || and ! mean the same
@@ -103,11 +108,11 @@ fn options(width: usize) -> String {
 /// Options with one meaning in every command that has them.
 const LISTS: &str = "
 Where a command lists things:
-  --top N            so many rows, 0 for all; totals always cover everything
-  --sort COLUMN      the order of the rows, before --top cuts them: amounts descending, all else (names, addresses, ids, times) \
+  -n, --top N        so many rows, 0 for all; totals always cover everything
+  -s, --sort COLUMN  the order of the rows, before --top cuts them: amounts descending, all else (names, addresses, ids, times) \
 ascending, what is unknown last, equal rows as without it. Every format has this order. A column that the list lacks is refused \
 with those it has
-  --type TYPE        only what has such a type (gcdump help patterns)
+  -t, --type TYPE    only what has such a type (gcdump help patterns)
 ";
 
 /// The output formats, and what all of them have in common.
@@ -120,11 +125,18 @@ fn formats() -> String {
     out + FORMATS
 }
 
-/// The commands of SOS with what they are here.
+/// The commands of SOS, and habits from elsewhere, with what they are here.
 fn sos_commands(columns: usize) -> String {
     let mut out = String::from("Commands of SOS are understood in any case, with or without '!', with their flags.\n\n");
-    let width = sos::COMMANDS.iter().map(|c| c.names.join(", ").len()).max().unwrap_or(0).min(34);
-    for command in sos::COMMANDS {
+    table(&mut out, sos::COMMANDS);
+    out.push_str("\nWords of other debuggers and profilers are understood as well.\n\n");
+    table(&mut out, sos::HABITS);
+    fold(&out, columns)
+}
+
+fn table(out: &mut String, commands: &[sos::Sos]) {
+    let width = commands.iter().map(|c| c.names.join(", ").len()).max().unwrap_or(0).min(34);
+    for command in commands {
         let names = command.names.join(", ");
         let here = match command.to {
             sos::To::Words(words) => format!("gcdump {}", words.join(" ")),
@@ -136,7 +148,6 @@ fn sos_commands(columns: usize) -> String {
             let _ = writeln!(out, "  {names:<width$}  {here}");
         }
     }
-    fold(&out, columns)
 }
 
 /// The text of a topic, for a screen of this width.

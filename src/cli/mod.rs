@@ -14,8 +14,10 @@ mod help;
 mod job;
 mod lake;
 mod limits;
+mod line;
 mod man;
 mod mcp;
+mod meant;
 mod notes;
 mod object_name;
 mod open;
@@ -28,6 +30,7 @@ mod screen;
 mod select;
 mod shell;
 mod sos;
+mod standard_input;
 mod streams;
 mod values;
 mod words;
@@ -56,7 +59,7 @@ pub use parsed::Cli;
 pub use registry::COMMANDS;
 pub use screen::screen_of;
 pub use shell::{completed_in_shell, words_of_shell};
-pub use sos::{COMMANDS as SOS, Flag, FlagTo, Form, Sos, To};
+pub use sos::{COMMANDS as SOS, Flag, FlagTo, Form, HABITS, Sos, To};
 pub use streams::Streams;
 pub use write::remove_unfinished;
 
@@ -115,7 +118,7 @@ fn run_alone(cli: &Cli, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
 /// The exit code, if the command line is invalid or asks for help.
 pub fn parse(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>) -> Result<Cli, Exit> {
     let args: Vec<OsString> = args.into_iter().collect();
-    let args = match words::ordered(args, &LINE) {
+    let args = match words::ordered(args, &LINE, pick::is_set()) {
         Ok(Ordered::Line(args)) => args,
         Ok(Ordered::Help(topic)) => {
             let text = help::text(topic, streams.screen.width);

@@ -9,8 +9,10 @@ use anyhow::{Context, Result};
 use super::args::Config;
 use super::cache::{Folder, module_cache};
 use super::exit::UsageError;
+use super::line::STANDARD_INPUT;
 use super::pick::pick;
 use super::progress::Bar;
+use super::standard_input::Spool;
 use super::streams::Streams;
 use crate::base::Limits;
 use crate::contract::Overlay;
@@ -23,6 +25,8 @@ use crate::session::OpenOptions;
 pub(super) struct Opening {
     pub(super) path: PathBuf,
     pub(super) options: OpenOptions,
+    /// The file at that path, if it came from standard input.
+    pub(super) spool: Option<Spool>,
 }
 
 /// Why the path of an option cannot be used: it does not exist, or `wrong` of what is there.
@@ -34,14 +38,18 @@ fn no_path(path: &Path, wrong: &str) -> UsageError {
 }
 
 impl Opening {
-    /// Locates the dump: as given, `$GCDUMP_DUMP`, or the only one in the current folder.
+    /// Locates the dump: as given, from standard input if `-` is, `$GCDUMP_DUMP`, or the only one in the current folder.
     pub(super) fn prepare(config: &Config, given: Option<PathBuf>, streams: &mut Streams<'_>) -> Result<Opening> {
         let variable = std::env::var_os("GCDUMP_DUMP").map(PathBuf::from);
         let picked = pick(given.as_deref(), variable, Path::new("."))?;
         if let Some(remark) = &picked.remark {
             streams.say(&format!("gcdump: {remark}"))?;
         }
-        Ok(Opening { path: picked.path, options: Opening::options(config, streams)? })
+        let options = Opening::options(config, streams)?;
+        let is_input = picked.path.as_os_str() == STANDARD_INPUT;
+        let spool = if is_input { Some(Spool::of_standard_input(config.max_decompressed)?) } else { None };
+        let path = spool.as_ref().map_or(picked.path, Spool::path);
+        Ok(Opening { path, options, spool })
     }
 
     /// The options to open any dump with.

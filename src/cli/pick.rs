@@ -17,6 +17,11 @@ pub(super) struct Picked {
     pub(super) remark: Option<String>,
 }
 
+/// Whether `$GCDUMP_DUMP` names a dump.
+pub(super) fn is_set() -> bool {
+    std::env::var_os("GCDUMP_DUMP").is_some_and(|name| !name.is_empty())
+}
+
 /// The given dump, else `$GCDUMP_DUMP`, else the only dump in `folder`.
 pub(super) fn pick(given: Option<&Path>, variable: Option<PathBuf>, folder: &Path) -> Result<Picked, UsageError> {
     if let Some(path) = given {

@@ -10,8 +10,8 @@ use super::values::{address, number, type_pattern};
 use crate::analysis::{Condition, Selection};
 use crate::base::Addr;
 use crate::model::{
-    DiffSort, ExceptionSort, FinalizerSort, Generation, HandleSort, RefSort, RootSort, SegmentSort, StatSort, StaticSort, StringSort,
-    ThreadSort, TimerSort,
+    DiffSort, ExceptionSort, FinalizerSort, Generation, HandleSort, ObjectSort, RefSort, RootSort, SegmentSort, StatSort, StaticSort,
+    StringSort, ThreadSort, TimerSort,
 };
 use crate::session::TypePattern;
 
@@ -19,7 +19,7 @@ use crate::session::TypePattern;
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct TypesArg {
     /// Only this type (repeatable): full or simple name, part of one, glob (* and ?), or method table; see gcdump help patterns.
-    #[arg(long = "type", value_name = "TYPE", value_parser = type_pattern, add = ArgValueCompleter::new(types))]
+    #[arg(short = 't', long = "type", value_name = "TYPE", value_parser = type_pattern, add = ArgValueCompleter::new(types))]
     types: Vec<TypePattern>,
 }
 
@@ -40,7 +40,7 @@ impl TypesArg {
 pub(super) struct TopArg {
     /// Number of rows to list, 0 for all; totals always cover everything [default: what fits a terminal; all in pipes, files and other
     /// formats].
-    #[arg(long, value_name = "N", value_parser = number, allow_negative_numbers = true)]
+    #[arg(short = 'n', long, value_name = "N", value_parser = number, allow_negative_numbers = true)]
     top: Option<usize>,
 }
 
@@ -53,6 +53,24 @@ impl TopArg {
     /// Maximum rows, 0 for all; `few` by default on a terminal.
     pub(super) fn rows_or(self, at: &At<'_>, few: usize) -> usize {
         at.rows_or(self.top, few)
+    }
+}
+
+/// Limits rows of a list that is shown as a whole otherwise: the same option of every command with such a list.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(super) struct MostArg {
+    /// Number of rows to list, 0 for all; totals always cover everything [default: all].
+    #[arg(short = 'n', long, value_name = "N", value_parser = number, allow_negative_numbers = true)]
+    top: Option<usize>,
+}
+
+impl MostArg {
+    /// Cuts off the `rows` that are not to be listed. Their number, if there are any.
+    pub(super) fn cut<T>(self, rows: &mut Vec<T>) -> Option<u64> {
+        let most = self.top.filter(|n| *n > 0)?;
+        let more = rows.len().checked_sub(most).filter(|n| *n > 0)?;
+        rows.truncate(most);
+        u64::try_from(more).ok()
     }
 }
 
@@ -75,6 +93,7 @@ usual! {
     DiffSort: "bytes",
     ExceptionSort: "as on the heap; with --stat, count",
     FinalizerSort: "the most objects first; with --objects, as in the queues",
+    ObjectSort: "address",
     HandleSort: "as in the handle tables; with --by, count",
     RefSort: "as in the heap; by type, references",
     RootSort: "as found; with --stat, count",
@@ -89,7 +108,7 @@ usual! {
 /// The order of rows: the same option of every command whose rows have several worth choosing.
 #[derive(Clone, Copy, Debug, Args)]
 pub(super) struct SortArg<C: Columns> {
-    #[arg(long, value_name = "COLUMN", value_enum, ignore_case = true, help = sort_help::<C>())]
+    #[arg(short, long, value_name = "COLUMN", value_enum, ignore_case = true, help = sort_help::<C>())]
     sort: Option<C>,
 }
 

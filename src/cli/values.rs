@@ -15,7 +15,7 @@ pub(super) fn type_pattern(text: &str) -> Result<TypePattern, String> {
     if text.starts_with("0x") || text.starts_with("0X") || bare() {
         return address(text).map(TypePattern::MethodTable);
     }
-    if text.is_empty() { Err("expected a type name".into()) } else { Ok(TypePattern::Name(text.into())) }
+    if text.is_empty() { Err("expected a type name".into()) } else { TypePattern::named(text) }
 }
 
 /// Parses a hexadecimal address; the `0x` prefix and WinDbg's backtick separator are optional.

@@ -8,8 +8,9 @@ use std::path::Path;
 use clap::Command as Clap;
 
 use super::exit::UsageError;
+use super::line::{arguments, is_dump_for, is_path, place_of_dump, takes_value};
+use super::meant::{meant, spelled};
 use super::sos;
-use super::values::address;
 use crate::base::did_you_mean;
 
 /// A command line in order.
@@ -20,15 +21,15 @@ pub(super) enum Ordered {
     Help(&'static str),
 }
 
-/// Orders `args`, the first of which is the program.
+/// Orders `args`, the first of which is the program. `has_dump` says that a command needs to name no dump.
 ///
 /// # Errors
 /// Commands that do not exist, and what SOS has and gcdump has not.
-pub(super) fn ordered(args: Vec<OsString>, root: &Clap) -> Result<Ordered, UsageError> {
+pub(super) fn ordered(args: Vec<OsString>, root: &Clap, has_dump: bool) -> Result<Ordered, UsageError> {
     let mut args = args.into_iter();
     let program = args.next().unwrap_or_default();
     let mut rest: Vec<OsString> = args.collect();
-    let Some((name, dump)) = take_command(&mut rest, root) else {
+    let Some((name, mut dump)) = take_command(&mut rest, root) else {
         return Ok(Ordered::Line(std::iter::once(program).chain(rest).collect()));
     };
     let Some(command) = known(&name, root) else { return Err(unknown(&name, root)) };
@@ -77,6 +78,7 @@ pub(super) fn ordered(args: Vec<OsString>, root: &Clap) -> Result<Ordered, Usage
     let sub = root.find_subcommand(&command);
     let rest = match sub {
         Some(sub) => {
+            let rest = meant(spelled(&rest, root, sub), (&mut dump, has_dump), root, sub)?;
             let rest = dump_in_place(rest, dump, root, sub);
             fitting(&rest, root, sub)?;
             rest
@@ -88,6 +90,10 @@ pub(super) fn ordered(args: Vec<OsString>, root: &Clap) -> Result<Ordered, Usage
 
 /// Takes the name of the command out of `args`, and the dump where it precedes the command. `None` if there are only options.
 fn take_command(args: &mut Vec<OsString>, root: &Clap) -> Option<(OsString, Option<OsString>)> {
+    if let Some((at, dump)) = (0..args.len()).find_map(|at| Some((at, led(args, at, root)?))) {
+        let name = args.remove(at);
+        return Some((name, dump.map(|at| args.remove(at))));
+    }
     let mut places = arguments(args, root, None).into_iter();
     let at = places.next()?;
     let first = args.get(at).cloned()?;
@@ -99,6 +105,31 @@ fn take_command(args: &mut Vec<OsString>, root: &Clap) -> Option<(OsString, Opti
         return Some((name, Some(args.remove(at))));
     }
     Some((first, None))
+}
+
+/// Whether the word at this place is a command, with its options before it and nothing else but perhaps the dump: its place.
+fn led(args: &[OsString], at: usize, root: &Clap) -> Option<Option<usize>> {
+    let sub = match known(args.get(at)?, root)? {
+        Known::Help => None,
+        Known::Own(name) => root.find_subcommand(name),
+        Known::Sos(sos::Sos { to: sos::To::Words([name, ..]), .. }) => root.find_subcommand(name),
+        Known::Sos(_) => None,
+    };
+    let before = args.get(..at)?;
+    // One with another spelling takes as much, or says so itself.
+    let all: Vec<OsString> = before.iter().flat_map(|a| sub.map_or_else(|| vec![a.clone()], |sub| one_spelled(a, root, sub))).collect();
+    if before.iter().any(|a| a == "--") || all.len() != before.len() {
+        return None;
+    }
+    match arguments(&[all, vec![args.get(at)?.clone()]].concat(), root, sub).as_slice() {
+        [only] if *only == at => Some(None),
+        [dump, last] if *last == at && is_path(args.get(*dump)?) => Some(Some(*dump)),
+        _ => None,
+    }
+}
+
+fn one_spelled(arg: &OsStr, root: &Clap, sub: &Clap) -> Vec<OsString> {
+    spelled(&[arg.to_os_string()], root, sub)
 }
 
 /// The dump on the command line `args`, which may be unfinished. The first word is the program.
@@ -129,97 +160,29 @@ enum Known {
 
 fn known(name: &OsStr, root: &Clap) -> Option<Known> {
     let name = name.to_str()?;
-    if name == "help" {
+    if sos::bare(name) == "help" {
         return Some(Known::Help);
     }
     // Commands that SOS has under the same name take its flags.
     if let Some(sos) = sos::find(name) {
         return Some(Known::Sos(sos));
     }
-    root.find_subcommand(name.to_ascii_lowercase()).map(|c| Known::Own(c.get_name().into()))
+    root.find_subcommand(sos::bare(name)).map(|c| Known::Own(c.get_name().into()))
 }
 
 fn unknown(name: &OsStr, root: &Clap) -> UsageError {
     let name = name.to_string_lossy();
-    let wanted = name.trim_start_matches('!').to_ascii_lowercase();
+    let wanted = sos::bare(&name);
     let own = root.get_subcommands().map(Clap::get_name);
-    let all: BTreeSet<&str> = own.chain(sos::COMMANDS.iter().flat_map(|c| c.names.iter().copied())).collect();
+    // Of two letters, every word is near to one of three.
+    const FEWEST: usize = 3;
+    let all: BTreeSet<&str> =
+        own.chain(sos::answered().map(|name| -> &str { name })).filter(|name| name.len().min(wanted.len()) >= FEWEST).collect();
     if wanted == "version" {
         return UsageError("there is no command 'version'; gcdump --version tells it".into());
     }
     let hint = did_you_mean(&wanted, all.into_iter());
     UsageError(format!("there is no command '{name}'{hint} (gcdump --help lists all)"))
-}
-
-/// Extensions of dumps.
-const EXTENSIONS: [&str; 8] = ["dmp", "mdmp", "core", "dump", "zst", "gz", "img", "bin"];
-
-/// Whether an argument is meant as a file: it exists, or looks like one.
-pub(super) fn is_path(arg: &OsStr) -> bool {
-    let path = Path::new(arg);
-    let text = arg.to_string_lossy();
-    let looks = || {
-        let extension = path.extension().map(|x| x.to_string_lossy().to_ascii_lowercase());
-        text.contains(['/', std::path::MAIN_SEPARATOR]) || extension.is_some_and(|x| EXTENSIONS.contains(&&*x))
-    };
-    !text.starts_with('-') && (looks() || path.is_file())
-}
-
-/// The option `text`, of the program or of the command `sub`.
-fn option<'c>(text: &str, root: &'c Clap, sub: Option<&'c Clap>) -> Option<&'c clap::Arg> {
-    root.get_arguments().chain(sub.into_iter().flat_map(Clap::get_arguments)).find(|o| match text.strip_prefix("--") {
-        Some(long) => o.get_long() == Some(long) || o.get_all_aliases().is_some_and(|all| all.contains(&long)),
-        None => text.strip_prefix('-').is_some_and(|short| o.get_short().is_some_and(|s| short.chars().eq([s]))),
-    })
-}
-
-/// Whether the next argument is the value of the option `text`, of the program or of the command `sub`.
-fn takes_value(text: &str, root: &Clap, sub: Option<&Clap>) -> bool {
-    option(text, root, sub).is_some_and(takes_next)
-}
-
-/// Whether there is an option that nobody knows: what follows it may be its value.
-fn has_unknown_option(args: &[OsString], root: &Clap, sub: &Clap) -> bool {
-    let long = args.iter().take_while(|a| *a != "--").filter_map(|a| a.to_str()).filter(|a| a.starts_with("--"));
-    long.filter(|a| !a.contains('=')).any(|a| option(a, root, Some(sub)).is_none())
-}
-
-/// Whether the argument that follows an option is its value.
-pub(super) fn takes_next(option: &clap::Arg) -> bool {
-    option.get_action().takes_values() && option.get_num_args().is_none_or(|n| n.min_values() > 0)
-}
-
-/// Indices of the arguments that are neither options nor their values.
-fn arguments(args: &[OsString], root: &Clap, sub: Option<&Clap>) -> Vec<usize> {
-    let mut found = Vec::new();
-    let mut words = args.iter().enumerate();
-    while let Some((i, arg)) = words.next() {
-        let text = arg.to_string_lossy();
-        if text == "--" {
-            found.extend(words.by_ref().map(|(i, _)| i));
-        } else if text.starts_with('-') && text.len() > 1 {
-            if takes_value(&text, root, sub) {
-                words.next();
-            }
-        } else {
-            found.push(i);
-        }
-    }
-    found
-}
-
-/// Index of the dump among the positional arguments of a command, and whether others follow it: comparing commands take the earlier dump
-/// first, and commands that write a file take the dump before it.
-fn place_of_dump(sub: &Clap) -> Option<(usize, bool)> {
-    let is_dump = |p: &clap::Arg| p.get_id() == "before" || p.get_id() == "dump";
-    let place = sub.get_positionals().position(is_dump)?;
-    Some((place, place.saturating_add(1) < sub.get_positionals().count()))
-}
-
-/// Whether an argument of the command `sub` is meant as a dump: a path that is not an address, if `sub` takes one.
-fn is_dump_for(sub: &Clap, word: &OsStr) -> bool {
-    let takes_address = sub.get_positionals().next().is_some_and(|p| p.get_id() == "address");
-    is_path(word) && !(takes_address && address(&word.to_string_lossy()).is_ok())
 }
 
 /// Puts the dump where the command expects it: `dump`, which stood before the command, or one that stands before an address.
@@ -266,11 +229,6 @@ fn fitting(args: &[OsString], root: &Clap, sub: &Clap) -> Result<(), UsageError>
             let dump = dump.to_string_lossy();
             Err(UsageError(format!("{command}: the name of the type is missing: {command} TYPE {dump}")))
         }
-        (Some("dump"), [_, _, ..]) if sub.get_positionals().nth(1).is_none() && !has_unknown_option(args, root, sub) => {
-            let extra = words.iter().find(|word| !is_path(word)).or(words.first());
-            let extra = extra.map(|word| word.to_string_lossy()).unwrap_or_default();
-            Err(UsageError(format!("{command}: unexpected '{extra}': it takes options and a dump (gcdump help {command})")))
-        }
         _ => Ok(()),
     }
 }
@@ -282,7 +240,7 @@ mod tests {
 
     fn line(text: &str) -> Result<String, String> {
         let args = std::iter::once("gcdump").chain(text.split_whitespace()).map(OsString::from).collect();
-        match ordered(args, &command_line()).map_err(|e| e.0)? {
+        match ordered(args, &command_line(), false).map_err(|e| e.0)? {
             Ordered::Help(topic) => Ok(format!("help {topic}")),
             Ordered::Line(words) => Ok(words.iter().skip(1).map(|w| w.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")),
         }
@@ -321,6 +279,35 @@ mod tests {
             ("dumpheap -type Lab --modules a/b x.dmp --top 3", "objects --type *Lab* --modules a/b --top 3 x.dmp"),
             ("stat", "stat"),
             ("--version", "--version"),
+            // Options before the command, and with one dash.
+            ("--top 3 stat x.dmp", "stat --top 3 x.dmp"),
+            ("--type strings stat x.dmp", "stat --type strings x.dmp"),
+            ("x.dmp -n 3 stat", "stat -n 3 x.dmp"),
+            ("handles -Type Pinned x.dmp", "handles --type Pinned x.dmp"),
+            ("stat --Top 3 --limit=4 x.dmp", "stat --top 3 --top=4 x.dmp"),
+            ("stat --csv x.dmp", "stat --format csv x.dmp"),
+            ("!analyze -v x.dmp", "analyze x.dmp"),
+            ("!ext.heap -s x.dmp", "heap x.dmp"),
+            // Words without an option.
+            ("stacks Main x.dmp", "stacks --method Main x.dmp"),
+            ("x.dmp stacks 1", "stacks --thread 1 x.dmp"),
+            ("strings dog1 x.dmp", "strings --like *dog1* x.dmp"),
+            ("statics Lab.Program x.dmp", "statics --type Lab.Program x.dmp"),
+            ("retained x.dmp Lab.Node", "retained --type Lab.Node x.dmp"),
+            ("exceptions 0x7f31 x.dmp", "exceptions --object 0x7f31 x.dmp"),
+            ("stat /Lab.*/ x.dmp", "stat --type /Lab.*/ x.dmp"),
+            ("before.dmp analyze after.dmp", "analyze --since before.dmp after.dmp"),
+            ("analyze before.dmp after.dmp", "analyze --since before.dmp after.dmp"),
+            ("export --format parquet x.dmp", "export parquet x.dmp"),
+            ("x.dmp export -f csv", "export csv x.dmp"),
+            ("stat -", "stat -"),
+            // Habits from elsewhere.
+            ("k x.dmp", "stacks x.dmp"),
+            ("leaks x.dmp", "retained --suspects x.dmp"),
+            ("grep dog x.dmp", "strings --like *dog* x.dmp"),
+            ("compare a.dmp b.dmp", "diff a.dmp b.dmp"),
+            ("dumpheap 7f00 0x7fff x.dmp", "objects --where address >= 0x7f00 and address < 0x7fff x.dmp"),
+            ("dumpheap -stat -live x.dmp", "retained x.dmp"),
         ] {
             assert_eq!(line(typed).as_deref(), Ok(ordered), "{typed}");
         }
@@ -354,14 +341,42 @@ mod tests {
             ("listnearobj x.dmp", "near: the address is missing: near ADDRESS x.dmp"),
             ("where", "where: the address is missing: where ADDRESS DUMP"),
             ("type", "type: the name of the type is missing: type TYPE DUMP"),
-            ("stat 7f31 x.dmp", "stat: unexpected '7f31': it takes options and a dump (gcdump help stat)"),
-            ("a.dmp stat b.dmp", "stat: unexpected 'b.dmp': it takes options and a dump (gcdump help stat)"),
+            ("heap 7f31 x.dmp", "heap: '7f31' is neither an option nor a dump (gcdump help heap)"),
+            (
+                "a.dmp stat b.dmp",
+                "stat takes one dump: gcdump diff a.dmp b.dmp compares two, gcdump fleet a.dmp b.dmp -o FOLDER makes tables of many",
+            ),
+            ("export x.dmp", "export: the format is missing: export FORMAT x.dmp, with one of heapsnapshot, gcdump, parquet, csv, ndjson"),
             ("verifyobj x.dmp", "verifyobj: an argument is missing, which --object takes here"),
         ] {
             assert_eq!(line(typed).unwrap_err(), message, "{typed}");
         }
         assert_eq!(line("object --help").as_deref(), Ok("object --help"));
         assert_eq!(line("type Lab.Core").as_deref(), Ok("type Lab.Core"));
+    }
+
+    #[test]
+    fn words_alone_are_about_the_dump_that_is_there() {
+        let open = |text: &str| {
+            let args = std::iter::once("gcdump").chain(text.split_whitespace()).map(OsString::from).collect();
+            match ordered(args, &command_line(), true).unwrap() {
+                Ordered::Line(words) => words.iter().skip(1).map(|w| w.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" "),
+                Ordered::Help(topic) => topic.into(),
+            }
+        };
+        assert_eq!((open("stacks Main").as_str(), open("stat x.dmp").as_str()), ("stacks --method Main", "stat x.dmp"));
+        assert_eq!(line("stacks Main").as_deref(), Ok("stacks Main"), "the name of a dump");
+    }
+
+    #[test]
+    fn what_is_refused_is_no_suggestion() {
+        for name in sos::refused() {
+            let near = format!("{name}x");
+            assert!(
+                known(near.as_ref(), &command_line()).is_some() || !line(&near).unwrap_err().contains(&format!("did you mean {name}?"))
+            );
+        }
+        assert!(!line("xy").unwrap_err().contains("did you mean"));
     }
 
     #[test]

@@ -37,6 +37,9 @@ named_enum! {
 pub struct RequestsReport {
     /// The requests in flight: incoming ones, oldest first, then outgoing ones.
     pub requests: Vec<RequestModel>,
+    /// With `--top`: number of requests that are not listed, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_listed: Option<u64>,
     /// Requests on the heap that have a response, were never sent, or that nothing works on. Of incoming ones, `HttpContext`s that have
     /// ended and wait to be used again, or to be collected.
     pub others: u64,

@@ -84,6 +84,9 @@ pub struct SegmentPart {
 pub struct SegmentsReport {
     /// Segments, ordered by heap and generation; with `--at`, the one at that address.
     pub segments: Vec<SegmentModel>,
+    /// With `--top`: number of segments that are not listed, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_listed: Option<u64>,
     /// With `--free`: GC memory outside the segments in use. With `--at`: what of it lies at that address, if no segment does.
     pub regions: Option<Vec<RegionModel>>,
 }

@@ -157,3 +157,15 @@ named_enum! {
         Heap = "heap",
     }
 }
+
+named_enum! {
+    /// Sort order of `objects`.
+    pub enum ObjectSort {
+        /// Size, largest first.
+        Size = "size" | "bytes",
+        /// Elements of an array or characters of a string, most first.
+        Length = "length",
+        /// Address: as on the heap.
+        Address = "address",
+    }
+}

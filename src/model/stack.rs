@@ -79,6 +79,9 @@ pub struct StacksReport {
     pub total: u64,
     /// The crashed thread first, then in the order of the runtime's list; `null` with `--merge`.
     pub threads: Option<Vec<ThreadStackModel>>,
+    /// With `--top`: number of threads that are not listed, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_listed: Option<u64>,
     /// Where the crashed thread was, with its native frames: those above its managed ones, or all of a native thread. `null` without a
     /// crash, and where that thread was not asked for.
     pub fault: Option<FaultModel>,

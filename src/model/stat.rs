@@ -12,15 +12,15 @@ named_enum! {
         #[default]
         Type = "type",
         /// Generation or segment kind.
-        Generation = "generation",
+        Generation = "generation" | "gen",
         /// GC heap.
         Heap = "heap",
         /// Segment or region.
         Segment = "segment",
         /// Module of the type; for arrays, of the element type.
-        Assembly = "assembly",
+        Assembly = "assembly" | "module",
         /// Namespace of the type; for arrays, of the element type.
-        Namespace = "namespace",
+        Namespace = "namespace" | "ns",
         /// Size of the object, in powers of two.
         Size = "size",
     }

@@ -23,6 +23,9 @@ pub struct ThreadsReport {
     pub os_threads: u64,
     /// The managed threads, in the order of the runtime's thread list.
     pub threads: Vec<ThreadModel>,
+    /// With `--top`: number of managed threads that are not listed, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_listed: Option<u64>,
     /// OS id of the crashed thread, if it is not a managed one.
     pub crashed_unmanaged: Option<u32>,
     /// Where the crashed thread was; `null` without a crash.

@@ -30,6 +30,9 @@ pub struct TimersReport {
     pub clock: Option<TimerClock>,
     /// The timers, by due time. Those that are in no queue come last: never started, or disposed.
     pub timers: Vec<TimerModel>,
+    /// With `--top`: number of timers that are not listed, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_listed: Option<u64>,
     /// Waits of `ThreadPool.RegisterWaitForSingleObject`.
     pub waits: Vec<RegisteredWait>,
     /// Sources of cancellation with callbacks, most callbacks first.

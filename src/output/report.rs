@@ -211,6 +211,11 @@ impl<'r> Sections<'r> {
         }
     }
 
+    /// Adds a line that tells of rows that are not listed, if there are.
+    pub fn not_listed(&mut self, more: Option<u64>, what: &str) {
+        self.more(more.map(|_| 0), more.unwrap_or(0), what);
+    }
+
     /// Adds an empty line if `there`.
     pub fn gap_if(&mut self, there: bool) {
         if there {

@@ -14,6 +14,7 @@
 
 mod bindings;
 pub(crate) mod continuations;
+mod csharp;
 mod dump;
 mod error;
 mod field_names;

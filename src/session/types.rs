@@ -2,7 +2,10 @@
 
 use std::fmt;
 
+use regex_lite::Regex;
+
 use super::Namer;
+use super::csharp::{is_generic, with_full_names};
 use crate::base::{Addr, Collector, Name, NoteKind, glob, len64, plural};
 use crate::clr::fields::Types;
 use crate::clr::type_names::Label;
@@ -13,10 +16,39 @@ use crate::gc::ObjectType;
 pub enum TypePattern {
     /// By its method table.
     MethodTable(Addr),
-    /// By its name. With `*` or `?`, wildcards that have to match all of the full name. Otherwise the full name if there is such a
-    /// type, else the simple name, which may leave out namespaces, enclosing types and generic arguments, else any part of the
-    /// full name; the latter two in any case.
+    /// By its name. Between slashes, a regular expression for a part of the full name. With `*` or `?`, wildcards that have to match all of
+    /// the full name. Otherwise the full name if there is such a type, else the simple name, which may leave out namespaces, enclosing
+    /// types and generic arguments, else any part of the full name; the latter two in any case. Keywords of C# stand for the types that
+    /// they name: `int` for `System.Int32`.
     Name(String),
+}
+
+impl TypePattern {
+    /// The pattern that `name` is.
+    ///
+    /// # Errors
+    /// What is wrong with a regular expression.
+    pub fn named(name: &str) -> Result<TypePattern, String> {
+        match expression(name) {
+            Some(Err(e)) => Err(format!("{name} is no regular expression: {e}")),
+            _ => Ok(TypePattern::Name(name.into())),
+        }
+    }
+
+    /// Whether it may mean several types by the form of their names: with wildcards, or as a regular expression.
+    pub(crate) fn is_wild(name: &str) -> bool {
+        name.contains(['*', '?']) || source(name).is_some()
+    }
+}
+
+/// The source of a regular expression between slashes.
+fn source(pattern: &str) -> Option<&str> {
+    pattern.strip_prefix('/')?.strip_suffix('/').filter(|source| !source.is_empty())
+}
+
+/// The regular expression between slashes.
+fn expression(pattern: &str) -> Option<Result<Regex, regex_lite::Error>> {
+    source(pattern).map(Regex::new)
 }
 
 impl fmt::Display for TypePattern {
@@ -61,7 +93,11 @@ fn exact_closeness(pattern: &str, name: &str) -> Option<Closeness> {
     let (pattern, name) = (pattern.to_ascii_lowercase(), name.to_ascii_lowercase());
     // As metadata writes generic types: List`1.
     let simple = pattern.rsplit_once('`').filter(|(_, arity)| arity.bytes().all(|b| b.is_ascii_digit())).map_or(&*pattern, |(s, _)| s);
-    let simple = if pattern.contains('<') { ends_with(&name, simple) } else { ends_with(&without_arguments(&name), simple) };
+    let simple = if pattern.contains('<') {
+        ends_with(&name, simple) || is_generic(simple, &name)
+    } else {
+        ends_with(&without_arguments(&name), simple)
+    };
     if simple {
         return Some(Closeness::Simple);
     }
@@ -90,44 +126,78 @@ fn without_arguments(name: &str) -> String {
     name.chars().filter(outside).collect()
 }
 
+/// What a pattern means.
+#[derive(Clone, Debug)]
+enum Meaning {
+    Table(Addr),
+    /// Names that match this as closely.
+    Name(String, Closeness),
+    Expression(Regex),
+    /// No type.
+    Nothing,
+}
+
+impl Meaning {
+    fn has(&self, name: &Name) -> bool {
+        match self {
+            Meaning::Table(_) | Meaning::Nothing => false,
+            Meaning::Name(text, closest) => closeness(text, name) >= Some(*closest),
+            Meaning::Expression(regex) => regex.is_match(name) || regex.is_match(name.shown()),
+        }
+    }
+}
+
 /// What the patterns of a query mean among the types that it is about.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TypeFilter {
-    /// Each with how closely types have to match; `None` if none does.
-    patterns: Vec<(TypePattern, Option<Closeness>)>,
+    meanings: Vec<Meaning>,
 }
 
 impl TypeFilter {
     /// Chooses the closest matches among the types that are called so, which are asked for if there is a name among the patterns.
-    /// Patterns without wildcards that match none are told in `notes`, and those that may mean a type without a name.
+    /// Patterns that match none are told in `notes`, and those that may mean a type without a name.
     pub(crate) fn of(patterns: &[TypePattern], labels: impl FnOnce() -> Vec<Label>, notes: &Collector) -> TypeFilter {
         let is_name = |p: &TypePattern| matches!(p, TypePattern::Name(_));
         let labels = if patterns.iter().any(is_name) { labels() } else { Vec::new() };
-        let chosen = |pattern: &TypePattern| {
-            let TypePattern::Name(text) = pattern else { return (pattern.clone(), Some(Closeness::Full)) };
-            let wild = text.contains(['*', '?']);
-            let closest = labels.iter().filter_map(|l| closeness(text, &l.name)).max();
-            if closest.is_none() && !wild {
-                notes.add(NoteKind::NoMatch, None, no_match(text, &labels));
+        let meaning = |pattern: &TypePattern| {
+            let text = match pattern {
+                TypePattern::MethodTable(table) => return Meaning::Table(*table),
+                TypePattern::Name(text) => text,
+            };
+            let meaning = match expression(text) {
+                Some(Ok(regex)) => Meaning::Expression(regex),
+                Some(Err(_)) => Meaning::Nothing,
+                None => {
+                    let full = with_full_names(text);
+                    let wild = TypePattern::is_wild(&full);
+                    let closest = if wild { Some(Closeness::Full) } else { closest(&full, &labels) };
+                    // A keyword is a whole name.
+                    let closest = closest.filter(|closest| full == *text || *closest > Closeness::Part);
+                    closest.map_or(Meaning::Nothing, |closest| Meaning::Name(full, closest))
+                }
+            };
+            if let Some(why) = no_match(text, &meaning, &labels) {
+                notes.add(NoteKind::NoMatch, None, why);
             }
             // What stands for a name has a '!', which no name has; and a full name is that of one type.
-            if !text.contains('!') && (wild || closest != Some(Closeness::Full)) {
-                note_lost(text, &labels, notes);
+            let is_one = !TypePattern::is_wild(text) && matches!(meaning, Meaning::Name(_, Closeness::Full));
+            if !text.contains('!') && !is_one {
+                note_lost(text, &meaning, &labels, notes);
             }
-            (pattern.clone(), if wild { Some(Closeness::Full) } else { closest })
+            meaning
         };
-        TypeFilter { patterns: patterns.iter().map(chosen).collect() }
+        TypeFilter { meanings: patterns.iter().map(meaning).collect() }
     }
 
     /// Whether there are no patterns, which stands for every type.
     pub(crate) fn is_empty(&self) -> bool {
-        self.patterns.is_empty()
+        self.meanings.is_empty()
     }
 
     /// Whether one of the patterns means the type with this method table. `name` supplies its name if needed.
     pub(crate) fn matches(&self, method_table: Addr, name: impl FnOnce() -> Name) -> bool {
-        let tables = self.patterns.iter().any(|(p, _)| *p == TypePattern::MethodTable(method_table));
-        let named = || self.patterns.iter().any(|(p, closest)| matches!(p, TypePattern::Name(_)) && closest.is_some());
+        let tables = self.meanings.iter().any(|m| matches!(m, Meaning::Table(table) if *table == method_table));
+        let named = || self.meanings.iter().any(|m| matches!(m, Meaning::Name(..) | Meaning::Expression(_)));
         tables || (named() && self.matches_name(&name()))
     }
 
@@ -138,20 +208,21 @@ impl TypeFilter {
 
     /// Whether one of the patterns means the type of this name.
     pub(crate) fn matches_name(&self, name: &Name) -> bool {
-        let matches = |(pattern, closest): &(TypePattern, Option<Closeness>)| match pattern {
-            TypePattern::MethodTable(_) => false,
-            TypePattern::Name(text) => closest.is_some() && closeness(text, name) >= *closest,
-        };
-        self.patterns.iter().any(matches)
+        self.meanings.iter().any(|meaning| meaning.has(name))
     }
+}
+
+/// How closely the closest of the names match `pattern`.
+fn closest(pattern: &str, labels: &[Label]) -> Option<Closeness> {
+    labels.iter().filter_map(|l| closeness(pattern, &l.name)).max()
 }
 
 /// Names that are told of a pattern that matches none.
 const NEAREST: usize = 3;
 
 /// Tells of types that `pattern` would mean if they had names.
-fn note_lost(pattern: &str, labels: &[Label], notes: &Collector) {
-    let lost = labels.iter().filter(|l| l.is_lost && closeness(pattern, &l.name).is_none());
+fn note_lost(pattern: &str, meaning: &Meaning, labels: &[Label], notes: &Collector) {
+    let lost = labels.iter().filter(|l| l.is_lost && !meaning.has(&l.name));
     let lost = len64(lost.count());
     if lost > 0 {
         let types = plural(lost, "type");
@@ -159,9 +230,20 @@ fn note_lost(pattern: &str, labels: &[Label], notes: &Collector) {
     }
 }
 
-fn no_match(pattern: &str, labels: &[Label]) -> String {
-    let mut text = format!("no type matches '{pattern}'");
-    let wanted = last_part(pattern);
+/// That no type matches `pattern`, with what may be meant; `None` if one does. Of wildcards and regular expressions, it is told only if they
+/// match in another case or form.
+fn no_match(pattern: &str, meaning: &Meaning, labels: &[Label]) -> Option<String> {
+    let wild = TypePattern::is_wild(pattern);
+    if (wild || !matches!(meaning, Meaning::Nothing)) && labels.iter().any(|l| meaning.has(&l.name)) {
+        return None;
+    }
+    let text = format!("no type matches '{pattern}'");
+    if wild {
+        return other_form(pattern, labels).map(|hint| text + &hint);
+    }
+    let full = with_full_names(pattern);
+    let mut text = if full == pattern { text } else { format!("{text} ({full})") };
+    let wanted = last_part(&full);
     let most = wanted.chars().count().div_euclid(3).max(1);
     let distance = |name: &str| strsim::osa_distance(&wanted, &last_part(name));
     let names = labels.iter().map(|l| &*l.name);
@@ -174,7 +256,36 @@ fn no_match(pattern: &str, labels: &[Label]) -> String {
         text.push_str(name);
     }
     text.push_str(if nearest.is_empty() { "" } else { "?" });
-    text
+    Some(text)
+}
+
+/// What a pattern that matches no type matches without regard to case, or as a regular expression.
+fn other_form(pattern: &str, labels: &[Label]) -> Option<String> {
+    let found = |matches: &dyn Fn(&str) -> bool| {
+        let mut names: Vec<&str> = labels.iter().map(|l| &*l.name).filter(|name| matches(name)).collect();
+        names.sort_unstable();
+        names.dedup();
+        let more = if names.len() > NEAREST { ", …" } else { "" };
+        let first = names.get(..NEAREST.min(names.len())).unwrap_or_default().join(", ");
+        (!names.is_empty()).then(|| format!("{first}{more}"))
+    };
+    let lower = pattern.to_lowercase();
+    let (hint, names) = match source(pattern) {
+        Some(text) => {
+            let regex = Regex::new(&format!("(?i){text}")).ok()?;
+            let hint = format!("; in any case, as /(?i){text}/, it matches ");
+            (hint, found(&|name| regex.is_match(name))?)
+        }
+        None => match found(&|name| glob(&lower, &name.to_lowercase())) {
+            Some(names) => ("; but for upper and lower case, it matches ".to_string(), names),
+            None => {
+                let regex =
+                    Regex::new(pattern).ok().filter(|_| pattern.contains(['\\', '^', '$', '[', '(', '|']) || pattern.contains(".*"))?;
+                (format!("; a regular expression is written /{pattern}/, and matches "), found(&|name| regex.is_match(name))?)
+            }
+        },
+    };
+    Some(hint + &names)
 }
 
 /// The last part of a type's name, without generic arguments, in lower case.
@@ -242,5 +353,23 @@ mod tests {
         assert_eq!(meant("Entyr"), (vec![], vec!["no type matches 'Entyr'; did you mean Lab.Program+Entry?".into()]));
         assert_eq!(meant("Nothing"), (vec![], vec!["no type matches 'Nothing'".into()]));
         assert_eq!(meant("x*"), (vec![], vec![]));
+    }
+
+    #[test]
+    fn names_of_csharp_and_regular_expressions_are_understood() {
+        let of = |pattern| meant(pattern).0;
+        assert_eq!(of("string[]"), ["System.String[]"]);
+        assert_eq!(of("Dictionary<string,Entry>"), [NAMES[3]]);
+        assert_eq!(of("/^Lab.*(Entry|List)$/"), [NAMES[2], NAMES[5]]);
+        assert_eq!(meant("int"), (vec![], vec!["no type matches 'int' (System.Int32)".into()]));
+        let hint = |pattern| meant(pattern).1.concat();
+        assert_eq!(hint("lab.*"), "no type matches 'lab.*'; but for upper and lower case, it matches Lab.EntryList, Lab.Program+Entry");
+        assert_eq!(
+            hint("Lab\\..*t"),
+            "no type matches 'Lab\\..*t'; a regular expression is written /Lab\\..*t/, and matches Lab.EntryList, Lab.Program+Entry, \
+             System.Collections.Generic.Dictionary<System.String, Lab.Program+Entry>, …"
+        );
+        assert!(hint("/lab/").contains("/(?i)lab/, it matches Lab.EntryList"), "{}", hint("/lab/"));
+        assert!(TypePattern::named("/(/").is_err() && TypePattern::named("(").is_ok());
     }
 }

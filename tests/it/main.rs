@@ -67,6 +67,7 @@ mod forged;
 mod fragmentation;
 mod frozen;
 mod gc_figures;
+mod habits;
 mod handles;
 mod hangs;
 mod headers;

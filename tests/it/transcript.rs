@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use gcdump::cli::{Exit, SOS, To};
+use gcdump::cli::{Exit, HABITS, SOS, To};
 
 use crate::common::{run, sample};
 
@@ -195,11 +195,24 @@ fn the_manual_lists_every_command_and_flag_of_sos() {
             let _ = writeln!(table, "| {} {} | {} |", names[0], spellings.join(", "), flag.here());
         }
     }
+    let mut habits = String::from("| typed | here |\n| --- | --- |\n");
+    for command in HABITS {
+        let names: Vec<String> = command.names.iter().map(|n| format!("`{n}`")).collect();
+        let here = match command.to {
+            To::Words(words) => format!("`{}`", words.join(" ")),
+            To::Refused(why) => format!("refused: {why}"),
+        };
+        let _ = writeln!(habits, "| {} | {here} |", names.join(", "));
+    }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/sos.md");
     let old = std::fs::read_to_string(&path).unwrap();
-    let (head, rest) = old.split_once("<!-- commands -->\n").unwrap();
-    let (_, tail) = rest.split_once("<!-- end of commands -->").unwrap();
-    let new = format!("{head}<!-- commands -->\n{table}<!-- end of commands -->{tail}");
+    let mut new = old.clone();
+    for (name, table) in [("commands", &table), ("habits", &habits)] {
+        let (begin, end) = (format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->"));
+        let (head, rest) = new.split_once(&begin).unwrap();
+        let (_, tail) = rest.split_once(&end).unwrap();
+        new = format!("{head}{begin}{table}{end}{tail}");
+    }
     if std::env::var_os("GCDUMP_BLESS").is_some() {
         std::fs::write(&path, &new).unwrap();
     } else {

@@ -71,7 +71,7 @@ fn wait(id: u32, kind: WaitKind) -> WaitModel {
 }
 
 fn locks(locks: Vec<LockModel>, waits: Vec<WaitModel>) -> LocksReport {
-    LocksReport { locks, waits, deadlocks: Vec::new(), chains: Vec::new() }
+    LocksReport { locks, not_listed: None, waits, deadlocks: Vec::new(), chains: Vec::new() }
 }
 
 fn owner(id: u32, orphaned: impl Into<Option<bool>>) -> Option<LockOwner> {
@@ -314,6 +314,7 @@ fn handles_and_timers_are_many_from_a_number_on() {
                     latest_utc: None,
                     clock: None,
                     timers: (0..active).map(timer).collect(),
+                    not_listed: None,
                     waits,
                     cancellations,
                 },

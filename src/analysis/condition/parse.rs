@@ -15,7 +15,7 @@
 //!
 //! `==`, `<>`, `&&`, `||` and `!` are taken as well. Keywords and properties may be in any case.
 
-use winnow::combinator::{alt, cut_err, delimited, empty, eof, opt, peek, preceded, repeat};
+use winnow::combinator::{alt, cut_err, delimited, empty, eof, opt, peek, preceded, repeat, terminated};
 use winnow::error::{ContextError, ErrMode, StrContext, StrContextValue};
 use winnow::prelude::*;
 use winnow::stream::LocatingSlice;
@@ -129,7 +129,7 @@ fn operator(input: &mut Input<'_>) -> Parsed<Operator> {
 }
 
 fn comparison(input: &mut Input<'_>) -> Parsed<Node> {
-    let (left, place) = operand.with_span().context(expected(OPERAND)).parse_next(input)?;
+    let (left, place) = alt((operand, bare_field)).with_span().context(expected(OPERAND)).parse_next(input)?;
     blank(input)?;
     let Some((operator, sign)) = opt(operator.with_span()).parse_next(input)? else {
         // A field on its own holds true or not.
@@ -146,7 +146,18 @@ fn comparison(input: &mut Input<'_>) -> Parsed<Node> {
 }
 
 /// What an operand may be, in messages.
-const OPERAND: &str = "size, type, module, generation, heap, address, length, field(\"name\"), or a number";
+const OPERAND: &str = "size, type, module, generation, heap, address, length, the name of a field, or a number";
+
+/// The name of a field without `field("…")`: a word or path that is no property and that a comparison follows.
+fn bare_field(input: &mut Input<'_>) -> Parsed<Operand> {
+    let begins = |w: &&str| w.starts_with(|c: char| c.is_alphabetic() || c == '_') && !KEYWORDS.iter().any(|k| k.eq_ignore_ascii_case(w));
+    let path = take_while(1.., |c: char| is_word(c) || c == '.').verify(begins);
+    let path: &str = terminated(path, peek((blank, operator))).parse_next(input)?;
+    Ok(Operand::Field(path.split('.').map(str::to_string).collect()))
+}
+
+/// Words that are no fields.
+const KEYWORDS: [&str; 4] = ["and", "or", "not", "field"];
 
 fn operand(input: &mut Input<'_>) -> Parsed<Operand> {
     alt((number.map(Operand::Number), quoted.map(Operand::Text), field, named)).parse_next(input)

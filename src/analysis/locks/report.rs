@@ -69,6 +69,7 @@ impl Reporter<'_> {
         lines.note(self.notes);
         Ok(LocksReport {
             locks: self.locks(locks, waits, query),
+            not_listed: None,
             waits: waiting,
             deadlocks,
             chains: self.chains(locks, waits, (&graph, &graph.first()?), &cycles),

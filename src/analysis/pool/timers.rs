@@ -113,6 +113,7 @@ pub fn timers(heap: &Heap, sort: Option<TimerSort>) -> Result<Answer<TimersRepor
         latest_utc: clock.and_then(|clock| clock.utc(latest?)),
         clock: clock.and_then(|clock| Some(TimerClock { tick_ms: clock.tick, utc: clock.utc(clock.tick)? })),
         timers: Vec::new(),
+        not_listed: None,
         waits: reader.waits(),
         cancellations: reader.cancellations(of(PoolType::Cancellation)),
     };

@@ -83,7 +83,7 @@ pub fn requests(heap: &Heap, direction: Option<RequestDirection>) -> Result<Answ
     let suspended = suspended(&tasks, &names, &found, &notes);
     let mut reader = Reader { heap, library, tasks: &tasks, names, suspended, notes: &notes };
     let boxes: Vec<(Addr, Addr)> = found.iter().copied().filter(|(_, mt)| is_method(&tasks, *mt)).collect();
-    let mut report = RequestsReport { requests: Vec::new(), others: 0, pools: Vec::new(), sockets: Vec::new() };
+    let mut report = RequestsReport { requests: Vec::new(), not_listed: None, others: 0, pools: Vec::new(), sockets: Vec::new() };
     let mut all = 0;
     if direction != Some(RequestDirection::Outgoing) {
         let contexts: Vec<(Addr, Addr)> = found.iter().copied().filter(|(_, mt)| served.is(library.types(), *mt)).collect();
@@ -117,7 +117,9 @@ pub(super) fn requests_of(heap: &Heap) -> Result<Answer<RequestsReport>, Error> 
     let types = heap.runtime().types()?;
     let serves = !matches!(Contexts::bind(types), Contexts::Absent);
     match (serves, types.module_named("System.Net.Http").is_some()) {
-        (false, false) => Ok(Answer::whole(RequestsReport { requests: Vec::new(), others: 0, pools: Vec::new(), sockets: Vec::new() })),
+        (false, false) => {
+            Ok(Answer::whole(RequestsReport { requests: Vec::new(), not_listed: None, others: 0, pools: Vec::new(), sockets: Vec::new() }))
+        }
         (true, false) => requests(heap, Some(RequestDirection::Incoming)),
         (false, true) => requests(heap, Some(RequestDirection::Outgoing)),
         (true, true) => requests(heap, None),

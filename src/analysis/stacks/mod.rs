@@ -69,7 +69,7 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
         let ids = [fault.managed_id.map(u64::from), fault.thread.map(u64::from)];
         query.threads.is_empty() || ids.into_iter().flatten().any(|id| query.threads.contains(&id))
     });
-    Ok(answer.map(|total| StacksReport { total, threads, fault, merged }))
+    Ok(answer.map(|total| StacksReport { total, threads, not_listed: None, fault, merged }))
 }
 
 /// [`stacks`], with each thread given to `each`, the crashed one first: they need not be in memory together. Their number.

@@ -6,7 +6,7 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
-use super::super::select::{SortArg, TypesArg};
+use super::super::select::{MostArg, SortArg, TypesArg};
 use super::super::values::address;
 use crate::analysis::{ExceptionsQuery, exceptions};
 use crate::base::{Addr, Answer};
@@ -30,6 +30,9 @@ pub(in crate::cli) struct Exceptions {
     sort: SortArg<ExceptionSort>,
 
     #[command(flatten)]
+    most: MostArg,
+
+    #[command(flatten)]
     dump: DumpArg,
 }
 
@@ -48,7 +51,12 @@ impl Command for Exceptions {
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<ExceptionsReport>> {
         let query = ExceptionsQuery { stat: self.stat, types: self.types.patterns(), object: self.object, sort: self.sort.given() };
-        Ok(exceptions(&at.heap()?, &query)?)
+        let mut answer = exceptions(&at.heap()?, &query)?;
+        answer.data.not_listed = match &mut answer.data.exceptions {
+            Some(list) => self.most.cut(list),
+            None => self.most.cut(&mut answer.data.groups),
+        };
+        Ok(answer)
     }
 
     fn next(&self, report: &ExceptionsReport, at: &At<'_>) -> Option<&'static str> {

@@ -24,7 +24,7 @@ pub(in crate::cli) struct Fragmentation {
     heaps: bool,
 
     /// Number of free blocks to list, largest first; 0 for all [default: 10 on a terminal; all in pipes, files and other formats].
-    #[arg(long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N")]
     top: Option<usize>,
 
     #[command(flatten)]

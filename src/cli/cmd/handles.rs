@@ -16,7 +16,7 @@ use crate::session::TypePattern;
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Handles {
     /// Only handles of these types, separated by commas, by name or by the runtime's number (repeatable).
-    #[arg(long = "type", value_name = "TYPE", value_enum, ignore_case = true, value_delimiter = ',')]
+    #[arg(short = 't', long = "type", value_name = "TYPE", value_enum, ignore_case = true, value_delimiter = ',')]
     kinds: Vec<HandleKind>,
 
     /// Only count handles by type.

@@ -23,7 +23,7 @@ pub(in crate::cli) struct Inspect {
     only: Vec<InspectionId>,
 
     /// Number of rows of each inspection, 0 for all [default: 10 on a terminal; all in pipes, files and other formats].
-    #[arg(long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N")]
     top: Option<usize>,
 
     #[command(flatten)]

@@ -5,6 +5,7 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
+use super::super::select::MostArg;
 use crate::analysis::{LocksQuery, locks};
 use crate::base::Answer;
 use crate::model::LocksReport;
@@ -18,6 +19,9 @@ pub(in crate::cli) struct Locks {
     /// Also list locks that nobody holds or waits for.
     #[arg(long)]
     all: bool,
+
+    #[command(flatten)]
+    most: MostArg,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -35,6 +39,8 @@ impl Command for Locks {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<LocksReport>> {
-        Ok(locks(&at.heap()?, &LocksQuery { all: self.all })?)
+        let mut answer = locks(&at.heap()?, &LocksQuery { all: self.all })?;
+        answer.data.not_listed = self.most.cut(&mut answer.data.locks);
+        Ok(answer)
     }
 }

@@ -33,7 +33,7 @@ pub(in crate::cli) struct Memory {
     ranges: bool,
 
     /// Number of unexplained ranges to list, largest first; 0 for all [default: 10 on a terminal; all in pipes, files and other formats].
-    #[arg(long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N")]
     top: Option<usize>,
 
     #[command(flatten)]

@@ -6,15 +6,15 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, conclude, example};
 use super::super::exit::Exit;
-use super::super::select::Select;
+use super::super::select::{Select, SortArg};
 use super::super::streams::Streams;
 use crate::analysis::{self, ObjectBatch, ObjectsQuery};
 use crate::base::missed::Carried;
 use crate::base::{Answer, Collector};
-use crate::model::{ObjectBrief, ObjectsReport, ObjectsTail};
+use crate::model::{ObjectBrief, ObjectSort, ObjectsReport, ObjectsTail};
 use crate::output::{self, objects_list};
 
-/// List of objects in heap order.
+/// List of objects, in heap order or the largest first. By what they retain: gcdump retained.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Objects {
     /// Also list the references of each object: offset, target, field.
@@ -29,12 +29,15 @@ pub(in crate::cli) struct Objects {
     #[arg(long, conflicts_with_all = ["refs", "fields", "json", "format"])]
     short: bool,
 
+    #[command(flatten)]
+    sort: SortArg<ObjectSort>,
+
     /// Number of objects to skip.
     #[arg(long, value_name = "N", default_value_t = 0)]
     start: u64,
 
     /// Maximum number of objects to list, 0 for all [default: what fits a terminal; all in pipes, files and other formats].
-    #[arg(long, visible_alias = "top", value_name = "N")]
+    #[arg(short = 'n', long, visible_alias = "top", value_name = "N")]
     count: Option<u64>,
 
     #[command(flatten)]
@@ -49,6 +52,7 @@ impl Command for Objects {
     const GROUP: Group = Group::Objects;
     const EXAMPLES: &'static [Example] = &[
         example("objects --type 'Lab.*' --count 5 DUMP", "the first five objects of these types"),
+        example("objects --sort size --top 10 DUMP", "the ten largest objects"),
         example("objects --type String --fields _stringLength DUMP", "strings with the values of chosen fields"),
         example(
             "objects --where 'size > 1K and field(\"_size\") = 0' --fields _size,_version DUMP",
@@ -122,6 +126,7 @@ impl Objects {
     fn query(&self, at: &At<'_>) -> Result<ObjectsQuery> {
         let fitting = if self.short { 0 } else { u64::try_from(at.rows(None))? };
         let count = self.count.unwrap_or(fitting);
-        Ok(ObjectsQuery { selection: self.select.selection(), start: self.start, count, refs: self.refs, fields: self.fields.clone() })
+        let (start, sort) = (self.start, self.sort.given());
+        Ok(ObjectsQuery { selection: self.select.selection(), sort, start, count, refs: self.refs, fields: self.fields.clone() })
     }
 }

@@ -7,9 +7,10 @@ use clap::Args;
 use super::super::args::StacksArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::{Exit, UsageError};
+use super::super::line::is_path;
 use super::super::object_name::{ObjectName, object_name};
 use super::super::select::{SortArg, TopArg, TypesArg};
-use super::super::words::is_path;
+
 use crate::analysis::{RefsQuery, refs};
 use crate::base::Answer;
 use crate::model::{RefBy, RefSort, RefsReport};

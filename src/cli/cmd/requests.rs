@@ -5,6 +5,7 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
+use super::super::select::MostArg;
 use crate::analysis::requests;
 use crate::base::Answer;
 use crate::model::{RequestDirection, RequestsReport};
@@ -19,6 +20,9 @@ pub(in crate::cli) struct Requests {
     /// Only requests that `HttpClient` sent, with connection pools and sockets
     #[arg(long)]
     outgoing: bool,
+
+    #[command(flatten)]
+    most: MostArg,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -43,6 +47,8 @@ impl Command for Requests {
             (_, true) => Some(RequestDirection::Outgoing),
             (false, false) => None,
         };
-        Ok(requests(&at.heap()?, direction)?)
+        let mut answer = requests(&at.heap()?, direction)?;
+        answer.data.not_listed = self.most.cut(&mut answer.data.requests);
+        Ok(answer)
     }
 }

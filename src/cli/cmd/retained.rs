@@ -42,7 +42,7 @@ pub(in crate::cli) struct Retained {
     types: TypesArg,
 
     /// Number of rows to list per table, 0 for all [default: 20 objects; types: 20 on a terminal, all in pipes, files and other formats].
-    #[arg(long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N")]
     top: Option<usize>,
 
     #[command(flatten)]

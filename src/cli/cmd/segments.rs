@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::SortArg;
+use super::super::select::{MostArg, SortArg};
 use super::super::values::address;
 use crate::analysis::{SegmentsQuery, segments};
 use crate::base::{Addr, Answer};
@@ -30,6 +30,9 @@ pub(in crate::cli) struct Segments {
     sort: SortArg<SegmentSort>,
 
     #[command(flatten)]
+    most: MostArg,
+
+    #[command(flatten)]
     dump: DumpArg,
 }
 
@@ -50,6 +53,9 @@ impl Command for Segments {
     fn answer(&self, at: &At<'_>) -> Result<Answer<SegmentsReport>> {
         // An index may stand for the walk.
         let runtime = if self.walk { at.heap()?.runtime().clone() } else { at.runtime()? };
-        Ok(segments(&runtime, &SegmentsQuery { free: self.free, walk: self.walk, at: self.at, sort: self.sort.given() })?)
+        let query = SegmentsQuery { free: self.free, walk: self.walk, at: self.at, sort: self.sort.given() };
+        let mut answer = segments(&runtime, &query)?;
+        answer.data.not_listed = self.most.cut(&mut answer.data.segments);
+        Ok(answer)
     }
 }

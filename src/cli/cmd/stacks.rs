@@ -5,6 +5,7 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
+use super::super::select::MostArg;
 use crate::analysis::{StacksQuery, stacks};
 use crate::base::Answer;
 use crate::model::StacksReport;
@@ -37,8 +38,11 @@ pub(in crate::cli) struct Stacks {
     waits: bool,
 
     /// Fold threads with equal stacks into a tree with counts.
-    #[arg(long, conflicts_with_all = ["roots", "arguments", "locals"])]
+    #[arg(long, conflicts_with_all = ["roots", "arguments", "locals", "top"])]
     merge: bool,
+
+    #[command(flatten)]
+    most: MostArg,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -77,6 +81,8 @@ impl Command for Stacks {
             waits: self.waits,
             merge: self.merge,
         };
-        Ok(stacks(&at.runtime()?, &query)?)
+        let mut answer = stacks(&at.runtime()?, &query)?;
+        answer.data.not_listed = answer.data.threads.as_mut().and_then(|list| self.most.cut(list));
+        Ok(answer)
     }
 }

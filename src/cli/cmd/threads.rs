@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::SortArg;
+use super::super::select::{MostArg, SortArg};
 use crate::analysis::{ThreadsQuery, threads};
 use crate::base::Answer;
 use crate::model::{ThreadSort, ThreadsReport};
@@ -20,6 +20,9 @@ pub(in crate::cli) struct Threads {
 
     #[command(flatten)]
     sort: SortArg<ThreadSort>,
+
+    #[command(flatten)]
+    most: MostArg,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -39,7 +42,9 @@ impl Command for Threads {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<ThreadsReport>> {
-        Ok(threads(&at.runtime()?, &ThreadsQuery { waits: self.waits, sort: self.sort.given() })?)
+        let mut answer = threads(&at.runtime()?, &ThreadsQuery { waits: self.waits, sort: self.sort.given() })?;
+        answer.data.not_listed = self.most.cut(&mut answer.data.threads);
+        Ok(answer)
     }
 
     fn next(&self, _report: &ThreadsReport, at: &At<'_>) -> Option<&'static str> {

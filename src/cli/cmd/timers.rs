@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::SortArg;
+use super::super::select::{MostArg, SortArg};
 use crate::analysis::timers;
 use crate::base::Answer;
 use crate::model::{TimerSort, TimersReport};
@@ -15,6 +15,9 @@ use crate::model::{TimerSort, TimersReport};
 pub(in crate::cli) struct Timers {
     #[command(flatten)]
     sort: SortArg<TimerSort>,
+
+    #[command(flatten)]
+    most: MostArg,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -31,6 +34,8 @@ impl Command for Timers {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<TimersReport>> {
-        Ok(timers(&at.heap()?, self.sort.given())?)
+        let mut answer = timers(&at.heap()?, self.sort.given())?;
+        answer.data.not_listed = self.most.cut(&mut answer.data.timers);
+        Ok(answer)
     }
 }

@@ -28,7 +28,7 @@ pub(in crate::cli) struct Track {
 
     /// Number of types to list, 0 for all; totals always cover everything [default: what fits a terminal; all in pipes, files and other
     /// formats].
-    #[arg(long, value_name = "N", conflicts_with_all = ["objects", "ranges"])]
+    #[arg(short = 'n', long, value_name = "N", conflicts_with_all = ["objects", "ranges"])]
     top: Option<usize>,
 
     /// The dump taken first: an ELF core or a Windows minidump, also compressed with zstd or gzip.

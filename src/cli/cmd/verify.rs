@@ -24,7 +24,7 @@ pub(in crate::cli) struct Verify {
     object: Option<Addr>,
 
     /// Number of findings to list, 0 for all [default: 100 on a terminal; all in pipes, files and other formats].
-    #[arg(long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N")]
     top: Option<usize>,
 
     #[command(flatten)]

@@ -6,10 +6,10 @@ use clap::{Arg, ArgMatches, Command as Clap};
 
 use super::super::command::Entry;
 use super::super::help::TOPICS;
+use super::super::line::takes_next;
 use super::super::registry::COMMANDS;
 use super::super::sos::{self, Sos, To};
 use super::super::values::address;
-use super::super::words::takes_next;
 use crate::base::{self, Addr};
 
 /// The shell's own commands.
@@ -21,7 +21,7 @@ pub(super) const OPEN: &str = ".";
 /// The command with this name, or with this name in SOS.
 pub(super) fn named(name: &str) -> Option<&'static Entry> {
     let own = |name: &str| COMMANDS.iter().find(|c| c.name.eq_ignore_ascii_case(name));
-    own(name).or_else(|| match sos::find(name)?.to {
+    own(&sos::bare(name)).or_else(|| match sos::find(name)?.to {
         To::Words([first, ..]) => own(first),
         _ => None,
     })

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Arg, Command as Clap};
 
 use super::super::completion::is_offered;
-use super::super::words::takes_next;
+use super::super::line::takes_next;
 use super::commands;
 use super::variables::Variables;
 use super::words::{Place, Tail};

@@ -22,6 +22,7 @@ use clap::{ArgMatches, FromArgMatches};
 use super::args::Config;
 use super::cmd::shell::Shell;
 use super::exit::{Exit, UsageError};
+use super::line::STANDARD_INPUT;
 use super::open::Opening;
 use super::streams::Streams;
 pub use editor::completed_in_shell;
@@ -37,6 +38,12 @@ pub(super) fn run(matches: &ArgMatches, config: &Config, streams: &mut Streams<'
     let shell = Shell::from_arg_matches(matches)?;
     if config.output.is_some() {
         return Err(UsageError("a shell has no --output: its commands have, and '>'".into()).into());
+    }
+    let reads_input = shell.commands.is_none() && shell.script.is_none();
+    if reads_input && shell.dump.path().is_some_and(|dump| dump.as_os_str() == STANDARD_INPUT) {
+        return Err(
+            UsageError("a shell reads its commands from standard input; with -c COMMANDS, it takes a dump from there".into()).into()
+        );
     }
     let opening = Opening::prepare(config, shell.dump.path(), streams)?;
     let mut session = Session::new(config, opening);

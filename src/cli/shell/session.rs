@@ -14,10 +14,11 @@ use super::super::exit::{Exit, UsageError};
 use super::super::failure::{fail, in_one_line, usage};
 use super::super::job::{self, Ended};
 use super::super::limits::{out_of_memory, out_of_time};
+use super::super::line::{is_path, takes_next};
 use super::super::open::Opening;
 use super::super::parsed::{Cli, fitted};
 use super::super::streams::Streams;
-use super::super::words::{Ordered, is_path, ordered, takes_next};
+use super::super::words::{Ordered, ordered};
 use super::super::write::whole_file;
 use super::super::{help, sos};
 use super::commands::{self, OPEN};
@@ -240,7 +241,7 @@ impl<'c> Session<'c> {
             let near = commands::nearest(first).map(|n| format!("; did you mean '{n}'?")).unwrap_or_default();
             return Err(UsageError(format!("no command '{first}'{near}")).into());
         }
-        Ok(ordered(args, &command_line())?)
+        Ok(ordered(args, &command_line(), true)?)
     }
 }
 

@@ -1,10 +1,12 @@
 //! Command lines of SOS (`!DumpHeap -stat -type Lab`), told in words of gcdump: [`COMMANDS`] says how, for each command and flag.
 //! What has no counterpart is refused with the sentence that says what to use; nothing is accepted and ignored.
 
+mod habits;
 mod table;
 
 use std::ffi::{OsStr, OsString};
 
+pub use habits::{ALWAYS, HABITS};
 pub use table::COMMANDS;
 
 use super::exit::UsageError;
@@ -97,12 +99,33 @@ pub(super) enum Argument {
     Needed(&'static str, Form),
     /// A type after its module: `Lab.dll Lab.Node`, `Lab.dll!Lab.Node`.
     OfModule,
+    /// The first address of a range; the address behind its end may follow.
+    Range,
 }
 
-/// The command with this name: in any case, with or without `!`.
+/// The name of a command in lower case, without `!` and the extension that has it.
+pub(super) fn bare(name: &str) -> String {
+    let lower = name.to_ascii_lowercase();
+    let Some(bare) = lower.strip_prefix('!') else { return lower };
+    let bare = ["sos.", "ext."].iter().find_map(|extension| bare.strip_prefix(extension)).unwrap_or(bare);
+    bare.to_string()
+}
+
+/// The command of SOS, or the habit, with this name: in any case, with or without `!`.
 pub(super) fn find(name: &str) -> Option<&'static Sos> {
-    let name = name.strip_prefix('!').unwrap_or(name).to_ascii_lowercase();
-    COMMANDS.iter().find(|c| c.names.contains(&&*name))
+    let name = bare(name);
+    COMMANDS.iter().chain(HABITS).find(|c| c.names.contains(&&*name))
+}
+
+/// The names that are answered.
+pub(super) fn answered() -> impl Iterator<Item = &'static str> {
+    COMMANDS.iter().chain(HABITS).filter(|c| matches!(c.to, To::Words(_))).flat_map(|c| c.names.iter().copied())
+}
+
+/// The names that are refused.
+#[cfg(test)]
+pub(super) fn refused() -> impl Iterator<Item = &'static str> {
+    COMMANDS.iter().chain(HABITS).filter(|c| matches!(c.to, To::Refused(_))).flat_map(|c| c.names.iter().copied())
 }
 
 /// Names of SOS for the command `name`.
@@ -171,7 +194,8 @@ pub(super) fn translate(
             None => arguments.push(arg),
         }
     }
-    if let Some(lists) = command.lists.filter(|_| selects && !counts) {
+    selects |= matches!(command.argument, Argument::Range) && !arguments.is_empty();
+    if let Some(lists) = command.lists.filter(|_| selects && !counts && start_is(command, start)) {
         start = lists;
     }
     let mut arguments = arguments.into_iter();
@@ -182,6 +206,18 @@ pub(super) fn translate(
         }
         Argument::Value(option, form) | Argument::Needed(option, form) => {
             words.extend(arguments.next().into_iter().flat_map(|value| [option.into(), form.of(value)]))
+        }
+        Argument::Range => {
+            let bound = |value: OsString, sign: &str| {
+                let text = value.to_string_lossy();
+                let at = address(&text).map_err(|why| refused(given, &why))?;
+                Ok(format!("address {sign} {at}"))
+            };
+            let bounds = [">=", "<"].into_iter().zip(arguments.by_ref().take(2));
+            let bounds: Vec<String> = bounds.map(|(sign, value)| bound(value, sign)).collect::<Result<_, UsageError>>()?;
+            if !bounds.is_empty() {
+                words.extend(["--where".into(), bounds.join(" and ").into()]);
+            }
         }
         Argument::OfModule => words.extend(arguments.next_back().map(|name| {
             let text = name.to_string_lossy();
@@ -195,8 +231,14 @@ pub(super) fn translate(
     Ok(Told { words: start.iter().map(OsString::from).chain(words).collect(), files })
 }
 
+/// Whether no flag has chosen another command than `command` is.
+fn start_is(command: &Sos, start: &[&str]) -> bool {
+    matches!(command.to, To::Words(words) if words == start)
+}
+
 impl Form {
-    fn of(self, value: OsString) -> OsString {
+    /// `value`, written so.
+    pub(super) fn of(self, value: OsString) -> OsString {
         let Some(text) = value.to_str() else { return value };
         match self {
             Form::Part if !text.contains(['*', '?']) => format!("*{text}*").into(),
@@ -276,7 +318,7 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_in_lower_case() {
-        let mut names: Vec<&str> = COMMANDS.iter().flat_map(|c| c.names).copied().collect();
+        let mut names: Vec<&str> = COMMANDS.iter().chain(HABITS).flat_map(|c| c.names).copied().collect();
         assert!(names.iter().all(|n| *n == n.to_ascii_lowercase()));
         names.sort_unstable();
         assert!(names.windows(2).all(|w| w[0] != w[1]));

@@ -1,24 +1,24 @@
 //! The commands of SOS and `dotnet-dump`. Sources: their help and documentation (dotnet/diagnostics, `sos-debugging-extension`), release 10.
 
-use super::Argument::{Needed, OfModule, Same as Plain, Value as Option};
+use super::Argument::{Needed, OfModule, Range, Same as Plain, Value as Option};
 use super::FlagTo::{Always, Command, Counts, Refused, Value, Words};
 use super::Form::{Generation, Part, Same, Table};
 use super::{Argument, Flag, FlagTo, Sos, To};
 
-const fn flag(names: &'static [&'static str], to: FlagTo) -> Flag {
+pub(super) const fn flag(names: &'static [&'static str], to: FlagTo) -> Flag {
     Flag { names, to }
 }
 
-const fn command(names: &'static [&'static str], words: &'static [&'static str], flags: &'static [Flag]) -> Sos {
+pub(super) const fn command(names: &'static [&'static str], words: &'static [&'static str], flags: &'static [Flag]) -> Sos {
     Sos { names, to: To::Words(words), lists: None, argument: Plain, flags }
 }
 
-const fn refused(names: &'static [&'static str], why: &'static str) -> Sos {
+pub(super) const fn refused(names: &'static [&'static str], why: &'static str) -> Sos {
     Sos { names, to: To::Refused(why), lists: None, argument: Plain, flags: &[] }
 }
 
 impl Sos {
-    const fn with(self, argument: Argument) -> Sos {
+    pub(super) const fn with(self, argument: Argument) -> Sos {
         Sos { argument, ..self }
     }
 
@@ -56,12 +56,13 @@ pub const COMMANDS: &[Sos] = &[
             flag(&["-short"], Words(&["--short"])),
             flag(&["-strings"], Command(&["strings"])),
             flag(&["-dead"], Command(&["unreachable"])),
-            flag(&["-live"], Refused("gcdump retained lists what is reachable, gcdump unreachable what is not")),
+            flag(&["-live"], Command(&["retained"])),
             flag(&["-thinlock"], Command(&["locks"])),
             flag(&["-ignoregcstate", "-noprogress"], Always),
         ],
     )
-    .listing(&["objects"]),
+    .listing(&["objects"])
+    .with(Range),
     command(&["dumpgen"], &["stat"], &[flag(&["-stat"], Counts), TYPE, TABLE])
         .listing(&["objects"])
         .with(Needed("--generation", Generation)),
@@ -186,7 +187,7 @@ pub const COMMANDS: &[Sos] = &[
             flag(&["-coalesce"], Words(&["--merge"])),
             flag(&["-fields"], Always),
             flag(&["-stats"], Always),
-            flag(&["-roots"], Always),
+            flag(&["-roots", "-stacks", "-waiting"], Always),
         ],
     ),
     command(&["threadpool", "tp"], &["pool"], &[flag(&["-ti", "-hc", "-wi", "-live"], Always)]),

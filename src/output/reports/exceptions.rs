@@ -122,6 +122,7 @@ impl Report for ExceptionsReport {
         if !some {
             return to.none("No exception objects found");
         }
+        to.not_listed(self.not_listed, if listed { "exceptions" } else { "groups" });
         to.gap();
         for e in exceptions.filter(|e| e.inner_exceptions.is_some()) {
             to.line(format!("{} ({})", title(e.type_name.as_ref(), e.message.as_deref()), e.address));
@@ -130,12 +131,13 @@ impl Report for ExceptionsReport {
             traces(to, e.inner_exceptions.iter().flatten().rev().map(|inner| (INNER, inner)).collect());
             to.gap();
         }
+        let distinct = len64(self.groups.len()).saturating_add(self.not_listed.filter(|_| !listed).unwrap_or(0));
         let word = if self.total == 1 { "exception object" } else { "exception objects" };
         let kept = if self.preallocated > 0 {
             format!("; {} preallocated by the runtime, never thrown", self.preallocated)
         } else {
             String::new()
         };
-        to.line(format!("{} {word}, {} distinct by type and message{kept}", self.total, self.groups.len()));
+        to.line(format!("{} {word}, {} distinct by type and message{kept}", self.total, distinct));
     }
 }

@@ -123,6 +123,7 @@ impl Report for LocksReport {
         to.table(Table::records("wait", &self.waits, wait_columns(lines)).shown(!self.waits.is_empty()));
         to.gap_if(!self.waits.is_empty());
         to.table(Table::records("lock", &self.locks, lock_columns()).csv(true).shown(!self.locks.is_empty()));
+        to.not_listed(self.not_listed, "locks");
         to.gap_if(!self.locks.is_empty());
         to.records("chain", &self.chains);
         for c in &self.chains {
@@ -134,7 +135,7 @@ impl Report for LocksReport {
         };
         to.line(format!(
             "{} held or waited for, {} blocked, {deadlocks}",
-            plural(crate::base::len64(self.locks.len()), "lock"),
+            plural(crate::base::len64(self.locks.len()).saturating_add(self.not_listed.unwrap_or(0)), "lock"),
             plural(crate::base::len64(self.waits.len()), "thread")
         ));
     }

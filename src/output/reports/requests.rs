@@ -142,6 +142,7 @@ impl Report for RequestsReport {
         } else {
             to.table(outgoing)
         }
+        to.not_listed(self.not_listed, "requests");
         let pools = Table::records("connection-pool", &self.pools, pool_columns()).shown(!self.pools.is_empty());
         to.titled("Connection pools", !self.pools.is_empty(), pools);
         let sockets = Table::records("socket", &self.sockets, socket_columns()).shown(!self.sockets.is_empty());
@@ -151,6 +152,7 @@ impl Report for RequestsReport {
             let server = pool.server.as_deref().unwrap_or("?");
             to.alarm(format!("All connections to {server} are busy; {} wait", plural(pool.queued, "request")));
         }
-        to.line(format!("{} in flight, {} others", plural(crate::base::len64(self.requests.len()), "request"), self.others));
+        let all = crate::base::len64(self.requests.len()).saturating_add(self.not_listed.unwrap_or(0));
+        to.line(format!("{} in flight, {} others", plural(all, "request"), self.others));
     }
 }

@@ -106,9 +106,11 @@ impl Report for SegmentsReport {
         if some {
             let allocated = self.segments.iter().fold(0u64, |n, s| n.saturating_add(s.allocated_bytes));
             let committed = self.segments.iter().fold(0u64, |n, s| n.saturating_add(s.committed_bytes));
+            to.not_listed(self.not_listed, "segments");
             to.gap();
+            let listed = if self.not_listed.is_some() { " listed" } else { "" };
             let word = if self.segments.len() == 1 { "segment" } else { "segments" };
-            to.line(format!("{} {word}, {} allocated, {} committed", self.segments.len(), bytes(allocated), bytes(committed)));
+            to.line(format!("{} {word}{listed}, {} allocated, {} committed", self.segments.len(), bytes(allocated), bytes(committed)));
         }
         to.gap_if(walked);
         let walks = self.segments.iter().filter_map(|s| Some((s, s.walk.as_ref()?)));

@@ -314,6 +314,7 @@ impl Report for StacksReport {
         for t in threads {
             to.part(move |to| thread(to, t, fault.filter(|_| t.crashed)));
         }
+        to.not_listed(self.not_listed, "threads");
         to.gap_if(merged);
         to.line(format!("{} with a stack", plural(self.total, "managed thread")));
     }

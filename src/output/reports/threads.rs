@@ -59,8 +59,10 @@ impl Report for ThreadsReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let waits = self.threads.iter().any(|t| t.locks_held.is_some() || t.waits_for.is_some());
         to.table(Table::records("thread", &self.threads, thread_columns(waits)).csv(true).shown(!self.threads.is_empty()));
+        to.not_listed(self.not_listed, "threads");
         to.gap_if(!self.threads.is_empty());
-        to.line(format!("{}, {}", plural(number(&self.threads), "managed thread"), plural(self.os_threads, "OS thread")));
+        let all = number(&self.threads).saturating_add(self.not_listed.unwrap_or(0));
+        to.line(format!("{}, {}", plural(all, "managed thread"), plural(self.os_threads, "OS thread")));
         if let Some(suspension) = &self.suspension {
             to.line(format!("A suspension of all threads is under way: {}", suspension.words()));
         }

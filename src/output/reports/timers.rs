@@ -56,6 +56,7 @@ fn cancellation_columns<'r>() -> Columns<'r, CancellationModel> {
 impl Report for TimersReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         to.table(Table::records("timer", &self.timers, timer_columns()).csv(true).shown(!self.timers.is_empty()));
+        to.not_listed(self.not_listed, "timers");
         to.titled(
             "Registered waits",
             !self.waits.is_empty(),
@@ -67,7 +68,7 @@ impl Report for TimersReport {
             Table::records("cancellation", &self.cancellations, cancellation_columns()).shown(!self.cancellations.is_empty()),
         );
         to.gap_if(!(self.timers.is_empty() && self.waits.is_empty() && self.cancellations.is_empty()));
-        let all = crate::base::len64(self.timers.len());
+        let all = crate::base::len64(self.timers.len()).saturating_add(self.not_listed.unwrap_or(0));
         to.line(format!("{} active{}, {} in no queue", plural(self.active, "timer"), to.within(), all.saturating_sub(self.active)));
         if let (Some(latest), Some(_)) = (&self.latest_utc, &self.clock) {
             to.line(format!("The last timer was started at {latest}: DUE IN counts from then. Times by the clock as at the first timer."));

@@ -94,7 +94,7 @@ fn type_ref(t: &TypeRef) -> String {
 impl Report for TypesReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         // CSV has types for a pattern and fields for a name, so that the query alone determines the columns.
-        let pattern = self.pattern.contains(['*', '?']);
+        let pattern = self.pattern.contains(['*', '?']) || (self.pattern.starts_with('/') && self.pattern.ends_with('/'));
         let list = self.layout.is_none() && !self.types.is_empty();
         to.table(Table::records("type", &self.types, type_columns()).csv(pattern).shown(list));
         to.records("layout", &self.layout);
@@ -102,8 +102,7 @@ impl Report for TypesReport {
         let Some(layout) = &self.layout else {
             to.table(Table::new(fields, field_columns()).csv(!pattern).shown(false));
             if self.types.is_empty() {
-                let hint = if pattern || self.pattern.starts_with("0x") { String::new() } else { format!("; try '*{}*'", self.pattern) };
-                return to.line(format!("No loaded type matches '{}'{hint}", self.pattern));
+                return to.line(format!("No loaded type matches '{}'", self.pattern));
             }
             to.gap();
             return to.line(format!("{} loaded types match '{}'", self.types.len(), self.pattern));

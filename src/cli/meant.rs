@@ -1,0 +1,270 @@
+//! What people mean who type from habit: options in another spelling, words without the option that they are the value of, a second dump.
+
+use std::ffi::{OsStr, OsString};
+
+use clap::Command as Clap;
+
+use super::exit::UsageError;
+use super::line::{arguments, has_unknown_option, is_path, option, place_of_dump, takes_next};
+use super::pick::could_be_dump;
+use super::sos::{ALWAYS, Form};
+use super::values::address;
+
+/// Options in words of other tools, where a command does not have such an option itself: the option here, and its value if that is fixed.
+const SYNONYMS: &[(&[&str], &str, Option<&str>)] = &[
+    (&["limit", "head", "count", "max-rows"], "top", None),
+    (&["sort-by", "order-by", "order"], "sort", None),
+    (&["group-by", "groupby"], "by", None),
+    (&["filter", "class", "mt"], "type", None),
+    (&["gen"], "generation", None),
+    (&["min"], "min-size", None),
+    (&["max"], "max-size", None),
+    (&["skip", "offset"], "start", None),
+    (&["addr", "address"], "object", None),
+    (&["csv"], "format", Some("csv")),
+    (&["ndjson", "jsonl"], "format", Some("ndjson")),
+    (&["html"], "format", Some("html")),
+];
+
+/// `args` with options as the command `sub` spells them: `--type` for `-Type` and `--TYPE`, `--top` for `--limit`. What is always so is
+/// left out.
+pub(super) fn spelled(args: &[OsString], root: &Clap, sub: &Clap) -> Vec<OsString> {
+    let mut out = Vec::with_capacity(args.len());
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let text = arg.to_str().unwrap_or_default();
+        if text == "--" {
+            out.push(arg.clone());
+            out.extend(args.by_ref().cloned());
+            break;
+        }
+        let words = if text.starts_with('-') { option_spelled(text, root, sub) } else { None };
+        let words = words.unwrap_or_else(|| vec![arg.clone()]);
+        // The value of an option may look like one.
+        let has_value = words.len() == 1 && words.first().and_then(|w| option(w.to_str()?, root, Some(sub))).is_some_and(takes_next);
+        out.extend(words);
+        out.extend(args.by_ref().take(usize::from(has_value)).cloned());
+    }
+    out
+}
+
+/// The option `text` as `sub` spells it; `None` if that is the same, or unknown.
+fn option_spelled(text: &str, root: &Clap, sub: &Clap) -> Option<Vec<OsString>> {
+    if option(text, root, Some(sub)).is_some() {
+        return None;
+    }
+    if ALWAYS.iter().any(|(command, flags)| *command == sub.get_name() && flags.contains(&text)) {
+        return Some(Vec::new());
+    }
+    let long = text.trim_start_matches('-');
+    // A single letter is a short option.
+    if long.len() < 2 || !long.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        return None;
+    }
+    let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+    let name = name.to_ascii_lowercase();
+    let has = |name: &str| option(&format!("--{name}"), root, Some(sub)).is_some();
+    let (name, fixed) = if has(&name) {
+        (name.as_str(), None)
+    } else {
+        let synonym = SYNONYMS.iter().find(|(names, to, _)| names.contains(&&*name) && has(to))?;
+        (synonym.1, synonym.2)
+    };
+    Some(match (fixed, value) {
+        (Some(fixed), _) => vec![format!("--{name}").into(), fixed.into()],
+        (None, Some(value)) => vec![format!("--{name}={value}").into()],
+        (None, None) => vec![format!("--{name}").into()],
+    })
+}
+
+/// What a word without an option may be.
+type Fits = fn(&str) -> bool;
+
+/// The options that a word may be the value of: the first that the command has and that the word fits.
+const OPTIONS: &[(&str, Fits, Form)] = &[
+    ("object", is_address, Form::Same),
+    ("at", is_address, Form::Same),
+    ("thread", is_id, Form::Same),
+    ("method", |_| true, Form::Same),
+    ("like", |_| true, Form::Part),
+    ("name", |_| true, Form::Part),
+    ("dead", |_| true, Form::Same),
+    ("only", |_| true, Form::Same),
+    ("type", |_| true, Form::Same),
+];
+
+/// As answers print them: with `0x`, or as many digits as debuggers print.
+fn is_address(text: &str) -> bool {
+    const BARE: usize = 8;
+    address(text).is_ok() && (text.len() >= BARE || text.starts_with("0x"))
+}
+
+/// The id of a thread.
+fn is_id(text: &str) -> bool {
+    text.parse::<u64>().is_ok() || (text.starts_with("0x") && address(text).is_ok())
+}
+
+/// `args` of the command `sub` with the options that are meant: those of words that stand alone, and that of an earlier dump. `dump` precedes
+/// the command; `has_dump` says that the command needs to name none.
+///
+/// # Errors
+/// What no option fits, too many dumps, and options without their value.
+pub(super) fn meant(
+    args: Vec<OsString>,
+    (dump, has_dump): (&mut Option<OsString>, bool),
+    root: &Clap,
+    sub: &Clap,
+) -> Result<Vec<OsString>, UsageError> {
+    let is_plain = |arg: &OsString| *arg == "--" || *arg == "-h" || *arg == "--help";
+    if args.iter().any(is_plain) {
+        return Ok(args);
+    }
+    if has_unknown_option(&args, root, sub) {
+        return args.iter().find_map(|arg| elsewhere(arg, root, sub)).map_or(Ok(args), Err);
+    }
+    let mut args = all_values(args, root, sub);
+    needs_value(&args, dump.is_some(), root, sub)?;
+    let mut positionals = sub.get_positionals();
+    match (positionals.next(), positionals.next()) {
+        (Some(first), None) if first.get_id() == "dump" => {}
+        (Some(first), Some(_)) if place_of_dump(sub).is_some() && !first.get_possible_values().is_empty() => {
+            return with_format(args, dump.as_ref(), first, root, sub);
+        }
+        _ => return Ok(args),
+    }
+    let (files, mut words): (Vec<usize>, Vec<usize>) =
+        arguments(&args, root, Some(sub)).into_iter().partition(|i| args.get(*i).is_some_and(|a| is_path(a)));
+    // Without a dump, the last word is one that is not there.
+    if files.is_empty() && dump.is_none() && !has_dump {
+        words.pop();
+    }
+    let command = sub.get_name();
+    let mut dumps: Vec<OsString> = dump.iter().cloned().chain(files.iter().filter_map(|i| args.get(*i).cloned())).collect();
+    if let ([_, _], true) = (dumps.as_slice(), option("--since", root, Some(sub)).is_some()) {
+        let earlier = dumps.remove(0);
+        if dump.take().is_none()
+            && let Some(at) = files.first()
+        {
+            args.remove(*at);
+            words.iter_mut().filter(|i| **i > *at).for_each(|i| *i = i.saturating_sub(1));
+        }
+        args.extend(["--since".into(), earlier]);
+    } else if dumps.len() > 1 {
+        let all = dumps.iter().map(|d| d.to_string_lossy()).collect::<Vec<_>>().join(" ");
+        let two = if dumps.len() == 2 { all.as_str() } else { "BEFORE AFTER" };
+        let others = format!("gcdump diff {two} compares two, gcdump fleet {all} -o FOLDER makes tables of many");
+        return Err(UsageError(format!("{command} takes one dump: {others}")));
+    }
+    let mut out = Vec::with_capacity(args.len());
+    for (i, arg) in args.into_iter().enumerate() {
+        if words.contains(&i) {
+            let text = arg.to_string_lossy();
+            let has = |name: &str| sub.get_arguments().any(|a| a.get_long() == Some(name));
+            let Some((name, _, form)) = OPTIONS.iter().find(|(name, fits, _)| has(name) && fits(&text)) else {
+                return Err(UsageError(format!("{command}: '{text}' is neither an option nor a dump (gcdump help {command})")));
+            };
+            out.push(format!("--{name}").into());
+            out.push(form.of(arg));
+        } else {
+            out.push(arg);
+        }
+    }
+    Ok(out)
+}
+
+/// What to say of options that no command has.
+const LACKING: &[(&[&str], &str)] = &[
+    (&["exclude", "not", "except"], "gcdump objects and stat leave types out with --where 'not type ~ \"System.*\"'"),
+    (&["reverse", "desc", "descending", "asc", "ascending"], "--sort COLUMN lists amounts descending, all else ascending"),
+    (
+        &["regex", "regexp", "grep"],
+        "a regular expression for the names of types is --type '/REGEX/'; --like and --method take patterns with * and ?",
+    ),
+    (&["pid", "process", "p"], "gcdump reads dumps; dotnet-dump collect -p PID writes one"),
+];
+
+/// Why the command `sub` refuses the option `arg` that it does not have: what to use instead, or the commands that have it.
+fn elsewhere(arg: &OsStr, root: &Clap, sub: &Clap) -> Option<UsageError> {
+    const MOST: usize = 6;
+    let text = arg.to_str()?;
+    let text = text.split_once('=').map_or(text, |(name, _)| name);
+    if !text.starts_with('-') || option(text, root, Some(sub)).is_some() {
+        return None;
+    }
+    let command = sub.get_name();
+    let long = text.trim_start_matches('-');
+    if let Some((_, instead)) = LACKING.iter().find(|(names, _)| names.contains(&long)) {
+        return Some(UsageError(format!("{command} has no {text}; {instead}")));
+    }
+    let others = root.get_subcommands().filter(|other| option(text, other, Some(other)).is_some());
+    let others: Vec<&str> = others.map(Clap::get_name).collect();
+    let listed = others.get(..MOST.min(others.len())).unwrap_or_default().join(", ");
+    let more = if others.len() > MOST { ", …" } else { "" };
+    (!others.is_empty()).then(|| UsageError(format!("{command} has no {text}; it is an option of {listed}{more} (gcdump help {command})")))
+}
+
+/// `all` for an option with a list of names stands for each of them.
+fn all_values(mut args: Vec<OsString>, root: &Clap, sub: &Clap) -> Vec<OsString> {
+    let mut of = None;
+    for arg in &mut args {
+        let named = arg.to_str().and_then(|text| option(text, root, Some(sub))).filter(|o| takes_next(o));
+        if let Some(before) = std::mem::replace(&mut of, named)
+            && arg.eq_ignore_ascii_case("all")
+        {
+            let names: Vec<String> = before.get_possible_values().iter().map(|v| v.get_name().to_string()).collect();
+            if before.get_value_delimiter() == Some(',') && !names.is_empty() && !names.iter().any(|n| n == "all") {
+                *arg = names.join(",").into();
+            }
+        }
+    }
+    args
+}
+
+/// Refuses to take the dump for the value of an option that lacks it.
+fn needs_value(args: &[OsString], has_dump: bool, root: &Clap, sub: &Clap) -> Result<(), UsageError> {
+    let [.., last, dump] = args else { return Ok(()) };
+    let Some(lacks) = last.to_str().and_then(|text| option(text, root, Some(sub))).filter(|o| takes_next(o)) else { return Ok(()) };
+    let value = lacks.get_value_names().unwrap_or_default().iter().map(|n| n.as_str()).collect::<Vec<_>>().join(" ");
+    let names_file = ["FILE", "PATH", "DIR", "BEFORE", "OUT"].iter().any(|name| value.contains(name));
+    let is_dump = || is_path(dump) && could_be_dump(dump.as_ref());
+    if has_dump || names_file || !arguments(args, root, Some(sub)).is_empty() || !is_dump() {
+        return Ok(());
+    }
+    let (command, option, dump) = (sub.get_name(), last.to_string_lossy(), dump.to_string_lossy());
+    let value = if value.is_empty() { "VALUE".to_string() } else { value };
+    Err(UsageError(format!("{command}: {option} needs a value: {command} {option} {value} {dump}")))
+}
+
+/// Puts the format where a command expects it that writes a file: `--format` says which.
+fn with_format(
+    mut args: Vec<OsString>,
+    dump: Option<&OsString>,
+    format: &clap::Arg,
+    root: &Clap,
+    sub: &Clap,
+) -> Result<Vec<OsString>, UsageError> {
+    let values = format.get_possible_values();
+    let is_format = |text: &OsStr| text.to_str().is_some_and(|text| values.iter().any(|v| v.matches(text, true)));
+    let first = arguments(&args, root, Some(sub)).first().and_then(|i| args.get(*i));
+    if first.is_some_and(|first| is_format(first)) {
+        return Ok(args);
+    }
+    let named = args.iter().position(|a| a == "--format" || a == "-f").filter(|at| {
+        let value = args.get(at.saturating_add(1));
+        value.is_some_and(|value| is_format(value))
+    });
+    if let Some(at) = named {
+        args.remove(at);
+        let value = args.remove(at);
+        args.insert(0, value);
+        return Ok(args);
+    }
+    match first.filter(|first| is_path(first)).or(dump.filter(|_| first.is_none())) {
+        None => Ok(args),
+        Some(dump) => {
+            let (command, dump) = (sub.get_name(), dump.to_string_lossy());
+            let names = values.iter().map(|v| v.get_name()).collect::<Vec<_>>().join(", ");
+            Err(UsageError(format!("{command}: the format is missing: {command} FORMAT {dump}, with one of {names}")))
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What people type from habit that is no command of SOS: commands of WinDbg, gdb and other profilers, and plain words.
+
+use super::Argument::Value as Option;
+use super::Form::Part;
+use super::table::{command, flag, refused};
+use super::{FlagTo, Sos};
+
+const NO_PROCESS: &str = "gcdump reads dumps; dotnet-dump collect -p PID writes one";
+const NOTHING_TO_LOAD: &str = "nothing to load or to set: --modules PATH and --symbols DIR add files";
+const ENVIRONMENT: &str =
+    "environment variables are not listed; gcdump info shows the process, gcdump strings --like '*NAME*' what is on the heap";
+const ARGUMENTS: &str = "gcdump info shows the command line, gcdump stacks --arguments the arguments of methods";
+const TWO_KINDS: &str = "gcdump strings --like '*TEXT*' finds strings, gcdump objects --type NAME objects, gcdump type NAME types";
+
+/// The habits, by topic. None is the name of a command.
+pub const HABITS: &[Sos] = &[
+    command(&["summary", "overview", "show", "open", "vertarget", "lastevent", ".lastevent", "target"], &["info"], &[]),
+    command(
+        &["crash", "hang", "diagnose", "triage", "why", "problems", "findings", "issues", "doctor", ".ecxr", ".exr"],
+        &["analyze"],
+        &[flag(&["-v", "-1"], FlagTo::Always)],
+    ),
+    command(&["leaks", "leak", "memleak", "memoryleak", "suspects"], &["retained", "--suspects"], &[]),
+    command(&["dominators", "dominator", "biggest", "largest"], &["retained"], &[]),
+    command(&["tree", "dominatortree"], &["retained", "--tree"], &[]),
+    command(&["histogram", "histo", "types", "classes", "stats", "statistics", "du"], &["stat"], &[]),
+    command(&["instances", "list", "ls"], &["objects"], &[]),
+    command(&["inspectobject", "print", "p", "dump"], &["object"], &[]),
+    command(&["roots-of", "rootsof", "holders", "whoholds", "retainers", "pathtoroot"], &["path"], &[]),
+    command(&["referrers", "parents", "incoming", "inbound", "refsto"], &["refs", "--in"], &[]),
+    command(&["children", "outgoing", "outbound", "refsfrom"], &["refs", "--out"], &[]),
+    command(&["duplicates", "dups", "dupes"], &["strings"], &[]),
+    command(&["grep"], &["strings"], &[]).with(Option("--like", Part)),
+    refused(&["find", "search"], TWO_KINDS),
+    command(&["gc", "generations", "gcinfo-heap"], &["heap"], &[]),
+    command(&["garbage", "dead", "unrooted"], &["unreachable"], &[]),
+    command(&["static", "globals"], &["statics"], &[]),
+    command(&["dlls", "libraries", "images", "lmv", "info-sharedlibrary"], &["modules"], &[]),
+    command(&["lmvm"], &["modules"], &[]).with(Option("--name", Part)),
+    command(
+        &[
+            "k",
+            "kb",
+            "kp",
+            "kn",
+            "kv",
+            "kc",
+            "kpn",
+            "bt",
+            "where-am-i",
+            "backtrace",
+            "stack",
+            "stacktrace",
+            "~*k",
+            "~*kb",
+            "callstack",
+            "callstacks",
+        ],
+        &["stacks"],
+        &[],
+    ),
+    command(&["thread", "~", "info-threads"], &["threads"], &[]),
+    command(&["deadlocks", "deadlock", "blocked", "waits", "waitchains", "monitors", "lock"], &["locks"], &[]),
+    command(&["exception", "errors", "analyzeexception"], &["exceptions"], &[]),
+    command(&["tasks", "task", "await", "awaits"], &["async"], &[]),
+    command(&["http", "sockets", "connections"], &["requests"], &[]),
+    command(&["timer"], &["timers"], &[]),
+    command(&["compare", "delta"], &["diff"], &[]),
+    command(&["convert", "save"], &["export"], &[]),
+    command(&["check", "validate"], &["verify"], &[]),
+    command(&["repl", "interactive"], &["shell"], &[]),
+    refused(&["env", "environment", "!peb", "peb"], ENVIRONMENT),
+    refused(&["args", "cmdline", "commandline", "argv"], ARGUMENTS),
+    refused(&["ps", "collect", "attach", "monitor"], NO_PROCESS),
+    refused(&[".load", ".loadby", ".unload", ".chain", ".symfix", ".sympath", ".reload", ".cordll", "setsymbols"], NOTHING_TO_LOAD),
+];
+
+/// Flags of commands of gcdump that are always so.
+pub const ALWAYS: &[(&str, &[&str])] = &[("analyze", &["-v", "-hang", "-show"]), ("heap", &["-s", "-stat", "-h"])];

@@ -1,0 +1,95 @@
+//! A dump from standard input: `kubectl exec POD -- cat core | gcdump stat -`.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use super::exit::UsageError;
+use super::write::Workshop;
+use crate::base::cancel;
+use crate::dump::DumpError;
+
+/// Bytes to read at a time.
+const BUFFER: usize = 1 << 20;
+
+/// The name of the file.
+const NAME: &str = "stdin";
+
+/// What standard input had, in a temporary file of this user's; removed with it.
+pub(super) struct Spool {
+    folder: Workshop,
+}
+
+impl Spool {
+    /// Reads standard input to its end, at most `limit` bytes.
+    ///
+    /// # Errors
+    /// [`UsageError`] for a terminal; what reading and writing failed with.
+    pub(super) fn of_standard_input(limit: u64) -> Result<Spool> {
+        let input = io::stdin();
+        if input.is_terminal() {
+            return Err(UsageError("- is standard input, and no dump comes from a terminal (./- is a file of that name)".into()).into());
+        }
+        Spool::of(&mut input.lock(), limit)
+    }
+
+    fn of(input: &mut dyn Read, limit: u64) -> Result<Spool> {
+        let temporary = std::env::temp_dir();
+        let of_input = || PathBuf::from(super::line::STANDARD_INPUT);
+        let no_file = |source| DumpError::NoTemporaryFile { path: of_input(), directory: std::env::temp_dir(), source };
+        let folder = Workshop::beside(&temporary).map_err(no_file)?;
+        let mut file = folder.create(Path::new(NAME)).map_err(no_file)?;
+        let written = copy(input, &mut file, limit)?;
+        if written == 0 {
+            return Err(UsageError("standard input is empty: a dump was expected from there".into()).into());
+        }
+        Ok(Spool { folder })
+    }
+
+    /// The file.
+    pub(super) fn path(&self) -> PathBuf {
+        self.folder.path().join(NAME)
+    }
+}
+
+/// Copies `input` to `file`. The number of bytes.
+fn copy(input: &mut dyn Read, file: &mut File, limit: u64) -> Result<u64, DumpError> {
+    let path = || PathBuf::from(super::line::STANDARD_INPUT);
+    let mut buffer = vec![0u8; BUFFER];
+    let mut written = 0u64;
+    loop {
+        cancel::check();
+        let got = match input.read(&mut buffer) {
+            Ok(0) => return Ok(written),
+            Ok(got) => got,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(source) => return Err(DumpError::Io { path: path(), source }),
+        };
+        let next = written.saturating_add(u64::try_from(got).unwrap_or(u64::MAX));
+        if next > limit {
+            return Err(DumpError::DecompressedTooLarge { path: path(), limit });
+        }
+        let no_space = |source| DumpError::NoSpace { path: path(), directory: std::env::temp_dir(), written, source };
+        file.write_all(buffer.get(..got).unwrap_or(&[])).map_err(no_space)?;
+        written = next;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_is_limited_and_goes_away() {
+        let spool = Spool::of(&mut &b"MDMP and more"[..], 100).unwrap();
+        let path = spool.path();
+        assert_eq!(std::fs::read(&path).unwrap(), b"MDMP and more");
+        drop(spool);
+        assert!(!path.exists() && !path.parent().unwrap().exists());
+        let refused = Spool::of(&mut &b"MDMP and more"[..], 5).err().unwrap();
+        assert!(matches!(refused.downcast_ref(), Some(DumpError::DecompressedTooLarge { limit: 5, .. })), "{refused}");
+        assert!(Spool::of(&mut io::empty(), 5).is_err());
+    }
+}

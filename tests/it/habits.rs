@@ -1,0 +1,248 @@
+//! What people type from habit (`trial.md` C), and what becomes of it: the command that runs, or the sentence that leads on.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use gcdump::cli::{Exit, HABITS, To};
+
+use crate::common::run;
+
+const DUMP: &str = "dumps/net10-wks-basics-heap.dmp.zst";
+const LATER: &str = "dumps/corpus/net10-svr-basics-heap.dmp.zst";
+
+/// The words of a line: `D` is the dump, `E` a later one, `~` a space within a word.
+fn words(line: &str) -> Vec<String> {
+    let word = |w: &str| match w {
+        "D" => DUMP.to_string(),
+        "E" => LATER.to_string(),
+        w => w.replace('~', " "),
+    };
+    line.split(' ').map(word).collect()
+}
+
+/// Lines with the command that they run as.
+const RUN: &[(&str, &str)] = &[
+    ("!analyze -v D", "analyze"),
+    ("!heap -s D", "heap"),
+    ("!strings D", "strings"),
+    ("!sos.dumpheap -stat D", "stat"),
+    ("k D", "stacks"),
+    ("bt D", "stacks"),
+    ("--top 3 stat D", "stat"),
+    ("-n 3 D stat", "stat"),
+    ("dumpasync -stacks D", "async"),
+    ("dumpasync -waiting D", "async"),
+    ("stat -n 20 D", "stat"),
+    ("stat -t String D", "stat"),
+    ("stat -s count D", "stat"),
+    ("stat --limit 3 D", "stat"),
+    ("stat --gen gen2 D", "stat"),
+    ("handles -Type Pinned D", "handles"),
+    ("lm D", "modules"),
+    ("modules D", "modules"),
+    ("clrmodules D", "modules"),
+    ("dumpmodule D", "modules"),
+    ("dumpdomain D", "modules"),
+    ("dumpassembly D", "modules"),
+    ("path Lab.Program.Keep D", "path"),
+    ("object Lab.Program.Keep D", "object"),
+    ("retained --object Lab.Program.Keep D", "retained"),
+    ("whatif --dead Lab.Program.Keep D", "whatif"),
+    ("whatif Lab.Program.Keep D", "whatif"),
+    ("path Lab.Node D", "path"),
+    ("retained Lab.Node D", "retained"),
+    ("statics Lab.Program D", "statics"),
+    ("stacks Main D", "stacks"),
+    ("stacks 1 D", "stacks"),
+    ("D stacks 1", "stacks"),
+    ("strings dog1 D", "strings"),
+    ("leaks D", "retained"),
+    ("suspects D", "retained"),
+    ("deadlocks D", "locks"),
+    ("histogram D", "stat"),
+    ("dominators D", "retained"),
+    ("tree D", "retained"),
+    ("summary D", "info"),
+    ("crash D", "analyze"),
+    ("compare D E", "diff"),
+    ("grep dog D", "strings"),
+    ("analyze D E", "analyze"),
+    ("objects --sort size --top 3 D", "objects"),
+    ("stat --by module D", "stat"),
+    ("stat --by gen D", "stat"),
+    ("stat --type Dictionary<int,Lab.Circle> D", "stat"),
+    ("stat --type int[] D", "stat"),
+    ("stat --type string D", "stat"),
+    ("stat /^Lab/ D", "stat"),
+    ("objects --where _size~>~3 --top 3 D", "objects"),
+    ("exceptions --top 1 D", "exceptions"),
+    ("threads --top 1 D", "threads"),
+    ("stacks --top 1 D", "stacks"),
+    ("locks --top 1 D", "locks"),
+    ("requests --top 1 D", "requests"),
+    ("timers --top 1 D", "timers"),
+    ("segments --top 1 D", "segments"),
+    ("dumpheap 7f0000000000 7fffffffffff --top 3 D", "objects"),
+    ("dumpheap -stat 0 7fffffffffff D", "stat"),
+    ("dumpheap -live D", "retained"),
+    ("dumpheap -dead D", "unreachable"),
+    ("name2ee lab.dll!Lab.Node D", "type"),
+    ("name2ee *!Lab.Node D", "type"),
+    ("clrstack -l D", "stacks"),
+    ("pe D", "exceptions"),
+];
+
+#[test]
+fn habits_run_the_obvious_command() {
+    for (line, command) in RUN {
+        let mut args = words(line);
+        args.extend(["--json".into(), "--no-local-files".into()]);
+        let ran = run(&args);
+        assert!(matches!(ran.exit, Exit::Ok | Exit::Partial), "{line}: {:?} {}", ran.exit, ran.err);
+        assert_eq!(ran.json()["command"], *command, "{line}");
+    }
+}
+
+/// Lines that are refused, or answered by "none", with a part of what they print.
+const TOLD: &[(&str, Exit, &str)] = &[
+    ("ps D", Exit::Usage, "dotnet-dump collect -p PID writes one"),
+    ("find String D", Exit::Usage, "gcdump strings --like '*TEXT*' finds strings"),
+    ("env D", Exit::Usage, "environment variables are not listed"),
+    ("args D", Exit::Usage, "gcdump info shows the command line"),
+    ("u D", Exit::Usage, "gcdump where IP names the method"),
+    ("threadstate D", Exit::Usage, "gcdump threads names the flags"),
+    ("xy D", Exit::Usage, "there is no command 'xy' (gcdump --help lists all)"),
+    ("stacks --thread D", Exit::Usage, "stacks: --thread needs a value: stacks --thread ID dumps/"),
+    ("exceptions 0x7f31 D", Exit::Negative, "there is no object at 0x7f31"),
+    ("stat --type lab.* D", Exit::Negative, "but for upper and lower case, it matches Lab."),
+    ("stat --type Lab\\..* D", Exit::Negative, "a regular expression is written /Lab\\..*/, and matches Lab."),
+    ("stat --type /(/ D", Exit::Usage, "is no regular expression"),
+    ("stat --type sbyte D", Exit::Negative, "no type matches 'sbyte' (System.SByte)"),
+    ("type Lab.Nodes D", Exit::Negative, "did you mean Lab.Node"),
+    ("objects --where Nonsuch D", Exit::Usage, "the name of a field"),
+    ("objects --reverse D", Exit::Usage, "objects has no --reverse; --sort COLUMN lists amounts descending"),
+    ("stat --exclude System D", Exit::Usage, "--where 'not type ~ \"System.*\"'"),
+    ("strings --regex dog D", Exit::Usage, "strings has no --regex; a regular expression"),
+    ("diff --type Lab D E", Exit::Usage, "diff has no --type; it is an option of "),
+    ("pool --top 1 D", Exit::Usage, "pool has no --top; it is an option of "),
+    ("info D E", Exit::Usage, "info takes one dump: gcdump diff dumps/"),
+    ("export D", Exit::Usage, "export: the format is missing: export FORMAT dumps/"),
+    ("heap nonsense D", Exit::Usage, "heap: 'nonsense' is neither an option nor a dump"),
+    ("!do D", Exit::Usage, "object: the address is missing: object ADDRESS dumps/"),
+];
+
+#[test]
+fn what_is_refused_says_what_to_use() {
+    for (line, exit, told) in TOLD {
+        let mut args = words(line);
+        args.push("--no-local-files".into());
+        let ran = run(&args);
+        assert!(ran.exit == *exit && ran.err.contains(told), "{line}: {:?} {}", ran.exit, ran.err);
+        assert!(!ran.err.contains("unexpected") && ran.err.lines().count() <= 6, "{line}: {}", ran.err);
+    }
+}
+
+#[test]
+fn no_habit_is_the_name_of_a_command_or_leads_nowhere() {
+    for habit in HABITS {
+        for name in habit.names {
+            assert!(!gcdump::cli::COMMANDS.iter().any(|c| c.name == *name), "{name}");
+            let ran = run(&["help", *name]);
+            match habit.to {
+                To::Words(_) => assert!(ran.exit == Exit::Ok && !ran.out.is_empty(), "{name}: {}", ran.err),
+                To::Refused(why) => assert!(ran.exit == Exit::Usage && ran.err.contains(why), "{name}: {}", ran.err),
+            }
+        }
+    }
+}
+
+#[test]
+fn short_options_are_those_of_lists_and_formats() {
+    let csv = run(&["stat", "-f", "csv", "-n", "2", "-s", "count", "-t", "Lab.*", "--no-local-files", DUMP]);
+    let long = run(&["stat", "--format", "csv", "--top", "2", "--sort", "count", "--type", "Lab.*", "--no-local-files", DUMP]);
+    assert_eq!((csv.exit, &csv.out), (Exit::Ok, &long.out), "{}", csv.err);
+    assert_eq!(csv.out.lines().count(), 3);
+    assert_eq!(run(&["stat", "-j", "--no-local-files", DUMP]).out, run(&["stat", "--json", "--no-local-files", DUMP]).out);
+}
+
+#[test]
+fn the_largest_objects_are_the_largest() {
+    let all = &run(&["objects", "--json", "--no-local-files", DUMP]).json()["data"];
+    let mut rows: Vec<(u64, String)> = all["objects"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|o| (o["size"].as_u64().unwrap(), o["address"].as_str().unwrap().to_string()))
+        .collect();
+    // Stable: of equal ones, as on the heap by address.
+    rows.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    let of = |extra: &[&str]| {
+        let args = [&["objects", "--sort", "size", "--json", "--no-local-files", DUMP], extra].concat();
+        let data = run(&args).json()["data"].clone();
+        let list: Vec<(u64, String)> = data["objects"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|o| (o["size"].as_u64().unwrap(), o["address"].as_str().unwrap().to_string()))
+            .collect();
+        (list, data)
+    };
+    let (ten, data) = of(&["--top", "10"]);
+    assert_eq!((ten.as_slice(), &data["total"], &data["next_start"]), (&rows[..10], &all["total"], &10.into()));
+    assert_eq!(of(&["--top", "5", "--start", "10"]).0, rows[10..15]);
+    let (whole, data) = of(&[]);
+    assert_eq!((&whole, &data["next_start"]), (&rows, &serde_json::Value::Null));
+    let strings = run(&["objects", "--sort", "length", "-n", "3", "-t", "System.String", "-j", "--no-local-files", DUMP]).json();
+    let lengths: Vec<u64> = strings["data"]["objects"].as_array().unwrap().iter().map(|o| o["length"].as_u64().unwrap()).collect();
+    assert!(lengths.len() == 3 && lengths.is_sorted_by(|a, b| a >= b), "{lengths:?}");
+}
+
+#[test]
+fn lists_say_how_many_rows_they_leave_out() {
+    const THREADS: &str = "dumps/corpus/net10-svr-threads-heap.dmp.zst";
+    for (command, list) in [("threads", "threads"), ("stacks", "threads"), ("exceptions", "exceptions"), ("segments", "segments")] {
+        let all = run(&[command, "--json", "--no-local-files", THREADS]).json();
+        let cut = run(&[command, "-n", "2", "--json", "--no-local-files", THREADS]).json();
+        let (all, rows) = (all["data"][list].as_array().unwrap(), cut["data"][list].as_array().unwrap());
+        assert!(all.len() > 2, "{command}");
+        assert_eq!((rows.as_slice(), &cut["data"]["not_listed"]), (&all[..2], &(all.len() - 2).into()), "{command}");
+        let text = run(&[command, "-n", "2", "--no-local-files", THREADS]).out;
+        assert!(text.contains(&format!("… {} more ", all.len() - 2)) && text.contains("(--top 0 lists all)"), "{command}: {text}");
+    }
+}
+
+#[test]
+fn csharp_names_are_those_of_the_runtime() {
+    let data = |pattern: &str| {
+        let ran = run(&["stat", "--type", pattern, "--json", "--no-local-files", DUMP]);
+        ran.json()["data"]["types"].as_array().unwrap().iter().map(|t| t["type"].as_str().unwrap().to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(data("int[]"), ["System.Int32[]"]);
+    assert_eq!(data("byte[]"), ["System.Byte[]"]);
+    assert_eq!(data("ConcurrentDictionary<int,Circle>"), ["System.Collections.Concurrent.ConcurrentDictionary<System.Int32, Lab.Circle>"]);
+    assert_eq!(data("/^Lab\\.Node$/"), ["Lab.Node"]);
+}
+
+#[test]
+fn dumps_come_from_standard_input() {
+    let ask = |input: Stdio, args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gcdump"));
+        command.args(args).args(["--no-local-files"]).stdin(input).output().unwrap()
+    };
+    let file = || Stdio::from(File::open(Path::new(env!("CARGO_MANIFEST_DIR")).join(DUMP)).unwrap());
+    let piped = ask(file(), &["stat", "-f", "csv", "-"]);
+    assert_eq!(String::from_utf8(piped.stdout).unwrap(), run(&["stat", "-f", "csv", "--no-local-files", DUMP]).out);
+    let small = ask(file(), &["-", "info", "--max-decompressed", "1K"]);
+    assert_eq!(small.status.code(), Some(3), "{}", String::from_utf8_lossy(&small.stderr));
+    assert_eq!(ask(Stdio::null(), &["stat", "-"]).status.code(), Some(2));
+    assert_eq!(ask(Stdio::null(), &["shell", "-"]).status.code(), Some(2));
+}
+
+#[test]
+fn the_format_of_an_export_may_be_an_option() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out.gcdump");
+    let ran = run(&["export", "--format", "gcdump", "--no-local-files", DUMP, out.to_str().unwrap()]);
+    assert!(ran.exit == Exit::Ok && out.is_file(), "{}", ran.err);
+}
