@@ -179,6 +179,7 @@ fn threads_that_are_stuck_are_told_with_their_requests() {
         let incoming = |id: &u32| request(&format!("/transfer/{id}"), Some(*id), RequestDirection::Incoming);
         let pool = |n| ConnectionPool { object: Addr(0x6000 + n), server: Some("bank:443".into()), connections: 2, busy: 0, queued: 0 };
         RequestsReport {
+            not_listed: None,
             requests: ids.iter().map(incoming).collect(),
             others: 0,
             pools: (0..20u64).map(pool).collect(),
