@@ -20,6 +20,8 @@ use crate::model::{MallocBlockSize, MallocHeapKind, MallocUse, Sum};
 
 /// Greatest distance of the first heap from the end of the program: kernels choose it at random.
 const BRK: u64 = 1 << 30;
+/// Most regions after the program that are looked at for it.
+const NEAR: usize = 64;
 /// Size and alignment of a heap of an arena (`HEAP_MAX_SIZE`).
 const HEAP: u64 = 64 << 20;
 /// Size of `heap_info`, and of its release before 2.35.
@@ -54,17 +56,25 @@ pub(crate) fn malloc_heaps(dump: &DumpFile, memory: &Memory, program: Option<Add
     let mut writable: Vec<AddrRange> = dump.regions.iter().filter(|r| r.read && r.write && !r.execute).map(|r| r.range).collect();
     writable.sort_unstable();
     let brk = program.and_then(|end| brk(dump, &writable, end));
+    let mut done = Addr::NULL;
     for range in writable {
         if Some(range) == brk {
             out.push(MallocHeap { kind: MallocHeapKind::Brk, range, arena: None });
             continue;
         }
+        // Regions of a forged dump may overlap.
+        let range = AddrRange::new(range.start.max(done), range.end);
+        done = done.max(range.end);
+        // Only pages that the dump has: a forged region has any length.
         let mut at = range.start;
-        while at < range.end {
-            let heap = arena_heap(memory, at, range.end).or_else(|| mapped(memory, at, range.end));
-            at = heap.as_ref().map_or(at.plus(PAGE), |heap| heap.range.end);
-            out.extend(heap);
-            tick();
+        for stretch in memory.in_dump(range) {
+            at = at.max(stretch.start.plus(PAGE - 1).align_down(PAGE));
+            while at < stretch.end {
+                let heap = arena_heap(memory, at, range.end).or_else(|| mapped(memory, at, range.end));
+                at = heap.as_ref().map_or(at.plus(PAGE), |heap| heap.range.end);
+                out.extend(heap);
+                tick();
+            }
         }
     }
     out
@@ -73,7 +83,7 @@ pub(crate) fn malloc_heaps(dump: &DumpFile, memory: &Memory, program: Option<Add
 /// The range that the kernel grows: the first one after the program.
 fn brk(dump: &DumpFile, writable: &[AddrRange], end: Addr) -> Option<AddrRange> {
     let of_file = |r: &AddrRange| dump.files.iter().any(|f| f.range.contains(r.start));
-    let first = writable.iter().copied().find(|r| r.start >= end && !of_file(r))?;
+    let first = writable.iter().copied().filter(|r| r.start >= end).take(NEAR).find(|r| !of_file(r))?;
     let between = dump.modules.iter().any(|m| m.base >= end && m.base < first.start);
     // `.bss` follows the image without a gap.
     let bss = first.start == end;

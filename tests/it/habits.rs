@@ -57,6 +57,7 @@ const RUN: &[(&str, &str)] = &[
     ("stacks 1 D", "stacks"),
     ("D stacks 1", "stacks"),
     ("strings dog1 D", "strings"),
+    ("args D", "env"),
     ("leaks D", "retained"),
     ("suspects D", "retained"),
     ("deadlocks D", "locks"),
@@ -108,8 +109,6 @@ fn habits_run_the_obvious_command() {
 const TOLD: &[(&str, Exit, &str)] = &[
     ("ps D", Exit::Usage, "dotnet-dump collect -p PID writes one"),
     ("find String D", Exit::Usage, "gcdump strings --like '*TEXT*' finds strings"),
-    ("env D", Exit::Usage, "environment variables are not listed"),
-    ("args D", Exit::Usage, "gcdump info shows the command line"),
     ("u D", Exit::Usage, "gcdump where IP names the method"),
     ("threadstate D", Exit::Usage, "gcdump threads names the flags"),
     ("xy D", Exit::Usage, "there is no command 'xy' (gcdump --help lists all)"),

@@ -7,9 +7,6 @@ use super::{FlagTo, Sos};
 
 const NO_PROCESS: &str = "gcdump reads dumps; dotnet-dump collect -p PID writes one";
 const NOTHING_TO_LOAD: &str = "nothing to load or to set: --modules PATH and --symbols DIR add files";
-const ENVIRONMENT: &str =
-    "environment variables are not listed; gcdump info shows the process, gcdump strings --like '*NAME*' what is on the heap";
-const ARGUMENTS: &str = "gcdump info shows the command line, gcdump stacks --arguments the arguments of methods";
 const TWO_KINDS: &str = "gcdump strings --like '*TEXT*' finds strings, gcdump objects --type NAME objects, gcdump type NAME types";
 
 /// The habits, by topic. None is the name of a command.
@@ -69,8 +66,7 @@ pub const HABITS: &[Sos] = &[
     command(&["convert", "save"], &["export"], &[]),
     command(&["check", "validate"], &["verify"], &[]),
     command(&["repl", "interactive"], &["shell"], &[]),
-    refused(&["env", "environment", "!peb", "peb"], ENVIRONMENT),
-    refused(&["args", "cmdline", "commandline", "argv"], ARGUMENTS),
+    command(&["environment", "!peb", "peb", "args", "cmdline", "commandline", "argv", "properties"], &["env"], &[]),
     refused(&["ps", "collect", "attach", "monitor"], NO_PROCESS),
     refused(&[".load", ".loadby", ".unload", ".chain", ".symfix", ".sympath", ".reload", ".cordll", "setsymbols"], NOTHING_TO_LOAD),
 ];
