@@ -106,6 +106,9 @@ pub fn objects<'h>(
     if listed.count > 0 {
         asked.note(&notes);
     }
+    if met.count == 0 {
+        selection.note_unknown_fields(heap, &filter, namer, &notes);
+    }
     let next_start = more.then(|| start.saturating_add(listed.count));
     Ok(notes.finish(ObjectsTail {
         listed: listed.count,
@@ -170,6 +173,9 @@ fn largest<'h>(
     sink(batch)?;
     if listed.count > 0 {
         asked.note(&notes);
+    }
+    if met.count == 0 {
+        selection.note_unknown_fields(heap, &filter, namer, &notes);
     }
     let end = start.saturating_add(listed.count);
     Ok(notes.finish(ObjectsTail {

@@ -1,8 +1,9 @@
 //! Selects objects by type, generation, heap, segment and size.
 
 use super::condition::{Condition, Evaluator};
-use crate::base::{Addr, Collector, IndexVec};
+use crate::base::{Addr, Collector, IndexVec, NoteKind};
 use crate::gc::{Object, ObjectType, TypeIndex};
+use crate::managed::BoundField;
 use crate::model::{Generation, SegmentModel};
 use crate::session::{Heap, Namer, TypeFilter, TypePattern};
 
@@ -50,6 +51,22 @@ impl Selection {
     /// What the types mean among those on the heap.
     pub(crate) fn filter(&self, heap: &Heap, namer: &Namer, notes: &Collector) -> TypeFilter {
         if self.types.is_empty() { TypeFilter::default() } else { heap.filter(&self.types, namer, notes) }
+    }
+
+    /// Tells of the fields of the condition that no type has which `filter` takes: an answer without objects may be a slip of the pen.
+    pub(crate) fn note_unknown_fields(&self, heap: &Heap, filter: &TypeFilter, namer: &Namer, notes: &Collector) {
+        let fields = self.condition.as_ref().map(Condition::fields).unwrap_or_default();
+        if fields.is_empty() {
+            return;
+        }
+        let all = heap.walker().types().list();
+        let taken: Vec<Addr> =
+            all.iter().filter(|ty| !ty.is_free && (filter.is_empty() || filter.takes(ty, namer))).map(|ty| ty.method_table).collect();
+        for path in fields {
+            if !taken.iter().any(|table| BoundField::bind(heap, *table, path).is_some()) {
+                notes.add(NoteKind::NoMatch, None, format!("no object has a field '{}' (gcdump type NAME lists fields)", path.join(".")));
+            }
+        }
     }
 
     /// Whether every object of the selected segments is selected.

@@ -192,6 +192,9 @@ fn count(heap: &Heap, namer: &Namer, query: &StatQuery, notes: &Collector) -> St
             }
         }
     }
+    if all.objects.count == 0 {
+        selection.note_unknown_fields(heap, &filter, namer, notes);
+    }
     let whole = if selection.is_everything() { all.objects.bytes } else { bytes_of_objects(heap, notes) };
     let mut report = StatReport { by, types: None, groups: None, totals: all.totals(by_type.len()), coverage, shown: None };
     match by {

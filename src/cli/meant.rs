@@ -122,6 +122,16 @@ pub(super) fn meant(
     if has_unknown_option(&args, root, sub) {
         return args.iter().find_map(|arg| elsewhere(arg, root, sub)).map_or(Ok(args), Err);
     }
+    let by_retained = |pair: &[OsString]| {
+        let by = pair.first().and_then(|o| option(o.to_str()?, root, Some(sub))).filter(|o| o.get_long() == Some("sort"));
+        let lacks = |by: &clap::Arg| !by.get_possible_values().iter().any(|v| v.matches("retained", true));
+        by.is_some_and(lacks) && pair.last().is_some_and(|value| value.eq_ignore_ascii_case("retained"))
+    };
+    if args.windows(2).any(by_retained) {
+        let command = sub.get_name();
+        let instead = "gcdump retained lists the objects that retain most, refs --retained those around one";
+        return Err(UsageError(format!("{command} is not sorted by what objects retain; {instead}")));
+    }
     let mut args = all_values(args, root, sub);
     needs_value(&args, dump.is_some(), root, sub)?;
     let mut positionals = sub.get_positionals();
@@ -222,12 +232,15 @@ fn all_values(mut args: Vec<OsString>, root: &Clap, sub: &Clap) -> Vec<OsString>
 
 /// Refuses to take the dump for the value of an option that lacks it.
 fn needs_value(args: &[OsString], has_dump: bool, root: &Clap, sub: &Clap) -> Result<(), UsageError> {
-    let [.., last, dump] = args else { return Ok(()) };
-    let Some(lacks) = last.to_str().and_then(|text| option(text, root, Some(sub))).filter(|o| takes_next(o)) else { return Ok(()) };
+    let of_pair = |pair: &[OsString]| {
+        let [last, dump] = pair else { return None };
+        let lacks = option(last.to_str()?, root, Some(sub)).filter(|o| takes_next(o))?.clone();
+        (is_path(dump) && could_be_dump(dump.as_ref())).then(|| (last.clone(), lacks, dump.clone()))
+    };
+    let Some((last, lacks, dump)) = args.windows(2).find_map(of_pair) else { return Ok(()) };
     let value = lacks.get_value_names().unwrap_or_default().iter().map(|n| n.as_str()).collect::<Vec<_>>().join(" ");
     let names_file = ["FILE", "PATH", "DIR", "BEFORE", "OUT"].iter().any(|name| value.contains(name));
-    let is_dump = || is_path(dump) && could_be_dump(dump.as_ref());
-    if has_dump || names_file || !arguments(args, root, Some(sub)).is_empty() || !is_dump() {
+    if has_dump || names_file || !arguments(args, root, Some(sub)).is_empty() {
         return Ok(());
     }
     let (command, option, dump) = (sub.get_name(), last.to_string_lossy(), dump.to_string_lossy());

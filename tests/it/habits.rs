@@ -1,4 +1,4 @@
-//! What people type from habit (`trial.md` C), and what becomes of it: the command that runs, or the sentence that leads on.
+//! What people type from habit, and what becomes of it: the command that runs, or the sentence that leads on.
 
 use std::fs::File;
 use std::path::Path;
@@ -72,7 +72,7 @@ const RUN: &[(&str, &str)] = &[
     ("objects --sort size --top 3 D", "objects"),
     ("stat --by module D", "stat"),
     ("stat --by gen D", "stat"),
-    ("stat --type Dictionary<int,Lab.Circle> D", "stat"),
+    ("stat --type ConcurrentDictionary<int,Lab.Circle> D", "stat"),
     ("stat --type int[] D", "stat"),
     ("stat --type string D", "stat"),
     ("stat /^Lab/ D", "stat"),
@@ -120,6 +120,8 @@ const TOLD: &[(&str, Exit, &str)] = &[
     ("stat --type sbyte D", Exit::Negative, "no type matches 'sbyte' (System.SByte)"),
     ("type Lab.Nodes D", Exit::Negative, "did you mean Lab.Node"),
     ("objects --where Nonsuch D", Exit::Usage, "the name of a field"),
+    ("objects --where Nonsuch~>~3 D", Exit::Negative, "no object has a field 'Nonsuch'"),
+    ("objects --sort retained D", Exit::Usage, "gcdump retained lists the objects that retain most"),
     ("objects --reverse D", Exit::Usage, "objects has no --reverse; --sort COLUMN lists amounts descending"),
     ("stat --exclude System D", Exit::Usage, "--where 'not type ~ \"System.*\"'"),
     ("strings --regex dog D", Exit::Usage, "strings has no --regex; a regular expression"),

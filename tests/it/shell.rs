@@ -177,7 +177,7 @@ fn next_goes_on_where_the_answer_ended() {
     }
     let ran = shell("stat --top 2; next; object $1 | cat; next > /dev/null", &dump);
     assert_eq!(rows(&ran.out).len(), 4, "{}{}", ran.out, ran.err);
-    for (commands, says) in [("next", "nothing was listed"), ("threads; next", "lists all"), ("stat; next 3", "takes no words")] {
+    for (commands, says) in [("next", "nothing was listed"), ("heap; next", "lists all"), ("stat; next 3", "takes no words")] {
         let ran = shell(commands, &dump);
         assert!(ran.exit == Exit::Usage && ran.err.contains(says), "{commands}: {}", ran.err);
     }

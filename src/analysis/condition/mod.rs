@@ -245,6 +245,11 @@ fn generation(operand: &Operand) -> Option<Option<Generation>> {
 }
 
 impl Operand {
+    /// The path of a field.
+    fn path(&self) -> Option<&[String]> {
+        if let Operand::Field(path) = self { Some(path) } else { None }
+    }
+
     fn describe(&self) -> String {
         match self {
             Operand::Property(property) => property.name().into(),
@@ -282,6 +287,21 @@ impl Condition {
     /// Whether it holds; `None` if that cannot be known.
     fn holds(&self, subject: &mut impl Subject) -> Option<bool> {
         self.0.holds(subject)
+    }
+
+    /// The fields that it compares, by their paths.
+    pub(super) fn fields(&self) -> Vec<&[String]> {
+        let (mut found, mut rest) = (Vec::new(), vec![&self.0]);
+        while let Some(node) = rest.pop() {
+            match node {
+                Node::And(both) | Node::Or(both) => rest.extend([&both.1, &both.0]),
+                Node::Not(inner) => rest.push(inner),
+                Node::Compare(Comparison { left, right, .. }) => {
+                    found.extend([left, right].into_iter().filter_map(Operand::path));
+                }
+            }
+        }
+        found
     }
 }
 

@@ -46,9 +46,12 @@ pub(super) fn nearest(name: &str) -> Option<&'static str> {
     base::nearest(&name, names(), name.len() / 2)
 }
 
-/// The option that a word like `--top` or `--top=3` names.
+/// The option that a word like `--top`, `--top=3` or `-n` names.
 pub(super) fn option<'c>(command: &'c Clap, word: &str) -> Option<&'c Arg> {
-    let name = word.strip_prefix("--")?;
+    let Some(name) = word.strip_prefix("--") else {
+        let short = word.strip_prefix('-')?;
+        return command.get_arguments().find(|a| a.get_short().is_some_and(|s| short.chars().eq([s])));
+    };
     let name = name.split_once('=').map_or(name, |(name, _)| name);
     command.get_arguments().find(|a| spellings(a).any(|s| s == name))
 }
@@ -147,5 +150,6 @@ mod tests {
         assert!(option(&command, "--type").is_some_and(is_type) && option(&command, "--no-such").is_none());
         let words = os(&["gcdump", "stat", "--top", "5", "--json", "--top=6", "--by", "heap"]);
         assert_eq!(without(&command, &words, &["top"]), os(&["gcdump", "stat", "--json", "--by", "heap"]));
+        assert_eq!(without(&command, &os(&["gcdump", "stat", "-n", "5", "-j"]), &["top"]), os(&["gcdump", "stat", "-j"]));
     }
 }
