@@ -150,6 +150,7 @@ pub(super) fn meant(
     }
     let command = sub.get_name();
     let mut dumps: Vec<OsString> = dump.iter().cloned().chain(files.iter().filter_map(|i| args.get(*i).cloned())).collect();
+    let mut since = Vec::new();
     if let ([_, _], true) = (dumps.as_slice(), option("--since", root, Some(sub)).is_some()) {
         let earlier = dumps.remove(0);
         if dump.take().is_none()
@@ -158,14 +159,14 @@ pub(super) fn meant(
             args.remove(*at);
             words.iter_mut().filter(|i| **i > *at).for_each(|i| *i = i.saturating_sub(1));
         }
-        args.extend(["--since".into(), earlier]);
+        since.extend(["--since".into(), earlier]);
     } else if dumps.len() > 1 {
         let all = dumps.iter().map(|d| d.to_string_lossy()).collect::<Vec<_>>().join(" ");
         let two = if dumps.len() == 2 { all.as_str() } else { "BEFORE AFTER" };
         let others = format!("gcdump diff {two} compares two, gcdump fleet {all} -o FOLDER makes tables of many");
         return Err(UsageError(format!("{command} takes one dump: {others}")));
     }
-    let mut out = Vec::with_capacity(args.len());
+    let mut out = since;
     for (i, arg) in args.into_iter().enumerate() {
         if words.contains(&i) {
             let text = arg.to_string_lossy();
