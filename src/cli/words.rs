@@ -293,7 +293,7 @@ mod tests {
             ("x.dmp stacks 1", "stacks --thread 1 x.dmp"),
             ("strings dog1 x.dmp", "strings --like *dog1* x.dmp"),
             ("statics Lab.Program x.dmp", "statics --type Lab.Program x.dmp"),
-            ("retained x.dmp Lab.Node", "retained --type Lab.Node x.dmp"),
+            ("retained x.dmp Lab.Node", "retained x.dmp --type Lab.Node"),
             ("exceptions 0x7f31 x.dmp", "exceptions --object 0x7f31 x.dmp"),
             ("stat /Lab.*/ x.dmp", "stat --type /Lab.*/ x.dmp"),
             ("before.dmp analyze after.dmp", "analyze --since before.dmp after.dmp"),

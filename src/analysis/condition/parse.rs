@@ -152,7 +152,8 @@ const OPERAND: &str = "size, type, module, generation, heap, address, length, th
 fn bare_field(input: &mut Input<'_>) -> Parsed<Operand> {
     let begins = |w: &&str| w.starts_with(|c: char| c.is_alphabetic() || c == '_') && !KEYWORDS.iter().any(|k| k.eq_ignore_ascii_case(w));
     let path = take_while(1.., |c: char| is_word(c) || c == '.').verify(begins);
-    let path: &str = terminated(path, peek((blank, operator))).parse_next(input)?;
+    let found: Option<&str> = opt(terminated(path, peek((blank, operator)))).parse_next(input)?;
+    let Some(path) = found else { return winnow::combinator::fail.parse_next(input) };
     Ok(Operand::Field(path.split('.').map(str::to_string).collect()))
 }
 
