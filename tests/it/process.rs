@@ -129,7 +129,7 @@ fn what_gathers_is_told_by_its_elements() {
     let all = |id: &str| findings.iter().filter(|f| text(f, "id") == id).map(|f| text(f, "title")).collect::<Vec<_>>();
     let [event] = all("event-leaks")[..] else { panic!("{findings:?}") };
     assert!(event.starts_with("An event keeps 1,000 objects alive: Changed of Shop.Feed at "), "{event}");
-    assert!(event.contains("1000 of 1000 targets, mostly Shop.Screen, are held by nothing else; it retains 1.0 MiB"), "{event}");
+    assert!(event.contains("1,000 of 1,000 targets, mostly Shop.Screen, are held by nothing else; it retains 1.0 MiB"), "{event}");
     let suspects = all("suspects");
     assert!(
         suspects.iter().any(|t| t.contains("held by Shop.Program.orders") && t.ends_with(": 2,000 entries Shop.OrderKey → Shop.Order")),

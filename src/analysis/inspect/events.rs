@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use super::sweep::Inspected;
 use super::{Findings, Inspector, row};
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Count, Name, NoteKind, len64, total};
+use crate::base::{Addr, Count, Name, NoteKind, len64, thousands, total};
 use crate::bcl::delegates::Delegates;
 use crate::gc::{Object, Visitor};
 use crate::heapgraph::{HeapGraph, ObjectSet, Roots};
@@ -138,7 +138,7 @@ impl Inspector<'_> {
                 Holder::Object(field) => self.holder(*field),
             };
             let kind = kinds.get(&row.object?).map(|kind| format!(", mostly {kind},")).unwrap_or_default();
-            Some(format!("{holder}: {} of {} targets{kind} are held by nothing else", row.held_here?, row.count))
+            Some(format!("{holder}: {} of {} targets{kind} are held by nothing else", thousands(row.held_here?), thousands(row.count)))
         })
     }
 
