@@ -21,7 +21,7 @@ const LINES: &[(&str, Exit, &str)] = &[
     ("dumpheap -gen gen2 -stat", Exit::Ok, "0x7f3d475a3cd8 1,000 55,020 5.8 % System.Byte[]"),
     ("dumpheap -strings", Exit::Ok, "6 16 324 270 0x7f3170003ed0 libSystem.Native"),
     ("dumpheap -dead", Exit::Ok, "37 2,016 0x7f3d4708dd58 System.String unreachable"),
-    ("dumpheap -live", Exit::Usage, "gcdump: dumpheap -live: gcdump retained lists what is reachable, gcdump unreachable what is not"),
+    ("dumpheap -live", Exit::Ok, "ADDRESS SIZE RETAINED SHARE DOMINATED TYPE"),
     ("dumpheap -thinlock", Exit::Ok, "0 locks held or waited for, 0 threads blocked, no deadlock"),
     ("dumpgen gen2", Exit::Ok, "0x7f3d475a3cd8 1,000 55,020 5.8 % System.Byte[]"),
     ("dumpgen poh -type Object", Exit::Ok, "0x7f316b400028 0x7f3d470622d8 8,184 poh System.Object[]"),

@@ -341,6 +341,7 @@ impl Argument {
                 return Err(format!("expected at most {VALUES}, not {}", values.len()));
             }
             (true, Value::Array(values)) => values.iter().map(|v| self.kind.word(v)).collect::<Result<Vec<_>, _>>()?,
+            (true, Value::String(_)) => vec![self.kind.word(value)?],
             (true, _) => return Err("expected a list".into()),
             (false, value) => vec![self.kind.word(value)?],
         };
@@ -450,7 +451,7 @@ mod tests {
             ("stat", r#"{"top":0}"#, "stat: top: expected a whole number from 1 to 200"),
             ("stat", r#"{"top":201}"#, "stat: top: expected a whole number from 1 to 200"),
             ("stat", r#"{"by":"color"}"#, "stat: by: 'color' is none of type, generation, "),
-            ("stat", r#"{"type":"A"}"#, "stat: type: expected a list"),
+            ("stat", r#"{"type":1}"#, "stat: type: expected a list"),
             ("stat", r#"{"type":[]}"#, "stat: type: expected at least one"),
             ("stat", r#"{"output":"x"}"#, "stat has no argument 'output'"),
             ("object", "{}", "object: address is missing"),

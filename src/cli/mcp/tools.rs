@@ -97,7 +97,7 @@ pub(super) const TOOLS: &[Tool] = &[
         when: "The best second question; with since, also for what leaks.",
         arguments: &["only", "since", "no-graph", "min-bytes", "min-share"],
         instead: "name some findings in only, or raise min_bytes",
-        examples: &["{}", r#"{"only":["deadlock","lock-queue"],"no_graph":true}"#, r#"{"dump":"after.dmp","since":"before.dmp"}"#],
+        examples: &["{}", r#"{"only":["deadlock","lock-queue"],"no_graph":true}"#, r#"{"dump":"after.dmp","since":["before.dmp"]}"#],
         ..NONE
     },
     Tool {

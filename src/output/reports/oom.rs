@@ -21,7 +21,7 @@ impl Report for OomReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         to.table(Table::records("oom", &self.heaps, oom_columns()).csv(true).shown(false));
         to.lines(self.heaps.iter().map(|h| format!("Heap {}: {}", h.heap, h.text)));
-        to.record("limit", self.limit);
+        to.records("limit", &self.limit);
         match self.any {
             None if self.heaps.is_empty() => to.line("Out-of-memory history unavailable."),
             None => {}
