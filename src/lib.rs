@@ -103,8 +103,8 @@
 //! [`Heap::par_objects`] is rayon's; [`Heap::objects_in`] gives the objects of one segment to any other pool. Larger programs are in
 //! `examples/`.
 //!
-//! # What an answer lacks
-//! Dumps are partial and sometimes damaged. What cannot go on is an [`Error`]; what an answer merely lacks is in the
+//! # What an answer does not have
+//! Dumps are partial and sometimes damaged. What cannot go on is an [`Error`]; what an answer merely does not have is in the
 //! [`Notes`] of its [`Answer`], and [`Answer::complete`] says whether anything is missing. An answer dereferences to its data.
 //!
 //! # Floors

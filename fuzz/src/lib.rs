@@ -333,7 +333,7 @@ pub fn index(bytes: &[u8]) {
     for (n, section) in (0..).zip(base.description["sections"].as_array().into_iter().flatten()) {
         told["sections"][n]["name"] = section["name"].clone();
     }
-    let checksum = gcdump::internals::session::index_checksum;
+    let checksum = gcdump::internals::heapgraph::index_checksum;
     told["checksums"] = forged[40..].chunks(1 << 20).map(checksum).collect();
     let text = serde_json::to_vec(&told).expect("JSON");
     forged[24..32].copy_from_slice(&(text.len() as u64).to_le_bytes());

@@ -57,7 +57,7 @@ const STEPS_OF_A_FRAME: usize = 2;
 const TEXT_OF_A_STEP: usize = 8;
 
 impl<'r> ExceptionReader<'r> {
-    /// Creates a reader for `runtime`; it reads nothing if the descriptor lacks the layouts.
+    /// Creates a reader for `runtime`; it reads nothing if the descriptor does not have the layouts.
     pub(crate) fn new(runtime: &'r Runtime, namer: &'r Namer, notes: &'r Collector) -> ExceptionReader<'r> {
         let memory = runtime.memory();
         runtime.scoped(notes, |d| {

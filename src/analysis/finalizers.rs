@@ -47,7 +47,7 @@ pub struct FinalizersQuery {
 /// The finalization queue of each heap.
 ///
 /// # Errors
-/// [`Error::Contract`] if the GC's structures are not described, [`Error::Query`] for a column that the list lacks.
+/// [`Error::Contract`] if the GC's structures are not described, [`Error::Query`] for a column that the list does not have.
 pub fn finalizers(runtime: &Runtime, query: &FinalizersQuery) -> Result<Answer<FinalizersReport>, Error> {
     use FinalizerSort::{Critical, Generation as Gen, Heap, Object, Ready, Registered, State, Type};
     let FinalizersQuery { types, objects: with_objects, sort, top } = query;

@@ -36,7 +36,7 @@ impl HandlesQuery {
 /// The GC handles of all handle tables.
 ///
 /// # Errors
-/// [`Error::Query`] for a handle type unknown to this runtime and a column that the list lacks, [`Error::Unknown`] if the dump does not tell which it has,
+/// [`Error::Query`] for a handle type unknown to this runtime and a column that the list does not have, [`Error::Unknown`] if the dump does not tell which it has,
 /// [`Error::Contract`] if the GC's structures are not described.
 pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<HandlesReport>, Error> {
     let mut handles = Vec::new();

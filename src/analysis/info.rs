@@ -167,7 +167,7 @@ fn brief(runtime: &Runtime) -> RuntimeBrief {
     }
 }
 
-/// Notes of the GC's facts go to `notes`: they are part of the answer. What a command lacks is told as the reason why it cannot
+/// Notes of the GC's facts go to `notes`: they are part of the answer. What a command does not have is told as the reason why it cannot
 /// answer in full.
 fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
     let Answers { list: answers, segments, imprecise } = answers(runtime);

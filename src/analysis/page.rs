@@ -142,7 +142,7 @@ impl Parts<'_> {
         None
     }
 
-    /// A part that `analyze` has asked for, which told what it lacks.
+    /// A part that `analyze` has asked for, which told what it does not have.
     fn of<T>(&mut self, part: &str, asked: Result<T, Skip>) -> Option<T> {
         asked.map_or_else(|skip| self.lacks(part, skip), Some)
     }

@@ -74,7 +74,7 @@ impl Tally {
 /// Lists the GC roots.
 ///
 /// # Errors
-/// [`Error::Query`] for a column that the list lacks.
+/// [`Error::Query`] for a column that the list does not have.
 pub fn roots(heap: &Heap, query: &RootsQuery) -> Result<Answer<RootsReport>, Error> {
     let mut list = Vec::new();
     let mut answer = each_root(heap, query, &mut |root| list.push(root))?;

@@ -22,7 +22,7 @@ pub struct ThreadsQuery {
 /// Lists the managed threads, joined with the OS threads.
 ///
 /// # Errors
-/// [`Error::Contract`] if the runtime does not describe its threads or the thread list, [`Error::Query`] for a column that the list lacks.
+/// [`Error::Contract`] if the runtime does not describe its threads or the thread list, [`Error::Query`] for a column that the list does not have.
 pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<ThreadsReport>, Error> {
     use ThreadSort::{ExceptionType, ManagedId, Name, OsId};
     if !query.waits {

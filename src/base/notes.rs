@@ -12,7 +12,7 @@ use super::{Addr, be, named_enum, plural};
 named_enum! {
     /// The kind of a [`Note`].
     pub enum NoteKind {
-        /// The dump file lacks memory that it declares.
+        /// The dump file does not have memory that it declares.
         TruncatedDump = "truncated-dump",
         /// The compressed data is damaged: any part of what was decompressed may be wrong. The answer is partial.
         DamagedStream = "damaged-stream",
@@ -22,7 +22,7 @@ named_enum! {
         UnreadableStream = "unreadable-stream",
         /// A module file was found but is not the one that the process had loaded.
         ModuleMismatch = "module-mismatch",
-        /// A bundled or user-given overlay supplies what the dump lacks.
+        /// A bundled or user-given overlay supplies what the dump does not have.
         OverlayUsed = "overlay-used",
         /// A data contract descriptor is irregular: an unknown baseline, a duplicate, an unreadable child.
         Descriptor = "descriptor",
@@ -52,7 +52,7 @@ named_enum! {
 }
 
 impl NoteKind {
-    /// Whether a note of this kind means that the answer lacks something that the process had.
+    /// Whether a note of this kind means that the answer does not have something that the process had.
     pub fn makes_partial(self) -> bool {
         matches!(self, NoteKind::Missing | NoteKind::Invalid | NoteKind::LimitHit | NoteKind::DamagedStream)
     }
@@ -139,13 +139,13 @@ impl Notes {
         self.list.is_empty()
     }
 
-    /// Whether no note means that the answer lacks something that the process had.
+    /// Whether no note means that the answer does not have something that the process had.
     pub fn complete(&self) -> bool {
         !self.iter().any(|n| n.kind.makes_partial())
     }
 
     /// Adds a note on names that the answer depends on, and one on failed reads, or on a pointer that leads nowhere, unless another one
-    /// tells what the answer lacks.
+    /// tells what the answer does not have.
     pub(crate) fn tell(&mut self, missed: &Missed) {
         if let Some((first, types)) = missed.first_unnamed() {
             let of = match types {
@@ -201,7 +201,7 @@ impl FromIterator<(Note, u64)> for Notes {
 }
 
 /// Collects the notes of one answer while it is read: for readers whose methods take `&self`. Reads that fail until it is finished
-/// are told in a note, unless others explain what the answer lacks.
+/// are told in a note, unless others explain what the answer does not have.
 #[derive(Debug)]
 pub struct Collector {
     notes: Mutex<Notes>,

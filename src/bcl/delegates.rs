@@ -101,7 +101,7 @@ pub(crate) struct Delegates {
 }
 
 impl Delegates {
-    /// Binds to the types of an answer. What the descriptor lacks goes to `notes`.
+    /// Binds to the types of an answer. What the descriptor does not have goes to `notes`.
     pub(crate) fn bind(runtime: &Runtime, types: &Arc<Types>, notes: &Collector) -> Delegates {
         let classifier = Classifier::bind(types);
         let table = classifier.table(DelegateType::Multicast);

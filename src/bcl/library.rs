@@ -31,7 +31,7 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    /// Binds to the types of an answer's `namer`. What the descriptor lacks goes to `notes`.
+    /// Binds to the types of an answer's `namer`. What the descriptor does not have goes to `notes`.
     ///
     /// # Errors
     /// [`Error::Contract`] if the runtime does not describe types and fields.
@@ -47,7 +47,7 @@ impl Library {
         Ok(Library::of(runtime, types, notes))
     }
 
-    /// Binds to these types, if there are any. What the descriptor lacks goes to `notes`.
+    /// Binds to these types, if there are any. What the descriptor does not have goes to `notes`.
     pub(crate) fn of(runtime: &Runtime, types: &Arc<Types>, notes: &Collector) -> Library {
         let statics = runtime.scoped(notes, |d| Statics::new(runtime.memory(), d, types));
         let values = Values::new(types, ValueLimits::default());

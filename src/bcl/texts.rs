@@ -48,7 +48,7 @@ pub(crate) struct Texts {
 }
 
 impl Texts {
-    /// Binds to the types of an answer. What the descriptor lacks goes to `notes`.
+    /// Binds to the types of an answer. What the descriptor does not have goes to `notes`.
     pub(crate) fn bind(runtime: &Runtime, types: &Arc<Types>, notes: &Collector) -> Texts {
         let texts = Classifier::<TextType>::bind(types);
         let field = |kind, name| types.field_at(texts.table(kind)?, name).ok();

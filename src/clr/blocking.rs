@@ -46,7 +46,7 @@ const WAIT: u32 = 1;
 const SEARCHED: u64 = 0x800;
 
 impl Blocking {
-    /// Binds to a runtime. What the descriptor lacks is left out.
+    /// Binds to a runtime. What the descriptor does not have is left out.
     pub(crate) fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Blocking {
         let offset = Thread::DebugBlockingItem.offset(d).ok();
         let queue = bind!(d, SyncBlock { WaitQueue }).ok();

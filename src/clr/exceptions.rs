@@ -60,7 +60,7 @@ pub struct Exception {
     pub inners: Vec<Addr>,
     /// Frames, innermost first. Empty if never thrown.
     pub stack: Vec<StackFrame>,
-    /// Whether `stack` lacks frames: corrupt, or beyond the limit.
+    /// Whether `stack` does not have frames: corrupt, or beyond the limit.
     pub stack_cut: bool,
     /// The stack trace text, if the program had requested it.
     pub stack_text: Option<String>,
@@ -105,7 +105,7 @@ impl Exceptions {
     /// Binds to a runtime.
     ///
     /// # Errors
-    /// [`ContractError`] if no supported version of the contract is advertised, or the descriptor lacks an offset.
+    /// [`ContractError`] if no supported version of the contract is advertised, or the descriptor does not have an offset.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Result<Exceptions, ContractError> {
         Self::CONTRACT.require(d)?;
         let header = bind!(d, StackTraceArrayHeader { Size });

@@ -112,7 +112,7 @@ impl GcDesc {
     }
 
     /// Like [`GcDesc::places`], but of an object at `address` and only where it was captured: a damaged length claims
-    /// terabytes, and the work is that of what is there. What lacks counts as a failed read.
+    /// terabytes, and the work is that of what is there. What is missing counts as a failed read.
     pub fn captured(&self, memory: &Memory, address: Addr, size: u64, mut visit: impl FnMut(u64)) {
         self.parts(memory, address, size, |part, _| self.places_in(size, memory.ptr_bytes(), part, &mut visit));
     }

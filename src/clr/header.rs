@@ -108,7 +108,7 @@ impl Headers {
     /// Binds to a runtime. Without a readable sync table, sync blocks only have an index.
     ///
     /// # Errors
-    /// [`ContractError`] if no supported version of contract `Object` is advertised, or the descriptor lacks the offset of the
+    /// [`ContractError`] if no supported version of contract `Object` is advertised, or the descriptor does not have the offset of the
     /// header word.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor, limits: &Limits) -> Result<Headers, ContractError> {
         Objects::CONTRACT.require(d)?;

@@ -58,7 +58,7 @@ impl MethodLists {
     /// Binds to a runtime.
     ///
     /// # Errors
-    /// [`ContractError`] if the descriptor lacks the layout of methods.
+    /// [`ContractError`] if the descriptor does not have the layout of methods.
     pub(crate) fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Result<MethodLists, ContractError> {
         Ok(MethodLists {
             memory: Arc::clone(memory),

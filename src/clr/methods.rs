@@ -116,7 +116,7 @@ impl Methods {
     /// Binds to a runtime.
     ///
     /// # Errors
-    /// [`ContractError`] if no supported version of contract `RuntimeTypeSystem` is advertised, or the descriptor lacks the
+    /// [`ContractError`] if no supported version of contract `RuntimeTypeSystem` is advertised, or the descriptor does not have the
     /// layout of methods.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor, limits: &Limits) -> Result<Methods, ContractError> {
         MethodTables::CONTRACT.require(d)?;

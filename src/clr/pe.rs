@@ -68,7 +68,7 @@ impl Headers {
     }
 
     /// The debug directory of `image`; `None` if it has none, or a part of it is absent. Its place is read by itself: what
-    /// [`PeHeaders`] lacks, it takes for none.
+    /// [`PeHeaders`] does not have, it takes for none.
     pub(super) fn debug_directory(&self, image: &Source, flat: bool) -> Option<Vec<DebugEntry>> {
         let optional = u64::from(image.u32(0x3c)?).checked_add(24)?;
         let directories = optional.checked_add(if image.u16(optional)? == 0x20b { 112 } else { 96 })?;

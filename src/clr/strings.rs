@@ -22,7 +22,7 @@ impl Strings {
     /// Binds to a runtime.
     ///
     /// # Errors
-    /// [`ContractError`] if the advertised version of the contract is not supported, or the descriptor lacks an offset.
+    /// [`ContractError`] if the advertised version of the contract is not supported, or the descriptor does not have an offset.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Result<Strings, ContractError> {
         super::objects::Objects::CONTRACT.permit(d)?;
         let string = bind!(d, Text { m_StringLength })?;

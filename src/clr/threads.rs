@@ -262,7 +262,7 @@ impl Threads {
     /// Binds to a runtime.
     ///
     /// # Errors
-    /// [`ContractError`] if no supported version of the contract is advertised, or the descriptor lacks the thread list.
+    /// [`ContractError`] if no supported version of the contract is advertised, or the descriptor does not have the thread list.
     pub fn bind(memory: &Arc<Memory>, descriptor: &Arc<Descriptor>, limits: &Limits) -> Result<Threads, ContractError> {
         use data::{ExceptionInfo as Exception, InlinedThreadStaticRoot as Inlined, Thread, ThreadStore};
         let (d, of_contexts, of_identity) = (descriptor.scope(), descriptor.scope(), descriptor.scope());

@@ -46,7 +46,7 @@ impl TypeNames {
     ///
     /// # Errors
     /// [`ContractError`] if no supported version of contract `RuntimeTypeSystem` or `Loader` is advertised, or the descriptor
-    /// lacks layouts that every name needs.
+    /// does not have layouts that every name needs.
     pub fn new(
         memory: &Arc<Memory>,
         descriptor: &Descriptor,
@@ -192,7 +192,7 @@ impl TypeNames {
         Label { name: self.name(mt).to_name(), is_lost: self.is_lost(mt) }
     }
 
-    /// Whether the dump lacks what the type with the method table at `mt` is called, or a part of it.
+    /// Whether the dump does not have what the type with the method table at `mt` is called, or a part of it.
     pub(crate) fn is_lost(&self, mt: Addr) -> bool {
         match self.name(mt).quality {
             NameQuality::Exact => false,

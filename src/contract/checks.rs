@@ -33,7 +33,7 @@ pub enum Outcome {
     Passed(String),
     /// Not as expected, with the values compared.
     Failed(String),
-    /// The dump or the descriptor lacks the data to check.
+    /// The dump or the descriptor does not have the data to check.
     Unknown(String),
 }
 

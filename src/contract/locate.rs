@@ -248,7 +248,7 @@ fn note_losses(memory: &Memory, site: &Site, notes: &Collector) {
     }
 }
 
-/// Adds a NativeAOT program. Its file is asked for what the dump lacks: the names in the debug header, if need be.
+/// Adds a NativeAOT program. Its file is asked for what the dump does not have: the names in the debug header, if need be.
 fn program(
     sites: &mut Vec<Site>,
     seen: &mut Seen,

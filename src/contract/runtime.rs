@@ -188,7 +188,7 @@ impl<'a> Opener<'a> {
                 Err(e) => self.notes.add(NoteKind::Missing, e.address, format!("GcDacVars: {e}")),
             }
         }
-        // A dump of a kind that lacks them is complete without; every answer says where they come from.
+        // A dump of a kind that does not have them is complete without; every answer says where they come from.
         if gc == LayoutSource::None && self.memory.is_cut() {
             self.notes.add(NoteKind::Missing, None, "the GC's structures were not found in what is left of the dump");
         }
@@ -396,7 +396,7 @@ impl<'a> Opener<'a> {
         Err(self.unsupported(failures.join("; ")))
     }
 
-    /// The runtime's own JSON is available. If it lacks the GC, an overlay that agrees with all its offsets adds the order of
+    /// The runtime's own JSON is available. If it does not have the GC, an overlay that agrees with all its offsets adds the order of
     /// `g_dacTable` and the items missing from that release. User-supplied overlays are always tried.
     fn vm_of_own(&self, parts: &[Part], has_gc: bool, vars: Option<GcDacVars>) -> Vm<'a> {
         let mut refused = Vec::new();
@@ -413,7 +413,7 @@ impl<'a> Opener<'a> {
             match checks.iter().find(|c| c.failed()) {
                 Some(failed) if overlay.given => self.refuse(overlay, &describe(failed), &mut refused),
                 Some(failed) => {
-                    // It agrees in every offset. Where something lacks that the check reads, that may be all that is wrong.
+                    // It agrees in every offset. Where something is missing that the check reads, that may be all that is wrong.
                     if let Some((at, _)) = missed.find(|_, _| true) {
                         let what = format!("overlay {} could not be confirmed: {}", overlay.section.name, describe(failed));
                         self.notes.add(NoteKind::Missing, at, what);

@@ -230,7 +230,7 @@ fn extended_count(file: &Fields<'_>, header: &Header, shape: Shape, entry: u64, 
     match count {
         Some(count) if count != 0 => u64::from(count),
         _ => {
-            // Folklore: the kernel writes the section header last, so a truncated core lacks it. The contents of the first
+            // Folklore: the kernel writes the section header last, so a truncated core does not have it. The contents of the first
             // program header (the notes) follow the table, so its offset bounds the table's length.
             let offset_at = header.e_phoff.saturating_add(shape.ptr.bytes());
             let after = file.word(offset_at, shape.ptr).unwrap_or(0);

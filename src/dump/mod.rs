@@ -111,7 +111,7 @@ impl DumpFile {
 
 #[cfg(any(test, feature = "internals"))]
 impl DumpFile {
-    /// Takes `hole` out of the captured memory, as a dump that lacks it has it.
+    /// Takes `hole` out of the captured memory, as a dump that does not have it has it.
     pub fn remove(&mut self, hole: AddrRange) {
         let around = |r: &CapturedRange| {
             let end = r.start.plus(r.len);

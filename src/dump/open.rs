@@ -30,7 +30,7 @@ pub struct OpenOptions {
 /// Opens the dump at `path`. Format and compression are detected from the contents, never from the name.
 ///
 /// # Errors
-/// Fails if the file cannot be read, is not a dump, or lacks the structures without which nothing of it can be read. Other
+/// Fails if the file cannot be read, is not a dump, or does not have the structures without which nothing of it can be read. Other
 /// damage is not an error: everything readable is kept, and [`DumpFacts::oddities`](super::DumpFacts::oddities) and
 /// [`DumpFacts::truncated_bytes`](super::DumpFacts::truncated_bytes) report the rest.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<DumpFile, DumpError> {

@@ -23,7 +23,7 @@ pub(crate) fn note_walks(heap: &Walker, walks: &[(SegmentIndex, WalkModel)], not
     }
 }
 
-/// Notes that the references of some objects are not known, for the GCDesc of their types is not. Where memory lacks, failed reads tell it.
+/// Notes that the references of some objects are not known, for the GCDesc of their types is not. Where memory is missing, failed reads tell it.
 pub(crate) fn note_unknown(heap: &Walker, objects: u64, notes: &Collector) {
     if objects > 0 {
         let what = format!("the references of {} are not known: a GCDesc is damaged", plural(objects, "object"));

@@ -71,7 +71,7 @@ pub struct Gc {
     /// Why there are no `handles`, and what of the descriptor cannot be used for them.
     handle_losses: Notes,
     records: Option<RecordFields>,
-    /// What `records` lacks for the same reason.
+    /// What `records` does not have for the same reason.
     record_losses: Notes,
     collections: Answer<Option<Collections>>,
     limit: OnceLock<Option<GcLimitModel>>,
@@ -99,7 +99,7 @@ impl Gc {
     /// evidence of what it was doing.
     ///
     /// # Errors
-    /// [`ContractError`] if the contract is not advertised in a supported version, or the descriptor lacks an item required to
+    /// [`ContractError`] if the contract is not advertised in a supported version, or the descriptor does not have an item required to
     /// read any heap.
     pub fn bind(
         memory: &Arc<Memory>,

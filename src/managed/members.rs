@@ -278,7 +278,7 @@ pub(super) fn position(list: &[fields::Field], name: &str) -> Option<usize> {
     list.iter().rposition(|f| f.name == name).or_else(|| list.iter().rposition(|f| made_for(&f.name)))
 }
 
-/// The same among the instance fields of the type at `mt`. The answer is told if the type lacks the field as far as the dump has names.
+/// The same among the instance fields of the type at `mt`. The answer is told if the type does not have the field as far as the dump has names.
 pub(super) fn instance_position(heap: &Heap, mt: Addr, list: &[fields::Field], name: &str) -> Option<usize> {
     let found = position(list, name);
     if found.is_none() && heap.runtime().readers().is_ok_and(|readers| readers.types().lacks_fields(mt)) {

@@ -62,7 +62,7 @@ impl Heap {
     /// interior addresses.
     ///
     /// # Errors
-    /// [`Error::NoObject`] if there is none, or free space, [`Error::Unknown`] if the dump lacks it.
+    /// [`Error::NoObject`] if there is none, or free space, [`Error::Unknown`] if the dump does not have it.
     pub fn object(&self, address: Addr) -> Result<Object, Error> {
         let notes = Collector::new();
         self.object_if_any(address).ok_or_else(|| Error::NoObject(address).given(&notes.into_notes()))

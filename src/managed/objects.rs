@@ -71,7 +71,7 @@ impl Heap {
     /// `Lab.Order`, `System.Collections.Generic.Dictionary<*>`.
     ///
     /// # Errors
-    /// [`Error::Contract`] if the runtime lacks the layouts that type names need.
+    /// [`Error::Contract`] if the runtime does not have the layouts that type names need.
     pub fn objects_of(&self, pattern: &str) -> Result<Objects, Error> {
         self.runtime().type_names()?;
         Ok(self.objects_within(self.walker().segment_indices(), Some(pattern.into())))

@@ -16,7 +16,7 @@ impl Runtime {
     /// The readers of objects, values and types, bound once.
     ///
     /// # Errors
-    /// [`ContractError`] if the descriptor lacks the layouts of types and fields.
+    /// [`ContractError`] if the descriptor does not have the layouts of types and fields.
     pub(crate) fn readers(&self) -> Result<&Readers, ContractError> {
         self.readers_or(|| bind(self))
     }
@@ -24,7 +24,7 @@ impl Runtime {
     /// Types with their fields.
     ///
     /// # Errors
-    /// [`ContractError`] where the descriptor lacks what they need.
+    /// [`ContractError`] where the descriptor does not have what they need.
     #[doc(hidden)]
     pub fn types(&self) -> Result<&Arc<Types>, ContractError> {
         self.readers()?.namer.types()

@@ -1,4 +1,4 @@
-//! Copies of the parts of a module's image that the dump lacks: they are relocated before they fill the gaps.
+//! Copies of the parts of a module's image that the dump does not have: they are relocated before they fill the gaps.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Module files: they supply read-only pages that the dump lacks.
+//! Module files: they supply read-only pages that the dump does not have.
 //!
 //! A file is used only if it is provably the one that the process had loaded: equal GNU build id (ELF), or equal time stamp
 //! and size (PE). Where a core has no headers of an ELF image, its contents are compared. Only pages that the process cannot have
@@ -129,7 +129,7 @@ impl Memory {
 }
 
 /// The image of `module` as the file at `path` has it, relocated to where the process loaded it. For what no code changes, though it
-/// lies in writable pages that the dump lacks.
+/// lies in writable pages that the dump does not have.
 ///
 /// # Errors
 /// Says why the file is not the one that the process had loaded.

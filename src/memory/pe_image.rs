@@ -58,7 +58,7 @@ pub(super) fn unwind_table(image: &Image, memory: &Memory) -> Result<Option<Addr
     directory(image, memory, EXCEPTIONS)
 }
 
-/// A data directory, if there is one. Its entry is read by itself: what [`PeHeaders`] lacks, it takes for none.
+/// A data directory, if there is one. Its entry is read by itself: what [`PeHeaders`] does not have, it takes for none.
 fn directory(image: &Image, memory: &Memory, index: u64) -> Result<Option<AddrRange>, ReadError> {
     let optional = optional_header(image, memory)?;
     let directories = optional.plus(if le16(memory, optional)? == 0x20b { 112 } else { 96 });

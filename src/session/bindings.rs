@@ -18,7 +18,7 @@ use crate::stack::walk::StackWalker;
 /// The names of types, with what they lack because of the descriptor.
 type Named = (Result<Arc<TypeNames>, ContractError>, Notes);
 
-/// The walker of stacks, with what it lacks because of the descriptor.
+/// The walker of stacks, with what it does not have because of the descriptor.
 type Walked = (Result<StackWalker, ContractError>, Notes);
 
 /// Names and code of a runtime.

@@ -185,7 +185,7 @@ impl Dump {
             // What is recorded is what answers read of the dump.
             index: if options.record { IndexUse::None } else { options.index.clone() },
         });
-        // Advice on what a whole dump lacks would mislead.
+        // Advice on what a whole dump does not have would mislead.
         let (missing, damage) = (process.file.facts.truncated_bytes, process.file.facts.damage.clone());
         let found = found.map_err(|why| match (Box::new(why), damage) {
             (why, Some(damage)) if *why != RuntimeError::Snapshot => RuntimeError::Damaged { damage, why },

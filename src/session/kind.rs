@@ -30,7 +30,7 @@ impl Found<'_> {
 }
 
 /// A note if the dump was taken without the heap, of which `segments` and `rest` were found. It comes first in every answer about the
-/// heap: what that lacks is then no accident.
+/// heap: what that does not have is then no accident.
 pub(super) fn no_heap(runtime: &Runtime, segments: &[SegmentModel], rest: &Notes) -> Notes {
     let found = Found { gc: true, segments, whole: rest.complete() };
     let (captured, allocated) = found.bytes();

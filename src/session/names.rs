@@ -88,7 +88,7 @@ pub struct Namer {
 }
 
 impl Namer {
-    /// Creates a namer for one answer about `runtime`; it names nothing if the descriptor lacks the layouts.
+    /// Creates a namer for one answer about `runtime`; it names nothing if the descriptor does not have the layouts.
     pub(crate) fn new(runtime: &Arc<Bindings>) -> Namer {
         let memory = runtime.memory();
         let names = runtime.type_names().map(|names| Arc::new(names.for_answer()));
@@ -135,7 +135,7 @@ impl Namer {
         }
     }
 
-    /// The type names; `None` if the descriptor lacks the layouts.
+    /// The type names; `None` if the descriptor does not have the layouts.
     pub fn names(&self) -> Option<&Arc<TypeNames>> {
         self.names.as_ref()
     }
@@ -148,7 +148,7 @@ impl Namer {
     /// The types with their fields.
     ///
     /// # Errors
-    /// [`ContractError`] if the descriptor lacks the layouts.
+    /// [`ContractError`] if the descriptor does not have the layouts.
     pub fn types(&self) -> Result<&Arc<Types>, ContractError> {
         self.types_used.store(true, Ordering::Relaxed);
         self.types.as_ref().map_err(Clone::clone)
@@ -220,7 +220,7 @@ impl Namer {
         Label { name: self.name_or_address(method_table), is_lost: self.is_lost(method_table) }
     }
 
-    /// Whether the dump lacks what the type is called.
+    /// Whether the dump does not have what the type is called.
     fn is_lost(&self, method_table: Addr) -> bool {
         self.names.as_ref().map_or(self.table.is_none(), |names| names.is_lost(method_table))
     }
@@ -332,7 +332,7 @@ impl Namer {
         self.names.iter().for_each(|names| names.note(notes));
     }
 
-    /// Whether most images of the process have their metadata in the dump. If not, the dump is of a kind that lacks it (gcore, kernel,
+    /// Whether most images of the process have their metadata in the dump. If not, the dump is of a kind that does not have it (gcore, kernel,
     /// mini), and the names of an image are not lost.
     fn holds_metadata(&self) -> bool {
         let Some(names) = &self.names else { return false };

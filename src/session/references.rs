@@ -94,7 +94,7 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    /// Walks `heap`, which knows its object starts afterwards, unless the dump lacks something: what a walk for starts alone says about
+    /// Walks `heap`, which knows its object starts afterwards, unless the dump does not have something: what a walk for starts alone says about
     /// that is less.
     ///
     /// # Errors

@@ -129,7 +129,7 @@ impl Runtime {
         self.inner.bindings.scoped(notes, bind)
     }
 
-    /// Reader of object headers and sync blocks; `None` if the descriptor lacks the layouts.
+    /// Reader of object headers and sync blocks; `None` if the descriptor does not have the layouts.
     pub(crate) fn headers(&self, notes: &Collector) -> Option<Headers> {
         let moving = self.gc().is_ok_and(|gc| gc.facts().moves_objects());
         self.scoped(notes, |d| Headers::bind(self.memory(), d, self.limits()).ok()).map(|h| h.while_moving(moving))
@@ -138,7 +138,7 @@ impl Runtime {
     /// The GC's structures.
     ///
     /// # Errors
-    /// [`ContractError`] where the runtime does not advertise the GC contract in a version that is read, or lacks a part of it.
+    /// [`ContractError`] where the runtime does not advertise the GC contract in a version that is read, or does not have a part of it.
     #[doc(hidden)]
     pub fn gc(&self) -> Result<&Arc<Answer<Gc>>, ContractError> {
         bound(&self.inner.gc, || {
@@ -149,7 +149,7 @@ impl Runtime {
         })
     }
 
-    /// What the GC keeps of its collections. `None` where its records were not found; `notes` tells if the dump lacks them.
+    /// What the GC keeps of its collections. `None` where its records were not found; `notes` tells if the dump does not have them.
     pub(crate) fn collections(&self, notes: &Collector) -> Option<Collections> {
         notes.with(self.gc().ok()?.collections()).clone()
     }
@@ -224,7 +224,7 @@ impl Runtime {
     /// Reader of the thread list.
     ///
     /// # Errors
-    /// [`ContractError`] if the descriptor lacks it.
+    /// [`ContractError`] if the descriptor does not have it.
     pub(crate) fn thread_reader(&self) -> Result<Threads, ContractError> {
         Threads::bind(self.memory(), self.descriptor(), self.limits())
     }
@@ -237,7 +237,7 @@ impl Runtime {
     /// The readers of objects, values and types, bound once.
     ///
     /// # Errors
-    /// [`ContractError`] if the descriptor lacks the layouts of types and fields.
+    /// [`ContractError`] if the descriptor does not have the layouts of types and fields.
     pub(crate) fn readers_or(&self, bind: impl FnOnce() -> Result<Readers, ContractError>) -> Result<&Readers, ContractError> {
         bound(&self.inner.readers, bind)
     }

@@ -73,7 +73,7 @@ pub(crate) struct StaticSpot<'s, 't> {
 }
 
 impl<'t> StaticsReader<'t> {
-    /// Binds to `runtime`, whose types are `types`; what the descriptor lacks goes to `notes`. Thread statics have no values before
+    /// Binds to `runtime`, whose types are `types`; what the descriptor does not have goes to `notes`. Thread statics have no values before
     /// [`StaticsReader::with_threads`].
     pub(crate) fn bind(runtime: &Runtime, types: &Arc<Types>, notes: &Collector) -> Self {
         runtime.scoped(notes, |d| StaticsReader::new(runtime.memory(), d, types))

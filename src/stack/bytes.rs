@@ -1,4 +1,4 @@
-//! Code and what describes it: the memory of the process, with bytes of module files where the dump lacks them.
+//! Code and what describes it: the memory of the process, with bytes of module files where the dump does not have them.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -69,7 +69,7 @@ pub(crate) struct CodeBytes {
     absent: Arc<Mutex<BTreeSet<Addr>>>,
 }
 
-/// The files of the modules, opened when the dump lacks a byte for the first time.
+/// The files of the modules, opened when the dump does not have a byte for the first time.
 #[derive(Debug)]
 struct Files {
     modules: Modules,

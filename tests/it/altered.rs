@@ -69,7 +69,7 @@ impl Original {
         whole
     }
 
-    /// Each command tells what it lacks, or answers as before; at least one tells.
+    /// Each command tells what it does not have, or answers as before; at least one tells.
     fn check(&self, what: &str, whole: &[(&'static str, Value)], changes: &[(Addr, u64, usize)]) {
         let path = self.changed(changes);
         let mut told = 0;

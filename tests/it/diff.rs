@@ -213,7 +213,7 @@ fn rules_fail_with_their_reasons() {
     assert!(wrong.exit == Exit::Usage && wrong.err.contains("budget.txt:2: expected one of bytes, "), "{}", wrong.err);
 }
 
-/// What a dump lacks is absent, not zero, and the notes say of which dump.
+/// What a dump does not have is absent, not zero, and the notes say of which dump.
 #[test]
 fn notes_say_of_which_dump_they_are() {
     let (whole, mini) = (corpus("net10-wks-basics-full"), corpus("net10-wks-basics-mini"));

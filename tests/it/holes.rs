@@ -198,7 +198,7 @@ impl Subject {
         AddrRange::new(Addr(start), Addr(start + len))
     }
 
-    /// Complaints about the answers of `dump`, which lacks `what`, each with the place of the first difference.
+    /// Complaints about the answers of `dump`, which does not have `what`, each with the place of the first difference.
     fn check(&self, dump: &Dump, what: &str, asked: impl Fn(&Asked) -> bool) -> (usize, Vec<(String, String)>) {
         let (mut runs, mut wrong, mut first) = (0, Vec::new(), None);
         for asked in self.asked.iter().filter(|a| asked(a)) {

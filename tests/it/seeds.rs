@@ -114,7 +114,7 @@ impl Answers<'_> {
         }
     }
 
-    /// `data` of the answer, which fits its schema, and of a real dump is complete; `None` if the dump lacks what a placeholder stands for.
+    /// `data` of the answer, which fits its schema, and of a real dump is complete; `None` if the dump does not have what a placeholder stands for.
     fn data(&mut self, command: &str) -> Option<&Value> {
         if !self.known.contains_key(command) {
             let mut args = words(command).iter().map(|w| self.filled(w)).collect::<Option<Vec<_>>>()?;

@@ -1,4 +1,4 @@
-//! Parts that the dump lacks.
+//! Parts that the dump does not have.
 //!
 //! Rule: the file is cut, its compressed data is damaged, or a command cannot answer in full, as `info` says. Such an answer is partial:
 //! with the missing parts there may be other findings. A warning if objects are missing, which most findings are about.

@@ -171,7 +171,7 @@ pub(super) struct Primitives {
 }
 
 impl Primitives {
-    /// Binds the fields, and reads what belongs to what. What a runtime lacks is left out, with a note.
+    /// Binds the fields, and reads what belongs to what. What a runtime does not have is left out, with a note.
     pub(super) fn read(
         library: &Library,
         types: &Classifier<LockType>,

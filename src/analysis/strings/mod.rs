@@ -108,7 +108,7 @@ impl<K: Ord + Copy, F: Fn(&Row) -> K> Best<K, F> {
 /// Groups strings by value.
 ///
 /// # Errors
-/// [`Error::Contract`] if the descriptor lacks the layout of strings.
+/// [`Error::Contract`] if the descriptor does not have the layout of strings.
 pub fn strings(heap: &Heap, query: &StringsQuery) -> Result<Answer<StringsReport>, Error> {
     let (notes, namer) = (heap.begin(), heap.namer());
     let filter = query.selection.filter(heap, &namer, &notes);
@@ -127,7 +127,7 @@ pub fn strings(heap: &Heap, query: &StringsQuery) -> Result<Answer<StringsReport
 /// The report about the strings of a walk.
 ///
 /// # Errors
-/// [`Error::Contract`] if the descriptor lacks the layout of strings; [`Error::Query`] if their contents are hidden, but asked for.
+/// [`Error::Contract`] if the descriptor does not have the layout of strings; [`Error::Query`] if their contents are hidden, but asked for.
 pub(super) fn grouped(
     heap: &Heap,
     namer: &Namer,

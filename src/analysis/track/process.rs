@@ -83,7 +83,7 @@ fn marks(before: &Heap, after: &Heap) -> Vec<Mark> {
             Some(format!("{} to {}", h.gc().facts().lowest?, h.gc().facts().highest?))
         }));
     }
-    // A main thread's stack is lower in the next process; entries that one of them lacks say nothing.
+    // A main thread's stack is lower in the next process; entries that one of them does not have say nothing.
     let auxv = |r: &Runtime| -> FxHashMap<u64, u64> { r.file().auxv.iter().copied().collect() };
     let (a, b) = (auxv(old), auxv(new));
     if a.iter().any(|(key, value)| b.get(key).is_some_and(|other| other != value)) {

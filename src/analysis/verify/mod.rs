@@ -49,7 +49,7 @@ impl Unavailable {
 /// Checks the heap of `runtime`.
 ///
 /// # Errors
-/// [`Error::NoObject`] if there is no object at the requested address, [`Error::Contract`] if the descriptor lacks layouts of
+/// [`Error::NoObject`] if there is no object at the requested address, [`Error::Contract`] if the descriptor does not have layouts of
 /// heap structures or objects.
 pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyReport>, Error> {
     let notes = runtime.begin();

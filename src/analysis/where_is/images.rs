@@ -14,7 +14,7 @@ impl Finder<'_> {
         let (memory, address) = (self.heap.memory(), blank.address);
         let (module, range, image) = self.image_around(address)?;
         let offset = address.since(module.base);
-        // What lacks of the image is noted below.
+        // What is missing of the image is noted below.
         let section = image.as_ref().and_then(|i| tried(|| i.section(memory, address)));
         let nearest = image.as_ref().map(|i| tried(|| i.nearest_export(memory, address, section.as_ref().map(|s| s.range))));
         if image.is_none() || nearest.as_ref().is_some_and(|n| n.incomplete) {

@@ -36,7 +36,7 @@ pub(crate) struct Missed {
     reads: BTreeMap<Addr, u64>,
     /// Pointers that are no addresses, by the place where they are stored.
     strays: BTreeMap<Addr, Addr>,
-    /// Types, by method table, that were asked for a name or a field which the dump lacks.
+    /// Types, by method table, that were asked for a name or a field which the dump does not have.
     unnamed: BTreeSet<Addr>,
     /// Words that cannot be true, by their address: what is wrong with them.
     wrong: BTreeMap<Addr, &'static str>,

@@ -150,7 +150,7 @@ pub(crate) struct Tasks {
 }
 
 impl Tasks {
-    /// Binds to the types of `library`; what this runtime lacks goes to `notes`.
+    /// Binds to the types of `library`; what this runtime does not have goes to `notes`.
     pub(crate) fn bind(library: Library, notes: &Collector) -> Tasks {
         let kinds = Classifier::<AsyncType>::bind(library.types());
         let budget = Budget::new(library.types().memory().dump_bytes(), None);

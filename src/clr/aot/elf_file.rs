@@ -59,7 +59,7 @@ impl Bounds {
 
 /// Sections of a file, unpacked.
 pub(super) struct Sections<'f, const N: usize> {
-    /// In the order in which they were asked for. Those that the file lacks, or that are corrupt, are empty.
+    /// In the order in which they were asked for. Those that the file does not have, or that are corrupt, are empty.
     pub(super) contents: [Cow<'f, [u8]>; N],
     /// Bytes that they have in the file.
     pub(super) packed: u64,

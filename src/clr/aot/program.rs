@@ -75,7 +75,7 @@ impl Program {
     }
 
     /// Whether the value of a static field at `place` is the process's: not that of the program's file, which supplies pages that the
-    /// dump lacks.
+    /// dump does not have.
     pub(crate) fn is_current(&self, place: Addr) -> bool {
         let in_image = self.module.as_ref().is_some_and(|(_, image)| image.range.contains(place));
         !in_image || self.memory.is_from_dump(place)

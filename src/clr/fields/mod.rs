@@ -87,7 +87,7 @@ impl Fields {
     /// Binds to a runtime.
     ///
     /// # Errors
-    /// [`ContractError`] if no supported version of contract `RuntimeTypeSystem` is advertised, or the descriptor lacks the
+    /// [`ContractError`] if no supported version of contract `RuntimeTypeSystem` is advertised, or the descriptor does not have the
     /// layouts: .NET 9 and 10 do not publish FieldDesc; the overlays add it.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Result<Fields, ContractError> {
         use data::FieldDesc as Desc;

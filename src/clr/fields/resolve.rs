@@ -68,7 +68,7 @@ impl Types {
     /// Binds to a runtime.
     ///
     /// # Errors
-    /// [`ContractError`] if the descriptor lacks the layouts of fields.
+    /// [`ContractError`] if the descriptor does not have the layouts of fields.
     pub fn new(memory: &Arc<Memory>, d: &Descriptor, names: Arc<TypeNames>, limits: &Limits) -> Result<Types, ContractError> {
         Ok(Types {
             memory: Arc::clone(memory),
@@ -208,7 +208,7 @@ impl Types {
         self.cached(&self.instance, mt, || self.read_instance_fields(mt))
     }
 
-    /// Whether the type at `mt` may have instance fields, or names of them, that the dump lacks.
+    /// Whether the type at `mt` may have instance fields, or names of them, that the dump does not have.
     pub(crate) fn lacks_fields(&self, mt: Addr) -> bool {
         let Some(list) = self.instance_fields(mt) else { return true };
         match self.names.native_aot() {

@@ -84,7 +84,7 @@ impl fmt::Display for NoSuchField {
     }
 }
 
-/// What was bound; notes that `what` cannot be told where it lacks a field.
+/// What was bound; notes that `what` cannot be told where it does not have a field.
 pub(crate) fn noted<T>(bound: Result<T, NoSuchField>, what: &str, notes: &Collector) -> Option<T> {
     bound.map_err(|missing| notes.add(NoteKind::Missing, None, format!("{what}: {missing}"))).ok()
 }

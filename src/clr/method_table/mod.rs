@@ -48,7 +48,7 @@ impl MethodTables {
     /// Binds to a runtime.
     ///
     /// # Errors
-    /// [`ContractError`] if no supported version of the contract is advertised, or the descriptor lacks an offset.
+    /// [`ContractError`] if no supported version of the contract is advertised, or the descriptor does not have an offset.
     pub fn bind(memory: &Arc<Memory>, descriptor: &Descriptor) -> Result<MethodTables, ContractError> {
         Self::CONTRACT.require(descriptor)?;
         let maker = if descriptor.is_native_aot() {

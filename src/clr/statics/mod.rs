@@ -87,7 +87,7 @@ pub struct Statics {
 }
 
 impl Statics {
-    /// Binds to a runtime; fields whose layouts the descriptor lacks are [`StaticPlace::Unknown`].
+    /// Binds to a runtime; fields whose layouts the descriptor does not have are [`StaticPlace::Unknown`].
     pub fn new(memory: &Arc<Memory>, d: &Descriptor, types: &Arc<Types>) -> Statics {
         // Offset of the first element of an `Object[]`.
         let array_data = d.number("PtrArrayOffsetToDataArray").ok().or_else(|| types.objects().array_bytes());

@@ -88,7 +88,7 @@ impl Net9 {
         })
     }
 
-    /// Notes a list that was not read to its end: what it lacks is not known to be unallocated.
+    /// Notes a list that was not read to its end: what it does not have is not known to be unallocated.
     pub(super) fn note(&self, notes: &Collector) {
         if let Some(at) = self.unended.get() {
             notes.add(NoteKind::LimitHit, *at, format!("the list of thread statics in flight at {at} has a cycle or exceeds its limit"));

@@ -74,7 +74,7 @@ pub fn written(
             objects::stream(&context, retention.as_ref(), (&extra, &mut fields), objects, refs);
         })?;
     }
-    // What the dump lacks is known once all others are made.
+    // What the dump does not have is known once all others are made.
     let small = ExportTable::ALL.into_iter().filter(|t| !matches!(t, ExportTable::Objects | ExportTable::Refs | ExportTable::Dumps));
     for table in small.chain([ExportTable::Dumps]).filter(|t| options.has(*t)) {
         let sinks = open(table)?.into_iter().collect();

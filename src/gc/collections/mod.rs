@@ -32,7 +32,7 @@ pub struct Collections {
 
 impl Gc {
     /// What the GC in `image` keeps of its collections. `None` for a GC whose records have an unknown layout, and where the dump
-    /// lacks them (with a note).
+    /// does not have them (with a note).
     pub(super) fn find_collections(&self, image: Option<&Image>) -> Answer<Option<Collections>> {
         let notes = Collector::new();
         let Some(image) = image else { return notes.finish(None) };

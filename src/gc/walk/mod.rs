@@ -157,7 +157,7 @@ pub struct Walker {
     objects: Objects,
     /// Whether a collection was moving objects.
     moving: bool,
-    /// Whether the dump lacks object memory.
+    /// Whether the dump does not have object memory.
     holes: bool,
     cutting: pieces::Cutting,
 }
@@ -182,7 +182,7 @@ impl Walker {
     /// Prepares a walk of the heap of `gc`; `threads` supplies the allocation contexts.
     ///
     /// # Errors
-    /// [`ContractError`] if the descriptor lacks the items needed to size objects.
+    /// [`ContractError`] if the descriptor does not have the items needed to size objects.
     pub fn new(gc: &Gc, threads: &[Thread]) -> Result<Answer<Walker>, ContractError> {
         let Answer { data: segments, mut notes } = gc.segments();
         let d = gc.descriptor.scope();

@@ -173,7 +173,7 @@ impl Walker {
                     stopped = true;
                     break;
                 }
-                // What lacks is in the gaps.
+                // What is missing is in the gaps.
                 Stop::NoObject => at = tried(|| self.across_no_object(at, rules, &mut w)),
             }
         }
@@ -239,7 +239,7 @@ impl Walker {
         let first = self.memory.word(at).unwrap_or(1);
         let next = self.resync(at, rules, CHAIN);
         let range = AddrRange::new(at, next);
-        // A dump that lacks heap pages may lack method tables too: the object may be valid.
+        // A dump that does not have heap pages may lack method tables too: the object may be valid.
         let mt = self.objects.table_in(first);
         let unread = self.tables.is_valid(mt).err().or_else(|| self.tables.read(mt).err());
         if unread.is_some_and(|e| self.holes || self.memory.is_beside(e.address)) {

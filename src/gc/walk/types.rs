@@ -61,7 +61,7 @@ impl ObjectType {
         }
     }
 
-    /// Whether it has references that nobody knows, though nothing lacks: its GCDesc is damaged, or was not affordable.
+    /// Whether it has references that nobody knows, though nothing is missing: its GCDesc is damaged, or was not affordable.
     pub(crate) fn loses_references(&self) -> bool {
         matches!(self.gc_desc, GcDesc::Unknown) && self.missed.first().is_none()
     }

@@ -128,7 +128,7 @@ impl Runtime {
         walked.iter().map(|stack| [len64(stack.walk.frames.len()), allowed(stack.index)]).collect()
     }
 
-    /// The module whose file would tell what a stack lacks.
+    /// The module whose file would tell what a stack does not have.
     pub(crate) fn module_of_gap(&self, gap: &Gap, namer: &Namer) -> Option<String> {
         let managed = || {
             let (_, module) = self.stack_walker().ok()?.code().image(gap.ip?).ok()??;

@@ -43,7 +43,7 @@ pub(crate) struct FrameVariables<'r> {
     debug_info: Option<DebugInfo>,
     reads: u64,
     known: Map<Addr, Found>,
-    /// Methods whose debug info the dump lacks, and why that of the first one.
+    /// Methods whose debug info the dump does not have, and why that of the first one.
     lost: u64,
     why: Option<StackError>,
 }
@@ -94,7 +94,7 @@ impl<'r> FrameVariables<'r> {
         found
     }
 
-    /// Notes methods whose variables cannot be told since the dump lacks their debug info.
+    /// Notes methods whose variables cannot be told since the dump does not have their debug info.
     pub(crate) fn note(&self, notes: &Collector) {
         if !self.are_described() {
             // As with .NET versions that are not known: nothing is lost of the dump.

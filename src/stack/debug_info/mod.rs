@@ -76,7 +76,7 @@ struct DebugInfoAt {
     version: Version,
 }
 
-/// Where the parts of a method's debug info are, and their sizes in bytes; `None` for those that it lacks.
+/// Where the parts of a method's debug info are, and their sizes in bytes; `None` for those that it does not have.
 #[derive(Clone, Copy, Debug)]
 struct Parts {
     bounds: Option<(Addr, u32)>,

@@ -213,7 +213,7 @@ impl FrameReader {
     /// Binds to a runtime.
     ///
     /// # Errors
-    /// [`ContractError`] if no supported version of the contract is advertised, or the descriptor lacks the chain.
+    /// [`ContractError`] if no supported version of the contract is advertised, or the descriptor does not have the chain.
     pub(crate) fn bind(d: &Descriptor, arch: Arch, os: Os) -> Result<FrameReader, ContractError> {
         Self::CONTRACT.require(d)?;
         let mut reader = FrameReader {

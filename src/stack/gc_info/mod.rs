@@ -1,7 +1,7 @@
 //! GC info: where a method keeps references, and at which of its instructions they live.
 //!
 //! A stream of bits behind the method's unwind info or in its code header, written by the compiler. Versions 2 (.NET 8), 3 (.NET 9)
-//! and 4 (.NET 10) are read. It has no stored length and may run into a page that the dump lacks, so it is read as it is consumed:
+//! and 4 (.NET 10) are read. It has no stored length and may run into a page that the dump does not have, so it is read as it is consumed:
 //! what describes the method when the info is [decoded](GcInfo::decode), what lives at an offset with each [question](GcInfo::roots).
 //!
 //! In the stream follow each other: header; safe points, the offsets behind calls where something lives; ranges, in which every

@@ -63,7 +63,7 @@ pub(crate) struct FrameSlot {
     /// Where.
     pub(crate) location: Location,
     /// The reference, never 0. `None` is unknown: for a register, that nothing tells it, for a stack slot, that it has no known
-    /// address or that the dump lacks it.
+    /// address or that the dump does not have it.
     pub(crate) value: Option<u64>,
     /// Whether it may point into an object, or to no object at all.
     pub(crate) interior: bool,

@@ -40,11 +40,11 @@ impl Given {
 pub enum Outcome {
     /// There is none, and a reason.
     Refused,
-    /// It says that it lacks something.
+    /// It says that it does not have something.
     Partial,
     /// The answer is the same; its coverage says which stacks count word by word.
     Covered,
-    /// It is another one, and does not say that it lacks anything.
+    /// It is another one, and does not say that it does not have anything.
     Changed,
 }
 

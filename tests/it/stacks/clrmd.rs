@@ -197,7 +197,7 @@ fn root_of_clrmd(r: &Value) -> (Root, Holder) {
     (root, Holder { ip, sp, location, managed: frame["kind"] == "ManagedMethod", precise: true })
 }
 
-/// How ClrMD names a method whose metadata it lacks, behind its module.
+/// How ClrMD names a method whose metadata it does not have, behind its module.
 const UNKNOWN: &str = "!Unknown";
 
 /// Faults of ClrMD, with the evidence by which each is recognized.
@@ -424,7 +424,7 @@ impl Compared<'_> {
             .any(|v| v >= sp && self.on_stack(root.thread, v) && self.word(v) == Some(root.object))
     }
 
-    /// Why ClrMD lacks a root.
+    /// Why ClrMD does not have a root.
     fn surplus(&self, root: &Root, holder: &Holder, theirs: &BTreeMap<Root, Holder>, placed: &BTreeSet<Root>) -> Option<&'static str> {
         let frame = (holder.ip, holder.sp);
         if self.theirs.crashed.contains(&root.thread) {

@@ -1,4 +1,4 @@
-//! What a dump lacks: said, and replaced by the scan of the words there; with the files of its modules, complete again.
+//! What a dump does not have: said, and replaced by the scan of the words there; with the files of its modules, complete again.
 
 use crate::harness::Tested;
 use std::collections::BTreeSet;
@@ -152,7 +152,7 @@ fn info_names_the_files_that_stacks_need() -> Tested {
     Ok(())
 }
 
-/// A Windows heap dump lacks all images: the first precompiled frame ends the walk.
+/// A Windows heap dump does not have all images: the first precompiled frame ends the walk.
 #[test]
 fn windows_heap_dumps_need_the_images() -> Tested {
     let (dumps, _) = known_dumps(|row| text(row, "runtime").starts_with("win") && row["kind"] == "heap")?;

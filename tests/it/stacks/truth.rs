@@ -95,7 +95,7 @@ fn check(dump: &Known) -> Found {
         };
         frames(thread, t, &name, &mut found);
         for live in list(&t["live"]) {
-            // A mini dump lacks what tells the object around an address.
+            // A mini dump does not have what tells the object around an address.
             if !has_heap(dump) && text(live, "how").contains("interior") {
                 continue;
             }

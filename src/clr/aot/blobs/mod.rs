@@ -1,7 +1,7 @@
 //! The tables that every NativeAOT module has for reflection, static fields and stack traces: names without any symbols.
 //!
 //! They are read-only, so a dump may lack them; the module's file supplies them. Each table is read at first use, once, and tells each
-//! answer what it lacks: [`Blobs::note`], and failed reads.
+//! answer what it does not have: [`Blobs::note`], and failed reads.
 
 mod header;
 mod metadata;

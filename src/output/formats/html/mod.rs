@@ -257,7 +257,7 @@ impl Writer for Html {
         text.extend_from_slice(std::mem::take(&mut out.page.chapter).as_bytes());
         notes(answer, out.page.room.is_some(), &mut text)?;
         writeln!(text, "</main><footer>gcdump {} {}</footer>", Escaped(&out.head.gcdump), Escaped(&out.head.command))?;
-        // The document of a streamed list lacks the list.
+        // The document of a streamed list does not have the list.
         let mut json = Bounded::default();
         if !out.streamed {
             answer.document(&mut json, false)?;
