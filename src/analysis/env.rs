@@ -54,12 +54,13 @@ pub(super) fn startup(dump: &Dump) -> Option<Startup> {
     if !dump.memory().hides_contents() {
         return Some(startup);
     }
-    let hidden = |_| Memory::HIDDEN.to_owned();
+    let hidden = |_: String| Memory::HIDDEN.to_owned();
     Some(Startup {
         source: startup.source,
         arguments: startup.arguments.map(|list| list.into_iter().map(hidden).collect()),
         line: startup.line.map(hidden),
-        environment: startup.environment.into_iter().map(|(name, _)| (name, Memory::HIDDEN.to_owned())).collect(),
+        // Names of variables may say as much as their values.
+        environment: Vec::new(),
     })
 }
 

@@ -26,7 +26,7 @@ pub(super) fn is_path(arg: &OsStr) -> bool {
         let extension = path.extension().map(|x| x.to_string_lossy().to_ascii_lowercase());
         text.contains(['/', std::path::MAIN_SEPARATOR]) || extension.is_some_and(|x| EXTENSIONS.contains(&&*x))
     };
-    text == STANDARD_INPUT || (!text.starts_with('-') && !is_expression(&text) && (looks() || path.is_file()))
+    text == STANDARD_INPUT || (!text.starts_with('-') && !is_expression(&text) && (looks() || path.metadata().is_ok_and(|m| !m.is_dir())))
 }
 
 /// The option `text`, of the program or of the command `sub`.

@@ -20,7 +20,10 @@ pub(super) enum ObjectName {
 pub(super) fn object_name(text: &str) -> Result<ObjectName, String> {
     address(text).map(ObjectName::At).or_else(|why| {
         let starts_name = |c: char| c.is_alphabetic() || c == '_' || c == '<';
-        let is_name = text.starts_with(starts_name) && !text.contains(['/', '\\', '*', '?']) && !text.starts_with("0x");
+        let is_name = text.starts_with(starts_name)
+            && !text.contains(['/', '\\', '*', '?'])
+            && !text.contains(char::is_control)
+            && !text.starts_with("0x");
         if is_name { Ok(ObjectName::Named(text.into())) } else { Err(format!("{why}; a static field is Lab.Program.Keep")) }
     })
 }

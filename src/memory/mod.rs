@@ -569,8 +569,7 @@ impl Memory {
         self.initial.extend(ranges);
     }
 
-    /// Whether the byte at `address` comes from a module file, and the process may have changed it: state of the process is never read
-    /// there.
+    /// Whether the byte at `address` comes from a module file although the process may have changed it: never state of the process.
     pub(crate) fn is_initial(&self, address: Addr) -> bool {
         self.initial.iter().any(|r| r.contains(address)) && !self.is_from_dump(address)
     }

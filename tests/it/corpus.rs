@@ -183,7 +183,7 @@ fn every_dump_gives_its_answers() {
 }
 
 #[test]
-fn every_answer_has_its_dump_and_all_fit_into_26_megabytes() {
+fn every_answer_has_its_dump_and_all_fit_into_27_megabytes() {
     let dumps = dumps();
     let names: Vec<String> = dumps.iter().map(|d| name(d)).collect();
     let mut bytes: u64 = dumps.iter().map(|d| d.metadata().unwrap().len()).sum();
@@ -195,7 +195,7 @@ fn every_answer_has_its_dump_and_all_fit_into_26_megabytes() {
         bytes += entry.metadata().unwrap().len();
     }
     println!("{} dumps, {bytes} bytes with their answers", names.len());
-    assert!(bytes <= 26_000_000, "{bytes}");
+    assert!(bytes <= 27_000_000, "{bytes}");
 }
 
 /// `GCDUMP_SCAN_DUMP` names an additional dump to scan.

@@ -195,7 +195,8 @@ fn is_found_by_form(item: &DescriptorItem) -> bool {
 /// are not needed is tested.
 fn named() -> BTreeSet<String> {
     let mut out = BTreeSet::new();
-    each_source(|text| out.extend(text.split('"').skip(1).step_by(1).flat_map(|l| l.split('|')).map(String::from)));
+    // In quotes, or as `data!` and `bind!` have them.
+    each_source(|text| out.extend(text.split(|c: char| !c.is_alphanumeric() && c != '_').map(String::from)));
     out
 }
 

@@ -219,7 +219,7 @@ fn a_failure_is_told_without_its_reason_or_its_size() {
         |patient: &Patient, reason: u64| [patient.put32(reason, 2), patient.put(reason + 8, 3_000_080), patient.put(reason + 32, 7)];
     let cases = [
         (&["Reason"][..], json!([null, 3_000_080, 7]), "3,000,080-byte allocation failed after GC #7: the reason is not known"),
-        (&["AllocSize"], json!(["cant-commit", null, 7]), "an allocation failed after GC #7: could not commit memory"),
+        (&["AllocSize"], json!(["cant-commit", null, 7]), "An allocation failed after GC #7: could not commit memory"),
     ];
     for (lacking, values, text) in cases {
         let (patient, reason) = without_oom_fields(lacking);

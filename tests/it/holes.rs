@@ -311,7 +311,9 @@ type Wrong = BTreeMap<String, Vec<String>>;
 
 /// Whether something was wrong in a dump before.
 fn is_known(dump: &Path) -> bool {
-    HIDDEN.iter().any(|(name, ..)| dump.file_name().unwrap().to_str().unwrap().starts_with(name))
+    let of = dump.file_name().unwrap().to_str().unwrap();
+    // The descriptor of these was added by hand: without it, the runtime below it has another one.
+    of.starts_with("net11shape") || HIDDEN.iter().any(|(name, ..)| of.starts_with(name))
 }
 
 /// Runs `check` on every dump of the corpus, or on some of them by their number, and fails with what is wrong by kind.

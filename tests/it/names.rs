@@ -186,7 +186,7 @@ fn findings_roots_and_values_use_the_same_texts() {
     let threads = of("net10-wks-starve-heap", &["threads", "--waits"]);
     assert!(threads.contains("(async StateLab.Starve.Step)"), "{threads}");
     let found = of("net10-wks-starve-heap", &["analyze"]);
-    assert!(found.contains("(most: 4 × task async StateLab.Starve.Step)"), "{found}");
+    assert!(found.contains("(most: 4 × task async StateLab.Starve.Step,"), "{found}");
 }
 
 #[test]

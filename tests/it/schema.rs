@@ -524,7 +524,7 @@ fn csv_columns(asked: &[&str]) -> &'static str {
             "managed_id,os_id,name,address,gc_mode,alloc_pointer,alloc_limit,exception,exception_type,locks_held,waits_for,state"
         }
         ["exceptions"] => "address,type,hresult,frames,thread,role,inner,message",
-        ["exceptions", _] => "count,thrown,example,type,message",
+        ["exceptions", _] => "count,thrown,example,type,method,message",
         ["async", "--tasks"] => "object,status,exception,method,type",
         ["async", ..] => "chain,count,root_kind,root_object,root,index,object,state,status,thread,method,type",
         ["stat"] => "method_table,count,bytes,share,type",

@@ -109,7 +109,7 @@ fn objects_state_the_total() {
 }
 
 /// Command lines of commands with `--top` or `--count` for rows, and what they list.
-const LISTS: [&[&str]; 22] = [
+const LISTS: [&[&str]; 30] = [
     &["stat"],
     &["stat", "--by", "namespace"],
     &["objects", "--type", "System.String"],
@@ -132,6 +132,14 @@ const LISTS: [&[&str]; 22] = [
     &["memory"],
     &["verify"],
     &["retained", "--tree", "--threshold", "0"],
+    &["segments"],
+    &["threads"],
+    &["exceptions"],
+    &["stacks"],
+    &["locks"],
+    &["requests"],
+    &["timers"],
+    &["refs", "--type", "System.String"],
 ];
 
 /// Before: a table was cut at 40 rows in a pipe as well, and other lists at 10 or 20 in every format.

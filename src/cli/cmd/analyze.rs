@@ -143,7 +143,6 @@ impl Command for Analyze {
     const EXAMPLES: &'static [Example] = &[
         example("analyze DUMP", "what is wrong, most important first"),
         example("analyze DUMP --since BEFORE", "also what holds more than in an earlier dump"),
-        example("analyze DUMP --since FIRST --since SECOND", "also what grows steadily over several dumps"),
         example("analyze --no-graph --only deadlock --only lock-queue DUMP", "some findings"),
         example("analyze --fail-on critical --fail-on suspects DUMP", "a check for CI: exit code 1 on such findings"),
     ];
