@@ -40,7 +40,7 @@ fn names() -> Vec<String> {
         entries.filter_map(|e| e.unwrap().file_name().to_str().and_then(|n| n.strip_suffix(".dmp")).map(str::to_owned)).collect();
     // Those of other machines, and of programs that say by their names neither how they ended nor what is in them.
     names.retain(|name| {
-        !["arm64", "web11", "dmg-", "net10trim", "-busy", "-enc-", "-nested", "-monitors-", "-taskdeadlock-", "-asyncliverasync-"]
+        !["arm64", "web11", "dmg-", "alien", "net10trim", "-busy", "-enc-", "-nested", "-monitors-", "-taskdeadlock-", "-asyncliverasync-"]
             .iter()
             .any(|part| name.contains(part))
     });
