@@ -311,9 +311,7 @@ type Wrong = BTreeMap<String, Vec<String>>;
 
 /// Whether something was wrong in a dump before.
 fn is_known(dump: &Path) -> bool {
-    let of = dump.file_name().unwrap().to_str().unwrap();
-    // The descriptor of these was added by hand: without it, the runtime below it has another one.
-    of.starts_with("net11shape") || HIDDEN.iter().any(|(name, ..)| of.starts_with(name))
+    HIDDEN.iter().any(|(name, ..)| dump.file_name().unwrap().to_str().unwrap().starts_with(name))
 }
 
 /// Runs `check` on every dump of the corpus, or on some of them by their number, and fails with what is wrong by kind.
@@ -324,6 +322,8 @@ fn campaign(what: &str, some: impl Fn(usize, &Path) -> bool, check: impl Fn(&Sub
     if only.is_empty() && std::env::var_os("GCDUMP_HOLES").is_none() {
         // What a dump answers has to be asked first: that takes most of the time.
         dumps = dumps.into_iter().enumerate().filter(|(i, d)| some(*i, d)).map(|(_, d)| d).collect();
+        // The descriptor of these was added by hand: without it, the runtime below it has another one.
+        dumps.retain(|dump| !dump.to_str().unwrap().contains("net11shape"));
     }
     let checked = common::each(&dumps, |dump| {
         let Some(subject) = Subject::of(dump, folder.path()) else { return Vec::new() };
