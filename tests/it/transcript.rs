@@ -140,8 +140,8 @@ const LINES: &[(&str, Exit, &str)] = &[
         Exit::Usage,
         "gcdump: dumprcw: COM wrappers are not listed; gcdump handles --type ref-counted shows the objects that they hold",
     ),
-    ("eeversion", Exit::Ok, "dump elf-core, linux x64, process 3005"),
-    ("runtimes", Exit::Ok, "dump elf-core, linux x64, process 3005"),
+    ("eeversion", Exit::Ok, "program lab, process 3005, linux x64"),
+    ("runtimes", Exit::Ok, "program lab, process 3005, linux x64"),
     ("maddress -summary", Exit::Partial, "module - 331 59,154,432 59,154,432 47.0 % 634,504 - 4,116,480"),
     (
         "maddress -orderBySize",
