@@ -100,7 +100,8 @@ fn windows(dump: &DumpFile, memory: &Memory) -> Option<Startup> {
             break;
         }
         let bytes = len64(units.len()).saturating_add(1).saturating_mul(2);
-        memory.touch(AddrRange::new(next, next.plus(bytes)));
+        // A redacted copy has it overwritten.
+        memory.as_text(AddrRange::new(next, next.plus(bytes)), || memory.touch(AddrRange::new(next, next.plus(bytes))));
         variables.extend(variable(&String::from_utf16_lossy(&units)));
         (next, left) = (next.plus(bytes), left.saturating_sub(bytes));
     }
