@@ -42,6 +42,7 @@ pub struct Recorder {
     texts: Mutex<Set<(u64, u64)>>,
     spared: Mutex<Set<(u64, u64)>>,
     reports: Mutex<Set<(u64, u64)>>,
+    private: Mutex<Set<(u64, u64)>>,
     /// Most blocks: beyond them, the dump shows the same bytes at many places.
     most: usize,
     overflow: AtomicBool,
@@ -189,6 +190,11 @@ impl Recorder {
     pub fn reports(&self) -> Vec<AddrRange> {
         sorted(&self.reports)
     }
+
+    /// The ranges that a redacted copy does not have: see [`Memory::keep_private`]. Sorted; may overlap.
+    pub fn private(&self) -> Vec<AddrRange> {
+        sorted(&self.private)
+    }
 }
 
 fn sorted(set: &Mutex<Set<(u64, u64)>>) -> Vec<AddrRange> {
@@ -264,6 +270,14 @@ impl Memory {
     pub(crate) fn holds_report(&self, range: AddrRange) {
         if let Some(recorder) = self.recorder.as_ref().filter(|_| !range.is_empty()) {
             recorder.reports.lock().unwrap_or_else(PoisonError::into_inner).insert((range.start.0, range.end.0));
+        }
+    }
+
+    /// Records that `range` was read, and that a redacted copy does not have it: texts of the process outside of its heap.
+    pub(crate) fn keep_private(&self, range: AddrRange) {
+        if let Some(recorder) = self.recorder.as_ref().filter(|_| !range.is_empty()) {
+            self.touch(range);
+            recorder.private.lock().unwrap_or_else(PoisonError::into_inner).insert((range.start.0, range.end.0));
         }
     }
 

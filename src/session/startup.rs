@@ -35,6 +35,10 @@ pub(crate) struct Startup {
 impl Startup {
     /// That of the process of `dump`; `None` where the dump does not have it, or what is there contradicts itself.
     pub(crate) fn of(dump: &DumpFile, memory: &Memory) -> Option<Startup> {
+        // A redacted copy has the pointers, and zeros in place of the texts.
+        if dump.facts.trimmed.is_some_and(|trimmed| trimmed.redacted) {
+            return None;
+        }
         if dump.facts.container == Container::Minidump { windows(dump, memory) } else { Startup::on_stack(dump, memory) }
     }
 
@@ -54,10 +58,10 @@ impl Startup {
         let (variables, at) = pointers(memory, at.minus(word)?, path)?;
         let (arguments, at) = pointers(memory, at, path)?;
         (memory.word(at).ok()? == len64(arguments.len())).then_some(())?;
+        let first = arguments.iter().chain(&variables).min().copied()?;
+        memory.keep_private(AddrRange::new(first, path));
         let text = |at: Addr| memory.text(at, path.since(at).unwrap_or(0)).ok();
         let arguments: Vec<String> = arguments.into_iter().map(text).collect::<Option<_>>()?;
-        // A redacted copy has the pointers and no texts.
-        arguments.iter().any(|argument| !argument.is_empty()).then_some(())?;
         Some(Startup {
             source: StartupSource::InitialStack,
             arguments: Some(arguments),
@@ -86,7 +90,9 @@ fn windows(dump: &DumpFile, memory: &Memory) -> Option<Startup> {
     let teb = dump.threads.iter().find_map(|t| t.teb)?;
     let at = memory.ptr(memory.ptr(teb.plus(peb)).ok()?.plus(parameters)).ok()?;
     let length = u64::from(memory.u16(at.plus(line)).ok()?);
-    let text = memory.utf16(memory.ptr(at.plus(line).plus(pointer)).ok()?, length, length).ok()?;
+    let text_at = memory.ptr(at.plus(line).plus(pointer)).ok()?;
+    memory.keep_private(AddrRange::new(text_at, text_at.plus(length)));
+    let text = memory.utf16(text_at, length, length).ok()?;
     let (mut next, mut left, mut variables) = (memory.ptr(at.plus(environment)).ok()?, MOST_OF_WINDOWS, Vec::new());
     while left > 0 {
         let units: Vec<u16> = memory
@@ -100,8 +106,7 @@ fn windows(dump: &DumpFile, memory: &Memory) -> Option<Startup> {
             break;
         }
         let bytes = len64(units.len()).saturating_add(1).saturating_mul(2);
-        // A redacted copy has it overwritten.
-        memory.as_text(AddrRange::new(next, next.plus(bytes)), || memory.touch(AddrRange::new(next, next.plus(bytes))));
+        memory.keep_private(AddrRange::new(next, next.plus(bytes)));
         variables.extend(variable(&String::from_utf16_lossy(&units)));
         (next, left) = (next.plus(bytes), left.saturating_sub(bytes));
     }

@@ -31,6 +31,8 @@ pub struct Reads {
     spared: Vec<AddrRange>,
     /// Ranges with crash reports; may overlap.
     reports: Vec<AddrRange>,
+    /// Ranges that a redacted copy does not have; may overlap.
+    private: Vec<AddrRange>,
     /// Whether more was read than could be recorded.
     overflowed: bool,
 }
@@ -67,6 +69,7 @@ impl Reads {
             texts: recorder.texts(),
             spared: recorder.spared(),
             reports: recorder.reports(),
+            private: recorder.private(),
             overflowed: recorder.overflowed(),
         }
     }
@@ -78,9 +81,11 @@ impl Reads {
         let texts = self.texts.into_iter().chain(other.texts).collect();
         let spared = self.spared.into_iter().chain(other.spared).collect();
         let reports = self.reports.into_iter().chain(other.reports).collect();
+        let private = self.private.into_iter().chain(other.private).collect();
         Reads {
             spared,
             reports,
+            private,
             read: both(self.read, other.read),
             scanned: both(self.scanned, other.scanned),
             texts,

@@ -69,11 +69,12 @@ impl<'d> Redaction<'d> {
             }
         }
         let segments = union(segments, 0);
-        let outside = subtract(&reads.read, &segments);
+        let left_out = union(segments.iter().chain(&reads.private).copied().collect(), 0);
+        let outside = subtract(&reads.read, &left_out);
         // A corrupt pointer may refer to something else: its "length" could blank out runtime structures.
         let strings = reads.texts.iter().copied().filter(|t| heaps.is_empty() || heaps.iter().any(|h| h.is_text(*t)));
-        let texts = subtract(&union(strings.collect(), 0), &segments);
-        let searched = subtract(&subtract(&reads.scanned, &segments), &outside);
+        let texts = subtract(&union(strings.collect(), 0), &left_out);
+        let searched = subtract(&subtract(&reads.scanned, &left_out), &outside);
         let reports: Vec<(AddrRange, Vec<u8>)> = crash_reports(dump, reads);
         let replaced = union(texts.iter().copied().chain(reports.iter().map(|(range, _)| *range)).collect(), 0);
         let frames = subtract(&intersect(&outside, &stacks(dump)), &union(reads.spared.clone(), 0));
