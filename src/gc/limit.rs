@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use super::Gc;
-use crate::base::{Count, PAGE, total};
+use crate::base::{AddrRange, Count, PAGE, total};
 use crate::model::{GcLimitModel, HeapSizeModel};
 
 /// How many times the limit the GC reserves.
@@ -29,16 +29,21 @@ impl Gc {
     pub(super) fn find_limit(&self) -> Option<GcLimitModel> {
         let facts = &self.facts;
         let reserved = facts.highest?.since(facts.lowest?).filter(|_| facts.regions)?;
-        let words = || self.variables.iter().flat_map(|range| self.memory.set_words(*range)).map(|(_, n)| n);
+        let words = |wanted: &dyn Fn(u64) -> bool| -> Vec<u64> {
+            let all = self.variables.iter().flat_map(|range| self.memory.set_words(*range)).filter(|(_, n)| wanted(*n));
+            // A search records addresses only, and these are none.
+            let word = self.memory.ptr_bytes();
+            all.inspect(|(at, _)| self.memory.touch(AddrRange::new(*at, at.plus(word)))).map(|(_, n)| n).collect()
+        };
         // What is reserved is whole pages.
         let fits = (reserved.saturating_sub(PAGE) / RESERVED).max(1)..=reserved.saturating_add(REGIONS) / RESERVED;
         let mut found: BTreeMap<u64, u64> = BTreeMap::new();
-        words().filter(|n| fits.contains(n)).for_each(|n| found.entry(n).or_default().bump());
+        words(&|n| fits.contains(&n)).into_iter().for_each(|n| found.entry(n).or_default().bump());
         let mut found = found.into_iter().filter(|(_, times)| *times >= TIMES).map(|(n, _)| n);
         // Of several, none is known to be it.
         let (hard_limit_bytes, None) = (found.next()?, found.next()) else { return None };
         let is_of = |all: u64| all.checked_mul(OF_CONTAINER).is_some_and(|n| n / 100 == hard_limit_bytes);
-        let mut containers: Vec<u64> = words().filter(|n| hard_limit_bytes > LEAST && is_of(*n)).collect();
+        let mut containers = words(&|n| hard_limit_bytes > LEAST && is_of(n));
         containers.sort_unstable();
         containers.dedup();
         let container_bytes = if let [only] = containers.as_slice() { Some(*only) } else { None };
