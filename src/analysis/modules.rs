@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::StacksQuery;
 use super::each_stack;
 use crate::base::hash::{Map, Set};
-use crate::base::missed::{tried, watched};
+use crate::base::missed::{Missed, tried, watched};
 use crate::base::{Addr, AddrRange, Answer, Collector, NoteKind, PAGE, cut, glob, len64, plural};
 use crate::clr::loader::Loader;
 use crate::clr::modules::{MetadataOrigin, Modules};
@@ -70,8 +70,15 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
     };
     let runtime = runtime.ok();
     let mut list: Vec<ModuleModel> = Vec::new();
+    let mut unidentified: Set<Addr> = Set::default();
     if let Some(runtime) = &runtime {
-        list = managed(runtime, &notes, |_, _| true)?;
+        for (module, missed) in managed(runtime, &notes, |_, _| true)? {
+            // Writers leave out headers and metadata of many images. Of a dump that is cut off, nobody knows.
+            if dump.memory().is_cut() && (module.timestamp.is_none() || !missed.is_empty()) && module.kind == ModuleKind::Assembly {
+                unidentified.extend(module.base);
+            }
+            list.push(module);
+        }
     }
     let known: Set<Addr> = list.iter().filter_map(|m| m.base).collect();
     let mut native: Vec<&Listed> = Images::of(dump.file(), dump.memory(), runtime.as_ref()).modules;
@@ -79,7 +86,6 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
     let paths: Set<&str> = list.iter().filter_map(|m| m.path.as_deref()).collect();
     native.retain(|m| !known.contains(&m.base) && !paths.contains(m.path.as_str()));
     native.sort_by_key(|m| m.base);
-    let mut unidentified: Set<Addr> = Set::default();
     for module in native {
         let (model, missed) = watched(|| native_model(dump, runtime.as_ref(), unread, module));
         if model.build_id.is_none() && model.timestamp.is_none() && !missed.is_empty() {
@@ -108,15 +114,15 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
     Ok(notes.finish(ModulesReport { modules: list, shown, total, needed, needed_not_found, fetched: None }))
 }
 
-/// The modules on the runtime's list that `wants` takes; none where the runtime does not describe them.
-fn managed(runtime: &Runtime, notes: &Collector, wants: impl Fn(&Managed<'_>, Addr) -> bool) -> Result<Vec<ModuleModel>, Error> {
+/// The modules on the runtime's list that `wants` takes, with the reads that failed for each; none where the runtime does not describe them.
+fn managed(runtime: &Runtime, notes: &Collector, wants: impl Fn(&Managed<'_>, Addr) -> bool) -> Result<Vec<(ModuleModel, Missed)>, Error> {
     let Ok(names) = runtime.type_names() else { return Ok(Vec::new()) };
     let loader = Loader::bind(runtime.memory(), runtime.descriptor(), runtime.limits())?;
     let listed = loader.listed();
     notes.extend(&loader.faults());
     let managed = Managed::new(runtime, names, &loader, &listed.modules);
     let wanted = listed.modules.iter().filter(|module| tried(|| wants(&managed, **module)));
-    Ok(wanted.map(|module| tried(|| managed.model(*module))).collect())
+    Ok(wanted.map(|module| watched(|| managed.model(*module))).collect())
 }
 
 /// The assemblies that have no file. A NativeAOT program has none.
@@ -127,7 +133,7 @@ pub(super) fn dynamic_modules(runtime: &Runtime) -> Result<Answer<Vec<ModuleMode
     let notes = runtime.begin();
     let list =
         if runtime.descriptor().is_native_aot() { Vec::new() } else { managed(runtime, &notes, |list, module| list.is_dynamic(module))? };
-    Ok(notes.finish(list))
+    Ok(notes.finish(list.into_iter().map(|(module, _)| module).collect()))
 }
 
 /// The images of modules that the dump does not have whole, with the contents of their files. Only files that the dump verifies.

@@ -23,12 +23,11 @@ pub struct NearQuery {
 /// Lists the objects and gaps around a heap address.
 ///
 /// # Errors
-/// [`Error::Nothing`] if the address is not in the heap.
+/// [`Error::NotIn`] if the address is not in the heap.
 pub fn near(heap: &Heap, query: &NearQuery) -> Result<Answer<NearReport>, Error> {
     let NearQuery { address, before, after } = *query;
     let (notes, namer) = (heap.begin(), heap.namer());
-    let outside =
-        || Error::Nothing(format!("{address} is not in the heap; `gcdump where {address}` says what is there")).given(&notes.notes());
+    let outside = || Error::NotIn(address, "the heap").given(&notes.notes());
     let (_, segment) = heap.walker().segment_of(address).ok_or_else(outside)?;
     let mut rows: VecDeque<NearRow> = VecDeque::new();
     let word = heap.memory().ptr_bytes();

@@ -28,7 +28,7 @@ pub fn segments(runtime: &Runtime, query: &SegmentsQuery) -> Result<Answer<Segme
     use SegmentSort::{Address, AllocatedBytes, CommittedBytes, Generation, Heap, Start};
     if !query.walk {
         let has = [Heap, Generation, Address, Start, AllocatedBytes, CommittedBytes];
-        sort::check(query.sort.as_ref(), &has, "segments without --walk")?;
+        sort::check(query.sort.as_ref(), &has, "segments that are not walked")?;
     }
     let notes = runtime.begin();
     let gc = notes.with(runtime.gc()?);
@@ -54,9 +54,7 @@ pub fn segments(runtime: &Runtime, query: &SegmentsQuery) -> Result<Answer<Segme
     let answer = notes.finish(SegmentsReport { segments, not_listed: None, regions });
     match elsewhere.filter(|_| answer.regions.as_ref().is_none_or(Vec::is_empty)) {
         // Where a list broke off, it may be on the rest.
-        Some(at) if answer.complete() => {
-            Err(Error::Nothing(format!("no segment or region is at {at}; `gcdump where {at}` says what is there")))
-        }
+        Some(at) if answer.complete() => Err(Error::NotIn(at, "a segment or region")),
         _ => Ok(answer),
     }
 }

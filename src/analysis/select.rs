@@ -1,6 +1,7 @@
 //! Selects objects by type, generation, heap, segment and size.
 
 use super::condition::{Condition, Evaluator};
+use crate::base::missed::watched;
 use crate::base::{Addr, Collector, IndexVec, NoteKind};
 use crate::gc::{Object, ObjectType, TypeIndex};
 use crate::managed::BoundField;
@@ -55,17 +56,20 @@ impl Selection {
 
     /// Tells of the fields of the condition that no type has which `filter` takes: an answer without objects may be a slip of the pen.
     pub(crate) fn note_unknown_fields(&self, heap: &Heap, filter: &TypeFilter, namer: &Namer, notes: &Collector) {
-        let fields = self.condition.as_ref().map(Condition::fields).unwrap_or_default();
+        let mut fields = self.condition.as_ref().map(Condition::fields).unwrap_or_default();
         if fields.is_empty() {
             return;
         }
         let all = heap.walker().types().list();
-        let taken: Vec<Addr> =
-            all.iter().filter(|ty| !ty.is_free && (filter.is_empty() || filter.takes(ty, namer))).map(|ty| ty.method_table).collect();
-        for path in fields {
-            if !taken.iter().any(|table| BoundField::bind(heap, *table, path).is_some()) {
-                notes.add(NoteKind::NoMatch, None, format!("no object has a field '{}' (gcdump type NAME lists fields)", path.join(".")));
-            }
+        let (unknown, missed) = watched(|| {
+            let taken = all.iter().filter(|ty| !ty.is_free && (filter.is_empty() || filter.takes(ty, namer)));
+            let taken: Vec<Addr> = taken.map(|ty| ty.method_table).collect();
+            fields.retain(|path| !taken.iter().any(|table| BoundField::bind(heap, *table, path).is_some()));
+            fields
+        });
+        // A type whose fields are not in the dump may have it.
+        for path in unknown.iter().filter(|_| missed.is_empty()) {
+            notes.add(NoteKind::NoMatch, None, format!("no object has a field '{}' (gcdump type NAME lists fields)", path.join(".")));
         }
     }
 

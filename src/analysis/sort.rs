@@ -59,7 +59,7 @@ pub(super) fn check<S: Display + PartialEq>(by: Option<&S>, has: &[S], what: &st
         None => Ok(()),
         Some(by) => {
             let names: Vec<String> = has.iter().map(ToString::to_string).collect();
-            Err(Error::Query(format!("--sort {by}: {what} can be sorted by {}", names.join(", "))))
+            Err(Error::Query(format!("no order by {by}: {what} can be sorted by {}", names.join(", "))))
         }
     }
 }
@@ -79,7 +79,7 @@ mod tests {
         sort(&mut rows, |r| Key::least(r.0));
         assert_eq!(rows.map(|r| r.0), [Some(2), Some(2), Some(9), None]);
         let refused = check(Some(&"x"), &["a", "b"], "this").unwrap_err().to_string();
-        assert!(refused.contains("--sort x: this can be sorted by a, b"), "{refused}");
+        assert!(refused.contains("no order by x: this can be sorted by a, b"), "{refused}");
         assert!(check(Some(&"a"), &["a"], "this").is_ok() && check::<&str>(None, &[], "this").is_ok());
     }
 }

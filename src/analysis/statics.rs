@@ -1,21 +1,33 @@
 //! Static fields of all loaded types, with their values.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::on_graph::OnGraph;
 use super::sort::{self, Key};
-use crate::base::{Answer, NoteKind, cut};
+use crate::base::store::caught;
+use crate::base::{Addr, Answer, NoteKind, Notes, cut};
 use crate::bcl::Texts;
-use crate::model::{StaticModel, StaticSort, StaticsReport};
-use crate::session::{Error, Runtime, StaticsQuery, StaticsReader};
+use crate::heapgraph::Depends;
+use crate::model::{FieldValue, Stacks, StaticModel, StaticSort, StaticsReport};
+use crate::session::{Error, GraphSource, Runtime, StaticsQuery, StaticsReader};
 
 /// The static fields of all loaded types.
 ///
 /// # Errors
-/// [`Error::Contract`] if types or, for thread statics, threads are not described.
+/// [`Error::Contract`] if types or, for thread statics, threads are not described; [`Error::Query`] for a column that the list does not have;
+/// those of [`retained`](super::retained) with retained sizes.
 pub fn statics(runtime: &Runtime, query: &StaticsQuery) -> Result<Answer<StaticsReport>, Error> {
+    use StaticSort::{Address, DeclaringType, Name, Retained, Storage, Thread, Type};
+    if !query.retained {
+        sort::check(query.sort.as_ref(), &[DeclaringType, Name, Type, Storage, Thread, Address], "statics without retained sizes")?;
+    }
     let mut list = Vec::new();
     let mut answer = each_static(runtime, query, &mut |field| list.push(field))?;
-    if let Some(by) = query.sort {
+    if query.retained {
+        answer.notes = caught(|| retained_by(runtime, &mut list, &answer.notes))??;
+    }
+    if let Some(by) = query.sort.or(query.retained.then_some(Retained)) {
         sort::sort(&mut list, |field| key(field, by));
     }
     answer.data.shown = cut(&mut list, query.top);
@@ -55,5 +67,27 @@ fn key(s: &StaticModel, by: StaticSort) -> Option<Key<'_>> {
         StaticSort::Storage => Key::text(s.storage.name()),
         StaticSort::Thread => Key::least(s.thread.as_ref().and_then(|t| t.managed_id)),
         StaticSort::Address => Key::at(s.field.address),
+        StaticSort::Retained => Key::most(s.retained),
     }
+}
+
+/// Adds what each of the fields retains. The notes of that and `before`.
+fn retained_by(runtime: &Runtime, list: &mut [StaticModel], before: &Notes) -> Result<Notes, Error> {
+    let heap = runtime.heap()?;
+    let on = OnGraph::open(&heap, false, Stacks::default(), Some(Depends::Dominators))?;
+    let tree = heap.dominators(Stacks::default())?;
+    for one in list {
+        let mut objects = BTreeSet::new();
+        referred(&one.field, &mut objects);
+        let known = objects.into_iter().filter_map(|object| on.graph.index.id_of(object));
+        one.retained = known.map(|id| tree.retained(id)).reduce(u64::saturating_add);
+    }
+    on.notes.extend(before);
+    Ok(on.finish(()).notes)
+}
+
+/// Collects the objects that a value refers to.
+fn referred(value: &FieldValue, objects: &mut BTreeSet<Addr>) {
+    objects.extend(value.object);
+    value.fields.iter().for_each(|field| referred(field, objects));
 }

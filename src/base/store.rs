@@ -21,7 +21,7 @@ const SMALL: usize = if cfg!(test) { 1 } else { 8 << 10 };
 
 /// A temporary file cannot take what memory is not to hold.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("the graph does not fit --max-memory, and {} in {}; set TMPDIR to a folder with room for it, or allow more memory", file_of(*bytes), folder.display())]
+#[error("the graph does not fit the memory that is allowed, and {} in {}", file_of(*bytes), folder.display())]
 pub struct NoRoom {
     /// The folder.
     pub folder: PathBuf,

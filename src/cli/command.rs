@@ -1,6 +1,7 @@
 //! The command trait: arguments with examples, a query, and the function that answers it.
 
 use std::cell::OnceCell;
+use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -10,11 +11,13 @@ use schemars::generate::SchemaSettings;
 
 use super::args::Config;
 use super::exit::{Exit, UsageError};
+use super::failure::fail;
 use super::notes;
+use super::object_name::{ObjectName, listed};
 use super::open::Opening;
 use super::streams::Streams;
 use crate::analysis::{self, head_parts};
-use crate::base::{Answer, NoteKind, Notes};
+use crate::base::{Addr, Answer, NoteKind, Notes};
 use crate::heapgraph::{IndexUse, beside};
 use crate::model::{Envelope, Head};
 use crate::output::{self, Format, Report, SCHEMA};
@@ -106,6 +109,11 @@ pub(super) trait Command: Args {
     /// The dumps after the first, for commands that compare.
     fn further(&self) -> &[PathBuf] {
         &[]
+    }
+
+    /// The objects that it is about. Of several, each has an answer of its own.
+    fn objects(&self) -> Result<Vec<ObjectName>> {
+        Ok(Vec::new())
     }
 
     /// Changes how the dumps are opened.
@@ -223,6 +231,7 @@ fn dumps<C: Command>(matches: &ArgMatches) -> Result<Vec<PathBuf>> {
 
 fn run<C: Command>(matches: &ArgMatches, config: &Config, open: &[Dump], streams: &mut Streams<'_>) -> Result<Exit> {
     let command = C::from_arg_matches(matches)?;
+    let is_first = open.is_empty();
     // A dump that is open already needs no name.
     let given = command.dump()?.or_else(|| open.first().map(|dump| dump.file().facts.path.clone()));
     let mut opening = Opening::prepare(config, given, streams)?;
@@ -235,7 +244,17 @@ fn run<C: Command>(matches: &ArgMatches, config: &Config, open: &[Dump], streams
     let open = open.iter().cloned().map(OnceCell::from).chain(std::iter::repeat_with(OnceCell::new));
     let paths = std::iter::once(&opening.path).chain(command.further());
     let dumps = paths.zip(open).map(|(path, dump)| Lazy { path: path.clone(), dump }).collect();
-    let at = At {
+    let mut objects = command.objects()?;
+    if objects.contains(&ObjectName::Listed) {
+        if !is_first || opening.spool.is_some() {
+            return Err(UsageError("`-` for objects is standard input, which has been read for something else".into()).into());
+        }
+        objects = listed(std::io::stdin().lock())?;
+    }
+    if objects.len() > 1 && format == Format::Csv {
+        return Err(UsageError("several objects have several answers, which are not one table: --format ndjson".into()).into());
+    }
+    let mut at = At {
         config,
         format,
         command: C::NAME,
@@ -244,8 +263,32 @@ fn run<C: Command>(matches: &ArgMatches, config: &Config, open: &[Dump], streams
         screen: streams.rows(),
         terminal: streams.screen.terminal,
         remark: OnceCell::new(),
+        object: None,
     };
-    command.run(&at, streams)
+    let mut objects = objects.into_iter();
+    at.object = objects.next();
+    let mut exit = command.run(&at, streams);
+    for object in objects {
+        // What is wrong with one object says nothing of the next.
+        let before = match exit {
+            Err(e) if e.downcast_ref().is_some_and(is_of_an_object) => fail(&e, streams),
+            exit => exit?,
+        };
+        if at.is_table() {
+            writeln!(streams.out)?;
+        }
+        at.object = Some(object);
+        exit = match command.run(&at, streams) {
+            Err(e) if e.downcast_ref().is_some_and(is_of_an_object) => Ok(before.worse(fail(&e, streams))),
+            exit => Ok(before.worse(exit?)),
+        };
+    }
+    exit
+}
+
+/// Whether an error is about one object, and not about the dump.
+fn is_of_an_object(e: &Error) -> bool {
+    matches!(e, Error::NoObject(_) | Error::NotIn(..) | Error::Nothing(_) | Error::Unknown(..) | Error::Value(_) | Error::Query(_))
 }
 
 /// A dump, opened on first use.
@@ -265,6 +308,8 @@ pub(super) struct At<'c> {
     screen: usize,
     terminal: bool,
     remark: OnceCell<String>,
+    /// The object that the answer is about, for commands that name any.
+    object: Option<ObjectName>,
 }
 
 impl At<'_> {
@@ -281,6 +326,20 @@ impl At<'_> {
         }
         let dump = Dump::open(&lazy.path, &self.opening.options)?;
         Ok(lazy.dump.get_or_init(|| dump))
+    }
+
+    /// The object that the answer is about.
+    pub(super) fn object(&self) -> Option<&ObjectName> {
+        self.object.as_ref()
+    }
+
+    /// Its address.
+    ///
+    /// # Errors
+    /// As [`At::address_of`].
+    pub(super) fn address(&self) -> Result<Addr> {
+        let object = self.object().ok_or_else(|| UsageError(format!("{}: the address is missing", self.command)))?;
+        self.address_of(0, object)
     }
 
     /// The selected runtime.

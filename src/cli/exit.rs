@@ -36,6 +36,15 @@ impl Exit {
         }
     }
 
+    /// That of two answers: a partial one or an error comes before "bad", and that before success.
+    pub(super) const fn worse(self, other: Exit) -> Exit {
+        match (self, other) {
+            (Exit::Ok, other) => other,
+            (Exit::Negative, other) if !matches!(other, Exit::Ok) => other,
+            (exit, _) => exit,
+        }
+    }
+
     /// [`Exit::Negative`] if `bad` and the answer is complete.
     pub(super) const fn negative_if(self, bad: bool) -> Exit {
         if bad && matches!(self, Exit::Ok) { Exit::Negative } else { self }

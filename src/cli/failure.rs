@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use super::advice::advised;
 use super::exit::{Exit, UsageError};
 use super::streams::Streams;
 use crate::contract::{ContractError, RuntimeError};
@@ -61,7 +62,7 @@ pub(super) fn broken_pipe(e: &anyhow::Error) -> bool {
 }
 
 pub(super) fn fail(e: &anyhow::Error, streams: &mut Streams<'_>) -> Exit {
-    let _ = streams.warn("gcdump", &format!("{e:#}"));
+    let _ = streams.warn("gcdump", &advised(e));
     exit_of(e)
 }
 
@@ -74,7 +75,7 @@ pub(super) fn exit_of(e: &anyhow::Error) -> Exit {
     match e.downcast_ref::<Error>() {
         Some(Error::Query(_) | Error::Memory(_)) => Exit::Usage,
         Some(Error::Room(_) | Error::Dump(DumpError::NoSpace { .. } | DumpError::NoTemporaryFile { .. })) => Exit::NotWritten,
-        Some(Error::NoObject(_) | Error::Nothing(_)) => Exit::Negative,
+        Some(Error::NoObject(_) | Error::NotIn(..) | Error::NoRoot(_) | Error::Nothing(_)) => Exit::Negative,
         Some(Error::Unknown(..)) => Exit::Partial,
         Some(Error::Runtime(_) | Error::Contract(_)) => Exit::NoRuntime,
         _ if e.chain().any(|c| c.is::<RuntimeError>() || c.is::<ContractError>()) => Exit::NoRuntime,

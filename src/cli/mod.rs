@@ -1,5 +1,6 @@
 //! The command line. The only floor that prints, and the only one that uses `anyhow`.
 
+mod advice;
 mod args;
 mod cache;
 mod cmd;

@@ -1,8 +1,14 @@
-//! Objects on the command line: an address, or the name of what refers to it.
+//! Objects on the command line: an address, or the name of what refers to it; several of them, or `-` for those on standard input.
 
-use anyhow::Result;
+use std::ffi::{OsStr, OsString};
+use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
 
 use super::command::At;
+use super::exit::UsageError;
+use super::line::{STANDARD_INPUT, is_path};
 use super::values::address;
 use crate::base::Addr;
 use crate::session::{Error, TypePattern};
@@ -14,10 +20,58 @@ pub(super) enum ObjectName {
     At(Addr),
     /// A static field with fields and indices after it (`Lab.Program.Keep._items[3].Name`), or a type with one object.
     Named(String),
+    /// Those on standard input: the first address of each line, or the whole line as a name.
+    Listed,
+}
+
+/// Several objects.
+#[derive(Clone, Debug)]
+pub(super) struct ObjectNames(pub(super) Vec<ObjectName>);
+
+/// What separates several objects in one argument: no name has it.
+const SEPARATOR: &str = "\n";
+
+/// Most objects that are read from standard input.
+const MOST: usize = 1 << 20;
+
+/// Several words for objects, as one argument for clap.
+pub(super) fn one_argument(words: &[OsString]) -> OsString {
+    words.join(OsStr::new(SEPARATOR))
+}
+
+/// Parses addresses and names that [`one_argument`] has joined.
+pub(super) fn object_names(text: &str) -> Result<ObjectNames, String> {
+    text.split(SEPARATOR).map(object_name).collect::<Result<_, _>>().map(ObjectNames)
+}
+
+/// The objects that are listed in `input`, such as the answer of `objects` in any format.
+pub(super) fn listed(input: impl Read) -> Result<Vec<ObjectName>> {
+    let mut all = Vec::new();
+    for line in BufReader::new(input).lines() {
+        let line = line.context("reading objects from standard input")?;
+        let found = line.match_indices("0x").find_map(|(at, _)| {
+            let digits = line.get(at.saturating_add(2)..)?;
+            let end = digits.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(digits.len());
+            address(&format!("0x{}", digits.get(..end)?)).ok()
+        });
+        match (found, line.trim()) {
+            (Some(at), _) => all.push(ObjectName::At(at)),
+            // The first line of CSV, and what surrounds a list.
+            (None, "" | "address") => {}
+            (None, name) => all.extend(object_name(name).ok().filter(|_| !name.contains(','))),
+        }
+        if all.len() > MOST {
+            return Err(UsageError(format!("standard input lists more than {MOST} objects")).into());
+        }
+    }
+    if all.is_empty() { Err(UsageError("standard input lists no objects: one address on each line".into()).into()) } else { Ok(all) }
 }
 
 /// Parses an address or a name.
 pub(super) fn object_name(text: &str) -> Result<ObjectName, String> {
+    if text == STANDARD_INPUT {
+        return Ok(ObjectName::Listed);
+    }
     address(text).map(ObjectName::At).or_else(|why| {
         let starts_name = |c: char| c.is_alphabetic() || c == '_' || c == '<';
         let is_name = text.starts_with(starts_name)
@@ -26,6 +80,30 @@ pub(super) fn object_name(text: &str) -> Result<ObjectName, String> {
             && !text.starts_with("0x");
         if is_name { Ok(ObjectName::Named(text.into())) } else { Err(format!("{why}; a static field is Lab.Program.Keep")) }
     })
+}
+
+/// Splits the arguments of `command` into objects and a dump; with types there is only a dump.
+///
+/// # Errors
+/// [`UsageError`] if the arguments are none of that.
+pub(super) fn object_and_dump(command: &str, what: &[OsString], has_types: bool) -> Result<(Vec<ObjectName>, Option<PathBuf>)> {
+    let missing = |dump: &str| {
+        let forms = format!("{command} ADDRESS {dump}, or {command} --type TYPE {dump}");
+        UsageError(format!("{command}: the address is missing: {forms}"))
+    };
+    let (at, dump) = match (what, has_types) {
+        ([], false) => return Err(missing("DUMP").into()),
+        ([dump], false) if is_path(dump) && !matches!(object_name(&dump.to_string_lossy()), Ok(ObjectName::At(_) | ObjectName::Listed)) => {
+            return Err(missing(&dump.to_string_lossy()).into());
+        }
+        ([at], false) => (Some(at), None),
+        ([at, dump], false) => (Some(at), Some(dump)),
+        ([], true) => (None, None),
+        ([dump], true) => (None, Some(dump)),
+        _ => return Err(UsageError(format!("{command}: expected an address and a dump, or --type and a dump")).into()),
+    };
+    let objects = at.map(|at| object_names(&at.to_string_lossy())).transpose().map_err(UsageError)?;
+    Ok((objects.map_or_else(Vec::new, |objects| objects.0), dump.map(PathBuf::from)))
 }
 
 impl At<'_> {
@@ -37,6 +115,7 @@ impl At<'_> {
         let text = match name {
             ObjectName::At(address) => return Ok(*address),
             ObjectName::Named(text) => text,
+            ObjectName::Listed => return Err(unlisted().into()),
         };
         let heap = self.heap_at(index)?;
         match heap.runtime().value_named(text) {
@@ -78,6 +157,11 @@ impl At<'_> {
         match name {
             ObjectName::At(address) => Ok(*address),
             ObjectName::Named(text) => Ok(self.runtime()?.value_named(text)?.address()),
+            ObjectName::Listed => Err(unlisted().into()),
         }
     }
+}
+
+fn unlisted() -> UsageError {
+    UsageError("`-` is standard input, from which no list of objects is read here".into())
 }

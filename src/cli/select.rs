@@ -99,7 +99,7 @@ usual! {
     RootSort: "as found; with --stat, count",
     SegmentSort: "as on the GC's lists",
     StatSort: "bytes; generations, heaps, segments and sizes keep their own",
-    StaticSort: "as in the modules",
+    StaticSort: "as in the modules; with --retained, retained",
     StringSort: "waste; with a size, bytes",
     ThreadSort: "as on the runtime's list",
     TimerSort: "due",

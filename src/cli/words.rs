@@ -8,9 +8,11 @@ use std::path::Path;
 use clap::Command as Clap;
 
 use super::exit::UsageError;
-use super::line::{arguments, is_dump_for, is_path, place_of_dump, takes_value};
+use super::line::{STANDARD_INPUT, arguments, is_dump_for, is_path, place_of_dump, takes_value};
 use super::meant::{meant, spelled};
+use super::object_name::one_argument;
 use super::sos;
+use super::values::address;
 use crate::base::did_you_mean;
 
 /// A command line in order.
@@ -79,7 +81,7 @@ pub(super) fn ordered(args: Vec<OsString>, root: &Clap, has_dump: bool) -> Resul
     let rest = match sub {
         Some(sub) => {
             let rest = meant(spelled(&rest, root, sub), (&mut dump, has_dump), root, sub)?;
-            let rest = dump_in_place(rest, dump, root, sub);
+            let rest = objects_in_one(dump_in_place(rest, dump, root, sub), root, sub);
             fitting(&rest, root, sub)?;
             rest
         }
@@ -210,6 +212,27 @@ fn dump_in_place(mut args: Vec<OsString>, dump: Option<OsString>, root: &Clap, s
     args
 }
 
+/// Makes several words for objects one, for commands that are about an object. The last word is the dump, unless it is an address.
+fn objects_in_one(mut args: Vec<OsString>, root: &Clap, sub: &Clap) -> Vec<OsString> {
+    let takes_objects = sub.get_positionals().next().is_some_and(|p| ["address", "what"].contains(&p.get_id().as_str()));
+    let mut places = arguments(&args, root, Some(sub));
+    let is_object = |i: &usize| args.get(*i).is_some_and(|word| address(&word.to_string_lossy()).is_ok());
+    if !takes_objects || places.last().is_some_and(|last| !is_object(last)) {
+        places.pop();
+    }
+    if !takes_objects || places.len() < 2 {
+        return args;
+    }
+    let joined = one_argument(&places.iter().filter_map(|i| args.get(*i).cloned()).collect::<Vec<_>>());
+    for i in places.iter().skip(1).rev() {
+        args.remove(*i);
+    }
+    if let Some(first) = places.first().and_then(|i| args.get_mut(*i)) {
+        *first = joined;
+    }
+    args
+}
+
 /// Checks that `args` name what the command is about, and nothing more: clap would take the dump for an address, and an address for
 /// the dump.
 fn fitting(args: &[OsString], root: &Clap, sub: &Clap) -> Result<(), UsageError> {
@@ -219,7 +242,7 @@ fn fitting(args: &[OsString], root: &Clap, sub: &Clap) -> Result<(), UsageError>
     let command = sub.get_name();
     match (first.map(clap::Arg::get_id).map(clap::Id::as_str), words.as_slice()) {
         (Some("address"), []) => Err(UsageError(format!("{command}: the address is missing: {command} ADDRESS DUMP"))),
-        (Some("address"), [dump]) if is_dump_for(sub, dump) => {
+        (Some("address"), [dump]) if is_dump_for(sub, dump) && *dump != STANDARD_INPUT => {
             let dump = dump.to_string_lossy();
             Err(UsageError(format!("{command}: the address is missing: {command} ADDRESS {dump}")))
         }

@@ -16,7 +16,7 @@ use super::header::{self, Copies, Header, HeaderError, Part};
 use super::json::{DescriptorItem, RawGlobal, RawValue};
 use super::left_out::{self, LeftOut};
 use super::locate::{self, Seen, Site, UnreadProgram};
-use super::native_aot::{self, DebugHeader};
+use super::native_aot::{self, DebugHeader, DebugHeaderError};
 use super::overlay::{self, Overlay};
 use super::synthesis;
 use crate::base::missed::{Missed, watched};
@@ -135,7 +135,11 @@ fn without_exports(program: &UnreadProgram) -> String {
 
 /// Why runtimes that were seen are not read.
 fn unread(seen: Seen, left_out: LeftOut) -> impl Iterator<Item = RuntimeError> {
-    let native_aot = seen.native_aot.into_iter().map(|(m, why)| RuntimeError::NativeAot { path: m.path, why: why.to_string() });
+    let native_aot = seen.native_aot.into_iter().map(|(m, why)| RuntimeError::NativeAot {
+        path: m.path,
+        in_file: why == DebugHeaderError::Nameless,
+        why: why.to_string(),
+    });
     let headless = seen.headless.into_iter().map(move |m| RuntimeError::Headless { path: m.path, left_out: left_out.sentence() });
     let foreign = seen.foreign.into_iter().map(|(m, what)| RuntimeError::Foreign { what, path: m.path });
     native_aot.chain(headless).chain(foreign)
@@ -287,8 +291,8 @@ impl<'a> Opener<'a> {
         let (vars, overlay) = native_aot::describe(&mut descriptor, self.memory, header);
         let vars = vars.filter(|v| layout.is_some_and(|l| l.matches(self.memory, v.address)));
         if vars.is_none() {
-            let why = "the variables of its GC are not in the dump; specify the folder with the program with --modules".into();
-            return Err(RuntimeError::NativeAot { path: self.path(), why });
+            let why = "the variables of its GC are not in the dump".into();
+            return Err(RuntimeError::NativeAot { path: self.path(), why, in_file: true });
         }
         let checks = checks::run(&descriptor, self.memory, &self.options.limits);
         let vm = Vm { descriptor, source: LayoutSource::DebugHeader, overlay, table: None, checks, refused: Vec::new() };

@@ -74,7 +74,7 @@ pub enum DumpError {
         source: io::Error,
     },
     /// The temporary directory is too small for the decompressed dump.
-    #[error("cannot decompress {}: no space left in {} after {written} bytes; free some space, or use a larger directory (--cache, or TMPDIR)", path.display(), directory.display())]
+    #[error("cannot decompress {}: no space left in {} after {written} bytes", path.display(), directory.display())]
     NoSpace {
         /// The compressed file.
         path: PathBuf,
@@ -86,7 +86,7 @@ pub enum DumpError {
         source: io::Error,
     },
     /// There can be no file for the decompressed dump.
-    #[error("cannot decompress {}: cannot write a temporary file in {}; set TMPDIR to a folder that can be written to, or use --cache", path.display(), directory.display())]
+    #[error("cannot decompress {}: cannot write a temporary file in {}", path.display(), directory.display())]
     NoTemporaryFile {
         /// The compressed file.
         path: PathBuf,
@@ -104,7 +104,7 @@ pub enum DumpError {
         limit: u64,
     },
     /// The dump is compressed with a window that takes more memory than its size, or `Limits::max_memory`, allows.
-    #[error("{} is compressed with a window of more than {limit} bytes (zstd --long); allow it with --max-memory, or decompress it with another tool first", path.display())]
+    #[error("{} is compressed with a window of more than {limit} bytes (zstd --long)", path.display())]
     WindowTooLarge {
         /// The compressed file.
         path: PathBuf,

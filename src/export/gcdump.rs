@@ -227,10 +227,7 @@ impl Nodes {
 }
 
 fn too_large() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidInput,
-        "the graph is too large for a .gcdump file (2 GiB); --under and --min-retained export a part",
-    )
+    io::Error::new(io::ErrorKind::InvalidInput, "the graph is too large for a .gcdump file (2 GiB); export a part of it")
 }
 
 /// Writes `part` to `out`.

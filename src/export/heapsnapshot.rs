@@ -130,7 +130,7 @@ impl Snapshot<'_, '_> {
         if largest > u64::from(u32::MAX) || edges > u64::from(u32::MAX) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                "a heap snapshot numbers at most 715,827,882 objects; --under and --min-retained export a part",
+                "a heap snapshot numbers at most 715,827,882 objects; export a part of them",
             ));
         }
         write!(out, "{META}\"node_count\":{nodes},\"edge_count\":{edges},\"trace_function_count\":0}},\n\"nodes\":[")?;

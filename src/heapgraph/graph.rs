@@ -12,7 +12,7 @@ use crate::model::Sum;
 
 /// The graph would exceed the memory limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{objects} objects need about {needed} bytes of memory, {allowed} are allowed (--max-memory)")]
+#[error("{objects} objects need about {needed} bytes of memory, {allowed} are allowed")]
 pub struct MemoryLimit {
     /// Number of objects.
     pub objects: u32,

@@ -39,6 +39,8 @@ named_enum! {
         Thread = "thread",
         /// Address of the value.
         Address = "address",
+        /// With --retained: largest retained size first.
+        Retained = "retained",
     }
 }
 

@@ -30,8 +30,14 @@ pub enum Error {
     #[error(transparent)]
     Room(#[from] NoRoom),
     /// There is no object at or around the address.
-    #[error("there is no object at {0}; `gcdump where {0}` says what is there")]
+    #[error("there is no object at {0}")]
     NoObject(Addr),
+    /// The address is not in what was asked for.
+    #[error("{0} is not in {1}")]
+    NotIn(Addr, &'static str),
+    /// The address is in an object where that of a root was asked for.
+    #[error("{0} is in an object, not a root")]
+    NoRoot(Addr),
     /// An object or value has another type than requested, or is not in the dump.
     #[error(transparent)]
     Value(#[from] ValueError),
@@ -53,7 +59,7 @@ impl Error {
     /// This error of an answer with `notes`: that nothing was found is not known if something could not be read.
     pub(crate) fn given(self, notes: &Notes) -> Error {
         match (self, notes.first_loss()) {
-            (error @ (Error::NoObject(_) | Error::Nothing(_) | Error::Query(_)), Some(loss)) => {
+            (error @ (Error::NoObject(_) | Error::NotIn(..) | Error::NoRoot(_) | Error::Nothing(_) | Error::Query(_)), Some(loss)) => {
                 Error::Unknown(Box::new(error), loss.message.clone())
             }
             (error, _) => error,

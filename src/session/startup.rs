@@ -1,4 +1,4 @@
-//! What a process was started with: its arguments and its environment.
+//! The arguments and the environment that a process was started with.
 //!
 //! Linux puts them on the first stack. From lower to higher addresses: the number of arguments, a pointer to each, a null; a pointer to each variable of the environment, a null; the
 //! auxiliary vector; the texts; the path that was started. The core's copy of the vector has the address of that path, and so leads to the
@@ -19,7 +19,7 @@ const GREATEST_KEY: u64 = 1 << 10;
 /// Most bytes of texts and pointers: a quarter of a stack of 8 MiB, and the rest (`ARG_MAX`, `MAX_ARG_STRINGS`).
 const MOST: u64 = 6 << 20;
 
-/// What a process was started with.
+/// The arguments and the environment of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Startup {
     /// Where it was found.

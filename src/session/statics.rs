@@ -26,7 +26,9 @@ pub struct StaticsQuery {
     pub thread_statics: bool,
     /// List uninitialized fields instead of only counting them, and initial values in module images (RVA fields).
     pub everything: bool,
-    /// Order of the fields; `None` for that of the types.
+    /// Whether to compute what the fields retain.
+    pub retained: bool,
+    /// Order of the fields; `None` for that of the types, or by retained size where that is computed.
     pub sort: Option<StaticSort>,
     /// Maximum fields to list, 0 for all.
     pub top: usize,
@@ -273,6 +275,7 @@ impl<'t> StaticsReader<'t> {
             module: self.types().names().name(spot.info.address).module.clone(),
             storage: spot.field.storage,
             thread: spot.thread.map(thread),
+            retained: None,
             field: self.unless_lost(spot.field, || self.value(spot.field, spot.place)),
         }
     }

@@ -27,10 +27,10 @@ impl TypePattern {
     /// The pattern that `name` is.
     ///
     /// # Errors
-    /// What is wrong with a regular expression.
+    /// The error of a regular expression.
     pub fn named(name: &str) -> Result<TypePattern, String> {
         match expression(name) {
-            Some(Err(e)) => Err(format!("{name} is no regular expression: {e}")),
+            Some(Err(e)) => Err(format!("{name} is not a regular expression: {e}")),
             _ => Ok(TypePattern::Name(name.into())),
         }
     }
@@ -126,7 +126,7 @@ fn without_arguments(name: &str) -> String {
     name.chars().filter(outside).collect()
 }
 
-/// What a pattern means.
+/// The meaning of a pattern.
 #[derive(Clone, Debug)]
 enum Meaning {
     Table(Addr),

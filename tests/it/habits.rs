@@ -116,7 +116,7 @@ const TOLD: &[(&str, Exit, &str)] = &[
     ("exceptions 0x7f31 D", Exit::Negative, "there is no object at 0x7f31"),
     ("stat --type lab.* D", Exit::Negative, "but for upper and lower case, it matches Lab."),
     ("stat --type Lab\\..* D", Exit::Negative, "a regular expression is written /Lab\\..*/, and matches Lab."),
-    ("stat --type /(/ D", Exit::Usage, "is no regular expression"),
+    ("stat --type /(/ D", Exit::Usage, "is not a regular expression"),
     ("stat --type sbyte D", Exit::Negative, "no type matches 'sbyte' (System.SByte)"),
     ("type Lab.Nodes D", Exit::Negative, "did you mean Lab.Node"),
     ("objects --where Nonsuch D", Exit::Usage, "the name of a field"),

@@ -12,6 +12,7 @@ use gcdump::cli::{Cli, Exit};
 use gcdump::internals::base::{Addr, AddrRange};
 use gcdump::internals::dump::{DumpFile, OpenOptions as FileOptions};
 use gcdump::internals::session::{Dump, OpenOptions};
+use gcdump::model::LayoutSource;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -201,6 +202,11 @@ impl Subject {
     /// Complaints about the answers of `dump`, which does not have `what`, each with the place of the first difference.
     fn check(&self, dump: &Dump, what: &str, asked: impl Fn(&Asked) -> bool) -> (usize, Vec<(String, String)>) {
         let (mut runs, mut wrong, mut first) = (0, Vec::new(), None);
+        // These are of .NET 10, and their descriptor was added by hand: a dump without it is one of another runtime.
+        if self.name.starts_with("net11shape") && dump.runtime().is_ok_and(|r| r.description().gc != LayoutSource::Descriptor) {
+            println!("{} {what}: without the descriptor", self.name);
+            return (runs, wrong);
+        }
         for asked in self.asked.iter().filter(|a| asked(a)) {
             let ran = run_on(&asked.cli, dump);
             runs += 1;
@@ -322,8 +328,6 @@ fn campaign(what: &str, some: impl Fn(usize, &Path) -> bool, check: impl Fn(&Sub
     if only.is_empty() && std::env::var_os("GCDUMP_HOLES").is_none() {
         // What a dump answers has to be asked first: that takes most of the time.
         dumps = dumps.into_iter().enumerate().filter(|(i, d)| some(*i, d)).map(|(_, d)| d).collect();
-        // The descriptor of these was added by hand: without it, the runtime below it has another one.
-        dumps.retain(|dump| !dump.to_str().unwrap().contains("net11shape"));
     }
     let checked = common::each(&dumps, |dump| {
         let Some(subject) = Subject::of(dump, folder.path()) else { return Vec::new() };

@@ -130,11 +130,11 @@ fn gone(on: &OnGraph<'_>, dead: &[Addr], handles: &FxHashMap<Addr, HandleModel>)
         let inside = |at: &Addr| boxed.is_some() && on.around(*at) == boxed;
         let fields: Vec<Addr> = roots.iter().filter(|r| is_static(r)).filter_map(|r| r.address).filter(inside).collect();
         if fields.is_empty() {
-            let what = match on.around(*address) {
-                Some(_) => format!("{address} is in an object, not a root; `gcdump path {address}` lists the roots that hold it"),
-                None => format!("{address} is neither a handle nor another root of the dump"),
+            let why = match on.around(*address) {
+                Some(_) => Error::NoRoot(*address),
+                None => Error::Nothing(format!("{address} is neither a handle nor another root of the dump")),
             };
-            return Err(on.none(Error::Nothing(what)));
+            return Err(on.none(why));
         }
         gone.extend(fields);
     }

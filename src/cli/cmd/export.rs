@@ -1,5 +1,5 @@
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -275,8 +275,10 @@ impl Export {
     fn write(&self, at: &At<'_>, part: &Part<'_>, ids: &Ids, file: &File) -> Result<Written> {
         let mut out = BufWriter::with_capacity(1 << 20, file);
         let written = match self.to {
-            ExportFormat::HeapSnapshot => heapsnapshot::write(part, ids, heapsnapshot::Options { contents: self.contents }, &mut out)?,
-            ExportFormat::Gcdump => gcdump::write(part, &self.about(at)?, &mut out)?,
+            ExportFormat::HeapSnapshot => {
+                heapsnapshot::write(part, ids, heapsnapshot::Options { contents: self.contents }, &mut out).map_err(smaller)?
+            }
+            ExportFormat::Gcdump => gcdump::write(part, &self.about(at)?, &mut out).map_err(smaller)?,
             ExportFormat::Parquet | ExportFormat::Csv | ExportFormat::Ndjson => Written::default(),
         };
         out.flush()?;
@@ -294,6 +296,11 @@ impl Export {
             generations: self.generations,
         })
     }
+}
+
+/// The error `e` with the options that help against a graph that is too large for the format.
+fn smaller(e: io::Error) -> io::Error {
+    if e.kind() == io::ErrorKind::InvalidInput { io::Error::new(e.kind(), format!("{e}: --under and --min-retained")) } else { e }
 }
 
 /// The dump's name with another extension: `crash.dmp.zst` becomes `crash.heapsnapshot`.

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::{Context, Result};
 use clap::Args;
 
+use super::super::advice::advised;
 use super::super::args::StacksArg;
 use super::super::command::{At, Command, Example, Group, conclude, example};
 use super::super::exit::{Exit, UsageError};
@@ -252,7 +253,7 @@ impl Work<'_> {
             }
             Err(e) if is_of_the_lake(&e) => Err(e),
             Err(e) => {
-                let why = format!("{e:#}");
+                let why = advised(&e);
                 self.lake.add_failed(path, &id, &why).with_context(|| format!("writing {}", self.lake.root.display()))?;
                 Ok(Done {
                     row: FleetDump { error: Some(why), ..row(Some(&id), FleetState::Failed) },

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
+use super::super::advice::advised_runtime;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
@@ -35,7 +36,12 @@ impl Command for Info {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<InfoReport>> {
-        Ok(analysis::info(at.dump()?, &InfoQuery { runtime: at.config.runtime, options: at.config.repeated(), verbose: self.verbose }))
+        let query = InfoQuery { runtime: at.config.runtime, options: at.config.repeated(), verbose: self.verbose };
+        let mut answer = analysis::info(at.dump()?, &query);
+        if answer.data.runtime_error.is_some() {
+            answer.data.runtime_error = at.dump()?.runtime_at(at.config.runtime).err().as_ref().map(advised_runtime);
+        }
+        Ok(answer)
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {

@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::object_name::{ObjectName, object_name};
+use super::super::object_name::{ObjectName, ObjectNames, object_names};
 use crate::analysis::{NearQuery, near};
 use crate::base::Answer;
 use crate::model::NearReport;
@@ -14,8 +14,8 @@ use crate::model::NearReport;
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Near {
     /// The address, or the name of a static field that refers to the object: Lab.Program.Keep, Lab.Program.Keep[3].Name.
-    #[arg(value_parser = object_name)]
-    address: ObjectName,
+    #[arg(value_parser = object_names)]
+    address: ObjectNames,
 
     /// Number of objects to show before it.
     #[arg(long, value_name = "N", default_value_t = 5)]
@@ -39,7 +39,11 @@ impl Command for Near {
         Ok(self.dump.path())
     }
 
+    fn objects(&self) -> Result<Vec<ObjectName>> {
+        Ok(self.address.0.clone())
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<NearReport>> {
-        Ok(near(&at.heap()?, &NearQuery { address: at.address_of(0, &self.address)?, before: self.before, after: self.after })?)
+        Ok(near(&at.heap()?, &NearQuery { address: at.address()?, before: self.before, after: self.after })?)
     }
 }

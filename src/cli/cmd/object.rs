@@ -7,7 +7,7 @@ use clap_complete::engine::ArgValueCompleter;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::completion::types;
-use super::super::object_name::{ObjectName, object_name};
+use super::super::object_name::{ObjectName, ObjectNames, object_names};
 use super::super::values::type_pattern;
 use crate::analysis::{ObjectQuery, object, value};
 use crate::base::Answer;
@@ -18,8 +18,8 @@ use crate::session::TypePattern;
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Object {
     /// The address, or the name of a static field that refers to the object: Lab.Program.Keep, Lab.Program.Keep[3].Name.
-    #[arg(value_parser = object_name)]
-    address: ObjectName,
+    #[arg(value_parser = object_names)]
+    address: ObjectNames,
 
     /// Index of the first array element to list.
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -60,17 +60,16 @@ impl Command for Object {
         Ok(self.dump.path())
     }
 
+    fn objects(&self) -> Result<Vec<ObjectName>> {
+        Ok(self.address.0.clone())
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<ObjectReport>> {
         if let Some(wanted) = &self.as_type {
-            return Ok(value(&at.heap()?, at.address_of(0, &self.address)?, wanted)?);
+            return Ok(value(&at.heap()?, at.address()?, wanted)?);
         }
-        let query = ObjectQuery {
-            address: at.address_of(0, &self.address)?,
-            start: self.start,
-            count: self.count,
-            items: self.items,
-            fields: !self.no_fields,
-        };
+        let query =
+            ObjectQuery { address: at.address()?, start: self.start, count: self.count, items: self.items, fields: !self.no_fields };
         Ok(object(&at.heap()?, &query)?)
     }
 }

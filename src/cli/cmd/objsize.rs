@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::object_name::{ObjectName, object_name};
+use super::super::object_name::{ObjectName, ObjectNames, object_names};
 use crate::analysis::objsize;
 use crate::base::Answer;
 use crate::model::ObjSizeReport;
@@ -15,8 +15,8 @@ use crate::model::ObjSizeReport;
 pub(in crate::cli) struct Objsize {
     /// Address of the object, or an interior address; or the name of a static field that refers to it: Lab.Program.Keep,
     /// Lab.Program.Keep[3].Name.
-    #[arg(value_parser = object_name)]
-    address: ObjectName,
+    #[arg(value_parser = object_names)]
+    address: ObjectNames,
 
     #[command(flatten)]
     stacks: StacksArg,
@@ -35,7 +35,11 @@ impl Command for Objsize {
         Ok(self.dump.path())
     }
 
+    fn objects(&self) -> Result<Vec<ObjectName>> {
+        Ok(self.address.0.clone())
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<ObjSizeReport>> {
-        Ok(objsize(&*at.source_at(0)?, at.address_of(0, &self.address)?, self.stacks.stacks)?)
+        Ok(objsize(&*at.source_at(0)?, at.address()?, self.stacks.stacks)?)
     }
 }

@@ -6,9 +6,8 @@ use clap::Args;
 
 use super::super::args::StacksArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::exit::{Exit, UsageError};
-use super::super::line::is_path;
-use super::super::object_name::{ObjectName, object_name};
+use super::super::exit::Exit;
+use super::super::object_name::{ObjectName, object_and_dump};
 use super::super::select::{SortArg, TopArg, TypesArg};
 
 use crate::analysis::{RefsQuery, refs};
@@ -71,12 +70,16 @@ impl Command for Refs {
     type Report = RefsReport;
 
     fn dump(&self) -> Result<Option<PathBuf>> {
-        Ok(self.words()?.1)
+        Ok(object_and_dump("refs", &self.what, !self.types.is_empty())?.1)
+    }
+
+    fn objects(&self) -> Result<Vec<ObjectName>> {
+        Ok(object_and_dump("refs", &self.what, !self.types.is_empty())?.0)
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<RefsReport>> {
-        let (object, types) = match self.words()?.0 {
-            Some(name) => at.object_or_type(&name)?,
+        let (object, types) = match at.object() {
+            Some(name) => at.object_or_type(name)?,
             None => (None, self.types.patterns()),
         };
         let query = RefsQuery {
@@ -98,26 +101,5 @@ impl Command for Refs {
         let lists = [&report.incoming, &report.outgoing].into_iter().flatten();
         let rooted = report.roots.as_ref().is_some_and(|roots| !roots.is_empty());
         exit.negative_if(!rooted && lists.map(|list| list.references).all(|n| n == 0))
-    }
-}
-
-impl Refs {
-    /// Splits the arguments into object and dump; with --type there is only a dump.
-    fn words(&self) -> Result<(Option<ObjectName>, Option<PathBuf>)> {
-        let (at, dump) = match (self.what.as_slice(), self.types.is_empty()) {
-            ([], false) => (None, None),
-            ([dump], false) => (None, Some(dump)),
-            ([dump], true) if is_path(dump) && matches!(object_name(&dump.to_string_lossy()), Err(_) | Ok(ObjectName::Named(_))) => {
-                let dump = dump.to_string_lossy();
-                let forms = format!("refs ADDRESS {dump}, or refs --type TYPE {dump}");
-                return Err(UsageError(format!("refs: the address is missing: {forms}")).into());
-            }
-            ([at], true) => (Some(at), None),
-            ([at, dump], true) => (Some(at), Some(dump)),
-            ([], true) => return Err(UsageError("refs: the address is missing: refs ADDRESS DUMP, or refs --type TYPE DUMP".into()).into()),
-            _ => return Err(UsageError("refs: expected an address and a dump, or --type and a dump".into()).into()),
-        };
-        let at = at.map(|a| object_name(&a.to_string_lossy())).transpose().map_err(UsageError)?;
-        Ok((at, dump.map(PathBuf::from)))
     }
 }

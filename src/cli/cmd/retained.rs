@@ -20,7 +20,7 @@ const FEW: usize = 20;
 pub(in crate::cli) struct Retained {
     /// Show one object: its dominators and what it dominates. An address, or the name of a static field: Lab.Program.Keep.
     #[arg(long, value_name = "ADDR", value_parser = object_name, conflicts_with_all = ["tree", "suspects", "types"])]
-    object: Option<ObjectName>,
+    object: Vec<ObjectName>,
 
     /// Show the dominator tree.
     #[arg(long, conflicts_with_all = ["suspects", "types"])]
@@ -66,9 +66,13 @@ impl Command for Retained {
         Ok(self.dump.path())
     }
 
+    fn objects(&self) -> Result<Vec<ObjectName>> {
+        Ok(self.object.clone())
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<RetainedReport>> {
-        let view = match (&self.object, self.tree, self.suspects) {
-            (Some(name), ..) => RetainedView::Object(at.address_of(0, name)?),
+        let view = match (at.object(), self.tree, self.suspects) {
+            (Some(_), ..) => RetainedView::Object(at.address()?),
             (_, true, _) => RetainedView::Tree { depth: self.depth, threshold: self.threshold.unwrap_or(1.0) / 100.0 },
             (_, _, true) => RetainedView::Suspects(self.threshold.map_or(SUSPECT_SHARE, |percent| percent / 100.0)),
             _ => RetainedView::Top,

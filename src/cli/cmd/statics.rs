@@ -33,6 +33,10 @@ pub(in crate::cli) struct Statics {
     #[arg(long)]
     all: bool,
 
+    /// Show what each field retains, the most first: the caches of the process.
+    #[arg(long)]
+    retained: bool,
+
     #[command(flatten)]
     dump: DumpArg,
 }
@@ -42,6 +46,7 @@ impl Command for Statics {
     const GROUP: Group = Group::Objects;
     const EXAMPLES: &'static [Example] = &[
         example("statics --type 'Lab.*' DUMP", "static fields with values"),
+        example("statics --retained --top 20 DUMP", "the static fields that retain most"),
         example("statics --thread-statics DUMP", "thread statics, once per thread"),
     ];
     type Report = StaticsReport;
@@ -55,6 +60,7 @@ impl Command for Statics {
             types: self.types.patterns(),
             thread_statics: self.thread_statics,
             everything: self.all,
+            retained: self.retained,
             sort: self.sort.given(),
             top: self.top.rows(at),
         };

@@ -6,7 +6,7 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
-use super::super::object_name::{ObjectName, object_name};
+use super::super::object_name::{ObjectName, ObjectNames, object_names};
 use crate::analysis::place;
 use crate::base::Answer;
 use crate::model::{PlaceKind, WhereReport};
@@ -15,8 +15,8 @@ use crate::model::{PlaceKind, WhereReport};
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Where {
     /// The address, or the name of a static field that refers to the object: Lab.Program.Keep, Lab.Program.Keep[3].Name.
-    #[arg(value_parser = object_name)]
-    address: ObjectName,
+    #[arg(value_parser = object_names)]
+    address: ObjectNames,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -33,8 +33,12 @@ impl Command for Where {
         Ok(self.dump.path())
     }
 
+    fn objects(&self) -> Result<Vec<ObjectName>> {
+        Ok(self.address.0.clone())
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<WhereReport>> {
-        Ok(place(&at.heap()?, at.address_of(0, &self.address)?)?)
+        Ok(place(&at.heap()?, at.address()?)?)
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {

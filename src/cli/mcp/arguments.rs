@@ -164,6 +164,9 @@ fn written(name: &str) -> String {
     name.replace('-', "_")
 }
 
+/// Arguments that name objects: an answer is about one.
+const OF_ONE: [&str; 2] = ["what", "object"];
+
 impl Arguments {
     pub(super) fn of(tool: &'static Tool) -> Arguments {
         let Some(entry) = tool.entry() else { return Arguments { tool, list: Vec::new() } };
@@ -177,7 +180,7 @@ impl Arguments {
             Some(Argument {
                 name: called,
                 kind: Kind::of(&arg),
-                list: matches!(arg.get_action(), ArgAction::Append) && *name != "what",
+                list: matches!(arg.get_action(), ArgAction::Append) && !OF_ONE.contains(name),
                 rows: tool.rows.iter().find(|rows| rows.option == *name),
                 on: tool.on.filter(|(flag, _)| flag == name).map(|(_, unless)| unless),
                 conflicts: command.get_arg_conflicts_with(&arg).iter().map(|a| long(a).into()).collect(),

@@ -54,9 +54,7 @@ pub enum DebugHeaderError {
     #[error("its debug header is not filled in")]
     Empty,
     /// The names are in the program file, which is not at hand.
-    #[error(
-        "the names in its debug header are not in the dump, and its tables are not those of a known release; specify the folder with the program with --modules"
-    )]
+    #[error("the names in its debug header are not in the dump, and its tables are not those of a known release")]
     Nameless,
 }
 

@@ -72,6 +72,8 @@ pub enum RuntimeError {
         path: String,
         /// Why it cannot be read.
         why: String,
+        /// Whether the file of the program has what is missing.
+        in_file: bool,
     },
     /// .NET Framework or Mono.
     #[error("the process runs {what} ({path}), which gcdump does not read; it reads .NET (CoreCLR) 8 and later")]
@@ -139,11 +141,10 @@ pub enum RuntimeError {
 fn unsupported(undescribed: bool, left_out: Option<&str>, details: &str) -> String {
     let left_out = left_out.map(|why| format!("; {why}")).unwrap_or_default();
     if undescribed {
-        let what = "its description of itself is not in the dump, and no overlay matches; specify the folder with its files with --modules";
+        let what = "its description of itself is not in the dump, and no overlay matches";
         return format!("{what}{left_out} ({details})");
     }
-    let supported = ".NET 8, 9, 10 and 11 are supported, --overlay FILE adds others";
-    format!("it has no usable descriptor, and no overlay matches ({details}); {supported}{left_out}")
+    format!("it has no usable descriptor, and no overlay matches ({details}); .NET 8, 9, 10 and 11 are supported{left_out}")
 }
 
 /// Advice about a dump without managed memory.

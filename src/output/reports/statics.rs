@@ -4,8 +4,11 @@ use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 
 /// Columns of static fields.
-pub(super) fn static_columns<'r>() -> Columns<'r, StaticModel> {
+pub(super) fn static_columns<'r>(retained: bool) -> Columns<'r, StaticModel> {
     columns::<StaticModel>()
+        .bytes("retained", |s| s.retained)
+        .when(retained)
+        .keep(9)
         .names("declaring_type", 40, |s| s.field.declaring_type.as_ref())
         .keep(9)
         .text("name", 24, |s| &s.field.name)
@@ -28,7 +31,8 @@ pub(super) fn static_columns<'r>() -> Columns<'r, StaticModel> {
 
 impl Report for StaticsReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
-        to.table(Table::records("static", &self.statics, static_columns()).csv(true).shown(!self.statics.is_empty()));
+        let has_retained = self.statics.iter().any(|s| s.retained.is_some());
+        to.table(Table::records("static", &self.statics, static_columns(has_retained)).csv(true).shown(!self.statics.is_empty()));
         to.more(self.shown, self.initialized, "static fields");
         to.gap_if(!self.statics.is_empty());
         to.line(format!(

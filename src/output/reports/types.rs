@@ -115,7 +115,7 @@ impl Report for TypesReport {
         to.gap_if(some);
         to.table(Table::new(fields, field_columns()).csv(!pattern).shown(some));
         to.gap_if(!layout.statics.is_empty());
-        to.table(Table::new(&layout.statics, static_columns()).shown(!layout.statics.is_empty()));
+        to.table(Table::new(&layout.statics, static_columns(false)).shown(!layout.statics.is_empty()));
         let methods = layout.methods.iter().flatten();
         let some = methods.clone().next().is_some();
         to.gap_if(some);

@@ -3,7 +3,7 @@
 use super::super::{FunctionEntry, StackError};
 use crate::base::{Addr, AddrRange};
 
-/// What made a piece of code.
+/// The origin of a piece of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CodeOrigin {
     /// The JIT, in this process.
@@ -31,9 +31,9 @@ pub(crate) struct Code {
     pub(crate) start: Addr,
     /// This piece.
     pub(crate) range: AddrRange,
-    /// What made it.
+    /// The origin of the code.
     pub(crate) origin: CodeOrigin,
-    /// What the numbers of `entry` count from.
+    /// The address that the numbers of `entry` count from.
     pub(crate) base: Addr,
     /// This piece, and its unwind info.
     pub(crate) entry: FunctionEntry,
@@ -43,7 +43,7 @@ pub(crate) struct Code {
     pub(crate) gc_info: Result<Addr, StackError>,
     /// Version of the GC info.
     pub(crate) gc_version: u32,
-    /// Length of the method's code that the GC info must tell: exactly for code of the JIT, at least for an image's.
+    /// Length of the method's code, which the GC info must agree with: exactly for code of the JIT, at least for an image's.
     pub(crate) code_length: u64,
 }
 

@@ -67,12 +67,12 @@ impl Encoding {
         self.version < 4
     }
 
-    /// Whether a leaf may stand at a safe point.
+    /// Whether a leaf may be at a safe point.
     pub(super) const fn leaves_at_safe_points(&self) -> bool {
         self.version >= 3
     }
 
-    /// What stands among the safe points for a call that returns to `offset`, in units.
+    /// The entry of the safe points for a call that returns to `offset`, in units.
     pub(super) fn safe_point(&self, offset: u32) -> Option<u32> {
         match self.version {
             4.. if !offset.is_multiple_of(self.unit) => None,

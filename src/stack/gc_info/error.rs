@@ -6,7 +6,7 @@ use crate::memory::ReadError;
 /// GC info that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum GcInfoError {
-    /// It is not in the dump as a whole.
+    /// The dump does not have all of the GC info.
     #[error("GC info: {0}")]
     Missing(#[from] ReadError),
     /// A version that is not known.
@@ -29,14 +29,14 @@ pub(crate) enum GcInfoError {
         /// The length of the method's code in bytes.
         code_length: u32,
     },
-    /// It is no GC info, or of another version.
+    /// The bytes are not GC info, or of another version.
     #[error("the GC info at {address} is invalid at bit {bit}: {what}")]
     Malformed {
         /// Where the info begins.
         address: Addr,
         /// Distance in bits.
         bit: u64,
-        /// What is wrong.
+        /// The contradiction.
         what: &'static str,
     },
 }

@@ -1,0 +1,56 @@
+//! What to type against an error of the library: those name no options, since not everyone who reads them has a command line.
+
+use crate::contract::RuntimeError;
+use crate::dump::DumpError;
+use crate::session::Error;
+
+/// The message of `e`, and the option or command that helps.
+pub(super) fn advised(e: &anyhow::Error) -> String {
+    let advice = e.chain().find_map(|cause| {
+        cause
+            .downcast_ref()
+            .and_then(of_error)
+            .or_else(|| cause.downcast_ref().and_then(of_runtime))
+            .or_else(|| cause.downcast_ref().and_then(of_dump))
+    });
+    let message = format!("{e:#}");
+    advice.map_or(message.clone(), |advice| format!("{message}; {advice}"))
+}
+
+/// The same for an error that is part of an answer.
+pub(super) fn advised_runtime(e: &RuntimeError) -> String {
+    of_runtime(e).map_or_else(|| e.to_string(), |advice| format!("{e}; {advice}"))
+}
+
+fn of_error(e: &Error) -> Option<String> {
+    match e {
+        Error::Dump(e) => of_dump(e),
+        Error::Runtime(e) => of_runtime(e),
+        Error::Memory(_) => Some("--max-memory allows more".into()),
+        Error::Room(_) => Some("set TMPDIR to a folder with room for it, or allow more memory with --max-memory".into()),
+        Error::NoObject(at) | Error::NotIn(at, _) => Some(format!("`gcdump where {at}` says what is there")),
+        Error::NoRoot(at) => Some(format!("`gcdump path {at}` lists the roots that hold it")),
+        Error::Unknown(e, _) => of_error(e),
+        _ => None,
+    }
+}
+
+fn of_runtime(e: &RuntimeError) -> Option<String> {
+    match e {
+        RuntimeError::Cut { why, .. } | RuntimeError::Damaged { why, .. } | RuntimeError::Bounded { why } => of_runtime(why),
+        RuntimeError::NativeAot { in_file: true, .. } => Some("specify the folder with the program with --modules".into()),
+        RuntimeError::Unsupported { undescribed: true, .. } => Some("specify the folder with its files with --modules".into()),
+        RuntimeError::Unsupported { .. } => Some("--overlay FILE adds others".into()),
+        _ => None,
+    }
+}
+
+fn of_dump(e: &DumpError) -> Option<String> {
+    let text = match e {
+        DumpError::NoSpace { .. } => "free some space, or use a larger directory (--cache, or TMPDIR)",
+        DumpError::NoTemporaryFile { .. } => "set TMPDIR to a folder that can be written to, or use --cache",
+        DumpError::WindowTooLarge { .. } => "allow it with --max-memory, or decompress it with another tool first",
+        _ => return None,
+    };
+    Some(text.into())
+}
