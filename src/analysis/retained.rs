@@ -1,5 +1,6 @@
 //! Exact retained sizes, from the dominator tree of the heap.
 
+mod groups;
 mod holders;
 mod icicle;
 
@@ -13,8 +14,8 @@ use crate::base::{Addr, Answer, Collector, Count, IndexVec, len64, share, thousa
 use crate::gc::{ObjectId, TypeIndex};
 use crate::heapgraph::{Depends, DominatorTree, HeapGraph};
 use crate::model::{
-    BelowType, ObjSizeReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport, RetainedType, Stacks, Sum, Suspect, SuspectKind,
-    TreeRow,
+    BelowType, ObjSizeReport, ReachTotals, RetainedBy, RetainedDetail, RetainedObject, RetainedReport, RetainedType, Stacks, Sum, Suspect,
+    SuspectKind, TreeRow,
 };
 use crate::session::{Error, GraphSource, Namer, TypePattern};
 
@@ -42,6 +43,8 @@ pub enum RetainedView {
     /// The objects and types with the largest retained size.
     #[default]
     Top,
+    /// Groups of objects, or roots.
+    By(RetainedBy),
     /// The object at or around this address.
     Object(Addr),
     /// The tree, limited by depth and share of the reachable bytes.
@@ -143,6 +146,8 @@ impl<'g> Retained<'g> {
             object_count: None,
             types: None,
             type_count: None,
+            groups: None,
+            group_count: None,
             object: None,
             tree: None,
             suspects: None,
@@ -159,6 +164,12 @@ impl<'g> Retained<'g> {
                 report.type_count = Some(len64(types.len()));
                 types.truncate(most);
                 report.types = Some(types);
+            }
+            RetainedView::By(by) => {
+                let mut groups = self.groups(namer, *by);
+                report.group_count = Some(len64(groups.len()));
+                groups.truncate(most);
+                report.groups = Some(groups);
             }
             RetainedView::Object(_) => report.object = object.map(|id| self.detail(namer, id)),
             RetainedView::Tree { depth, threshold } => report.tree = Some(self.rows(namer, *depth, *threshold, most)),
@@ -341,14 +352,13 @@ impl<'g> Retained<'g> {
         let indexed = large.map(|t| (index(&t), t)).filter(|(index, t)| t.count >= 2 && !(index.is_some() && reported.contains(index)));
         let candidates: Vec<(Option<TypeIndex>, RetainedType)> = indexed.collect();
         let within = self.within(&out, candidates.iter().filter_map(|(index, _)| *index));
+        // Bytes within another suspect are reported with it.
+        let inside = |index: Option<TypeIndex>| index.and_then(|t| within.get(t)).copied().flatten().unwrap_or(0);
+        let apart = candidates.into_iter().filter(|(index, t)| share(inside(*index), t.retained).unwrap_or(1.0) < 0.5);
+        let candidates: Vec<(Option<TypeIndex>, RetainedType)> = apart.collect();
         let nested = self.nested(&candidates.iter().filter_map(|(index, _)| *index).collect::<Vec<_>>());
         let mut types: Vec<(TypeIndex, usize)> = Vec::new();
         for (index, t) in candidates {
-            // Bytes within another suspect are reported with it.
-            let inside = index.and_then(|t| within.get(t)).copied().flatten().unwrap_or(0);
-            if share(inside, t.retained).unwrap_or(1.0) >= 0.5 {
-                continue;
-            }
             // One line for types of which each is within the one before.
             let is_within = |outer: &&(TypeIndex, usize)| index.is_some_and(|t| nested.get(&(t, outer.0)).is_some_and(|part| *part >= 0.5));
             if let Some(outer) = types.iter().find(is_within).and_then(|(_, at)| out.get_mut(*at)) {

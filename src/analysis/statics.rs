@@ -10,7 +10,7 @@ use crate::base::{Addr, Answer, NoteKind, Notes, cut};
 use crate::bcl::Texts;
 use crate::heapgraph::Depends;
 use crate::model::{FieldValue, Stacks, StaticModel, StaticSort, StaticsReport};
-use crate::session::{Error, GraphSource, Runtime, StaticsQuery, StaticsReader};
+use crate::session::{Error, Runtime, StaticsQuery, StaticsReader};
 
 /// The static fields of all loaded types.
 ///

@@ -1,7 +1,6 @@
 //! The command trait: arguments with examples, a query, and the function that answers it.
 
 use std::cell::OnceCell;
-use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};

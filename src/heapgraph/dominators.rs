@@ -98,9 +98,19 @@ impl DominatorTree {
         types: usize,
         size: impl Fn(ObjectId) -> u64 + Sync,
     ) -> Vec<GroupSum> {
-        let group = |node: u32| type_of(ObjectId::from_u32(node)).map_or(u32::MAX, Index::as_u32);
+        self.sums_by(|id| type_of(id).map(Index::as_u32), types, size)
+    }
+
+    /// The reachable objects by group, of which there are `groups`.
+    pub(crate) fn sums_by(
+        &self,
+        group_of: impl Fn(ObjectId) -> Option<u32> + Sync,
+        groups: usize,
+        size: impl Fn(ObjectId) -> u64 + Sync,
+    ) -> Vec<GroupSum> {
+        let group = |node: u32| group_of(ObjectId::from_u32(node)).unwrap_or(u32::MAX);
         let size = |node: u32| size(ObjectId::from_u32(node));
-        self.tree.by_group(group, u32::try_from(types).unwrap_or(u32::MAX), size, &self.retained)
+        self.tree.by_group(group, u32::try_from(groups).unwrap_or(u32::MAX), size, &self.retained)
     }
 
     /// Bytes jointly retained by all objects of each of `types` types.

@@ -47,8 +47,9 @@ pub(crate) struct MallocHeap {
     pub(crate) arena: Option<Addr>,
 }
 
-/// The heaps in `memory` by address. `program` is the end of the program's image. Only where words have eight bytes.
-pub(crate) fn malloc_heaps(dump: &DumpFile, memory: &Memory, program: Option<Addr>) -> Vec<MallocHeap> {
+/// The heaps in `memory` by address, outside of what others have `taken`, in order. `program` is the end of the program's image. Only where
+/// words have eight bytes.
+pub(crate) fn malloc_heaps(dump: &DumpFile, memory: &Memory, program: Option<Addr>, taken: &[AddrRange]) -> Vec<MallocHeap> {
     let mut out = Vec::new();
     if memory.shape().ptr != PtrSize::Eight {
         return out;
@@ -70,6 +71,10 @@ pub(crate) fn malloc_heaps(dump: &DumpFile, memory: &Memory, program: Option<Add
         for stretch in memory.in_dump(range) {
             at = at.max(stretch.start.plus(PAGE - 1).align_down(PAGE));
             while at < stretch.end {
+                if let Some(other) = taken.get(taken.partition_point(|r| r.end <= at)).filter(|r| r.contains(at)) {
+                    at = other.end.plus(PAGE - 1).align_down(PAGE);
+                    continue;
+                }
                 let heap = arena_heap(memory, at, range.end).or_else(|| mapped(memory, at, range.end));
                 at = heap.as_ref().map_or(at.plus(PAGE), |heap| heap.range.end);
                 out.extend(heap);

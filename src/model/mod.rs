@@ -119,8 +119,8 @@ pub use refs::{RefBy, RefList, RefObject, RefRow, RefSort, RefType, RefVia, Refs
 pub use report::{Icicle, IcicleBox, LackingPart, PageReport, PageSuspect, PageType, PageTypes, TypesRest};
 pub use request::{ConnectionPool, RequestDirection, RequestFrame, RequestModel, RequestState, RequestsReport, SocketModel};
 pub use retained::{
-    BelowType, ElementsModel, HolderType, ObjSizeReport, PathFold, PathModel, PathNode, PathStep, PathsReport, ReachTotals, RetainedDetail,
-    RetainedObject, RetainedReport, RetainedType, Suspect, SuspectKind, TreeRow,
+    BelowType, ElementsModel, HolderType, ObjSizeReport, PathFold, PathModel, PathNode, PathStep, PathsReport, ReachTotals, RetainedBy,
+    RetainedDetail, RetainedGroup, RetainedObject, RetainedReport, RetainedType, Suspect, SuspectKind, TreeRow,
 };
 pub use root::{CoverageKind, DependentModel, RootCount, RootCoverageModel, RootFlag, RootKind, RootModel, RootType, RootsReport, Stacks};
 pub use segment::{Generation, RegionFields, RegionListModel, RegionModel, RegionSize, SegmentModel, SegmentPart, SegmentsReport};

@@ -13,6 +13,38 @@ named_enum! {
     }
 }
 
+named_enum! {
+    /// Groups of `retained`.
+    pub enum RetainedBy {
+        /// Namespace of the type; for arrays, of the element type.
+        Namespace = "namespace" | "ns",
+        /// Module of the type; for arrays, of the element type.
+        Assembly = "assembly" | "module",
+        /// Static field, thread statics among them, for what it refers to.
+        Static = "static",
+        /// Thread, for what its stack, registers and statics refer to.
+        Thread = "thread",
+        /// Root of any kind, for what it refers to.
+        Root = "root",
+    }
+}
+
+/// A group of objects with their joint retained size.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct RetainedGroup {
+    /// The name of the group: a namespace, a file, the description of a root, `thread 1`.
+    pub key: String,
+    /// Number of reachable objects of these types, or of objects that the roots refer to and no other object dominates.
+    pub count: u64,
+    /// Their own size in bytes.
+    pub bytes: u64,
+    /// Bytes they retain; nothing is counted twice if they dominate each other.
+    pub retained: u64,
+    /// Share of the reachable bytes, 0 to 1.
+    pub share: f64,
+}
+
 /// An object with its retained size.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
@@ -199,6 +231,10 @@ pub struct RetainedReport {
     pub types: Option<Vec<RetainedType>>,
     /// Number of types that `types` was chosen from; `null` if another view was requested.
     pub type_count: Option<u64>,
+    /// With `--by`: the groups, those that retain most first.
+    pub groups: Option<Vec<RetainedGroup>>,
+    /// Number of groups that `groups` was chosen from; `null` if another view was requested.
+    pub group_count: Option<u64>,
     /// With `--object`.
     pub object: Option<RetainedDetail>,
     /// With `--tree`.

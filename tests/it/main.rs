@@ -115,6 +115,7 @@ mod schema;
 mod screens;
 mod secrets;
 mod seeds;
+mod several;
 mod shell;
 mod slow;
 mod sort;

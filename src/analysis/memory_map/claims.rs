@@ -6,7 +6,7 @@ use super::process::Process;
 use super::sweep::Span;
 use crate::base::missed::{tried, watched};
 use crate::base::reads;
-use crate::base::{Addr, AddrRange, Collector, NoteKind, PAGE};
+use crate::base::{Addr, AddrRange, Collector, NoteKind, PAGE, ranges};
 use crate::clr::loader_heaps::LoaderHeaps;
 use crate::dump::{DumpFile, FileMapping, Module, ThreadStacks};
 use crate::memory::malloc::MallocHeap;
@@ -179,6 +179,12 @@ impl Allocations {
 /// Heaps of the C library.
 pub(super) fn of_malloc(heaps: &[MallocHeap], out: &mut Vec<Claim>) {
     out.extend(heaps.iter().map(|heap| Claim::new(heap.range, Rank::Malloc, MemoryKind::Malloc).named(heap.kind.name())));
+}
+
+/// The memory that the GC has reserved, in order: nothing else is there.
+pub(super) fn of_gc_alone(claims: &[Claim]) -> Vec<AddrRange> {
+    let is_of_gc = |kind| matches!(kind, MemoryKind::GcHeap | MemoryKind::GcFree | MemoryKind::GcReserved | MemoryKind::GcBookkeeping);
+    ranges::union(claims.iter().filter(|claim| is_of_gc(claim.kind)).map(|claim| claim.range).collect(), 0)
 }
 
 /// What the GC says of its memory.

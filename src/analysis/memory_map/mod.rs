@@ -75,9 +75,9 @@ fn mapped(
     let mut map = Map { process, by_gdb: is_by_gdb(process), listed: listed(process.file), claims: Vec::new() };
     let mapped = (listing != MemoryListing::Captured).then(|| ranges::union(map.listed.iter().map(|l| l.range).collect(), 0));
     let program = own_program(process.file).filter(|_| process.file.facts.container == Container::ElfCore);
-    let heaps = malloc_heaps(process.file, process.memory, program.map(|m| m.base.plus(m.size)));
-    claims::of_malloc(&heaps, &mut map.claims);
     map.claim(runtime, mapped.as_deref(), &notes);
+    let heaps = malloc_heaps(process.file, process.memory, program.map(|m| m.base.plus(m.size)), &claims::of_gc_alone(&map.claims));
+    claims::of_malloc(&heaps, &mut map.claims);
     let pieces = map.pieces();
     let (kinds, totals) = map.sums(&pieces, query.contents);
     let malloc = (query.contents && !heaps.is_empty()).then(|| malloc::blocks(process.memory, &heaps, &notes));

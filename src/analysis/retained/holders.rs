@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::Retained;
-use crate::base::{Addr, Collector, Count, Name, len64, share};
+use crate::base::{Addr, Collector, Count, IndexVec, Name, len64, share};
 use crate::bcl::Library;
 use crate::bcl::collections::{Item, Slot};
 use crate::clr::library::{Classifier, library_types};
@@ -108,18 +108,20 @@ impl Retained<'_> {
 
     /// Of each of `types`, largest first, the share of what its objects retain that lies within objects of each earlier one.
     pub(super) fn nested(&self, types: &[TypeIndex]) -> FxHashMap<(TypeIndex, TypeIndex), f64> {
-        let place: FxHashMap<TypeIndex, usize> = types.iter().enumerate().map(|(i, t)| (*t, i)).collect();
         let mut sums: FxHashMap<(TypeIndex, TypeIndex), u64> = FxHashMap::default();
         if types.len() < 2 {
             return FxHashMap::default();
         }
+        let mut wanted: IndexVec<TypeIndex, bool> = IndexVec::new();
+        wanted.grow_to(self.graph.types.len());
+        types.iter().for_each(|t| wanted.get_mut(*t).into_iter().for_each(|wanted| *wanted = true));
         // What dominates comes before what it dominates: of each type, the object that is open, up to the position where it ends.
         let mut open: Vec<(u64, TypeIndex)> = Vec::new();
         for (position, (id, retained)) in (0u64..).zip(self.tree.reached()) {
             while open.last().is_some_and(|(end, _)| *end <= position) {
                 open.pop();
             }
-            let Some(ty) = self.graph.type_index(id).filter(|t| place.contains_key(t)) else { continue };
+            let Some(ty) = self.graph.type_index(id).filter(|t| wanted.get(*t) == Some(&true)) else { continue };
             if open.iter().any(|(_, t)| *t == ty) {
                 continue;
             }

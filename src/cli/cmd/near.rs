@@ -13,7 +13,8 @@ use crate::model::NearReport;
 /// The objects before and after a heap address, including gaps.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Near {
-    /// The address, or the name of a static field that refers to the object: Lab.Program.Keep, Lab.Program.Keep[3].Name.
+    /// The address, or the name of a static field that refers to the object: Lab.Program.Keep, Lab.Program.Keep[3].Name. Several have an answer
+    /// each; `-` takes them from standard input, one on each line.
     #[arg(value_parser = object_names)]
     address: ObjectNames,
 

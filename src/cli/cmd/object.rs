@@ -17,7 +17,8 @@ use crate::session::TypePattern;
 /// One object: type, location, lock, hash code, and fields or elements. Accepts interior addresses.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Object {
-    /// The address, or the name of a static field that refers to the object: Lab.Program.Keep, Lab.Program.Keep[3].Name.
+    /// The address, or the name of a static field that refers to the object: Lab.Program.Keep, Lab.Program.Keep[3].Name. Several have an answer
+    /// each; `-` takes them from standard input, one on each line.
     #[arg(value_parser = object_names)]
     address: ObjectNames,
 

@@ -14,7 +14,8 @@ use crate::model::ObjSizeReport;
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Objsize {
     /// Address of the object, or an interior address; or the name of a static field that refers to it: Lab.Program.Keep,
-    /// Lab.Program.Keep[3].Name.
+    /// Lab.Program.Keep[3].Name. Several have an answer
+    /// each; `-` takes them from standard input, one on each line.
     #[arg(value_parser = object_names)]
     address: ObjectNames,
 

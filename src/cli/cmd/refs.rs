@@ -22,7 +22,7 @@ use crate::model::{RefBy, RefSort, RefsReport};
 pub(in crate::cli) struct Refs {
     /// Address of the object, or an interior address, or the name of a static field that refers to it (Lab.Program.Keep,
     /// Lab.Program.Keep[3].Name; not with --type), then the dump [default: $GCDUMP_DUMP, else the only
-    /// dump in the current folder].
+    /// dump in the current folder]. Several objects have an answer each; `-` takes them from standard input, one on each line.
     #[arg(value_names = ["ADDR", "DUMP"], num_args = 0..=2)]
     what: Vec<OsString>,
 

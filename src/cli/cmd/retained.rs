@@ -10,7 +10,7 @@ use super::super::object_name::{ObjectName, object_name};
 use super::super::select::TypesArg;
 use crate::analysis::{RetainedQuery, RetainedView, SUSPECT_SHARE, retained};
 use crate::base::Answer;
-use crate::model::RetainedReport;
+use crate::model::{RetainedBy, RetainedReport};
 
 /// Rows without `--top`. A heap has too many objects to list them all in a pipe unasked: they are ranked, and their number is stated.
 const FEW: usize = 20;
@@ -18,13 +18,18 @@ const FEW: usize = 20;
 /// Exact retained sizes: by object, by type, as dominator tree, and leak suspects.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Retained {
-    /// Show one object: its dominators and what it dominates. An address, or the name of a static field: Lab.Program.Keep.
+    /// Show one object: its dominators and what it dominates. An address, or the name of a static field: Lab.Program.Keep
+    /// (repeatable; `-` takes them from standard input).
     #[arg(long, value_name = "ADDR", value_parser = object_name, conflicts_with_all = ["tree", "suspects", "types"])]
     object: Vec<ObjectName>,
 
     /// Show the dominator tree.
     #[arg(long, conflicts_with_all = ["suspects", "types"])]
     tree: bool,
+
+    /// Group what is retained: by namespace or assembly of the types, or by what holds it.
+    #[arg(long, value_name = "KEY", value_enum, ignore_case = true, conflicts_with_all = ["object", "tree", "suspects", "types"])]
+    by: Option<RetainedBy>,
 
     /// Depth of the tree.
     #[arg(long, value_name = "N", default_value_t = 4, requires = "tree")]
@@ -58,6 +63,7 @@ impl Command for Retained {
     const EXAMPLES: &'static [Example] = &[
         example("retained DUMP", "objects and types with the largest retained size"),
         example("retained --suspects DUMP", "likely leaks: who holds them, where they accumulate"),
+        example("retained --by static DUMP", "what each static field retains: the caches of the process"),
         example("retained --tree --depth 3 DUMP", "the dominator tree"),
     ];
     type Report = RetainedReport;
@@ -72,6 +78,7 @@ impl Command for Retained {
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<RetainedReport>> {
         let view = match (at.object(), self.tree, self.suspects) {
+            _ if self.by.is_some() => self.by.map_or(RetainedView::Top, RetainedView::By),
             (Some(_), ..) => RetainedView::Object(at.address()?),
             (_, true, _) => RetainedView::Tree { depth: self.depth, threshold: self.threshold.unwrap_or(1.0) / 100.0 },
             (_, _, true) => RetainedView::Suspects(self.threshold.map_or(SUSPECT_SHARE, |percent| percent / 100.0)),

@@ -14,7 +14,8 @@ use crate::model::{PlaceKind, WhereReport};
 /// What is at an address: object, static field, handle, thread, method, method table, structure of the GC, module and section, stack.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Where {
-    /// The address, or the name of a static field that refers to the object: Lab.Program.Keep, Lab.Program.Keep[3].Name.
+    /// The address, or the name of a static field that refers to the object: Lab.Program.Keep, Lab.Program.Keep[3].Name. Several have an answer
+    /// each; `-` takes them from standard input, one on each line.
     #[arg(value_parser = object_names)]
     address: ObjectNames,
 

@@ -1,8 +1,8 @@
 use super::number;
 use crate::base::{len64, total};
 use crate::model::{
-    CoverageKind, ObjSizeReport, PathModel, PathNode, PathStep, PathsReport, RetainedDetail, RetainedObject, RetainedReport, RetainedType,
-    RootCoverageModel, RootModel, Suspect, TreeRow,
+    CoverageKind, ObjSizeReport, PathModel, PathNode, PathStep, PathsReport, RetainedDetail, RetainedGroup, RetainedObject, RetainedReport,
+    RetainedType, RootCoverageModel, RootModel, Suspect, TreeRow,
 };
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Fill, Readers, Table, columns};
@@ -35,6 +35,19 @@ fn type_columns<'r>() -> Columns<'r, RetainedType> {
         .share("share", |t| t.share)
         .keep(6)
         .names("type", 60, |t| Some(&t.type_name))
+}
+
+fn group_columns<'r>() -> Columns<'r, RetainedGroup> {
+    columns::<RetainedGroup>()
+        .count("count", |g| g.count)
+        .keep(6)
+        .bytes("bytes", |g| g.bytes)
+        .bytes("retained", |g| g.retained)
+        .keep(9)
+        .share("share", |g| g.share)
+        .keep(6)
+        .text("key", 60, |g| &g.key)
+        .keep(9)
 }
 
 fn indent(depth: u32) -> String {
@@ -133,12 +146,17 @@ impl Report for RetainedReport {
         let (tree, suspects, object) = (self.tree.is_some(), self.suspects.is_some(), self.object.is_some());
         let some = self.objects.as_ref().is_some_and(|l| !l.is_empty());
         let objects = Table::records("object", self.objects.iter().flatten(), object_columns());
-        to.table(objects.csv(!tree && !suspects && !object).shown(some));
+        to.table(objects.csv(!tree && !suspects && !object && self.groups.is_none()).shown(some));
         to.more(self.objects.as_ref().map(|l| len64(l.len())), self.object_count.unwrap_or(0), "objects");
         to.gap_if(some);
         let some = self.types.as_ref().is_some_and(|l| !l.is_empty());
         to.table(Table::records("type", self.types.iter().flatten(), type_columns()).shown(some));
         to.more(self.types.as_ref().map(|l| len64(l.len())), self.type_count.unwrap_or(0), "types");
+        to.gap_if(some);
+        let some = self.groups.as_ref().is_some_and(|l| !l.is_empty());
+        let groups = Table::records("group", self.groups.iter().flatten(), group_columns());
+        to.table(groups.csv(self.groups.is_some()).shown(some));
+        to.more(self.groups.as_ref().map(|l| len64(l.len())), self.group_count.unwrap_or(0), "groups");
         to.gap_if(some);
         if let Some(o) = &self.object {
             to.table(Table::new([&o.object], object_columns()).csv(!tree && !suspects).shown(false));
