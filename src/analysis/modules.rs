@@ -73,7 +73,7 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
     let mut unidentified: Set<Addr> = Set::default();
     if let Some(runtime) = &runtime {
         for (module, missed) in managed(runtime, &notes, |_, _| true)? {
-            // Writers leave out headers and metadata of many images. Of a dump that is cut off, nobody knows.
+            // Writers leave out headers and metadata of many images. In a dump that is cut off, they may be in the part that is missing.
             if dump.memory().is_cut() && (module.timestamp.is_none() || !missed.is_empty()) && module.kind == ModuleKind::Assembly {
                 unidentified.extend(module.base);
             }

@@ -1,4 +1,5 @@
-//! What to type against an error of the library: those name no options, since not everyone who reads them has a command line.
+//! Options and commands that help against an error of the library. Its own messages name none, since programs without a command line
+//! show them.
 
 use crate::contract::RuntimeError;
 use crate::dump::DumpError;
@@ -17,7 +18,7 @@ pub(super) fn advised(e: &anyhow::Error) -> String {
     advice.map_or(message.clone(), |advice| format!("{message}; {advice}"))
 }
 
-/// The same for an error that is part of an answer.
+/// The message of an error that is part of an answer, and the option that helps.
 pub(super) fn advised_runtime(e: &RuntimeError) -> String {
     of_runtime(e).map_or_else(|| e.to_string(), |advice| format!("{e}; {advice}"))
 }

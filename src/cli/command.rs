@@ -110,7 +110,7 @@ pub(super) trait Command: Args {
         &[]
     }
 
-    /// The objects that it is about. Of several, each has an answer of its own.
+    /// The objects that the command is about. It answers for each of them.
     fn objects(&self) -> Result<Vec<ObjectName>> {
         Ok(Vec::new())
     }

@@ -20,7 +20,7 @@ pub(super) enum ObjectName {
     At(Addr),
     /// A static field with fields and indices after it (`Lab.Program.Keep._items[3].Name`), or a type with one object.
     Named(String),
-    /// Those on standard input: the first address of each line, or the whole line as a name.
+    /// The objects on standard input: the first address of each line, or the whole line as a name.
     Listed,
 }
 
@@ -28,7 +28,7 @@ pub(super) enum ObjectName {
 #[derive(Clone, Debug)]
 pub(super) struct ObjectNames(pub(super) Vec<ObjectName>);
 
-/// What separates several objects in one argument: no name has it.
+/// Separates several objects in one argument: no name contains it.
 const SEPARATOR: &str = "\n";
 
 /// Most objects that are read from standard input.
@@ -56,9 +56,9 @@ pub(super) fn listed(input: impl Read) -> Result<Vec<ObjectName>> {
         });
         match (found, line.trim()) {
             (Some(at), _) => all.push(ObjectName::At(at)),
-            // The first line of CSV, and what surrounds a list.
-            (None, "" | "address") => {}
-            (None, name) => all.extend(object_name(name).ok().filter(|_| !name.contains(','))),
+            // What surrounds a list has several words, or titles.
+            (None, name) if name == "address" || name.contains([' ', ',']) => {}
+            (None, name) => all.extend(object_name(name).ok().filter(|name| *name != ObjectName::Listed)),
         }
         if all.len() > MOST {
             return Err(UsageError(format!("standard input lists more than {MOST} objects")).into());
@@ -85,7 +85,7 @@ pub(super) fn object_name(text: &str) -> Result<ObjectName, String> {
 /// Splits the arguments of `command` into objects and a dump; with types there is only a dump.
 ///
 /// # Errors
-/// [`UsageError`] if the arguments are none of that.
+/// [`UsageError`] if the arguments are something else.
 pub(super) fn object_and_dump(command: &str, what: &[OsString], has_types: bool) -> Result<(Vec<ObjectName>, Option<PathBuf>)> {
     let missing = |dump: &str| {
         let forms = format!("{command} ADDRESS {dump}, or {command} --type TYPE {dump}");
@@ -164,4 +164,29 @@ impl At<'_> {
 
 fn unlisted() -> UsageError {
     UsageError("`-` is standard input, from which no list of objects is read here".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_read_from_any_list() {
+        let read = |text: &str| listed(text.as_bytes()).map_err(|e| e.to_string());
+        let at = |list: &[u64]| Ok(list.iter().map(|at| ObjectName::At(Addr(*at))).collect::<Vec<_>>());
+        assert_eq!(read("address,type\n0x7f10,Lab.Dog\n0x7f20,\"Lab.A,B\"\n"), at(&[0x7f10, 0x7f20]));
+        assert_eq!(read("{\"address\":\"0x7f10\",\"method_table\":\"0x8\"}\r\n\n"), at(&[0x7f10]));
+        assert_eq!(read("ADDRESS  TYPE\n 0x7f10  Lab.Dog\n0xzz\n"), at(&[0x7f10]));
+        assert_eq!(read("Lab.Program.Keep[3]"), Ok(vec![ObjectName::Named("Lab.Program.Keep[3]".into())]));
+        assert!(read("").is_err() && read("address\n").is_err() && read("?!\n").is_err());
+    }
+
+    #[test]
+    fn several_words_are_one_argument() {
+        let words = ["0x7f10", "Lab.Program.Keep", "-"].map(OsString::from);
+        let joined = one_argument(&words);
+        let parsed = object_names(&joined.to_string_lossy()).map(|names| names.0);
+        assert_eq!(parsed, Ok(vec![ObjectName::At(Addr(0x7f10)), ObjectName::Named("Lab.Program.Keep".into()), ObjectName::Listed]));
+        assert!(object_names("0x7f10\n?").is_err());
+    }
 }

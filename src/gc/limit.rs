@@ -31,7 +31,7 @@ impl Gc {
         let reserved = facts.highest?.since(facts.lowest?).filter(|_| facts.regions)?;
         let words = |wanted: &dyn Fn(u64) -> bool| -> Vec<u64> {
             let all = self.variables.iter().flat_map(|range| self.memory.set_words(*range)).filter(|(_, n)| wanted(*n));
-            // A search records addresses only, and these are none.
+            // A search records addresses only, and these are numbers.
             let word = self.memory.ptr_bytes();
             all.inspect(|(at, _)| self.memory.touch(AddrRange::new(*at, at.plus(word)))).map(|(_, n)| n).collect()
         };

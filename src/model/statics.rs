@@ -47,8 +47,8 @@ pub struct StaticModel {
     pub storage: Storage,
     /// Thread of a thread static.
     pub thread: Option<StaticThread>,
-    /// With `--retained`: the retained size of the object that the field refers to, or of all that a structure refers to; `null` where there
-    /// is none.
+    /// With `--retained`: the retained size of the object that the field refers to, or of all that a structure refers to; `null` for other
+    /// values.
     pub retained: Option<u64>,
     /// Name, type, address and value.
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! Several objects on one command line have the answers that each has alone.
+//! Several objects on one command line have the answers that each has on its own line.
 
 use std::io::Write;
 use std::process::{Command, Stdio};

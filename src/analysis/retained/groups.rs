@@ -1,4 +1,4 @@
-//! What groups of objects retain together, and what each root does.
+//! Retained sizes of groups of objects, and of roots.
 
 use std::collections::BTreeMap;
 
