@@ -12,7 +12,7 @@ use crate::clr::exceptions::{Exception, Exceptions, StackFrame};
 use crate::clr::methods::{MethodName, Methods};
 use crate::clr::objects::Objects;
 use crate::clr::threads::Thread;
-use crate::model::{ExceptionGroup, ExceptionModel, ExceptionSort, ExceptionsReport, FrameModel, HeapExceptionModel};
+use crate::model::{ExceptionGroup, ExceptionModel, ExceptionSort, ExceptionsReport, FrameModel, HeapExceptionModel, Order};
 use crate::session::{Error, Heap, Namer, Runtime, SourceLines, TypePattern};
 
 /// Reads the exceptions of one runtime and names their frames.
@@ -411,7 +411,7 @@ pub struct ExceptionsQuery {
     /// Only the exception at or around this address.
     pub object: Option<Addr>,
     /// Order of the list, or of the counts; `None` for that of the heap, and most first.
-    pub sort: Option<ExceptionSort>,
+    pub sort: Option<Order<ExceptionSort>>,
 }
 
 /// Every exception object of the heap, then those held only by threads.
@@ -444,7 +444,7 @@ pub fn exceptions(heap: &Heap, query: &ExceptionsQuery) -> Result<Answer<Excepti
         return Err(reader.no_exception(at, query).given(&notes.notes()));
     }
     if let Some(by) = query.sort {
-        order(&mut report, by);
+        sorted(&mut report, by);
     }
     reader.note_lines();
     namer.note(&notes);
@@ -452,15 +452,15 @@ pub fn exceptions(heap: &Heap, query: &ExceptionsQuery) -> Result<Answer<Excepti
 }
 
 /// Sorts the list, or what it counts if there is none.
-fn order(report: &mut ExceptionsReport, by: ExceptionSort) {
+fn sorted(report: &mut ExceptionsReport, Order { by, direction }: Order<ExceptionSort>) {
     match &mut report.exceptions {
-        Some(list) => sort::sort(list, |e| match by {
+        Some(list) => sort::sort(list, direction, |e| match by {
             ExceptionSort::Type => Key::text(e.type_name.as_deref()),
             ExceptionSort::Message => Key::text(e.message.as_deref()),
             ExceptionSort::Thread => Key::least(e.thread),
             _ => Key::at(e.address),
         }),
-        None => sort::sort(&mut report.groups, |g| match by {
+        None => sort::sort(&mut report.groups, direction, |g| match by {
             ExceptionSort::Type => Key::text(g.type_name.as_deref()),
             ExceptionSort::Method => Key::text(g.method.as_deref()),
             ExceptionSort::Message => Key::text(g.message.as_deref()),

@@ -10,7 +10,7 @@ use crate::contract::ContractError;
 use crate::gc::FinalizerEntry;
 use crate::model::{
     FinalizerGeneration, FinalizerHeap, FinalizerObject, FinalizerSort, FinalizerState, FinalizerThread, FinalizerType, FinalizersReport,
-    Generation,
+    Generation, Order,
 };
 use crate::session::{Error, Runtime, TypeFilter, TypePattern};
 
@@ -39,7 +39,7 @@ pub struct FinalizersQuery {
     /// Also list every object.
     pub objects: bool,
     /// Order of the objects if they are listed, else of the types; `None` for objects as found, and most first.
-    pub sort: Option<FinalizerSort>,
+    pub sort: Option<Order<FinalizerSort>>,
     /// Types, and objects if they are listed, to list, 0 for all.
     pub top: usize,
 }
@@ -116,10 +116,10 @@ pub fn finalizers(runtime: &Runtime, query: &FinalizersQuery) -> Result<Answer<F
     let mut types: Vec<FinalizerType> = by_type.into_iter().map(row).collect();
     let sum = |t: &FinalizerType| total([t.registered, t.ready, t.critical]);
     types.sort_by(|a, b| sum(b).cmp(&sum(a)).then_with(|| (&a.type_name, a.method_table).cmp(&(&b.type_name, b.method_table))));
-    if let Some(by) = sort {
+    if let Some(Order { by, direction }) = sort {
         match with_objects {
-            true => sort::sort(&mut list, |o| object_key(o, by)),
-            false => sort::sort(&mut types, |t| type_key(t, by)),
+            true => sort::sort(&mut list, direction, |o| object_key(o, by)),
+            false => sort::sort(&mut types, direction, |t| type_key(t, by)),
         }
     }
     let (shown, objects_shown) = (cut(&mut types, top), cut(&mut list, top));

@@ -6,7 +6,9 @@ use super::sort::{self, Key};
 use crate::base::hash::Map;
 use crate::base::{Addr, Answer, Count, Name, NoteKind, cut, len64, total};
 use crate::gc::HandleFilter;
-use crate::model::{HandleBy, HandleGroup, HandleKind, HandleModel, HandleSort, HandleStat, HandleUse, HandleUseStat, HandlesReport, Sum};
+use crate::model::{
+    HandleBy, HandleGroup, HandleKind, HandleModel, HandleSort, HandleStat, HandleUse, HandleUseStat, HandlesReport, Order, Sum,
+};
 use crate::session::{Error, HandleUses, Heap, Runtime, Strength, TypePattern};
 
 /// Arguments of `handles`.
@@ -21,7 +23,7 @@ pub struct HandlesQuery {
     /// Counts by this key instead of a list.
     pub by: Option<HandleBy>,
     /// Order of the handles, groups or counts; `None` for handles as found, and most first.
-    pub sort: Option<HandleSort>,
+    pub sort: Option<Order<HandleSort>>,
     /// Maximum handles or groups to list, 0 for all; counts always cover everything.
     pub top: usize,
 }
@@ -42,8 +44,8 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
     let mut handles = Vec::new();
     let mut answer = each_handle(runtime, query, &mut |handle| handles.push(handle))?;
     let report = &mut answer.data;
-    if let Some(by) = query.sort {
-        sort::sort(&mut handles, |h| key(h, by));
+    if let Some(order) = query.sort {
+        sort::sort(&mut handles, order.direction, |h| key(h, order.by));
     }
     report.shown = cut(&mut handles, query.top).or(report.shown);
     report.handles = query.lists().then_some(handles);
@@ -141,14 +143,14 @@ pub(crate) fn each_handle(
     let mut groups: Vec<HandleGroup> = groups.into_iter().map(group).collect();
     groups.sort_by_key(|g| std::cmp::Reverse(g.count));
     let mut counts: Vec<HandleStat> = counts.into_iter().map(|(kind, count)| HandleStat { kind, count }).collect();
-    if let Some(by) = query.sort {
-        sort::sort(&mut groups, |g| match by {
+    if let Some(Order { by, direction }) = query.sort {
+        sort::sort(&mut groups, direction, |g| match by {
             HandleSort::Bytes => Key::most(g.bytes),
             HandleSort::Count => Key::most(g.count),
             _ => Key::text(g.key.as_deref()),
         });
         if query.stat {
-            sort::sort(&mut counts, |c| if by == HandleSort::Count { Key::most(c.count) } else { Key::text(c.kind.name()) });
+            sort::sort(&mut counts, direction, |c| if by == HandleSort::Count { Key::most(c.count) } else { Key::text(c.kind.name()) });
         }
     }
     let group_count = query.by.map(|_| len64(groups.len()));

@@ -10,7 +10,7 @@ use super::asked_fields::{AskedFields, BoundFields};
 use super::select::{Picker, Selection};
 use crate::base::{Addr, Answer, IndexVec, Name, index_type, len64};
 use crate::gc::{Object, ObjectType, TypeIndex, coverage, note_walks};
-use crate::model::{FieldValue, Generation, ObjectBrief, ObjectSort, ObjectsTail, ReferenceModel, SegmentModel, Sum};
+use crate::model::{FieldValue, Generation, ObjectBrief, ObjectSort, ObjectsTail, Order, ReferenceModel, SegmentModel, SortDirection, Sum};
 use crate::session::{FieldNames, FieldPlace, Heap, Namer};
 
 /// Arguments of `objects`.
@@ -19,7 +19,7 @@ pub struct ObjectsQuery {
     /// Which objects.
     pub selection: Selection,
     /// The order; as on the heap if not given.
-    pub sort: Option<ObjectSort>,
+    pub sort: Option<Order<ObjectSort>>,
     /// Number of objects to skip.
     pub start: u64,
     /// Maximum number of objects to list, 0 for all.
@@ -47,9 +47,14 @@ pub fn objects<'h>(
     mut sink: impl FnMut(ObjectBatch<'h>) -> io::Result<()>,
 ) -> io::Result<Answer<ObjectsTail>> {
     let by: Option<KeyOf> = match query.sort {
-        None | Some(ObjectSort::Address) => None,
-        Some(ObjectSort::Size) => Some(|object| object.size),
-        Some(ObjectSort::Length) => Some(|object| object.length().filter(|_| !object.ty.is_free).unwrap_or(0)),
+        None => None,
+        Some(Order { by: ObjectSort::Address, direction }) => {
+            (direction == Some(SortDirection::Descending)).then_some(|object: &Object<'_>| object.address.0)
+        }
+        Some(order @ Order { by: ObjectSort::Size, .. }) if order.ascends() => Some(|object| !object.size),
+        Some(order @ Order { by: ObjectSort::Length, .. }) if order.ascends() => Some(|object| !length(object)),
+        Some(Order { by: ObjectSort::Size, .. }) => Some(|object| object.size),
+        Some(Order { by: ObjectSort::Length, .. }) => Some(length),
     };
     if let Some(key) = by {
         return largest(heap, namer, query, key, sink);
@@ -120,6 +125,11 @@ pub fn objects<'h>(
         next_start,
         coverage: walked,
     }))
+}
+
+/// Number of elements, 0 for what has none.
+fn length(object: &Object<'_>) -> u64 {
+    object.length().filter(|_| !object.ty.is_free).unwrap_or(0)
 }
 
 /// What objects are sorted by: more comes first.

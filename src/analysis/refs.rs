@@ -8,7 +8,7 @@ use crate::base::store::caught;
 use crate::base::{Addr, Answer, Count, Index, Name, cut, len64};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::heapgraph::{Depends, DominatorTree, HeapGraph, ObjectSet};
-use crate::model::{RefBy, RefList, RefObject, RefRow, RefSort, RefType, RefVia, RefsReport, Stacks};
+use crate::model::{Order, RefBy, RefList, RefObject, RefRow, RefSort, RefType, RefVia, RefsReport, Stacks};
 use crate::session::{Error, FieldNames, FieldPlace, GraphSource, Namer, TypePattern};
 
 /// Most roots listed of an object.
@@ -36,7 +36,7 @@ pub struct RefsQuery {
     /// Which stack values count as roots.
     pub stacks: Stacks,
     /// Order of the rows; `None` for that of the heap, and groups with the most references first.
-    pub sort: Option<RefSort>,
+    pub sort: Option<Order<RefSort>>,
     /// Maximum rows of each list, 0 for all.
     pub top: usize,
 }
@@ -329,16 +329,20 @@ impl Reader<'_> {
     }
 
     fn sort(&self, rows: &mut [Found], direction: Direction, names: &mut FieldNames<'_, TypeIndex>) {
-        let Some(by) = self.query.sort else { return };
-        match by {
-            RefSort::Address => sort::sort(rows, |r| Key::at(self.graph.address(r.end(direction)))),
-            RefSort::Size | RefSort::References => sort::sort(rows, |r| Key::most(self.graph.size(r.end(direction)))),
-            RefSort::Retained => sort::sort(rows, |r| Key::most(self.retained(r.end(direction)))),
+        let Some(order) = self.query.sort else { return };
+        let direct = order.direction;
+        match order.by {
+            RefSort::Address => sort::sort(rows, direct, |r| Key::at(self.graph.address(r.end(direction)))),
+            RefSort::Size | RefSort::References => sort::sort(rows, direct, |r| Key::most(self.graph.size(r.end(direction)))),
+            RefSort::Retained => sort::sort(rows, direct, |r| Key::most(self.retained(r.end(direction)))),
             RefSort::Type => rows.sort_by_cached_key(|r| self.graph.type_name(self.namer, r.end(direction)).as_str().to_owned()),
             RefSort::Field => rows.sort_by_cached_key(|r| {
                 let name = self.field(names, r).map(FieldPlace::into_name);
-                (name.is_none(), name.map(|name| name.as_str().to_owned()))
+                (name.is_none() != order.descends(), name.map(|name| name.as_str().to_owned()))
             }),
+        }
+        if order.descends() && matches!(order.by, RefSort::Type | RefSort::Field) {
+            rows.reverse();
         }
     }
 
@@ -370,7 +374,7 @@ impl Reader<'_> {
             let key = |r: &RefType| (r.from_method_table, r.to_method_table);
             b.references.cmp(&a.references).then_with(|| (&a.field, a.via.name()).cmp(&(&b.field, b.via.name()))).then(key(a).cmp(&key(b)))
         });
-        sort::sort(&mut rows, |r| match self.query.sort? {
+        sort::sort(&mut rows, self.query.sort.and_then(|order| order.direction), |r| match self.query.sort?.by {
             RefSort::Size => Key::most(r.bytes),
             RefSort::Retained => Key::most(r.retained),
             RefSort::Type if direction == Direction::In => Key::text(r.from_type.as_str()),

@@ -7,7 +7,7 @@ use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Count, Name, cut, len64};
 use crate::gc::Gc;
 use crate::heapgraph::{RawRoot, Roots};
-use crate::model::{DependentModel, RootCount, RootKind, RootModel, RootSort, RootType, RootsReport};
+use crate::model::{DependentModel, Order, RootCount, RootKind, RootModel, RootSort, RootType, RootsReport, SortDirection};
 use crate::session::roots::RootOptions;
 use crate::session::{Error, Heap, Namer, TypeFilter, TypePattern};
 
@@ -21,7 +21,7 @@ pub struct RootsQuery {
     /// List object types instead of roots.
     pub stat: bool,
     /// Order of the rows; `None` for roots as found, and types with the most roots first.
-    pub sort: Option<RootSort>,
+    pub sort: Option<Order<RootSort>>,
     /// Maximum rows to list, 0 for all.
     pub top: usize,
 }
@@ -137,7 +137,7 @@ fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery, types: &Typ
         };
         let mut rows: Vec<RootType> = types.into_iter().map(row).collect();
         rows.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| (&a.type_name, a.method_table).cmp(&(&b.type_name, b.method_table))));
-        sort::sort(&mut rows, |t| match query.sort? {
+        sort::sort(&mut rows, query.sort.and_then(|order| order.direction), |t| match query.sort?.by {
             RootSort::Count => Key::most(t.count),
             RootSort::Objects => Key::most(t.objects),
             _ => Key::text(t.type_name.as_deref()),
@@ -146,16 +146,18 @@ fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery, types: &Typ
         report.types = Some(rows);
         return report;
     }
-    match query.sort {
+    let direction = query.sort.and_then(|order| order.direction);
+    match query.sort.map(|order| order.by) {
         None | Some(RootSort::Count | RootSort::Objects) => {}
-        Some(RootSort::Kind) => sort::sort(&mut picked, |(root, _)| Key::place(&RootKind::ALL, &root.kind)),
-        Some(RootSort::Address) => sort::sort(&mut picked, |(root, _)| Key::at(root.address)),
-        Some(RootSort::Object) => sort::sort(&mut picked, |(root, _)| Key::at(root.object)),
+        Some(RootSort::Kind) => sort::sort(&mut picked, direction, |(root, _)| Key::place(&RootKind::ALL, &root.kind)),
+        Some(RootSort::Address) => sort::sort(&mut picked, direction, |(root, _)| Key::at(root.address)),
+        Some(RootSort::Object) => sort::sort(&mut picked, direction, |(root, _)| Key::at(root.object)),
         Some(RootSort::Type) => {
             let names: Map<Addr, Name> = picked.iter().filter_map(|(_, mt)| Some(((*mt)?, objects.name((*mt)?)))).collect();
             picked.sort_by(|a, b| {
                 let name = |mt: Option<Addr>| mt.and_then(|mt| names.get(&mt));
-                (a.1.is_none(), name(a.1)).cmp(&(b.1.is_none(), name(b.1)))
+                let found = name(a.1).cmp(&name(b.1));
+                a.1.is_none().cmp(&b.1.is_none()).then(if direction == Some(SortDirection::Descending) { found.reverse() } else { found })
             });
         }
     }

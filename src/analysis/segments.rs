@@ -3,7 +3,7 @@
 use super::sort::{self, Key};
 use crate::base::{Addr, AddrRange, Answer, IndexVec, PAGE};
 use crate::gc::SegmentIndex;
-use crate::model::{Generation, RegionModel, SegmentModel, SegmentSort, SegmentsReport};
+use crate::model::{Generation, Order, RegionModel, SegmentModel, SegmentSort, SegmentsReport};
 use crate::session::{Error, Heap, Runtime};
 
 /// Arguments of `segments`.
@@ -16,7 +16,7 @@ pub struct SegmentsQuery {
     /// Only the segment or region around this address, or whose `heap_segment` is there.
     pub at: Option<Addr>,
     /// Order of the segments in use, and of other memory as far as it has the column; `None` for that of the GC's lists.
-    pub sort: Option<SegmentSort>,
+    pub sort: Option<Order<SegmentSort>>,
 }
 
 /// Lists the segments of `runtime`'s heap.
@@ -36,8 +36,8 @@ pub fn segments(runtime: &Runtime, query: &SegmentsQuery) -> Result<Answer<Segme
     if let Some(at) = query.at {
         segments.retain(|s| s.address == at || AddrRange::new(s.start.align_down(PAGE), s.reserved).contains(at));
     }
-    if let Some(by) = query.sort {
-        sort::sort(&mut segments, |s| key(s, by));
+    if let Some(order) = query.sort {
+        sort::sort(&mut segments, order.direction, |s| key(s, order.by));
     }
     gc.note_figures(&segments, &notes);
     let elsewhere = query.at.filter(|_| segments.is_empty());
@@ -48,8 +48,8 @@ pub fn segments(runtime: &Runtime, query: &SegmentsQuery) -> Result<Answer<Segme
         let named = regions.iter().any(|r| r.address == at);
         regions.retain(|r| if named { r.address == at } else { around(r).contains(at) });
     }
-    if let (Some(by), Some(regions)) = (query.sort, &mut regions) {
-        sort::sort(regions, |r| region_key(r, by));
+    if let (Some(order), Some(regions)) = (query.sort, &mut regions) {
+        sort::sort(regions, order.direction, |r| region_key(r, order.by));
     }
     let answer = notes.finish(SegmentsReport { segments, not_listed: None, regions });
     match elsewhere.filter(|_| answer.regions.as_ref().is_none_or(Vec::is_empty)) {

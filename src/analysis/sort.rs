@@ -1,10 +1,12 @@
-//! The order of lists that `--sort` names: amounts descending, all else ascending, and what is unknown last. Rows that are equal keep the
+//! The order of lists that `--sort` names: amounts descending, all else ascending unless `:asc` or `:desc` says so, and
+//! what is unknown last. Rows that are equal keep the
 //! order in which they were found.
 
 use std::cmp::Reverse;
 use std::fmt::Display;
 
 use crate::base::{Addr, len64};
+use crate::model::{Order, SortDirection};
 use crate::session::Error;
 
 /// What a row is sorted by.
@@ -42,11 +44,13 @@ impl<'r> Key<'r> {
     }
 }
 
-/// Sorts `rows` by their keys.
-pub(super) fn sort<T>(rows: &mut [T], key: impl for<'r> Fn(&'r T) -> Option<Key<'r>>) {
+/// Sorts `rows` by their keys, in the direction of the column unless one is given.
+pub(super) fn sort<T>(rows: &mut [T], direction: Option<SortDirection>, key: impl for<'r> Fn(&'r T) -> Option<Key<'r>>) {
     rows.sort_by(|a, b| {
         let (a, b) = (key(a), key(b));
-        a.is_none().cmp(&b.is_none()).then_with(|| a.cmp(&b))
+        let usual = if matches!(a, Some(Key::Most(_))) { SortDirection::Descending } else { SortDirection::Ascending };
+        let found = if direction.is_none_or(|asked| asked == usual) { a.cmp(&b) } else { b.cmp(&a) };
+        a.is_none().cmp(&b.is_none()).then(found)
     });
 }
 
@@ -54,8 +58,8 @@ pub(super) fn sort<T>(rows: &mut [T], key: impl for<'r> Fn(&'r T) -> Option<Key<
 ///
 /// # Errors
 /// [`Error::Query`] with the columns that it `has`, if not.
-pub(super) fn check<S: Display + PartialEq>(by: Option<&S>, has: &[S], what: &str) -> Result<(), Error> {
-    match by.filter(|by| !has.contains(by)) {
+pub(super) fn check<S: Display + PartialEq>(order: Option<&Order<S>>, has: &[S], what: &str) -> Result<(), Error> {
+    match order.map(|order| &order.by).filter(|by| !has.contains(by)) {
         None => Ok(()),
         Some(by) => {
             let names: Vec<String> = has.iter().map(ToString::to_string).collect();
@@ -71,15 +75,19 @@ mod tests {
     #[test]
     fn amounts_descend_all_else_ascends_and_the_unknown_is_last() {
         let mut rows = [(Some(2u64), "b"), (None, "a"), (Some(9), "c"), (Some(2), "a")];
-        sort(&mut rows, |r| Key::most(r.0));
+        sort(&mut rows, None, |r| Key::most(r.0));
         assert_eq!(rows, [(Some(9), "c"), (Some(2), "b"), (Some(2), "a"), (None, "a")]);
-        sort(&mut rows, |r| Key::text(r.1));
+        sort(&mut rows, None, |r| Key::text(r.1));
         assert_eq!(rows.map(|r| r.1), ["a", "a", "b", "c"]);
         assert_eq!((rows[0].0, rows[1].0), (Some(2), None), "of equals, the first stays first");
-        sort(&mut rows, |r| Key::least(r.0));
+        sort(&mut rows, None, |r| Key::least(r.0));
         assert_eq!(rows.map(|r| r.0), [Some(2), Some(2), Some(9), None]);
-        let refused = check(Some(&"x"), &["a", "b"], "this").unwrap_err().to_string();
+        sort(&mut rows, Some(SortDirection::Descending), |r| Key::least(r.0));
+        assert_eq!(rows.map(|r| r.0), [Some(9), Some(2), Some(2), None]);
+        sort(&mut rows, Some(SortDirection::Ascending), |r| Key::most(r.0));
+        assert_eq!(rows.map(|r| r.0), [Some(2), Some(2), Some(9), None]);
+        let refused = check(Some(&"x".into()), &["a", "b"], "this").unwrap_err().to_string();
         assert!(refused.contains("no order by x: this can be sorted by a, b"), "{refused}");
-        assert!(check(Some(&"a"), &["a"], "this").is_ok() && check::<&str>(None, &[], "this").is_ok());
+        assert!(check(Some(&"a".into()), &["a"], "this").is_ok() && check::<&str>(None, &[], "this").is_ok());
     }
 }

@@ -9,7 +9,7 @@ use crate::base::cancel::check_at;
 use crate::base::{Addr, Answer, Collector, Index, len64, share};
 use crate::gc::{Object, ObjectType, Piece, SegmentIndex, Visitor, coverage, note_walks};
 use crate::heapgraph::{HeapGraph, Sums, add_sums};
-use crate::model::{CoverageModel, Generation, GroupStat, SegmentModel, StatBy, StatReport, StatSort, StatTotals, Sum, TypeStat};
+use crate::model::{CoverageModel, Generation, GroupStat, Order, SegmentModel, StatBy, StatReport, StatSort, StatTotals, Sum, TypeStat};
 use crate::session::{Error, GraphSource, Heap, Namer, TypeFilter};
 
 /// Arguments of `stat`.
@@ -20,7 +20,7 @@ pub struct StatQuery {
     /// Grouping key.
     pub by: StatBy,
     /// Sort order. Generations, heaps, segments and sizes keep their natural order.
-    pub sort: StatSort,
+    pub sort: Order<StatSort>,
     /// Maximum rows to list, 0 for all; totals always cover everything.
     pub top: usize,
 }
@@ -146,10 +146,10 @@ pub fn stat(source: &dyn GraphSource, query: &StatQuery) -> Result<Answer<StatRe
     Ok(notes.finish(report))
 }
 
-fn sort(report: &mut StatReport, by: StatSort) {
+fn sort(report: &mut StatReport, order: Order<StatSort>) {
     let own_order = matches!(report.by, StatBy::Generation | StatBy::Heap | StatBy::Segment | StatBy::Size);
     // Rows are already sorted by bytes, and the sort is stable.
-    match by {
+    match order.by {
         StatSort::Bytes => {}
         StatSort::Count => {
             report.types.iter_mut().for_each(|rows| rows.sort_by_key(|t| std::cmp::Reverse(t.count)));
@@ -159,6 +159,10 @@ fn sort(report: &mut StatReport, by: StatSort) {
             report.types.iter_mut().for_each(|rows| rows.sort_by(|a, b| a.type_name.cmp(&b.type_name)));
             report.groups.iter_mut().filter(|_| !own_order).for_each(|rows| rows.sort_by(|a, b| a.key.cmp(&b.key)));
         }
+    }
+    if if order.by == StatSort::Name { order.descends() } else { order.ascends() } {
+        report.types.iter_mut().for_each(|rows| rows.reverse());
+        report.groups.iter_mut().filter(|_| !own_order).for_each(|rows| rows.reverse());
     }
 }
 

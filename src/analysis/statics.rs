@@ -27,8 +27,8 @@ pub fn statics(runtime: &Runtime, query: &StaticsQuery) -> Result<Answer<Statics
     if query.retained {
         answer.notes = caught(|| retained_by(runtime, &mut list, &answer.notes))??;
     }
-    if let Some(by) = query.sort.or(query.retained.then_some(Retained)) {
-        sort::sort(&mut list, |field| key(field, by));
+    if let Some(order) = query.sort.or(query.retained.then(|| Retained.into())) {
+        sort::sort(&mut list, order.direction, |field| key(field, order.by));
     }
     answer.data.shown = cut(&mut list, query.top);
     answer.data.statics = list;

@@ -7,7 +7,7 @@ use super::suspension::suspension;
 use crate::base::{Addr, Answer, len64};
 use crate::clr::threads::state_names;
 use crate::dump::ThreadStacks;
-use crate::model::{GcMode, ThreadModel, ThreadSort, ThreadsReport};
+use crate::model::{GcMode, Order, ThreadModel, ThreadSort, ThreadsReport};
 use crate::session::{Error, Runtime};
 
 /// What to list.
@@ -16,7 +16,7 @@ pub struct ThreadsQuery {
     /// Also what each thread waits for, and how many monitors it holds: walks the heap.
     pub waits: bool,
     /// Order of the threads; `None` for that of the runtime's list.
-    pub sort: Option<ThreadSort>,
+    pub sort: Option<Order<ThreadSort>>,
 }
 
 /// Lists the managed threads, joined with the OS threads.
@@ -65,8 +65,8 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
             }
         })
         .collect();
-    if let Some(by) = query.sort {
-        sort::sort(&mut list, |t| key(t, by));
+    if let Some(order) = query.sort {
+        sort::sort(&mut list, order.direction, |t| key(t, order.by));
     }
     exceptions.note_lines();
     namer.note(&notes);

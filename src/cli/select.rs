@@ -1,6 +1,10 @@
 //! Options that select objects.
 
-use clap::{Args, ValueEnum};
+use std::ffi::OsStr;
+use std::marker::PhantomData;
+
+use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
+use clap::{Arg, Args, Command, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 
 use super::args::size;
@@ -10,8 +14,8 @@ use super::values::{address, number, type_pattern};
 use crate::analysis::{Condition, Selection};
 use crate::base::Addr;
 use crate::model::{
-    DiffSort, ExceptionSort, FinalizerSort, Generation, HandleSort, ObjectSort, RefSort, RootSort, SegmentSort, StatSort, StaticSort,
-    StringSort, ThreadSort, TimerSort,
+    DiffSort, ExceptionSort, FinalizerSort, Generation, HandleSort, ObjectSort, Order, RefSort, RootSort, SegmentSort, SortDirection,
+    StatSort, StaticSort, StringSort, ThreadSort, TimerSort,
 };
 use crate::session::TypePattern;
 
@@ -108,19 +112,39 @@ usual! {
 /// The order of rows: the same option of every command whose rows have several worth choosing.
 #[derive(Clone, Copy, Debug, Args)]
 pub(super) struct SortArg<C: Columns> {
-    #[arg(short, long, value_name = "COLUMN", value_enum, ignore_case = true, help = sort_help::<C>())]
-    sort: Option<C>,
+    #[arg(short, long, value_name = "COLUMN", ignore_case = true, value_parser = OrderParser::<C>(PhantomData), help = sort_help::<C>())]
+    sort: Option<Order<C>>,
 }
 
 impl<C: Columns + Copy> SortArg<C> {
     /// As given.
-    pub(super) fn given(&self) -> Option<C> {
+    pub(super) fn given(&self) -> Option<Order<C>> {
         self.sort
     }
 }
 
+/// Parses a column and its direction.
+#[derive(Clone)]
+struct OrderParser<C>(PhantomData<C>);
+
+impl<C: Columns> TypedValueParser for OrderParser<C> {
+    type Value = Order<C>;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<Order<C>, clap::Error> {
+        let text = value.to_string_lossy();
+        let split = text.rsplit_once(':').and_then(|(column, way)| Some((column, SortDirection::from_str(way, true).ok()?)));
+        let (column, direction) = split.map_or((&*text, None), |(column, direction)| (column, Some(direction)));
+        let by = EnumValueParser::<C>::new().parse_ref(command, arg, OsStr::new(column))?;
+        Ok(Order { by, direction })
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(C::value_variants().iter().filter_map(ValueEnum::to_possible_value)))
+    }
+}
+
 fn sort_help<C: Columns>() -> String {
-    format!("Sort by this column: amounts descending, all else ascending [default: {}]", C::USUAL)
+    format!("Sort by this column, amounts descending, all else ascending, unless COLUMN:asc or COLUMN:desc [default: {}]", C::USUAL)
 }
 
 /// Selects objects.

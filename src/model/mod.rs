@@ -125,7 +125,9 @@ pub use retained::{
 pub use root::{CoverageKind, DependentModel, RootCount, RootCoverageModel, RootFlag, RootKind, RootModel, RootType, RootsReport, Stacks};
 pub use segment::{Generation, RegionFields, RegionListModel, RegionModel, RegionSize, SegmentModel, SegmentPart, SegmentsReport};
 pub use simulate::{CollectGeneration, CollectReport};
-pub use sort::{ExceptionSort, FinalizerSort, HandleSort, ObjectSort, RootSort, SegmentSort, StaticSort, ThreadSort, TimerSort};
+pub use sort::{
+    ExceptionSort, FinalizerSort, HandleSort, ObjectSort, Order, RootSort, SegmentSort, SortDirection, StaticSort, ThreadSort, TimerSort,
+};
 pub use stack::{
     ArgumentModel, CodeKind, CodeTier, FramePart, MergedFrame, RepeatTimes, StackCoverage, StackFrameKind, StackFrameModel, StackGap,
     StackRepeat, StackRootModel, StacksReport, ThreadStackModel,

@@ -1,6 +1,43 @@
-//! What lists are sorted by: `--sort COLUMN`.
+//! What lists are sorted by: `--sort COLUMN`, with `:asc` or `:desc`.
 
 use crate::base::named_enum;
+
+named_enum! {
+    /// SortDirection of an order.
+    pub enum SortDirection {
+        /// The least first.
+        Ascending = "asc" | "ascending",
+        /// The most first.
+        Descending = "desc" | "descending",
+    }
+}
+
+/// An order of rows. What is unknown comes last in either direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Order<C> {
+    /// The column.
+    pub by: C,
+    /// The direction; `None` for that of the column: amounts descend, all else ascends.
+    pub direction: Option<SortDirection>,
+}
+
+impl<C> From<C> for Order<C> {
+    fn from(by: C) -> Order<C> {
+        Order { by, direction: None }
+    }
+}
+
+impl<C> Order<C> {
+    /// Whether the direction is not that of a column of amounts.
+    pub fn ascends(&self) -> bool {
+        self.direction == Some(SortDirection::Ascending)
+    }
+
+    /// Whether the direction is not that of a column of names, addresses or numbers.
+    pub fn descends(&self) -> bool {
+        self.direction == Some(SortDirection::Descending)
+    }
+}
 
 named_enum! {
     /// Sort order of `handles`.

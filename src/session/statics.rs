@@ -15,7 +15,7 @@ use crate::clr::type_names::TypeName;
 use crate::clr::values::{ObjectTexts, ValueLimits, Values};
 use crate::contract::Descriptor;
 use crate::memory::Memory;
-use crate::model::{FieldValue, StaticModel, StaticSort, StaticThread, StaticsReport, ValueKind};
+use crate::model::{FieldValue, Order, StaticModel, StaticSort, StaticThread, StaticsReport, ValueKind};
 
 /// Arguments of `statics`.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +29,7 @@ pub struct StaticsQuery {
     /// Whether to compute what the fields retain.
     pub retained: bool,
     /// Order of the fields; `None` for that of the types, or by retained size where that is computed.
-    pub sort: Option<StaticSort>,
+    pub sort: Option<Order<StaticSort>>,
     /// Maximum fields to list, 0 for all.
     pub top: usize,
 }

@@ -67,7 +67,7 @@ const QUESTIONS: &[Question] = &[
 ];
 
 fn duplicates() -> StringsQuery {
-    StringsQuery { selection: Selection::default(), like: None, min_count: 2, sort: StringSort::Waste, top: 0, max_chars: 80 }
+    StringsQuery { selection: Selection::default(), like: None, min_count: 2, sort: StringSort::Waste.into(), top: 0, max_chars: 80 }
 }
 
 fn open(path: &Path) -> Dump {

@@ -22,7 +22,8 @@ use super::track::in_wrong_order;
 use crate::base::missed::tried;
 use crate::base::{Answer, Collector, Name, NoteKind, Notes, change, cut, growth, len64};
 use crate::model::{
-    ComparedDump, DiffBy, DiffReport, DiffRow, DiffRule, DiffSort, DiffState, GrowingHolder, StatBy, StatReport, Sum, Trend, TypeStat,
+    ComparedDump, DiffBy, DiffReport, DiffRow, DiffRule, DiffSort, DiffState, GrowingHolder, Order, StatBy, StatReport, Sum, Trend,
+    TypeStat,
 };
 use crate::session::{Error, GraphSource};
 
@@ -36,7 +37,7 @@ pub struct DiffQuery {
     /// What the rows stand for.
     pub by: DiffBy,
     /// Order of the rows.
-    pub sort: DiffSort,
+    pub sort: Order<DiffSort>,
     /// Rows to list, 0 for all.
     pub top: usize,
     /// Also rows of what did not change.
@@ -265,12 +266,15 @@ fn row(module: Option<String>, key: Name, series: Vec<Sum>) -> DiffRow {
     }
 }
 
-fn sort(rows: &mut [DiffRow], by: DiffSort) {
+fn sort(rows: &mut [DiffRow], order: Order<DiffSort>) {
     // Rows come sorted by key, and sorting is stable.
-    match by {
+    match order.by {
         DiffSort::Bytes => rows.sort_by_key(|r| Reverse((r.bytes_change, r.count_change))),
         DiffSort::Count => rows.sort_by_key(|r| Reverse((r.count_change, r.bytes_change))),
         DiffSort::Name => {}
+    }
+    if if order.by == DiffSort::Name { order.descends() } else { order.ascends() } {
+        rows.reverse();
     }
 }
 

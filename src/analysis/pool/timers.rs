@@ -11,7 +11,7 @@ use crate::bcl::Library;
 use crate::bcl::tasks::Tasks;
 use crate::clr::library::{Classifier, NoSuchField, fields_of, noted};
 use crate::clr::values::{TICKS_PER_MILLISECOND, utc, utc_ticks};
-use crate::model::{CallbackCount, CancellationModel, RegisteredWait, TimerClock, TimerKind, TimerModel, TimerSort, TimersReport};
+use crate::model::{CallbackCount, CancellationModel, Order, RegisteredWait, TimerClock, TimerKind, TimerModel, TimerSort, TimersReport};
 use crate::session::{Error, Heap};
 
 /// Most nodes of a list, and queues of timers.
@@ -89,7 +89,7 @@ fields_of! {
 ///
 /// # Errors
 /// [`Error::Contract`] if the runtime does not describe types and fields.
-pub fn timers(heap: &Heap, sort: Option<TimerSort>) -> Result<Answer<TimersReport>, Error> {
+pub fn timers(heap: &Heap, sort: Option<Order<TimerSort>>) -> Result<Answer<TimersReport>, Error> {
     let (runtime, namer, notes) = (heap.runtime(), heap.namer(), heap.begin());
     let tasks = Tasks::bind(Library::bind(runtime, &namer, &notes)?, &notes);
     let library = tasks.library();
@@ -123,7 +123,8 @@ pub fn timers(heap: &Heap, sort: Option<TimerSort>) -> Result<Answer<TimersRepor
     };
     let mut timers: Vec<TimerModel> = timers.into_iter().map(until).collect();
     timers.sort_by_key(|t| (t.due_ms.is_none(), t.due_ms, t.object));
-    sort::sort(&mut timers, |t| match sort? {
+    let (by, direction) = (sort.map(|order| order.by), sort.and_then(|order| order.direction));
+    sort::sort(&mut timers, direction, |t| match by? {
         TimerSort::Due => Key::least(t.due_ms),
         TimerSort::Period => Key::most(t.period_ms),
         TimerSort::Kind => Key::text(t.kind.name()),
@@ -131,13 +132,13 @@ pub fn timers(heap: &Heap, sort: Option<TimerSort>) -> Result<Answer<TimersRepor
         TimerSort::StateType => Key::text(t.state_type.as_deref()),
         TimerSort::Object => Key::at(t.object),
     });
-    sort::sort(&mut report.waits, |w| match sort? {
+    sort::sort(&mut report.waits, direction, |w| match by? {
         TimerSort::Due => Key::least(w.timeout_ms),
         TimerSort::Method => Key::text(w.callback.as_deref()),
         TimerSort::Object => Key::at(w.object),
         TimerSort::Period | TimerSort::Kind | TimerSort::StateType => None,
     });
-    sort::sort(&mut report.cancellations, |c| match sort? {
+    sort::sort(&mut report.cancellations, direction, |c| match by? {
         TimerSort::Method => Key::text(c.callbacks.first().map(|m| m.callback.as_str())),
         TimerSort::StateType => Key::text(c.type_name.as_deref()),
         TimerSort::Object => Key::at(c.object),

@@ -10,7 +10,7 @@ use super::select::{Picker, Selection};
 use crate::base::{Answer, Collector, Count, NoteKind, glob, len64, plural};
 use crate::clr::strings::Strings;
 use crate::gc::{Object, ObjectType, Piece, SegmentIndex, Visitor, Walked, coverage, min_object_size, note_walks};
-use crate::model::{StringModel, StringSort, StringTotals, StringsReport, WalkModel};
+use crate::model::{Order, StringModel, StringSort, StringTotals, StringsReport, WalkModel};
 use crate::session::{Error, Heap, Namer};
 pub(super) use hash::hashes;
 use values::Group;
@@ -26,7 +26,7 @@ pub struct StringsQuery {
     /// Minimum number of strings per listed value.
     pub min_count: u64,
     /// Order of the rows.
-    pub sort: StringSort,
+    pub sort: Order<StringSort>,
     /// Maximum rows, 0 for all.
     pub top: usize,
     /// Maximum characters (UTF-16 code units) per value.
@@ -36,7 +36,14 @@ pub struct StringsQuery {
 impl Default for StringsQuery {
     /// Duplicate values, most wasted bytes first, at most a hundred.
     fn default() -> StringsQuery {
-        StringsQuery { selection: Selection::default(), like: None, min_count: 2, sort: StringSort::Waste, top: 100, max_chars: 1024 }
+        StringsQuery {
+            selection: Selection::default(),
+            like: None,
+            min_count: 2,
+            sort: StringSort::Waste.into(),
+            top: 100,
+            max_chars: 1024,
+        }
     }
 }
 
@@ -151,12 +158,13 @@ pub(super) fn grouped(
     let waste = |r: &Row| size(r.length).saturating_mul(r.group.count.saturating_sub(1));
     let bytes = |r: &Row| size(r.length).saturating_mul(r.group.count);
     let order = |r: &Row| {
-        let first = match query.sort {
+        let most = match query.sort.by {
             StringSort::Waste => waste(r),
             StringSort::Count => r.group.count,
             StringSort::Length => u64::from(r.length),
             StringSort::Bytes => bytes(r),
         };
+        let first = if query.sort.ascends() { !most } else { most };
         (Reverse(first), Reverse(bytes(r)), Reverse(r.length), r.group.first)
     };
     let ranked = values.each(|groups| {

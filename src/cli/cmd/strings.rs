@@ -69,7 +69,7 @@ impl Command for Strings {
             selection,
             like: self.like.clone(),
             min_count: self.min_count.unwrap_or(if all { 1 } else { 2 }),
-            sort: if self.longest { StringSort::Length } else { self.sort.given().unwrap_or(usual) },
+            sort: if self.longest { StringSort::Length.into() } else { self.sort.given().unwrap_or_else(|| usual.into()) },
             top: self.top.rows(at),
             max_chars: self.max_chars.unwrap_or(if at.is_table() { 100 } else { 1024 }),
         };
