@@ -28,7 +28,7 @@ pub fn segments(runtime: &Runtime, query: &SegmentsQuery) -> Result<Answer<Segme
     use SegmentSort::{Address, AllocatedBytes, CommittedBytes, Generation, Heap, Start};
     if !query.walk {
         let has = [Heap, Generation, Address, Start, AllocatedBytes, CommittedBytes];
-        sort::check(query.sort.as_ref(), &has, "segments that are not walked")?;
+        sort::check(query.sort.as_ref(), &has, "segments without `walk`")?;
     }
     let notes = runtime.begin();
     let gc = notes.with(runtime.gc()?);

@@ -20,7 +20,7 @@ use crate::session::{Error, Runtime, StaticsQuery, StaticsReader};
 pub fn statics(runtime: &Runtime, query: &StaticsQuery) -> Result<Answer<StaticsReport>, Error> {
     use StaticSort::{Address, DeclaringType, Name, Retained, Storage, Thread, Type};
     if !query.retained {
-        sort::check(query.sort.as_ref(), &[DeclaringType, Name, Type, Storage, Thread, Address], "statics without retained sizes")?;
+        sort::check(query.sort.as_ref(), &[DeclaringType, Name, Type, Storage, Thread, Address], "statics without `retained`")?;
     }
     let mut list = Vec::new();
     let mut answer = each_static(runtime, query, &mut |field| list.push(field))?;

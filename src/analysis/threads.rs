@@ -26,7 +26,7 @@ pub struct ThreadsQuery {
 pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<ThreadsReport>, Error> {
     use ThreadSort::{ExceptionType, ManagedId, Name, OsId};
     if !query.waits {
-        sort::check(query.sort.as_ref(), &[ManagedId, OsId, Name, ExceptionType], "threads without their waits")?;
+        sort::check(query.sort.as_ref(), &[ManagedId, OsId, Name, ExceptionType], "threads without `waits`")?;
     }
     let notes = runtime.begin();
     let finalizer = runtime.thread_reader()?.finalizer(runtime.thread_list()?, &notes);
