@@ -1,4 +1,4 @@
-//! `--sort COLUMN`: amounts descending, all else ascending, what is unknown last, and equals as they were.
+//! `--sort COLUMN`: amounts descending, all else ascending unless `:asc` or `:desc` says so, what is unknown last, and equals as they were.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeSet;
@@ -173,6 +173,14 @@ fn lists_are_sorted_by_each_of_their_columns() {
                 let mut wanted = found.clone();
                 wanted.sort_by(|a, b| compare(&of(a), &of(b), *by));
                 assert!(*sorted == wanted, "{command:?} --sort {column} of {}", dump.display());
+                // The other direction; what is unknown is last in either.
+                let (usual, other) = if *by == Most { ("desc", "ASC") } else { ("asc", "descending") };
+                let (_, answer) = ask(dump, &[*command, &["--sort", &format!("{column}:{usual}")]].concat());
+                assert!(answer["data"][list].as_array().unwrap() == sorted, "{command:?} --sort {column}:{usual} of {}", dump.display());
+                let (_, answer) = ask(dump, &[*command, &["--sort", &format!("{column}:{other}")]].concat());
+                wanted = found.clone();
+                wanted.sort_by(|a, b| of(a).is_null().cmp(&of(b).is_null()).then(compare(&of(b), &of(a), *by)));
+                assert!(*answer["data"][list].as_array().unwrap() == wanted, "{command:?} --sort {column}:{other} of {}", dump.display());
             }
         }
         assert!(!full() || rows > 1 && (changed > 0 || rows < 4), "{command:?}: {rows} rows, {changed} orders that differ");
@@ -187,6 +195,33 @@ fn the_first_rows_are_those_of_the_order() {
     let (_, one) = ask(&dump, &["handles", "--sort", "object-size", "--top", "1"]);
     assert_eq!(one["data"]["handles"][0]["object_size"], largest);
     assert_eq!(one["data"]["total"], all["data"]["total"]);
+}
+
+#[test]
+fn other_lists_have_both_directions() {
+    let dump = own_unpacked();
+    for (command, list, column, json) in [
+        (&["stat"][..], "types", "bytes", "bytes"),
+        (&["stat"], "types", "count", "count"),
+        (&["strings", "--min-count", "1"], "strings", "length", "length"),
+        (&["objects"], "objects", "size", "size"),
+        (&["statics", "--retained"], "statics", "retained", "retained"),
+        (&["refs", "--type", "Lab.Dog"], "/incoming/types", "references", "references"),
+    ] {
+        for (direction, ascends) in [("", false), (":desc", false), (":asc", true)] {
+            let (_, answer) = ask(&dump, &[command, &["--sort", &format!("{column}{direction}")]].concat());
+            let rows = answer["data"].get(list).or_else(|| answer["data"].pointer(list)).unwrap();
+            let values: Vec<u64> = rows.as_array().unwrap().iter().filter_map(|row| row[json].as_u64()).collect();
+            assert!(
+                values.len() > 1 && values.is_sorted_by(|a, b| if ascends { a <= b } else { a >= b }),
+                "{command:?} {column}{direction}"
+            );
+        }
+    }
+    let (_, descending) = ask(&dump, &["objects", "--sort", "address:desc", "--count", "3"]);
+    let (_, all) = ask(&dump, &["objects"]);
+    let address = |answer: &Value, i: usize| answer["data"]["objects"][i]["address"].clone();
+    assert_eq!(address(&descending, 0), address(&all, all["data"]["objects"].as_array().unwrap().len() - 1));
 }
 
 #[test]
@@ -206,4 +241,5 @@ fn a_column_that_a_list_lacks_is_refused_with_those_it_has() {
     refused("finalizers --sort object", "can be sorted by type, registered");
     refused("exceptions --sort thrown", "can be sorted by address");
     refused("stat --sort adress", "bytes, count, name");
+    refused("stat --sort bytes:up", "bytes, count, name");
 }
