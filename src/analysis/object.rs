@@ -100,7 +100,7 @@ pub fn value(heap: &Heap, address: Addr, wanted: &TypePattern) -> Result<Answer<
     let word = types.pointer_bytes();
     // As if a box began one word before it.
     let place = address.minus(word).and_then(|start| values.box_place(&info, start));
-    let place = place.ok_or_else(|| nothing(format!("{} is not a value type", one.name)))?;
+    let place = place.ok_or_else(|| Error::NoValueType(one.name.clone(), address).given(&notes.notes()))?;
     let value = values.value("value".into(), one.name.as_str().into(), &place);
     if value.kind == ValueKind::Absent {
         notes.add(NoteKind::Missing, address, "the memory of the value is not in the dump");

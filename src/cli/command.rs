@@ -287,7 +287,16 @@ fn run<C: Command>(matches: &ArgMatches, config: &Config, open: &[Dump], streams
 
 /// Whether an error is about one object, and not about the dump.
 fn is_of_an_object(e: &Error) -> bool {
-    matches!(e, Error::NoObject(_) | Error::NotIn(..) | Error::Nothing(_) | Error::Unknown(..) | Error::Value(_) | Error::Query(_))
+    matches!(
+        e,
+        Error::NoObject(_)
+            | Error::NotIn(..)
+            | Error::NoValueType(..)
+            | Error::Nothing(_)
+            | Error::Unknown(..)
+            | Error::Value(_)
+            | Error::Query(_)
+    )
 }
 
 /// A dump, opened on first use.

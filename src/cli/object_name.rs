@@ -49,6 +49,12 @@ pub(super) fn listed(input: impl Read) -> Result<Vec<ObjectName>> {
     let mut all = Vec::new();
     for line in BufReader::new(input).lines() {
         let line = line.context("reading objects from standard input")?;
+        // Of records, other addresses are beside it, or are about the dump.
+        if line.trim_start().starts_with('{') {
+            let record: serde_json::Value = serde_json::from_str(&line).context("reading objects from standard input")?;
+            all.extend(record["address"].as_str().and_then(|at| address(at).ok()).map(ObjectName::At));
+            continue;
+        }
         let found = line.match_indices("0x").find_map(|(at, _)| {
             let digits = line.get(at.saturating_add(2)..)?;
             let end = digits.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(digits.len());
@@ -175,7 +181,7 @@ mod tests {
         let read = |text: &str| listed(text.as_bytes()).map_err(|e| e.to_string());
         let at = |list: &[u64]| Ok(list.iter().map(|at| ObjectName::At(Addr(*at))).collect::<Vec<_>>());
         assert_eq!(read("address,type\n0x7f10,Lab.Dog\n0x7f20,\"Lab.A,B\"\n"), at(&[0x7f10, 0x7f20]));
-        assert_eq!(read("{\"address\":\"0x7f10\",\"method_table\":\"0x8\"}\r\n\n"), at(&[0x7f10]));
+        assert_eq!(read("{\"base\":\"0x8\"}\n{\"method_table\":\"0x8\",\"address\":\"0x7f10\"}\r\n\n"), at(&[0x7f10]));
         assert_eq!(read("ADDRESS  TYPE\n 0x7f10  Lab.Dog\n0xzz\n"), at(&[0x7f10]));
         assert_eq!(read("Lab.Program.Keep[3]"), Ok(vec![ObjectName::Named("Lab.Program.Keep[3]".into())]));
         assert!(read("").is_err() && read("address\n").is_err() && read("?!\n").is_err());

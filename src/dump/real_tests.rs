@@ -58,7 +58,7 @@ fn all_dumps_open() {
         let windows = name.starts_with("win-");
         assert_eq!(dump.facts.os, if windows { Os::Windows } else { Os::Linux }, "{name}");
         assert_eq!(dump.facts.container, if windows { Container::Minidump } else { Container::ElfCore }, "{name}");
-        let ended = ["-crash-", "overflow", "-nativesegv-", "-nativecorruptgc-"].iter().any(|part| name.contains(part))
+        let ended = ["-crash-", "overflow", "-nativesegv-", "-nativecorruptgc-", "-nativeoom-"].iter().any(|part| name.contains(part))
             || name.ends_with("-kernel");
         assert_eq!(dump.crash.is_some(), ended, "{name}: {:?}", dump.crash);
         assert!(dump.facts.pid.is_some() && dump.facts.process_name.is_some(), "{name}");

@@ -1,7 +1,7 @@
 //! Errors of the session and the analyses.
 
 use super::ValueError;
-use crate::base::{Addr, NoRoom, Notes};
+use crate::base::{Addr, Name, NoRoom, Notes};
 use crate::contract::{ContractError, RuntimeError};
 use crate::dump::DumpError;
 use crate::graph::GraphError;
@@ -38,6 +38,9 @@ pub enum Error {
     /// The address is in an object where that of a root was asked for.
     #[error("{0} is in an object, not a root")]
     NoRoot(Addr),
+    /// Objects of the type at the address have a header, and are shown without a type.
+    #[error("{0} is not a value type")]
+    NoValueType(Name, Addr),
     /// An object or value has another type than requested, or is not in the dump.
     #[error(transparent)]
     Value(#[from] ValueError),
@@ -59,9 +62,15 @@ impl Error {
     /// This error of an answer with `notes`: that nothing was found is not known if something could not be read.
     pub(crate) fn given(self, notes: &Notes) -> Error {
         match (self, notes.first_loss()) {
-            (error @ (Error::NoObject(_) | Error::NotIn(..) | Error::NoRoot(_) | Error::Nothing(_) | Error::Query(_)), Some(loss)) => {
-                Error::Unknown(Box::new(error), loss.message.clone())
-            }
+            (
+                error @ (Error::NoObject(_)
+                | Error::NotIn(..)
+                | Error::NoRoot(_)
+                | Error::NoValueType(..)
+                | Error::Nothing(_)
+                | Error::Query(_)),
+                Some(loss),
+            ) => Error::Unknown(Box::new(error), loss.message.clone()),
             (error, _) => error,
         }
     }

@@ -178,7 +178,7 @@ fn whatif_takes_every_address_that_is_printed_for_a_root() {
     assert!(leaked > Some(500), "{freed:?}");
     // Its object is no root.
     let object = WhatifQuery { dead: vec![keep.object], ..WhatifQuery::default() };
-    assert!(whatif(&heap, &object).unwrap_err().to_string().contains("gcdump path"));
+    assert!(whatif(&heap, &object).unwrap_err().to_string().contains("is in an object, not a root"));
 }
 
 /// `statics` prints a static structure's own address; the structure is boxed, and roots are the references in it.
