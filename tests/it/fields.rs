@@ -532,7 +532,7 @@ fn values_at_addresses_are_those_of_the_fields_there() {
     let dump = dump.to_str().unwrap();
     use gcdump::cli::Exit::{Negative, Usage};
     for (wanted, exit, says) in [
-        ("System.String", Negative, "is no value type"),
+        ("System.String", Negative, "is not a value type"),
         ("No.Such", Negative, "no type matches No.Such"),
         ("Lab.*", Usage, "types match Lab.*"),
     ] {

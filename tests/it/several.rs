@@ -125,3 +125,22 @@ fn groups_retain_what_their_objects_do() {
     assert!(ask("thread")["groups"].as_array().unwrap().iter().all(|g| g["key"].as_str().unwrap().starts_with("thread ")));
     assert_eq!(run(&["retained", "--by", "root", "--tree", DUMP]).exit, Exit::Usage);
 }
+
+#[test]
+fn info_has_a_line_for_each_of_several_dumps() {
+    const OTHER: &str = "dumps/corpus/net8-wks-handles-heap.dmp.zst";
+    let ran = run(&["info", DUMP, OTHER, "--no-local-files"]);
+    let lines: Vec<&str> = ran.out.lines().collect();
+    let [first, second] = lines.as_slice() else { panic!("{}", ran.out) };
+    assert!(first.starts_with(&format!("{DUMP}: lab (3005), .NET 10.0")) && first.contains("heap dump, GC heap "), "{first}");
+    assert!(second.starts_with(&format!("{OTHER}: ")) && second.contains(".NET 8"), "{second}");
+    // Without the command as well; each format has what one dump has.
+    assert_eq!(run(&[DUMP, OTHER, "--no-local-files"]).out, ran.out);
+    let json = run(&["info", DUMP, OTHER, "--json", "--no-local-files"]);
+    let documents: Vec<Value> = serde_json::Deserializer::from_str(&json.out).into_iter().map(Result::unwrap).collect();
+    let each = [DUMP, OTHER].map(|dump| run(&["info", dump, "--json", "--no-local-files"]).json());
+    assert_eq!(documents, each);
+    // One that is no dump has its message.
+    let ran = run(&["info", DUMP, "README.md", OTHER, "--no-local-files"]);
+    assert!(ran.exit == Exit::BadDump && ran.out.lines().count() == 2 && ran.err.contains("README.md is a text file"), "{}", ran.err);
+}
