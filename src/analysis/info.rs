@@ -127,6 +127,7 @@ pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
         next: next(&probe.answers, &query.options, &f.path.display().to_string()),
         answers: probe.answers,
         verbose: query.verbose,
+        in_one_line: None,
     };
     notes.finish(report)
 }

@@ -99,6 +99,8 @@ pub(super) trait Command: Args {
     const EXAMPLES: &'static [Example];
     /// Whether `-o` names a file that the command writes, and not one for the answer.
     const NAMES_OUTPUT: bool = false;
+    /// Whether it answers for each of several dumps, and does not compare them.
+    const EACH_DUMP: bool = false;
     /// Its answer.
     type Report: Report + schemars::JsonSchema;
 
@@ -263,7 +265,11 @@ fn run<C: Command>(matches: &ArgMatches, config: &Config, open: &[Dump], streams
         terminal: streams.screen.terminal,
         remark: OnceCell::new(),
         object: None,
+        several: false,
     };
+    if C::EACH_DUMP && at.dumps.len() > 1 {
+        return each_dump(&command, at, streams);
+    }
     let mut objects = objects.into_iter();
     at.object = objects.next();
     let mut exit = command.run(&at, streams);
@@ -283,6 +289,22 @@ fn run<C: Command>(matches: &ArgMatches, config: &Config, open: &[Dump], streams
         };
     }
     exit
+}
+
+/// Answers for one dump after the other. One that cannot be opened does not end it.
+fn each_dump<C: Command>(command: &C, mut at: At<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
+    let mut exit = Exit::Ok;
+    at.several = true;
+    for dump in std::mem::take(&mut at.dumps) {
+        at.opening.path.clone_from(&dump.path);
+        at.dumps = vec![dump];
+        let one = match command.run(&at, streams) {
+            Err(e) if e.downcast_ref::<Error>().is_some() => fail(&e, streams),
+            one => one?,
+        };
+        exit = exit.worse(one);
+    }
+    Ok(exit)
 }
 
 /// Whether an error is about one object, and not about the dump.
@@ -318,6 +340,8 @@ pub(super) struct At<'c> {
     remark: OnceCell<String>,
     /// The object that the answer is about, for commands that name any.
     object: Option<ObjectName>,
+    /// Whether other dumps have answers of the same command line.
+    several: bool,
 }
 
 impl At<'_> {
@@ -334,6 +358,11 @@ impl At<'_> {
         }
         let dump = Dump::open(&lazy.path, &self.opening.options)?;
         Ok(lazy.dump.get_or_init(|| dump))
+    }
+
+    /// Whether other dumps have answers of the same command line.
+    pub(super) fn has_several_dumps(&self) -> bool {
+        self.several
     }
 
     /// The object that the answer is about.

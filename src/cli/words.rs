@@ -102,8 +102,10 @@ fn take_command(args: &mut Vec<OsString>, root: &Clap) -> Option<(OsString, Opti
     if known(&first, root).is_some() {
         args.remove(at);
     } else if is_path(&first) {
-        // gcdump crash.dmp stat
-        let name = places.next().filter(|i| *i < args.len()).map_or_else(|| "info".into(), |i| args.remove(i));
+        // gcdump crash.dmp stat, gcdump *.dmp
+        let is_command = |i: &usize| args.get(*i).is_some_and(|word| known(word, root).is_some() || !is_path(word));
+        let name = places.next().filter(is_command);
+        let name = name.map_or_else(|| "info".into(), |i| args.remove(i));
         return Some((name, Some(args.remove(at))));
     }
     Some((first, None))
@@ -275,6 +277,9 @@ mod tests {
             ("x.dmp", "info x.dmp"),
             ("x.dmp stat", "stat x.dmp"),
             ("x.dmp --json stat", "stat --json x.dmp"),
+            ("x.dmp y.dmp", "info x.dmp y.dmp"),
+            ("info x.dmp y.dmp z.dmp", "info x.dmp y.dmp z.dmp"),
+            ("x.dmp info y.dmp --json", "info x.dmp y.dmp --json"),
             ("--format json x.dmp stat --top 3", "stat --format json --top 3 x.dmp"),
             ("x.dmp object 7f31", "object 7f31 x.dmp"),
             ("object x.dmp 7f31", "object 7f31 x.dmp"),

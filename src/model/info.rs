@@ -169,6 +169,9 @@ pub struct InfoReport {
     /// Whether tables have the technical part.
     #[serde(skip)]
     pub verbose: bool,
+    /// The path, where tables have one line for each dump.
+    #[serde(skip)]
+    pub in_one_line: Option<String>,
 }
 
 /// How large the GC heap is.

@@ -20,6 +20,10 @@ pub(in crate::cli) struct Info {
 
     #[command(flatten)]
     dump: DumpArg,
+
+    /// Further dumps: a line for each dump, or a document with --json.
+    #[arg(value_name = "DUMP", conflicts_with = "verbose")]
+    further: Vec<PathBuf>,
 }
 
 impl Command for Info {
@@ -29,15 +33,21 @@ impl Command for Info {
         example("info DUMP", "the process, its runtime and GC, and what the dump can answer"),
         example("info --verbose DUMP", "also layouts, contracts and addresses"),
     ];
+    const EACH_DUMP: bool = true;
     type Report = InfoReport;
 
     fn dump(&self) -> Result<Option<PathBuf>> {
         Ok(self.dump.path())
     }
 
+    fn further(&self) -> &[PathBuf] {
+        &self.further
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<InfoReport>> {
         let query = InfoQuery { runtime: at.config.runtime, options: at.config.repeated(), verbose: self.verbose };
         let mut answer = analysis::info(at.dump()?, &query);
+        answer.data.in_one_line = at.has_several_dumps().then(|| at.opening.path.display().to_string());
         if answer.data.runtime_error.is_some() {
             answer.data.runtime_error = at.dump()?.runtime_at(at.config.runtime).err().as_ref().map(advised_runtime);
         }

@@ -74,6 +74,9 @@ impl Report for InfoReport {
         to.itself("info", self);
         let fact_columns = columns::<(&'static str, String)>().text("fact", 20, |f| f.0).text("value", 60, |f| &f.1);
         to.table(Table::new(self.facts(), fact_columns).csv(true).shown(false));
+        if let Some(path) = &self.in_one_line {
+            return to.line(format!("{path}: {}", self.in_short()));
+        }
         to.facts(if self.verbose { self.facts() } else { self.overview() });
         if let Some(error) = &self.runtime_error {
             to.gap();
@@ -131,6 +134,18 @@ impl InfoReport {
         for a in lacking {
             to.line(format!("  {:<10} {}{}", a.command, a.answer, self.reason(a)));
         }
+    }
+
+    /// What tells dumps apart: program, runtime, heap, and how the process ended.
+    fn in_short(&self) -> String {
+        let runtime = self.runtimes.first().map(|r| format!(".NET {}", r.version.as_deref().unwrap_or("(unknown version)")));
+        let program = self.process_name.clone().map(|name| self.process_id.map_or(name.clone(), |pid| format!("{name} ({pid})")));
+        let heap = self.heap.map(|heap| format!("GC heap {}", bytes(heap.allocated_bytes)));
+        let threads = (self.kind != DumpKind::Snapshot).then(|| plural(self.os_threads, "thread"));
+        let crash = self.fault.as_ref().map(FaultModel::words).or_else(|| self.crash.clone());
+        let cut = (self.truncated_bytes > 0).then(|| "CUT OFF".to_string());
+        let parts = [program, runtime, Some(format!("{} dump", self.kind)), heap, threads, cut, crash, self.runtime_error.clone()];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
     /// The page for people: the process first, what the dump is last.
