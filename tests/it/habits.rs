@@ -127,7 +127,6 @@ const TOLD: &[(&str, Exit, &str)] = &[
     ("strings --regex dog D", Exit::Usage, "strings has no --regex; a regular expression"),
     ("diff --type Lab D E", Exit::Usage, "diff has no --type; it is an option of "),
     ("pool --top 1 D", Exit::Usage, "pool has no --top; it is an option of "),
-    ("info D E", Exit::Usage, "info takes one dump: gcdump diff dumps/"),
     ("export D", Exit::Usage, "export: the format is missing: export FORMAT dumps/"),
     ("heap nonsense D", Exit::Usage, "heap: 'nonsense' is neither an option nor a dump"),
     ("!do D", Exit::Usage, "object: the address is missing: object ADDRESS dumps/"),

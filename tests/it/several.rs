@@ -128,7 +128,7 @@ fn groups_retain_what_their_objects_do() {
 
 #[test]
 fn info_has_a_line_for_each_of_several_dumps() {
-    const OTHER: &str = "dumps/corpus/net8-wks-handles-heap.dmp.zst";
+    const OTHER: &str = "dumps/corpus/net8-svr-handles-heap.dmp.zst";
     let ran = run(&["info", DUMP, OTHER, "--no-local-files"]);
     let lines: Vec<&str> = ran.out.lines().collect();
     let [first, second] = lines.as_slice() else { panic!("{}", ran.out) };
