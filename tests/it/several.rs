@@ -140,7 +140,7 @@ fn info_has_a_line_for_each_of_several_dumps() {
     let documents: Vec<Value> = serde_json::Deserializer::from_str(&json.out).into_iter().map(Result::unwrap).collect();
     let each = [DUMP, OTHER].map(|dump| run(&["info", dump, "--json", "--no-local-files"]).json());
     assert_eq!(documents, each);
-    // One that is no dump has its message.
+    // A file that is not a dump has its message.
     let ran = run(&["info", DUMP, "README.md", OTHER, "--no-local-files"]);
     assert!(ran.exit == Exit::BadDump && ran.out.lines().count() == 2 && ran.err.contains("README.md is a text file"), "{}", ran.err);
 }

@@ -136,7 +136,7 @@ impl InfoReport {
         }
     }
 
-    /// What tells dumps apart: program, runtime, heap, and how the process ended.
+    /// The program, the runtime, the heap, and how the process ended.
     fn in_short(&self) -> String {
         let runtime = self.runtimes.first().map(|r| format!(".NET {}", r.version.as_deref().unwrap_or("(unknown version)")));
         let program = self.process_name.clone().map(|name| self.process_id.map_or(name.clone(), |pid| format!("{name} ({pid})")));
