@@ -31,8 +31,9 @@ pub(super) struct ObjectNames(pub(super) Vec<ObjectName>);
 /// Separates several objects in one argument: no name contains it.
 const SEPARATOR: &str = "\n";
 
-/// Most objects that are read from standard input.
+/// Most objects, and bytes, that are read from standard input.
 const MOST: usize = 1 << 20;
+const MOST_BYTES: u64 = 1 << 28;
 
 /// Several words for objects, as one argument for clap.
 pub(super) fn one_argument(words: &[OsString]) -> OsString {
@@ -47,7 +48,7 @@ pub(super) fn object_names(text: &str) -> Result<ObjectNames, String> {
 /// The objects that are listed in `input`, such as the answer of `objects` in any format.
 pub(super) fn listed(input: impl Read) -> Result<Vec<ObjectName>> {
     let mut all = Vec::new();
-    for line in BufReader::new(input).lines() {
+    for line in BufReader::new(input.take(MOST_BYTES)).lines() {
         let line = line.context("reading objects from standard input")?;
         // Of records, other addresses are beside it, or are about the dump.
         if line.trim_start().starts_with('{') {

@@ -57,6 +57,21 @@ fn stat(dump: &Path, by: &str) -> Groups {
 }
 
 #[test]
+fn rows_of_some_types_are_those_of_all() {
+    let (before, after) = ("dumps/corpus/net10-wks-leak-heap.before.dmp.zst", "dumps/corpus/net10-wks-leak-heap.after.dmp.zst");
+    let ask =
+        |more: &[&str]| run(&[&["diff", "--all", "--json", "--no-local-files"], more, &[before, after]].concat()).json()["data"].clone();
+    let (all, some) = (ask(&[]), ask(&["--type", "Lab.*"]));
+    let rows = |data: &Value| data["rows"].as_array().unwrap().clone();
+    let wanted: Vec<Value> = rows(&all).into_iter().filter(|row| row["key"].as_str().unwrap().starts_with("Lab.")).collect();
+    assert!(wanted.len() > 1 && rows(&some) == wanted, "{some}");
+    assert_eq!(some["summary"], all["summary"]);
+    let spaces = ask(&["--type", "Lab.*", "--by", "namespace"]);
+    assert_eq!(rows(&spaces).len(), 1);
+    assert_eq!(run(&["diff", "--type", "Lab.*", "--by", "root", before, after]).exit, Exit::Usage);
+}
+
+#[test]
 fn rows_are_the_difference_of_two_stats() {
     for (a, b) in pairs() {
         for by in sample(["type", "namespace", "assembly", "generation"], 4) {

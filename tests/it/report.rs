@@ -136,7 +136,13 @@ fn parts_are_the_answers_of_the_commands() {
     };
     assert_eq!(page["heap"], without(asked(&["heap", "--map", "--garbage"])));
     assert_eq!(page["analyze"], without(asked(&["analyze"])));
-    assert_eq!(page["info"], without(asked(&["info"])));
+    // A page to share shows neither arguments nor settings.
+    let mut info = without(asked(&["info"]));
+    let arguments = info["arguments"].as_array().unwrap().len();
+    info["arguments"] = vec!["(hidden)"; arguments].into();
+    info["command_line"] = vec!["'(hidden)'"; arguments].join(" ").into();
+    info["settings"] = Value::Array(Vec::new());
+    assert_eq!(page["info"], info);
     assert_eq!(page["stacks"], without(asked(&["stacks", "--merge"])));
     let (stat, retained) = (asked(&["stat"]), asked(&["retained", "--top", "0"]));
     let stat: Vec<&Value> = stat["types"].as_array().unwrap().iter().collect();

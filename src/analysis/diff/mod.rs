@@ -17,6 +17,7 @@ use self::rules::{Field, Subject};
 pub use self::rules::{Rule, RuleError};
 use self::summary::Measures;
 use self::trend::trend;
+use super::select::Selection;
 use super::stat::{StatQuery, namespace, stat};
 use super::track::in_wrong_order;
 use crate::base::missed::tried;
@@ -25,7 +26,7 @@ use crate::model::{
     ComparedDump, DiffBy, DiffReport, DiffRow, DiffRule, DiffSort, DiffState, GrowingHolder, Order, StatBy, StatReport, Sum, Trend,
     TypeStat,
 };
-use crate::session::{Error, GraphSource};
+use crate::session::{Error, GraphSource, TypePattern};
 
 /// Most objects of a dump up to which holders are searched for without being asked for: about a second's work.
 const CHEAP_OBJECTS: u64 = 2_000_000;
@@ -36,6 +37,8 @@ const FEW_HOLDERS: usize = 3;
 pub struct DiffQuery {
     /// What the rows stand for.
     pub by: DiffBy,
+    /// Only rows of objects of these types; empty for all. Totals and rules are about all objects.
+    pub types: Vec<TypePattern>,
     /// Order of the rows.
     pub sort: Order<DiffSort>,
     /// Rows to list, 0 for all.
@@ -55,15 +58,22 @@ struct DumpTypes<'h> {
     path: String,
     notes: Collector,
     types: StatReport,
+    /// The objects that rows are about.
+    selection: Selection,
+    /// Those by type, where they are not all.
+    selected: Option<StatReport>,
     measures: Measures,
 }
 
 impl<'h> DumpTypes<'h> {
-    fn read(heap: &'h dyn GraphSource) -> Result<DumpTypes<'h>, Error> {
+    fn read(heap: &'h dyn GraphSource, query: &DiffQuery) -> Result<DumpTypes<'h>, Error> {
         let notes = Collector::new();
         let types = notes.take(stat(heap, &StatQuery::default())?);
         let measures = Measures::read(heap, &types, &notes);
-        Ok(DumpTypes { heap, path: heap.facts().path.display().to_string(), notes, types, measures })
+        let selection = Selection { types: query.types.clone(), ..Selection::default() };
+        let ask = || Ok::<_, Error>(notes.take(stat(heap, &StatQuery { selection: selection.clone(), ..StatQuery::default() })?));
+        let selected = if query.types.is_empty() { None } else { Some(ask()?) };
+        Ok(DumpTypes { heap, path: heap.facts().path.display().to_string(), notes, types, selection, selected, measures })
     }
 
     fn model(&self) -> ComparedDump {
@@ -80,7 +90,7 @@ impl<'h> DumpTypes<'h> {
     fn groups(&self, by: DiffBy) -> Result<BTreeMap<Key, Sum>, Error> {
         let mut groups: BTreeMap<Key, Sum> = BTreeMap::new();
         let mut of_types = |key: fn(&TypeStat) -> Key| {
-            for t in self.types() {
+            for t in self.selected.as_ref().unwrap_or(&self.types).types.iter().flatten() {
                 groups.entry(key(t)).or_default().merge(Sum { count: t.count, bytes: t.bytes });
             }
         };
@@ -88,12 +98,13 @@ impl<'h> DumpTypes<'h> {
             DiffBy::Type => of_types(type_key),
             DiffBy::Namespace => of_types(|t| (if is_named(t) { namespace(&t.type_name).into() } else { UNKNOWN.into() }, None)),
             DiffBy::Assembly => of_types(|t| (t.module.as_deref().unwrap_or(UNKNOWN).into(), None)),
+            DiffBy::Root if self.selected.is_some() => return Err(Error::Query("growth by root is about objects of all types".into())),
             DiffBy::Root => {
                 let side = Side::open(self.heap, &self.notes)?;
                 groups.extend(side.by_root().into_iter().map(|(label, sum)| ((label.into(), None), sum)));
             }
             DiffBy::Generation => {
-                let query = StatQuery { by: StatBy::Generation, ..StatQuery::default() };
+                let query = StatQuery { by: StatBy::Generation, selection: self.selection.clone(), ..StatQuery::default() };
                 for g in self.notes.take(stat(self.heap, &query)?).groups.into_iter().flatten() {
                     if g.count > 0 {
                         groups.entry((g.key.into(), None)).or_default().merge(Sum { count: g.count, bytes: g.bytes });
@@ -129,7 +140,7 @@ impl<'h> DumpTypes<'h> {
 /// # Errors
 /// [`Error::Query`] for fewer than two. As [`retained`](super::retained) where retained sizes are asked for.
 pub fn diff(heaps: &[&dyn GraphSource], query: &DiffQuery) -> Result<Answer<DiffReport>, Error> {
-    let parts = heaps.iter().map(|heap| DumpTypes::read(*heap)).collect::<Result<Vec<DumpTypes<'_>>, Error>>()?;
+    let parts = heaps.iter().map(|heap| DumpTypes::read(*heap, query)).collect::<Result<Vec<DumpTypes<'_>>, Error>>()?;
     let (Some(first), Some(last)) = (parts.first(), parts.last().filter(|_| parts.len() > 1)) else {
         return Err(Error::Query("two dumps are needed to compare".into()));
     };

@@ -6,7 +6,7 @@ use clap::Args;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::{Exit, UsageError};
 use super::super::open::read_small;
-use super::super::select::{SortArg, TopArg};
+use super::super::select::{SortArg, TopArg, TypesArg};
 use crate::analysis::{DiffQuery, Rule, diff};
 use crate::base::Answer;
 use crate::model::{DiffBy, DiffReport, DiffRule, DiffSort};
@@ -21,6 +21,9 @@ pub(in crate::cli) struct Diff {
     /// Grouping key.
     #[arg(long, value_enum, ignore_case = true, default_value_t = DiffBy::Type)]
     by: DiffBy,
+
+    #[command(flatten)]
+    types: TypesArg,
 
     #[command(flatten)]
     sort: SortArg<DiffSort>,
@@ -81,8 +84,9 @@ impl Command for Diff {
         let sources = (0..=self.after.len()).map(|i| at.source_at(i)).collect::<Result<Vec<_>>>()?;
         let heaps: Vec<_> = sources.iter().map(AsRef::as_ref).collect();
         let top = self.top.rows_or(at, at.screen().saturating_sub(AROUND).max(10));
-        let query =
-            DiffQuery { by: self.by, sort: self.sort.given().unwrap_or_default(), top, all: self.all, holders: self.holders, rules };
+        let sort = self.sort.given().unwrap_or_default();
+        let types = self.types.patterns();
+        let query = DiffQuery { by: self.by, types, sort, top, all: self.all, holders: self.holders, rules };
         Ok(diff(&heaps, &query)?)
     }
 
