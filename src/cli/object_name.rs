@@ -53,7 +53,7 @@ pub(super) fn listed(input: impl Read) -> Result<Vec<ObjectName>> {
         // Of records, other addresses are beside it, or are about the dump.
         if line.trim_start().starts_with('{') {
             let record: serde_json::Value = serde_json::from_str(&line).context("reading objects from standard input")?;
-            all.extend(record["address"].as_str().and_then(|at| address(at).ok()).map(ObjectName::At));
+            all.extend(record.get("address").and_then(serde_json::Value::as_str).and_then(|at| address(at).ok()).map(ObjectName::At));
             continue;
         }
         let found = line.match_indices("0x").find_map(|(at, _)| {
