@@ -94,8 +94,10 @@ pub(super) fn check_folder(out: &Path, force: bool) -> Result<()> {
     let own = |entry: &fs::DirEntry| {
         let path = entry.path();
         let table = path.file_stem().is_some_and(|s| ExportTable::ALL.iter().any(|t| s == t.name()));
-        let is_gone = || path.symlink_metadata().is_err_and(|e| e.kind() == ErrorKind::NotFound);
-        table && (path.is_file() || is_gone()) && path.extension().is_some_and(|e| e == "parquet" || e == "csv" || e == "ndjson")
+        // Between two looks, another file may have come.
+        let is_gone = || path.symlink_metadata().map_or_else(|e| e.kind() == ErrorKind::NotFound, |found| found.is_file());
+        let is_file = || path.metadata().map_or_else(|e| e.kind() == ErrorKind::NotFound && is_gone(), |found| found.is_file());
+        table && is_file() && path.extension().is_some_and(|e| e == "parquet" || e == "csv" || e == "ndjson")
     };
     let entries = match fs::read_dir(out).and_then(Iterator::collect::<io::Result<Vec<fs::DirEntry>>>) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
