@@ -51,8 +51,8 @@ pub fn objects<'h>(
         Some(Order { by: ObjectSort::Address, direction }) => {
             (direction == Some(SortDirection::Descending)).then_some(|object: &Object<'_>| object.address.0)
         }
-        Some(order @ Order { by: ObjectSort::Size, .. }) if order.ascends() => Some(|object| !object.size),
-        Some(order @ Order { by: ObjectSort::Length, .. }) if order.ascends() => Some(|object| !length(object)),
+        Some(order @ Order { by: ObjectSort::Size, .. }) if order.reverses(SortDirection::Descending) => Some(|object| !object.size),
+        Some(order @ Order { by: ObjectSort::Length, .. }) if order.reverses(SortDirection::Descending) => Some(|object| !length(object)),
         Some(Order { by: ObjectSort::Size, .. }) => Some(|object| object.size),
         Some(Order { by: ObjectSort::Length, .. }) => Some(length),
     };

@@ -8,7 +8,7 @@ use crate::base::store::caught;
 use crate::base::{Addr, Answer, Count, Index, Name, cut, len64};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::heapgraph::{Depends, DominatorTree, HeapGraph, ObjectSet};
-use crate::model::{Order, RefBy, RefList, RefObject, RefRow, RefSort, RefType, RefVia, RefsReport, Stacks};
+use crate::model::{Order, RefBy, RefList, RefObject, RefRow, RefSort, RefType, RefVia, RefsReport, SortDirection, Stacks};
 use crate::session::{Error, FieldNames, FieldPlace, GraphSource, Namer, TypePattern};
 
 /// Most roots listed of an object.
@@ -338,10 +338,10 @@ impl Reader<'_> {
             RefSort::Type => rows.sort_by_cached_key(|r| self.graph.type_name(self.namer, r.end(direction)).as_str().to_owned()),
             RefSort::Field => rows.sort_by_cached_key(|r| {
                 let name = self.field(names, r).map(FieldPlace::into_name);
-                (name.is_none() != order.descends(), name.map(|name| name.as_str().to_owned()))
+                (name.is_none() != order.reverses(SortDirection::Ascending), name.map(|name| name.as_str().to_owned()))
             }),
         }
-        if order.descends() && matches!(order.by, RefSort::Type | RefSort::Field) {
+        if order.reverses(SortDirection::Ascending) && matches!(order.by, RefSort::Type | RefSort::Field) {
             rows.reverse();
         }
     }

@@ -9,7 +9,9 @@ use crate::base::cancel::check_at;
 use crate::base::{Addr, Answer, Collector, Index, len64, share};
 use crate::gc::{Object, ObjectType, Piece, SegmentIndex, Visitor, coverage, note_walks};
 use crate::heapgraph::{HeapGraph, Sums, add_sums};
-use crate::model::{CoverageModel, Generation, GroupStat, Order, SegmentModel, StatBy, StatReport, StatSort, StatTotals, Sum, TypeStat};
+use crate::model::{
+    CoverageModel, Generation, GroupStat, Order, SegmentModel, SortDirection, StatBy, StatReport, StatSort, StatTotals, Sum, TypeStat,
+};
 use crate::session::{Error, GraphSource, Heap, Namer, TypeFilter};
 
 /// Arguments of `stat`.
@@ -160,7 +162,8 @@ fn sort(report: &mut StatReport, order: Order<StatSort>) {
             report.groups.iter_mut().filter(|_| !own_order).for_each(|rows| rows.sort_by(|a, b| a.key.cmp(&b.key)));
         }
     }
-    if if order.by == StatSort::Name { order.descends() } else { order.ascends() } {
+    let usual = if order.by == StatSort::Name { SortDirection::Ascending } else { SortDirection::Descending };
+    if order.reverses(usual) {
         report.types.iter_mut().for_each(|rows| rows.reverse());
         report.groups.iter_mut().filter(|_| !own_order).for_each(|rows| rows.reverse());
     }

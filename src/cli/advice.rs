@@ -3,7 +3,7 @@
 
 use crate::contract::RuntimeError;
 use crate::dump::DumpError;
-use crate::session::Error;
+use crate::session::{Error, Runtime};
 
 /// The message of `e`, and the option or command that helps.
 pub(super) fn advised(e: &anyhow::Error) -> String {
@@ -18,9 +18,11 @@ pub(super) fn advised(e: &anyhow::Error) -> String {
     advice.map_or(message.clone(), |advice| format!("{message}; {advice}"))
 }
 
-/// The message of an error that is part of an answer, and the option that helps.
-pub(super) fn advised_runtime(e: &RuntimeError) -> String {
-    of_runtime(e).map_or_else(|| e.to_string(), |advice| format!("{e}; {advice}"))
+/// Adds the option that helps to `message`, which says in an answer why `runtime` cannot be read.
+pub(super) fn advise(message: &mut Option<String>, runtime: Result<Runtime, RuntimeError>) {
+    if let (Some(message), Err(e)) = (message, runtime) {
+        *message = of_runtime(&e).map_or_else(|| e.to_string(), |advice| format!("{e}; {advice}"));
+    }
 }
 
 fn of_error(e: &Error) -> Option<String> {

@@ -270,25 +270,27 @@ fn run<C: Command>(matches: &ArgMatches, config: &Config, open: &[Dump], streams
     if C::EACH_DUMP && at.dumps.len() > 1 {
         return each_dump(&command, at, streams);
     }
-    let mut objects = objects.into_iter();
-    at.object = objects.next();
-    let mut exit = command.run(&at, streams);
-    for object in objects {
-        // What is wrong with one object says nothing of the next.
-        let before = match exit {
-            Err(e) if e.downcast_ref().is_some_and(is_of_an_object) => fail(&e, streams),
-            exit => exit?,
-        };
-        if at.is_table() {
+    if objects.len() < 2 {
+        at.object = objects.pop();
+        return command.run(&at, streams);
+    }
+    let mut exit = Exit::Ok;
+    for (i, object) in objects.into_iter().enumerate() {
+        if i > 0 && at.is_table() {
             writeln!(streams.out)?;
         }
         at.object = Some(object);
-        exit = match command.run(&at, streams) {
-            Err(e) if e.downcast_ref().is_some_and(is_of_an_object) => Ok(before.worse(fail(&e, streams))),
-            exit => Ok(before.worse(exit?)),
-        };
+        exit = exit.worse(one_of_several(&command, &at, is_of_an_object, streams)?);
     }
-    exit
+    Ok(exit)
+}
+
+/// Answers once of several times. An error of the kind that `ends_one` takes has its message, and says nothing of the next answer.
+fn one_of_several<C: Command>(command: &C, at: &At<'_>, ends_one: fn(&Error) -> bool, streams: &mut Streams<'_>) -> Result<Exit> {
+    match command.run(at, streams) {
+        Err(e) if e.downcast_ref().is_some_and(ends_one) => Ok(fail(&e, streams)),
+        one => one,
+    }
 }
 
 /// Answers for one dump after the other. One that cannot be opened does not end it.
@@ -298,11 +300,7 @@ fn each_dump<C: Command>(command: &C, mut at: At<'_>, streams: &mut Streams<'_>)
     for dump in std::mem::take(&mut at.dumps) {
         at.opening.path.clone_from(&dump.path);
         at.dumps = vec![dump];
-        let one = match command.run(&at, streams) {
-            Err(e) if e.downcast_ref::<Error>().is_some() => fail(&e, streams),
-            one => one?,
-        };
-        exit = exit.worse(one);
+        exit = exit.worse(one_of_several(command, &at, |_| true, streams)?);
     }
     Ok(exit)
 }

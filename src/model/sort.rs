@@ -28,14 +28,9 @@ impl<C> From<C> for Order<C> {
 }
 
 impl<C> Order<C> {
-    /// Whether the direction is not that of a column of amounts.
-    pub fn ascends(&self) -> bool {
-        self.direction == Some(SortDirection::Ascending)
-    }
-
-    /// Whether the direction is not that of a column of names, addresses or numbers.
-    pub fn descends(&self) -> bool {
-        self.direction == Some(SortDirection::Descending)
+    /// Whether the rows are in the order opposite to that of the column, which is `usual`.
+    pub fn reverses(&self, usual: SortDirection) -> bool {
+        self.direction.is_some_and(|asked| asked != usual)
     }
 }
 

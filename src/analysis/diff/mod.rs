@@ -23,8 +23,8 @@ use super::track::in_wrong_order;
 use crate::base::missed::tried;
 use crate::base::{Answer, Collector, Name, NoteKind, Notes, change, cut, growth, len64};
 use crate::model::{
-    ComparedDump, DiffBy, DiffReport, DiffRow, DiffRule, DiffSort, DiffState, GrowingHolder, Order, StatBy, StatReport, Sum, Trend,
-    TypeStat,
+    ComparedDump, DiffBy, DiffReport, DiffRow, DiffRule, DiffSort, DiffState, GrowingHolder, Order, SortDirection, StatBy, StatReport, Sum,
+    Trend, TypeStat,
 };
 use crate::session::{Error, GraphSource, TypePattern};
 
@@ -284,7 +284,8 @@ fn sort(rows: &mut [DiffRow], order: Order<DiffSort>) {
         DiffSort::Count => rows.sort_by_key(|r| Reverse((r.count_change, r.bytes_change))),
         DiffSort::Name => {}
     }
-    if if order.by == DiffSort::Name { order.descends() } else { order.ascends() } {
+    let usual = if order.by == DiffSort::Name { SortDirection::Ascending } else { SortDirection::Descending };
+    if order.reverses(usual) {
         rows.reverse();
     }
 }

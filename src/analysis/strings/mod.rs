@@ -10,7 +10,7 @@ use super::select::{Picker, Selection};
 use crate::base::{Answer, Collector, Count, NoteKind, glob, len64, plural};
 use crate::clr::strings::Strings;
 use crate::gc::{Object, ObjectType, Piece, SegmentIndex, Visitor, Walked, coverage, min_object_size, note_walks};
-use crate::model::{Order, StringModel, StringSort, StringTotals, StringsReport, WalkModel};
+use crate::model::{Order, SortDirection, StringModel, StringSort, StringTotals, StringsReport, WalkModel};
 use crate::session::{Error, Heap, Namer};
 pub(super) use hash::hashes;
 use values::Group;
@@ -164,7 +164,7 @@ pub(super) fn grouped(
             StringSort::Length => u64::from(r.length),
             StringSort::Bytes => bytes(r),
         };
-        let first = if query.sort.ascends() { !most } else { most };
+        let first = if query.sort.reverses(SortDirection::Descending) { !most } else { most };
         (Reverse(first), Reverse(bytes(r)), Reverse(r.length), r.group.first)
     };
     let ranked = values.each(|groups| {

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use super::super::advice::advised_runtime;
+use super::super::advice::advise;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
@@ -48,9 +48,7 @@ impl Command for Info {
         let query = InfoQuery { runtime: at.config.runtime, options: at.config.repeated(), verbose: self.verbose };
         let mut answer = analysis::info(at.dump()?, &query);
         answer.data.in_one_line = at.has_several_dumps().then(|| at.opening.path.display().to_string());
-        if answer.data.runtime_error.is_some() {
-            answer.data.runtime_error = at.dump()?.runtime_at(at.config.runtime).err().as_ref().map(advised_runtime);
-        }
+        advise(&mut answer.data.runtime_error, at.dump()?.runtime_at(at.config.runtime));
         Ok(answer)
     }
 

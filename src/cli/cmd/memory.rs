@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use super::super::advice::advised_runtime;
+use super::super::advice::advise;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
@@ -61,9 +61,7 @@ impl Command for Memory {
         }
         let query = MemoryQuery { ranges: self.ranges, top: at.rows_or(self.top, FEW), runtime: at.config.runtime, contents: true };
         let mut answer = memory_map(at.dump()?, &query);
-        if answer.data.runtime_error.is_some() {
-            answer.data.runtime_error = at.dump()?.runtime_at(at.config.runtime).err().as_ref().map(advised_runtime);
-        }
+        advise(&mut answer.data.runtime_error, at.dump()?.runtime_at(at.config.runtime));
         Ok(answer)
     }
 
