@@ -12,7 +12,7 @@ import sys
 from targets import TARGETS, addresses, manifest
 
 FORMULA = """class Gcdump < Formula
-  desc "{description}"
+  desc "Shows the heap, threads and waits in a crash dump of a .NET process"
   homepage "{repository}"
   version "{version}"
   license "{license}"
@@ -53,8 +53,6 @@ def formula(package, urls):
         if cpus:
             systems += f"  {system} do\n{cpus}  end\n"
     return FORMULA.format(
-        # Homebrew wants no article and no full stop.
-        description="Shows the heap, threads and waits in a crash dump of a .NET process",
         repository=addresses()["REPOSITORY"],
         version=package["version"],
         license=package["license"],
