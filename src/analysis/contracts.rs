@@ -13,7 +13,7 @@ use crate::{clr, gc, stack};
 /// Arguments of `contracts`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ContractsQuery {
-    /// Only self-checks and contracts, without types and globals.
+    /// Whether types and globals are omitted, so that only self-checks and contracts are listed.
     pub checks_only: bool,
 }
 
@@ -60,7 +60,7 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
             }
             GlobalValue::Pointer(a) => {
                 model.address = Some(*a);
-                // Heap dumps lack the pages of the image that were never written, and those of literals.
+                // In heap dumps, image pages that were never written are missing, and those of literals.
                 let content = tried(|| memory.ptr(*a));
                 if let Some(e) = content.err().filter(|e| memory.is_lost(AddrRange::new(e.address, e.address.plus(e.len)))) {
                     notes.add(NoteKind::Missing, e.address, format!("content of {name}: {e}"));
@@ -74,7 +74,7 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
     let checked = d.scope();
     let mut found: Vec<CheckModel> = checks::run(&checked, memory, runtime.limits()).into_iter().map(check).collect();
     notes.extend(&checked.losses());
-    // Rejected overlays matter most to users who ask for the checks.
+    // Users who ask for the checks need to see rejected overlays most.
     let refused = |facts: &String| CheckModel { name: "overlay".into(), outcome: CheckOutcome::Failed, facts: facts.clone() };
     found.extend(runtime.description().refused.iter().map(refused));
     let (types, globals): (Vec<TypeModel>, Vec<GlobalModel>) =
@@ -93,7 +93,7 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
     })
 }
 
-/// The contracts read by gcdump, on all floors.
+/// Returns the contracts that gcdump reads, on all floors.
 fn read() -> impl Iterator<Item = Contract> {
     [contract::CONTRACTS, clr::CONTRACTS, gc::CONTRACTS, stack::CONTRACTS].into_iter().flatten().copied()
 }

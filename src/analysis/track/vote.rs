@@ -1,8 +1,8 @@
-//! Rule 4: a witness is heard if most of its neighbors went the same way.
+//! Rule 4: a witness is accepted if most of its neighbors moved in the same way.
 //!
-//! A collection keeps the order of the objects that it moves out of a generation of a segment. A witness whose neighbors among
-//! the witnesses went to another segment, or passed it, is a copy that took the place of the original. The vote is repeated
-//! without those who lost it; in the end, most must agree, or half of them and the next one as near as before. What is left must be in order: the longest rising run is taken.
+//! A collection keeps the order of the objects that it moves out of a generation of a segment. A witness whose neighboring witnesses went to another
+//! segment, or passed it, is a copy in place of the original. The vote is repeated without the losers. In the end, most neighbors must agree, or half
+//! of them if the nearest one is as close as before. The remaining witnesses must be in order: the longest increasing run is taken.
 
 use rayon::prelude::*;
 
@@ -14,24 +14,24 @@ use crate::base::missed::Carried;
 use crate::base::{Count, Index};
 use crate::gc::SegmentIndex;
 
-/// Neighbors that are asked on either side.
+/// Number of neighbors that are asked on either side.
 const NEIGHBORS: usize = 6;
-/// Neighbors that must agree: one could be a copy itself.
+/// Fewest neighbors that must agree: a single one could be a copy itself.
 const AT_LEAST: usize = 2;
 
-/// Bytes to the next one that is in order, for one that is not.
+/// Largest distance in bytes from a witness that is out of order to the next one that is in order.
 const NEAR: u64 = 4096;
-/// Rounds in which those who are outvoted leave.
+/// Number of rounds in which losers are removed.
 const ROUNDS: usize = 4;
 
-/// What the vote came to.
+/// Result of the vote.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
-    /// In order with their neighbors.
+    /// Witnesses that are in order with their neighbors.
     pub(super) sound: Vec<(Old, New)>,
-    /// In the neighborhood of their neighbors: not quite in order, or at the end of a row behind which others went another way.
+    /// Witnesses close to their neighbors: not quite in order, or at the end of a row after which others moved differently.
     pub(super) near: Vec<(Old, New)>,
-    /// Too few neighbors to tell.
+    /// Witnesses with too few neighbors to decide.
     pub(super) alone: Vec<(Old, New)>,
 }
 
@@ -57,7 +57,7 @@ type Voice = (Witness, SegmentIndex);
 fn of_part(both: &Both<'_>, witnesses: &[Witness]) -> Heard {
     let segment = |w: &Witness| both.new.part_of(w.new).map(|(_, part)| part.segment);
     let mut voices: Vec<Voice> = witnesses.iter().filter_map(|w| Some((*w, segment(w)?))).collect();
-    // Whoever has most against him does not count against others.
+    // The witness with the most votes against it does not vote against others.
     for _ in 0..ROUNDS {
         let before = voices.len();
         let polls: Vec<(usize, usize)> = (0..voices.len()).map(|at| poll(&voices, at)).collect();
@@ -92,7 +92,7 @@ fn of_part(both: &Both<'_>, witnesses: &[Witness]) -> Heard {
                 out.sound.push((*old, *new));
                 behind = Some(place);
             } else if [behind, ahead.peek().copied()].into_iter().flatten().any(|sound| at(sound).abs_diff(at(place)) <= NEAR) {
-                // A free place a little farther on was filled with it.
+                // A free block a little further on was filled with it.
                 out.near.push((*old, *new));
             }
         }
@@ -100,7 +100,7 @@ fn of_part(both: &Both<'_>, witnesses: &[Witness]) -> Heard {
     out
 }
 
-/// How many of the neighbors went the same way, and how many there are.
+/// Returns the number of neighbors that moved in the same way, and the number of neighbors.
 fn poll(voices: &[Voice], at: usize) -> (usize, usize) {
     let Some((w, to)) = voices.get(at) else { return (0, 0) };
     let from = at.saturating_sub(NEIGHBORS);
@@ -115,8 +115,8 @@ fn poll(voices: &[Voice], at: usize) -> (usize, usize) {
     (agree, asked)
 }
 
-/// Whether a witness lies no farther from a neighbor that went the same way than before. The last one of a row that was moved
-/// together has as many neighbors for it as against it; so has a copy behind the row, but that lies farther away.
+/// Whether a witness is no farther from a neighbor that moved in the same way than before. The last object of a row that moved together has as many
+/// votes for it as against it; so does a copy after the row, but it is farther away.
 fn beside(both: &Both<'_>, voices: &[Voice], at: usize) -> bool {
     let Some((w, to)) = voices.get(at) else { return false };
     let near = [at.checked_sub(1), at.checked_add(1)].into_iter().flatten().filter_map(|i| voices.get(i));
@@ -124,13 +124,13 @@ fn beside(both: &Both<'_>, voices: &[Voice], at: usize) -> bool {
         .any(|(other, _)| both.new.at(w.new).abs_diff(both.new.at(other.new)) <= both.old.at(w.old).abs_diff(both.old.at(other.old)))
 }
 
-/// Whether two went the same way.
+/// Whether two witnesses moved in the same way.
 fn together((a, to): &Voice, (b, there): &Voice) -> bool {
     to == there && (a.old < b.old) == (a.new < b.new)
 }
 
-/// Whether a witness is near one neighbor, and the neighbors on its two sides went different ways: a way ends here. Around a copy
-/// they went the same way, and it did not.
+/// Whether a witness is near one neighbor, and the neighbors on its two sides moved in different ways, so that a row ends here. Around a copy, the
+/// neighbors moved in the same way and the copy did not.
 fn last_of_row(both: &Both<'_>, voices: &[Voice], at: usize) -> bool {
     let (Some(w), Some(left), Some(right)) =
         (voices.get(at), at.checked_sub(1).and_then(|i| voices.get(i)), at.checked_add(1).and_then(|i| voices.get(i)))
