@@ -187,7 +187,7 @@ impl<'h> Part<'h> {
             let found = self.graph.index.containing(self.heap.walker(), at);
             let (top, _) = found.ok_or_else(|| Error::NoObject(at).given(&self.notes.notes()))?;
             if !self.tree.is_reachable(top) {
-                return Err(Error::Nothing(format!("no root reaches the object at {at}: it dominates nothing")));
+                return Err(Error::Nothing(format!("no root reaches the object at {at}, so it dominates nothing")));
             }
             kept.extend(self.tree.chain(top));
             kept.insert(top);

@@ -194,7 +194,7 @@ fn errors_are_one_line_and_the_last_one_is_the_exit_code() {
         ("stat --type No.Such", Exit::Negative, ""),
         ("stat 'a", Exit::Usage, "quote is left open"),
         ("stat --threads 2", Exit::Usage, "--threads"),
-        ("stat other.dmp", Exit::Usage, "this shell is about"),
+        ("stat other.dmp", Exit::Usage, "this shell has"),
         ("diff /no/such.dmp", Exit::BadDump, "/no/such.dmp"),
         ("shell", Exit::Usage, "no command 'shell'"),
         ("stat | exit 3", Exit::Negative, ""),

@@ -30,7 +30,7 @@ fn answers(file: DumpFile) -> [String; 2] {
 }
 
 #[test]
-fn pieces_have_the_findings_of_the_segment() {
+fn pieces_have_the_same_findings_as_segments() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus");
     for name in ["net10-seg-fragmented-heap", "net8-seg-basics-heap", "net10-wks-basics-full"] {
         let file = dump::open(&corpus.join(format!("{name}.dmp.zst")), &dump::OpenOptions::default()).unwrap();
