@@ -34,7 +34,10 @@ impl Store {
         let path = module_cache().ok_or_else(|| UsageError("--fetch needs a folder for its cache: set HOME or XDG_CACHE_HOME".into()))?;
         match make(&path).and_then(|()| is_private(&path)) {
             Ok(true) => Ok(Store { path, most }),
-            Ok(false) => Err(UsageError(format!("other users have access to {}; the module cache must be private (chmod 700)", path.display())).into()),
+            Ok(false) => {
+                Err(UsageError(format!("other users have access to {}; the module cache must be private (chmod 700)", path.display()))
+                    .into())
+            }
             Err(e) => Err(UsageError(format!("cannot use the cache {}: {e}", path.display())).into()),
         }
     }

@@ -41,9 +41,7 @@ pub(super) fn run(matches: &ArgMatches, config: &Config, streams: &mut Streams<'
     }
     let reads_input = shell.commands.is_none() && shell.script.is_none();
     if reads_input && shell.dump.path().is_some_and(|dump| dump.as_os_str() == STANDARD_INPUT) {
-        return Err(
-            UsageError("the shell reads its commands from standard input; use -c COMMANDS to read a dump from there".into()).into()
-        );
+        return Err(UsageError("the shell reads its commands from standard input; use -c COMMANDS to read a dump from there".into()).into());
     }
     let opening = Opening::prepare(config, shell.dump.path(), streams)?;
     let mut session = Session::new(config, opening);
