@@ -82,28 +82,28 @@ fn group_node(kind: GroupKind) -> Option<GroupNode> {
 }
 
 /// A node that is not an object: its children are other such nodes, then objects.
-struct Invented {
+struct SyntheticNode {
     name: Arc<str>,
     size: u64,
     nodes: Vec<u32>,
     objects: Vec<ObjectId>,
 }
 
-impl Invented {
-    fn new(name: Arc<str>) -> Invented {
-        Invented { name, size: 0, nodes: Vec::new(), objects: Vec::new() }
+impl SyntheticNode {
+    fn new(name: Arc<str>) -> SyntheticNode {
+        SyntheticNode { name, size: 0, nodes: Vec::new(), objects: Vec::new() }
     }
 }
 
 /// Nodes that are not objects, starting with the root.
 struct Roots {
-    nodes: Vec<Invented>,
+    nodes: Vec<SyntheticNode>,
     by_name: Map<Arc<str>, u32>,
 }
 
 impl Roots {
     fn of(part: &Part<'_>) -> Roots {
-        let mut roots = Roots { nodes: vec![Invented::new(form::ROOT.into())], by_name: Map::default() };
+        let mut roots = Roots { nodes: vec![SyntheticNode::new(form::ROOT.into())], by_name: Map::default() };
         for group in &part.groups {
             let Some(place) = group_node(group.kind) else { continue };
             let above = if place.under == form::ROOT { 0 } else { roots.below(0, place.under) };
@@ -125,7 +125,7 @@ impl Roots {
         roots
     }
 
-    fn node(&mut self, at: u32) -> Option<&mut Invented> {
+    fn node(&mut self, at: u32) -> Option<&mut SyntheticNode> {
         self.nodes.get_mut(usize::try_from(at).ok()?)
     }
 
@@ -136,7 +136,7 @@ impl Roots {
         }
         let new = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
         let name: Arc<str> = name.into();
-        self.nodes.push(Invented::new(Arc::clone(&name)));
+        self.nodes.push(SyntheticNode::new(Arc::clone(&name)));
         self.by_name.insert(name, new);
         if let Some(above) = self.node(above) {
             above.nodes.push(new);
@@ -151,12 +151,12 @@ struct Types {
     list: Vec<(Arc<str>, i32, Option<Box<str>>)>,
     /// Types of objects, by type and size class.
     of: Map<(Option<TypeIndex>, usize), i32>,
-    invented: Map<Arc<str>, i32>,
+    synthetic: Map<Arc<str>, i32>,
 }
 
 impl Types {
     fn new() -> Types {
-        Types { list: vec![("UNDEFINED".into(), 0, None)], of: Map::default(), invented: Map::default() }
+        Types { list: vec![("UNDEFINED".into(), 0, None)], of: Map::default(), synthetic: Map::default() }
     }
 
     fn add(&mut self, name: Arc<str>, size: i32, module: Option<String>) -> i32 {
@@ -179,12 +179,12 @@ impl Types {
         index
     }
 
-    fn of_invented(&mut self, name: &Arc<str>, size: i32) -> i32 {
-        if let Some(known) = self.invented.get(name) {
+    fn of_synthetic(&mut self, name: &Arc<str>, size: i32) -> i32 {
+        if let Some(known) = self.synthetic.get(name) {
             return *known;
         }
         let index = self.add(Arc::clone(name), size, None);
-        self.invented.insert(Arc::clone(name), index);
+        self.synthetic.insert(Arc::clone(name), index);
         index
     }
 }
@@ -321,7 +321,7 @@ fn nodes(part: &Part<'_>, roots: &Roots, (first, objects): (u32, u32)) -> io::Re
     let number = |id: ObjectId| part.number_of(id).map_or(0, |n| n.saturating_add(first));
     for node in &roots.nodes {
         let size = nodes.clip(node.size);
-        let ty = nodes.types.of_invented(&node.name, size);
+        let ty = nodes.types.of_synthetic(&node.name, size);
         let children: Vec<u32> = node.nodes.iter().copied().chain(node.objects.iter().map(|id| number(*id))).collect();
         nodes.add(ty, size, children.into_iter())?;
     }
@@ -342,7 +342,7 @@ fn nodes(part: &Part<'_>, roots: &Roots, (first, objects): (u32, u32)) -> io::Re
     let left_out: Arc<str> = form::LEFT_OUT.into();
     for (_, sum) in rests() {
         let size = nodes.clip(sum.bytes);
-        let ty = nodes.types.of_invented(&left_out, size);
+        let ty = nodes.types.of_synthetic(&left_out, size);
         nodes.add(ty, size, std::iter::empty::<u32>())?;
     }
     Ok(nodes)

@@ -485,9 +485,9 @@ mod tests {
     use super::*;
 
     /// A test object with four fields.
-    struct Made;
+    struct TestObject;
 
-    impl Subject for Made {
+    impl Subject for TestObject {
         fn property(&mut self, property: Property) -> Option<Term> {
             Some(match property {
                 Property::Size => Term::Number(Number::Int(4096)),
@@ -549,7 +549,7 @@ mod tests {
             ("field('_state') = three", None),
         ] {
             let condition: Condition = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
-            assert_eq!(condition.holds(&mut Made), holds, "{text}");
+            assert_eq!(condition.holds(&mut TestObject), holds, "{text}");
         }
     }
 

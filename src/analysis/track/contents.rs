@@ -7,11 +7,11 @@ use crate::gc::{GcDesc, Object, ObjectType};
 
 /// Number of different byte values from which on contents are distinctive: two objects are unlikely to have them independently. Small numbers, flags
 /// and filled buffers are below; GUIDs, texts, hashes and time stamps are above.
-const TELLING: u32 = 8;
+const DISTINCTIVE: u32 = 8;
 /// The same threshold for strings, half of whose bytes are zero. Few programs create the same text twice at one place.
-const TELLING_TEXT: u32 = 6;
+const DISTINCTIVE_TEXT: u32 = 6;
 /// Number of different byte values from which on contents distinguish an object from its neighbors.
-const SPEAKING: u32 = 4;
+const DISTINCTIVE_NEARBY: u32 = 4;
 
 /// Contents of an object, and their value as evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,9 +19,9 @@ pub(super) struct Contents {
     /// Hash of the type, the size and all bytes.
     pub(super) key: u64,
     /// Whether equal contents elsewhere must be a copy.
-    pub(super) telling: bool,
+    pub(super) distinctive: bool,
     /// Whether equal contents in the neighborhood would be a coincidence.
-    pub(super) speaking: bool,
+    pub(super) distinctive_nearby: bool,
 }
 
 /// Hashes words and counts byte values.
@@ -44,7 +44,7 @@ impl Reader {
             return;
         }
         self.last = word;
-        if self.distinct() < TELLING {
+        if self.distinct() < DISTINCTIVE {
             for byte in word.to_le_bytes() {
                 if let Some(part) = self.seen.get_mut(usize::from(byte >> 6)) {
                     *part |= 1u64 << (byte & 63);
@@ -94,8 +94,8 @@ pub(super) fn contents(object: &Object<'_>, desc: &GcDesc, word: u64) -> Option<
     let distinct = reader.distinct();
     Some(Contents {
         key: mix(reader.hash, 1).max(1),
-        telling: distinct >= if object.ty.is_string { TELLING_TEXT } else { TELLING },
-        speaking: distinct >= SPEAKING,
+        distinctive: distinct >= if object.ty.is_string { DISTINCTIVE_TEXT } else { DISTINCTIVE },
+        distinctive_nearby: distinct >= DISTINCTIVE_NEARBY,
     })
 }
 
@@ -169,9 +169,9 @@ mod tests {
             r.bytes(bytes);
             (r.hash, r.distinct())
         };
-        assert!(read(&[7; 800]).1 < SPEAKING);
-        assert!(read(b"key number 150").1 >= TELLING);
-        assert!(read(&42u64.to_le_bytes()).1 < SPEAKING);
+        assert!(read(&[7; 800]).1 < DISTINCTIVE_NEARBY);
+        assert!(read(b"key number 150").1 >= DISTINCTIVE);
+        assert!(read(&42u64.to_le_bytes()).1 < DISTINCTIVE_NEARBY);
         assert_ne!(read(&[1, 2]).0, read(&[2, 1]).0);
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn large(both: &Both<'_>, pairs: &mut Pairs) {
         .into_par_iter()
         .filter(|(old, new)| both.possible(*old, *new))
         .map(|(old, new)| {
-            let sure = carried.run(|| both.telling(old, new) || blocks(both, old, new) >= SAME);
+            let sure = carried.run(|| both.distinctive(old, new) || blocks(both, old, new) >= SAME);
             (old, new, if sure { Fate::Certain } else { Fate::Doubtful })
         })
         .collect();

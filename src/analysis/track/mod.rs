@@ -147,7 +147,7 @@ fn conclude((old, new): (&mut Side<Old>, &Side<New>), nothing_moved: bool, notes
         let both = Both { old, new, nothing_moved, notes };
         witnesses::unmoved(&both, pairs);
         let mut all = witnesses::hashed(&both, pairs);
-        all.extend(witnesses::telling(&both, pairs));
+        all.extend(witnesses::distinctive(&both, pairs));
         let heard = vote::vote(&both, all);
         heard.sound.iter().for_each(|(o, n)| pairs.join(*o, *n, Fate::Certain));
         heard.near.iter().for_each(|(o, n)| pairs.join(*o, *n, Fate::Likely));

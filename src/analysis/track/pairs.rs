@@ -96,7 +96,7 @@ impl Pairs {
             return;
         }
         let draw = strongest == Some(fate);
-        rivals.into_iter().flatten().for_each(|rival| self.part(rival));
+        rivals.into_iter().flatten().for_each(|rival| self.unmatch(rival));
         if !draw {
             let fate = self.fate(old).max(fate);
             self.set(old, Some(new), fate);
@@ -104,7 +104,7 @@ impl Pairs {
     }
 
     /// Removes a match.
-    pub(super) fn part(&mut self, old: Old) {
+    pub(super) fn unmatch(&mut self, old: Old) {
         if let Some(from) = self.to(old).and_then(|new| self.from.get_mut(new)) {
             *from = NONE;
         }
@@ -112,7 +112,7 @@ impl Pairs {
     }
 
     /// Records that an object died, unless it has a match.
-    pub(super) fn bury(&mut self, old: Old) {
+    pub(super) fn mark_dead(&mut self, old: Old) {
         if self.fate(old) == Fate::Unknown {
             self.set(old, None, Fate::Dead);
         }
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!((pairs.fate(b), pairs.from(x)), (Fate::Likely, Some(b)));
         pairs.join(a, x, Fate::Certain);
         assert_eq!((pairs.to(b), pairs.from(x), pairs.fate(b)), (None, Some(a), Fate::Unknown));
-        pairs.bury(a);
+        pairs.mark_dead(a);
         assert!(pairs.stands(a));
     }
 }

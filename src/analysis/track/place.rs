@@ -28,7 +28,7 @@ use crate::gc::SegmentIndex;
 
 /// Reasons for matching an object in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum How {
+enum Reason {
     /// It moved by the same distance as its neighbors.
     Distance,
     /// Nothing else in the window has its contents.
@@ -45,7 +45,7 @@ enum How {
 struct Finding {
     old: Old,
     new: New,
-    how: How,
+    reason: Reason,
     /// Whether an object came from elsewhere in this window.
     foreign: bool,
 }
@@ -85,7 +85,7 @@ pub(super) fn place(both: &Both<'_>, pairs: &mut Pairs) {
                 pairs.join(f.old, f.new, fate);
             }
             if !mixed && matches!(space, Space::Small(_)) {
-                windows.dead.into_iter().for_each(|old| pairs.bury(old));
+                windows.dead.into_iter().for_each(|old| pairs.mark_dead(old));
             }
         }
     }
@@ -93,13 +93,13 @@ pub(super) fn place(both: &Both<'_>, pairs: &mut Pairs) {
 
 fn grade(both: &Both<'_>, f: &Finding, mixed: bool) -> Fate {
     // Contents that many objects share are not evidence by themselves.
-    let same = both.same_contents(f.old, f.new) && both.old.traits(f.old).has(Traits::SPEAKING);
-    match (f.how, mixed) {
-        (How::Distance | How::Contents | How::Fit, false) => Fate::Certain,
-        (How::SmallContents, false) => Fate::Likely,
-        (How::Distance | How::Contents, true) if same => Fate::Likely,
+    let same = both.same_contents(f.old, f.new) && both.old.traits(f.old).has(Traits::DISTINCTIVE_NEARBY);
+    match (f.reason, mixed) {
+        (Reason::Distance | Reason::Contents | Reason::Fit, false) => Fate::Certain,
+        (Reason::SmallContents, false) => Fate::Likely,
+        (Reason::Distance | Reason::Contents, true) if same => Fate::Likely,
         // After the last anchor, a row of equal objects may have been shifted.
-        (How::Edge, false) if same => Fate::Likely,
+        (Reason::Edge, false) if same => Fate::Likely,
         _ => Fate::Doubtful,
     }
 }
@@ -194,7 +194,7 @@ impl Looking<'_> {
                 sound = false;
             }
             match news.next_if(|new| both.new.at(*new) == there) {
-                Some(new) if both.possible(old, new) => out.findings.push(Finding { old, new, how: How::Distance, foreign: false }),
+                Some(new) if both.possible(old, new) => out.findings.push(Finding { old, new, reason: Reason::Distance, foreign: false }),
                 Some(_) => {
                     sound = false;
                     out.dead.push(old);
@@ -226,8 +226,8 @@ impl Looking<'_> {
                 self.fit(last, (old, new), out)
             };
             if (old, new) != to {
-                let how = if both.old.traits(old).has(Traits::SPEAKING) { How::Contents } else { How::SmallContents };
-                out.findings.push(Finding { old, new, how, foreign: false });
+                let reason = if both.old.traits(old).has(Traits::DISTINCTIVE_NEARBY) { Reason::Contents } else { Reason::SmallContents };
+                out.findings.push(Finding { old, new, reason, foreign: false });
             }
             last = (old, new);
         }
@@ -241,7 +241,7 @@ impl Looking<'_> {
         let old = |at: usize| nth(from.0, at);
         let new = |at: usize| nth(from.1, at);
         let Some(fit) = fit(count, survivors, |o, n| self.both.possible(old(o), new(n))) else { return false };
-        out.findings.extend(fit.forced().map(|(o, n)| Finding { old: old(o), new: new(n), how: How::Fit, foreign: false }));
+        out.findings.extend(fit.forced().map(|(o, n)| Finding { old: old(o), new: new(n), reason: Reason::Fit, foreign: false }));
         out.dead.extend(fit.dead(count).into_iter().map(old));
         true
     }
@@ -259,7 +259,7 @@ impl Looking<'_> {
             if !together || taken || both.distance(old, new) != distance || !both.possible(old, new) {
                 break;
             }
-            out.findings.push(Finding { old, new, how: How::Edge, foreign: false });
+            out.findings.push(Finding { old, new, reason: Reason::Edge, foreign: false });
         }
     }
 }

@@ -19,9 +19,9 @@ pub(super) struct Traits(u8);
 
 impl Traits {
     /// The contents are distinctive: see [`contents`](super::contents).
-    pub(super) const TELLING: Traits = Traits(1);
+    pub(super) const DISTINCTIVE: Traits = Traits(1);
     /// The contents distinguish the object from its neighbors.
-    pub(super) const SPEAKING: Traits = Traits(2);
+    pub(super) const DISTINCTIVE_NEARBY: Traits = Traits(2);
     /// A handle pins the object.
     pub(super) const PINNED: Traits = Traits(4);
     /// The object has an identity hash code.
@@ -136,11 +136,11 @@ impl Visitor for Reader<'_> {
         }
         let mut traits = Traits::default();
         let contents = contents(object, &desc, self.word);
-        if contents.is_some_and(|c| c.telling) {
-            traits.add(Traits::TELLING);
+        if contents.is_some_and(|c| c.distinctive) {
+            traits.add(Traits::DISTINCTIVE);
         }
-        if contents.is_some_and(|c| c.speaking) {
-            traits.add(Traits::SPEAKING);
+        if contents.is_some_and(|c| c.distinctive_nearby) {
+            traits.add(Traits::DISTINCTIVE_NEARBY);
         }
         if object.ty.is_string {
             traits.add(Traits::STRING);

@@ -75,7 +75,7 @@ impl Both<'_> {
         match (Space::of(from.generation), Space::of(to.generation)) {
             // A collection that pins an object may demote it, as has been observed. In this case its place was not
             // reused.
-            (Space::Small(was), Space::Small(is)) if is < was => stayed && (pinned.0 || pinned.1 || self.telling(old, new)),
+            (Space::Small(was), Space::Small(is)) if is < was => stayed && (pinned.0 || pinned.1 || self.distinctive(old, new)),
             (Space::Small(_), Space::Small(_)) => stayed || pinned != (true, true),
             (Space::Large, Space::Large) => stayed || pinned != (true, true),
             (Space::Pinned, Space::Pinned) | (Space::Frozen, Space::Frozen) => stayed,
@@ -90,8 +90,8 @@ impl Both<'_> {
     }
 
     /// Whether the contents of both are equal and distinctive.
-    pub(super) fn telling(&self, old: Old, new: New) -> bool {
-        self.old.traits(old).has(Traits::TELLING) && self.same_contents(old, new)
+    pub(super) fn distinctive(&self, old: Old, new: New) -> bool {
+        self.old.traits(old).has(Traits::DISTINCTIVE) && self.same_contents(old, new)
     }
 
     /// Returns the distance that a pair moved.

@@ -36,7 +36,7 @@ pub(super) fn unmoved(both: &Both<'_>, pairs: &mut Pairs) {
                 continue;
             }
             let Some(new) = both.new.id_of(Addr(both.old.at(old))).filter(|new| both.possible(old, *new)) else { continue };
-            if frozen || both.telling(old, new) {
+            if frozen || both.distinctive(old, new) {
                 pairs.join(old, new, Fate::Certain);
             } else if both.new.traits(new).has(Traits::PINNED) {
                 pairs.join(old, new, Fate::Doubtful);
@@ -85,7 +85,7 @@ fn rows<I: Index + Send + Sync>(side: &Side<I>) -> Vec<((u32, u32, u32), I)> {
 const PASSES: u64 = 16;
 
 /// Rule 3: objects whose distinctive contents occur once before and once after.
-pub(super) fn telling(both: &Both<'_>, pairs: &Pairs) -> Vec<Witness> {
+pub(super) fn distinctive(both: &Both<'_>, pairs: &Pairs) -> Vec<Witness> {
     let carried = Carried::here();
     let passes: Vec<Vec<Witness>> = (0..PASSES)
         .into_par_iter()
@@ -101,7 +101,7 @@ pub(super) fn telling(both: &Both<'_>, pairs: &Pairs) -> Vec<Witness> {
 
 fn keys<I: Index + Send + Sync>(side: &Side<I>, pass: u64) -> Vec<(u64, I)> {
     let rows = side.key.iter_enumerated().filter(|(_, key)| **key % PASSES == pass);
-    rows.filter(|(id, key)| **key != 0 && side.traits(*id).has(Traits::TELLING)).map(|(id, key)| (*key, id)).collect()
+    rows.filter(|(id, key)| **key != 0 && side.traits(*id).has(Traits::DISTINCTIVE)).map(|(id, key)| (*key, id)).collect()
 }
 
 /// Returns the pairs of rows whose key occurs once in each list.

@@ -32,14 +32,14 @@ pub(super) enum Proposed {
 }
 
 /// The data that completion uses.
-pub(super) struct Known<'k> {
+pub(super) struct Completer<'k> {
     pub(super) variables: &'k Variables,
     /// Type names, found on the first request.
     pub(super) types: &'k OnceCell<Vec<String>>,
     pub(super) find_types: &'k dyn Fn() -> Vec<String>,
 }
 
-impl Known<'_> {
+impl Completer<'_> {
     /// Returns proposals for the last word of a line.
     pub(super) fn propose(&self, tail: &Tail) -> Proposed {
         match (tail.place, tail.words.split_first()) {
@@ -151,8 +151,8 @@ mod tests {
         let names = ["System.String", "Lab.Program+Entry", "Lab.Dog", "Lab.Dig\u{1b}[2J", "--output=x"].map(String::from).to_vec();
         let find = move || names.clone();
         let types = OnceCell::new();
-        let known = Known { variables: &variables, types: &types, find_types: &find };
-        let proposed = known.propose(&tail(line));
+        let completer = Completer { variables: &variables, types: &types, find_types: &find };
+        let proposed = completer.propose(&tail(line));
         assert!(types.get().is_none() || line.contains("--type"), "names are found only where they are asked for: {line}");
         proposed
     }

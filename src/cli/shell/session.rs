@@ -22,7 +22,7 @@ use super::super::words::{Ordered, ordered};
 use super::super::write::whole_file;
 use super::super::{help, sos};
 use super::commands::{self, OPEN};
-use super::complete::{Known, PATIENCE, Proposed, TYPES};
+use super::complete::{Completer, PATIENCE, Proposed, TYPES};
 use super::interrupt::Interruptible;
 use super::pipe;
 use super::variables::Variables;
@@ -121,7 +121,7 @@ impl<'c> Session<'c> {
 
     /// Returns proposals for completion.
     pub(super) fn propose(&self, tail: &Tail) -> Proposed {
-        Known { variables: &self.variables, types: &self.types, find_types: &|| self.find_types() }.propose(tail)
+        Completer { variables: &self.variables, types: &self.types, find_types: &|| self.find_types() }.propose(tail)
     }
 
     /// Returns the type names that a short walk finds.
