@@ -1,7 +1,7 @@
 //! The data contracts of the runtime, with the origin of every item.
 
 use crate::base::missed::tried;
-use crate::base::{AddrRange, Answer, NoteKind};
+use crate::base::{AddrRange, Answer, NoteKind, len64, plural};
 use crate::contract::checks::{self, Outcome};
 use crate::contract::{self, Contract, ContractError, Descriptor, GlobalValue};
 use crate::model::{
@@ -80,7 +80,7 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
     let (types, globals): (Vec<TypeModel>, Vec<GlobalModel>) =
         if query.checks_only { Default::default() } else { (types.collect(), globals.collect()) };
     if let Some((item, why)) = d.unusable.first_key_value() {
-        let what = format!("items of the descriptor cannot be used ({}), the first is {item}: {why}", d.unusable.len());
+        let what = format!("the descriptor has {} that cannot be used, such as {item}: {why}", plural(len64(d.unusable.len()), "item"));
         notes.add(NoteKind::Missing, None, what);
     }
     notes.finish(ContractsReport {

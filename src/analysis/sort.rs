@@ -62,7 +62,7 @@ pub(super) fn check<S: Display + PartialEq>(order: Option<&Order<S>>, has: &[S],
         None => Ok(()),
         Some(by) => {
             let names: Vec<String> = has.iter().map(ToString::to_string).collect();
-            Err(Error::Query(format!("no order by {by}: {what} can be sorted by {}", names.join(", "))))
+            Err(Error::Query(format!("cannot sort by {by}: {what} can be sorted by {}", names.join(", "))))
         }
     }
 }
@@ -86,7 +86,7 @@ mod tests {
         sort(&mut rows, Some(SortDirection::Ascending), |r| Key::most(r.0));
         assert_eq!(rows.map(|r| r.0), [Some(2), Some(2), Some(9), None]);
         let refused = check(Some(&"x".into()), &["a", "b"], "this").unwrap_err().to_string();
-        assert!(refused.contains("no order by x: this can be sorted by a, b"), "{refused}");
+        assert!(refused.contains("cannot sort by x: this can be sorted by a, b"), "{refused}");
         assert!(check(Some(&"a".into()), &["a"], "this").is_ok() && check::<&str>(None, &[], "this").is_ok());
     }
 }

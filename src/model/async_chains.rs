@@ -107,7 +107,7 @@ pub struct AsyncTotals {
     pub suspended: u64,
     /// Suspended methods whose awaiter and the awaited object's list of continuations refer to each other.
     pub confirmed: u64,
-    /// Suspended methods whose awaiter and the awaited object's list of continuations contradict each other.
+    /// Suspended methods whose awaiter and the awaited object's list of continuations do not refer to each other.
     pub contradicted: u64,
     /// Methods that nothing can resume: no awaiter, no object that would call back, in no queue, not running.
     pub abandoned: u64,

@@ -156,9 +156,9 @@ pub struct StackFrameModel {
     pub ip: Option<Addr>,
     /// Stack pointer; for a runtime frame, the address of the frame.
     pub sp: Addr,
-    /// The method, named like the runtime's debugging interface and ClrMD do: ``Lab.Gen`1[[System.__Canon,
-    /// System.Private.CoreLib]].Add(System.Span`1<Byte>)``. For a runtime frame, the method that it is about to call, or whose native code runs: a
-    /// P/Invoke, or a method that the runtime implements. `null` if unknown.
+    /// The method, named like the runtime's debugging interface and ClrMD do:
+    /// ``Lab.Gen`1[[System.__Canon, System.Private.CoreLib]].Add(System.Span`1<Byte>)``. For a runtime frame, the method that it is
+    /// about to call, or whose native code runs: a P/Invoke, or a method that the runtime implements. `null` if unknown.
     pub method: Option<Name>,
     /// The method for people: `Lab.Gen<System.String>.Add(System.Span<Byte>)`. Type arguments are exact if the frame has them; names made by the
     /// compiler are replaced by those of the method in the source.
