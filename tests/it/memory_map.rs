@@ -236,7 +236,7 @@ fn each_kind_of_dump_says_how_much_it_lists() {
         let (name, messages) = (path.display(), list(&answer, "warnings").iter().map(|w| w["message"].as_str().unwrap()));
         assert_eq!(answer["data"]["listing"], listing, "{name}");
         let messages: Vec<&str> = messages.collect();
-        assert_eq!(messages.iter().any(|m| m.contains("lists only what was captured")), listing == "captured", "{name}: {messages:?}");
+        assert_eq!(messages.iter().any(|m| m.contains("lists only captured memory")), listing == "captured", "{name}: {messages:?}");
         (exit, messages.join("\n"))
     };
     for (name, listing) in [
