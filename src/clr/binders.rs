@@ -33,8 +33,7 @@ pub(crate) struct Binders<'l> {
 
 impl<'l> Binders<'l> {
     /// Binds to the descriptor, or finds the path. `collectible` are modules that belong to one of `contexts`, or to a dynamic assembly
-    /// with its
-    /// own loader allocator; `others` belong to none of the contexts. `None` if these modules do not determine the path.
+    /// with its own loader allocator; `others` belong to none of the contexts. `None` if these modules do not determine the path.
     pub(crate) fn bind(loader: &'l Loader, collectible: &[Addr], others: &[Addr], contexts: &Set<Addr>) -> Option<Binders<'l>> {
         let by = |way| Binders { loader, way };
         if loader.has_binders() {

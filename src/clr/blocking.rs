@@ -12,7 +12,7 @@ use crate::contract::Descriptor;
 use crate::data::{Bound, DebugBlockingItem as Item, SyncBlock, Thread, WaitEventLink, bind};
 use crate::memory::Memory;
 
-/// Maximum threads in the queue of one sync block.
+/// Maximum number of threads in the queue of a sync block.
 const MAX_QUEUED: usize = 1 << 16;
 
 /// A blocking item of a thread.
@@ -71,8 +71,7 @@ impl Blocking {
     }
 
     /// Finds the offset of the items by their shape: the only word that, in several of the `threads` (address, stack), points to an item on
-    /// the
-    /// thread's own stack. A single thread is not sufficient, because other words may look like it.
+    /// the thread's own stack. A single thread is not sufficient, because other words may look like it.
     pub(crate) fn find(&mut self, threads: &[(Addr, AddrRange)], is_block: impl Fn(Addr) -> bool) {
         let word = self.memory.ptr_bytes();
         let hits = |offset: u64| threads.iter().filter(|(t, stack)| self.read(t.plus(offset), *stack, &is_block).is_some()).count();
@@ -116,8 +115,7 @@ impl Blocking {
     }
 
     /// The `Thread`s in `Monitor.Wait` on the sync block at `block`, in the order in which they will be woken. `None` if the list is
-    /// corrupt,
-    /// not described, or longer than `afford` allows: the sync blocks of a forged dump may share a list.
+    /// corrupt, not described, or longer than `afford` allows: the sync blocks of a forged dump may share a list.
     pub(crate) fn queued(&self, block: Addr, afford: &dyn Fn(u64) -> bool) -> Option<Vec<Addr>> {
         let (of_block, of_link) = self.queue.as_ref()?;
         let mut link = of_block.get(&self.memory, block, SyncBlock::WaitQueue)?;

@@ -117,8 +117,7 @@ impl CodeVersions {
     }
 
     /// The tier of the JIT-compiled code that starts at `start`, of the method at `desc`. `None` if the data is not in the dump, unknown
-    /// for
-    /// this runtime, or contradictory.
+    /// for this runtime, or contradictory.
     pub(crate) fn tier(&self, methods: &Methods, names: &TypeNames, desc: Addr, start: Addr) -> Option<CodeTier> {
         let flags = self.desc.get(&self.memory, desc, MethodDesc::Flags3AndTokenRemainder)?;
         if flags & ELIGIBLE == 0 {

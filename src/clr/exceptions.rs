@@ -26,8 +26,7 @@ const MAX_PARENTS: usize = 256;
 /// Maximum number of characters per string; stack trace text may be long.
 const MAX_TEXT: u32 = 1 << 16;
 
-/// Bit of `StackTraceElement.Flags`: the last frame of a trace that was captured and rethrown
-/// (`STEF_LAST_FRAME_FROM_FOREIGN_STACK_TRACE`).
+/// Bit of `StackTraceElement.Flags`: the last frame of a trace that was captured and rethrown (`STEF_LAST_FRAME_FROM_FOREIGN_STACK_TRACE`).
 const LAST_OF_FOREIGN: u32 = 1;
 
 /// A stack frame of an exception.
@@ -174,8 +173,7 @@ impl Exceptions {
     }
 
     /// Whether the GC finds references in objects of the type at `mt` where the layout has them. The layout of NativeAOT programs is a
-    /// guess,
-    /// because they do not publish it.
+    /// guess, because they do not publish it.
     fn fits(&self, names: &TypeNames, mt: Addr) -> bool {
         if !self.exception.has(Layout::_corDbgStackTrace) {
             return true;

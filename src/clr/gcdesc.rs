@@ -112,8 +112,7 @@ impl GcDesc {
     }
 
     /// Calls `visit` like [`GcDesc::places`], but only for slots in the captured part of the object at `address`. A corrupt length may
-    /// claim
-    /// terabytes; the cost is proportional to the captured part. Missing parts are recorded as failed reads.
+    /// claim terabytes; the cost is proportional to the captured part. Missing parts are recorded as failed reads.
     pub fn captured(&self, memory: &Memory, address: Addr, size: u64, mut visit: impl FnMut(u64)) {
         self.parts(memory, address, size, |part, _| self.places_in(size, memory.ptr_bytes(), part, &mut visit));
     }

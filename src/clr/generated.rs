@@ -2,11 +2,9 @@
 //!
 //! Source: `GeneratedNames.cs` and `SynthesizedClosureMethod.cs` of Roslyn. `<Main>b__3_0` is the first lambda of `Main`, which is method 3
 //! of its type. `<>c` has the lambdas that capture nothing. `<>c__DisplayClass3_0` is a closure class of method 3, in which the same lambda
-//! is
-//! named `<Main>b__0`. `<Main>g__Twice|3_1` is a local function, and `<Work>d__5.MoveNext` the body of an async method or an iterator.
+//! is named `<Main>b__0`. `<Main>g__Twice|3_1` is a local function, and `<Work>d__5.MoveNext` the body of an async method or an iterator.
 //! `<Go>b__29_6` and `<Outer>g__Local|0_0` have the state machines `<<Go>b__29_6>d` and `<<Outer>g__Local|0_0>d`. Brackets are matched, and
-//! names
-//! need not be identifiers: top-level code is `<Main>$`, and explicit interface implementations have dots.
+//! names need not be identifiers: top-level code is `<Main>$`, and explicit interface implementations have dots.
 //!
 //! The numbers of lambdas are always shown. Those of state machines and local functions are shown if the compiler generated several for the
 //! same source name (`is_shared`), as for overloads and for blocks.
@@ -301,8 +299,7 @@ fn nested(name: &str) -> (&str, &str) {
 }
 
 /// Splits `Owner.Name`. A dot within angle or square brackets belongs to a name or a generic argument; one at the start of a name belongs
-/// to
-/// `.ctor`.
+/// to `.ctor`.
 fn split_name(path: &str) -> Option<(&str, &str)> {
     let (mut depth, mut last) = (0i32, None);
     let mut before = ' ';

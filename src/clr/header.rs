@@ -181,8 +181,8 @@ impl Headers {
     }
 
     /// Adds a note if the end of the sync table is impossible. Entry 0 is never used, so the first unused index is at least 1. At the
-    /// table's
-    /// capacity, the runtime allocates a larger table before it uses an index (`SyncBlockCache::NewSyncBlockSlot` in `syncblk.cpp`).
+    /// table's capacity, the runtime allocates a larger table before it uses an index (`SyncBlockCache::NewSyncBlockSlot` in
+    /// `syncblk.cpp`).
     pub(crate) fn note_sync_end(&self, notes: &Collector) {
         let Some((at, end)) = self.stored_end() else { return };
         let capacity = self.cache.as_ref().and_then(|(at, cache)| cache.get(&self.memory, *at, SyncBlockCache::Capacity));
@@ -325,8 +325,7 @@ impl Headers {
     }
 
     /// Reports contradictions between an entry of the sync table and its object, or `object`, whose header refers to it. The runtime
-    /// allocates
-    /// an entry, then its block, and then updates the header.
+    /// allocates an entry, then its block, and then updates the header.
     fn check_entry(&self, block: &SyncBlockModel, object: Option<Addr>) {
         let Some(table) = self.table.as_ref().filter(|_| !self.moving) else { return };
         let at = table.at.element(u64::from(block.index), table.entry_bytes);
@@ -351,8 +350,7 @@ impl Headers {
     }
 
     /// Reports contradictions between the words of a sync block. The runtime sets owner and recursion count after it takes the lock, and
-    /// clears
-    /// them before it releases the lock.
+    /// clears them before it releases the lock.
     fn check_block(&self, block: &SyncBlockModel) {
         let (Some(at), Some(l)) = (block.address, self.table.as_ref().and_then(|t| t.block.as_ref())) else { return };
         let field = |field| tried(|| l.get(&self.memory, at, field));

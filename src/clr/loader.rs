@@ -172,8 +172,7 @@ impl Loader {
     }
 
     /// The modules of all assemblies of the application domain, in load order. Modules that are being loaded may be missing. Empty if the
-    /// list
-    /// cannot be read.
+    /// list cannot be read.
     pub fn modules(&self) -> Vec<Addr> {
         self.listed().modules
     }
@@ -316,8 +315,7 @@ impl Loader {
     }
 
     /// The limit on the cost of the tables of all modules together, since forged modules may share a table. Each entry of a genuine table
-    /// has
-    /// eight bytes in the dump.
+    /// has eight bytes in the dump.
     fn budget(&self) -> Budget {
         Budget::new(self.memory.dump_bytes().saturating_mul(4), None)
     }
@@ -325,8 +323,7 @@ impl Loader {
     /// Method tables of the loaded types that `modules` define, if `keep` accepts them: forged modules may share millions of invalid
     /// entries.
     /// Generic types are open. `rows` gives the number of types that a module defines. The runtime allocates a table for all of them before
-    /// it
-    /// loads the first (`Module::AllocateMaps`), except in a dynamic module.
+    /// it loads the first (`Module::AllocateMaps`), except in a dynamic module.
     pub fn type_defs(&self, modules: &[Addr], rows: impl Fn(Addr) -> Option<u32>, keep: impl Fn(Addr) -> bool) -> Vec<Addr> {
         let (budget, mut out) = (self.budget(), Vec::new());
         for module in modules {
@@ -418,8 +415,7 @@ impl Loader {
     }
 
     /// The generic instances, arrays and pointers in the tables of `modules`, as type handles: method tables, or type descriptors with bit
-    /// 1
-    /// set. Each is in the table of one of the modules of its type and arguments.
+    /// 1 set. Each is in the table of one of the modules of its type and arguments.
     pub fn instances(&self, modules: &[Addr]) -> Vec<Addr> {
         let (budget, mut out) = (self.budget(), Vec::new());
         for module in modules {

@@ -61,8 +61,7 @@ impl LoaderHeaps {
     }
 
     /// The blocks of the loader allocators of `modules`, by address. Empty, with a note, if the process contradicts the layout. `mapped` is
-    /// the
-    /// sorted list of all memory of the process, if the dump has it.
+    /// the sorted list of all memory of the process, if the dump has it.
     pub(crate) fn blocks(&self, modules: &[Addr], mapped: Option<&[AddrRange]>) -> Answer<Vec<LoaderBlock>> {
         let notes = Collector::new();
         let (mut out, missed) = watched(|| self.listed(modules, &notes));

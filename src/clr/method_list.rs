@@ -128,7 +128,7 @@ impl MethodLists {
         for index in 0..=last {
             let at = first.element(index, self.alignment);
             let stored = self.desc.read(&self.memory, at, MethodDesc::ChunkIndex)?;
-            // Other words of a MethodDesc may look like a position, but hardly have the row of another method of this type.
+            // Other words of a MethodDesc may look like a position, but are unlikely to have the row of another method of this type.
             if u64::from(stored) == index
                 && let Some((_, rid)) = row(at)
             {

@@ -1,10 +1,9 @@
 //! Method names as in stack traces: `Lab.Program.Main(System.String[])`.
 //!
 //! Source: contract `RuntimeTypeSystem` (MethodDesc), measured on .NET 8 for its smaller structures. The declaring type and generic
-//! arguments
-//! are in readable notation. Parameters are as the runtime writes them: primitive types without `System.`, nested types without enclosing
-//! ones, `ByRef` after references. Compiler-generated names are kept, with the source form beside them (`generated`): all texts that show a
-//! method to people use [`MethodName::shown`]. A signature is the runtime's own text, which ClrMD and SOS print:
+//! arguments are in readable notation. Parameters are as the runtime writes them: primitive types without `System.`, nested types without
+//! enclosing ones, `ByRef` after references. Compiler-generated names are kept, with the source form beside them (`generated`): all texts
+//! that show a method to people use [`MethodName::shown`]. A signature is the runtime's own text, which ClrMD and SOS print:
 //! ``Lab.Gen`1[[System.__Canon, System.Private.CoreLib]].Add(System.Span`1<Byte>)``.
 
 use std::borrow::Cow;
@@ -117,8 +116,8 @@ impl Methods {
     /// Binds to a runtime.
     ///
     /// # Errors
-    /// [`ContractError`] if no supported version of contract `RuntimeTypeSystem` is advertised, or the descriptor does not have the
-    /// layout of methods.
+    /// [`ContractError`] if no supported version of contract `RuntimeTypeSystem` is advertised, or the descriptor does not have the layout
+    /// of methods.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor, limits: &Limits) -> Result<Methods, ContractError> {
         MethodTables::CONTRACT.require(d)?;
         Ok(Methods {
@@ -229,8 +228,7 @@ impl Methods {
     }
 
     /// The parameters of the method at `desc`, in the instance given by `context`; `None` if its signature cannot be read, or `context` is
-    /// not
-    /// for that method.
+    /// not for that method.
     pub(crate) fn parameters(&self, names: &TypeNames, desc: Addr, context: Option<GenericContext>) -> Option<Parameters> {
         let desc = match context {
             Some(context) => self.exact(names, desc, context)?,

@@ -37,8 +37,7 @@ impl Objects {
     }
 
     /// The method table in the first word of an object. The low bits are not part of the address: the mark bit, the bridge mark, and
-    /// another
-    /// bit, which are set during collections.
+    /// another bit, which are set during collections.
     #[inline]
     pub fn table_in(&self, first_word: u64) -> Addr {
         Addr(first_word & !self.unmask)

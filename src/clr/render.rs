@@ -66,8 +66,7 @@ impl Layouts {
         // Header, method table and length.
         let fixed = || memory.ptr_bytes().saturating_mul(3);
         // If `ArrayClass` is not published, the base size determines the rank: each dimension has a length and a lower bound of 32 bits
-        // after the
-        // fixed part (contract `RuntimeTypeSystem`).
+        // after the fixed part (contract `RuntimeTypeSystem`).
         let of_class = |class: &Bound<ArrayClass>| class.get(memory, tables.class(info.address).ok()?, ArrayClass::Rank);
         let of_size = || u8::try_from(u64::from(info.base_size).checked_sub(self.array_base.unwrap_or_else(fixed))? / 8).ok();
         let rank = self.array.as_ref().map_or_else(of_size, of_class)?;
@@ -412,11 +411,11 @@ impl<'r> Renderer<'r> {
             return None;
         }
         match self.kind(desc) {
-            Some(CorElementType::Ptr) => self.parameterised(desc, "*", depth),
-            Some(CorElementType::ByRef) if self.notation.is_of_parameters() => self.parameterised(desc, " ByRef", depth),
-            Some(CorElementType::ByRef) => self.parameterised(desc, "&", depth),
+            Some(CorElementType::Ptr) => self.parameterized(desc, "*", depth),
+            Some(CorElementType::ByRef) if self.notation.is_of_parameters() => self.parameterized(desc, " ByRef", depth),
+            Some(CorElementType::ByRef) => self.parameterized(desc, "&", depth),
             // The native layout of a structure, which occurs only in marshalling.
-            Some(CorElementType::ValueType) => self.parameterised(desc, "", depth),
+            Some(CorElementType::ValueType) => self.parameterized(desc, "", depth),
             Some(CorElementType::Var | CorElementType::MVar) => self.variable(desc, depth),
             Some(CorElementType::FnPtr) => self.function(desc, depth),
             _ => self.unknown(desc, depth),
@@ -429,7 +428,7 @@ impl<'r> Renderer<'r> {
         CorElementType::of(element)
     }
 
-    fn parameterised(&mut self, desc: Addr, suffix: &str, depth: u32) -> Option<Home> {
+    fn parameterized(&mut self, desc: Addr, suffix: &str, depth: u32) -> Option<Home> {
         let argument = self.layouts.param.as_ref().and_then(|fields| fields.get(self.memory, desc, ParamTypeDesc::TypeArg));
         let Some(argument) = argument else { return self.unknown(desc, depth) };
         let home = self.handle(argument, depth.saturating_add(1));

@@ -53,7 +53,7 @@ impl ContextLayout {
         // (`adjust_limit_clr`, `fix_allocation_context` in gc.cpp).
         let handed_out = self.fields.get(memory, at, Context::AllocBytes);
         let bytes = handed_out.and_then(|handed_out| handed_out.checked_sub(limit.since(pointer)?));
-        // These fields are not published; the caller checks whether they point to heaps.
+        // These offsets are not published. A value that does not point to a heap is ignored by its users.
         let heap = |field| tried(|| self.heaps.as_ref()?.get(memory, at, field));
         let (alloc_heap, home_heap) = (heap(Heaps::AllocHeap), heap(Heaps::HomeHeap));
         let bytes_uoh = self.fields.get(memory, at, Context::AllocBytesLoh);
@@ -69,8 +69,7 @@ pub struct AllocContext {
     /// End of the memory.
     pub limit: Addr,
     /// Bytes allocated in the small object heap so far, without the unused rest of the range, so that the number never decreases. `None` if
-    /// the
-    /// runtime does not publish it, or if it is smaller than the rest.
+    /// the runtime does not publish it, or if it is smaller than the rest.
     pub bytes: Option<u64>,
     /// Bytes allocated in the other heaps so far.
     pub bytes_uoh: Option<u64>,

@@ -42,13 +42,11 @@ pub struct TypeNames {
 
 impl TypeNames {
     /// Binds to a runtime. `site` is the location of the runtime; the module of a NativeAOT program has the names. `search` determines
-    /// where to
-    /// find module files for metadata missing from the dump; `None` means nowhere.
+    /// where to find module files for metadata missing from the dump; `None` means nowhere.
     ///
     /// # Errors
     /// [`ContractError`] if no supported version of contract `RuntimeTypeSystem` or `Loader` is advertised, or the descriptor does not have
-    /// layouts
-    /// that every name needs.
+    /// layouts that every name needs.
     pub fn new(
         memory: &Arc<Memory>,
         descriptor: &Descriptor,

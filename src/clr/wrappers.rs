@@ -82,8 +82,7 @@ impl RefCount {
     }
 
     /// The count of the wrapper of `handle` among the `wrappers` of an object, each with its handle. Any referenced wrapper keeps the
-    /// object
-    /// alive (`IsManagedObjectComWrapper`). `has_com` indicates a built-in COM wrapper with an unknown count.
+    /// object alive (`IsManagedObjectComWrapper`). `has_com` indicates a built-in COM wrapper with an unknown count.
     fn among(wrappers: &[Option<(Addr, RefCount)>], handle: Addr, has_com: bool) -> Option<RefCount> {
         let own = wrappers.iter().flatten().find(|(target, _)| *target == handle)?.1;
         let strong = |wrapper: &Option<(Addr, RefCount)>| wrapper.and_then(|(_, count)| count.strong);
@@ -142,8 +141,7 @@ impl Wrappers {
     }
 
     /// The count that decides about the ref-counted handle at `handle` to the object at `object`, whose method table is at `mt`. `None` if
-    /// it is
-    /// not described, or not in the dump.
+    /// it is not described, or not in the dump.
     pub fn ref_count(&mut self, handle: Addr, object: Addr, mt: Addr, types: &Types) -> Option<RefCount> {
         self.managed(object, mt, types).or_else(|| self.of_sync_block(handle, object))
     }

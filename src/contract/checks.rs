@@ -1,7 +1,7 @@
 //! Self-checks that a descriptor matches the process. They are applied to every overlay, bundled or user-supplied.
 //!
-//! Source: `docs/internals/descriptors.md#self-checks`. The Free and String method table checks reject the overlay of .NET 8
-//! for a .NET 9 process and vice versa (measured).
+//! Source: `docs/internals/descriptors.md#self-checks`. The Free and String method table checks reject the overlay of .NET 8 for a .NET 9
+//! process and vice versa (measured).
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ const LEAST_RESERVED: u64 = 1 << 16;
 pub struct Check {
     /// Name of the check.
     pub name: &'static str,
-    /// Its outcome.
+    /// Outcome of the check.
     pub outcome: Outcome,
 }
 
@@ -151,8 +151,8 @@ fn threads(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Check {
     check("thread-list", result())
 }
 
-/// Whether the runtime has no managed threads: the thread store pointer is null, or the thread list is empty and its count is 0. The
-/// thread that starts the runtime is a managed thread itself, so the runtime has not been started.
+/// Whether the runtime has no managed threads: the thread store pointer is null, or the thread list is empty and its count is 0. Such a
+/// runtime has not been started, because the thread that starts it is a managed thread itself.
 pub fn has_no_threads(descriptor: &Descriptor, memory: &Memory) -> bool {
     let Ok(store) = descriptor.pointer("ThreadStore").map(|variable| memory.ptr(variable)) else { return false };
     let Ok(store) = store else { return false };

@@ -1,7 +1,7 @@
 //! `g_dacTable` and `GcDacVars`: entry points into runtimes without a GC contract (.NET 8, 9, 10).
 //!
-//! `g_dacTable` is an exported array; entry *i* holds the address of the *i*-th variable that the DAC reads
-//! (`dacvars.h`). One of them points to `GcDacVars` (`gcinterface.dac.h`), which lists everything the GC publishes.
+//! `g_dacTable` is an exported array; entry *i* holds the address of the *i*-th variable that the DAC reads (`dacvars.h`). One of them
+//! points to `GcDacVars` (`gcinterface.dac.h`), which lists everything the GC publishes.
 //! Source: `docs/internals/descriptors.md#g_dactable`.
 
 use super::overlay::Overlay;
@@ -19,7 +19,7 @@ pub struct DacTable {
     pub address: Addr,
     /// Number of entries, if the symbol has a size (ELF).
     pub entries: Option<u64>,
-    /// How it was found.
+    /// How the table was found.
     pub found_by: &'static str,
 }
 
@@ -41,8 +41,7 @@ impl DacTable {
     }
 
     /// Number of entries: from the size of the symbol, otherwise up to the first entry that points outside the image. Windows symbols have
-    /// no
-    /// size; 169, 170 and 138 entries were measured for .NET 8, 9 and 10.
+    /// no size; 169, 170 and 138 entries were measured for .NET 8, 9 and 10.
     pub fn count(&self, memory: &Memory, image: &Image) -> u64 {
         self.entries.unwrap_or_else(|| {
             let inside = |i: &u64| self.entry(memory, *i).is_some_and(|a| image.range.contains(a));
@@ -96,7 +95,7 @@ fn starts_like_vars(head: &[u8]) -> bool {
 pub struct GcDacVars {
     /// Address of the structure.
     pub address: Addr,
-    /// How it was found.
+    /// How the structure was found.
     pub found_by: &'static str,
 }
 
@@ -125,9 +124,9 @@ pub fn vars_by_content(memory: &Memory, layout: &VarsLayout, image: &Image) -> O
         .map(|address| GcDacVars { address, found_by: "its content in the runtime's data" })
 }
 
-/// Finds `g_dacTable` from the variable that points to `GcDacVars`: the address of that variable is entry `index` of the table. This
-/// needs no export table, so it works for kernel cores without module files. `known` lists entries whose variables the runtime's own
-/// descriptor gives; they confirm the table. A global offset table contains such addresses too, but in another order.
+/// Finds `g_dacTable` from the variable that points to `GcDacVars`: the address of that variable is entry `index` of the table. This needs
+/// no export table, so it works for kernel cores without module files. `known` lists entries whose variables the runtime's own descriptor
+/// gives; they confirm the table. A global offset table contains such addresses too, but in another order.
 pub fn table_by_content(memory: &Memory, image: &Image, vars: Addr, index: u64, known: &[(u64, Addr)]) -> Option<DacTable> {
     let number = |bytes: &[u8]| memory.shape().number(bytes);
     // Many words may point to the structure; a single scan finds the entries of all of them.

@@ -168,8 +168,8 @@ const WITNESSES: [&str; 3] = ["StructureInvalidCount", "CurrentGCState", "GCThre
 
 /// The merged descriptor of one runtime.
 ///
-/// Unusable items are set aside. A reader that binds to one gets [`ContractError::Unusable`]. A reader that can do without the item
-/// binds in a separate [scope](Descriptor::scope), whose [losses](Descriptor::losses) are added to the notes of its answers.
+/// Unusable items are set aside. A reader that binds to one gets [`ContractError::Unusable`]. A reader that can do without the item binds
+/// in a separate [scope](Descriptor::scope), whose [losses](Descriptor::losses) are added to the notes of its answers.
 #[derive(Debug, Default)]
 pub struct Descriptor {
     /// Types by name.
@@ -254,7 +254,7 @@ impl Descriptor {
         })
     }
 
-    /// Records the globals of `raw`, which was merged before, whose slots cannot be read.
+    /// Records the globals of `raw`, merged earlier, whose slots cannot be read.
     pub(super) fn lose_slots(&mut self, raw: &RawDescriptor, slot: impl Fn(u64) -> Option<Addr>) {
         for (name, global) in &raw.globals {
             if let RawValue::Slot(i) = global.value
@@ -265,7 +265,7 @@ impl Descriptor {
         }
     }
 
-    /// Records that `item` cannot be read, unless a source has already been found unusable.
+    /// Records that `item`, which no source has so far, cannot be read.
     pub(super) fn lose(&mut self, item: DescriptorItem, why: &str) {
         Arc::make_mut(&mut self.unusable).entry(item).or_insert_with(|| why.into());
     }

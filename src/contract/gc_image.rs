@@ -10,8 +10,8 @@ use crate::model::OriginKind;
 /// Variables of the GC that every build publishes; each of them is in the GC's image.
 const ANCHORS: [&str; 3] = ["MaxGeneration", "StructureInvalidCount", "BookkeepingStart"];
 
-/// Finds the image of the GC: the runtime's image, or that of a standalone GC. Adds the layouts of the GC's records to `descriptor`,
-/// except for types that the runtime describes itself.
+/// Finds the image of the GC: the runtime's image, or that of a standalone GC. Adds the layouts of the GC's records to `descriptor`, except
+/// for types that the runtime describes itself.
 pub(super) fn find(
     dump: &DumpFile,
     memory: &Memory,

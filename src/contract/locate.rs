@@ -12,9 +12,9 @@ use crate::base::{Addr, AddrRange, Collector, Limits, NoteKind, len64, ranges};
 use crate::dump::{Container, DumpFile, Module};
 use crate::memory::{DataPages, FileSearch, Filled, Image, ImageFormat, Memory, Rejected, fill_module, is_by_createdump};
 
-/// The export of .NET 9 and later that is the descriptor.
+/// Exported symbol of the descriptor, in .NET 9 and later.
 const DESCRIPTOR: &str = "DotNetRuntimeContractDescriptor";
-/// The export of CoreCLR of every version that is the DAC table.
+/// Exported symbol of the DAC table, in CoreCLR of every version.
 const DAC_TABLE: &str = "g_dacTable";
 const RUNTIME: [&str; 2] = [DESCRIPTOR, DAC_TABLE];
 
@@ -257,8 +257,7 @@ fn program(
     found: Result<DebugHeader, DebugHeaderError>,
 ) {
     // Heap dumps by createdump do not have all data pages, and compilers put constants there too, so the file supplies them. Readers of
-    // data
-    // that the process may have changed check the origin of a page (`Memory::is_from_dump`), and the descriptor omits variables of the
+    // data that the process may have changed check the origin of a page (`Memory::is_from_dump`), and the descriptor omits variables of the
     // runtime in such pages.
     let filled = top_up(unread, memory, module, search, notes, true);
     // The header may be readable now that the file has filled in pages.

@@ -373,8 +373,7 @@ impl<'a> Opener<'a> {
             }
         }
         // A release without an overlay for this platform may still publish its GC in the known form. Do not assume this for older releases,
-        // or
-        // for a runtime that matches none of the overlays of all supported releases.
+        // or for a runtime that matches none of the overlays of all supported releases.
         let older = self.plain_version().is_some_and(|(v, _)| is_old(&v));
         let none_of_them = SUPPORTED_BY_OVERLAY.iter().all(|r| disproved.contains(*r));
         if vars.is_some() && !older && !none_of_them {
@@ -402,8 +401,7 @@ impl<'a> Opener<'a> {
     }
 
     /// Builds the VM part from the runtime's own JSON. If the JSON does not describe the GC, an overlay that agrees with all its offsets
-    /// adds
-    /// the order of `g_dacTable` and the items missing from that release. User-supplied overlays are always tried.
+    /// adds the order of `g_dacTable` and the items missing from that release. User-supplied overlays are always tried.
     fn vm_of_own(&self, parts: &[Part], has_gc: bool, vars: Option<GcDacVars>) -> Vm<'a> {
         let mut refused = Vec::new();
         for overlay in self.overlays().into_iter().filter(|o| o.given || !has_gc) {
@@ -434,8 +432,7 @@ impl<'a> Opener<'a> {
     }
 
     /// Checks the descriptor that results from `overlay`. Also returns the failed reads. Those of a user-supplied overlay that does not
-    /// match
-    /// are not reported, because its offsets are wrong.
+    /// match are not reported, because its offsets are wrong.
     fn checked(&self, overlay: &Overlay, descriptor: &Descriptor) -> (Vec<Check>, Missed) {
         let (checks, missed) = watched(|| checks::run(descriptor, self.memory, &self.options.limits));
         if !(overlay.given && checks.iter().any(Check::failed)) {

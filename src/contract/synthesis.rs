@@ -1,9 +1,8 @@
 //! Synthesizes the GC part of a descriptor, for runtimes without one (.NET 8, 9, 10).
 //!
-//! Source: `docs/internals/descriptors.md#gcdacvars`. Everything comes from `GcDacVars` and the arrays it points to, read with
-//! the layouts of a bundled overlay (`gc-64.json`, `gc-32.json`). The offsets of `gc_heap` change even in servicing (10.0.9
-//! and 10.0.12 differ), so they are read from the dump and never bundled. The result is the descriptor that a GC contract `c1`
-//! would publish.
+//! Source: `docs/internals/descriptors.md#gcdacvars`. Everything comes from `GcDacVars` and the arrays it points to, read with the layouts
+//! of a bundled overlay (`gc-64.json`, `gc-32.json`). The offsets of `gc_heap` change even in servicing (10.0.9 and 10.0.12 differ), so
+//! they are read from the dump and never bundled. The result is the descriptor that a GC contract `c1` would publish.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -128,8 +127,8 @@ fn publish_vars(
                 continue;
             }
         };
-        // .NET 8 and 9 end before the adaptation mode (minor version 1, libclrgc 0); on Linux that word is the variable
-        // g_gcDacGlobals, which points back here.
+        // .NET 8 and 9 end before the adaptation mode (minor version 1, libclrgc 0); on Linux that word is the variable g_gcDacGlobals,
+        // which points back here.
         if target.is_null() || target == vars.address {
             continue;
         }

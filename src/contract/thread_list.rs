@@ -12,7 +12,7 @@ use crate::memory::Memory;
 /// Maximum number of threads that are counted to determine the kind of links.
 const MOST_COUNTED: u32 = 1 << 10;
 
-/// What the links of the thread list point to.
+/// Kind of the links in the thread list, by their target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ThreadLinks {
     /// The next thread.
@@ -30,8 +30,7 @@ pub(crate) enum ThreadLinks {
 impl ThreadLinks {
     /// Determines the kind of the links in the list that begins with `first`, for threads that have their link at offset `link`. If the
     /// runtime's table of ids is in the dump, it decides: it contains each thread under its id. Otherwise the number of threads decides,
-    /// and
-    /// finally the descriptor: only an `SList` has a second word.
+    /// and finally the descriptor: only an `SList` has a second word.
     pub(crate) fn of(d: &Descriptor, memory: &Memory, first: Addr, link: u64) -> ThreadLinks {
         let (to_threads, to_links) = (ThreadLinks::ToThreads { link }, ThreadLinks::ToLinks { link });
         if d.is_native_aot() {

@@ -130,8 +130,7 @@ data! {
     }
 
     /// `dynamic_data` (gcpriv.h): the figures of a generation by which the GC decides when to collect it. Described by overlays only, like
-    /// the
-    /// structures that follow.
+    /// the structures that follow.
     GCDynamicData {
         NewAllocation: Word,
         DesiredAllocation: Word,

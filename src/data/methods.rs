@@ -46,8 +46,7 @@ data! {
     }
 
     /// The slot of a method that has no vtable slot (method.hpp). This and the next two structures follow a `MethodDesc`, each if its flag
-    /// is
-    /// set.
+    /// is set.
     NonVtableSlot {}
 
     /// The methods that a `MethodDesc` overrides.

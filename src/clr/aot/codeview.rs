@@ -1,8 +1,7 @@
 //! CodeView type records of a PDB: classes, enumerations, and field lists.
 //!
 //! The `pdb2` crate finds the records, but does not parse them, because its parser panics on some (`LF_VTSHAPE` in a field list; sizes with
-//! an
-//! unknown prefix in builds with assertions), or allocates as much memory as a count in the file says (`LF_ARGLIST`).
+//! an unknown prefix in builds with assertions), or allocates as much memory as a count in the file says (`LF_ARGLIST`).
 //!
 //! Source: `cvinfo.h` of microsoft-pdb.
 

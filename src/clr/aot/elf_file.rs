@@ -149,8 +149,7 @@ impl ElfFile {
     }
 
     /// The sections with these names, uncompressed. The limit is proportional to their size in the file, counting at most the size of the
-    /// file,
-    /// since the sections of a forged file may overlap.
+    /// file, since the sections of a forged file may overlap.
     pub(super) fn sections<const N: usize>(&self, names: [&str; N], bounds: Bounds) -> Sections<'_, N> {
         let found = names.map(|name| self.header(name).and_then(|h| Some((h, self.contents(h)?))));
         let packed = found.iter().flatten().fold(0u64, |n, (_, bytes)| n.saturating_add(len64(bytes.len()))).min(self.len());

@@ -159,7 +159,7 @@ mod tests {
         assert!(fits(fields, 64, &references, 8));
         // A derived type has more of both.
         assert!(fits(fields, 80, &[8, 16, 24, 32, 40, 56], 8));
-        // Too small; a reference field without a GC reference; a GC reference in place of a number.
+        // Too small; a reference field without a GC reference; a GC reference where a number is.
         assert!(!fits(fields, 56, &references, 8));
         assert!(!fits(fields, 64, &references[..4], 8));
         assert!(!fits(fields, 64, &[8, 16, 24, 32, 40, 48], 8));

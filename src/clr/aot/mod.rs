@@ -60,8 +60,7 @@ pub struct Debugging {
 
 impl Debugging {
     /// Looks for the files of `module`, whose image in memory is `image`: the module's own file, the separate debug file of a stripped one,
-    /// or
-    /// its PDB. Only files with its build ID, or the PDB that it names, are used.
+    /// or its PDB. Only files with its build ID, or the PDB that it names, are used.
     pub fn find(memory: &Memory, module: &Module, image: &Image, search: &FileSearch, os: Os, limits: &Limits) -> Debugging {
         match image.format {
             ImageFormat::Elf => {

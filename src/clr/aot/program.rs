@@ -75,8 +75,7 @@ impl Program {
     }
 
     /// Whether the value of a static field at `place` is that of the process, and not the initial value from the program's file, which
-    /// supplies
-    /// missing pages.
+    /// supplies missing pages.
     pub(crate) fn is_current(&self, place: Addr) -> bool {
         let in_image = self.module.as_ref().is_some_and(|(_, image)| image.range.contains(place));
         !in_image || self.memory.is_from_dump(place)

@@ -178,8 +178,7 @@ impl NativeSymbols {
     }
 
     /// The mangled name of the type whose static fields of this kind are at `place`: the slot for references, the block for other fields,
-    /// the
-    /// cell with the type index for thread statics. Empty blocks share a location; then the first name is returned.
+    /// the cell with the type index for thread statics. Empty blocks share a location; then the first name is returned.
     pub fn statics_at(&self, place: Addr, kind: StaticKind) -> Option<&str> {
         let prefix = match kind {
             StaticKind::Gc => GC_STATICS,

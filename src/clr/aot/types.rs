@@ -191,8 +191,7 @@ impl DebugTypes {
     }
 
     /// The instance fields of a type, those of its base types first. `None` if the type is not described. Arrays and strings have fields
-    /// for
-    /// their length and first element.
+    /// for their length and first element.
     ///
     /// The compiler describes only one of a generic type's instances over references; its fields apply to the others.
     pub fn fields_of(&self, mangled: &str) -> Option<Vec<DebugField>> {
@@ -274,8 +273,7 @@ impl DebugTypes {
     /// The static fields that a type declares.
     ///
     /// The compiler lists the fields by kind, those without references first and thread statics last, but writes the locations in the order
-    /// of
-    /// declaration. So the locations of each kind are assigned in turn. If a field's kind contradicts its location, no locations are
+    /// of declaration. So the locations of each kind are assigned in turn. If a field's kind contradicts its location, no locations are
     /// returned.
     pub fn statics_of(&self, mangled: &str) -> Option<Vec<DebugStatic>> {
         let class = self.classes.get(mangled)?;

@@ -1,8 +1,7 @@
 //! Finds the start of the method to which a code address belongs, from the module's unwind information.
 //!
 //! Handlers (`catch`, `finally`, filters) are separate functions (funclets), whose language-specific data (LSDA) has their distance from
-//! the
-//! method. Sources: Linux Standard Base, ".eh_frame_hdr"; `UnixNativeCodeManager.cpp`, `CoffNativeCodeManager.cpp` of the runtime.
+//! the method. Sources: Linux Standard Base, ".eh_frame_hdr"; `UnixNativeCodeManager.cpp`, `CoffNativeCodeManager.cpp` of the runtime.
 
 use gimli::{BaseAddresses, EhFrame, EhFrameOffset, LittleEndian, Pointer, UnwindSection as _};
 

@@ -149,7 +149,7 @@ impl Types {
                 (CorElementType::ValueType, name, table)
             }
             FieldKind::Reference(mangled) => {
-                // The declared type may have no method table, because only its derived types are instantiated.
+                // The declared type may have no method table, unlike the type of the object.
                 let (name, table) = named(mangled);
                 (CorElementType::Class, if table.is_some() { name } else { OBJECT.into() }, None)
             }
@@ -209,8 +209,7 @@ impl Types {
             }
             let Ok(base) = tables.read(parent) else { break };
             // The base size includes the header word, which is before the object. The base size of `System.Object`, which has no fields, is
-            // the
-            // minimum size of an object.
+            // the minimum size of an object.
             if base.parent.is_null() || offset >= u64::from(base.base_size).saturating_sub(self.pointer_bytes()) {
                 break;
             }

@@ -91,8 +91,7 @@ pub(crate) fn noted<T>(bound: Result<T, NoSuchField>, what: &str, notes: &Collec
 
 impl Types {
     /// The instance field of the type at `method_table` with one of these `names`, separated by `|`. A field that the type declares hides
-    /// those
-    /// of base types.
+    /// those of base types.
     ///
     /// # Errors
     /// [`NoSuchField`]
@@ -123,7 +122,7 @@ impl Types {
 /// }
 /// ```
 ///
-/// defines the structure and `bind(types, method_table)`, which fails with [`NoSuchField`] if a required field is missing. Several names
+/// This defines the structure and `bind(types, method_table)`, which fails with [`NoSuchField`] if a required field is missing. Several names
 /// for a field are separated by `|`.
 macro_rules! fields_of {
     (

@@ -89,7 +89,7 @@ impl<E: LibraryType> Kinds<E> {
         self.bits & kind.bit() != 0
     }
 
-    /// Whether the type is none of the library types.
+    /// Whether the set is empty.
     pub(crate) fn is_empty(self) -> bool {
         self.bits == 0
     }

@@ -110,8 +110,7 @@ impl MethodTables {
     }
 
     /// Whether a method table is at `mt`. In CoreCLR, its EEClass must point back to the canonical method table. In NativeAOT, its chain of
-    /// base
-    /// types must end at `System.Object`.
+    /// base types must end at `System.Object`.
     ///
     /// # Errors
     /// [`ReadError`] if the structures to validate are not in the dump.
@@ -120,8 +119,7 @@ impl MethodTables {
             return Ok(false);
         }
         // The method table of free objects has no EEClass, and those in the runtime's globals need no validation: a mini dump contains the
-        // method
-        // table of strings but not its EEClass.
+        // method table of strings but not its EEClass.
         if [self.free, self.string, self.object].contains(&Some(mt)) {
             return Ok(true);
         }
@@ -159,8 +157,7 @@ impl MethodTables {
     }
 
     /// The module that defines a type. For arrays, it is the loader's module, not that of the element type. Null in NativeAOT programs,
-    /// whose
-    /// method tables do not have it.
+    /// whose method tables do not have it.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -193,8 +190,7 @@ impl MethodTables {
     }
 
     /// The loader module of the type. For an instance over a collectible type, it is the module of an argument. In .NET 8, its tables
-    /// contain
-    /// the statics of the type.
+    /// contain the statics of the type.
     pub fn loader_module(&self, mt: Addr) -> Option<Addr> {
         self.coreclr()?.loader_module(&self.memory, mt)
     }

@@ -138,11 +138,10 @@ impl NativeAot {
     }
 
     /// Whether objects with this method table contain the static fields of a type (`__GCStaticEEType_…`). Such a method table is truncated
-    /// after
-    /// the base type, and has no element type.
+    /// after the base type, and has no element type.
     pub(super) fn holds_statics(&self, memory: &Memory, mt: Addr) -> Result<bool, ReadError> {
         let word = memory.ptr_bytes();
-        // The base-type check below is for blocks with references; one block serves all types without.
+        // Only the flag for references may be set. A block without references is shared with other types.
         if self.table.read(memory, mt, MethodTable::Flags)? & !self.has_pointers != 0 {
             return Ok(false);
         }

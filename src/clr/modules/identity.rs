@@ -35,7 +35,7 @@ impl Modules {
     }
 }
 
-/// The MVID of a managed image in file layout; `None` if `bytes` are not one.
+/// The MVID of a managed image in file layout; `None` if `bytes` is not such an image.
 #[cfg_attr(not(feature = "fetch"), allow(dead_code))]
 pub(crate) fn mvid_of(bytes: &Arc<Bytes>) -> Option<[u8; 16]> {
     let file = Source::File { bytes: Arc::clone(bytes), offset: 0, len: crate::base::len64(bytes.len()) };
@@ -43,7 +43,7 @@ pub(crate) fn mvid_of(bytes: &Arc<Bytes>) -> Option<[u8; 16]> {
     Metadata::open(Source::File { bytes: Arc::clone(bytes), offset: place.offset, len: place.len }).ok()?.mvid()
 }
 
-/// The id of a portable PDB; `None` if `bytes` are not one.
+/// The id of a portable PDB; `None` if `bytes` is not such a file.
 #[cfg_attr(not(feature = "fetch"), allow(dead_code))]
 pub(crate) fn pdb_id_of(bytes: &Arc<Bytes>) -> Option<[u8; 20]> {
     let file = Source::File { bytes: Arc::clone(bytes), offset: 0, len: crate::base::len64(bytes.len()) };

@@ -29,8 +29,7 @@ impl ImageFile {
     }
 
     /// The initial value of the pointer of `size` bytes at `address`, which is in writable data that nothing writes to. `None` if it is
-    /// neither
-    /// null nor an address in this image.
+    /// neither null nor an address in this image.
     pub(crate) fn initial_pointer(&self, address: Addr, size: u64) -> Option<Addr> {
         let range = AddrRange::new(address, address.plus(size));
         let around = self.writable.iter().find(|p| p.range.start <= range.start && range.end <= p.range.end)?;

@@ -65,7 +65,7 @@ type Cache = Mutex<Map<Addr, Arc<Module>>>;
 pub struct Modules {
     reader: Arc<Reader>,
     seen: Cache,
-    /// Whether a module exceeded the budget that was read without being marked as used.
+    /// Whether a module that was read without being marked as used exceeded the budget.
     cut: AtomicBool,
 }
 

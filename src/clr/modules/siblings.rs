@@ -30,7 +30,7 @@ impl Module {
     }
 
     /// Whether several compiler-generated members have the source name of `name`, which the type in row `rid` declares. Also true if the
-    /// budget
+    /// answer exceeds the budget.
     /// does not allow finding out.
     fn shares_name(&self, metadata: &Metadata, rid: u32, name: &str) -> bool {
         let Some(part) = shared_part(name) else { return false };

@@ -132,8 +132,7 @@ impl Pdb {
     }
 
     /// Row in the assembly's StandAloneSig with the types of the locals of the method in row `method` of MethodDef; 0 if there are no
-    /// locals,
-    /// `None` if the compiler recorded nothing for the method.
+    /// locals, `None` if the compiler recorded nothing for the method.
     pub(crate) fn local_signature(&self, method: u32) -> Option<u32> {
         compressed(&self.points(method).filter(|(_, blob)| !blob.is_empty())?.1).map(|(row, _)| row)
     }

@@ -12,8 +12,7 @@ const MAX_CONTINUATION: u64 = 1 << 12;
 
 impl Renderer<'_> {
     /// Formats a continuation type, which has no metadata, like the runtime's debugging interface (`Continuation_56_0_3_32_2`): the size of
-    /// the
-    /// method's variables in bytes, then for each run of references its offset among the variables and its length.
+    /// the method's variables in bytes, then for each run of references its offset among the variables and its length.
     pub(super) fn continuation(&mut self, info: &MethodTableInfo, base: Addr) -> Option<Home> {
         let base = self.tables.read(base).ok()?;
         let word = self.memory.ptr_bytes();

@@ -3,8 +3,7 @@
 //! Source: `docs/internals/types.md#statics`; every rule is measured. Static structures are boxed: their slot is a reference to the box.
 //!
 //! The offset of a field is relative to the *base* of its kind (references or other, process or thread). The location of the base depends
-//! on
-//! the release: see `Bases`.
+//! on the release: see `Bases`.
 
 mod base;
 mod net8;
@@ -129,8 +128,7 @@ impl Statics {
     }
 
     /// The location of the static field of the type at `method_table` with one of these `names`, separated by `|`. If it is a thread
-    /// static, the
-    /// location for the `Thread` at `thread`.
+    /// static, the location for the `Thread` at `thread`.
     ///
     /// # Errors
     /// [`NoSuchField`]
@@ -191,8 +189,7 @@ impl Statics {
     }
 
     /// The array of thread statics of the `Thread` at `thread`, with the address of the reference to it. `None` for .NET 8, which uses
-    /// strong
-    /// handles instead.
+    /// strong handles instead.
     pub fn thread_array(&self, thread: Addr) -> Option<(Addr, Addr)> {
         match self.bases.as_ref()? {
             Bases::Net8(_) => None,

@@ -17,7 +17,7 @@ use crate::data::{Bound, DynamicStaticsInfo, InFlightTLSData, Structure, Thread,
 use crate::memory::Memory;
 
 /// Flag in a base pointer: the class constructor has not completed.
-const NOT_INITIALISED: u64 = 1;
+const NOT_INITIALIZED: u64 = 1;
 /// Index of thread statics that no thread has used yet.
 const NO_INDEX: u32 = u32::MAX;
 // Kinds of storage of thread statics, in the high byte of an index.
@@ -80,7 +80,7 @@ impl Net9 {
             memory: Arc::clone(memory),
             statics: bind!(d, DynamicStaticsInfo { GCStatics, NonGCStatics }).ok()?,
             statics_bytes: DynamicStaticsInfo::size(d).ok()?,
-            mask: d.number("StaticsPointerMask").unwrap_or(!NOT_INITIALISED),
+            mask: d.number("StaticsPointerMask").unwrap_or(!NOT_INITIALIZED),
             threads: if threads { ThreadStatics::bind(d) } else { None },
             array_data,
             unended: Arc::default(),
@@ -102,7 +102,7 @@ impl Net9 {
         let field = if gc { DynamicStaticsInfo::GCStatics } else { DynamicStaticsInfo::NonGCStatics };
         let at = self.statics.place(statics, field)?;
         let word = self.memory.word(at).ok()?;
-        Some(Base { address: self.memory.followed(at, Addr(word & self.mask))?, initialized: word & NOT_INITIALISED == 0 })
+        Some(Base { address: self.memory.followed(at, Addr(word & self.mask))?, initialized: word & NOT_INITIALIZED == 0 })
     }
 
     /// The index of a type's thread statics, which is the same in all threads; `Some(None)` if no thread has them yet.

@@ -124,8 +124,7 @@ impl Values {
     }
 
     /// The instance field with this index of the type at `mt`. `start` is the address of an object; for an unboxed structure, it is one
-    /// pointer
-    /// before the data.
+    /// pointer before the data.
     pub fn nth_field(&self, mt: Addr, index: usize, start: Addr) -> Option<FieldValue> {
         let list = self.types.instance_fields(mt)?;
         let info = self.types.names().method_tables().read(mt).ok()?;
@@ -138,7 +137,7 @@ impl Values {
         self.enums.constant(&self.types, definition, name)
     }
 
-    /// Address and type of a field; `start` as in [`Values::field`].
+    /// Address and type of a field; `start` as in [`Values::nth_field`].
     pub fn place(field: &Field, start: Addr) -> Place {
         place_of(field, start.plus(field.offset), None)
     }
@@ -425,8 +424,7 @@ impl Values {
     }
 
     /// Whether a structure is larger than its only field. This is so for inline arrays and fixed buffers, which only have a field for the
-    /// first
-    /// element.
+    /// first element.
     fn is_longer(&self, info: &MethodTableInfo, list: &[Field]) -> bool {
         let [one] = list else { return false };
         let word = self.memory.ptr_bytes();

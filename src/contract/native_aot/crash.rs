@@ -1,8 +1,7 @@
 //! The crash report that a NativeAOT program leaves in its memory.
 //!
 //! Source: `CrashInfo.cs`, `g_CrashInfoBuffer`; measured on .NET 9.0.20 and 11.0.0. The report is JSON, written before the program
-//! terminates
-//! itself. In .NET 11 nothing points to it, so the program's writable memory is searched.
+//! terminates itself. In .NET 11 nothing points to it, so the program's writable memory is searched.
 
 use serde::Deserialize;
 
@@ -15,7 +14,7 @@ use crate::model::{CrashException, CrashFrame, CrashReport};
 const MAX_BYTES: u64 = 64 << 10;
 /// The first bytes of a report.
 const START: &[u8] = b"{\"version\":\"";
-/// Maximum inner exceptions followed.
+/// Maximum number of inner exceptions followed.
 const MAX_DEPTH: usize = 32;
 
 /// Fields whose values are names and numbers (`CrashInfo.cs`).

@@ -117,8 +117,8 @@ fn release_of(header: &DebugHeader, memory: &Memory) -> Option<&'static Overlay>
     candidates.filter(of_header).max_by_key(agreeing)
 }
 
-/// Adds to the descriptor of a NativeAOT program of .NET 11 what it omits: the layouts of objects, strings and arrays, and fields that
-/// were measured on the release that agrees with it.
+/// Adds to the descriptor of a NativeAOT program of .NET 11 what it omits: the layouts of objects, strings and arrays, and fields that were
+/// measured on the release that agrees with it.
 pub fn complete(descriptor: &mut Descriptor, memory: &Memory) {
     if !descriptor.is_native_aot() {
         return;

@@ -6,7 +6,7 @@ use crate::contract::overlay::{self, Overlay};
 use crate::dump::Module;
 use crate::memory::{Image, Memory};
 
-/// The export of NativeAOT programs of .NET 8 to 10.
+/// Exported symbol of the debug header, in NativeAOT programs of .NET 8 to 10.
 const EXPORT: &str = "DotNetRuntimeDebugHeader";
 /// Minimum number of entries in a table of types: .NET 8 to 10 have about ninety.
 const MIN_ENTRIES: usize = 40;

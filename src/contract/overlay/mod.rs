@@ -39,7 +39,7 @@ pub struct Section {
     /// The minor version of `GcDacVars` in which each of these fields was added.
     #[serde(default)]
     pub since_minor: BTreeMap<String, u64>,
-    /// How the overlay was made.
+    /// Origin of the overlay's data.
     #[serde(default)]
     pub source: String,
     /// The descriptor that this overlay replicates; its size identifies it if only the header is in the dump.
@@ -227,15 +227,14 @@ pub fn vm_layouts(ptr: PtrSize) -> Option<&'static Overlay> {
     VM_64.get().filter(|_| ptr == PtrSize::Eight)
 }
 
-/// Layouts of the GC's records of its collections, which no release publishes. The records are found by their contents
-/// (`gc::collections`). `None` for 32-bit targets, for which they were not measured.
+/// Layouts of the GC's records of its collections, which no release publishes. The records are found by their contents (`gc::collections`).
+/// `None` for 32-bit targets, for which they were not measured.
 pub fn gc_records(ptr: PtrSize) -> Option<&'static Overlay> {
     GC_RECORDS_64.get().filter(|_| ptr == PtrSize::Eight)
 }
 
 /// Layouts that the debug header or the descriptor of a NativeAOT program omits, newest release first. Those for 32-bit targets apply to
-/// any
-/// release.
+/// any release.
 pub fn native_aot(ptr: PtrSize) -> impl Iterator<Item = &'static Overlay> {
     let all: &[Bundled] = match ptr {
         PtrSize::Eight => &AOT_64,
@@ -244,8 +243,8 @@ pub fn native_aot(ptr: PtrSize) -> impl Iterator<Item = &'static Overlay> {
     all.iter().filter_map(Bundled::get)
 }
 
-/// Fields of .NET's own types in NativeAOT programs: all known ones for .NET 9, and for each other release the differences from the
-/// release next to it in the direction of .NET 9. They are guesses until a method table confirms them. None for 32-bit targets.
+/// Fields of .NET's own types in NativeAOT programs: all known ones for .NET 9, and for each other release the differences from the release
+/// next to it in the direction of .NET 9. They are guesses until a method table confirms them. None for 32-bit targets.
 pub fn aot_library(ptr: PtrSize) -> impl Iterator<Item = &'static Overlay> {
     AOT_LIBRARY_64.iter().filter(move |_| ptr == PtrSize::Eight).filter_map(Bundled::get)
 }

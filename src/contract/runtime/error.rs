@@ -133,7 +133,7 @@ pub enum RuntimeError {
         undescribed: bool,
         /// Memory that the dump writer left out, if known.
         left_out: Option<String>,
-        /// Build id, table size, and why each overlay was rejected.
+        /// Build ID, table size, and why each overlay was rejected.
         details: String,
     },
 }

@@ -49,8 +49,7 @@ pub(super) struct Sections {
 
 impl Sections {
     /// Finds the header of `image` through the export, otherwise by its magic bytes in writable memory, which contains it because its
-    /// pointers
-    /// were relocated. Windows relocates read-only memory as well, and has the header there.
+    /// pointers were relocated. Windows relocates read-only memory as well, and has the header there.
     pub(super) fn find(memory: &Memory, image: &Image) -> Option<Sections> {
         // A match may be a coincidence, and a page of the search may be absent, so failed reads are not losses.
         tried(|| {

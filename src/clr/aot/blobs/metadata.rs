@@ -2,8 +2,7 @@
 //!
 //! A record is a sequence of numbers at an offset. A reference to a record of a known kind is its offset. Where kinds differ, the low bits
 //! contain the kind and the high bits the offset: the kind has 8 bits, and 7 since .NET 10. Source: `SchemaDef.cs` of the runtime's
-//! metadata
-//! generator.
+//! metadata generator.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -136,7 +135,7 @@ impl Metadata {
                     names.push(self.string(name, budget)?);
                     self.split.of_reference(parent)
                 }
-                // An instance begins with its definition.
+                // The record of an instance begins with a reference to its definition.
                 TYPE_SPECIFICATION | TYPE_INSTANCE if names.is_empty() => self.split.of_reference(record.unsigned()?),
                 NAMESPACE_DEFINITION | NAMESPACE_REFERENCE if !names.is_empty() => {
                     return Some(named(&*self.place(handle, budget)?, &names)).filter(|d| budget.memory(len64(d.name.len())));

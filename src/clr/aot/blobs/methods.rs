@@ -33,8 +33,7 @@ impl Blobs {
     }
 
     /// The method whose body, or a handler of it, contains `code`. `None` if the tables do not have it: for a method of the native runtime,
-    /// a
-    /// stub, or a module without stack trace data.
+    /// a stub, or a module without stack trace data.
     pub fn method_at(&self, code: Addr) -> Option<Method> {
         let methods = self.methods();
         (!methods.rows.is_empty() && self.image.range.contains(code)).then_some(())?;

@@ -13,9 +13,9 @@ use crate::base::missed::Kept;
 /// Maximum number of slots. A forged dump may map few bytes to a large table.
 const MAX_SLOTS: u64 = 1 << 20;
 /// Flag of a slot whose block has not been allocated. The slot then points to the block's method table.
-const NOT_INITIALISED: u64 = 1;
+const NOT_INITIALIZED: u64 = 1;
 
-/// The block of static fields of a type that are references.
+/// The block of a type's static fields that are references.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GcStatics {
     /// Address of the slot, the variable that points to the block.
@@ -67,7 +67,7 @@ impl Blobs {
 
     /// The block to which the word at `at` points; `None` if it is null or not allocated.
     fn target(&self, at: Addr) -> Option<Addr> {
-        self.memory.ptr(at).ok().filter(|t| !t.is_null() && t.0 & NOT_INITIALISED == 0)
+        self.memory.ptr(at).ok().filter(|t| !t.is_null() && t.0 & NOT_INITIALIZED == 0)
     }
 
     /// Whether the object at `at` is a block. The compiler creates its type, whose only flag may be that it contains references.
@@ -77,8 +77,7 @@ impl Blobs {
     }
 
     /// The block of the slot at `slot`. Depending on the version of the runtime, the slot points to the block, or to the element for it in
-    /// the
-    /// array of all blocks.
+    /// the array of all blocks.
     pub fn block(&self, slot: Addr) -> Option<Addr> {
         let first = self.target(slot)?;
         if self.is_block(first) { Some(first) } else { self.target(first).filter(|second| self.is_block(*second)) }
@@ -93,8 +92,7 @@ impl Blobs {
     }
 
     /// All blocks of static fields whose owner is known, with their location: the slot for references, the block for other fields, or the
-    /// cell
-    /// with the type index for thread statics. Empty blocks share a location.
+    /// cell with the type index for thread statics. Empty blocks share a location.
     #[cfg(feature = "internals")]
     pub fn owned_statics(&self) -> &[(Addr, Owned)] {
         &self.owners().all
