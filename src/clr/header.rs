@@ -187,7 +187,7 @@ impl Headers {
         let Some((at, end)) = self.stored_end() else { return };
         let capacity = self.cache.as_ref().and_then(|(at, cache)| cache.get(&self.memory, *at, SyncBlockCache::Capacity));
         if end == 0 || capacity.is_some_and(|n| end > n) {
-            let of = capacity.map_or(String::new(), |n| format!(", but it has {n} entries"));
+            let of = capacity.map_or(String::new(), |n| format!(", but the table has {n} entries"));
             notes.add(NoteKind::Invalid, at, format!("the first unused index of the sync table is {end}{of}"));
         }
     }

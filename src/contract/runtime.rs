@@ -194,7 +194,7 @@ impl<'a> Opener<'a> {
         }
         // Dumps without these structures by design are complete; their answers report the source of the layouts.
         if gc == LayoutSource::None && self.memory.is_cut() {
-            self.notes.add(NoteKind::Missing, None, "the GC's structures were not found in what is left of the dump");
+            self.notes.add(NoteKind::Missing, None, "the GC's structures were not found in the remaining part of the dump");
         }
         if gc == LayoutSource::None && self.is_unstarted(&vm) {
             return Err(self.not_started(&vm));

@@ -159,7 +159,7 @@ impl File {
         let id = [&information.guid.to_bytes_le()[..], &age.to_le_bytes()].concat();
         let wanted = wanted.ok_or("neither the dump nor a file of the module (--modules PATH) identifies its PDB")?;
         if id != wanted {
-            return Err(format!("its id is {}, the module's is {}", hex(&id), hex(wanted)));
+            return Err(format!("its id is {}; the module's is {}", hex(&id), hex(wanted)));
         }
         Ok(File { pdb, bytes: len64(len) })
     }

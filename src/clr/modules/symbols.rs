@@ -124,7 +124,7 @@ pub(super) fn try_file(file: &ModuleFile, named: Option<&Named>) -> Result<Pdb, 
         return Err("neither the dump nor a file of the module (--modules PATH) identifies its PDB".into());
     };
     if pdb.id() != named.id {
-        return Err(format!("its id is {}, the module's is {}", hex(&pdb.id()), hex(&named.id)));
+        return Err(format!("its id is {}; the module's is {}", hex(&pdb.id()), hex(&named.id)));
     }
     Ok(pdb)
 }

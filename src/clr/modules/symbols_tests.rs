@@ -105,7 +105,7 @@ fn a_file_with_another_identity_is_refused() {
     stamp[19] = 8;
     std::fs::write(&path, pdb(stamp)).unwrap();
     let why = try_file(&file, Some(&named)).unwrap_err();
-    assert!(why.contains("0708, the module's is 0707"), "{why}");
+    assert!(why.contains("0708; the module's is 0707"), "{why}");
     std::fs::write(&path, b"Microsoft C/C++ MSF 7.00\r\n").unwrap();
     assert_eq!(try_file(&file, Some(&named)).unwrap_err(), "it is not a portable PDB");
 }

@@ -281,7 +281,7 @@ impl Values {
             Ok(true) => {}
             Ok(false) => {
                 out.kind = ValueKind::Invalid;
-                out.text.text = format!("{object} <no object there>");
+                out.text.text = format!("{object} <not an object>");
                 return out;
             }
             Err(_) => {
