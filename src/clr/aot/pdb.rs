@@ -267,8 +267,8 @@ fn raw_records(stream: &[u8]) -> impl Iterator<Item = &[u8]> {
     let head = u32_at(stream, 4).and_then(|size| usize::try_from(size).ok());
     let mut rest = head.and_then(|size| stream.get(size..)).unwrap_or_default();
     std::iter::from_fn(move || {
-        let (len, behind) = rest.split_first_chunk::<2>()?;
-        let (record, next) = behind.split_at_checked(u16::from_le_bytes(*len).into())?;
+        let (len, after) = rest.split_first_chunk::<2>()?;
+        let (record, next) = after.split_at_checked(u16::from_le_bytes(*len).into())?;
         rest = next;
         Some(record)
     })
