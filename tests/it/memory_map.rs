@@ -183,7 +183,7 @@ fn a_wrong_layout_of_loader_heaps_is_refuted() -> Tested {
             let told = list(&answer, "warnings")
                 .iter()
                 .filter_map(|w| w["message"].as_str())
-                .any(|m| m.contains("loader heaps are not told apart"));
+                .any(|m| m.contains("loader heaps cannot be identified"));
             (heaps, told)
         };
         let (heaps, told) = ask(&text);
