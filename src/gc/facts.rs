@@ -28,7 +28,7 @@ pub struct Facts {
     pub total_generations: u64,
     /// Whether the heap structures were valid; `Some(false)` during the plan phase of a collection.
     pub structures_valid: Option<bool>,
-    /// The runtime thread that suspended the others; null if there is none.
+    /// The runtime thread that suspended the others; null if no thread did.
     pub suspended_by: Option<Addr>,
     /// Phase of the GC when the dump was taken.
     pub phase: Option<GcPhase>,

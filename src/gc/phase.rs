@@ -18,7 +18,7 @@ use crate::contract::Descriptor;
 use crate::memory::Memory;
 use crate::model::{GcPhase, LastCollection};
 
-/// The runtime thread that suspended the others; null if there is none.
+/// The runtime thread that suspended the others; null if no thread did.
 pub(super) fn suspended_by(memory: &Memory, d: &Descriptor) -> Option<Addr> {
     let variable = d.pointer("GCThread").ok().filter(|a| !a.is_null())?;
     memory.ptr(variable).ok()

@@ -17,7 +17,7 @@ use crate::graph::pieces::pieces;
 pub struct GroupSum {
     /// Number of nodes.
     pub nodes: u64,
-    /// Sum of their own sizes.
+    /// Sum of the sizes of the nodes.
     pub size: u64,
     /// Retained size of the group: the sum over the nodes that no other node of the group dominates.
     pub retained: u64,
