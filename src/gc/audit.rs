@@ -1,4 +1,4 @@
-//! Segment lists, link by link, to locate a broken link. [`Gc::segments`] keeps everything readable instead.
+//! Walks segment lists link by link, to locate a broken link. [`Gc::segments`] returns all readable segments instead.
 
 use std::collections::HashSet;
 
@@ -28,7 +28,7 @@ pub enum ListEnd {
 pub struct SegmentList {
     /// Index of the heap.
     pub heap: u64,
-    /// Its generation.
+    /// Generation of the list.
     pub generation: Generation,
     /// Addresses of the segments, in list order.
     pub segments: Vec<Addr>,
@@ -61,7 +61,7 @@ struct ListedSegments {
 }
 
 impl Gc {
-    /// Every segment list. Adds no notes.
+    /// Every segment list, without notes.
     pub fn segment_lists(&self) -> Vec<SegmentList> {
         let soh = self.facts().oldest();
         // With segments, all small-object segments are on the list of generation 2.
@@ -118,7 +118,7 @@ impl Gc {
         list
     }
 
-    /// The facts that each heap records about its segments outside the lists. Adds no notes.
+    /// The facts that each heap records about its segments outside the lists, without notes.
     pub fn heap_claims(&self) -> Vec<HeapClaims> {
         let claims = |heap: &HeapId| {
             let ephemeral = self.heap_field(*heap, GCHeap::EphemeralHeapSegment);

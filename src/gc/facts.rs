@@ -12,11 +12,11 @@ use crate::model::{GcPhase, GcState};
 pub struct Facts {
     /// Identifiers published by the GC (`GCIdentifiers`).
     pub identifiers: Vec<String>,
-    /// Server GC; workstation otherwise.
+    /// Whether the GC is server GC; workstation GC otherwise.
     pub server: bool,
-    /// Regions; segments otherwise.
+    /// Whether the heap uses regions; segments otherwise.
     pub regions: bool,
-    /// Built with background collection.
+    /// Whether the GC was built with background collection.
     pub background: bool,
     /// The heaps.
     pub heaps: Vec<HeapId>,
@@ -134,7 +134,7 @@ impl Facts {
 /// Number of null entries of the heap list that get separate notes; if there are more, they share one.
 const FEW_HEAPS: usize = 8;
 
-/// The heaps of server GC, of which the runtime reports `count`.
+/// The heaps of server GC. `count` is the number that the runtime reports.
 fn heaps(memory: &Memory, d: &Descriptor, notes: &Collector, limits: &Limits, count: Option<i32>) -> Result<Vec<HeapId>, ContractError> {
     let variable = d.pointer("Heaps")?;
     let reported_at = d.pointer("NumHeaps").ok();
@@ -143,7 +143,7 @@ fn heaps(memory: &Memory, d: &Descriptor, notes: &Collector, limits: &Limits, co
         return Ok(Vec::new());
     };
     let Some(count) = u64::try_from(reported).ok().filter(|n| *n > 0) else {
-        notes.add(NoteKind::Invalid, reported_at, format!("the GC reports {reported} heaps"));
+        notes.add(NoteKind::Invalid, reported_at, format!("the GC reports an invalid number of heaps: {reported}"));
         return Ok(Vec::new());
     };
     let array = match memory.ptr(variable) {

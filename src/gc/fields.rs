@@ -16,7 +16,7 @@ pub(super) fn card_table_info(d: &Descriptor) -> Result<Bound<CardTableInfo>, Co
     bind!(d, CardTableInfo { Recount, Size, NextCardTable })
 }
 
-/// The records that the GC keeps of its collections.
+/// The structures of the GC's records of its collections.
 pub(super) struct RecordFields {
     pub(super) dynamic: Bound<GCDynamicData>,
     pub(super) dynamic_size: u64,
@@ -97,7 +97,7 @@ enum HeapField {
     Field(u64),
 }
 
-/// Where the fields of `gc_heap` are.
+/// The locations of the fields of `gc_heap`.
 pub(super) struct Places {
     /// Locations by [`Field::index`]; `None` if this build does not have the field, an error if the descriptor has it in a form that cannot
     /// be used.
@@ -141,7 +141,7 @@ impl Places {
 /// table are embedded: the *address* is the item (contract `GC` reads a pointer there, which is wrong in every dump measured).
 ///
 /// # Errors
-/// [`ContractError::Unusable`].
+/// [`ContractError::Unusable`] if the descriptor has the field in a form that cannot be used.
 fn place(d: &Descriptor, server: bool, names: &str) -> Result<Option<HeapField>, ContractError> {
     let found = if server {
         d.offset(GCHeap::NAME, names).map(HeapField::Field)

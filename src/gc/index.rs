@@ -56,7 +56,7 @@ impl Default for Gathered {
 /// Start addresses of all objects of a heap. Immutable once built.
 #[derive(Debug)]
 pub struct ObjectStarts {
-    /// By segment.
+    /// The objects of each segment.
     parts: IndexVec<SegmentIndex, Part>,
     by_address: ByAddress,
     /// Log2 of the pointer size: shifts a byte offset to a bit index.
@@ -296,7 +296,7 @@ impl Part {
 }
 
 impl ObjectStarts {
-    /// Combines the visitors of a walk of `heap`. Objects beyond 2³² get no id; a note says so.
+    /// Combines the visitors of a walk of `heap`. Objects beyond 2³² do not get an id; a note says so.
     pub fn new(heap: &Walker, visitors: impl IntoIterator<Item = StartsVisitor>) -> Answer<ObjectStarts> {
         let mut notes = Notes::new();
         let mut segments: BTreeMap<SegmentIndex, Vec<Found>> = BTreeMap::new();
@@ -481,7 +481,7 @@ mod tests {
 
     #[test]
     fn bitmaps_and_lists_give_the_same_answers() {
-        // Runs, gaps of many blocks, the first and the last bit.
+        // The bits have runs, gaps of many blocks, and the first and the last bit.
         let places: Vec<u64> = (0..4096u64).filter(|n| *n == 0 || *n == 4095 || n % 7 == 3 && !(700..2100).contains(n)).collect();
         let mut words = vec![0u64; 64];
         places.iter().for_each(|n| words[usize::try_from(n / 64).unwrap()] |= 1 << (n % 64));

@@ -47,7 +47,7 @@ impl Reading<'_> {
         self.each_heap("out-of-memory histories", of_heap).into_iter().flatten().collect()
     }
 
-    /// The record of the heap; `None` if nothing of it is in the dump.
+    /// The record of the heap; `None` if none of its fields is in the dump.
     fn oom_of(&self, fields: &Bound<OomHistory>, heap: HeapId) -> Option<OomModel> {
         let at = self.places.at(heap, GCHeap::OomData)?;
         let record = Record { fields, memory: &self.memory, at, loss: Cell::new(None), any: Cell::new(false) };

@@ -99,7 +99,7 @@ impl Reading<'_> {
         let out: Vec<SegmentModel> = out.into_iter().flatten().collect();
         // Every heap has segments from its initialization on.
         if out.is_empty() && self.notes.notes().complete() {
-            self.notes.add(NoteKind::Missing, None, "no segment found");
+            self.notes.add(NoteKind::Missing, None, "no segment of the GC heap was found");
         }
         out
     }

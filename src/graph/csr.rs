@@ -22,7 +22,7 @@ pub enum GraphError {
     /// An edge has a node that does not exist.
     #[error("an edge leads to node {node}, but there are only {nodes} nodes")]
     NoSuchNode {
-        /// The index given.
+        /// The index of the missing node.
         node: u32,
         /// The number of nodes.
         nodes: u32,

@@ -138,7 +138,7 @@ mod tests {
         words.iter().flat_map(|w| w.to_le_bytes()).collect()
     }
 
-    /// A JIT-ed method's clauses: catch at 100, a filter at 200 with its handler at 300, finally at 400.
+    /// The clauses of a JIT-compiled method: catch at 100, a filter at 200 with its handler at 300, finally at 400.
     fn jit(count: u32) -> CodeBytes {
         let mut out = vec![count, 0, 0x41, 0];
         out.extend([0, 1, 2, 100, 110, 0, 0x0200_0001, 0]);

@@ -34,7 +34,7 @@ impl StackError {
         StackError::Invalid { at, what }
     }
 
-    /// The address that the error is about.
+    /// The address of the invalid, missing or unsupported item.
     pub(crate) const fn address(&self) -> Addr {
         match self {
             StackError::Read(e) => e.address,

@@ -55,9 +55,9 @@ pub(crate) struct Start {
 /// Details of frames to collect besides their methods.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Asked {
-    /// The references that they hold.
+    /// The references that frames hold.
     pub(crate) roots: bool,
-    /// Their registers.
+    /// The registers of frames.
     pub(crate) registers: bool,
 }
 

@@ -109,7 +109,7 @@ pub(crate) enum Lack {
     Registers,
     /// The code at an address cannot be looked up or unwound.
     Unwind(StackError),
-    /// The explicit frames cannot be followed.
+    /// The frame chain cannot be followed.
     Frames(StackError),
     /// The references in a frame are not known.
     GcInfo(StackError),
@@ -301,7 +301,7 @@ impl Lack {
         match self {
             Lack::Registers => "the registers of the thread are not in the dump".into(),
             Lack::Unwind(e) => of("code cannot be unwound", e),
-            Lack::Frames(e) => of("the runtime's frames cannot be followed", e),
+            Lack::Frames(e) => of("the frame chain cannot be followed", e),
             Lack::GcInfo(e) => of("the references in a frame are not known", e),
             Lack::Endless => "the limit on frames or reads for a stack of its size was reached; the stack may be corrupt".into(),
             Lack::Memory => "the references in its frames exceed the memory limit for a dump of this size".into(),

@@ -1,6 +1,6 @@
 //! The GC's records of its collections: counts, settings, figures of the last ones, budgets.
 //!
-//! No release publishes where these are, so they are found by their contents (`find`), with the layouts of the overlay
+//! No release publishes their locations, so they are found by their contents (`find`), with the layouts of the overlay
 //! `gc-records-64`. Source and evidence: `docs/internals/gc-structures.md#collections`.
 
 mod find;
@@ -26,7 +26,7 @@ pub struct Collections {
     pub process: CollectionsModel,
     /// The index of each heap, with its budgets by generation.
     pub heaps: Vec<(u64, Vec<GenerationBudget>)>,
-    /// Whether a blocking collection had not ended; `None` where its record may not have been found.
+    /// Whether a blocking collection was running; `None` if its record may have been missed.
     pub(super) blocking: Option<bool>,
 }
 

@@ -158,7 +158,7 @@ impl Walker {
         while let Some((index, first)) = cuts.peek().map(|(index, start, _)| (*index, *start)) {
             let Some(segment) = self.segments.get(index) else { return };
             let mut model = None;
-            // Where the next piece has to begin.
+            // The required start of the next piece.
             let mut at = Some(first);
             while let Some((_, start, cut)) = cuts.next_if(|(i, ..)| *i == index) {
                 let end = cuts.peek().filter(|(i, ..)| *i == index).map_or(segment.allocated, |(_, next, _)| *next);

@@ -11,7 +11,7 @@ use crate::base::{Addr, AddrRange, Count, Endian, Progress, PtrSize, Shape};
 use crate::memory::Memory;
 use crate::model::{GapKind, Generation, SegmentModel, WalkGap, WalkModel};
 
-/// An allocation context: a range within a segment that holds no objects.
+/// An allocation context: a range within a segment that does not hold objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Context {
     pub(super) pointer: Addr,
@@ -100,7 +100,7 @@ enum Stop {
 /// The walk of a segment, or of a piece of one.
 pub(super) struct SegmentWalk {
     pub(super) model: WalkModel,
-    /// Where the next object starts; `None` if the segment is not walked any further.
+    /// Start of the next object; `None` if the segment is not walked any further.
     pub(super) next: Option<Addr>,
 }
 
@@ -114,7 +114,7 @@ struct Counts {
 }
 
 impl Walker {
-    /// Walks the objects of a segment that start in `range`, which begins with one, and calls `visit` for each, including free
+    /// Walks the objects of a segment that start in `range`, whose start must be an object, and calls `visit` for each, including free
     /// space.
     pub(super) fn walk_segment(
         &self,
@@ -166,7 +166,7 @@ impl Walker {
                     break;
                 }
                 Stop::NoObject if self.moving => {
-                    // Half-moved objects and plug headers lie between the objects: a resync would find false ones.
+                    // Half-moved objects and plug headers lie between the objects: a resync would find false objects.
                     w.stopped_at = Some(at);
                     w.stopped_because = Some("a collection was compacting or sweeping this segment".into());
                     w.absent_bytes.grow(end.since(at).unwrap_or(0));
@@ -292,7 +292,7 @@ impl Walker {
             }
             let word = match self.memory.word(at) {
                 Err(_) => return i > 0,
-                // An object in allocation is entirely zero; a few null fields prove nothing.
+                // An object in allocation is entirely zero; a few zero words may be null fields.
                 Ok(0) if i > 0 => return self.all_zero(AddrRange::new(at, at.plus(rules.smallest).min(rules.end))),
                 Ok(word) => word,
             };

@@ -48,7 +48,7 @@ impl CodeMap {
     /// Binds to a runtime.
     ///
     /// # Errors
-    /// [`ContractError`] if no supported version of the contract is advertised, or the descriptor does not have a layout.
+    /// [`ContractError`] if no supported version of the contract is advertised, or the descriptor does not have a required layout.
     pub(crate) fn bind(bytes: &CodeBytes, d: &Descriptor) -> Result<CodeMap, ContractError> {
         Self::CONTRACT.require(d)?;
         GcInfo::CONTRACT.permit(d)?;

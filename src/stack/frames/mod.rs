@@ -85,7 +85,7 @@ enum Protected {
     Array,
 }
 
-/// How the code below a frame was left.
+/// How execution left a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Left {
     /// By a call.

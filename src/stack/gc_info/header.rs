@@ -39,7 +39,7 @@ pub(crate) struct Header {
     pub(crate) frame_register: Option<u8>,
     /// Slot of the previous stack pointer symbol; versions 2 and 3.
     pub(crate) psp_sym: Option<i32>,
-    /// Slot of the frame of a method that native code calls.
+    /// Slot of the reverse P/Invoke frame of a method that native code calls.
     pub(crate) reverse_pinvoke: Option<i32>,
     /// Bytes at the stack pointer for outgoing calls: arguments and home area.
     pub(crate) outgoing_area: u32,

@@ -67,7 +67,7 @@ pub(crate) struct FrameSlot {
     pub(crate) value: Option<u64>,
     /// Whether it may point into an object, or outside the heap.
     pub(crate) interior: bool,
-    /// Whether it keeps the object from being moved.
+    /// Whether it pins the object.
     pub(crate) pinned: bool,
 }
 
