@@ -546,8 +546,7 @@ impl Walking<'_> {
             Left::Exception | Left::Fault => FrameKind::Exception,
         };
         let ip = registers.ip;
-        let offset = u32::try_from(frame.code.offset(ip))
-            .map_err(|_| StackError::invalid(ip, "an instruction pointer past the end of its method"))?;
+        let offset = u32::try_from(frame.code.offset(ip)).map_err(|_| StackError::invalid(ip, "an address past the end of its method"))?;
         if !info.describes(offset, kind) {
             return Err(StackError::invalid(ip, "a running thread whose references the GC info does not describe"));
         }
