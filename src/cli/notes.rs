@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn a_reason_is_given_once() {
         let mut notes = Notes::new();
-        let why = "code cannot be unwound in libc.so.6, whose file would tell (--modules): 4 bytes at 0x7f9c78bbfb2c are not in the dump";
+        let why = "code cannot be unwound in libc.so.6: 4 bytes at 0x7f9c78bbfb2c are not in the dump; pass its file with --modules";
         notes.add(NoteKind::Missing, None, format!("stacks: {why}"));
         notes.add(NoteKind::Missing, None, format!("1 object is held only by words of stacks that may be stale: {why}"));
         notes.add(NoteKind::Missing, None, "handles: not in the dump");

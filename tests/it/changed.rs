@@ -164,7 +164,7 @@ fn a_generation_without_segments_is_told() {
             let at = item(&whole, heap, "EphemeralHeapSegment");
             for value in [0, NOWHERE, at] {
                 let what = format!("ephemeral segment {value:#x} of the heap at {heap:#x}");
-                let told = "is on no segment list";
+                let told = "is not on any segment list";
                 assert_eq!(whole.check(&what, &[(at, value, whole.p())], told, &["segments", "stat"]), 2, "{what}");
                 young += 1;
             }
