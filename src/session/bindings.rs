@@ -85,7 +85,7 @@ impl Bindings {
                     .map(Arc::new)
             });
             let mut losses = scope.losses();
-            losses.tell(&missed);
+            losses.add_missed(&missed);
             (names, losses)
         })
     }
@@ -108,7 +108,7 @@ impl Bindings {
             let scope = self.descriptor().scope();
             let (walker, missed) = watched(|| self.bind_stack_walker(&scope));
             let mut losses = scope.losses();
-            losses.tell(&missed);
+            losses.add_missed(&missed);
             (walker, losses)
         })
     }
