@@ -89,14 +89,14 @@ fn overlaps(ranges: &[CapturedRange]) -> usize {
     count
 }
 
-/// What MemoryInfoList describes.
+/// The contents of MemoryInfoList.
 #[derive(Debug, Default)]
 pub(super) struct Regions {
-    /// Regions with memory.
+    /// Committed regions.
     pub(super) committed: Vec<MappedRegion>,
     /// Regions that are only reserved.
     pub(super) reserved: Vec<MappedRegion>,
-    /// Bytes with memory; `None` without such a list.
+    /// Number of committed bytes; `None` if there is no such list.
     pub(super) mapped_bytes: Option<u64>,
 }
 
