@@ -161,7 +161,7 @@ impl Frame {
                     let place = Place { address: saved_at.unwrap_or(Addr::NULL), ..place };
                     Ok(Value::new(&heap, place, What::Named(Arc::new(naming(Some(register))))))
                 }
-                Err(untold) => Err(ValueError::NoPlace { what: format!("{label} ({})", untold.reason()) }),
+                Err(why) => Err(ValueError::NoPlace { what: format!("{label} ({})", why.reason()) }),
             };
             Variable { name: found.name, type_name: found.type_name, location: found.location, value }
         };

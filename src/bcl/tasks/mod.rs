@@ -306,7 +306,7 @@ impl Tasks {
     pub(crate) fn position(&self, object: Addr, plan: &Plan) -> Option<Position> {
         let (machine, at) = match plan.machine.as_ref()? {
             MachineAt::Inside(machine) => (Arc::clone(machine), object),
-            MachineAt::Outside(field) => {
+            MachineAt::Behind(field) => {
                 let at = self.library.reference(object, *field)?;
                 (self.machine(self.library.method_table(at)?)?, at)
             }
@@ -322,7 +322,7 @@ impl Tasks {
     pub(crate) fn machine_type(&self, object: Addr, plan: &Plan) -> Option<Addr> {
         match plan.machine.as_ref()? {
             MachineAt::Inside(machine) => Some(machine.method_table),
-            MachineAt::Outside(field) => self.library.method_table(self.library.reference(object, *field)?),
+            MachineAt::Behind(field) => self.library.method_table(self.library.reference(object, *field)?),
         }
     }
 
@@ -330,7 +330,7 @@ impl Tasks {
     pub(crate) fn is_void(&self, object: Addr, plan: &Plan) -> bool {
         match &plan.machine {
             Some(MachineAt::Inside(machine)) => machine.is_void,
-            Some(MachineAt::Outside(field)) => {
+            Some(MachineAt::Behind(field)) => {
                 let machine = self.library.reference(object, *field).and_then(|at| self.machine(self.library.method_table(at)?));
                 machine.is_some_and(|m| m.is_void)
             }

@@ -86,7 +86,7 @@ pub(crate) enum MachineAt {
     /// A structure in the box. Offsets count from the start of the box.
     Inside(Arc<Machine>),
     /// An object that the box refers to, in code compiled without optimization.
-    Outside(FieldAt),
+    Behind(FieldAt),
 }
 
 /// The type of a state machine.
@@ -196,7 +196,7 @@ fn machine(tasks: &Tasks, method_table: Addr) -> Option<MachineAt> {
     let field = own.iter().rev().find(|f| f.storage == Storage::Instance && f.name == "StateMachine")?;
     let at = types.field_at(method_table, "StateMachine").ok()?;
     let Some(inner) = field.method_table.filter(|_| field.is_structure()) else {
-        return field.is_reference().then_some(MachineAt::Outside(at));
+        return field.is_reference().then_some(MachineAt::Behind(at));
     };
     // Offsets in a structure count from its box.
     let base = field.offset.saturating_sub(types.pointer_bytes());
