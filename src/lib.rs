@@ -94,7 +94,7 @@
 //! let dogs = heap.objects_of("Lab.Dog[]")?.next().expect("there is one");
 //! println!("retains {} bytes", dogs.retained_size()?);
 //! for path in &dogs.paths()?.paths {
-//!     println!("{}", path.roots.first().map_or("nobody", |r| r.label.as_str()));
+//!     println!("{}", path.roots.first().map_or("nothing", |r| r.label.as_str()));
 //! }
 //! # Ok::<(), gcdump::Error>(())
 //! ```

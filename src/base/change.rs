@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn up_and_down() {
+    fn changes_in_both_directions() {
         assert_eq!((change(3, 5), change(5, 3), change(0, u64::MAX), change(u64::MAX, 0)), (2, -2, i64::MAX, i64::MIN));
         assert_eq!((growth(100, 150), growth(3, 2), growth(0, 5), growth(0, 0)), (Some(0.5), Some(-0.3333), None, None));
         assert_eq!(growth(1, u64::MAX), Some(f64::from(i32::MAX) / 10_000.0));

@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_those_of_the_runtime() {
+    fn numbers_match_the_runtime() {
         let unknown: Vec<u8> = (0..=u8::MAX).filter(|byte| CorElementType::of(*byte).is_none()).collect();
         // Field descriptors store five bits, and each value of five bits has a name.
         assert!(unknown.iter().all(|byte| *byte > 0x22 && ![0x40, 0x41, 0x45].contains(byte)) && unknown.len() == 256 - 0x23 - 3);

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_see_another_form_than_machines() {
+    fn people_and_machines_see_different_forms() {
         let name = Name::shown_as("Box<Lab.Service+<Fetch>d__3>", Some("async Lab.Service.Fetch".into()));
         assert_eq!((name.to_string(), &*name), ("async Lab.Service.Fetch".to_string(), "Box<Lab.Service+<Fetch>d__3>"));
         assert_eq!(serde_json::to_string(&name).unwrap(), "\"Box<Lab.Service+<Fetch>d__3>\"");

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn names_go_both_ways() {
+    fn names_round_trip() {
         assert_eq!((Place::ALL, Place::NAMES), ([Place::Tree, Place::LowBush], ["tree", "low-bush"].as_slice()));
         assert_eq!(Place::ALL.map(|p| p.name().parse()), [Ok(Place::Tree), Ok(Place::LowBush)]);
         assert_eq!(["LOW-bush", "lowbush", "1"].map(str::parse), [const { Ok(Place::LowBush) }; 3]);
@@ -239,7 +239,7 @@ mod tests {
 
     #[cfg(feature = "cli")]
     #[test]
-    fn the_schema_says_what_each_name_means() {
+    fn the_schema_describes_each_name() {
         let schema = schemars::schema_for!(Place);
         assert_eq!(schema.get("description"), Some(&json!("Where fruit grows.")));
         let values = json!([
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_without_a_name_stay_visible() {
+    fn unknown_numbers_stay_visible() {
         let reasons = [Reason::Ripe, Reason::Storm, Reason::Unknown(77), Reason::Unknown(-1)];
         let names = ["ripe", "storm", "unknown-77", "unknown--1"];
         assert_eq!((reasons.map(|r| r.to_string()), to_value(reasons).unwrap()), (names.map(String::from), json!(names)));

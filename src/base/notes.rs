@@ -118,7 +118,7 @@ impl Notes {
         Notes { list: self.list.iter().filter(|(note, _)| note.kind != kind).map(|(note, times)| (note.clone(), *times)).collect() }
     }
 
-    /// The same notes, each prefixed with `subject`: for answers about several dumps.
+    /// The notes, each prefixed with `subject`: for answers about several dumps.
     pub fn about(&self, subject: &str) -> Notes {
         let about = |n: &Note| Note { message: format!("{subject}: {}", n.message), ..n.clone() };
         Notes { list: self.list.iter().map(|(note, times)| (about(note), *times)).collect() }
@@ -134,7 +134,7 @@ impl Notes {
         self.list.iter().map(|(note, times)| (note, *times))
     }
 
-    /// Whether there are no notes.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_note_once_with_its_count() {
+    fn equal_notes_are_counted() {
         let mut notes = Notes::new();
         for i in 0..50_000u64 {
             notes.add(NoteKind::UnreadableStream, Addr(i / 2), "the same");

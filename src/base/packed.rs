@@ -1,4 +1,4 @@
-//! Arrays of numbers most of which are small.
+//! Arrays of mostly small numbers.
 //!
 //! The `sux` crate is not used: these arrays are built in any [`Store`] and read from mapped files, and reading a small number takes one
 //! memory access.
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn every_number_comes_back() {
+    fn numbers_round_trip() {
         let edges = [0, 1, 254, 255, 256, 65_534, 65_535, 65_536, u64::from(u32::MAX), u64::MAX];
         for len in [0usize, 1, 63, 64, 65, 1000] {
             let values: Vec<u64> = (0..len).map(|i| edges[i * 7 % edges.len()]).collect();

@@ -28,7 +28,7 @@ pub(crate) fn count(before: u32, block: &[u64]) -> (Counted, u32) {
 pub(crate) fn before_word(counted: &Counted, word: usize) -> u32 {
     let [before, low, high] = counted;
     let within = u64::from(*low) | u64::from(*high) << 32;
-    // The first word has no count of its own; its shift leads to the bit 63, which is never set.
+    // The first word has no count; its shift leads to bit 63, which is never set.
     let place = 9 * ((word + 7) % BLOCK_WORDS);
     before.wrapping_add(u32::try_from(within >> place & 0x1ff).unwrap_or(0))
 }

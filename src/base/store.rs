@@ -339,7 +339,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn items_stay_when_they_go_to_a_file_and_when_it_grows() {
+    fn items_survive_the_move_to_a_file_and_its_growth() {
         let mut buffer = Buffer::<u16>::new(&stand_in());
         for n in 0..1000 {
             buffer.push(n);
@@ -366,7 +366,7 @@ pub(crate) mod tests {
 
     #[test]
     #[should_panic(expected = "another reason")]
-    fn a_panic_is_no_lack_of_room() {
+    fn panics_are_passed_on() {
         let _ = caught(|| panic!("another reason"));
     }
 }

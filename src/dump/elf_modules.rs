@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_is_one_module_and_pseudo_files_are_none() {
+    fn a_library_is_one_module_and_pseudo_files_are_not_modules() {
         let files = [
             map(0x1000_0000, 0x100b_d000, 0, "/app/lib.so"),
             map(0x100b_d000, 0x100b_e000, 0xb_d000, "/app/lib.so"),

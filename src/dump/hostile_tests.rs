@@ -155,7 +155,7 @@ fn compressed_dumps_round_trip() {
 }
 
 #[test]
-fn damaged_compression_keeps_what_was_decompressed() {
+fn data_decompressed_before_the_damage_is_kept() {
     let mut plain = small_core(PtrSize::Eight, LE, 62);
     let mut state = 1u64;
     // Incompressible memory, and enough of it that some is decompressed before the cut.

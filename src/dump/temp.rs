@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_bytes_are_read_back() {
         const ITEMS: u32 = 100_000;
         let mut pushed = Buffer::new(&files());
         (0..ITEMS).for_each(|n| pushed.push(n));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_allocated_without_the_help_of_the_system() {
+    fn blocks_are_allocated_by_writing_zeros() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"kept").unwrap();
         write_zeros(&mut file, 4, 200_000).unwrap();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_has_no_room() {
+    fn a_missing_folder_has_no_room() {
         let nowhere = TempFiles { folder: "/nowhere/at/all".into() };
         let store = Store::in_files(Arc::new(nowhere));
         let full = crate::base::store::caught(|| Buffer::<u64>::zeroed(&store, 1 << 20).len()).unwrap_err();

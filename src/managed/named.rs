@@ -5,7 +5,7 @@ use crate::session::{Error, Runtime};
 
 /// A part of a path between dots: the name of a field or a part of a type name, and the indices after it.
 #[derive(Debug, PartialEq, Eq)]
-struct Part<'t> {
+struct PathPart<'t> {
     name: &'t str,
     /// Offset of the end of the name in the whole text.
     end: usize,
@@ -21,7 +21,7 @@ enum Index<'t> {
 }
 
 /// Splits a path at dots outside of brackets.
-fn split(text: &str) -> Option<Vec<Part<'_>>> {
+fn split(text: &str) -> Option<Vec<PathPart<'_>>> {
     let mut parts = Vec::new();
     let (mut depth, mut from, mut in_quotes) = (0u32, 0usize, false);
     for (at, c) in text.char_indices().chain([(text.len(), '.')]) {
@@ -41,7 +41,7 @@ fn split(text: &str) -> Option<Vec<Part<'_>>> {
 }
 
 /// Parses a part that begins at `from`: `_items`, `_items[3]["a"]`, `Int32[]`.
-fn part(text: &str, from: usize) -> Option<Part<'_>> {
+fn part(text: &str, from: usize) -> Option<PathPart<'_>> {
     let (mut name, mut indices) = (text, Vec::new());
     // In `Int32[]` and `Int32[,]`, the brackets belong to the type.
     while let Some((before, index)) = name.strip_suffix(']').and_then(|head| head.rsplit_once('[')) {
@@ -51,7 +51,7 @@ fn part(text: &str, from: usize) -> Option<Part<'_>> {
         name = before;
     }
     indices.reverse();
-    (!name.is_empty()).then(|| Part { name, end: from.saturating_add(name.len()), indices })
+    (!name.is_empty()).then(|| PathPart { name, end: from.saturating_add(name.len()), indices })
 }
 
 impl Runtime {

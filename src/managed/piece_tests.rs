@@ -137,7 +137,7 @@ fn dumps() -> Vec<PathBuf> {
 }
 
 #[test]
-fn pieces_are_the_whole() {
+fn pieces_add_up_to_the_whole_walk() {
     let (mut dumps_seen, mut pieces_seen) = (0, 0);
     for path in dumps() {
         let Ok(file) = crate::dump::open(&path, &crate::dump::OpenOptions::default()) else { continue };
@@ -167,7 +167,7 @@ fn pieces_are_the_whole() {
 }
 
 #[test]
-fn graphs_of_pieces_are_the_graph() {
+fn graphs_built_from_pieces_are_equal() {
     let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus");
     for name in ["net10-seg-fragmented-heap", "net10-wks-track-heap.before", "net8-seg-basics-heap", "win-net10-svr-basics-full"] {
@@ -190,7 +190,7 @@ fn graphs_of_pieces_are_the_graph() {
 }
 
 #[test]
-fn graphs_in_files_are_the_graph() {
+fn graphs_built_in_files_are_equal() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps");
     for name in ["net10-wks-basics-heap", "corpus/net8-seg-basics-heap", "corpus/win-net10-svr-basics-full"] {
         let of = |max_memory: Option<u64>| {

@@ -308,7 +308,7 @@ fn gnu_hash(name: &str) -> u32 {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn hash_is_the_one_of_glibc() {
+    fn hash_matches_glibc() {
         // Known values of the GNU hash: "" and "printf" (binutils documentation).
         assert_eq!(super::gnu_hash(""), 0x0000_1505);
         assert_eq!(super::gnu_hash("printf"), 0x156b_2bb8);

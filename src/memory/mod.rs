@@ -92,12 +92,12 @@ pub struct Memory {
     cut: bool,
     /// Whether the dump states that it holds all memory.
     all: bool,
-    /// Whether the dump is a trimmed copy, which contains only what the readers of one version of gcdump looked at.
+    /// Whether the dump is a trimmed copy, which contains only the memory that gcdump read when it made the copy.
     trimmed: bool,
     /// Parts of images for which module files supply only the initial contents.
     initial: Vec<AddrRange>,
-    /// Record of reads, if enabled. It does not cover [`Memory::contiguous`] and [`Memory::stretches`], which return more than is looked
-    /// at: their callers report the bytes that they use through [`Memory::touch`] and [`Memory::scan`].
+    /// Record of reads, if enabled. Callers of [`Memory::contiguous`] and [`Memory::stretches`], which return more bytes than are used,
+    /// report the used ones through [`Memory::touch`] and [`Memory::scan`].
     recorder: Option<Box<record::Recorder>>,
     /// Whether readers of strings return [`Memory::HIDDEN`] instead of the contents.
     hides_contents: bool,
@@ -172,8 +172,7 @@ impl Memory {
     /// The text that replaces hidden contents.
     pub(crate) const HIDDEN: &str = "(hidden)";
 
-    /// Hides text that the program stored: strings, characters, elements of numeric arrays, messages. `Memory` cannot recognize text, so
-    /// each reader of text checks [`Memory::hides_contents`].
+    /// Hides text that the program stored: strings, characters, elements of numeric arrays, messages. Each reader of text must check it.
     pub(crate) fn hide_contents(&mut self) {
         self.hides_contents = true;
     }
@@ -275,8 +274,7 @@ impl Memory {
     #[inline]
     fn piece(&self, address: Addr) -> Option<&Piece> {
         tick();
-        // Most reads are close to the previous one, for fields of one structure. The index may belong to another dump, so the piece is
-        // checked.
+        // Most reads are close to the previous one. The index may belong to another dump, so the piece is checked.
         if let Some(p) = self.pieces.get(LAST.get()).filter(|p| (p.start..p.end).contains(&address.0)) {
             return Some(p);
         }
@@ -506,7 +504,7 @@ impl Memory {
         self.cut
     }
 
-    /// Whether the dump is a trimmed copy, which contains only what the readers of the version of gcdump that made it looked at.
+    /// Whether the dump is a trimmed copy, which contains only the memory that gcdump read when it made the copy.
     pub(crate) fn is_trimmed(&self) -> bool {
         self.trimmed
     }

@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_follow_the_size_of_the_dump() {
+    fn the_number_of_blocks_is_limited_by_the_size_of_the_dump() {
         let r = Recorder::new(0, 1);
         (0..u64::try_from(FREE_BLOCKS).unwrap() + 2).for_each(|i| r.mark(Addr(i * BLOCK), 8));
         assert!(!r.overflowed());

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_of_arguments_may_be_left_out() {
+    fn namespaces_of_arguments_may_be_omitted() {
         const NAME: &str = "System.Collections.Generic.Dictionary<System.Int32, Lab.Program+Entry>+Entry[]";
         let fits = |pattern: &str| is_generic(pattern, NAME);
         assert!(fits("Dictionary<Int32,Entry>+Entry[]") && fits("Dictionary<System.Int32, Program+Entry>+Entry[]") && fits(NAME));

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_csharp_and_regular_expressions_are_understood() {
+    fn csharp_names_and_regular_expressions_work() {
         let of = |pattern| meant(pattern).0;
         assert_eq!(of("string[]"), ["System.String[]"]);
         assert_eq!(of("Dictionary<string,Entry>"), [NAMES[3]]);

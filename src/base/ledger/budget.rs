@@ -74,7 +74,7 @@ impl Budget {
         }
     }
 
-    /// A budget with the same limits, of which nothing is spent.
+    /// An unspent budget with the same limits.
     pub fn renewed(&self) -> Budget {
         let again = |part: &Allowance| Allowance::new(part.total);
         Budget { steps: again(&self.steps), bytes: again(&self.bytes), memory: again(&self.memory) }
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_spent_is_spent_for_all_and_noted_once() {
+    fn the_budget_is_shared_and_noted_once() {
         let budget = Budget::new(3200, Some(8 << 20));
         assert!(budget.steps(STEPS) && budget.steps(100) && !budget.steps(1) && !budget.steps(0));
         assert!(budget.bytes(BYTES) && !budget.bytes(u64::MAX) && !budget.bytes(1));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_no_more_than_fit_into_the_dump() {
+    fn entries_are_limited_by_the_size_of_the_dump() {
         let entries = Disjoint::new(100, 16);
         assert!(entries.take(6));
         let notes = Collector::new();

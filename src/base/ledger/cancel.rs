@@ -72,7 +72,7 @@ impl Cancel {
         Cancel { flag, look: None }
     }
 
-    /// The same handle, which also cancels when `look` returns true. Each check calls `look`.
+    /// A handle for the same work that also cancels it when `look` returns true. Each check calls `look`.
     pub(crate) fn watching(&self, look: impl Fn() -> bool + Send + Sync + 'static) -> Cancel {
         Cancel { flag: Arc::clone(&self.flag), look: Some(Arc::new(look)) }
     }
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn other_threads_are_cancelled_with_the_work_that_is_carried_to_them() {
+    fn work_carried_to_other_threads_is_cancelled() {
         let cancel = Cancel::default();
         let seen = cancel.run(|| {
             let carried = Carried::here();
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "another reason")]
-    fn a_panic_is_no_cancellation() {
+    fn a_panic_is_not_a_cancellation() {
         let _ = Cancel::default().run(|| panic!("another reason"));
     }
 }

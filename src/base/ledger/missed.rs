@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn other_threads_report_to_the_scope_that_they_are_given() {
+    fn other_threads_report_to_the_scope_carried_to_them() {
         let scope = Scope::open();
         let carried = Carried::here();
         std::thread::scope(|s| {

@@ -51,7 +51,7 @@ pub(crate) enum BundleError {
 
 /// Why a file in a bundle cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum PartError {
+pub(crate) enum BundledFileError {
     #[error("the single-file program with it cannot be read: {0}")]
     File(String),
     #[error("it lies outside of the single-file program that lists it")]
@@ -73,7 +73,7 @@ struct Entry {
     size: u64,
     /// Compressed size in bytes; 0 if the file is not compressed.
     packed: u64,
-    contents: OnceLock<Result<Arc<Bytes>, PartError>>,
+    contents: OnceLock<Result<Arc<Bytes>, BundledFileError>>,
 }
 
 /// A single-file program.
@@ -96,7 +96,7 @@ pub struct Bundles {
 
 /// A file in one of several bundles.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(super) struct BundledFile {
     bundles: Arc<Bundles>,
     bundle: usize,
     entry: usize,
@@ -114,12 +114,14 @@ impl Bundles {
     }
 
     /// The files called `name`, each with the path shown to the user: the program's path and the file's path in it.
-    pub(super) fn named(self: &Arc<Self>, name: &str) -> Vec<(PathBuf, Part)> {
+    pub(super) fn named(self: &Arc<Self>, name: &str) -> Vec<(PathBuf, BundledFile)> {
         let key = name.to_ascii_lowercase();
         let mut out = Vec::new();
         for (index, bundle) in self.read().iter().enumerate() {
             let entries = bundle.by_name.get(&key).into_iter().flatten();
-            out.extend(entries.map(|entry| (bundle.path.join(name), Part { bundles: Arc::clone(self), bundle: index, entry: *entry })));
+            out.extend(
+                entries.map(|entry| (bundle.path.join(name), BundledFile { bundles: Arc::clone(self), bundle: index, entry: *entry })),
+            );
         }
         out
     }
@@ -129,34 +131,35 @@ impl Bundles {
     }
 }
 
-impl Part {
+impl BundledFile {
     /// The contents of the file, which is unpacked only once.
-    pub(super) fn open(&self) -> Result<Arc<Bytes>, PartError> {
-        let bundle = self.bundles.read().get(self.bundle).ok_or(PartError::Outside)?;
-        let entry = bundle.entries.get(self.entry).ok_or(PartError::Outside)?;
+    pub(super) fn open(&self) -> Result<Arc<Bytes>, BundledFileError> {
+        let bundle = self.bundles.read().get(self.bundle).ok_or(BundledFileError::Outside)?;
+        let entry = bundle.entries.get(self.entry).ok_or(BundledFileError::Outside)?;
         entry.contents.get_or_init(|| entry.read(&bundle.path, |bytes| self.bundles.take(bytes)).map(Arc::new)).clone()
     }
 }
 
 impl Entry {
-    fn read(&self, path: &Path, afford: impl FnOnce(u64) -> bool) -> Result<Bytes, PartError> {
+    fn read(&self, path: &Path, afford: impl FnOnce(u64) -> bool) -> Result<Bytes, BundledFileError> {
         let len = if self.packed == 0 { self.size } else { self.packed };
-        let bytes = Bytes::map_part(path, self.offset, len).map_err(|e| PartError::File(e.to_string()))?.ok_or(PartError::Outside)?;
+        let bytes =
+            Bytes::map_part(path, self.offset, len).map_err(|e| BundledFileError::File(e.to_string()))?.ok_or(BundledFileError::Outside)?;
         if self.packed == 0 {
             return Ok(bytes);
         }
         if self.size / MAX_RATIO >= self.packed {
-            return Err(PartError::Ratio);
+            return Err(BundledFileError::Ratio);
         }
         if !afford(self.size) {
-            return Err(PartError::Room);
+            return Err(BundledFileError::Room);
         }
-        let mut out = Vec::with_capacity(usize::try_from(self.size).map_err(|_| PartError::Room)?);
+        let mut out = Vec::with_capacity(usize::try_from(self.size).map_err(|_| BundledFileError::Room)?);
         // One byte more than the size is read, to detect a wrong size.
         let read = DeflateDecoder::new(&*bytes).take(self.size.saturating_add(1)).read_to_end(&mut out);
         match read {
             Ok(_) if len64(out.len()) == self.size => Ok(Bytes::Owned(out)),
-            _ => Err(PartError::Contents),
+            _ => Err(BundledFileError::Contents),
         }
     }
 }

@@ -26,7 +26,7 @@ fn bundles(bytes: &[u8]) -> (tempfile::TempDir, Arc<Bundles>) {
 }
 
 /// The contents of each file called `name`.
-fn contents(bytes: &[u8], name: &str) -> Vec<Result<Vec<u8>, PartError>> {
+fn contents(bytes: &[u8], name: &str) -> Vec<Result<Vec<u8>, BundledFileError>> {
     let (_folder, bundles) = bundles(bytes);
     bundles.named(name).into_iter().map(|(_, part)| part.open().map(|b| b.to_vec())).collect()
 }
@@ -37,7 +37,7 @@ fn checked(bytes: &[u8]) -> Result<(), BundleError> {
 }
 
 #[test]
-fn files_are_found_by_name_as_they_are_and_compressed() {
+fn plain_and_compressed_files_are_found_by_name() {
     for major in [NET5, NET6] {
         let made = sample(major);
         assert_eq!(contents(&made.bytes, "lab.dll"), [Ok(LAB.to_vec()), Ok(LAB.to_vec())], "{major}");
@@ -78,7 +78,7 @@ fn a_host_without_files_is_not_a_bundle() {
 }
 
 #[test]
-fn a_forged_place_or_size_is_refused() {
+fn a_forged_offset_or_size_is_rejected() {
     let of = |change: &dyn Fn(&mut Program)| {
         let mut made = sample(NET6);
         change(&mut made);
@@ -87,18 +87,18 @@ fn a_forged_place_or_size_is_refused() {
     let (offset, size, packed) = (0, 8, 16);
     for n in [i64::MAX, 1 << 40, 1 << 20] {
         for field in [offset, size] {
-            assert_eq!(of(&|made| made.put(made.records[0] + field, n)).0, Err(PartError::Outside), "{field} {n}");
+            assert_eq!(of(&|made| made.put(made.records[0] + field, n)).0, Err(BundledFileError::Outside), "{field} {n}");
         }
         for field in [offset, packed] {
-            assert_eq!(of(&|made| made.put(made.records[1] + field, n)).1, Err(PartError::Outside), "{field} {n}");
+            assert_eq!(of(&|made| made.put(made.records[1] + field, n)).1, Err(BundledFileError::Outside), "{field} {n}");
         }
-        assert_eq!(of(&|made| made.put(made.records[1] + size, n)).1, Err(PartError::Ratio), "{n}");
+        assert_eq!(of(&|made| made.put(made.records[1] + size, n)).1, Err(BundledFileError::Ratio), "{n}");
     }
     for n in [-1, 1] {
         let changed = of(&|made| made.put(made.records[1] + size, i64::try_from(LAB.len()).unwrap() + n));
-        assert_eq!(changed, (Ok(LAB.to_vec()), Err(PartError::Contents)));
+        assert_eq!(changed, (Ok(LAB.to_vec()), Err(BundledFileError::Contents)));
     }
-    assert_eq!(of(&|made| made.bytes[made.files[1]] = 0xff).1, Err(PartError::Contents));
+    assert_eq!(of(&|made| made.bytes[made.files[1]] = 0xff).1, Err(BundledFileError::Contents));
     // A count that exceeds the header, a count above the cap, and negative numbers.
     for count in [4u32, MAX_FILES, MAX_FILES + 1, u32::MAX] {
         let mut made = sample(NET6);
@@ -146,12 +146,12 @@ fn unpacked_files_take_a_bounded_amount_of_memory() {
     let opened = |name: &str| bundles.named(name).remove(0).1.open().map(|b| b.len());
     assert_eq!(
         ["bomb.dll", "a.dll", "b.dll", "a.dll"].map(opened),
-        [Err(PartError::Ratio), Ok(1 << 16), Err(PartError::Room), Ok(1 << 16)]
+        [Err(BundledFileError::Ratio), Ok(1 << 16), Err(BundledFileError::Room), Ok(1 << 16)]
     );
 }
 
 #[test]
-fn no_byte_of_a_header_does_harm() {
+fn changed_header_bytes_are_harmless() {
     let made = sample(NET6);
     for at in (made.header_at..made.header_at + 8).chain(made.header..made.bytes.len()) {
         for with in [0, 1, 0x7f, 0x80, 0xff] {

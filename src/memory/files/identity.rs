@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_those_of_the_published_conventions() {
+    fn keys_follow_the_published_conventions() {
         let elf = FileId::BuildId(vec![0xab; 20]);
         let id = "ab".repeat(20);
         let key = format!("elf-buildid-{id}");

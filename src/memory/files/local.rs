@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_names_places_and_excludes_all() {
+    fn the_environment_adds_places_and_disables_all() {
         let of = |pairs: &'static [(&str, &str)]| {
             LocalFiles::of_environment(|name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into()), Some("/c".into()))
         };

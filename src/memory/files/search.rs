@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::bundle::{Bundles, Part, check};
+use super::bundle::{BundledFile, Bundles, check};
 use super::identity::FileId;
 use super::local::{LocalFiles, is_openable};
 use crate::base::hash::Map;
@@ -44,7 +44,7 @@ pub struct RecordedImages {
 pub(crate) struct ModuleFile {
     path: PathBuf,
     place: FilePlace,
-    within: Option<Part>,
+    within: Option<BundledFile>,
 }
 
 impl ModuleFile {

@@ -16,7 +16,7 @@ fn library() -> Option<(PathBuf, Memory, Image, Module)> {
 }
 
 #[test]
-fn a_matching_file_fills_read_only_pages_and_writable_ones_only_if_known_clean() {
+fn a_matching_file_fills_read_only_pages_and_unmodified_writable_ones() {
     let Some((path, memory, image, module)) = library() else { return println!("skipped: no libc with a build id") };
     let search = FileSearch { modules: vec![path.parent().unwrap().into()], ..FileSearch::default() };
     let writable: u64 = image.writable.iter().map(AddrRange::len).sum();
@@ -42,7 +42,7 @@ fn a_matching_file_fills_read_only_pages_and_writable_ones_only_if_known_clean()
 
 /// Without headers, the relocated pointers that the process has written prove or disprove the file.
 #[test]
-fn contents_prove_a_file_where_the_headers_are_missing() {
+fn contents_prove_a_file_without_headers_in_the_dump() {
     let Some((path, memory, image, module)) = library() else { return println!("skipped: no libc with a build id") };
     let search = FileSearch { modules: vec![path.parent().unwrap().into()], ..FileSearch::default() };
     let mut whole = Memory::of(memory.shape, memory.sources.clone(), memory.pieces.clone());
@@ -119,7 +119,7 @@ fn small(copied: u64) -> Arc<Bytes> {
 }
 
 #[test]
-fn the_end_of_a_page_is_zero_where_the_loader_zeroed_it_and_nothing_writes_afterwards() {
+fn the_end_of_a_page_is_zero_if_the_loader_zeroed_it_and_nothing_wrote_to_it() {
     let base = Addr(0x7f00_0000_0000);
     let module = Module { path: "/app/small.so".into(), base, size: 0x3000, timestamp: None, version: None, build_id: None };
     let memory_with = |copied: u64, data: DataPages| {
