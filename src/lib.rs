@@ -108,11 +108,11 @@
 //! reported in the [`Notes`] of its [`Answer`], and [`Answer::complete`] returns whether all data was read. An answer dereferences to its
 //! data.
 //!
-//! # Layers
-//! Each module uses only modules below it in this table; a test fails on an import in the other direction. The public modules are [`model`]
+//! # Floors
+//! The floors are layers: each uses only those below it in this table; a test fails on an import in the other direction. The public modules are [`model`]
 //! and [`analysis`], besides the items on this page; `docs/api.txt` lists them all.
 //!
-//! | module | contents |
+//! | floor | contents |
 //! | --- | --- |
 //! | `cli` | the commands |
 //! | `output` | an answer as table, JSON, NDJSON, CSV or DOT |

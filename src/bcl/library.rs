@@ -42,7 +42,11 @@ impl Library {
             None => types.module_named(CORE).is_some_and(|module| types.names().module(module).metadata.is_some()),
         };
         if !known {
-            notes.add(NoteKind::Missing, None, format!("the types of {CORE} are not known: its metadata is not in the dump (--modules)"));
+            notes.add(
+                NoteKind::Missing,
+                None,
+                format!("the types of {CORE} are unknown: its metadata is not in the dump; --modules PATH with its file supplies it"),
+            );
         }
         Ok(Library::of(runtime, types, notes))
     }

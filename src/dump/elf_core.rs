@@ -29,10 +29,10 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
 
     let mut memory = memory(&headers, shape, file.len());
     if memory.file_exceeds_memory > 0 {
-        oddities.push(format!(
-            "{} program headers have a file size larger than their memory size; the excess is ignored",
-            memory.file_exceeds_memory
-        ));
+        oddities.push(match memory.file_exceeds_memory {
+            1 => "a program header has a file size larger than its memory size; the excess is ignored".into(),
+            n => format!("{n} program headers have a file size larger than their memory size; the excess is ignored"),
+        });
     }
     let mut notes = CoreNotes::default();
     for segment in note_segments(&file, &headers, limits) {

@@ -294,7 +294,10 @@ fn files(desc: Fields<'_>, shape: Shape, limits: &Limits, out: &mut CoreNotes) {
         out.files.push(FileMapping { range, file_offset: offset.saturating_mul(page), path });
     }
     if unnamed > 0 {
-        out.oddities.push(format!("{unnamed} mapped files have no name"));
+        out.oddities.push(match unnamed {
+            1 => "a mapped file has no name".into(),
+            n => format!("{n} mapped files have no name"),
+        });
     }
 }
 

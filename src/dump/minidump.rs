@@ -167,7 +167,10 @@ fn threads(reading: &mut Reading<'_>, system: Option<&MinidumpSystemInfo>) -> Ve
         threads.push(thread);
     }
     if no_context > 0 {
-        reading.oddities.push(format!("the registers of {no_context} threads are unreadable"));
+        reading.oddities.push(match no_context {
+            1 => "the registers of a thread are unreadable".into(),
+            n => format!("the registers of {n} threads are unreadable"),
+        });
     }
     threads
 }

@@ -65,7 +65,10 @@ pub(super) fn modules(reading: &mut Reading<'_>, strings: &mut Strings) -> Vec<M
         });
     }
     if unnamed > 0 {
-        reading.oddities.push(format!("{unnamed} modules have no readable name"));
+        reading.oddities.push(match unnamed {
+            1 => "a module has no readable name".into(),
+            n => format!("{n} modules have no readable name"),
+        });
     }
     modules
 }

@@ -25,7 +25,10 @@ pub(super) fn memory_lists(reading: &mut Reading<'_>) -> MemoryLists {
     }
     let overlaps = overlaps(&memory.ranges);
     if overlaps > 0 {
-        reading.oddities.push(format!("{overlaps} captured ranges overlap others"));
+        reading.oddities.push(match overlaps {
+            1 => "a captured range overlaps others".into(),
+            n => format!("{n} captured ranges overlap others"),
+        });
     }
     memory
 }

@@ -148,7 +148,7 @@ impl Frame {
             notes.add(
                 NoteKind::Missing,
                 frame.code.method_desc,
-                format!("the {what} of {method} are not known: their types are not in the dump"),
+                format!("the {what} of {method} are unknown: their types are not in the dump"),
             );
         }
         let variable = |found: FoundVariable| {

@@ -193,7 +193,7 @@ fn fill_elf(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: 
     let wanted = image.and_then(|i| i.build_id.as_ref()).or(module.build_id.as_ref());
     match (wanted, loaded.image.build_id.as_ref()) {
         (Some(wanted), Some(found)) if wanted != found => {
-            return Err(format!("its build id is {}, the process had loaded {}", hex(found), hex(wanted)).into());
+            return Err(format!("its build id is {}, but the process had loaded {}", hex(found), hex(wanted)).into());
         }
         (Some(_), Some(_)) => {}
         (Some(_), None) => return Err("it has no build id".into()),
@@ -417,7 +417,7 @@ fn fill_pe(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: &
     let timestamp = timestamp.ok_or_else(|| Rejected::Unverified("the dump does not record the module's time stamp".into()))?;
     if (file.timestamp, u64::from(file.size_of_image)) != (timestamp, module.size) {
         return Err(format!(
-            "it has time stamp {:#x} and size {:#x}, the process had loaded {timestamp:#x} and {:#x}",
+            "it has time stamp {:#x} and size {:#x}, but the process had loaded {timestamp:#x} and {:#x}",
             file.timestamp, file.size_of_image, module.size
         )
         .into());

@@ -218,8 +218,8 @@ impl SuspendedMethods {
             files.sort_unstable();
             let points = plural(len64(count), "place");
             let what = format!(
-                "the methods suspended at {points} in precompiled code are not named: the dump does not have that data of {}; \
-                 --modules PATH with {} names them",
+                "the methods suspended at {points} in precompiled code have no names: data of {} is not in the dump; \
+                 --modules PATH with {} supplies it",
                 files.join(", "),
                 if files.len() == 1 { "this file" } else { "these files" }
             );

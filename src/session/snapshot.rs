@@ -9,7 +9,7 @@ use super::{Error, GraphSource, Namer};
 use crate::base::cancel::{check_at, tick};
 use crate::base::hash::{Map, Set};
 use crate::base::store::caught;
-use crate::base::{Addr, Answer, Buffer, Collector, Index, Limits, NoteKind, Notes, Store, len64, total};
+use crate::base::{Addr, Answer, Buffer, Collector, Index, Limits, NoteKind, Notes, Store, be, len64, plural, total};
 use crate::dump::{DumpFacts, Snapshot, SnapshotNode, TempFiles};
 use crate::gc::{ObjectId, ObjectStarts, ObjectType, TypeIndex};
 use crate::graph::{BitSet, CsrBuilder};
@@ -146,11 +146,16 @@ impl<'s> Reader<'s> {
             let lost = without.len().saturating_sub(most);
             without.truncate(most);
             if lost > 0 {
-                notes.add(NoteKind::Invalid, None, format!("{lost} nodes have no address and are left out"));
+                notes.add(
+                    NoteKind::Invalid,
+                    None,
+                    format!("{} without an address {} left out", plural(len64(lost), "node"), be(len64(lost))),
+                );
             }
         }
         if !without.is_empty() {
-            let what = format!("{} nodes of the file have no address; they are shown at addresses from 0x8 on", without.len());
+            let count = len64(without.len());
+            let what = format!("{} without an address {} shown at addresses from 0x8 on", plural(count, "node"), be(count));
             notes.add(NoteKind::Descriptor, None, what);
         }
         let all = || {

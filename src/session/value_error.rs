@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::base::Addr;
+use crate::base::{Addr, plural};
 
 /// Maximum number of field names listed in an error.
 const MAX_LISTED: usize = 20;
@@ -40,7 +40,7 @@ pub enum ValueError {
         what: String,
     },
     /// The memory of the value is not in the dump.
-    #[error("{what} is not in the dump: {bytes} bytes at {address} were not captured")]
+    #[error("{what} is not in the dump: {} at {address} {} not captured", plural(*bytes, "byte"), if *bytes == 1 { "was" } else { "were" })]
     Absent {
         /// The value.
         what: String,

@@ -167,7 +167,7 @@ impl Tasks {
 
     /// The dispatcher structures of threads that are resuming methods.
     fn dispatchers<'t>(&self, threads: impl Iterator<Item = &'t Thread>, notes: &Collector) -> Vec<Dispatcher> {
-        noted(self.dispatchers_of(threads), "methods of runtime async that run", notes).unwrap_or_default()
+        noted(self.dispatchers_of(threads), "running methods of runtime async", notes).unwrap_or_default()
     }
 
     fn dispatchers_of<'t>(&self, threads: impl Iterator<Item = &'t Thread>) -> Result<Vec<Dispatcher>, NoSuchField> {

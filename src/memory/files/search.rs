@@ -105,8 +105,8 @@ impl FileSearch {
             let (path, modules) = (given.display(), plural(len64(file.modules.len()), "module"));
             let what = match given.is_file() {
                 false => format!(
-                    "{path} holds no file named like one of the {modules} of the process: --modules takes the folder with the files itself, \
-                     and does not search those in it"
+                    "{path} holds no file named like one of the {modules} of the process: --modules takes the folder that contains the files, \
+                     and does not search its subfolders"
                 ),
                 true => match check(given) {
                     Ok(()) => continue,

@@ -22,7 +22,7 @@ impl Roots {
     pub(crate) fn listed(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector) -> Roots {
         let roots = notes.take(Roots::collect(heap, namer, options));
         roots.stack_notes(options.stacks).into_iter().for_each(|of_stacks| notes.extend(of_stacks));
-        roots.note_doubts(options.stacks, "words of stacks that may be stale are among the roots", notes);
+        roots.note_doubts(options.stacks, "the roots include words on stacks that may be stale", notes);
         roots
     }
 
@@ -229,7 +229,7 @@ fn handle_roots(
     let mut trouble = first_loss(&walked.notes);
     let tables = notes.take(walked);
     if skipped > 0 {
-        let what = format!("{skipped} handles exceed the limit of {most} roots and are left out");
+        let what = format!("{} left out: there are more than {most} roots", plural(skipped, "handle"));
         trouble = trouble.or_else(|| Some(what.clone()));
         notes.add(NoteKind::LimitHit, None, what);
     }

@@ -452,11 +452,11 @@ impl Lacks {
         let of = |n: u64, what: &str| (n > 0).then(|| format!("{n} of {} threads {what}", self.threads));
         let mut reasons: Vec<String> = Vec::new();
         reasons.extend(of(self.no_registers, "have no registers in the dump"));
-        reasons.extend(of(self.claimed, "claim the stack of another one"));
+        reasons.extend(of(self.claimed, "claim the stack of another thread"));
         if kind == RootKind::Stack {
             reasons.extend(of(self.no_stack, "have no stack in the dump"));
             reasons.extend(of(self.cut, "have only a part of their stack in the dump"));
-            reasons.extend(of(self.elsewhere, "were on their signal stack, and their own was not scanned"));
+            reasons.extend(of(self.elsewhere, "were on their signal stack, and their original stack was not scanned"));
         }
         reasons
     }

@@ -40,7 +40,7 @@ pub(super) fn static_roots(
     let index: Map<Addr, ThreadIndex> = enumerated(threads).map(|(thread, i)| (thread.address, i)).collect();
     let reader = StaticsReader::bind(runtime, types, notes).with_threads(threads);
     if !reader.statics().is_described() {
-        let why = "the descriptor does not describe where static fields are";
+        let why = "the descriptor does not describe the locations of static fields";
         notes.add(NoteKind::Missing, None, why);
         for kind in [RootKind::Static, RootKind::ThreadStatic].into_iter().filter(|k| options.wants(*k)) {
             roots.cover(kind, CoverageKind::Unavailable, Some(why.into()));
@@ -87,7 +87,7 @@ pub(super) fn static_roots(
             },
         );
         if ended.is_break() && roots.roots.len() >= runtime.limits().roots {
-            notes.add(NoteKind::LimitHit, None, "static fields beyond the cap on roots are left out");
+            notes.add(NoteKind::LimitHit, None, "static fields are left out: there are more roots than the limit allows");
             return;
         }
         if thread_statics {
