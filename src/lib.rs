@@ -109,8 +109,8 @@
 //! data.
 //!
 //! # Floors
-//! The floors are layers: each uses only those below it in this table; a test fails on an import in the other direction. The public modules are [`model`]
-//! and [`analysis`], besides the items on this page; `docs/api.txt` lists them all.
+//! The floors are layers: each uses only those below it in this table; a test fails on an import in the other direction.
+//! The public modules are [`model`] and [`analysis`], besides the items on this page; `docs/api.txt` lists them all.
 //!
 //! | floor | contents |
 //! | --- | --- |
