@@ -399,7 +399,7 @@ impl Runtime {
     /// The GC heap.
     ///
     /// # Errors
-    /// The GC's structures.
+    /// [`Error::Contract`] if the descriptor does not have the layouts of heap structures or objects.
     pub fn heap(&self) -> Result<Heap, Error> {
         let parts = self.heap_parts(|| open(self).map(Arc::new))?;
         Ok(Heap::new(self.clone(), Arc::clone(parts)))
