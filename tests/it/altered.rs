@@ -341,7 +341,7 @@ fn a_gcdump_of_a_partial_dump_is_partial() {
             let (read, answer) = common::ask(&out, &[command]);
             assert_eq!(read, exit, "{command}: {}", answer["warnings"]);
             if exit == Exit::Partial {
-                let warned = |w: &Value| w["message"].as_str().unwrap().starts_with("the file was made from a dump that lacks something: ");
+                let warned = |w: &Value| w["message"].as_str().unwrap().starts_with("the file was made from an incomplete dump: ");
                 assert!(answer["warnings"].as_array().unwrap().iter().any(warned), "{}", answer["warnings"]);
             }
         }

@@ -115,7 +115,7 @@ const TOLD: &[(&str, Exit, &str)] = &[
     ("xy D", Exit::Usage, "there is no command 'xy' (gcdump --help lists all)"),
     ("stacks --thread D", Exit::Usage, "stacks: --thread needs a value: stacks --thread ID dumps/"),
     ("exceptions 0x7f31 D", Exit::Negative, "there is no object at 0x7f31"),
-    ("stat --type lab.* D", Exit::Negative, "but for upper and lower case, it matches Lab."),
+    ("stat --type lab.* D", Exit::Negative, "ignoring case, it matches Lab."),
     ("stat --type Lab\\..* D", Exit::Negative, "a regular expression is written /Lab\\..*/, and matches Lab."),
     ("stat --type /(/ D", Exit::Usage, "is not a regular expression"),
     ("stat --type sbyte D", Exit::Negative, "no type matches 'sbyte' (System.SByte)"),

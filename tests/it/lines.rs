@@ -180,7 +180,7 @@ fn lines_without_debug_info_are_a_loss() {
     let (exit, answer) = ask(&path, &["stacks", "--symbols", &symbols]);
     assert_eq!(lines(&answer), lines(&all) - wraps);
     assert_eq!((exit, &answer["data"]["complete"]), (Exit::Partial, &Value::Bool(false)));
-    assert!(answer["warnings"].to_string().contains("cannot be told"), "{}", answer["warnings"]);
+    assert!(answer["warnings"].to_string().contains("cannot be determined"), "{}", answer["warnings"]);
     let (exit, answer) = ask(&path, &["stacks"]);
     assert!(is_whole(exit, &answer), "without a PDB nothing is missing");
 }

@@ -127,8 +127,8 @@ fn objects_are_named_by_the_statics_that_refer_to_them() {
     assert_eq!(data(&["whatif", "--dead", "Lab.Program.Keep"]), data(&["whatif", "--dead", &field]));
     for (line, why) in [
         ("object Lab.Program.Nope", "no field \"Nope\" in Lab.Program; it has"),
-        ("object Lab.Program.Keep[99]", "has 11 elements, and none at 99"),
-        ("object No.Such", "no static field is called No.Such, and no object is of a type No.Such"),
+        ("object Lab.Program.Keep[99]", "has 11 elements; there is no element 99"),
+        ("object No.Such", "there is no static field No.Such, and no object is of a type No.Such"),
         ("object Lab.Dog", "several objects are of the type Lab.Dog"),
         ("object 0xzz", "'0xzz' is not an address"),
         ("path No.Such", "No.Such"),
