@@ -1,4 +1,4 @@
-//! Answers from an index are those without one; an index that does not fit is told, and not used.
+//! Answers from an index equal those without one; an index that does not fit is reported and not used.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::corpus;
 use crate::mutation::allocations;
 use crate::mutation::base::{MORE, Rng};
 
-/// Further command lines that the graph or the sums answer.
+/// Further command lines that use the graph or the sums.
 const ON_GRAPH: &[&[&str]] = &[
     &["retained", "--top", "0"],
     &["retained", "--stacks", "conservative"],
@@ -32,7 +32,7 @@ fn asked(line: &[&str], dump: &Path, more: &[&str]) -> Ran {
     run(&[line, &[text(dump).as_str()], more].concat())
 }
 
-/// A dump of its own in `folder`, with an index elsewhere.
+/// Makes a copy of the dump in `folder`, with an index elsewhere.
 fn indexed(dump: &Path, folder: &Path) -> Option<(PathBuf, PathBuf)> {
     let name = dump.file_name().unwrap().to_str().unwrap();
     let copy = folder.join(name);
@@ -41,7 +41,7 @@ fn indexed(dump: &Path, folder: &Path) -> Option<(PathBuf, PathBuf)> {
     let ran = run(&["index", &text(&copy), "-o", &text(&index), "--no-local-files"]);
     match ran.exit {
         Exit::Ok | Exit::Partial if index.is_file() => Some((copy, index)),
-        // There is no heap.
+        // The dump has no heap.
         _ => None,
     }
 }
@@ -55,7 +55,7 @@ fn lines(dump: &Path) -> Vec<Vec<String>> {
     let mut rng = Rng::new(5);
     let more: Vec<&[&str]> = MORE.iter().chain(ON_GRAPH).copied().collect();
     let mut forms = commands::forms(&more);
-    // Those that write files, and what asks all others, are the business of their own tests.
+    // Other tests check commands that write files or run all others.
     forms.retain(|f| !f.iter().any(|w| ["OUT", "HANDLE", "index", "trim", "verify", "report"].contains(&w.as_str())));
     let fill = |form: &Vec<String>| {
         let mut args = commands::filled(form, |word| match word {
@@ -121,11 +121,11 @@ fn the_index_beside_a_dump_is_found_checked_and_kept() {
         "{}",
         read.out
     );
-    // Written once.
+    // The index is written once.
     let again = run(&["index", &text(&dump)]);
     assert!(again.exit == Exit::Usage && again.err.contains("--force"), "{}", again.err);
     assert_eq!(run(&["index", &text(&dump), "--force"]).exit, Exit::Ok);
-    // Another dump with that name.
+    // The dump is replaced by another one with the same name.
     let other = corpus::dump("net8-wks-basics-heap");
     let plain = run(&["retained", &text(&dump)]);
     fs::copy(other, &dump).unwrap();
@@ -133,7 +133,7 @@ fn the_index_beside_a_dump_is_found_checked_and_kept() {
     assert!(told.err.contains("is not used: it is of another dump"), "{}", told.err);
     assert!(told.out != plain.out && told.out == run(&["retained", &text(&dump), "--index", "none"]).out);
     assert_eq!(check(&dump).exit, Exit::Negative);
-    // One that was asked for must fit; one beside a dump from a stranger is not looked at.
+    // A requested index must fit; one beside an untrusted dump is not read.
     let asked = run(&["retained", &text(&dump), "--index", &text(&index)]);
     assert!(asked.exit == Exit::Usage && asked.err.contains("is not used as an index"), "{}", asked.err);
     assert!(!run(&["retained", &text(&dump), "--no-local-files"]).err.contains("is not used"));
@@ -144,7 +144,7 @@ fn the_index_beside_a_dump_is_found_checked_and_kept() {
 }
 
 #[test]
-fn a_damaged_index_is_told_and_does_no_harm() {
+fn a_damaged_index_is_reported_and_does_no_harm() {
     let folder = tempfile::tempdir().unwrap();
     let (dump, index) = beside(folder.path());
     let whole = fs::read(&index).unwrap();
@@ -167,7 +167,7 @@ fn a_damaged_index_is_told_and_does_no_harm() {
                 harmed.truncate(rng.below(whole.len()));
                 "cut off"
             }
-            // The description, where every number counts.
+            // In the description, every number matters.
             1 => {
                 let at = whole.len() - 1 - rng.below(20_000.min(whole.len() - 1));
                 harmed[at] ^= 1 << rng.below(8);
@@ -183,13 +183,13 @@ fn a_damaged_index_is_told_and_does_no_harm() {
         assert_eq!(check.exit, Exit::Negative, "case {case}, {what}: {}", check.out);
         for (line, plain) in lines.iter().zip(&plain).skip(case % 4).step_by(common::cases(4, 1)) {
             let ran = asked(line, &dump, &[]);
-            // The file is too small to have a chunk that is not looked at.
+            // The file is so small that all of its checksums are verified.
             assert!(ran.err.contains("is not used") && ran.out == *plain, "case {case}, {what}, {line:?}: {}", ran.err);
         }
     }
 }
 
-/// Changes what an index says of its arrays, and its checksums with that.
+/// Changes the description of the arrays in an index, and its checksum.
 pub fn describe(index: &mut Vec<u8>, change: impl FnOnce(&mut Value)) {
     let number = |at: usize| u64::from_le_bytes(index[at..at + 8].try_into().unwrap()) as usize;
     let (end, len) = (number(16), number(24));
@@ -203,9 +203,9 @@ pub fn describe(index: &mut Vec<u8>, change: impl FnOnce(&mut Value)) {
     index.extend(text_of);
 }
 
-/// Checksums do not save who forges them: numbers of the description that do not fit each other are found.
+/// Forged checksums do not help: numbers in the description that contradict each other are found.
 #[test]
-fn a_description_that_does_not_fit_is_told() {
+fn a_description_that_does_not_fit_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let (dump, index) = beside(folder.path());
     let whole = fs::read(&index).unwrap();
@@ -232,7 +232,7 @@ fn a_description_that_does_not_fit_is_told() {
             let at = first(kept);
             kept["segments"][at]["count"] = u32::MAX.into();
         },
-        // All fit but the last.
+        // All but the last fit.
         &|kept| {
             let last = kept["segments"].as_array_mut().unwrap().last_mut().unwrap();
             last["count"] = (64 * last["words"].as_u64().unwrap_or(0) + 1).into();
@@ -244,7 +244,7 @@ fn a_description_that_does_not_fit_is_told() {
     }
 }
 
-/// What other commands met is not in it.
+/// The index does not contain what other commands have found.
 #[test]
 fn a_heap_has_one_index_whatever_was_asked_before() {
     let folder = tempfile::tempdir().unwrap();
@@ -275,7 +275,7 @@ fn a_heap_has_one_index_whatever_was_asked_before() {
     }
 }
 
-/// Checksums do not save who forges them: arrays with any numbers are read without harm.
+/// Forged checksums do not help: arrays with any numbers are read without harm.
 #[test]
 fn a_forged_index_does_no_harm() {
     let folder = tempfile::tempdir().unwrap();
@@ -314,24 +314,24 @@ fn a_forged_index_does_no_harm() {
     assert!(answered > common::cases(2, 20), "{answered}");
 }
 
-/// Replacements of an array, or of a number: none, one, all ones, another array, what is longer or shorter.
+/// Replacements of an array, or of a number: zero, one, all ones, another array, a longer or shorter one.
 #[derive(Clone, Copy, Debug)]
 enum Forgery {
-    /// Each byte of the array is this.
+    /// Each byte of the array has this value.
     Filled(u8),
-    /// Each word of 32 bits is this.
+    /// Each 32-bit word has this value.
     Words(u32),
-    /// The array ends after so many bytes.
+    /// The array ends after this number of bytes.
     Cut(u64),
-    /// It goes on to the end of the arrays.
+    /// The array extends to the end of all arrays.
     Longer,
-    /// It is another one.
+    /// The array is replaced by that of another section.
     Of(usize),
-    /// The first number is this.
+    /// The first number has this value.
     First(u32),
 }
 
-/// `whole` with an array forged, and the checksums of what came of it.
+/// Returns `whole` with a forged array, and matching checksums.
 fn with_forged_array(whole: &[u8], at: usize, forgery: Forgery) -> Vec<u8> {
     let mut forged = whole.to_vec();
     let mut section = Value::Null;
@@ -361,7 +361,7 @@ fn with_forged_array(whole: &[u8], at: usize, forgery: Forgery) -> Vec<u8> {
     forged
 }
 
-/// The places of all numbers in a description, as paths of keys and indices; of long lists, the first ones.
+/// Lists the paths of all numbers in a description; of long lists, only the first ones.
 fn numbers(value: &Value, at: &str, out: &mut Vec<String>) {
     match value {
         Value::Number(_) => out.push(at.into()),
@@ -371,7 +371,7 @@ fn numbers(value: &Value, at: &str, out: &mut Vec<String>) {
     }
 }
 
-/// Numbers of objects that are too large, and a graph that does not fit: what is walked instead has only objects that exist.
+/// Numbers of objects that are too large, and a graph that does not fit: the walk that replaces them has only objects that exist.
 #[test]
 fn forged_numbers_of_objects_name_none_that_does_not_exist() {
     let folder = tempfile::tempdir().unwrap();
@@ -396,8 +396,8 @@ fn forged_numbers_of_objects_name_none_that_does_not_exist() {
     assert!(used > 2, "{used}");
 }
 
-/// Checksums do not save who forges them: with any array in the place of another, and any number in the place of a count, answers come in
-/// time and in little memory, from the index or without it.
+/// Forged checksums do not help: with any array replaced by another, and any count by another number, answers come in time and in little
+/// memory, from the index or without it.
 #[test]
 fn a_forged_count_takes_no_time_and_no_memory() {
     let folder = tempfile::tempdir().unwrap();
@@ -443,7 +443,7 @@ fn a_forged_count_takes_no_time_and_no_memory() {
         fs::write(&index, forged).unwrap();
         for (line, plain) in lines.iter().zip(&plain).skip(case % 3).step_by(3) {
             let started = common::Stopwatch::start();
-            // All on one thread, whose allocations are counted.
+            // Everything runs on one thread, whose allocations are counted.
             let (ran, most) = pool.install(|| {
                 allocations::start();
                 (asked(line, &dump, &[]), allocations::peak())
@@ -452,7 +452,7 @@ fn a_forged_count_takes_no_time_and_no_memory() {
             assert!(most < 96 << 20, "{what}: {line:?} took {most} bytes");
             let is_used = !ran.err.contains("is not used");
             used += usize::from(is_used);
-            // Without it, the answer is that of the dump.
+            // Without the index, the answer is that of the dump.
             assert!(is_used || line[0] == "index" || ran.out == plain.out, "{what}: {line:?}: {}", ran.err);
             same += usize::from(ran.out == plain.out);
         }

@@ -32,7 +32,7 @@ pub const TESTS: &[&str] = &[
     "index::a_heap_has_one_index_whatever_was_asked_before",
     "index::answers_are_the_same_with_an_index",
     "library::values_match_the_object_command",
-    "lost_names::what_is_chosen_by_a_name_that_is_lost_is_not_certain",
+    "lost_names::a_selection_by_a_lost_name_is_partial",
     "max_memory::answers_from_files_are_those_from_memory",
     "mcp::contents_are_shown_only_if_asked_for",
     "memory_map::each_byte_counts_once",

@@ -1,7 +1,7 @@
-//! Frames and roots of every dump that ClrMD has an answer for, from the dump alone and with the files of its modules.
+//! Frames and roots compared with those of ClrMD for every dump with such an answer, from the dump only and with module files.
 //!
-//! Whatever differs must be a fault of ClrMD, recognized by what the dump holds there; each kind is counted. Without files, a frame
-//! whose GC info is not in the dump is a gap: then what ClrMD reports there must be among the roots of the conservative scan.
+//! Every difference must be a fault of ClrMD, recognized by what the dump contains there; each kind is counted. Without files, a frame whose
+//! GC info is not in the dump is a gap: then the roots that ClrMD reports there must be among those of the conservative scan.
 
 use crate::harness::Tested;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,14 +18,14 @@ type ManagedFrame = (u64, u64, u64);
 /// Address and type of a runtime frame.
 type RuntimeFrame = (u64, String);
 
-/// Where a reference is.
+/// Location of a reference.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     Slot(u64),
     Register { name: String, ip: u64, sp: u64 },
 }
 
-/// A reference that a frame holds, as both tools tell it.
+/// A reference that a frame holds, as both tools report it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Root {
     thread: u64,
@@ -35,12 +35,12 @@ struct Root {
     pinned: bool,
 }
 
-/// The frame of a root, and what is shown of it.
+/// The frame of a root, and how it is shown.
 #[derive(Clone, Debug)]
 struct Holder {
     ip: u64,
     sp: u64,
-    /// As in a disassembly: `[rbp-0x28]`, `rbx`.
+    /// Location as in a disassembly: `[rbp-0x28]`, `rbx`.
     location: String,
     managed: bool,
     precise: bool,
@@ -51,7 +51,7 @@ struct Holder {
 struct Frames {
     managed: Vec<ManagedFrame>,
     runtime: Vec<RuntimeFrame>,
-    /// Methods as written, by instruction and stack pointer; those that runtime frames call by 0 and their address.
+    /// Method names by instruction and stack pointer; the callee of a runtime frame has 0 and the address of the frame.
     names: BTreeMap<(u64, u64), String>,
 }
 
@@ -59,7 +59,7 @@ struct Frames {
 struct Ours {
     exit: Exit,
     threads: BTreeMap<u64, Frames>,
-    /// Starts of the parts that are not known precisely, with their ends.
+    /// Ends of the gaps by their starts.
     gaps: BTreeMap<u64, Vec<(u64, u64)>>,
     /// The gaps in which frames may be missing.
     lost: BTreeMap<u64, Vec<(u64, u64)>>,
@@ -95,7 +95,7 @@ impl Ours {
                         thread,
                         place,
                         object: address(r, "object"),
-                        // What a runtime frame may own is told as it looks; ClrMD does not tell interior ones apart there.
+                        // A conservative root of a runtime frame may be interior by its looks; ClrMD does not report interior ones there.
                         interior: r["interior"] == true,
                         pinned: r["pinned"] == true,
                     };
@@ -112,12 +112,12 @@ impl Ours {
         ours
     }
 
-    /// Whether what is at `at` on the stack of `thread` is not known precisely.
+    /// Whether `at` on the stack of `thread` is in a gap.
     fn is_gap(&self, thread: u64, at: u64) -> bool {
         self.gaps.get(&thread).is_some_and(|gaps| gaps.iter().any(|(from, to)| (*from..*to).contains(&at)))
     }
 
-    /// Whether frames of `thread` may be missing before `at`, so that a walk without our explicit frames ends there.
+    /// Whether frames of `thread` may be missing before `at`, so that a walk without gcdump's explicit frames ends there.
     fn ends_before(&self, thread: u64, at: u64) -> bool {
         self.lost.get(&thread).is_some_and(|gaps| gaps.iter().any(|(from, _)| *from <= at))
     }
@@ -131,13 +131,13 @@ impl Ours {
 /// ClrMD's answer.
 struct Theirs {
     threads: BTreeMap<u64, Frames>,
-    /// Managed frames for which it has no method: instruction and stack pointer.
+    /// Instruction and stack pointer of managed frames for which ClrMD has no method.
     nameless: BTreeSet<(u64, u64)>,
-    /// `None` if it crashed.
+    /// `None` if ClrMD crashed.
     roots: Option<BTreeMap<Root, Holder>>,
-    /// Threads on which it crashed.
+    /// Threads on which ClrMD crashed.
     crashed: BTreeSet<u64>,
-    /// Whether it names any method.
+    /// Whether ClrMD names any method.
     has_names: bool,
 }
 
@@ -197,10 +197,10 @@ fn root_of_clrmd(r: &Value) -> (Root, Holder) {
     (root, Holder { ip, sp, location, managed: frame["kind"] == "ManagedMethod", precise: true })
 }
 
-/// How ClrMD names a method whose metadata it does not have, behind its module.
+/// ClrMD's name of a method whose metadata it does not have, after the module.
 const UNKNOWN: &str = "!Unknown";
 
-/// Faults of ClrMD, with the evidence by which each is recognized.
+/// Faults of ClrMD, with the evidence that identifies each.
 const FAULTS: [(&str, &str); 15] = [
     ("crashed", "roots of a thread on which ClrMD's DAC crashed, as its answer says, or of a dump for which it has none at all"),
     ("unnamed", "frames that ClrMD has without a method: the method of ours passes the checks of methods"),
@@ -222,16 +222,16 @@ const FAULTS: [(&str, &str); 15] = [
     ("without metadata", "roots of a dump in which ClrMD names no method at all, and finds no root of any"),
 ];
 
-/// What was compared.
+/// Numbers of compared items.
 #[derive(Clone, Debug, Default)]
 struct Tally {
     dumps: u64,
     managed: (u64, u64),
     runtime: (u64, u64),
     roots: (u64, u64),
-    /// Methods as written.
+    /// Method names.
     names: (u64, u64),
-    /// Roots of ClrMD that gcdump marks as words that look like a reference.
+    /// Roots of ClrMD that are conservative in gcdump.
     words: u64,
     /// Roots of ClrMD in frames that are gaps.
     gaps: u64,
@@ -258,7 +258,7 @@ impl Tally {
     }
 }
 
-/// Whether `name` is a method of `module` by its token.
+/// Whether `name` is a method of `module` named by its token.
 fn is_token_of(module: &str, name: &str) -> bool {
     name.strip_prefix(module).is_some_and(|rest| rest.starts_with("!0x06"))
 }
@@ -267,11 +267,11 @@ fn is_token_of(module: &str, name: &str) -> bool {
 struct Compared<'a> {
     dump: &'a Known,
     ours: &'a Ours,
-    /// The answer from the dump alone.
+    /// The answer from the dump without files.
     bare: &'a Ours,
     theirs: &'a Theirs,
     memory: gcdump::Runtime,
-    /// Whether `ours` has files of modules.
+    /// Whether `ours` has module files.
     has_files: bool,
     tally: Tally,
 }
@@ -285,7 +285,7 @@ impl Compared<'_> {
         self.memory.memory().ptr(Addr(at)).ok().map(|a| a.0)
     }
 
-    /// Frames of all threads of `theirs`, in order.
+    /// Compares the frames of all threads of `theirs`, in order.
     fn frames(&mut self) {
         let (none, ours, theirs) = (Frames::default(), self.ours, self.theirs);
         for (thread, frames) in &theirs.threads {
@@ -301,7 +301,7 @@ impl Compared<'_> {
             (listed.len()..frames.managed.len()).for_each(|_| self.tally.fault("of another"));
             for (at, name) in &frames.names {
                 let Some(own_name) = own.names.get(at) else {
-                    // A managed frame that is not there has been compared.
+                    // A managed frame that is missing has been compared before.
                     let shown = at.0 == 0 && own.runtime.iter().any(|(sp, _)| *sp == at.1);
                     if shown && !name.ends_with(UNKNOWN) {
                         self.wrong(format!("the runtime frame at {:#x} has no method, ClrMD has {name:?}", at.1));
@@ -325,9 +325,10 @@ impl Compared<'_> {
         }
     }
 
-    /// The number of equal frames. In a gap of our walk, ClrMD may have more, and where it stops for want of the bytes, we may.
+    /// Returns the number of equal frames. In a gap of gcdump's walk ClrMD may have more, and where ClrMD stops because of missing bytes
+    /// gcdump may.
     fn in_order<T: PartialEq + std::fmt::Debug>(&mut self, thread: u64, ours: &[T], theirs: &[T], sp: impl Fn(&T) -> u64) -> u64 {
-        // Each of ours equals one of theirs: a frame may be listed twice.
+        // Each of gcdump's frames equals one of ClrMD's: a frame may be listed twice.
         let mut left: Vec<&T> = ours.iter().collect();
         let mut is_known = |f: &T| left.iter().position(|own| *own == f).map(|at| left.remove(at)).is_some();
         let theirs: Vec<&T> = theirs.iter().filter(|f| is_known(f) || !self.ours.loses(thread, sp(f))).collect();
@@ -377,16 +378,16 @@ impl Compared<'_> {
         }
     }
 
-    /// Whether `at` lies on the stack of the thread, above the innermost frame.
+    /// Whether `at` is on the stack of the thread, above the innermost frame.
     fn on_stack(&self, thread: u64, at: u64) -> bool {
         let frames = self.theirs.threads.get(&thread);
         let sps = || frames.into_iter().flat_map(|f| f.managed.iter().map(|m| m.1).chain(f.runtime.iter().map(|r| r.0)));
         let (low, high) = (sps().min().unwrap_or(0), sps().max().unwrap_or(0));
-        // The outermost method's own frame lies above its stack pointer; arguments of the program above that.
+        // The outermost method's stack frame is above its stack pointer; the program's arguments are above that.
         (low..high.saturating_add(0x10_000)).contains(&at)
     }
 
-    /// Why a root of ClrMD is not in our answer.
+    /// Returns why a root of ClrMD is not in gcdump's answer.
     fn lacking(&self, root: &Root, holder: &Holder, scanned: &BTreeSet<u64>, placed: &mut BTreeSet<Root>) -> Option<&'static str> {
         let value = self.held(root);
         if root.interior && value.is_some_and(|v| self.on_stack(root.thread, v)) {
@@ -414,7 +415,7 @@ impl Compared<'_> {
         (prepared && self.ours.exit == Exit::Partial).then_some("argument")
     }
 
-    /// Whether a frame below `sp` has saved an address on this stack at which `root`'s object is.
+    /// Whether a frame below `sp` has saved an address on this stack which refers to `root`'s object.
     fn saved_below(&self, root: &Root, sp: u64) -> bool {
         let frames = &self.theirs.threads[&root.thread];
         let low = frames.managed.iter().map(|f| f.1).chain(frames.runtime.iter().map(|f| f.0)).min().unwrap_or(sp);
@@ -424,7 +425,7 @@ impl Compared<'_> {
             .any(|v| v >= sp && self.on_stack(root.thread, v) && self.word(v) == Some(root.object))
     }
 
-    /// Why ClrMD does not have a root.
+    /// Returns why ClrMD does not have a root.
     fn surplus(&self, root: &Root, holder: &Holder, theirs: &BTreeMap<Root, Holder>, placed: &BTreeSet<Root>) -> Option<&'static str> {
         let frame = (holder.ip, holder.sp);
         if self.theirs.crashed.contains(&root.thread) {
@@ -451,7 +452,7 @@ impl Compared<'_> {
         (none && self.bare.is_gap(root.thread, holder.sp)).then_some("cut GC info")
     }
 
-    /// Whether a frame of .NET 11 has thrown an exception that is in flight: the runtime's frame for that is next to it.
+    /// Whether a frame of .NET 11 has thrown an exception in flight: then the runtime's frame for that is next to it.
     fn threw(&self, thread: u64, frame: (u64, u64)) -> bool {
         let Some(frames) = self.theirs.threads.get(&thread).filter(|_| self.dump.runtime == "net11") else { return false };
         let next = frames.managed.iter().map(|m| m.1).filter(|sp| *sp < frame.1).max().unwrap_or(0);
@@ -459,7 +460,7 @@ impl Compared<'_> {
     }
 }
 
-/// Both comparisons of a dump: from the dump alone, and with files, if there are any.
+/// Compares a dump twice: without files, and with files, if there are any.
 fn compare(dump: &Known) -> [Tally; 2] {
     let theirs = Theirs::of(dump.clrmd.as_ref().unwrap());
     let folders = folders(&dump.runtime);
@@ -472,7 +473,7 @@ fn compare(dump: &Known) -> [Tally; 2] {
             Compared { dump, ours, bare: &bare, theirs: &theirs, memory: memory(), has_files: of_files, tally: Tally::default() };
         compared.tally.dumps = 1;
         compared.frames();
-        // What the scan of gaps finds.
+        // The roots that the scan of gaps finds.
         let scan = || -> BTreeSet<u64> {
             let (_, answer) = ask_with(&dump.path, if of_files { &folders } else { &[] }, &["roots"]);
             let of_stacks = |r: &&Value| r["kind"] == "stack" || r["kind"] == "register";

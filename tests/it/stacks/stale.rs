@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Objects and their bytes.
 type Sum = (u64, u64);
 
-/// What is unreachable with precise and with conservative stacks; `None` if the stacks are not known precisely.
+/// Returns the unreachable objects with precise and with conservative stacks; `None` if stacks have gaps.
 fn measure(dump: &Known) -> Option<[Sum; 2]> {
     let folders = folders(&dump.runtime);
     let ask = |stacks: &str| ask_with(&dump.path, &folders, &["unreachable", "--top", "1", "--stacks", stacks]).1["data"].clone();
@@ -22,7 +22,7 @@ fn measure(dump: &Known) -> Option<[Sum; 2]> {
 }
 
 #[test]
-fn precise_stacks_hold_less_than_their_words() -> Tested {
+fn precise_stacks_hold_less_than_conservative_ones() -> Tested {
     let (dumps, lacking) = known_dumps(|_| true)?;
     let dumps: Vec<Known> = dumps.into_iter().filter(has_heap).collect();
     if dumps.is_empty() {
