@@ -1,4 +1,4 @@
-//! What the GC counts and records, and what it does not: allocation totals, collections, failed allocations, segments.
+//! Numbers that the GC counts and records: allocation totals, collections, failed allocations, segments.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,8 +21,8 @@ fn sum<'v>(rows: impl Iterator<Item = &'v Value>, key: &str) -> u64 {
     rows.map(|r| r[key].as_u64().unwrap_or_else(|| panic!("{key} of {r}"))).sum()
 }
 
-/// Before the first collection nothing has been freed, so that the heap holds whatever the threads have allocated, and beside
-/// it only the blocks that fill up a context.
+/// Before the first collection nothing has been freed: the heap has everything that the threads have allocated, and in addition only the
+/// blocks that fill up contexts.
 #[test]
 fn allocation_totals_are_what_the_heap_holds_before_the_first_collection() {
     for (name, ended_threads) in [
@@ -31,7 +31,7 @@ fn allocation_totals_are_what_the_heap_holds_before_the_first_collection() {
         ("net10-seg-exactctx-heap", false),
         ("net8-wks-pool-heap", false),
         ("net10-wks-pool-heap", false),
-        // Threads that ended took their totals with them.
+        // The totals of threads that ended are lost.
         ("net10-wks-http-heap", true),
     ] {
         let (_, heap) = ask(&corpus(name), &["heap"]);
@@ -60,7 +60,7 @@ fn the_global_context_is_a_row_even_if_it_is_empty() {
         assert_eq!((&rows[0]["pointer"], &rows[0]["limit"]), (&"0x0".into(), &"0x0".into()), "{name}");
         assert_eq!(rows[0]["allocated_bytes"], 0, "{name}");
     }
-    // Where it is not in the dump, there is none.
+    // If the context is not in the dump, there is no row.
     let (_, heap) = ask(&corpus("win-net10-wks-basics-mini"), &["heap"]);
     let contexts = list(&heap["data"], "allocation_contexts");
     let global = contexts.iter().find(|c| c["owner"] == "global");
@@ -69,7 +69,7 @@ fn the_global_context_is_a_row_even_if_it_is_empty() {
 
 /// The truth of the lab's program: `GC.CollectionCount`, `GC.GetGCMemoryInfo`.
 #[test]
-fn collections_are_what_the_program_was_told() {
+fn collections_are_those_that_the_program_recorded() {
     let (exit, heap) = ask(&own_unpacked(), &["heap", "--detail"]);
     assert_eq!(exit, Exit::Ok);
     let ours = &heap["data"]["collections"];
@@ -90,8 +90,8 @@ fn collections_are_what_the_program_was_told() {
     assert_eq!(info["data"]["gc"]["collections"], *ours);
 }
 
-/// Server GC has the budgets in each heap, a standalone GC all of it in another image. A failed allocation records the index of
-/// the last collection, which is another variable.
+/// Server GC has the budgets in each heap, and a standalone GC has everything in another image. A failed allocation records the index of the
+/// last collection in another variable.
 #[test]
 fn collections_of_server_and_standalone_gcs() {
     for (name, counts) in [
@@ -122,10 +122,10 @@ fn collections_of_server_and_standalone_gcs() {
     assert_eq!(kinds, ["full-blocking", "background"]);
 }
 
-/// The identifiers of the GC say what the build can do, the latency mode what is in force: that of the lab's programs is `Batch` where
-/// `System.GC.Concurrent` is false, and `Interactive` where it is true, also with `DOTNET_gcConcurrent=0` (.NET 8, 10, 11).
+/// The GC's identifiers describe the build, the latency mode the setting in force: in the lab's programs it is `Batch` if
+/// `System.GC.Concurrent` is false, and `Interactive` if it is true, even with `DOTNET_gcConcurrent=0` (.NET 8, 10, 11).
 #[test]
-fn what_the_build_can_do_is_not_what_is_in_force() {
+fn the_abilities_of_the_build_are_not_the_setting_in_force() {
     let patient = Patient::real();
     let of = |patient: &Patient| {
         let (_, info) = patient.ask(&["info"]);
@@ -155,7 +155,7 @@ fn what_the_build_can_do_is_not_what_is_in_force() {
             assert_eq!(of(&patient), (true.into(), concurrent, format!("workstation, regions, {word}1 heap")), "{value}");
         });
     }
-    // Before the first collection nothing says what is in force.
+    // Before the first collection the setting in force is unknown.
     let (_, info) = ask(&corpus("net10-wks-locks-heap"), &["info"]);
     assert_eq!((&info["data"]["gc"]["background"], &info["data"]["gc"]["concurrent"]), (&true.into(), &Value::Null));
 }
@@ -175,13 +175,14 @@ fn heap_shows_one_heap() {
     assert!(ran.err.contains("there is no heap 9"), "{}", ran.err);
 }
 
-/// A process of which the runtime does not publish these fields of a failure, that a heap has recorded one, and its address.
+/// Makes a process whose runtime does not publish these fields of a failure, and in which a heap has recorded one. Returns the address of the
+/// record, too.
 fn without_oom_fields(names: &[&str]) -> (Patient, u64) {
     let mut bytes = unpacked("net11shape-wks-basics-full");
     let published = b"\"OomHistory\":{\"Reason\":0,\"AllocSize\":8,\"Reserved\":16,\"Allocated\":24,\"GcIndex\":32,\"Fgm\":40,\"Size\":48,";
     let at = memchr::memmem::find(&bytes, published).expect("the descriptor");
     for name in names {
-        // Not that of the size in front of it: `AllocSize`.
+        // The quotes distinguish the name from `AllocSize`, which contains it.
         let quoted = format!("\"{name}\"");
         let from = at + memchr::memmem::find(&bytes[at..], quoted.as_bytes()).unwrap();
         bytes[from + 1] = b'_';
@@ -194,7 +195,7 @@ fn without_oom_fields(names: &[&str]) -> (Patient, u64) {
     (patient, reason)
 }
 
-/// Fields of the failure that the runtime does not publish are absent: a failure "after GC 0" is another one.
+/// Fields of the failure that the runtime does not publish are absent, not zero: "after GC 0" would be another failure.
 #[test]
 fn oom_fields_that_are_not_published_are_absent() {
     let (patient, reason) = without_oom_fields(&["Reserved", "Allocated", "GcIndex", "Fgm", "Size", "AvailablePagefileMb", "LohP"]);
@@ -214,7 +215,7 @@ fn oom_fields_that_are_not_published_are_absent() {
 }
 
 #[test]
-fn a_failure_is_told_without_its_reason_or_its_size() {
+fn a_failure_is_reported_without_its_reason_or_size() {
     let failure =
         |patient: &Patient, reason: u64| [patient.put32(reason, 2), patient.put(reason + 8, 3_000_080), patient.put(reason + 32, 7)];
     let cases = [

@@ -19,14 +19,14 @@ mod hostile;
 /// Objects in the dump of the repository: one with fields of every kind, and a string.
 const EVERYTHING: &str = "0x7f316dc27908";
 const STRING: &str = "0x7f3d36400008";
-/// What stands for an object and for dumps in the examples of the schemas.
+/// An object and dumps in the examples of the schemas.
 const OBJECT: &str = "0x7f31535a25f8";
 
 fn leak(which: &str) -> String {
     format!("{}/dumps/corpus/net10-wks-leak-heap.{which}.dmp.zst", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A server, and what it says.
+/// A running server, and its output.
 struct Talk {
     child: Child,
     to: Option<ChildStdin>,
@@ -35,7 +35,7 @@ struct Talk {
 }
 
 impl Talk {
-    /// A server in `folder`.
+    /// Starts a server in `folder`.
     fn start_in(folder: &Path, args: &[&str]) -> Talk {
         let mut command = Command::new(env!("CARGO_BIN_EXE_gcdump"));
         command.arg("mcp").arg("--no-local-files").args(args).current_dir(folder).env_remove("GCDUMP_DUMP");
@@ -44,7 +44,7 @@ impl Talk {
         let out = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || {
             for line in out.lines() {
-                // Nothing but messages may come.
+                // Only messages may be written.
                 let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
                 if send.send(message).is_err() {
                     break;
@@ -58,7 +58,7 @@ impl Talk {
         Talk::start_in(Path::new(env!("CARGO_MANIFEST_DIR")), args)
     }
 
-    /// A server for the own dump, after the handshake.
+    /// Starts a server for the own dump, and performs the handshake.
     fn about_own(more: &[&str]) -> Talk {
         let dump = own_unpacked();
         let mut talk = Talk::start(&[more, &[dump.to_str().unwrap()]].concat());
@@ -93,7 +93,7 @@ impl Talk {
         self.asked
     }
 
-    /// The answer to a request.
+    /// Sends a request and returns the answer.
     fn ask(&mut self, method: &str, params: Value) -> Value {
         let id = self.request(method, params);
         let answer = self.receive();
@@ -101,7 +101,7 @@ impl Talk {
         answer
     }
 
-    /// The result of a tool.
+    /// Calls a tool and returns the result.
     fn call(&mut self, tool: &str, arguments: Value) -> Value {
         self.ask("tools/call", json!({ "name": tool, "arguments": arguments }))["result"].clone()
     }
