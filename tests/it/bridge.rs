@@ -52,7 +52,7 @@ fn weak_links_to_dead_bridged_objects_are_nulled_and_others_stay() {
         let objects: Vec<&Value> = rows(&data["sccs"]).iter().flat_map(|s| rows(&s["objects"])).collect();
         let bridged: BTreeSet<&str> = objects.iter().map(|o| o["address"].as_str().unwrap()).collect();
 
-        // Whether an object is registered for finalization is what `finalizers` lists.
+        // `finalizers` lists the objects that are registered for finalization.
         let (_, queues) = ask(&path, &["finalizers", "--objects", "--top", "0"]);
         let queued: Vec<Value> = rows(&queues["data"]["objects"]).iter().filter(|o| o["state"] == "registered").cloned().collect();
         let queued = texts(&queued, "object");
@@ -61,7 +61,7 @@ fn weak_links_to_dead_bridged_objects_are_nulled_and_others_stay() {
             registered += usize::from(object["registered"] == true);
         }
 
-        // Every weak handle to a dead bridged object is listed, and no other is nulled.
+        // Every weak handle to a dead bridged object is listed, and only these are nulled.
         let (_, handles) = ask(&path, &["handles", "--type", "weak-short,weak-long", "--top", "0"]);
         let handles = rows(&handles["data"]["handles"]);
         let links = rows(&data["weak_links"]);
@@ -221,9 +221,9 @@ fn totals_of_garbage_and_of_collections_add_up() {
     assert!(checked > 0);
 }
 
-/// An object with several peers of the other runtime has a handle for each.
+/// An object with several peers in the other runtime has one handle for each.
 #[test]
-fn every_cross_reference_handle_of_an_object_is_told() {
+fn every_cross_reference_handle_of_an_object_is_shown() {
     for shape in crate::common::shapes() {
         let mut target = Spec::standard(shape).build();
         let expected = target.expected();

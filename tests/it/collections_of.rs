@@ -1,4 +1,4 @@
-//! Collections: kinds, counts and contents as the programs that were dumped wrote them down.
+//! Collections: kinds, counts and contents, compared with the records of the dumped programs.
 
 use crate::harness::{Ignored, Tested};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,7 +21,7 @@ fn told(dump: &Known) -> &[Value] {
     dump.truth.as_ref().unwrap()["collections"].as_array().unwrap()
 }
 
-/// The `collection` of an object, with `items` of its elements.
+/// Returns the `collection` of an object, with `items` of its elements.
 fn collection(dump: &Known, told: &Value, items: &str) -> Value {
     let (exit, answer) = ask(&dump.path, &["object", "--items", items, text(told, "address")]);
     assert_eq!(exit, Exit::Ok, "{}: {told}: {answer}", dump.name);
@@ -48,7 +48,7 @@ fn every_kind_is_counted() -> Tested {
     Ok(())
 }
 
-/// The programs fill their collections with these elements (`Colls.cs` of the lab).
+/// The elements with which the programs fill their collections are in `Colls.cs` of the lab.
 #[test]
 fn contents_are_those_of_the_program() -> Tested {
     let mut compared = 0;
@@ -62,7 +62,7 @@ fn contents_are_those_of_the_program() -> Tested {
                 "Dictionary<string,int>" => "k",
                 "ConcurrentDictionary<string,int>" => "c",
                 "SortedDictionary<int,string>" | "SortedList<int,string>" | "ImmutableDictionary<int,string>" => {
-                    // Keys are numbers, values end with them.
+                    // Keys are numbers, and each value ends with its key.
                     assert_eq!(pairs.len(), items.len(), "{told}");
                     assert!(items.iter().all(|(k, v)| v.ends_with(k.as_str()) && k.parse::<i32>().is_ok()), "{told}: {items:?}");
                     compared += 1;
@@ -82,7 +82,7 @@ fn contents_are_those_of_the_program() -> Tested {
                 }
                 _ => continue,
             };
-            // Every third key up to 90 was removed again from the one, `c7` from the other.
+            // Every third key up to 90 was removed from one of them, `c7` from the other.
             let removed = |n: u32| if prefix == "k" { n.is_multiple_of(3) && n < 90 } else { n == 7 };
             let kept = (0..if prefix == "k" { 100 } else { 200 }).filter(|n| !removed(*n)).map(|n| format!("{prefix}{n}"));
             assert_eq!(kept.collect::<BTreeSet<_>>(), pairs.keys().map(ToString::to_string).collect(), "{told}");
@@ -108,7 +108,7 @@ fn tables_list_elements() -> Tested {
     Ok(())
 }
 
-/// The last steps of the paths to `object`: type of the holder and key.
+/// Returns the last steps of the paths to `object`: type of the holder and key.
 fn last_keys(dump: &Known, object: &str) -> Vec<(String, Option<String>)> {
     let (exit, answer) = ask(&dump.path, &["path", "--paths", "8", object]);
     assert_eq!(exit, Exit::Ok, "{}: {answer}", dump.name);
@@ -153,7 +153,7 @@ fn paths_through_dictionaries_name_the_key() -> Tested {
             }
         }
         assert_eq!(named.len(), 5, "{}: {named:?}", dump.name);
-        // A string is quoted, and people read it in brackets.
+        // A string is quoted, and in brackets for people.
         let (_, answer) = ask(&dump.path, &["objects", "--type", "System.Collections.Generic.Dictionary<System.String, System.Object>"]);
         let all = answer["data"]["objects"].as_array().unwrap();
         let items = all.iter().flat_map(|o| {
@@ -172,7 +172,7 @@ fn paths_through_dictionaries_name_the_key() -> Tested {
     Ok(())
 }
 
-/// Every dictionary of the program has a marker under the key `k3`, which says what it is in.
+/// Every dictionary of the program has a marker with the key `k3`, which names the dictionary.
 #[test]
 fn paths_name_the_keys_of_every_dictionary() {
     for (runtime, kinds) in [("net8", 13), ("net10", 14)] {

@@ -45,7 +45,7 @@ impl Blanks {
     }
 }
 
-/// A dump of the pair in the repository that is compared: one process, `before` and `after` it leaked.
+/// A dump of the pair in the repository: one process, before and after it leaked.
 fn leak(which: &str) -> String {
     format!("{}/dumps/corpus/net10-wks-leak-heap.{which}.dmp.zst", env!("CARGO_MANIFEST_DIR"))
 }

@@ -246,7 +246,7 @@ fn a_failure_is_reported_without_its_reason_or_size() {
     });
 }
 
-/// The address of a range decides which heap it is of.
+/// The address of a range determines its heap.
 #[test]
 fn allocation_contexts_of_threads_have_their_heap() {
     let mut seen = [0; 2];
@@ -284,7 +284,7 @@ fn allocation_contexts_of_threads_have_their_heap() {
 }
 
 #[test]
-fn segments_show_what_is_stored() {
+fn segments_show_stored_values() {
     let patient = Patient::real();
     let (exit, data) = patient.ask(&["segments"]);
     assert_eq!(exit, Exit::Ok);
@@ -297,7 +297,7 @@ fn segments_show_what_is_stored() {
         assert_eq!(number(&s["next"]), patient.word(at + next), "{s}");
         behind += usize::from(s["stored_allocated"] != s["allocated"]);
     }
-    // Only the region that is allocated from ends elsewhere.
+    // Only the region that is allocated from has another end.
     assert_eq!(behind, 1);
     let text = run(&["segments", patient.path.to_str().unwrap()]).out;
     assert!(text.contains("STORED ALLOCATED") && text.contains("NEXT"), "{text}");
@@ -318,9 +318,9 @@ fn one_segment_by_its_address() {
     assert_eq!(ran.exit, Exit::Negative, "{}", ran.err);
 }
 
-/// The list of LOH regions goes on in the list of POH regions: the region stays in its generation, and the answer is partial.
+/// The list of LOH regions continues in the list of POH regions: the region stays in its generation, and the answer is partial.
 #[test]
-fn a_list_that_runs_into_another_is_said() {
+fn a_list_that_continues_in_another_is_reported() {
     let patient = Patient::real();
     let (_, data) = patient.ask(&["segments"]);
     let of = |generation: &str| number(&list(&data, "segments").iter().find(|s| s["generation"] == generation).unwrap()["address"]);
@@ -337,7 +337,7 @@ fn a_list_that_runs_into_another_is_said() {
             assert_eq!(found(&answer["data"]), found(&data), "{name}");
         });
     }
-    // A flag alone does not take a region away from the only list that has it.
+    // A flag by itself does not remove a region from the only list that has it.
     let flags = patient.offset("HeapSegment", "Flags");
     patient.with(&[patient.put(loh + flags, 0x200)], || {
         let (exit, answer) = ask(&patient.path, &["segments"]);
@@ -346,9 +346,9 @@ fn a_list_that_runs_into_another_is_said() {
     });
 }
 
-/// The campaign of mutations found it: `info` compared the counts of four billion generations at each word of the GC's variables.
+/// Found by the mutation campaign: `info` compared the counts of four billion generations at each word of the GC's variables.
 #[test]
-fn a_gc_of_four_billion_generations_is_told_at_once() {
+fn a_gc_with_four_billion_generations_is_reported_at_once() {
     let patient = Patient::new(&unpacked("net11shape-wks-basics-full"));
     let globals = patient.ask(&["contracts"]).1;
     let at = number(&list(&globals, "globals").iter().find(|g| g["name"] == "MaxGeneration").unwrap()["address"]);

@@ -208,7 +208,7 @@ fn campaign(what: &str, bases: &[Base], count: u64, harm: impl Fn(&Base, u64, &F
     let watched: Vec<Watched> = (0..WORKERS).map(|_| Watched::default()).collect();
     let last = tempfile::Builder::new().prefix("gcdump-case-").tempfile().unwrap();
     println!("{what}: the last case is in {}", last.path().display());
-    // What commands write lies beside the dumps.
+    // Output files of commands are beside the dumps.
     let folder = tempfile::tempdir().unwrap();
     let done = AtomicBool::new(false);
     let (failure, next, totals, harm) = (Mutex::new(None), &next, &totals, &harm);

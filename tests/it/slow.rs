@@ -1,10 +1,10 @@
-//! Tests that take about a second or more and go through many cases of something that quicker tests check as well: a plain `cargo test`
-//! leaves them out, `.ci/run` runs them (`GCDUMP_TEST_FULL=1`).
+//! Tests that take about a second or more and go through many cases which quicker tests check as well. A plain `cargo test` skips them,
+//! `.ci/run` runs them (`GCDUMP_TEST_FULL=1`).
 
-/// Why a plain run leaves them out.
+/// The reason that a plain run shows for them.
 pub const REASON: &str = "it takes a second or more: .ci/run runs it, or GCDUMP_TEST_FULL=1";
 
-/// Their names.
+/// Names of the tests.
 pub const TESTS: &[&str] = &[
     "altered::a_code_map_with_missing_code_is_reported",
     "altered::an_assembly_list_with_missing_assemblies_is_reported",
@@ -18,13 +18,13 @@ pub const TESTS: &[&str] = &[
     "damage::every_range_left_out",
     "damage_real::a_real_dump_cut_off_at_200_points",
     "descriptor::a_change_to_one_item_leaves_all_others",
-    "descriptor::commands_need_of_what_net11_adds_what_the_table_says",
-    "descriptor::commands_need_what_the_table_says_and_nothing_else",
+    "descriptor::commands_need_exactly_the_net11_items_in_the_table",
+    "descriptor::commands_need_exactly_the_items_in_the_table",
     "descriptor::library::a_missing_library_field_affects_only_the_answers_that_read_it",
     "diff::rows_are_the_difference_of_two_stats",
     "examples::every_format_of_an_example_can_be_read",
-    "export::ids_tell_what_became_of_objects",
-    "fields::values_at_addresses_are_those_of_the_fields_there",
+    "export::ids_identify_objects_across_dumps",
+    "fields::values_at_addresses_equal_those_of_fields",
     "files::an_unfinished_file_is_removed",
     "files::no_writer_leaves_a_part_on_a_full_disk",
     "files::no_writer_leaves_a_part_when_it_is_interrupted",
@@ -35,8 +35,8 @@ pub const TESTS: &[&str] = &[
     "lost_names::a_selection_by_a_lost_name_is_partial",
     "max_memory::answers_from_files_are_those_from_memory",
     "mcp::contents_are_shown_only_if_asked_for",
-    "memory_map::each_byte_counts_once",
-    "memory_map::the_heap_is_what_the_gc_says",
+    "memory_map::each_byte_is_counted_once",
+    "memory_map::the_heap_equals_that_of_the_gc",
     "names::a_method_has_one_text_in_every_command",
     "names::rows_of_different_names_are_different_on_every_terminal",
     "ref_counts::a_referenced_wrapper_is_a_root_and_one_without_references_is_weak",
@@ -47,8 +47,8 @@ pub const TESTS: &[&str] = &[
     "schema::the_answer_of_trim_matches",
     "screens::colors_change_nothing_else",
     "screens::lines_fit_and_keep_numbers_whole",
-    "secrets::what_a_copy_leaves_out_comes_into_no_other",
-    "secrets::what_a_copy_of_a_whole_dump_leaves_out_comes_into_no_other",
+    "secrets::omitted_memory_is_in_no_later_copy",
+    "secrets::omitted_memory_of_a_whole_dump_is_in_no_later_copy",
     "shell::every_command_answers_in_a_shell_as_on_the_command_line",
     "shell::terminal::a_large_graph_is_left_as_an_index",
     "sort::lists_are_sorted_by_each_of_their_columns",

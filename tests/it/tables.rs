@@ -1,4 +1,4 @@
-//! Tables for databases: what is in them equals what the commands say.
+//! Tables for databases: their contents equal the answers of the commands.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::export::dumps;
 
 pub type Row = Map<String, Value>;
 
-/// The rows of a Parquet file, by a reader that is not ours.
+/// Reads the rows of a Parquet file with a reader that is not gcdump's.
 pub fn rows(path: &Path) -> Vec<Row> {
     let file = std::fs::File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let reader = SerializedFileReader::new(file).unwrap();
@@ -33,7 +33,7 @@ fn table(folder: &Path, name: &str) -> Vec<Row> {
     rows(&folder.join(format!("{name}.parquet")))
 }
 
-/// An address as the tables have it.
+/// Converts an address to its form in the tables.
 fn address(text: &Value) -> Value {
     text.as_str().map_or(Value::Null, |t| json!(u64::from_str_radix(t.trim_start_matches("0x"), 16).unwrap().cast_signed()))
 }
@@ -72,7 +72,7 @@ fn list<'v>(answer: &'v Value, name: &str) -> &'v Vec<Value> {
     answer["data"][name].as_array().unwrap_or_else(|| panic!("no {name}"))
 }
 
-/// `[3].key` and `[]`: the tables do not number elements.
+/// Converts `[3].key` to `[].key`: the tables do not number elements.
 fn unnumbered(field: &Value) -> Value {
     let Some(text) = field.as_str() else { return Value::Null };
     match text.strip_prefix('[').and_then(|t| t.split_once(']')).filter(|(n, _)| n.bytes().all(|b| b.is_ascii_digit())) {
@@ -82,7 +82,7 @@ fn unnumbered(field: &Value) -> Value {
 }
 
 #[test]
-fn tables_say_what_the_commands_say() {
+fn tables_agree_with_the_commands() {
     let folder = tempfile::tempdir().unwrap();
     for (i, dump) in dumps().iter().enumerate() {
         let name = dump.file_name().unwrap().to_string_lossy();
@@ -138,7 +138,7 @@ fn tables_say_what_the_commands_say() {
             assert_eq!(o["reachable"], json!(told.is_some()), "{name} {o:?}");
             assert_eq!(o["distance"].is_i64(), told.is_some(), "{name} {o:?}");
         }
-        // What hangs on one object alone is one further from the roots than it, or roots hold it as well.
+        // An object with a single holder is one reference further from the roots than the holder, or a root refers to it as well.
         let distances: Vec<Option<i64>> = objects.iter().map(|o| o["distance"].as_i64()).collect();
         let refs = table(&out, "refs");
         for r in &refs {
@@ -235,9 +235,9 @@ fn tables_say_what_the_commands_say() {
     }
 }
 
-/// What takes the graph is unknown without `--retained`, and not zero.
+/// Columns that need the graph are unknown without `--retained`, and not zero.
 #[test]
-fn what_was_not_asked_for_is_null() {
+fn columns_that_were_not_requested_are_null() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("t");
     let (exit, report) = export("parquet", &own_unpacked(), &out, &["--tables", "objects,types,strings"]);
@@ -294,7 +294,7 @@ fn all_formats_have_the_same_rows() {
     }
 }
 
-/// What a column has for a value of `objects --fields`.
+/// Returns the value in a column for a value of `objects --fields`.
 fn cell(value: &Value) -> Value {
     match value["kind"].as_str() {
         None | Some("null" | "absent" | "invalid" | "not-initialized") => Value::Null,
@@ -323,7 +323,7 @@ fn fields_are_typed_columns_with_the_values_that_objects_lists() {
         for row in &objects {
             let values = &told[&row["address"].as_i64().unwrap()]["fields"];
             for path in fields.split(',') {
-                // The table has a column `size` of its own.
+                // The table has another column `size`.
                 let column = if path == "Size" { "field_Size" } else { path };
                 let (ours, theirs) = (&row[column], cell(&values[path]));
                 let text = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_string);
@@ -351,7 +351,7 @@ fn fields_are_typed_columns_with_the_values_that_objects_lists() {
                 assert_eq!(typed.get(path), Some(&kind), "{path}: {typed:?}");
             }
         }
-        // The same in lines of JSON.
+        // NDJSON has the same rows.
         export("ndjson", dump, &lines, &["--tables", "objects", "--contents", "--fields", fields]);
         let text = std::fs::read_to_string(lines.join("objects.ndjson")).unwrap();
         let rows: Vec<Row> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -363,7 +363,7 @@ fn fields_are_typed_columns_with_the_values_that_objects_lists() {
 }
 
 #[test]
-fn folders_are_written_whole_and_nothing_else_is_replaced() {
+fn folders_are_written_completely_and_nothing_else_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let (dump, out) = (own_unpacked(), folder.path().join("x.parquet"));
     let (from, to) = (dump.to_str().unwrap(), out.to_str().unwrap());
@@ -407,7 +407,7 @@ fn corpus(names: &[&str]) -> Vec<PathBuf> {
     names.iter().map(|name| folder.join(format!("{name}.dmp.zst"))).collect()
 }
 
-/// The rows of a table of a lake, with the partition as a column.
+/// Reads the rows of a table of a lake, with the partition as a column.
 fn lake_rows(lake: &Path, name: &str) -> Vec<Row> {
     let mut out = Vec::new();
     for entry in std::fs::read_dir(lake.join(name)).unwrap() {
@@ -422,7 +422,7 @@ fn lake_rows(lake: &Path, name: &str) -> Vec<Row> {
 }
 
 #[test]
-fn a_fleet_is_written_side_by_side() {
+fn the_dumps_of_a_fleet_are_written_side_by_side() {
     let folder = tempfile::tempdir().unwrap();
     let (dumps, lake) = (folder.path().join("dumps"), folder.path().join("lake"));
     std::fs::create_dir(&dumps).unwrap();
@@ -453,12 +453,12 @@ fn a_fleet_is_written_side_by_side() {
         let types = list(&ask(path, &["stat"]).1, "types").len();
         assert_eq!(lake_rows(&lake, "types").iter().filter(|t| t["dump"] == told["id"]).count(), types, "{told}");
     }
-    // The same by a pattern, which a shell has left alone.
+    // A pattern that the shell did not expand finds the same dumps.
     let by_pattern = folder.path().join("by_pattern");
     let pattern = dumps.join("net10-wks-leak*");
     let ran = run(&["fleet", pattern.to_str().unwrap(), "-o", by_pattern.to_str().unwrap(), "--json", "--no-local-files"]).json();
     assert_eq!(ran["data"]["totals"]["written"], 2, "{ran}");
-    // Again: nothing is read. One partition is lost: it is made again.
+    // A second run reads nothing. A lost partition is made again.
     let again = run(&args).json();
     assert_eq!(again["data"]["totals"]["known"], 8);
     let id = told.iter().find(|d| d["state"] != "failed" && d["state"] != "known").unwrap()["id"].as_str().unwrap();
@@ -466,13 +466,13 @@ fn a_fleet_is_written_side_by_side() {
     let again = run(&args).json();
     assert_eq!((&again["data"]["totals"]["known"], &again["data"]["totals"]["written"]), (&json!(7), &json!(1)));
     assert!(std::fs::read_dir(&lake).unwrap().all(|e| !e.unwrap().file_name().to_str().unwrap().starts_with('.')));
-    // A file in the place of the lake.
+    // There is a file with the name of the lake.
     let ran = run(&["fleet", dumps.to_str().unwrap(), "-o", dumps.join("notes.txt").to_str().unwrap()]);
     assert_eq!(ran.exit, Exit::Usage, "{}", ran.err);
     assert_eq!(run(&["fleet", dumps.to_str().unwrap()]).exit, Exit::Usage);
 }
 
-/// Runs the SQL of docs/fleet.md over a lake: the rows of each question, as JSON.
+/// Runs the SQL of docs/fleet.md on a lake, and prints the rows of each question as JSON.
 const QUESTIONS: &str = r#"
 import duckdb, json, re, sys
 text = open(sys.argv[2], encoding="utf-8").read()
@@ -511,7 +511,7 @@ fn duckdb_answers_the_questions() {
     assert_eq!(answers.len(), 10);
     assert!(answers[..9].iter().all(|rows| !rows.is_empty()), "a question without rows: {answers:?}");
 
-    // The same, counted from the rows by another reader.
+    // Another reader counts the same from the rows.
     let of_dumps = lake_rows(&lake, "dumps");
     assert_eq!(of_dumps.len(), list(&answer, "dumps").len());
     let mut leaks: BTreeMap<String, std::collections::BTreeSet<String>> = BTreeMap::new();
@@ -548,7 +548,7 @@ fn duckdb_answers_the_questions() {
     }
 }
 
-/// On two executors of local Spark, processes with folders of their own: the lake that they write, and what they answer, are those of one machine.
+/// Two executors of local Spark, processes with separate folders, write the same lake and give the same answers as one machine.
 fn spark_answers_the_same(dumps: &Path, expected: &[Vec<Vec<Value>>], count: usize) {
     let Some(python) = python_with("pyspark") else { return };
     let folder = tempfile::tempdir().unwrap();
