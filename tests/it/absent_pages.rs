@@ -50,7 +50,7 @@ fn answers(process: &Dump) -> (Vec<String>, Vec<String>) {
 #[test]
 fn the_gc_is_read_without_the_runtimes_read_only_pages() -> Tested {
     let names = ["win-net10-wks-basics-full", "win-net9-wks-basics-full", "win-net8-wks-basics-full", "win-net10-svr-basics-full"];
-    let (dumps, lacking) = known_dumps(|r| names.iter().any(|n| r["name"] == *n))?;
+    let (dumps, missing) = known_dumps(|r| names.iter().any(|n| r["name"] == *n))?;
     for known in &dumps {
         let whole = Dump::of(open(&known.path), &gcdump::OpenOptions::default());
         let expected = answers(&whole);
@@ -63,7 +63,7 @@ fn the_gc_is_read_without_the_runtimes_read_only_pages() -> Tested {
         assert_eq!(runtime.description().gc, LayoutSource::Synthesized, "{}", known.name);
         assert_eq!(answers(&process), expected, "{}", known.name);
     }
-    println!("absent pages: {} dumps checked, {} skipped", dumps.len(), lacking.len());
+    println!("absent pages: {} dumps checked, {} skipped", dumps.len(), missing.len());
     Ok(())
 }
 
@@ -71,7 +71,7 @@ fn the_gc_is_read_without_the_runtimes_read_only_pages() -> Tested {
 fn a_linux_heap_dump_needs_no_export_tables() -> Tested {
     let names =
         ["net10-wks-basics-heap", "net9-svr-handles-heap", "net8-wks-handles-heap", "net8-segsvr-basics-heap", "net10-seg-basics-heap"];
-    let (dumps, lacking) = known_dumps(|r| names.iter().any(|n| r["name"] == *n))?;
+    let (dumps, missing) = known_dumps(|r| names.iter().any(|n| r["name"] == *n))?;
     for known in &dumps {
         let whole = Dump::of(open(&known.path), &gcdump::OpenOptions::default());
         let expected = answers(&whole);
@@ -89,7 +89,7 @@ fn a_linux_heap_dump_needs_no_export_tables() -> Tested {
         assert_eq!(runtime.description().overlay, whole.runtime().unwrap().description().overlay, "{}", known.name);
         assert_eq!(answers(&process), expected, "{}", known.name);
     }
-    println!("without exports: {} dumps checked, {} skipped", dumps.len(), lacking.len());
+    println!("without exports: {} dumps checked, {} skipped", dumps.len(), missing.len());
     Ok(())
 }
 

@@ -92,7 +92,7 @@ impl Original {
                 assert_eq!((exit, &answer["data"]), (Exit::Ok, &before["data"]), "{case}");
             }
         }
-        assert!(told > 0, "{}: {what}: nothing told", self.name);
+        assert!(told > 0, "{}: {what}: no command reports it", self.name);
     }
 }
 

@@ -77,7 +77,7 @@ fn shown(finding: &Value) -> String {
 #[test]
 fn the_fault_of_every_shared_dump_comes_first() {
     // Dumps of NativeAOT without the module file are refused.
-    let (dumps, lacking) = every_dump(|_| true).unwrap_or_default();
+    let (dumps, missing) = every_dump(|_| true).unwrap_or_default();
     let answers = each(&dumps, |d| {
         if run(&["info", d.path.to_str().unwrap()]).exit == Exit::NoRuntime {
             return None;
@@ -97,9 +97,9 @@ fn the_fault_of_every_shared_dump_comes_first() {
         let cell = findings(answer).iter().map(shown).collect::<Vec<_>>().join("; ");
         rows.entry(cell).or_default().push(&dump.name);
     }
-    println!("{} dumps, {} skipped", dumps.len(), lacking.len());
+    println!("{} dumps, {} skipped", dumps.len(), missing.len());
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
-    if lacking.is_empty() && !dumps.is_empty() && common::native_aot_program().is_some() {
+    if missing.is_empty() && !dumps.is_empty() && common::native_aot_program().is_some() {
         document(&rows);
     }
 }
@@ -176,7 +176,7 @@ fn evidence(scenario: &str, found: &[&Value], truth: &Value) -> Option<String> {
             let id = |name: &str| cycles.iter().find(|t| t["name"] == name).map(|t| t["managed"].clone());
             let expected = [id("ab"), id("ba")].into_iter().flatten().collect::<Vec<_>>();
             let told = found.iter().any(|f| f["threads"].as_array().is_some_and(|t| expected.iter().all(|id| t.contains(id))));
-            (expected.len() != 2 || !told).then(|| format!("the deadlock of {expected:?} is not told"))
+            (expected.len() != 2 || !told).then(|| format!("the deadlock of {expected:?} is not reported"))
         }
         "starve" => same("count", &json!(4)),
         "inspect" => same("count", &truth["subscribers"]),

@@ -1,7 +1,7 @@
 //! The book in `docs`, and the README: the commands of transcripts print the shown output, pictures show what a terminal shows, and the table
 //! of contents has every document. `GCDUMP_BLESS=1 cargo test --test it book::` rewrites outputs and pictures.
 //!
-//! A transcript is a block marked `console`. A line `…` stands for one or more lines of output that are left out.
+//! A transcript is a block marked `console`. A line `…` replaces one or more lines of output.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -85,8 +85,8 @@ fn damage_is_noticed() {
             write(&kept, &other);
         }),
         ("no stamp", &|| fs::remove_file(&stamp).unwrap()),
-        ("a stamp that is none", &|| write(&stamp, b"1 2 3")),
-        ("a stamp alone", &|| fs::remove_file(&kept).unwrap()),
+        ("an invalid stamp", &|| write(&stamp, b"1 2 3")),
+        ("only a stamp", &|| fs::remove_file(&kept).unwrap()),
     ];
     for (what, harm) in harm {
         harm();

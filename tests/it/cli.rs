@@ -284,7 +284,7 @@ fn an_answer_can_go_to_a_file() {
     assert_eq!(answer["command"], "heap");
     let ran = run(&["heap", "-o", "/does/not/exist/x", DUMP]);
     assert_eq!(ran.exit, Exit::NotWritten, "{}", ran.err);
-    // A failed command neither overwrites the previous answer nor leaves a file behind.
+    // A failed command neither overwrites the previous answer nor leaves a file.
     let ran = run(&["object", "0x1", "-o", path.to_str().unwrap(), DUMP]);
     assert_eq!(ran.exit, Exit::Negative, "{}", ran.err);
     let late = ["heap", "--timeout", "1ms", "-o", path.to_str().unwrap(), DUMP];

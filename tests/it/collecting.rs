@@ -230,7 +230,7 @@ fn collections_are_seen_in_those_dumps_that_were_taken_during_one() {
         "net10-wks-spingc-heap" | "net10-wks-spinopt-heap" | "net10-wks-busy-gcore" | "net10-wks-nativecorruptgc-heap" => GcPhase::Marking,
         _ => GcPhase::None,
     };
-    let (dumps, lacking) = known_dumps(|_| true).unwrap_or_default();
+    let (dumps, missing) = known_dumps(|_| true).unwrap_or_default();
     let mut paths: Vec<(String, PathBuf)> = dumps.into_iter().map(|d| (d.name, d.path)).collect();
     paths.extend(corpus::dumps().into_iter().map(|p| (p.file_name().unwrap().to_str().unwrap().replace(".dmp.zst", ""), p)));
     let found = each(&paths, |(name, path)| {
@@ -239,7 +239,7 @@ fn collections_are_seen_in_those_dumps_that_were_taken_during_one() {
         Some((name.clone(), phase))
     });
     let found: Vec<_> = found.into_iter().flatten().collect();
-    println!("{} dumps, {} skipped", found.len(), lacking.len());
+    println!("{} dumps, {} skipped", found.len(), missing.len());
     let wrong: Vec<_> = found.iter().filter(|(name, phase)| *phase != Some(expected(name))).collect();
     assert!(wrong.is_empty() && found.len() >= 75, "{wrong:?}");
 }

@@ -32,7 +32,7 @@ fn compare(dumps: &[&Path], more: &[&str]) -> (Exit, Value) {
 }
 
 fn number(v: &Value) -> i128 {
-    i128::from(v.as_i64().unwrap_or_else(|| panic!("{v} is no number")))
+    i128::from(v.as_i64().unwrap_or_else(|| panic!("{v} is not a number")))
 }
 
 /// Objects and bytes by key, without free space.

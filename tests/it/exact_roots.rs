@@ -153,7 +153,7 @@ fn objects_held_only_by_a_static_field_die_without_it() {
         assert!(freed_here > 5, "{name}: {freed_here} static fields free something");
         frees += freed_here;
     }
-    println!("{frees} static fields hold something alone");
+    println!("{frees} static fields are the only holder of an object");
 }
 
 #[test]

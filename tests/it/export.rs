@@ -201,7 +201,7 @@ fn cut_graphs_keep_retained_sizes() {
             let expected = all.values().filter(|(_, _, retained)| *retained >= least);
             let expected = sorted(expected.map(|(_, size, retained)| (*size, *retained)));
             assert_eq!(sorted(snapshot.objects().into_iter().map(|(_, s, r)| (s, r))), expected, "{} from {least}", dump.display());
-            assert_eq!(snapshot.retained[0], total, "{}: sums stand for what is left out", dump.display());
+            assert_eq!(snapshot.retained[0], total, "{}: sums include objects that are left out", dump.display());
             let left = report["data"]["left_out"]["count"].as_u64().unwrap();
             assert_eq!(left as usize, all.len() - expected.len(), "{}", dump.display());
         }

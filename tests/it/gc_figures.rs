@@ -222,14 +222,14 @@ fn a_failure_is_reported_without_its_reason_or_size() {
         (&["Reason"][..], json!([null, 3_000_080, 7]), "3,000,080-byte allocation failed after GC #7: the reason is not known"),
         (&["AllocSize"], json!(["cant-commit", null, 7]), "An allocation failed after GC #7: could not commit memory"),
     ];
-    for (lacking, values, text) in cases {
-        let (patient, reason) = without_oom_fields(lacking);
+    for (missing, values, text) in cases {
+        let (patient, reason) = without_oom_fields(missing);
         let (exit, oom) = patient.ask(&["oom"]);
-        assert_eq!((exit, &oom["any"], &oom["heaps"][0]["text"]), (Exit::Partial, &false.into(), &"none recorded".into()), "{lacking:?}");
+        assert_eq!((exit, &oom["any"], &oom["heaps"][0]["text"]), (Exit::Partial, &false.into(), &"none recorded".into()), "{missing:?}");
         patient.with(&failure(&patient, reason), || {
             let (exit, oom) = patient.ask(&["oom"]);
             let heap = &oom["heaps"][0];
-            assert_eq!((exit, &oom["any"]), (Exit::Partial, &true.into()), "{lacking:?}");
+            assert_eq!((exit, &oom["any"]), (Exit::Partial, &true.into()), "{missing:?}");
             assert_eq!(json!([heap["reason"], heap["alloc_size"], heap["gc_index"]]), values);
             assert_eq!(heap["text"], text);
             let (_, found) = patient.ask(&["analyze", "--only", "oom"]);

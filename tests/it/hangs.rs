@@ -174,7 +174,7 @@ fn a_crash_within_a_collection_names_the_first_error_of_the_heap() -> Tested {
     Ok(())
 }
 
-/// Compares a finding with the answer of its own command. `None` if they agree or have nothing in common.
+/// Compares a finding with the answer of the command that it names. `None` if they agree or have nothing in common.
 fn contradiction(path: &Path, finding: &Value) -> Option<String> {
     let (count, id) = (finding["count"].as_u64().unwrap_or_default(), text(finding, "id"));
     let words = commands::words(text(finding, "command").strip_prefix("gcdump ").unwrap());

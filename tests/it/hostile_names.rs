@@ -17,7 +17,7 @@ use crate::common::{own_dump, run, run_on};
 const NAMES: &[(&str, &[u8])] = &[
     // Quotes, separators, line breaks.
     ("Circle", b"C\"\n,'\r"),
-    // The end of a script, as far as it fits; backslashes and braces.
+    // The end of a script, if it fits; backslashes and braces.
     ("Everything", b"</script>\\"),
     // Text that spreadsheets interpret as a formula.
     ("Node", b"=1+2"),
@@ -82,8 +82,8 @@ impl Hostile {
     #[track_caller]
     fn has_all(&self, what: &str, found: impl IntoIterator<Item = String>) {
         let found: BTreeSet<String> = found.into_iter().collect();
-        let lacking: Vec<&String> = self.names.difference(&found).collect();
-        assert!(lacking.is_empty(), "{what} lacks {lacking:?}");
+        let missing: Vec<&String> = self.names.difference(&found).collect();
+        assert!(missing.is_empty(), "{what} does not have {missing:?}");
     }
 }
 
@@ -187,7 +187,7 @@ fn hostile_names_are_unchanged_in_every_format() {
     let reached = h.ask(&["bridge", "--bridged", "*", "--all", "--json"]);
     let mut shown = 0;
     for name in json_texts(&reached).into_iter().filter(|n| h.names.contains(n)).collect::<BTreeSet<_>>() {
-        assert!(found.contains(&harmless(&name)), "dot lacks {name:?}");
+        assert!(found.contains(&harmless(&name)), "dot does not have {name:?}");
         shown += 1;
     }
     assert!(shown > 2, "{shown} names in the graph");
@@ -200,7 +200,7 @@ fn hostile_names_are_unchanged_in_every_format() {
     let shown = run_on(terminal, &["stat", "--top", "0", "--no-local-files", h.dump.to_str().unwrap()]).out;
     assert!(!shown.contains(|c: char| c != '\n' && (c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c))));
     for name in &h.names {
-        assert!(shown.contains(&harmless(name)), "the terminal lacks {name:?}");
+        assert!(shown.contains(&harmless(name)), "the terminal does not show {name:?}");
     }
 }
 
@@ -231,7 +231,7 @@ fn hostile_contents_are_unchanged_in_every_file() {
         assert!(matches!(ran.exit, Exit::Ok | Exit::Partial), "{format}: {}", ran.err);
         out
     };
-    let texts = |what: &str, texts: Vec<String>| assert!(texts.contains(&expected), "{what} lacks {expected:?}");
+    let texts = |what: &str, texts: Vec<String>| assert!(texts.contains(&expected), "{what} does not have {expected:?}");
     texts("heapsnapshot", json_texts(&fs::read_to_string(export("heapsnapshot", &["--unreachable"])).unwrap()));
     let strings = ["--tables", "strings"];
     texts("parquet", parquet_texts(&export("parquet", &strings).join("strings.parquet")));
@@ -307,7 +307,7 @@ fn hostile_names_of_dumps_are_unchanged() {
             let bytes = fs::read(out.join(format!("dumps.{format}"))).unwrap();
             let texts =
                 if format == "csv" { csv_texts(&bytes) } else { String::from_utf8(bytes).unwrap().lines().flat_map(json_texts).collect() };
-            assert!(texts.contains(path), "{format} lacks {path:?}");
+            assert!(texts.contains(path), "{format} does not have {path:?}");
             fs::remove_dir_all(&out).unwrap();
         }
         let page = run(&["report", "--no-graph", "--no-local-files", path]).out;

@@ -207,7 +207,7 @@ fn a_signal_without_a_thread_for_it_ends_the_work() -> Tested {
     if !Command::new("id").arg("-u").output().is_ok_and(|ran| ran.stdout == b"0\n")
         || Command::new("setpriv").arg("--version").output().is_err()
     {
-        return ignored("only root, with setpriv, can start a process of a user who has no other");
+        return ignored("only root, with setpriv, can start a process of a user without other processes");
     }
     let user = 300_000 + std::process::id() % 100_000;
     let (folder, program) = open_folder();

@@ -84,7 +84,7 @@ fn own_memory() -> u64 {
 }
 
 #[test]
-#[ignore = "makes a large dump; run it alone on a quiet machine"]
+#[ignore = "makes a large dump; run it on a quiet machine, without other tests"]
 fn the_walk_is_compared_with_clrmd() -> Tested {
     let lab = common::needs_lab()?;
     let dump = big(&lab);
@@ -106,7 +106,7 @@ fn the_walk_is_compared_with_clrmd() -> Tested {
         let ours = (0..3).map(|_| timed(&["stat"], &dump)).min().unwrap();
         let Some(theirs) = oracle() else { return ignored("the oracle does not answer") };
         println!(
-            "stat, whole process: {ours:?}; ClrMD's walk alone: {theirs:?}; ratio 1 : {:.1}",
+            "stat, whole process: {ours:?}; only ClrMD's walk: {theirs:?}; ratio 1 : {:.1}",
             theirs.as_secs_f64() / ours.as_secs_f64()
         );
         rounds.push(theirs.as_secs_f64() / ours.as_secs_f64());

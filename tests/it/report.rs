@@ -112,8 +112,8 @@ fn every_dump_has_a_small_page_with_the_answers() {
         // Missing parts are named.
         for part in ["heap", "types", "icicle", "suspects", "stacks", "fragmentation"] {
             if data[part].is_null() {
-                let named = data["lacking"].as_array().unwrap().iter().any(|l| l["part"] == part || l["part"] == "heap");
-                assert!(named, "{name}: {part} is null without a reason: {}", data["lacking"]);
+                let named = data["missing"].as_array().unwrap().iter().any(|l| l["part"] == part || l["part"] == "heap");
+                assert!(named, "{name}: {part} is null without a reason: {}", data["missing"]);
             }
         }
         let mut all = pages.lock().unwrap();
@@ -166,10 +166,10 @@ fn parts_are_the_answers_of_the_commands() {
 
 #[test]
 fn a_page_of_two_dumps_shows_what_changed() -> Tested {
-    let (dumps, lacking) = known_dumps(|row| row["scenario"] == "leak")?;
+    let (dumps, missing) = known_dumps(|row| row["scenario"] == "leak")?;
     let find = |end: &str| dumps.iter().find(|d| d.name.starts_with("net10-wks-leak") && d.name.ends_with(end));
     let (Some(before), Some(after)) = (find(".before"), find(".after")) else {
-        println!("no pair of dumps: {lacking:?} {:?}", dumps.iter().map(|d| &d.name).collect::<Vec<_>>());
+        println!("no pair of dumps: {missing:?} {:?}", dumps.iter().map(|d| &d.name).collect::<Vec<_>>());
         return Ok(());
     };
     let page = run(&["report", "--no-local-files", before.path.to_str().unwrap(), after.path.to_str().unwrap()]);
@@ -193,7 +193,7 @@ fn a_shared_page_has_no_text_of_the_program() {
         "net10-wks-wait-gcore",
         "win-net10-wks-crash-full",
     ];
-    let (dumps, lacking) = known_dumps(|row| NAMES.contains(&row["name"].as_str().unwrap())).unwrap_or_default();
+    let (dumps, missing) = known_dumps(|row| NAMES.contains(&row["name"].as_str().unwrap())).unwrap_or_default();
     let mut cases: Vec<(String, std::path::PathBuf)> = dumps.into_iter().map(|d| (d.name, d.path)).collect();
     cases.push(("own".into(), own_unpacked()));
     each(&cases, |(name, path)| {
@@ -216,7 +216,7 @@ fn a_shared_page_has_no_text_of_the_program() {
         println!("{name}: {} strings, of which the whole page shows {shown} and the shared one none", strings.len());
         assert!(shared.contains("(hidden)") || shown == 0, "{name}");
     });
-    println!("not unpacked: {lacking:?}");
+    println!("not unpacked: {missing:?}");
 }
 
 #[test]

@@ -128,12 +128,12 @@ fn roots_are_those_of_clrmd() -> Tested {
         // If a crash left a register invalid, ClrMD reports all ones as an object without method table.
         let is_object = |r: &&Value| text(r, "kind") == "Stack" && text(r, "mt") != "0x0";
         let theirs_on_stacks: Vec<&Value> = rows(&theirs["roots"]).iter().filter(is_object).collect();
-        let lacking: Vec<_> = theirs_on_stacks.iter().filter(|r| !objects.contains(text(r, "object"))).collect();
+        let missing: Vec<_> = theirs_on_stacks.iter().filter(|r| !objects.contains(text(r, "object"))).collect();
         if small(dump) {
-            small_found += theirs_on_stacks.len() - lacking.len();
+            small_found += theirs_on_stacks.len() - missing.len();
             continue;
         }
-        assert!(lacking.is_empty(), "{}: {} of {} on stacks: {lacking:#?}", dump.name, lacking.len(), theirs_on_stacks.len());
+        assert!(missing.is_empty(), "{}: {} of {} on stacks: {missing:#?}", dump.name, missing.len(), theirs_on_stacks.len());
         // The same stack word must point to the same object.
         let differs = theirs_on_stacks.iter().filter(|r| ours_at.get(text(r, "address")).is_some_and(|o| o != text(r, "object")));
         assert_eq!(differs.count(), 0, "{}", dump.name);

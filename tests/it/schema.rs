@@ -263,7 +263,7 @@ fn every_answer_for_the_own_dump_matches() {
 #[test]
 fn every_answer_for_the_shared_dumps_matches() -> Tested {
     let validators = validators();
-    let (mut dumps, lacking) = known_dumps(|_| true)?;
+    let (mut dumps, missing) = known_dumps(|_| true)?;
     // Dumps of a scenario differ little by kind and version.
     dumps = dumps.into_iter().step_by(9).collect();
     let found = each(&dumps, |dump| {
@@ -302,10 +302,10 @@ fn every_answer_for_the_shared_dumps_matches() -> Tested {
     let answers: u32 = found.iter().map(|f| f.1).sum();
     let refused: u32 = found.iter().map(|f| f.2).sum();
     let wrong: Vec<String> = found.into_iter().flat_map(|f| f.0).collect();
-    for name in &lacking {
+    for name in &missing {
         println!("skipped: {name}: not unpacked in {}", common::unpacked().display());
     }
-    println!("{answers} answers about {} dumps fit, {refused} could not be given, {} dumps skipped", dumps.len(), lacking.len());
+    println!("{answers} answers about {} dumps fit, {refused} could not be given, {} dumps skipped", dumps.len(), missing.len());
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
     Ok(())
 }
@@ -689,14 +689,14 @@ fn all_formats_agree() {
     }
     // One dump of each kind: several heaps, an ephemeral segment, gaps.
     let wanted = ["net10-svr-basics-heap", "net9-seg-basics-heap", "net10-wks-basics-triage", "net10-wks-oom-heap"];
-    let (dumps, lacking) = known_dumps(|row| row["name"].as_str().is_some_and(|n| wanted.contains(&n))).unwrap_or_default();
+    let (dumps, missing) = known_dumps(|row| row["name"].as_str().is_some_and(|n| wanted.contains(&n))).unwrap_or_default();
     for (i, dump) in dumps.iter().enumerate() {
         // Every second command line.
         for asked in ASKED.iter().skip(i % 2).step_by(2) {
             other_formats(&dump.path, asked);
         }
     }
-    for name in &lacking {
+    for name in &missing {
         println!("skipped: {name}: not unpacked in {}", common::unpacked().display());
     }
 }

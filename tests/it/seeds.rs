@@ -252,7 +252,7 @@ fn a_wrong_row_is_found() {
         assert!(of(path, kind).is_err(), "{path}");
     }
     for (path, kind) in [("a[].b", "number"), ("n", "address"), ("a[].k", "address"), ("a[].b", "text"), ("n", "nmber"), ("a", "object")] {
-        assert!(of(path, kind).is_err(), "{path} is no {kind}");
+        assert!(of(path, kind).is_err(), "{path} is not a {kind}");
     }
     let holds = |shown: Shown, real, made| shown.holds(real, made).is_ok();
     assert!(holds(Shown::Value, Some(State::Value), None) && holds(Shown::Zero, Some(State::Zero), Some(State::Value)));

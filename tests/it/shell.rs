@@ -383,7 +383,7 @@ mod terminal {
         assert_eq!(names(&suspects), ["$1", "$2", "$3", "$4", "$5", "$6"]);
         let more = rows(&answer(&mut s, "next"));
         assert_eq!(names(&more), ["$7", "$8", "$9", "$10", "$11", "$12"]);
-        // In lines, labels come after the address that they stand for.
+        // In lines, labels come after their addresses.
         let path = answer(&mut s, &format!("path {}", first[0].1));
         let named: Vec<&str> = path.lines().filter(|l| l.trim_end().ends_with(" $1")).collect();
         assert!(matches!(named.as_slice(), [one] if one.contains("0x")), "{path}");

@@ -175,8 +175,8 @@ fn copies_of_shared_dumps_give_the_same_answers() -> Tested {
         "win-net10-wks-basics-mini",
         "win-net9-wks-basics-full",
     ];
-    let (dumps, lacking) = known_dumps(|row| NAMES.contains(&row["name"].as_str().unwrap()))?;
-    assert!(!dumps.is_empty(), "none of {lacking:?} is unpacked in {}", unpacked().display());
+    let (dumps, missing) = known_dumps(|row| NAMES.contains(&row["name"].as_str().unwrap()))?;
+    assert!(!dumps.is_empty(), "none of {missing:?} is unpacked in {}", unpacked().display());
     for dump in &dumps {
         let dir = folder();
         let copy = dir.path().join("copy.dmp");
@@ -186,7 +186,7 @@ fn copies_of_shared_dumps_give_the_same_answers() -> Tested {
         let answers = answers_are_the_same(&dump.name, &dump.path, &copy, false);
         println!("{}: {} KiB of {} KiB, {answers} answers", dump.name, kept >> 10, report["bytes"].as_u64().unwrap() >> 10);
     }
-    println!("not unpacked: {lacking:?}");
+    println!("not unpacked: {missing:?}");
     Ok(())
 }
 
@@ -287,7 +287,7 @@ fn no_text_of_the_program_is_left_after_redaction() {
         "win-net10-wks-crash-full",
         "win-net10-wks-threads-full",
     ];
-    let (dumps, lacking) = known_dumps(|row| NAMES.contains(&row["name"].as_str().unwrap())).unwrap_or_default();
+    let (dumps, missing) = known_dumps(|row| NAMES.contains(&row["name"].as_str().unwrap())).unwrap_or_default();
     cases.extend(dumps.into_iter().map(|d| (d.name, d.path)));
     each(&cases, |(name, path)| {
         let dir = folder();
@@ -320,12 +320,12 @@ fn no_text_of_the_program_is_left_after_redaction() {
         assert!(overwritten["strings"].as_u64().unwrap() > 50 && overwritten["arrays"].as_u64().unwrap() > 10, "{name}: {overwritten}");
         println!("{name}: {} contents, {shared_with_names} places with the same name, {answers} answers", strings.len());
     });
-    println!("not unpacked: {lacking:?}");
+    println!("not unpacked: {missing:?}");
 }
 
 #[test]
 fn messages_are_overwritten_and_stack_traces_stay() -> Tested {
-    let (dumps, lacking) = known_dumps(|row| {
+    let (dumps, missing) = known_dumps(|row| {
         ["net8-wks-crash-mini", "net9-wks-crash-mini", "net10-wks-crash-heap", "win-net10-wks-crash-full"]
             .contains(&row["name"].as_str().unwrap())
     })?;
@@ -354,7 +354,7 @@ fn messages_are_overwritten_and_stack_traces_stay() -> Tested {
         println!("{}: {messages} messages, {frames} frames", dump.name);
         assert!(messages > 0 && frames > 0, "{}: {}", dump.name, before["data"]["threads"]);
     }
-    println!("not unpacked: {lacking:?}");
+    println!("not unpacked: {missing:?}");
     Ok(())
 }
 

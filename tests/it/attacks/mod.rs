@@ -1,4 +1,4 @@
-//! Attacks by someone who read the source: small files that ask for much memory or time.
+//! Attacks with knowledge of the source: small files that ask for much memory or time.
 //!
 //! The figures in `docs/security.md` are from the same files at full size, which `GCDUMP_ATTACKS=FOLDER cargo test --test it attacks::written`
 //! writes.

@@ -66,7 +66,7 @@ pub fn of_types(_: &Path, part: u64) -> Vec<u8> {
     with_objects(real, count, 8, |i| first + apart * i)
 }
 
-/// As many series as the largest element has words.
+/// The number of series is that of the words of the largest element.
 pub fn of_elements(_: &Path, part: u64) -> Vec<u8> {
     let (mut real, count) = (Real::new(), 4000 / part);
     let table = real.with_references(HAS_COMPONENT_SIZE | 0xffff, 24);

@@ -56,7 +56,7 @@ pub enum Shown {
     Synthetic,
 }
 
-/// What answers show for a field.
+/// The state of a field in answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     /// Only `null`, or no row that could have it.
@@ -190,7 +190,7 @@ pub fn find<'a>(data: &'a Value, path: &str) -> Result<Vec<&'a Value>, String> {
         let mut next = Vec::new();
         for value in at {
             if let Some(filter) = part.strip_prefix('[') {
-                let list = value.as_array().ok_or_else(|| format!("{path}: {part} of what is no list"))?;
+                let list = value.as_array().ok_or_else(|| format!("{path}: {part} of a value that is not a list"))?;
                 match filter.trim_end_matches(']').split_once('=') {
                     None => next.extend(list),
                     Some((key, wanted)) => {

@@ -63,7 +63,7 @@ fn check((name, path, folders): &(String, PathBuf, Vec<PathBuf>)) -> Found {
                 let Some(object) = root.object else { continue };
                 found.references += 1;
                 if !starts.is_start(object, &mut hint) {
-                    found.wrong.push(format!("{name}: {object} in {} of {:?} is no object", root.location, frame.method));
+                    found.wrong.push(format!("{name}: {object} in {} of {:?} is not an object", root.location, frame.method));
                 }
             }
             let (StackFrameKind::Managed, Some(ip)) = (frame.kind, frame.ip) else { continue };

@@ -202,24 +202,24 @@ const UNKNOWN: &str = "!Unknown";
 
 /// Faults of ClrMD, with the evidence that identifies each.
 const FAULTS: [(&str, &str); 15] = [
-    ("crashed", "roots of a thread on which ClrMD's DAC crashed, as its answer says, or of a dump for which it has none at all"),
-    ("unnamed", "frames that ClrMD has without a method: the method of ours passes the checks of methods"),
+    ("crashed", "roots of a thread on which ClrMD's DAC crashed, as its answer says, or of a dump for which it reports none"),
+    ("unnamed", "frames that ClrMD shows without a method: gcdump's method passes the checks of methods"),
     (
         "no metadata",
         "methods that ClrMD names `lab.dll!Unknown`: gcdump has the name from a file, or else module and token: `lab!0x0600006b`",
     ),
-    ("not reached", "frames, and their roots, beyond the place where the dump alone does not tell how to unwind"),
-    ("of another", "a frame that ClrMD shows on two threads with the same stack pointer: gcdump has it on the one whose stack it is"),
-    ("cut GC info", "roots of frames for which ClrMD has none at all, and whose GC info is not in the dump as a whole"),
-    ("thrower", "roots of the frame that threw the exception in flight, of which ClrMD on .NET 11 has none: a collection keeps them"),
-    ("slot to the stack", "an interior reference whose slot leads into the stack of the thread; ClrMD names an object in that local"),
-    ("register to the stack", "an interior reference in a register, which callees saved: the value leads to a local that holds the object"),
+    ("not reached", "frames, and their roots, after a frame that cannot be unwound from the dump without files"),
+    ("of another", "a frame that ClrMD shows on two threads with the same stack pointer: gcdump has it on the thread whose stack it is"),
+    ("cut GC info", "roots of frames for which ClrMD reports none, and whose GC info is not completely in the dump"),
+    ("thrower", "roots of the frame that threw the exception in flight, for which ClrMD on .NET 11 reports none: a collection keeps them"),
+    ("slot to the stack", "an interior reference whose slot points into the stack of the thread; ClrMD names an object in that local"),
+    ("register to the stack", "an interior reference in a register that callees saved: the value points to a local that holds the object"),
     ("no address", "a slot that ClrMD places where the dump has no memory; gcdump has it in that frame at the same distance"),
-    ("at its address", "the same slot at the address that the frame's registers tell"),
-    ("no object", "an interior reference for which ClrMD names no object, in a dump that lacks the object"),
-    ("argument", "an argument of a call being prepared: the word is read, but the dump lacks the object to recognize it by"),
-    ("named", "the object around such a reference, where the dump does hold it"),
-    ("without metadata", "roots of a dump in which ClrMD names no method at all, and finds no root of any"),
+    ("at its address", "the same slot at the address computed from the frame's registers"),
+    ("no object", "an interior reference for which ClrMD names no object, in a dump that does not have the object"),
+    ("argument", "an argument of a call being prepared: the word is read, but the dump does not have the object that identifies it"),
+    ("named", "the object around such a reference, if the dump has it"),
+    ("without metadata", "roots of a dump in which ClrMD names no method, and finds no root of any"),
 ];
 
 /// Numbers of compared items.
@@ -333,10 +333,10 @@ impl Compared<'_> {
         let mut is_known = |f: &T| left.iter().position(|own| *own == f).map(|at| left.remove(at)).is_some();
         let theirs: Vec<&T> = theirs.iter().filter(|f| is_known(f) || !self.ours.loses(thread, sp(f))).collect();
         let common = ours.iter().zip(&theirs).take_while(|(a, b)| a == *b).count();
-        let (more, lacking) = (&ours[common..], &theirs[common..]);
+        let (more, absent) = (&ours[common..], &theirs[common..]);
         let excused_more = more.iter().all(|f| self.bare.ends_before(thread, sp(f)));
-        if !excused_more || !lacking.is_empty() {
-            self.wrong(format!("thread {thread}: frames {more:x?}, ClrMD has {lacking:x?}"));
+        if !excused_more || !absent.is_empty() {
+            self.wrong(format!("thread {thread}: frames {more:x?}, ClrMD has {absent:x?}"));
         }
         more.iter().for_each(|_| self.tally.fault("not reached"));
         common as u64
@@ -357,14 +357,14 @@ impl Compared<'_> {
                 self.tally.words += u64::from(!own.precise);
                 continue;
             }
-            match self.lacking(root, holder, scanned, &mut placed) {
+            match self.reason_not_found(root, holder, scanned, &mut placed) {
                 Some("gap") => self.tally.gaps += 1,
                 Some(fault) => self.tally.fault(fault),
                 None => self.wrong(format!("{root:x?} of {holder:x?} is missing, the slot holds {:x?}", self.held(root))),
             }
         }
         for (root, holder) in ours.roots.iter().filter(|(root, holder)| holder.precise && !theirs.contains_key(*root)) {
-            match self.surplus(root, holder, theirs, &placed) {
+            match self.reason_not_in_clrmd(root, holder, theirs, &placed) {
                 Some(fault) => self.tally.fault(fault),
                 None => self.wrong(format!("{root:x?} of {holder:x?} is not in ClrMD's answer")),
             }
@@ -388,7 +388,7 @@ impl Compared<'_> {
     }
 
     /// Returns why a root of ClrMD is not in gcdump's answer.
-    fn lacking(&self, root: &Root, holder: &Holder, scanned: &BTreeSet<u64>, placed: &mut BTreeSet<Root>) -> Option<&'static str> {
+    fn reason_not_found(&self, root: &Root, holder: &Holder, scanned: &BTreeSet<u64>, placed: &mut BTreeSet<Root>) -> Option<&'static str> {
         let value = self.held(root);
         if root.interior && value.is_some_and(|v| self.on_stack(root.thread, v)) {
             return Some("slot to the stack");
@@ -426,7 +426,13 @@ impl Compared<'_> {
     }
 
     /// Returns why ClrMD does not have a root.
-    fn surplus(&self, root: &Root, holder: &Holder, theirs: &BTreeMap<Root, Holder>, placed: &BTreeSet<Root>) -> Option<&'static str> {
+    fn reason_not_in_clrmd(
+        &self,
+        root: &Root,
+        holder: &Holder,
+        theirs: &BTreeMap<Root, Holder>,
+        placed: &BTreeSet<Root>,
+    ) -> Option<&'static str> {
         let frame = (holder.ip, holder.sp);
         if self.theirs.crashed.contains(&root.thread) {
             return Some("crashed");
@@ -497,7 +503,7 @@ fn compare(dump: &Known) -> [Tally; 2] {
 
 #[test]
 fn frames_and_roots_are_those_of_clrmd() -> Tested {
-    let (dumps, lacking) = every_dump(|row| row["clrmd"].is_string())?;
+    let (dumps, missing) = every_dump(|row| row["clrmd"].is_string())?;
     let dumps: Vec<Known> = dumps.into_iter().filter(|d| !list(&d.clrmd.as_ref().unwrap()["threads"]["threads"]).is_empty()).collect();
     if dumps.is_empty() {
         println!("skipped: no dumps with frames are at hand");
@@ -508,7 +514,7 @@ fn frames_and_roots_are_those_of_clrmd() -> Tested {
     for (dump, tallies) in dumps.iter().zip(each(&dumps, compare)) {
         let row = rows.entry((dump.runtime.clone(), dump.kind.clone())).or_default();
         row.iter_mut().zip(&tallies).for_each(|(sum, tally)| sum.add(tally));
-        for (tally, which) in tallies.iter().zip(["the dump alone", "files"]) {
+        for (tally, which) in tallies.iter().zip(["no files", "files"]) {
             wrong.extend(tally.wrong.iter().map(|w| format!("{w} (with {which})")));
         }
     }
@@ -517,17 +523,17 @@ fn frames_and_roots_are_those_of_clrmd() -> Tested {
     let shown = wrong.iter().take(60).cloned().collect::<Vec<_>>().join("\n");
     assert!(wrong.is_empty(), "{} wrong:\n{shown}", wrong.len());
     let files = rows.values().any(|[_, with_files]| with_files.dumps > 0);
-    if lacking.is_empty() && files {
+    if missing.is_empty() && files {
         document("stacks", &part);
     } else {
-        println!("docs/coverage.md is not compared: {} dumps are not unpacked, files of modules: {files}", lacking.len());
+        println!("docs/coverage.md is not compared: {} dumps are not unpacked, files of modules: {files}", missing.len());
     }
     Ok(())
 }
 
 fn tables(rows: &BTreeMap<(String, String), [Tally; 2]>) -> String {
     let mut out = String::new();
-    let titles = ["From the dump alone:", "With the files of the modules:"];
+    let titles = ["From the dump without files:", "With the files of the modules:"];
     let mut faults: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
     for (which, title) in titles.iter().enumerate() {
         out.push_str(&format!("{title}\n\n"));
@@ -548,7 +554,7 @@ fn tables(rows: &BTreeMap<(String, String), [Tally; 2]>) -> String {
         out.push('\n');
         total.faults.iter().for_each(|(name, n)| faults.entry(name).or_default()[which] += n);
     }
-    out.push_str("Faults of ClrMD, each recognized by what the dump holds:\n\n| what | alone | files |\n| --- | --- | --- |\n");
+    out.push_str("Faults of ClrMD, each recognized by the contents of the dump:\n\n| fault | without files | with files |\n| --- | --- | --- |\n");
     for (name, evidence) in FAULTS {
         if let Some([alone, files]) = faults.get(name) {
             out.push_str(&format!("| {name}: {evidence} | {alone} | {files} |\n"));

@@ -61,7 +61,7 @@ fn cores_without_images_name_the_files_that_complete_them() -> Tested {
         let managed: Vec<&Value> = frames(&whole).filter(|f| f["kind"] == "managed").collect();
         let nameless = managed.iter().filter(|f| f["method"].is_null() || text(f, "method").contains('!')).count();
         assert_eq!(nameless, 0, "{}", dump.name);
-        // The named files alone suffice for the frames.
+        // The named files suffice for the frames.
         let only = tempfile::tempdir().unwrap();
         for module in &modules {
             let file = folders.iter().map(|f| f.join(module)).find(|f| f.is_file()).unwrap_or_else(|| panic!("{module}"));
@@ -70,7 +70,7 @@ fn cores_without_images_name_the_files_that_complete_them() -> Tested {
         let (_, helped) = ask_with(&dump.path, &[only.path().to_path_buf()], &["stacks", "--roots"]);
         let known = |answer: &Value| frames(answer).filter(|f| f["kind"] == "managed").count();
         assert!(known(&helped) > known(&bare) && gaps(&helped).count() < gaps(&bare).count(), "{}: {modules:?}", dump.name);
-        println!("{:<24} {} frames alone, {} with files; {modules:?}", dump.name, known(&bare), managed.len());
+        println!("{:<24} {} frames without files, {} with files; {modules:?}", dump.name, known(&bare), managed.len());
         completed += 1;
     }
     assert!(dumps.is_empty() || folders("net10").is_empty() || completed > 2);
@@ -213,7 +213,7 @@ fn windows_heap_dumps_are_complete_with_the_images() -> Tested {
         assert_eq!(exit, Exit::Ok, "{}: {}", dump.name, whole["warnings"]);
         assert!(list(&whole["data"]["threads"]).iter().all(|t| t["coverage"] == "precise"), "{}", dump.name);
         let managed = |answer: &Value| frames(answer).filter(|f| f["kind"] == "managed").count();
-        println!("{:<28} {} managed frames alone, {} with files", dump.name, managed(&bare), managed(&whole));
+        println!("{:<28} {} managed frames without files, {} with files", dump.name, managed(&bare), managed(&whole));
         assert!(managed(&whole) > managed(&bare), "{}", dump.name);
         completed += 1;
     }

@@ -23,7 +23,7 @@ fn measure(dump: &Known) -> Option<[Sum; 2]> {
 
 #[test]
 fn precise_stacks_hold_less_than_conservative_ones() -> Tested {
-    let (dumps, lacking) = known_dumps(|_| true)?;
+    let (dumps, missing) = known_dumps(|_| true)?;
     let dumps: Vec<Known> = dumps.into_iter().filter(has_heap).collect();
     if dumps.is_empty() {
         println!("skipped: no dumps at hand");
@@ -51,7 +51,7 @@ fn precise_stacks_hold_less_than_conservative_ones() -> Tested {
     }
     println!("{part}");
     assert!(more * 2 > count, "stale words hold something in {more} of {count} dumps only");
-    if lacking.is_empty() && !folders("net10").is_empty() {
+    if missing.is_empty() && !folders("net10").is_empty() {
         document("stale", &part);
     }
     Ok(())

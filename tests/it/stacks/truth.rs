@@ -146,7 +146,7 @@ fn frames(thread: &Value, truth: &Value, name: &str, found: &mut Found) {
         }
     }
     if next.is_some() {
-        found.wrong.push(format!("{name}: {next:?} is not told, found {own:?}"));
+        found.wrong.push(format!("{name}: {next:?} is not in the record, found {own:?}"));
     }
     // Frames that an exception has left hold no objects.
     let left = list(&thread["frames"]).iter().filter(|f| f["unwound"] == true);

@@ -117,12 +117,12 @@ pub struct Target {
 }
 
 impl Target {
-    /// As an ELF core.
+    /// Writes the process as an ELF core.
     pub fn to_elf_core(&self) -> Vec<u8> {
         containers::elf_core(&self.facts, &self.memory.ranges, &self.gone)
     }
 
-    /// As a minidump.
+    /// Writes the process as a minidump.
     pub fn to_minidump(&self) -> Vec<u8> {
         containers::minidump(&self.facts, &self.memory.ranges, &self.gone)
     }
@@ -144,7 +144,7 @@ impl Target {
         self.expected.clone()
     }
 
-    /// The same process without a captured range.
+    /// Returns the process without a captured range.
     pub fn without(&self, start: u64, len: u64) -> Target {
         let mut other = self.clone();
         other.gone.push((start, len));
