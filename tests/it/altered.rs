@@ -72,14 +72,14 @@ impl Original {
     /// Checks that each command reports what is missing, or answers as before; at least one reports it.
     fn check(&self, what: &str, whole: &[(&'static str, Value)], changes: &[(Addr, u64, usize)]) {
         let path = self.changed(changes);
-        let mut told = 0;
+        let mut reported = 0;
         for (command, before) in whole {
             let path = path.to_str().unwrap();
             let words: Vec<&str> = command.split(' ').chain(["--json", "--no-local-files", path]).collect();
             let ran = common::run(&words);
             // With bundled layouts, a list that contradicts its count is not evidence for a layout.
             if ran.exit == Exit::NoRuntime && ran.out.is_empty() && !ran.err.is_empty() {
-                told += 1;
+                reported += 1;
                 continue;
             }
             let (exit, answer) = (ran.exit, ran.json());
@@ -87,12 +87,12 @@ impl Original {
             if exit == Exit::Partial {
                 assert_eq!(answer["data"]["complete"], false, "{case}");
                 assert!(answer["warnings"].as_array().is_some_and(|w| !w.is_empty()), "{case}");
-                told += 1;
+                reported += 1;
             } else {
                 assert_eq!((exit, &answer["data"]), (Exit::Ok, &before["data"]), "{case}");
             }
         }
-        assert!(told > 0, "{}: {what}: no command reports it", self.name);
+        assert!(reported > 0, "{}: {what}: no command reports it", self.name);
     }
 }
 

@@ -175,8 +175,8 @@ fn evidence(scenario: &str, found: &[&Value], truth: &Value) -> Option<String> {
             let cycles = truth["threads"].as_array()?;
             let id = |name: &str| cycles.iter().find(|t| t["name"] == name).map(|t| t["managed"].clone());
             let expected = [id("ab"), id("ba")].into_iter().flatten().collect::<Vec<_>>();
-            let told = found.iter().any(|f| f["threads"].as_array().is_some_and(|t| expected.iter().all(|id| t.contains(id))));
-            (expected.len() != 2 || !told).then(|| format!("the deadlock of {expected:?} is not reported"))
+            let reported = found.iter().any(|f| f["threads"].as_array().is_some_and(|t| expected.iter().all(|id| t.contains(id))));
+            (expected.len() != 2 || !reported).then(|| format!("the deadlock of {expected:?} is not reported"))
         }
         "starve" => same("count", &json!(4)),
         "inspect" => same("count", &truth["subscribers"]),

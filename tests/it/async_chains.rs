@@ -196,9 +196,9 @@ fn asyncmix(dump: &Known) -> Compared {
             ids.extend(frames.iter().filter_map(|f| f["thread"].as_u64()));
         }
     }
-    let told: BTreeSet<u64> = list(&truth["threads"]).iter().filter_map(|t| t["managed"].as_u64()).collect();
-    out.threads = ids.intersection(&told).count();
-    out.check(ids == told, || format!("threads {ids:?}, not {told:?}"));
+    let recorded: BTreeSet<u64> = list(&truth["threads"]).iter().filter_map(|t| t["managed"].as_u64()).collect();
+    out.threads = ids.intersection(&recorded).count();
+    out.check(ids == recorded, || format!("threads {ids:?}, not {recorded:?}"));
     out
 }
 
@@ -414,9 +414,9 @@ fn chains_of_runtime_async_are_those_of_the_program() -> Tested {
     for (scenario, chains, file) in [("asyncmixrt", 30, "System.Net.Sockets.dll"), ("httprt", 7, "System.Net.Http.dll")] {
         for dump in dump_of(scenario)? {
             let truth = dump.truth.as_ref().unwrap();
-            let told = if truth["continuations"].is_array() { &truth["continuations"] } else { &truth["async"]["continuations"] };
+            let recorded = if truth["continuations"].is_array() { &truth["continuations"] } else { &truth["async"]["continuations"] };
             let data = whole(&dump.path, &["async", &files[0], &files[1]]);
-            for of_task in list(told) {
+            for of_task in list(recorded) {
                 let own = continuations(of_task);
                 let task = number(&of_task["task"]);
                 let all: Vec<u64> = own.iter().map(|(at, _)| *at).chain([task]).collect();
@@ -430,7 +430,7 @@ fn chains_of_runtime_async_are_those_of_the_program() -> Tested {
                 let last = list(&chain["frames"]).iter().find(|f| number(&f["object"]) == task).unwrap();
                 assert_eq!((&last["method"], &last["label"]), (&Value::Null, &"its task".into()), "{}", dump.name);
             }
-            assert_eq!(list(told).len(), chains, "{}", dump.name);
+            assert_eq!(list(recorded).len(), chains, "{}", dump.name);
             let plumbing = |f: &Value| f["label"].as_str().is_some_and(|l| l.contains("Continuation") || l.contains("RuntimeAsyncTask"));
             assert!(!list(&data["chains"]).iter().flat_map(|c| list(&c["frames"])).any(plumbing), "{}", dump.name);
             assert!(list(&data["chains"]).iter().all(|c| c["root"]["kind"] != "unknown"), "{}", dump.name);
@@ -459,8 +459,8 @@ fn a_method_that_a_thread_runs_comes_before_those_that_await_it() -> Tested {
             let chain = list(&data["chains"]).iter().find(|c| number(&c["root"]["object"]) == task).unwrap();
             assert_eq!(chain["root"]["kind"], "running", "{}", dump.name);
             let methods: Vec<&str> = list(&chain["frames"]).iter().filter_map(|f| f["method"].as_str()?.split('(').next()).collect();
-            let told: Vec<&str> = list(&of["methods"]).iter().filter_map(Value::as_str).collect();
-            assert_eq!(methods, told, "{}", dump.name);
+            let recorded: Vec<&str> = list(&of["methods"]).iter().filter_map(Value::as_str).collect();
+            assert_eq!(methods, recorded, "{}", dump.name);
             let first = &chain["frames"][0];
             assert_eq!(
                 (number(&first["object"]), &first["thread"], &first["status"]),
@@ -468,7 +468,7 @@ fn a_method_that_a_thread_runs_comes_before_those_that_await_it() -> Tested {
             );
             // The task is that of the outermost method.
             let object = whole(&dump.path, &["object", of["outermost_task"].as_str().unwrap()]);
-            assert!(object["task"]["method"].as_str().unwrap().starts_with(told[2]), "{object}");
+            assert!(object["task"]["method"].as_str().unwrap().starts_with(recorded[2]), "{object}");
         }
         // The thread that waits for the first task comes after the outermost method.
         let waits = |c: &&Value| list(&c["frames"]).last().unwrap()["thread"] == truth["main"]["managed"];

@@ -235,9 +235,9 @@ fn every_cross_reference_handle_of_an_object_is_shown() {
         let (_, answer) = ask(file.path(), &["bridge", "--all"]);
         assert_eq!(answer["data"]["bridged"], 1, "{shape:?}");
         let object = &answer["data"]["sccs"][0]["objects"][0];
-        let told = |h: &Value| json!({ "handle": h["address"], "context": h["secondary"] });
-        assert_eq!(json!({ "handle": object["handle"], "context": object["context"] }), told(first), "{shape:?}");
-        assert_eq!(object["further_handles"], json!([told(second)]), "{shape:?}");
+        let expected = |h: &Value| json!({ "handle": h["address"], "context": h["secondary"] });
+        assert_eq!(json!({ "handle": object["handle"], "context": object["context"] }), expected(first), "{shape:?}");
+        assert_eq!(object["further_handles"], json!([expected(second)]), "{shape:?}");
         let text = run(&["bridge", "--all", "--format", "csv", "--no-local-files", file.path().to_str().unwrap()]).out;
         for handle in [first, second] {
             assert!(text.contains(handle["address"].as_str().unwrap()), "{shape:?}: {text}");

@@ -97,8 +97,8 @@ impl Whole {
     }
 
     /// Runs `commands` on the dump with `writes`: each gives the same answer as before, or a partial one. A warning of the first one contains
-    /// `told`, unless that is empty. Returns how many answers are partial.
-    fn check(&self, what: &str, writes: &[Write], told: &str, commands: &[&str]) -> usize {
+    /// `message`, unless that is empty. Returns how many answers are partial.
+    fn check(&self, what: &str, writes: &[Write], message: &str, commands: &[&str]) -> usize {
         let changed = self.with(writes);
         let mut partial = 0;
         for (i, command) in commands.iter().enumerate() {
@@ -111,7 +111,7 @@ impl Whole {
             } else {
                 assert!(exit == before && answer == whole, "{what}\n{answer}\n{whole}");
             }
-            assert!(i > 0 || messages(&warnings).iter().any(|m| m.contains(told)) || told.is_empty(), "{what}");
+            assert!(i > 0 || messages(&warnings).iter().any(|m| m.contains(message)) || message.is_empty(), "{what}");
         }
         partial
     }
@@ -164,8 +164,8 @@ fn a_generation_without_segments_is_reported() {
             let at = item(&whole, heap, "EphemeralHeapSegment");
             for value in [0, NOWHERE, at] {
                 let what = format!("ephemeral segment {value:#x} of the heap at {heap:#x}");
-                let told = "is on no segment list";
-                assert_eq!(whole.check(&what, &[(at, value, whole.p())], told, &["segments", "stat"]), 2, "{what}");
+                let message = "is on no segment list";
+                assert_eq!(whole.check(&what, &[(at, value, whole.p())], message, &["segments", "stat"]), 2, "{what}");
                 young += 1;
             }
         }
@@ -317,8 +317,8 @@ fn a_sync_table_with_a_wrong_end_is_reported() {
             partial += whole.check(&format!("end {value} of {end}"), &[(at, value, 4)], "", &["locks --all", "threads --waits"]);
         }
         for value in common::sample([0, capacity + 1], 2) {
-            let told = "the first unused index";
-            assert_eq!(whole.check(&format!("end {value} of {end}"), &[(at, value, 4)], told, &["locks", "threads --waits"]), 2);
+            let message = "the first unused index";
+            assert_eq!(whole.check(&format!("end {value} of {end}"), &[(at, value, 4)], message, &["locks", "threads --waits"]), 2);
         }
         if common::full() {
             whole.check("an end beyond what is read", &[(at, 1 << 25, 4)], "are read", &["locks"]);
@@ -345,8 +345,8 @@ fn an_endless_list_of_thread_statics_is_reported() {
         let commands = ["statics --thread-statics", "type System.Threading.ThreadBlockingInfo", "locks"];
         // A thread that has all its statics does not search the list.
         let (exit, ..) = ask(&whole.with(&[(head, entry, 8)]), commands[0]);
-        let told = if exit == Exit::Partial { "in flight" } else { "" };
-        bent += whole.check("a cycle", &[(head, entry, 8)], told, &commands);
+        let message = if exit == Exit::Partial { "in flight" } else { "" };
+        bent += whole.check("a cycle", &[(head, entry, 8)], message, &commands);
     }
     assert!(bent > 0);
 }

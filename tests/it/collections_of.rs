@@ -17,14 +17,14 @@ fn dumps() -> Result<Vec<Known>, Ignored> {
     Ok(known_dumps(|row| row["scenario"] == "colls" && row["truth"].is_string())?.0)
 }
 
-fn told(dump: &Known) -> &[Value] {
+fn recorded(dump: &Known) -> &[Value] {
     dump.truth.as_ref().unwrap()["collections"].as_array().unwrap()
 }
 
 /// Returns the `collection` of an object, with `items` of its elements.
-fn collection(dump: &Known, told: &Value, items: &str) -> Value {
-    let (exit, answer) = ask(&dump.path, &["object", "--items", items, text(told, "address")]);
-    assert_eq!(exit, Exit::Ok, "{}: {told}: {answer}", dump.name);
+fn collection(dump: &Known, recorded: &Value, items: &str) -> Value {
+    let (exit, answer) = ask(&dump.path, &["object", "--items", items, text(recorded, "address")]);
+    assert_eq!(exit, Exit::Ok, "{}: {recorded}: {answer}", dump.name);
     answer["data"]["collection"].clone()
 }
 
@@ -32,17 +32,17 @@ fn collection(dump: &Known, told: &Value, items: &str) -> Value {
 fn every_kind_is_counted() -> Tested {
     let (dumps, mut right, mut kinds) = (dumps()?, 0, BTreeSet::new());
     for dump in &dumps {
-        for told in told(dump) {
-            let found = collection(dump, told, "1000");
-            assert_eq!(found["count"], told["count"], "{}: {told}: {found}", dump.name);
+        for recorded in recorded(dump) {
+            let found = collection(dump, recorded, "1000");
+            assert_eq!(found["count"], recorded["count"], "{}: {recorded}: {found}", dump.name);
             let listed = found["items"].as_array().unwrap().len() as u64;
             let elements = !["string-builder", "memory-stream", "bit-array", "array"].contains(&text(&found, "kind"));
-            assert_eq!(listed, if elements { told["count"].as_u64().unwrap() } else { 0 }, "{}: {told}", dump.name);
+            assert_eq!(listed, if elements { recorded["count"].as_u64().unwrap() } else { 0 }, "{}: {recorded}", dump.name);
             kinds.insert(text(&found, "kind").to_string());
             right += 1;
         }
     }
-    let all: usize = dumps.iter().map(|d| told(d).len()).sum();
+    let all: usize = dumps.iter().map(|d| recorded(d).len()).sum();
     println!("{right} of {all} collections counted, of {} kinds", kinds.len());
     assert!(right == all && (dumps.is_empty() || kinds.len() >= 24), "{kinds:?}");
     Ok(())
@@ -53,30 +53,30 @@ fn every_kind_is_counted() -> Tested {
 fn contents_are_those_of_the_program() -> Tested {
     let mut compared = 0;
     for dump in &dumps()? {
-        for told in told(dump) {
-            let found = collection(dump, told, "1000");
+        for recorded in recorded(dump) {
+            let found = collection(dump, recorded, "1000");
             let of = |item: &Value, part: &str| text(&item[part], "text").trim_matches('"').to_string();
             let items: Vec<(String, String)> = found["items"].as_array().unwrap().iter().map(|i| (of(i, "key"), of(i, "value"))).collect();
             let pairs: BTreeMap<&String, &String> = items.iter().map(|(k, v)| (k, v)).collect();
-            let prefix = match text(told, "name") {
+            let prefix = match text(recorded, "name") {
                 "Dictionary<string,int>" => "k",
                 "ConcurrentDictionary<string,int>" => "c",
                 "SortedDictionary<int,string>" | "SortedList<int,string>" | "ImmutableDictionary<int,string>" => {
                     // Keys are numbers, and each value ends with its key.
-                    assert_eq!(pairs.len(), items.len(), "{told}");
-                    assert!(items.iter().all(|(k, v)| v.ends_with(k.as_str()) && k.parse::<i32>().is_ok()), "{told}: {items:?}");
+                    assert_eq!(pairs.len(), items.len(), "{recorded}");
+                    assert!(items.iter().all(|(k, v)| v.ends_with(k.as_str()) && k.parse::<i32>().is_ok()), "{recorded}: {items:?}");
                     compared += 1;
                     continue;
                 }
                 "Stack<string>" => {
                     let expected: Vec<String> = (0..items.len()).rev().map(|i| format!("s{i}")).collect();
-                    assert_eq!(items.iter().map(|(_, v)| v.clone()).collect::<Vec<_>>(), expected, "{told}");
+                    assert_eq!(items.iter().map(|(_, v)| v.clone()).collect::<Vec<_>>(), expected, "{recorded}");
                     compared += 1;
                     continue;
                 }
                 "SortedSet<int>" | "LinkedList<int>" | "List<long>" | "Queue<int>" | "ConcurrentQueue<int>" => {
                     let numbers: Vec<i64> = items.iter().map(|(_, v)| v.parse().unwrap()).collect();
-                    assert!(numbers.windows(2).all(|w| w[0] < w[1]), "{told}: {numbers:?}");
+                    assert!(numbers.windows(2).all(|w| w[0] < w[1]), "{recorded}: {numbers:?}");
                     compared += 1;
                     continue;
                 }
@@ -85,9 +85,9 @@ fn contents_are_those_of_the_program() -> Tested {
             // Every third key up to 90 was removed from one of them, `c7` from the other.
             let removed = |n: u32| if prefix == "k" { n.is_multiple_of(3) && n < 90 } else { n == 7 };
             let kept = (0..if prefix == "k" { 100 } else { 200 }).filter(|n| !removed(*n)).map(|n| format!("{prefix}{n}"));
-            assert_eq!(kept.collect::<BTreeSet<_>>(), pairs.keys().map(ToString::to_string).collect(), "{told}");
-            assert_eq!(pairs.len(), items.len(), "{told}");
-            assert!(items.iter().all(|(k, v)| *k == format!("{prefix}{v}")), "{told}: {items:?}");
+            assert_eq!(kept.collect::<BTreeSet<_>>(), pairs.keys().map(ToString::to_string).collect(), "{recorded}");
+            assert_eq!(pairs.len(), items.len(), "{recorded}");
+            assert!(items.iter().all(|(k, v)| *k == format!("{prefix}{v}")), "{recorded}: {items:?}");
             compared += 1;
         }
     }
@@ -98,7 +98,7 @@ fn contents_are_those_of_the_program() -> Tested {
 #[test]
 fn tables_list_elements() -> Tested {
     for dump in &dumps()? {
-        let all = told(dump);
+        let all = recorded(dump);
         let dictionary = all.iter().find(|c| c["name"] == "Dictionary<string,int>").unwrap();
         let shown = run(&["object", "--items", "2", "--no-local-files", text(dictionary, "address"), dump.path.to_str().unwrap()]);
         for expected in ["Count         70", "Capacity      197", "\"k1\"  1", "Showing 2 of 70 elements"] {
@@ -125,13 +125,13 @@ fn last_keys(dump: &Known, object: &str) -> Vec<(String, Option<String>)> {
 fn paths_through_dictionaries_name_the_key() -> Tested {
     for dump in &dumps()? {
         let mut named = BTreeMap::new();
-        for told in told(dump) {
-            let (name, holder) = (text(told, "name"), ["+Entry", "+Bucket", "+Node", "SortedInt32KeyNode", "System.String[]"]);
+        for recorded in recorded(dump) {
+            let (name, holder) = (text(recorded, "name"), ["+Entry", "+Bucket", "+Node", "SortedInt32KeyNode", "System.String[]"]);
             let numbered = ["SortedDictionary<int,string>", "SortedList<int,string>", "ImmutableDictionary<int,string>"];
             if !["Dictionary<Key2,object>", "Hashtable"].contains(&name) && !numbered.contains(&name) {
                 continue;
             }
-            for item in collection(dump, told, "3")["items"].as_array().unwrap() {
+            for item in collection(dump, recorded, "3")["items"].as_array().unwrap() {
                 let (key, value) = (&item["key"], text(&item["value"], "object"));
                 let expected = match name {
                     // A boxed number.

@@ -39,18 +39,18 @@ fn methods_and_targets_are_those_of_the_program() -> Tested {
     let (dumps, _) = known_dumps(|row| row["scenario"] == "colls" && row["truth"].is_string())?;
     let (mut right, mut all) = (0, 0);
     for dump in &dumps {
-        for told in dump.truth.as_ref().unwrap()["delegates"].as_array().unwrap() {
-            let (exit, answer) = ask(&dump.path, &["object", text(told, "address")]);
-            let (found, at) = (&answer["data"]["delegate"], format!("{}: {told}", dump.name));
+        for truth in dump.truth.as_ref().unwrap()["delegates"].as_array().unwrap() {
+            let (exit, answer) = ask(&dump.path, &["object", text(truth, "address")]);
+            let (found, at) = (&answer["data"]["delegate"], format!("{}: {truth}", dump.name));
             assert_eq!(exit, Exit::Ok, "{at}: {answer}");
-            assert_eq!(own_name(text(found, "method")), text(told, "method"), "{at}");
+            assert_eq!(own_name(text(found, "method")), text(truth, "method"), "{at}");
             // The truth has full names, which reflection does not.
-            let name = text(told, "name").split(' ').next().unwrap();
+            let name = text(truth, "name").split(' ').next().unwrap();
             assert!(!name.starts_with("StateLab") || text(found, "method").split('(').next() == Some(name), "{at}: {found}");
-            let target = Some(text(told, "target")).filter(|t| *t != "0x0");
+            let target = Some(text(truth, "target")).filter(|t| *t != "0x0");
             assert_eq!(found["target"].as_str(), target, "{at}");
             let parts = found["parts"].as_array().unwrap();
-            assert_eq!(parts.len(), if text(told, "name") == "multicast 3" { 3 } else { 0 }, "{at}");
+            assert_eq!(parts.len(), if text(truth, "name") == "multicast 3" { 3 } else { 0 }, "{at}");
             if let Some(last) = parts.last() {
                 assert_eq!((&last["method"], &last["target"]), (&found["method"], &found["target"]), "{at}");
                 assert!(parts.iter().all(|p| p["method"].is_string() && number(&p["object"]) != 0), "{at}: {parts:?}");
@@ -99,8 +99,8 @@ fn the_method_of_every_delegate_of_a_heap_is_found() -> Tested {
 fn tables_show_parts_and_fields_show_methods() -> Tested {
     let (dumps, _) = known_dumps(|row| row["name"] == "net10-wks-colls-heap")?;
     for dump in &dumps {
-        let told = dump.truth.as_ref().unwrap()["delegates"].as_array().unwrap();
-        let multicast = told.iter().find(|d| d["name"] == "multicast 3").unwrap();
+        let truth = dump.truth.as_ref().unwrap()["delegates"].as_array().unwrap();
+        let multicast = truth.iter().find(|d| d["name"] == "multicast 3").unwrap();
         let shown = run(&["dumpdelegate", text(multicast, "address"), dump.path.to_str().unwrap(), "--no-local-files"]);
         assert_eq!(shown.exit, Exit::Ok, "{}", shown.err);
         for expected in ["Method        StateLab.Colls+Derived.V(Int32)", "Parts         3", "StateLab.Colls+Inst.M(Int32)"] {

@@ -77,12 +77,12 @@ fn rows_are_the_difference_of_two_stats() {
         for by in sample(["type", "namespace", "assembly", "generation"], 4) {
             let (before, after) = (stat(&a, by), stat(&b, by));
             let (_, answer) = compare(&[&a, &b], &["--by", by, "--all"]);
-            let (mut told, mut changed) = ((Groups::new(), Groups::new()), 0);
+            let (mut reported, mut changed) = ((Groups::new(), Groups::new()), 0);
             for row in answer["data"]["rows"].as_array().unwrap() {
                 let mut side = |side: &str, groups: fn(&mut (Groups, Groups)) -> &mut Groups| {
                     let (count, bytes) = (number(&row[side]["count"]), number(&row[side]["bytes"]));
                     if count > 0 {
-                        let sum = groups(&mut told).entry(row["key"].as_str().unwrap().into()).or_default();
+                        let sum = groups(&mut reported).entry(row["key"].as_str().unwrap().into()).or_default();
                         *sum = (sum.0 + count, sum.1 + bytes);
                     }
                     (count, bytes)
@@ -99,7 +99,7 @@ fn rows_are_the_difference_of_two_stats() {
                 assert_eq!(row["state"], state, "{row}");
                 changed += usize::from(state != "same");
             }
-            assert_eq!(told, (before, after), "{} {} {by}", a.display(), b.display());
+            assert_eq!(reported, (before, after), "{} {} {by}", a.display(), b.display());
             // Without --all, only changed rows are listed.
             let (_, answer) = compare(&[&a, &b], &["--by", by]);
             assert_eq!(answer["data"]["rows"].as_array().unwrap().len(), changed);
@@ -113,9 +113,9 @@ fn each_object_is_counted_at_one_root() {
         let (_, answer) = compare(&[&a, &b], &["--by", "root", "--all"]);
         for (side, dump) in [("before", &a), ("after", &b)] {
             let rows = answer["data"]["rows"].as_array().unwrap().iter();
-            let told = rows.fold((0, 0), |sum, r| (sum.0 + number(&r[side]["count"]), sum.1 + number(&r[side]["bytes"])));
+            let reported = rows.fold((0, 0), |sum, r| (sum.0 + number(&r[side]["count"]), sum.1 + number(&r[side]["bytes"])));
             let all = stat(dump, "type").values().fold((0, 0), |sum, t| (sum.0 + t.0, sum.1 + t.1));
-            assert_eq!(told, all, "{} {side}", dump.display());
+            assert_eq!(reported, all, "{} {side}", dump.display());
         }
     }
 }
@@ -161,13 +161,13 @@ fn a_dump_does_not_differ_from_itself() {
     for m in data["summary"].as_array().unwrap() {
         assert_eq!((&m["change"], &m["trend"]), (&json!(0), &json!("steady")), "{m}");
     }
-    let told = |name: &str| data["summary"].as_array().unwrap().iter().find(|m| m["name"] == name).unwrap()["before"].clone();
+    let reported = |name: &str| data["summary"].as_array().unwrap().iter().find(|m| m["name"] == name).unwrap()["before"].clone();
     let count = |command: &[&str], path: &str| ask(&own, command).1.pointer(path).unwrap().clone();
-    assert_eq!(told("handles"), count(&["handles", "--stat"], "/data/total"));
-    assert_eq!(told("finalizable"), count(&["finalizers"], "/data/registered"));
-    assert_eq!(told("committed"), count(&["heap"], "/data/totals/committed"));
-    assert_eq!(told("fragmented"), count(&["fragmentation"], "/data/totals/free_bytes"));
-    assert_eq!(told("threads"), json!(ask(&own, &["threads"]).1["data"]["threads"].as_array().unwrap().len()));
+    assert_eq!(reported("handles"), count(&["handles", "--stat"], "/data/total"));
+    assert_eq!(reported("finalizable"), count(&["finalizers"], "/data/registered"));
+    assert_eq!(reported("committed"), count(&["heap"], "/data/totals/committed"));
+    assert_eq!(reported("fragmented"), count(&["fragmentation"], "/data/totals/free_bytes"));
+    assert_eq!(reported("threads"), json!(ask(&own, &["threads"]).1["data"]["threads"].as_array().unwrap().len()));
 }
 
 /// Retained sizes of a type equal those of `retained`.
@@ -202,10 +202,10 @@ fn rules_fail_with_their_reasons() {
     assert!(!ran.err.contains("handles>+500"), "{}", ran.err);
     // A rule for a misspelled name would never fail, which is reported; a rule for a type that must not occur is fine.
     let gate = with(&["type:Lab.Leaky:count>1000", "type:No.Such:count>0"]);
-    let told: Vec<String> = gate.json()["warnings"].as_array().unwrap().iter().map(|w| format!("{} {}", w["kind"], w["message"])).collect();
+    let reported: Vec<String> = gate.json()["warnings"].as_array().unwrap().iter().map(|w| format!("{} {}", w["kind"], w["message"])).collect();
     assert!(
-        gate.exit == Exit::Ok && told.len() == 1 && told[0].contains("no-match") && told[0].contains("type:No.Such:count>0: none"),
-        "{told:?}"
+        gate.exit == Exit::Ok && reported.len() == 1 && reported[0].contains("no-match") && reported[0].contains("type:No.Such:count>0: none"),
+        "{reported:?}"
     );
     assert_eq!(
         run(&["diff", "--strict", "--fail-on", "type:No.Such:count>0", a.to_str().unwrap(), b.to_str().unwrap()]).exit,

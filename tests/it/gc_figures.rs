@@ -357,9 +357,9 @@ fn a_gc_with_four_billion_generations_is_reported_at_once() {
         let started = Stopwatch::start();
         let (exit, info) = ask(&patient.path, &["info"]);
         assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
-        let told =
+        let reported =
             list(&info, "warnings").iter().any(|w| w["kind"] == "invalid" && w["address"].is_string() && number(&w["address"]) == at);
-        assert!(exit == Exit::Partial && told && info["data"]["gc"]["max_generation"].is_null(), "{exit:?} {}", info["warnings"]);
+        assert!(exit == Exit::Partial && reported && info["data"]["gc"]["max_generation"].is_null(), "{exit:?} {}", info["warnings"]);
         assert_eq!(patient.ask(&["heap"]).1["heaps"], intact["heaps"]);
     });
 }

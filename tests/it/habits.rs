@@ -107,7 +107,7 @@ fn habits_run_the_obvious_command() {
 }
 
 /// Lines that are refused, or answered by "none", with a part of the output.
-const TOLD: &[(&str, Exit, &str)] = &[
+const REFUSED: &[(&str, Exit, &str)] = &[
     ("ps D", Exit::Usage, "dotnet-dump collect -p PID writes one"),
     ("find String D", Exit::Usage, "gcdump strings --like '*TEXT*' finds strings"),
     ("u D", Exit::Usage, "gcdump where IP names the method"),
@@ -134,11 +134,11 @@ const TOLD: &[(&str, Exit, &str)] = &[
 
 #[test]
 fn a_refusal_says_what_to_use() {
-    for (line, exit, told) in TOLD {
+    for (line, exit, message) in REFUSED {
         let mut args = words(line);
         args.push("--no-local-files".into());
         let ran = run(&args);
-        assert!(ran.exit == *exit && ran.err.contains(told), "{line}: {:?} {}", ran.exit, ran.err);
+        assert!(ran.exit == *exit && ran.err.contains(message), "{line}: {:?} {}", ran.exit, ran.err);
         assert!(!ran.err.contains("unexpected") && ran.err.lines().count() <= 6, "{line}: {}", ran.err);
     }
 }

@@ -68,7 +68,7 @@ struct Asked {
 
 /// The parts of an answer that say whether it is partial. Parsing each answer to a tree would take as long as the command.
 #[derive(Deserialize)]
-struct Told {
+struct Completeness {
     data: Complete,
     warnings: Vec<IgnoredAny>,
 }
@@ -252,9 +252,9 @@ fn complaint(asked: &Asked, ran: &Ran) -> Option<String> {
     let exit = ran.exit;
     match exit {
         Exit::Partial if ran.out.is_empty() && !ran.err.is_empty() => return None,
-        Exit::Partial if told(&ran.out) => return None,
+        Exit::Partial if says_partial(&ran.out) => return None,
         // Errors found by `verify` remain errors with memory missing, so their exit code comes first by design.
-        Exit::Negative if asked.line.starts_with("verify") && told(&ran.out) => return None,
+        Exit::Negative if asked.line.starts_with("verify") && says_partial(&ran.out) => return None,
         _ => {}
     }
     if exit == asked.ran.exit && behind_the_file(&ran.out).is_some_and(|out| Some(out) == behind_the_file(&asked.ran.out)) {
@@ -281,8 +281,8 @@ fn complaint(asked: &Asked, ran: &Ran) -> Option<String> {
 }
 
 /// Whether the answer says that it is partial, and why.
-fn told(out: &str) -> bool {
-    serde_json::from_str::<Told>(out).is_ok_and(|told| told.data.complete == Some(false) && !told.warnings.is_empty())
+fn says_partial(out: &str) -> bool {
+    serde_json::from_str::<Completeness>(out).is_ok_and(|answer| answer.data.complete == Some(false) && !answer.warnings.is_empty())
 }
 
 fn difference(at: &str, whole: &Value, found: &Value) -> Option<String> {

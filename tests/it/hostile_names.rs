@@ -58,8 +58,8 @@ fn hostile() -> Hostile {
     bytes[long..long + 240].fill(b'L');
     bytes[long + 240] = 0;
     fs::write(&dump, &bytes).unwrap();
-    let told = run(&["stat", "--json", "--top", "0", "--no-local-files", dump.to_str().unwrap()]).json();
-    let all: Vec<String> = told["data"]["types"].as_array().unwrap().iter().map(|t| t["type"].as_str().unwrap().to_string()).collect();
+    let reported = run(&["stat", "--json", "--top", "0", "--no-local-files", dump.to_str().unwrap()]).json();
+    let all: Vec<String> = reported["data"]["types"].as_array().unwrap().iter().map(|t| t["type"].as_str().unwrap().to_string()).collect();
     let strange = |name: &&String| put.iter().any(|p| name.contains(p.as_str())) || name.len() > 200;
     let names: BTreeSet<String> = all.iter().filter(strange).cloned().collect();
     Hostile { folder, dump, names }
@@ -222,8 +222,8 @@ fn hostile_contents_are_unchanged_in_every_file() {
     // A lone surrogate is not a character: all formats show it as the same six characters.
     let expected = format!("{}\\ud800", String::from_utf16(&new[..15]).unwrap());
     let path = dump.to_str().unwrap();
-    let told = run(&["strings", "--json", "--top", "0", "--no-local-files", path]).out;
-    assert!(json_texts(&told).contains(&expected), "strings");
+    let reported = run(&["strings", "--json", "--top", "0", "--no-local-files", path]).out;
+    assert!(json_texts(&reported).contains(&expected), "strings");
     let export = |format: &str, more: &[&str]| -> PathBuf {
         let out = folder.path().join(format!("out.{format}"));
         let args = ["export", format, path, out.to_str().unwrap(), "--no-local-files", "--contents"];
@@ -246,7 +246,7 @@ fn hostile_contents_are_unchanged_in_every_file() {
     let lines = run(&["strings", "--format", "ndjson", "--top", "0", "--no-local-files", path]).out;
     texts("ndjson of strings", lines.lines().flat_map(json_texts).collect());
     // Readers other than serde_json, which does not read an escaped lone surrogate either.
-    fs::write(folder.path().join("strings.json"), &told).unwrap();
+    fs::write(folder.path().join("strings.json"), &reported).unwrap();
     let wanted = r"</script>\ud800";
     for (program, args) in [
         ("jq", &["-r", ".data.strings[].value"][..]),
@@ -283,9 +283,9 @@ fn hostile_names_of_dumps_are_unchanged() {
     let lake = folder.path().join("lake");
     let ran = run(&["fleet", dumps.to_str().unwrap(), "-o", lake.to_str().unwrap(), "--no-local-files", "--json"]);
     assert!(matches!(ran.exit, Exit::Ok | Exit::Partial), "{}", ran.err);
-    let told: BTreeSet<String> =
+    let reported: BTreeSet<String> =
         ran.json()["data"]["dumps"].as_array().unwrap().iter().map(|d| d["path"].as_str().unwrap().to_string()).collect();
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     let mut found = BTreeSet::new();
     for partition in fs::read_dir(lake.join("dumps")).unwrap() {
         let partition = partition.unwrap().path();

@@ -129,9 +129,9 @@ fn the_index_beside_a_dump_is_found_checked_and_kept() {
     let other = corpus::dump("net8-wks-basics-heap");
     let plain = run(&["retained", &text(&dump)]);
     fs::copy(other, &dump).unwrap();
-    let told = run(&["retained", &text(&dump)]);
-    assert!(told.err.contains("is not used: it is of another dump"), "{}", told.err);
-    assert!(told.out != plain.out && told.out == run(&["retained", &text(&dump), "--index", "none"]).out);
+    let ran = run(&["retained", &text(&dump)]);
+    assert!(ran.err.contains("is not used: it is of another dump"), "{}", ran.err);
+    assert!(ran.out != plain.out && ran.out == run(&["retained", &text(&dump), "--index", "none"]).out);
     assert_eq!(check(&dump).exit, Exit::Negative);
     // A requested index must fit; one beside an untrusted dump is not read.
     let asked = run(&["retained", &text(&dump), "--index", &text(&index)]);
@@ -193,10 +193,10 @@ fn a_damaged_index_is_reported_and_does_no_harm() {
 pub fn describe(index: &mut Vec<u8>, change: impl FnOnce(&mut Value)) {
     let number = |at: usize| u64::from_le_bytes(index[at..at + 8].try_into().unwrap()) as usize;
     let (end, len) = (number(16), number(24));
-    let mut told: Value = serde_json::from_slice(&index[end..end + len]).unwrap();
-    change(&mut told);
-    told["checksums"] = index[40..end].chunks(1 << 20).map(gcdump::internals::heapgraph::index_checksum).collect();
-    let text_of = serde_json::to_vec(&told).unwrap();
+    let mut json: Value = serde_json::from_slice(&index[end..end + len]).unwrap();
+    change(&mut json);
+    json["checksums"] = index[40..end].chunks(1 << 20).map(gcdump::internals::heapgraph::index_checksum).collect();
+    let text_of = serde_json::to_vec(&json).unwrap();
     index.truncate(end);
     index[24..32].copy_from_slice(&(text_of.len() as u64).to_le_bytes());
     index[32..40].copy_from_slice(&gcdump::internals::heapgraph::index_checksum(&text_of).to_le_bytes());
@@ -211,7 +211,7 @@ fn a_description_that_does_not_fit_is_reported() {
     let whole = fs::read(&index).unwrap();
     let forged = |change: &dyn Fn(&mut Value)| {
         let mut forged = whole.clone();
-        describe(&mut forged, |told| change(&mut told["kept"]));
+        describe(&mut forged, |json| change(&mut json["kept"]));
         fs::write(&index, forged).unwrap();
         asked(&["stat"], &dump, &[]).err
     };
@@ -288,13 +288,13 @@ fn a_forged_index_does_no_harm() {
     let mut answered = 0;
     for case in 0..common::cases(4, 40) {
         let mut forged = whole[..end].to_vec();
-        let mut told = description.clone();
+        let mut json = description.clone();
         let sections = description["sections"].as_array().unwrap();
         let section = &sections[case % sections.len()];
         let (offset, bytes) = (section["offset"].as_u64().unwrap() as usize, section["bytes"].as_u64().unwrap() as usize);
         (0..bytes.min(1 + rng.below(4000))).for_each(|_| forged[offset + rng.below(bytes)] = rng.below(256) as u8);
-        told["checksums"] = forged[40..].chunks(1 << 20).map(gcdump::internals::heapgraph::index_checksum).collect();
-        let text_of = serde_json::to_vec(&told).unwrap();
+        json["checksums"] = forged[40..].chunks(1 << 20).map(gcdump::internals::heapgraph::index_checksum).collect();
+        let text_of = serde_json::to_vec(&json).unwrap();
         forged[16..24].copy_from_slice(&(end as u64).to_le_bytes());
         forged[24..32].copy_from_slice(&(text_of.len() as u64).to_le_bytes());
         forged[32..40].copy_from_slice(&gcdump::internals::heapgraph::index_checksum(&text_of).to_le_bytes());
@@ -335,7 +335,7 @@ enum Forgery {
 fn with_forged_array(whole: &[u8], at: usize, forgery: Forgery) -> Vec<u8> {
     let mut forged = whole.to_vec();
     let mut section = Value::Null;
-    describe(&mut forged, |told| section = told["sections"][at].clone());
+    describe(&mut forged, |json| section = json["sections"][at].clone());
     let (offset, bytes) = (section["offset"].as_u64().unwrap(), section["bytes"].as_u64().unwrap());
     let place = offset as usize..(offset + bytes) as usize;
     match forgery {
@@ -345,15 +345,15 @@ fn with_forged_array(whole: &[u8], at: usize, forgery: Forgery) -> Vec<u8> {
         _ => {}
     }
     let end = u64::from_le_bytes(whole[16..24].try_into().unwrap());
-    describe(&mut forged, |told| {
-        let other = |n: usize| told["sections"].as_array().unwrap()[n].clone();
+    describe(&mut forged, |json| {
+        let other = |n: usize| json["sections"].as_array().unwrap()[n].clone();
         match forgery {
-            Forgery::Cut(to) => told["sections"][at]["bytes"] = to.min(bytes).into(),
-            Forgery::Longer => told["sections"][at]["bytes"] = (end - offset).next_multiple_of(12).saturating_sub(12).into(),
+            Forgery::Cut(to) => json["sections"][at]["bytes"] = to.min(bytes).into(),
+            Forgery::Longer => json["sections"][at]["bytes"] = (end - offset).next_multiple_of(12).saturating_sub(12).into(),
             Forgery::Of(n) => {
                 let other = other(n);
-                told["sections"][at]["offset"] = other["offset"].clone();
-                told["sections"][at]["bytes"] = other["bytes"].clone();
+                json["sections"][at]["offset"] = other["offset"].clone();
+                json["sections"][at]["bytes"] = other["bytes"].clone();
             }
             _ => {}
         }
@@ -378,8 +378,8 @@ fn forged_numbers_of_objects_name_none_that_does_not_exist() {
     let (dump, index) = beside(folder.path());
     let whole = fs::read(&index).unwrap();
     let mut place = 0..0;
-    describe(&mut whole.clone(), |told| {
-        let counted = told["sections"].as_array().unwrap().iter().find(|section| section["name"] == "counted").unwrap();
+    describe(&mut whole.clone(), |json| {
+        let counted = json["sections"].as_array().unwrap().iter().find(|section| section["name"] == "counted").unwrap();
         let number = |key: &str| counted[key].as_u64().unwrap() as usize;
         place = number("offset")..number("offset") + number("bytes");
     });
@@ -387,7 +387,7 @@ fn forged_numbers_of_objects_name_none_that_does_not_exist() {
     for at in place.step_by(4).take(common::cases(24, 240)) {
         let mut forged = whole.clone();
         forged[at..at + 4].copy_from_slice(&0xffff_ff00u32.to_le_bytes());
-        describe(&mut forged, |told| told["kept"]["links"] = (!told["kept"]["links"].as_u64().unwrap()).into());
+        describe(&mut forged, |json| json["kept"]["links"] = (!json["kept"]["links"].as_u64().unwrap()).into());
         fs::write(&index, forged).unwrap();
         let ran = asked(&["path", "--type", "*"], &dump, &[]);
         assert!(matches!(ran.exit, Exit::Ok | Exit::Partial | Exit::Negative), "{at}: {:?} {}", ran.exit, ran.err);
@@ -404,7 +404,7 @@ fn a_forged_count_takes_no_time_and_no_memory() {
     let (dump, index) = beside(folder.path());
     let whole = fs::read(&index).unwrap();
     let mut description = Value::Null;
-    describe(&mut whole.clone(), |told| description = told.clone());
+    describe(&mut whole.clone(), |json| description = json.clone());
     let arrays = description["sections"].as_array().unwrap().len();
     let mut places = Vec::new();
     numbers(&description["kept"], "/kept", &mut places);
@@ -424,7 +424,7 @@ fn a_forged_count_takes_no_time_and_no_memory() {
         .collect();
     cases.extend(common::sample(of_numbers.collect::<Vec<_>>(), 12).into_iter().map(|(place, number)| {
         let mut forged = whole.clone();
-        describe(&mut forged, |told| *told.pointer_mut(place).unwrap() = number.into());
+        describe(&mut forged, |json| *json.pointer_mut(place).unwrap() = number.into());
         (format!("{place}: {number}"), forged)
     }));
     let lines: [&[&str]; 7] = [

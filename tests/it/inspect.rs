@@ -80,7 +80,7 @@ fn held_objects_are_those_that_the_program_recorded() -> Tested {
         assert_eq!(count(&answer, "open-handles", |r| text(r, "type") == "Microsoft.Win32.SafeHandles.SafeFileHandle"), 1, "{name}");
         let events = rows(&answer, "event-leaks");
         let event = |holder: &str| events.iter().find(|r| text(r, "detail").contains(holder)).unwrap_or_else(|| panic!("{name}: {holder}"));
-        let told = |holder: &str, only: u64, all: u64| {
+        let expect_leak = |holder: &str, only: u64, all: u64| {
             let row = event(holder);
             assert_eq!(row["count"], all, "{name}: {row}");
             assert!(text(row, "detail").contains(&format!("{only} of {all} targets")), "{name}: {row}");
@@ -89,9 +89,9 @@ fn held_objects_are_those_that_the_program_recorded() -> Tested {
             assert_eq!(bytes > 0, only > 0, "{name}: {row}");
             assert_eq!(bytes.checked_rem(only).unwrap_or(0), 0, "{name}: {row}");
         };
-        told("Changed of StateLab.Bus", n("bus_changed_only_event"), n("bus_changed"));
-        told("Other of StateLab.Bus", n("bus_other"), n("bus_other"));
-        told("StaticChanged", n("static_changed"), n("static_changed"));
+        expect_leak("Changed of StateLab.Bus", n("bus_changed_only_event"), n("bus_changed"));
+        expect_leak("Other of StateLab.Bus", n("bus_other"), n("bus_other"));
+        expect_leak("StaticChanged", n("static_changed"), n("static_changed"));
         let contexts = rows(&answer, "load-contexts");
         let held: Vec<&Value> =
             truth["alcs"].as_array().unwrap().iter().filter(|a| text(a, "state").starts_with("unload requested")).collect();

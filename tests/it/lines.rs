@@ -141,9 +141,9 @@ fn a_pdb_of_another_build_is_refused_once_and_is_not_a_loss() {
     std::fs::write(folder.path().join("stacks.pdb"), pdb).unwrap();
     let (exit, answer) = ask(&dump, &["stacks", "--symbols", path]);
     assert_eq!((exit, &answer["data"]), (exit_without, &without["data"]));
-    let told: Vec<&str> =
+    let reported: Vec<&str> =
         list(&answer["warnings"]).iter().filter_map(|w| w["message"].as_str()).filter(|m| m.contains("its id is")).collect();
-    assert!(told.len() == 1 && told[0].contains("stacks.pdb is not used for source lines of stacks.dll"), "{told:?}");
+    assert!(reported.len() == 1 && reported[0].contains("stacks.pdb is not used for source lines of stacks.dll"), "{reported:?}");
     std::fs::write(folder.path().join("stacks.pdb"), b"Microsoft C/C++ MSF 7.00").unwrap();
     let (_, answer) = ask(&dump, &["stacks", "--symbols", path]);
     assert!(answer["warnings"].to_string().contains("it is not a portable PDB"));

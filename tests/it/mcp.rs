@@ -295,12 +295,12 @@ fn a_refusal_has_the_message_of_the_command() {
         args.extend(["--no-local-files".into(), folder.join(dump).to_str().unwrap().into()]);
         let ran = run(&args);
         assert!(ran.out.is_empty() && ran.exit != Exit::Ok, "{command:?}");
-        let told = talk.refusal(tool, arguments);
-        if ran.exit == Exit::Usage && told.starts_with("gcdump: invalid value") {
+        let refusal = talk.refusal(tool, arguments);
+        if ran.exit == Exit::Usage && refusal.starts_with("gcdump: invalid value") {
             // The message is that of clap, in one line.
-            assert!(ran.err.contains(told.trim_start_matches("gcdump: ").split(": ").next().unwrap()), "{told}\n{}", ran.err);
+            assert!(ran.err.contains(refusal.trim_start_matches("gcdump: ").split(": ").next().unwrap()), "{refusal}\n{}", ran.err);
         } else {
-            assert_eq!(told, ran.err.trim_end(), "{command:?}");
+            assert_eq!(refusal, ran.err.trim_end(), "{command:?}");
         }
     }
     // The assistant can correct arguments; mistakes of its host are errors of the protocol.

@@ -112,8 +112,8 @@ fn each_byte_is_counted_once() {
         // The whole mapped stack of each thread is shown as a stack.
         let stacks: Vec<AddrRange> = ranges.iter().filter(|r| r["kind"] == "stack").map(range).collect();
         for at in file.threads.iter().filter_map(|t| t.stack_pointer) {
-            let told = ranges.iter().any(|r| range(r).contains(at));
-            assert_eq!(stacks.iter().any(|s| s.contains(at)), told, "{name}: {at}");
+            let reported = ranges.iter().any(|r| range(r).contains(at));
+            assert_eq!(stacks.iter().any(|s| s.contains(at)), reported, "{name}: {at}");
         }
         stacks.len()
     });
@@ -122,7 +122,7 @@ fn each_byte_is_counted_once() {
 
 #[test]
 fn the_heap_equals_that_of_the_gc() {
-    let told = each(&every(), |path| {
+    let reported = each(&every(), |path| {
         let (_, answer) = ask(path, &["memory"]);
         let ran = ask_heap(path)?;
         let kinds = kind(&answer["data"], "gc-heap");
@@ -134,7 +134,7 @@ fn the_heap_equals_that_of_the_gc() {
         }
         Some(all)
     });
-    assert!(told.iter().flatten().filter(|n| **n > 0).count() >= 10);
+    assert!(reported.iter().flatten().filter(|n| **n > 0).count() >= 10);
 }
 
 /// Method tables are in loader heaps. `stat` finds method tables independently of the lists of blocks.
@@ -180,14 +180,14 @@ fn a_wrong_layout_of_loader_heaps_is_refuted() -> Tested {
             std::fs::write(&path, text).unwrap();
             let (_, answer) = ask(&dump.path, &["memory", "--overlay", path.to_str().unwrap()]);
             let heaps = kind(&answer["data"], "loader-heap").len();
-            let told = list(&answer, "warnings")
+            let reported = list(&answer, "warnings")
                 .iter()
                 .filter_map(|w| w["message"].as_str())
                 .any(|m| m.contains("loader heaps are not told apart"));
-            (heaps, told)
+            (heaps, reported)
         };
-        let (heaps, told) = ask(&text);
-        assert!(heaps >= 3 && !told, "{heaps} {told}");
+        let (heaps, reported) = ask(&text);
+        assert!(heaps >= 3 && !reported, "{heaps} {reported}");
         for (good, bad) in [
             ("\"HighFrequencyHeap\": 920", "\"HighFrequencyHeap\": 928"),
             ("\"FirstBlock\": 8", "\"FirstBlock\": 16"),

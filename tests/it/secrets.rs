@@ -328,8 +328,8 @@ fn command_lines_are_in_files_on_request_only() {
         assert!(matches!(ran.exit, Exit::Ok | Exit::Partial), "{args:?}: {}", ran.err);
     };
     // A terminal shows it.
-    let told = run(&["info", "--no-local-files", dump]);
-    assert!(told.out.contains(SECRET), "{}", told.out);
+    let shown = run(&["info", "--no-local-files", dump]);
+    assert!(shown.out.contains(SECRET), "{}", shown.out);
     assert_eq!(run(&["info", "--no-local-files", "--json", dump]).json()["data"]["process_name"], "lab");
     for format in ["gcdump", "heapsnapshot", "parquet", "csv", "ndjson"] {
         let to = out(&format!("plain.{format}"));

@@ -412,8 +412,8 @@ const ENDS_ON_THE_HEAP: &[&str] = &[
 
 #[test]
 fn names_are_completed_in_the_shell() {
-    let told = run(&["stat", "--top", "0", "--json", "--no-local-files", own_unpacked().to_str().unwrap()]).json();
-    let on_the_heap = told["data"]["types"].as_array().unwrap().iter().map(|t| t["type"].as_str().unwrap().to_string()).collect();
+    let reported = run(&["stat", "--top", "0", "--json", "--no-local-files", own_unpacked().to_str().unwrap()]).json();
+    let on_the_heap = reported["data"]["types"].as_array().unwrap().iter().map(|t| t["type"].as_str().unwrap().to_string()).collect();
     let planted = Planted::among(&on_the_heap, ENDS_ON_THE_HEAP);
     let mut s = own_shell(&planted);
     let history = planted.folder.path().join("gcdump/history");

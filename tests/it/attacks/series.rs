@@ -118,8 +118,8 @@ pub fn of_index(dir: &Path, part: u64) -> Vec<u8> {
     assert_eq!(ran.exit.code(), 0, "{}", ran.err);
     let index = dir.join("attack.dmp.gcindex");
     let mut whole = std::fs::read(&index).unwrap();
-    crate::index::describe(&mut whole, |told| {
-        let types = told["kept"]["types"].as_array_mut().unwrap();
+    crate::index::describe(&mut whole, |reported| {
+        let types = reported["kept"]["types"].as_array_mut().unwrap();
         let same = types.iter().find(|ty| ty["method_table"] == format!("{mt:#x}")).unwrap().clone();
         types.extend((0..8000 / part).map(|_| same.clone()));
     });

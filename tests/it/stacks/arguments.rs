@@ -92,12 +92,12 @@ fn arguments_are_the_objects_of_the_program() -> Tested {
         let answer = ask_with(&dump.path, &folders(&dump.runtime), &["stacks", "--arguments"]).1;
         let threads: BTreeMap<Option<u64>, &Value> = list(&truth["threads"]).iter().map(|t| (t["os_id"].as_u64(), t)).collect();
         for thread in list(&answer["data"]["threads"]) {
-            let Some(told) = threads.get(&thread["os_id"].as_u64()) else { continue };
+            let Some(recorded) = threads.get(&thread["os_id"].as_u64()) else { continue };
             for f in list(&thread["frames"]) {
                 let method = plain(text(f, "method"));
                 for a in list(&f["arguments"]).iter().filter(|a| a["value"]["kind"] == "object") {
                     let is = |l: &&Value| l["local"] == a["name"] && list(&l["in"]).iter().any(|m| plain(m.as_str().unwrap()) == method);
-                    let Some(live) = list(&told["live"]).iter().find(is) else { continue };
+                    let Some(live) = list(&recorded["live"]).iter().find(is) else { continue };
                     assert_eq!(a["value"]["object"], live["object"], "{}: {method} {a}", dump.name);
                     compared += 1;
                 }

@@ -76,11 +76,11 @@ fn locals_have_the_names_of_the_pdb_and_the_values_of_the_program() {
 #[test]
 fn locals_of_optimized_code_are_right_or_say_why_not() {
     let (_, answer) = ask_with(&file("net10opt.dmp.zst"), &[file("")], &["stacks", "--locals"]);
-    let told = of(&answer, "Cases.Args.Locals1").remove(0);
-    for (told, right) in told.iter().zip(LOCALS) {
-        assert!(told == &right || told[..2] == right[..2] && told[2] == "?", "{told:?} {right:?}");
+    let shown = of(&answer, "Cases.Args.Locals1").remove(0);
+    for (shown, right) in shown.iter().zip(LOCALS) {
+        assert!(shown == &right || shown[..2] == right[..2] && shown[2] == "?", "{shown:?} {right:?}");
     }
-    assert_eq!(told[..18].iter().filter(|l| l[2] != "?").count(), 10, "{told:?}");
+    assert_eq!(shown[..18].iter().filter(|l| l[2] != "?").count(), 10, "{shown:?}");
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn own_frames(thread: &Value, truth: &Value) -> Vec<Frame> {
 }
 
 /// Returns the frames of the truth, and whether each may be missing.
-fn told(truth: &Value) -> Vec<(Frame, bool)> {
+fn recorded(truth: &Value) -> Vec<(Frame, bool)> {
     let mut out = Vec::new();
     for f in list(&truth["frames"]) {
         let part = match text(f, "part") {
@@ -131,12 +131,12 @@ fn check(dump: &Known) -> Found {
 /// The frames of a thread, in order.
 fn frames(thread: &Value, truth: &Value, name: &str, found: &mut Found) {
     let own = own_frames(thread, truth);
-    let told = told(truth);
+    let recorded = recorded(truth);
     // Only the outermost frames of a running thread are known.
-    let skip = if truth["running"] == true { own.len().saturating_sub(told.len()) } else { 0 };
+    let skip = if truth["running"] == true { own.len().saturating_sub(recorded.len()) } else { 0 };
     let mut rest = own[skip..].iter();
     let mut next = rest.next();
-    for (frame, optional) in &told {
+    for (frame, optional) in &recorded {
         if next == Some(frame) {
             found.frames += 1;
             next = rest.next();
