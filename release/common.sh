@@ -5,6 +5,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 LINUX=(x86_64-unknown-linux-musl aarch64-unknown-linux-musl)
 WINDOWS=x86_64-pc-windows-gnu
+MACOS=(aarch64-apple-darwin x86_64-apple-darwin)
 DUMP=dumps/net10-wks-basics-heap.dmp.zst
 
 name=gcdump
@@ -26,6 +27,10 @@ die() { printf '%s: %s\n' "$0" "$*" >&2; exit 1; }
 need() { command -v "$1" >/dev/null || die "no $1: run release/setup, or install the package $2"; }
 
 exe() { case "$1" in *windows*) echo "$name.exe" ;; *) echo "$name" ;; esac; }
+
+# Addresses of what is published.
+# shellcheck source=/dev/null
+. release/addresses
 
 # GNU binutils for a target: objcopy, readelf, nm …
 tool() {
@@ -60,7 +65,7 @@ C
 # The targets that `release/build` has built.
 built() {
     local target
-    for target in "${LINUX[@]}" "$WINDOWS"; do
+    for target in "${LINUX[@]}" "$WINDOWS" "${MACOS[@]}"; do
         if [ -f "$work/$target/$(exe "$target")" ]; then echo "$target"; fi
     done
 }

@@ -11,6 +11,7 @@ mod exit;
 mod failure;
 #[cfg(feature = "fetch")]
 mod fetch;
+mod first;
 mod help;
 mod job;
 mod lake;
@@ -40,6 +41,7 @@ mod write;
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -119,6 +121,15 @@ fn run_alone(cli: &Cli, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
 /// The exit code, if the command line is invalid or asks for help.
 pub fn parse(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>) -> Result<Cli, Exit> {
     let args: Vec<OsString> = args.into_iter().collect();
+    if args.len() <= 1 {
+        let Some(first) = first::first(Path::new(".")) else {
+            // A failure to write leaves nothing to say.
+            let _ = streams.err.write_all(first::NO_DUMP.as_bytes());
+            return Err(Exit::Usage);
+        };
+        let cli = Cli::of(&first.line).map_err(|e| usage(&e, true, streams))?;
+        return Ok(Cli { hints: first.hints, ..cli });
+    }
     let args = match words::ordered(args, &LINE, pick::is_set()) {
         Ok(Ordered::Line(args)) => args,
         Ok(Ordered::Help(topic)) => {
@@ -147,6 +158,10 @@ pub fn run_parsed(cli: &Cli, mut streams: Streams<'_>) -> Exit {
             run_alone(cli, streams)
         }),
     };
+    if result.is_ok() && streams.screen.terminal {
+        // A failure to write leaves nothing to say.
+        let _ = streams.err.write_all(cli.hints.as_bytes());
+    }
     conclusion(result, &mut streams)
 }
 

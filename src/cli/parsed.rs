@@ -30,6 +30,8 @@ pub struct Cli {
     pub config: Config,
     pub(super) command: &'static Entry,
     pub(super) matches: ArgMatches,
+    /// Commands to go on with, shown after the answer on a terminal; empty but for a command line without arguments.
+    pub(super) hints: String,
 }
 
 impl Cli {
@@ -53,7 +55,7 @@ impl Cli {
         let unknown = || clap::Error::new(clap::error::ErrorKind::InvalidSubcommand);
         let (name, own) = matches.subcommand().ok_or_else(unknown)?;
         let command = registry::find(name).ok_or_else(unknown)?;
-        Ok(Cli { config, command, matches: own.clone() })
+        Ok(Cli { config, command, matches: own.clone(), hints: String::new() })
     }
 
     /// Runs it on `dumps`, which are open already, in place of the first dumps that it names. Prints to `streams`, whatever

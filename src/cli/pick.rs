@@ -49,7 +49,8 @@ pub(super) fn pick(given: Option<&Path>, variable: Option<PathBuf>, folder: &Pat
     }
 }
 
-fn dumps_in(folder: &Path) -> Vec<PathBuf> {
+/// The files in `folder` that are dumps.
+pub(super) fn dumps_in(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let files = entries.take(MAX_FILES).filter_map(Result::ok).map(|e| e.path());
     files.filter(|p| is_dump(p)).map(|p| p.strip_prefix(folder).map(Path::to_path_buf).unwrap_or(p)).collect()

@@ -19,13 +19,13 @@ named_enum! {
         Nint = "nint",
         /// `value` is the enum member name, `A | B` for flags, or the number as text.
         Enum = "enum",
-        /// `value` is the text, `object` the string.
+        /// `value` is the text, `object` the address of the string.
         String = "string",
-        /// `object` is the referenced object, `object_type` its type.
+        /// `object` is the address of the referenced object, `object_type` its type.
         Object = "object",
         /// A null reference, or a `Nullable` without value.
         Null = "null",
-        /// `fields` are its fields.
+        /// `fields` are the fields of the structure.
         Struct = "struct",
         /// `value` is an unmanaged address in hex.
         Pointer = "pointer",
@@ -81,7 +81,7 @@ pub struct FieldValue {
     pub truncated: bool,
     /// The referenced object.
     pub object: Option<Addr>,
-    /// Its type; `null` if the object is not in the dump.
+    /// Type name of that object; `null` if it is not in the dump.
     pub object_type: Option<Name>,
     /// The fields of a structure.
     pub fields: Vec<FieldValue>,

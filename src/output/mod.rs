@@ -4,6 +4,7 @@
 //! [`stream`] prints lists as they are produced.
 
 mod cell;
+pub mod checks;
 mod distinct;
 mod fit;
 pub mod formats;
@@ -38,6 +39,7 @@ pub(crate) use width::fold;
 
 use crate::base::{Answer, Notes};
 use crate::model::{Data, Envelope, Head};
+use checks::Check;
 use formats::{Out, Whole};
 use report::{Graph, Sections};
 
@@ -128,5 +130,9 @@ impl<R: Report> Whole for Printed<'_, R> {
 
     fn folded(&self) -> Option<Vec<(Vec<String>, u64)>> {
         self.answer.data.folded()
+    }
+
+    fn checks(&self) -> Option<Vec<Check>> {
+        self.answer.data.checks()
     }
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
+use super::checks::Check;
 use super::count;
 use super::table::{Table, columns};
 use crate::model::{DiffReport, Icicle, MapCell};
@@ -20,6 +21,11 @@ pub trait Report: Serialize {
 
     /// The stacks of the answer, each once with its number of threads; frames from the outermost.
     fn folded(&self) -> Option<Vec<(Vec<String>, u64)>> {
+        None
+    }
+
+    /// The answer as checks, for the formats of continuous integration systems.
+    fn checks(&self) -> Option<Vec<Check>> {
         None
     }
 }

@@ -202,9 +202,13 @@ fn rules_fail_with_their_reasons() {
     assert!(!ran.err.contains("handles>+500"), "{}", ran.err);
     // A rule for a misspelled name would never fail, which is reported; a rule for a type that must not occur is fine.
     let gate = with(&["type:Lab.Leaky:count>1000", "type:No.Such:count>0"]);
-    let reported: Vec<String> = gate.json()["warnings"].as_array().unwrap().iter().map(|w| format!("{} {}", w["kind"], w["message"])).collect();
+    let reported: Vec<String> =
+        gate.json()["warnings"].as_array().unwrap().iter().map(|w| format!("{} {}", w["kind"], w["message"])).collect();
     assert!(
-        gate.exit == Exit::Ok && reported.len() == 1 && reported[0].contains("no-match") && reported[0].contains("type:No.Such:count>0: none"),
+        gate.exit == Exit::Ok
+            && reported.len() == 1
+            && reported[0].contains("no-match")
+            && reported[0].contains("type:No.Such:count>0: none"),
         "{reported:?}"
     );
     assert_eq!(

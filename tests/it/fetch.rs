@@ -299,7 +299,7 @@ fn invalid_responses_are_refused_and_leave_nothing() {
                     let _ = write!(to, "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 7-9/10\r\nContent-Length: 3\r\n\r\nabc");
                 }
             }),
-            "continues at another place",
+            "continues at the wrong offset",
         ),
         (
             "less than its header says, each time",

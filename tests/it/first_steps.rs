@@ -105,3 +105,31 @@ fn groups_of_handles_are_limited_by_top() {
     let all = &run(&["handles", "--by", "object-type", "--json", "--no-local-files", &dump]).json()["data"];
     assert_eq!((all["groups"].as_array().unwrap().len() as u64, &all["shown"]), (data["group_count"].as_u64().unwrap(), &Value::Null));
 }
+
+/// Runs gcdump without arguments in a folder with copies of these dumps.
+fn bare(dumps: &[&str]) -> (Option<i32>, String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    for name in dumps {
+        std::fs::copy(corpus(name), folder.path().join(format!("{name}.dmp.zst"))).unwrap();
+    }
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_gcdump"));
+    let ran = command.current_dir(folder.path()).env_remove("GCDUMP_DUMP").env("GCDUMP_MODULES", "off").output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (ran.status.code(), text(&ran.stdout), text(&ran.stderr))
+}
+
+#[test]
+fn without_arguments_the_dumps_of_the_folder_are_shown() {
+    let (code, out, err) = bare(&[]);
+    assert_eq!((code, out.as_str()), (Some(2), ""));
+    assert!(err.contains("this folder has none") && err.contains("dotnet-dump collect"), "{err}");
+    assert_eq!(too_wide(&err).len(), 1, "only the line to copy is wide: {err}");
+
+    let (code, out, err) = bare(&["net10-wks-leak-heap.after"]);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert!(out.starts_with("program ") && out.contains("\nNext: gcdump analyze net10-wks-leak-heap.after.dmp.zst"), "{out}");
+
+    let (code, out, _) = bare(&["net10-wks-leak-heap.after", "net10-wks-leak-heap.before"]);
+    assert_eq!(code, Some(0));
+    assert!(out.lines().any(|l| l.contains("leak-heap.after")) && out.lines().any(|l| l.contains("leak-heap.before")), "{out}");
+}

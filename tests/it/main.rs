@@ -35,6 +35,7 @@ mod async_chains;
 mod attacks;
 mod book;
 mod bridge;
+mod build_servers;
 mod bundles;
 mod cache;
 mod changed;

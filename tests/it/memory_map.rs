@@ -183,7 +183,7 @@ fn a_wrong_layout_of_loader_heaps_is_refuted() -> Tested {
             let reported = list(&answer, "warnings")
                 .iter()
                 .filter_map(|w| w["message"].as_str())
-                .any(|m| m.contains("loader heaps are not told apart"));
+                .any(|m| m.contains("loader heaps cannot be identified"));
             (heaps, reported)
         };
         let (heaps, reported) = ask(&text);
@@ -236,7 +236,7 @@ fn each_kind_of_dump_shows_how_much_it_lists() {
         let (name, messages) = (path.display(), list(&answer, "warnings").iter().map(|w| w["message"].as_str().unwrap()));
         assert_eq!(answer["data"]["listing"], listing, "{name}");
         let messages: Vec<&str> = messages.collect();
-        assert_eq!(messages.iter().any(|m| m.contains("lists only what was captured")), listing == "captured", "{name}: {messages:?}");
+        assert_eq!(messages.iter().any(|m| m.contains("lists only captured memory")), listing == "captured", "{name}: {messages:?}");
         (exit, messages.join("\n"))
     };
     for (name, listing) in [

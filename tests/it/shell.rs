@@ -177,7 +177,7 @@ fn next_continues_where_the_answer_ended() {
     }
     let ran = shell("stat --top 2; next; object $1 | cat; next > /dev/null", &dump);
     assert_eq!(rows(&ran.out).len(), 4, "{}{}", ran.out, ran.err);
-    for (commands, says) in [("next", "nothing was listed"), ("heap; next", "lists all"), ("stat; next 3", "takes no words")] {
+    for (commands, says) in [("next", "nothing was listed"), ("heap; next", "lists all"), ("stat; next 3", "takes no arguments")] {
         let ran = shell(commands, &dump);
         assert!(ran.exit == Exit::Usage && ran.err.contains(says), "{commands}: {}", ran.err);
     }
@@ -194,7 +194,7 @@ fn errors_are_one_line_and_the_last_one_is_the_exit_code() {
         ("stat --type No.Such", Exit::Negative, ""),
         ("stat 'a", Exit::Usage, "quote is left open"),
         ("stat --threads 2", Exit::Usage, "--threads"),
-        ("stat other.dmp", Exit::Usage, "this shell is about"),
+        ("stat other.dmp", Exit::Usage, "this shell has"),
         ("diff /no/such.dmp", Exit::BadDump, "/no/such.dmp"),
         ("shell", Exit::Usage, "no command 'shell'"),
         ("stat | exit 3", Exit::Negative, ""),
@@ -504,7 +504,7 @@ mod terminal {
     #[test]
     fn a_large_graph_is_left_as_an_index() {
         use std::os::unix::fs::PermissionsExt;
-        const SAID: &str = "with which the next commands";
+        const SAID: &str = "for later commands";
         let home = tempfile::tempdir().unwrap();
         let dump = home.path().join("large.dmp");
         fs::write(&dump, large()).unwrap();

@@ -233,7 +233,7 @@ fn a_column_that_a_list_does_not_have_is_refused_with_its_columns() {
         let ran = run(&args);
         assert!(ran.exit == Exit::Usage && ran.err.contains(says), "{line}: {}", ran.err);
     };
-    refused("roots --sort count", "no order by count: roots can be sorted by kind, address, object, type");
+    refused("roots --sort count", "cannot sort by count: roots can be sorted by kind, address, object, type");
     refused("roots --stat --sort address", "roots by type can be sorted by type, count, objects");
     refused("segments --sort free-bytes", "segments without `walk` can be sorted by heap");
     refused("threads --sort locks-held", "threads without `waits` can be sorted by managed-id");

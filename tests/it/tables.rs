@@ -316,7 +316,8 @@ fn fields_are_typed_columns_with_the_values_that_objects_lists() {
         let (out, lines) = (folder.path().join(&name), folder.path().join(format!("{name}-lines")));
         let (exit, _) = export("parquet", dump, &out, &["--tables", "objects", "--contents", "--fields", fields]);
         let (_, reported) = ask(dump, &["objects", "--count", "0", "--fields", fields]);
-        let reported: BTreeMap<i64, &Value> = list(&reported, "objects").iter().map(|o| (address(&o["address"]).as_i64().unwrap(), o)).collect();
+        let reported: BTreeMap<i64, &Value> =
+            list(&reported, "objects").iter().map(|o| (address(&o["address"]).as_i64().unwrap(), o)).collect();
         let objects = table(&out, "objects");
         assert!(exit == Exit::Ok && objects.len() > 500, "{name}");
         let (mut compared, mut typed) = (BTreeMap::<&str, usize>::new(), BTreeMap::new());

@@ -9,21 +9,21 @@ use crate::heapgraph::Depends;
 use crate::model::{Generation, Stacks, Sum, TypeBytes};
 use crate::session::{Error, Heap};
 
-/// Most types that are kept.
+/// Maximum number of types kept.
 const TYPES: usize = 10;
 
-/// Garbage by generation, and outside of gen0 by type.
+/// Garbage by generation, and by type outside of gen0.
 #[derive(Debug)]
 pub(in crate::analysis) struct Dead {
     /// All objects.
     pub(in crate::analysis) all: Sum,
-    /// Garbage.
+    /// Garbage by generation.
     pub(in crate::analysis) generations: BTreeMap<Generation, Sum>,
-    /// Types with most garbage outside of gen0.
+    /// Types with the most garbage outside of gen0.
     pub(in crate::analysis) types: Vec<TypeBytes>,
 }
 
-/// The garbage of a heap.
+/// Computes the garbage of a heap.
 ///
 /// # Errors
 /// [`Error::Graph`], [`Error::Memory`] or [`Error::Room`] if the graph cannot be built.
@@ -48,10 +48,10 @@ pub(in crate::analysis) fn dead(heap: &Heap) -> Result<Answer<Dead>, Error> {
     })?
 }
 
-/// Those of `objects` that are garbage.
+/// Returns the `objects` that are garbage.
 ///
 /// # Errors
-/// As [`dead`].
+/// The errors of [`dead`].
 pub(in crate::analysis) fn garbage_among(heap: &Heap, objects: &[Addr]) -> Result<Answer<BTreeSet<Addr>>, Error> {
     caught(|| {
         let on = OnGraph::open(heap, false, Stacks::default(), Some(Depends::Live))?;

@@ -1,7 +1,9 @@
 //! The output formats: one file and one line below for each.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use super::checks::Check;
 use super::layout::Layout;
 use super::report::{Graph, Section};
 use super::seen::Seen;
@@ -69,6 +71,16 @@ formats! {
     Folded = folded,
     /// One web page, which needs no network.
     Html = html,
+    /// Markdown, for summaries of jobs, comments and issues.
+    Markdown = markdown,
+    /// Annotations of GitHub Actions: analyze, inspect, verify, and diff with --fail-on.
+    Github = github,
+    /// GitLab's Code Quality report, of the same commands.
+    Gitlab = gitlab,
+    /// JUnit's XML, of the same commands: one test case for each check.
+    Junit = junit,
+    /// SARIF 2.1.0, of the same commands, for code scanning.
+    Sarif = sarif,
 }
 
 /// Destination and state of an answer being printed.
@@ -223,4 +235,34 @@ pub trait Whole {
 
     /// Its stacks, if it lists any: see [`Report::folded`](crate::output::Report::folded).
     fn folded(&self) -> Option<Vec<(Vec<String>, u64)>>;
+
+    /// Its checks, if it makes any: see [`Report::checks`](crate::output::Report::checks).
+    fn checks(&self) -> Option<Vec<Check>>;
+}
+
+/// The checks of an answer.
+///
+/// # Errors
+/// [`io::ErrorKind::Unsupported`] if the answer makes none.
+fn checks_of(out: &Out<'_>, answer: &dyn Whole) -> io::Result<Vec<Check>> {
+    answer.checks().ok_or_else(|| refuse_rows(out))
+}
+
+/// The error of an answer that makes no checks.
+fn refuse_rows(out: &Out<'_>) -> io::Error {
+    let text =
+        format!("{} makes no checks: this format is for analyze, inspect, verify, and diff with --fail-on or --budget", out.head.command);
+    io::Error::new(io::ErrorKind::Unsupported, text)
+}
+
+/// A hash for each check that stays the same from dump to dump: of the command, the identifier, and the position among checks with that identifier.
+fn fingerprints(command: &str, checks: &[Check]) -> Vec<String> {
+    let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut all = Vec::with_capacity(checks.len());
+    for check in checks {
+        let n = seen.entry(check.id.as_str()).or_default();
+        *n = n.saturating_add(1);
+        all.push(blake3::hash(format!("{command}\n{}\n{n}", check.id).as_bytes()).to_hex().as_str().into());
+    }
+    all
 }

@@ -2,7 +2,8 @@ use std::collections::BTreeSet;
 
 use indexmap::IndexMap;
 
-use crate::model::{AnalyzeReport, BelowThreshold, DiffMeasure, Problem, ProblemId, SkippedProblem, Trend, Triage};
+use crate::model::{AnalyzeReport, BelowThreshold, DiffMeasure, Problem, ProblemId, ProblemSeverity, SkippedProblem, Trend, Triage};
+use crate::output::checks::{Check, Outcome};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{Reasons, bytes, count};
@@ -55,6 +56,22 @@ impl Report for AnalyzeReport {
         to.lines([Trend::Grows, Trend::Shrinks, Trend::Varies].into_iter().filter_map(course).collect::<Vec<_>>().into_iter());
         to.gap();
         to.lines(self.triage.iter().map(triage));
+    }
+
+    fn checks(&self) -> Option<Vec<Check>> {
+        let found = self.findings.iter().map(|f| {
+            let outcome = match f.severity {
+                ProblemSeverity::Critical => Outcome::Error,
+                ProblemSeverity::Warning => Outcome::Warning,
+                ProblemSeverity::Info => Outcome::Note,
+            };
+            Check::new(f.id.name(), outcome, &f.title).command(&f.command)
+        });
+        let unsure = self.uncertain.iter().chain(&self.skipped);
+        let other =
+            self.inspected.iter().filter(|id| !self.findings.iter().any(|f| f.id == **id) && !self.uncertain.iter().any(|u| u.id == **id));
+        let skipped = unsure.map(|s| Check::new(s.id.name(), Outcome::Skipped, &s.reason));
+        Some(found.chain(skipped).chain(other.map(|id| Check::passed(id.name()))).collect())
     }
 }
 

@@ -1,5 +1,6 @@
 use super::number;
-use crate::model::{DiffBy, DiffMeasure, DiffReport, DiffRow, Trend};
+use crate::model::{DiffBy, DiffMeasure, DiffReport, DiffRow, DiffRule, Trend};
+use crate::output::checks::{Check, Outcome};
 use crate::output::count;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
@@ -105,5 +106,17 @@ impl Report for DiffReport {
             to.line(format!("{} of {} rules failed", failed.clone().count(), number(&self.rules)));
         }
         to.lines(failed.filter_map(|r| Some(format!("  {}: {}", r.rule, r.reason.as_deref()?))));
+    }
+
+    fn checks(&self) -> Option<Vec<Check>> {
+        let check = |r: &DiffRule| {
+            let reason = r.reason.as_deref().unwrap_or_default();
+            match r.failed {
+                Some(true) => Check::new(&r.rule, Outcome::Error, format!("{}: {reason}", r.rule)),
+                Some(false) => Check::passed(&r.rule),
+                None => Check::new(&r.rule, Outcome::Skipped, reason),
+            }
+        };
+        (!self.rules.is_empty()).then(|| self.rules.iter().map(check).collect())
     }
 }

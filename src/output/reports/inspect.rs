@@ -1,6 +1,7 @@
 use serde::Serialize;
 
 use crate::model::{InspectReport, InspectionId, InspectionModel, InspectionRow};
+use crate::output::checks::{Check, Outcome};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{bytes, count};
@@ -55,5 +56,16 @@ impl Report for InspectReport {
         if !none.is_empty() {
             to.line(format!("Nothing found: {}", none.iter().map(|i| i.id.name()).collect::<Vec<_>>().join(", ")));
         }
+    }
+
+    fn checks(&self) -> Option<Vec<Check>> {
+        let check = |i: &InspectionModel| {
+            let wasted = i.wasted_bytes.map_or_else(String::new, |n| format!(", {}", bytes(n)));
+            match i.found {
+                0 => Check::passed(i.id.name()),
+                n => Check::new(i.id.name(), Outcome::Warning, format!("{}{wasted}: {}", count(n), i.rule)),
+            }
+        };
+        Some(self.inspections.iter().map(check).collect())
     }
 }

@@ -1,6 +1,7 @@
 use super::number;
 use super::stat::covered;
-use crate::model::{FindingCount, FindingModel, VerifyReport};
+use crate::model::{FindingCount, FindingId, FindingModel, Severity, VerifyReport};
+use crate::output::checks::{Check, Outcome};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{count, plural};
@@ -81,5 +82,22 @@ impl Report for VerifyReport {
         to.records("unavailable", &self.unavailable);
         to.record("totals", t);
         to.record("coverage", &self.coverage);
+    }
+
+    fn checks(&self) -> Option<Vec<Check>> {
+        let found = self.findings.iter().map(|f| {
+            let outcome = match f.severity {
+                Severity::Error => Outcome::Error,
+                Severity::Suspicious => Outcome::Warning,
+            };
+            Check::new(f.id.name(), outcome, format!("{}: {}", f.address, f.message))
+        });
+        let unavailable = self.unavailable.iter().map(|u| Check::new(u.check.name(), Outcome::Skipped, &u.reason));
+        let mut all: Vec<Check> = found.chain(unavailable).collect();
+        let sound = FindingId::ALL.iter().filter(|id| !self.summary.iter().any(|s| s.id == **id));
+        if self.unavailable.is_empty() {
+            all.extend(sound.map(|id| Check::passed(id.name())));
+        }
+        Some(all)
     }
 }

@@ -554,7 +554,9 @@ fn tables(rows: &BTreeMap<(String, String), [Tally; 2]>) -> String {
         out.push('\n');
         total.faults.iter().for_each(|(name, n)| faults.entry(name).or_default()[which] += n);
     }
-    out.push_str("Faults of ClrMD, each recognized by the contents of the dump:\n\n| fault | without files | with files |\n| --- | --- | --- |\n");
+    out.push_str(
+        "Faults of ClrMD, each recognized by the contents of the dump:\n\n| fault | without files | with files |\n| --- | --- | --- |\n",
+    );
     for (name, evidence) in FAULTS {
         if let Some([alone, files]) = faults.get(name) {
             out.push_str(&format!("| {name}: {evidence} | {alone} | {files} |\n"));

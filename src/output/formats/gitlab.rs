@@ -1,0 +1,45 @@
+//! GitLab's Code Quality report: a JSON list of findings.
+
+use std::io;
+
+use serde_json::json;
+
+use super::{Out, Whole, Writer, checks_of, fingerprints, refuse_rows};
+use crate::output::checks::Outcome;
+use crate::output::table::Heading;
+
+pub(super) struct Gitlab;
+
+impl Writer for Gitlab {
+    fn has_sections(&self) -> bool {
+        false
+    }
+
+    fn list(&self, out: &mut Out<'_>, _heading: &Heading) -> io::Result<()> {
+        Err(refuse_rows(out))
+    }
+
+    fn end(&self, out: &mut Out<'_>, answer: &dyn Whole) -> io::Result<()> {
+        let checks = checks_of(out, answer)?;
+        let issues = checks.iter().zip(fingerprints(&out.head.command, &checks)).filter_map(|(check, fingerprint)| {
+            let severity = match check.outcome {
+                Outcome::Error => "critical",
+                Outcome::Warning => "major",
+                Outcome::Note => "info",
+                Outcome::Passed | Outcome::Skipped => return None,
+            };
+            Some(json!({
+                "type": "issue",
+                "check_name": format!("gcdump {} {}", out.head.command, check.id),
+                "description": check.message(),
+                "severity": severity,
+                "fingerprint": fingerprint,
+                // A dump has no lines, but the report requires one.
+                "location": { "path": out.head.dump.path, "lines": { "begin": 1 } },
+            }))
+        });
+        let issues: Vec<_> = issues.collect();
+        serde_json::to_writer_pretty(&mut *out.to, &issues)?;
+        writeln!(out.to)
+    }
+}

@@ -1,0 +1,72 @@
+//! JUnit's XML: a test suite with one test case for each check.
+
+use std::io;
+
+use super::{Out, Whole, Writer, checks_of, refuse_rows};
+use crate::output::checks::Outcome;
+use crate::output::sanitize;
+use crate::output::table::Heading;
+
+pub(super) struct Junit;
+
+/// `text` in an attribute or element. XML has no control characters, not even escaped ones.
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for (i, line) in text.split('\n').enumerate() {
+        if i > 0 {
+            out.push_str("&#10;");
+        }
+        for c in sanitize(line).chars() {
+            match c {
+                '&' => out.push_str("&amp;"),
+                '<' => out.push_str("&lt;"),
+                '>' => out.push_str("&gt;"),
+                '"' => out.push_str("&quot;"),
+                // The two non-characters that XML forbids.
+                '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+                c => out.push(c),
+            }
+        }
+    }
+    out
+}
+
+impl Writer for Junit {
+    fn has_sections(&self) -> bool {
+        false
+    }
+
+    fn list(&self, out: &mut Out<'_>, _heading: &Heading) -> io::Result<()> {
+        Err(refuse_rows(out))
+    }
+
+    fn end(&self, out: &mut Out<'_>, answer: &dyn Whole) -> io::Result<()> {
+        let checks = checks_of(out, answer)?;
+        let failures = checks.iter().filter(|c| c.outcome.failed()).count();
+        let skipped = checks.iter().filter(|c| c.outcome == Outcome::Skipped).count();
+        let suite = escaped(&format!("gcdump {}", out.head.command));
+        writeln!(out.to, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
+        let counts = format!("tests=\"{}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\"", checks.len());
+        writeln!(out.to, "<testsuites {counts}>")?;
+        writeln!(out.to, "  <testsuite name=\"{suite}\" {counts}>")?;
+        writeln!(out.to, "    <properties>")?;
+        writeln!(out.to, "      <property name=\"dump\" value=\"{}\"/>", escaped(&out.head.dump.path))?;
+        writeln!(out.to, "    </properties>")?;
+        for check in &checks {
+            write!(out.to, "    <testcase classname=\"{suite}\" name=\"{}\"", escaped(&check.id))?;
+            let message = escaped(&check.text);
+            let more = escaped(check.command.as_deref().unwrap_or_default());
+            match check.outcome {
+                Outcome::Passed => writeln!(out.to, "/>")?,
+                Outcome::Error | Outcome::Warning => {
+                    let kind = if check.outcome == Outcome::Error { "critical" } else { "warning" };
+                    writeln!(out.to, "><failure type=\"{kind}\" message=\"{message}\">{more}</failure></testcase>")?;
+                }
+                Outcome::Note => writeln!(out.to, "><system-out>{message}&#10;{more}</system-out></testcase>")?,
+                Outcome::Skipped => writeln!(out.to, "><skipped message=\"{message}\"/></testcase>")?,
+            }
+        }
+        writeln!(out.to, "  </testsuite>")?;
+        writeln!(out.to, "</testsuites>")
+    }
+}

@@ -1,0 +1,79 @@
+//! SARIF 2.1.0, the log format of static analysis tools, which code scanning services read.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use serde_json::json;
+
+use super::{Out, Whole, Writer, checks_of, fingerprints, refuse_rows};
+use crate::output::checks::Outcome;
+use crate::output::table::Heading;
+
+pub(super) struct Sarif;
+
+impl Writer for Sarif {
+    fn has_sections(&self) -> bool {
+        false
+    }
+
+    fn list(&self, out: &mut Out<'_>, _heading: &Heading) -> io::Result<()> {
+        Err(refuse_rows(out))
+    }
+
+    fn end(&self, out: &mut Out<'_>, answer: &dyn Whole) -> io::Result<()> {
+        let checks = checks_of(out, answer)?;
+        let rules: BTreeSet<&str> = checks.iter().map(|c| c.id.as_str()).collect();
+        let results = checks.iter().zip(fingerprints(&out.head.command, &checks)).filter_map(|(check, fingerprint)| {
+            // Services that read SARIF show every result as an alert: what passed is listed among the rules only.
+            let level = match check.outcome {
+                Outcome::Error => "error",
+                Outcome::Warning => "warning",
+                Outcome::Note => "note",
+                Outcome::Passed | Outcome::Skipped => return None,
+            };
+            Some(json!({
+                "ruleId": check.id,
+                "level": level,
+                "message": { "text": check.message() },
+                "locations": [{ "physicalLocation": { "artifactLocation": { "uri": uri(&out.head.dump.path) } } }],
+                "partialFingerprints": { "gcdump/v1": fingerprint },
+            }))
+        });
+        let notifications = answer.notes().iter().map(|note| json!({ "level": "warning", "message": { "text": note.message } }));
+        let log = json!({
+            "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+            "version": "2.1.0",
+            "runs": [{
+                "tool": { "driver": {
+                    "name": "gcdump",
+                    "version": out.head.gcdump,
+                    "rules": rules.iter().map(|id| json!({ "id": id })).collect::<Vec<_>>(),
+                } },
+                "invocations": [{
+                    "executionSuccessful": true,
+                    "toolExecutionNotifications": notifications.collect::<Vec<_>>(),
+                }],
+                "results": results.collect::<Vec<_>>(),
+            }],
+        });
+        serde_json::to_writer_pretty(&mut *out.to, &log)?;
+        writeln!(out.to)
+    }
+
+    fn carries_notes(&self) -> bool {
+        true
+    }
+}
+
+/// A path as the URI reference that SARIF requires: only its unreserved characters and slashes stay.
+fn uri(path: &str) -> String {
+    let mut out = String::new();
+    for byte in path.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => out.push(char::from(byte)),
+            b'\\' => out.push('/'),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
