@@ -278,7 +278,7 @@ const PICTURES: &[Picture] = &[
 ];
 
 /// Colors that can be read on the dark background of the pictures, which those of VGA cannot: black to white, then the bright ones.
-const COLOURS: Palette = {
+const COLORS: Palette = {
     let eight = [
         RgbColor(0x48, 0x4f, 0x58),
         RgbColor(0xff, 0x7b, 0x72),
@@ -304,7 +304,7 @@ fn picture(commands: &[(&str, usize)]) -> String {
         text.push_str(&format!("\u{1b}[1m$ {command}\u{1b}[0m\n{}\n", lines[..cut].join("\n")));
         text.push_str(if cut < lines.len() { "…\n\n" } else { "\n" });
     }
-    Term::new().palette(COLOURS).fg_color(Color::Rgb(INK)).bg_color(Color::Rgb(PAPER)).render_svg(text.trim_end())
+    Term::new().palette(COLORS).fg_color(Color::Rgb(INK)).bg_color(Color::Rgb(PAPER)).render_svg(text.trim_end())
 }
 
 #[test]

@@ -198,7 +198,7 @@ fn recorded_finalizers_are_found() -> Tested {
 }
 
 #[test]
-fn exceptions_in_flight_are_labelled() -> Tested {
+fn exceptions_in_flight_are_labeled() -> Tested {
     let (dumps, _) = known_dumps(|row| row["scenario"] == "crash")?;
     let mut found = 0;
     for dump in &dumps {
