@@ -140,8 +140,8 @@ mod verify;
 static ALLOCATOR: mutation::Counting = mutation::Counting;
 
 fn main() -> std::process::ExitCode {
-    // Answers must not depend on the files of modules that this machine has. A process cannot change its environment safely once it has
-    // threads; so another one runs the tests.
+    // Answers must not depend on module files of this machine. A process cannot safely change its environment once it has threads, so another
+    // process runs the tests.
     const PLACES: &str = "GCDUMP_MODULES";
     if std::env::var_os(PLACES).is_some_and(|places| places == "off") {
         return harness::main();

@@ -19,14 +19,14 @@ mod hostile;
 /// Objects in the dump of the repository: one with fields of every kind, and a string.
 const EVERYTHING: &str = "0x7f316dc27908";
 const STRING: &str = "0x7f3d36400008";
-/// What stands for an object and for dumps in the examples of the schemas.
+/// An object and dumps in the examples of the schemas.
 const OBJECT: &str = "0x7f31535a25f8";
 
 fn leak(which: &str) -> String {
     format!("{}/dumps/corpus/net10-wks-leak-heap.{which}.dmp.zst", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A server, and what it says.
+/// A running server, and its output.
 struct Talk {
     child: Child,
     to: Option<ChildStdin>,
@@ -35,7 +35,7 @@ struct Talk {
 }
 
 impl Talk {
-    /// A server in `folder`.
+    /// Starts a server in `folder`.
     fn start_in(folder: &Path, args: &[&str]) -> Talk {
         let mut command = Command::new(env!("CARGO_BIN_EXE_gcdump"));
         command.arg("mcp").arg("--no-local-files").args(args).current_dir(folder).env_remove("GCDUMP_DUMP");
@@ -44,7 +44,7 @@ impl Talk {
         let out = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || {
             for line in out.lines() {
-                // Nothing but messages may come.
+                // Only messages may be written.
                 let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
                 if send.send(message).is_err() {
                     break;
@@ -58,7 +58,7 @@ impl Talk {
         Talk::start_in(Path::new(env!("CARGO_MANIFEST_DIR")), args)
     }
 
-    /// A server for the own dump, after the handshake.
+    /// Starts a server for the own dump, and performs the handshake.
     fn about_own(more: &[&str]) -> Talk {
         let dump = own_unpacked();
         let mut talk = Talk::start(&[more, &[dump.to_str().unwrap()]].concat());
@@ -93,7 +93,7 @@ impl Talk {
         self.asked
     }
 
-    /// The answer to a request.
+    /// Sends a request and returns the answer.
     fn ask(&mut self, method: &str, params: Value) -> Value {
         let id = self.request(method, params);
         let answer = self.receive();
@@ -101,19 +101,19 @@ impl Talk {
         answer
     }
 
-    /// The result of a tool.
+    /// Calls a tool and returns the result.
     fn call(&mut self, tool: &str, arguments: Value) -> Value {
         self.ask("tools/call", json!({ "name": tool, "arguments": arguments }))["result"].clone()
     }
 
-    /// The document that a tool answers with.
+    /// Returns the document that a tool answers with.
     fn answer(&mut self, tool: &str, arguments: Value) -> Value {
         let result = self.call(tool, arguments.clone());
         assert_eq!(result["isError"], false, "{tool} {arguments}: {result}");
         result["structuredContent"].clone()
     }
 
-    /// Why a tool refuses to answer.
+    /// Returns the message with which a tool refuses.
     fn refusal(&mut self, tool: &str, arguments: Value) -> String {
         let result = self.call(tool, arguments);
         assert!(result["isError"] == true && result["structuredContent"].is_null(), "{tool}: {result}");
@@ -124,7 +124,7 @@ impl Talk {
         self.ask("tools/list", json!({}))["result"]["tools"].as_array().unwrap().clone()
     }
 
-    /// Ends the input. Returns the exit code, and what the server said beside the protocol.
+    /// Ends the input. Returns the exit code, and the server's output besides the protocol.
     fn end(mut self) -> (Option<i32>, String) {
         drop(self.to.take());
         let mut err = String::new();
@@ -140,7 +140,7 @@ impl Drop for Talk {
     }
 }
 
-/// An example of a schema, with what there is in place of what it names.
+/// Fills in an example of a schema with names that exist.
 fn filled(example: &Value) -> Value {
     let text = example.to_string().replace(OBJECT, EVERYTHING);
     let text = text.replace("before.dmp", &leak("before")).replace("after.dmp", &leak("after"));
@@ -176,7 +176,7 @@ fn a_conversation_begins_with_a_handshake_and_ends_with_the_input() {
         assert_eq!((heap["isError"].as_bool(), heap["structuredContent"].is_object()), (Some(false), structured), "{asked}");
         assert_eq!(talk.end(), (Some(0), String::new()), "{asked}");
     }
-    // The version without a handshake.
+    // The version of the protocol without a handshake.
     let meta = |version: &str| json!({ "_meta": { "io.modelcontextprotocol/protocolVersion": version, "io.modelcontextprotocol/clientCapabilities": {} } });
     let mut talk = Talk::start(&[own_unpacked().to_str().unwrap()]);
     let discovered = talk.ask("server/discover", meta("2026-07-28"))["result"].clone();
@@ -191,7 +191,7 @@ fn a_conversation_begins_with_a_handshake_and_ends_with_the_input() {
 }
 
 #[test]
-fn what_was_asked_before_the_input_ends_is_answered() {
+fn calls_before_the_end_of_input_are_answered() {
     let mut talk = Talk::start(&[own_unpacked().to_str().unwrap()]);
     let id = talk.request("tools/call", json!({ "name": "retained", "arguments": {} }));
     drop(talk.to.take());
@@ -221,7 +221,7 @@ fn every_tool_answers_its_examples_as_its_schemas_say() {
                 let document = &result["structuredContent"];
                 let problems: Vec<String> = output.iter_errors(document).map(|e| format!("{}: {e}", e.instance_path())).collect();
                 assert!(problems.is_empty(), "{name} {example}: {problems:?}");
-                // An empty document would not do.
+                // A schema that accepts an empty document would not test anything.
                 assert!(!output.is_valid(&json!({})), "{name}");
                 let text = result["content"][0]["text"].as_str().unwrap();
                 assert_eq!(serde_json::from_str::<Value>(text).unwrap(), *document, "{name} {example}");
@@ -277,7 +277,7 @@ fn the_path_of_a_linked_list_is_short() {
 }
 
 #[test]
-fn what_a_command_refuses_is_told_in_its_words() {
+fn a_refusal_has_the_message_of_the_command() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().canonicalize().unwrap();
     fs::write(folder.join("notes.dmp"), "just some text\n").unwrap();
@@ -295,20 +295,20 @@ fn what_a_command_refuses_is_told_in_its_words() {
         args.extend(["--no-local-files".into(), folder.join(dump).to_str().unwrap().into()]);
         let ran = run(&args);
         assert!(ran.out.is_empty() && ran.exit != Exit::Ok, "{command:?}");
-        let told = talk.refusal(tool, arguments);
-        if ran.exit == Exit::Usage && told.starts_with("gcdump: invalid value") {
-            // Clap's, in one line.
-            assert!(ran.err.contains(told.trim_start_matches("gcdump: ").split(": ").next().unwrap()), "{told}\n{}", ran.err);
+        let refusal = talk.refusal(tool, arguments);
+        if ran.exit == Exit::Usage && refusal.starts_with("gcdump: invalid value") {
+            // The message is that of clap, in one line.
+            assert!(ran.err.contains(refusal.trim_start_matches("gcdump: ").split(": ").next().unwrap()), "{refusal}\n{}", ran.err);
         } else {
-            assert_eq!(told, ran.err.trim_end(), "{command:?}");
+            assert_eq!(refusal, ran.err.trim_end(), "{command:?}");
         }
     }
-    // Arguments are the assistant's to correct; what its host gets wrong is an error of the protocol.
+    // The assistant can correct arguments; mistakes of its host are errors of the protocol.
     assert!(talk.refusal("stat", json!({ "tup": 1 })).contains("did you mean top?"));
     assert!(talk.refusal("stat", json!({ "top": 1000 })).contains("from 1 to 200"));
     assert!(talk.refusal("path", json!({})).contains("address is missing"));
     assert!(talk.refusal("retained", json!({ "suspects": true, "tree": true, "dump": "own.dmp" })).contains("cannot be used with"));
-    // Negative answers, and such without a match, are answers.
+    // Negative answers, and those without a match, are answers.
     let result = talk.call("stat", json!({ "dump": "own.dmp", "type": ["No.Such"] }));
     assert!(result["isError"] == true || result["content"][1]["text"].as_str().unwrap().contains("negative"), "{result}");
     let code = |talk: &mut Talk, method: &str, params: Value| talk.ask(method, params)["error"]["code"].as_i64().unwrap();
@@ -321,7 +321,7 @@ fn what_a_command_refuses_is_told_in_its_words() {
 }
 
 #[test]
-fn what_is_no_request_is_told_and_the_conversation_goes_on() {
+fn an_invalid_request_is_reported_and_the_conversation_continues() {
     let mut talk = Talk::about_own(&[]);
     for (sent, code) in [
         (&b"{\"jsonrpc\":\"2.0\",\n"[..], -32700),
@@ -342,13 +342,13 @@ fn what_is_no_request_is_told_and_the_conversation_goes_on() {
             String::from_utf8_lossy(sent)
         );
     }
-    // Deeper than any request, and longer.
+    // A message that is nested deeper than any request, and longer.
     talk.raw(&[&b"[".repeat(100_000)[..], b"\n"].concat());
     assert_eq!(talk.receive()["error"]["code"], -32700);
     talk.raw(&[&b"x".repeat(3 << 20)[..], b"\n"].concat());
     let answer = talk.receive();
     assert!(answer["error"]["code"] == -32700 && answer["error"]["message"].as_str().unwrap().contains("1048576"), "{answer}");
-    // Neither is answered: the next message is the ping's.
+    // Neither is answered: the next message answers the ping.
     talk.send(&json!({ "jsonrpc": "2.0", "method": "notifications/nothing", "params": { "a": 1 } }));
     talk.send(&json!({ "jsonrpc": "2.0", "id": 7, "result": {} }));
     talk.raw(b"\n  \r\n");
@@ -416,7 +416,7 @@ fn only_dumps_below_the_roots_are_read() {
             assert!(why.contains("outside of what this server may read"), "{outside}: {why}");
         }
     }
-    // A file elsewhere is refused in the same words, whether there is one or not.
+    // A file outside of the roots is refused with the same words, whether it exists or not.
     let [there, absent] = ["/etc/passwd", "/etc/passwd-no-such"].map(|p| talk.refusal("heap", json!({ "dump": p })).replace(p, ""));
     assert_eq!(there, absent);
     for (given, says) in [
@@ -430,13 +430,13 @@ fn only_dumps_below_the_roots_are_read() {
     }
     assert!(talk.refusal("heap", json!({})).contains("there are 2 dumps"));
     assert!(talk.answer("dumps", json!({}))["dumps"].as_array().unwrap().iter().any(|d| d["open"] == true));
-    // With a dump, nothing but that.
+    // If a dump is given, only that dump can be read.
     let mut alone = Talk::start_in(&folder, &["secret.dmp"]);
     alone.greet("2025-06-18");
     assert_eq!(alone.answer("heap", json!({}))["dump"]["path"], secret.to_str().unwrap());
     assert!(alone.refusal("heap", json!({ "dump": root.join("a.dmp") })).contains("outside"));
     assert_eq!(alone.answer("dumps", json!({}))["default"], secret.to_str().unwrap());
-    // What cannot be served is told at once.
+    // A dump that cannot be served is reported at once.
     for args in [&["--root", "no/such"][..], &["--root", "secret.dmp"], &["no-such.dmp"], &["-o", "x"], &["--modules", "no/such"]] {
         let (code, err) = Talk::start_in(&folder, args).end();
         assert!(code == Some(2) && err.starts_with("gcdump: "), "{args:?}: {code:?} {err}");
@@ -459,7 +459,7 @@ fn a_dump_that_was_replaced_is_opened_anew() {
     assert!(bytes(&mut talk) > before);
 }
 
-/// A dump that takes seconds to decompress: the own one, with a hole of this many megabytes behind it.
+/// A dump that takes seconds to decompress: the own one, followed by this many megabytes of zeros.
 fn slow_dump(folder: &Path) {
     static MADE: OnceLock<Vec<u8>> = OnceLock::new();
     let made = MADE.get_or_init(|| {
@@ -494,7 +494,7 @@ fn calls_are_cancelled_and_others_are_answered() {
     for id in [slow, waits] {
         talk.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id, "reason": "enough" } }));
     }
-    // Neither is answered, and the next call is not kept waiting.
+    // Neither is answered, and the next call does not wait.
     assert_eq!(talk.answer("heap", json!({ "dump": "own.dmp" }))["command"], "heap");
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     assert_eq!(talk.end(), (Some(0), String::new()));
@@ -528,7 +528,7 @@ fn answers_that_are_too_large_are_shortened_or_refused() {
     let note = result["content"][1]["text"].as_str().unwrap();
     assert!(note.contains("Shortened to") && note.contains("start = "), "{note}");
     assert!(result["content"][0]["text"].as_str().unwrap().len() <= 100_000);
-    // Rows are limited, and it is told how to get more.
+    // Rows are limited, and a message says how to get more.
     let mut talk = Talk::about_own(&[]);
     let result = talk.call("stat", json!({}));
     let types = result["structuredContent"]["data"]["types"].as_array().unwrap();
@@ -538,11 +538,11 @@ fn answers_that_are_too_large_are_shortened_or_refused() {
     assert!(note.contains("Next: the tool retained with {\"suspects\":true}"), "{note}");
     let objects = talk.call("objects", json!({ "count": 3 }));
     assert!(objects["content"][1]["text"].as_str().unwrap().contains("start = 3"));
-    // Nothing to add.
+    // There is nothing to add.
     assert_eq!(talk.call("locks", json!({}))["content"].as_array().unwrap().len(), 1);
 }
 
-/// All that a server says in answer to the examples of its tools, and to questions about objects with texts.
+/// Returns all output of a server for the examples of its tools, and for calls about objects with texts.
 fn said(dump: &Path, more: &[&str], objects: &[String]) -> String {
     let mut talk = Talk::start(&[more, &[dump.to_str().unwrap()]].concat());
     talk.greet("2025-06-18");
@@ -568,7 +568,7 @@ fn said(dump: &Path, more: &[&str], objects: &[String]) -> String {
     out
 }
 
-/// The texts of a document: as JSON has them, each quote of JSON within JSON undone.
+/// Whether `text` is in `said` as in JSON, also as JSON within JSON.
 fn appears(said: &str, text: &str) -> bool {
     let json = Value::from(text).to_string();
     said.contains(&json[1..json.len() - 1])
@@ -602,13 +602,13 @@ fn contents_are_shown_only_if_asked_for() {
     assert!(objects.len() > cases(8, 40), "{}", objects.len());
     let (hidden, shown, names) = (said(&dump, &[], &objects), said(&dump, &["--contents"], &objects), said(&redacted, &[], &objects));
     let strings: BTreeSet<String> = crate::trim::strings_of(&Dump::open(&dump, &gcdump::OpenOptions::default()).unwrap());
-    // What a copy without contents shows as well is a name.
+    // A text that a copy without contents also shows is a name.
     let private: Vec<&String> = strings.iter().filter(|text| !appears(&names, text)).collect();
     let seen = |said: &str| private.iter().filter(|text| appears(said, text)).map(|t| t.to_string()).collect::<Vec<String>>();
     assert!(seen(&shown).len() > cases(20, 50), "{} of {} strings", seen(&shown).len(), private.len());
     assert_eq!(seen(&hidden), Vec::<String>::new());
     assert!(hidden.contains("(hidden)") && hidden.contains("--contents") && !shown.contains("(hidden)"));
-    // Counts and bytes are told all the same.
+    // Counts and bytes are shown all the same.
     let mut talk = Talk::about_own(&[]);
     let wanted = ask(&dump, &["strings"]).1["data"]["totals"].clone();
     let found = talk.answer("strings", json!({}))["data"]["totals"].clone();
@@ -617,7 +617,7 @@ fn contents_are_shown_only_if_asked_for() {
     }
 }
 
-/// The table of tools in docs/mcp.md is that of the server.
+/// The table of tools in docs/mcp.md equals that of the server.
 #[test]
 fn the_manual_lists_the_tools() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/mcp.md");
