@@ -165,6 +165,9 @@ pub struct HandlesReport {
     pub counts: Vec<HandleStat>,
     /// Of the strong ones: those that the runtime or its library made for itself, by use.
     pub uses: Vec<HandleUseStat>,
+    /// Whether people are shown `supported` (`--detail`).
+    #[serde(skip)]
+    pub detail: bool,
     /// Handle types that the runtime supports, whether it has such handles or not.
     pub supported: Vec<HandleKind>,
     /// Where the features that decide this are known from.

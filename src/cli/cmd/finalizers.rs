@@ -10,6 +10,7 @@ use super::super::select::{SortArg, TopArg, TypesArg};
 use crate::analysis::{FinalizersQuery, finalizers};
 use crate::base::Answer;
 use crate::model::{FinalizerSort, FinalizersReport};
+use crate::output::Paging;
 
 /// The finalization queues: objects registered for finalization and ready for finalization.
 #[derive(Debug, Args)]
@@ -41,9 +42,13 @@ impl Command for Finalizers {
         Ok(self.dump.path())
     }
 
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.top.page(at))
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<FinalizersReport>> {
         let query =
-            FinalizersQuery { types: self.types.patterns(), objects: self.objects, sort: self.sort.given(), top: self.top.rows(at) };
+            FinalizersQuery { types: self.types.patterns(), objects: self.objects, sort: self.sort.given(), top: self.top.counted(at) };
         Ok(finalizers(&at.runtime()?, &query)?)
     }
 

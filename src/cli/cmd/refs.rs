@@ -13,6 +13,7 @@ use super::super::select::{SortArg, TopArg, TypesArg};
 use crate::analysis::{RefsQuery, refs};
 use crate::base::Answer;
 use crate::model::{RefBy, RefSort, RefsReport};
+use crate::output::Paging;
 
 /// References of an object, both ways: which objects point at it through which fields, and at which it points. With --type, of all objects
 /// of the type, merged by type and field.
@@ -77,6 +78,10 @@ impl Command for Refs {
         Ok(object_and_dump("refs", &self.what, !self.types.is_empty())?.0)
     }
 
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.top.page(at))
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<RefsReport>> {
         let (object, types) = match at.object() {
             Some(name) => at.object_or_type(name)?,
@@ -92,7 +97,7 @@ impl Command for Refs {
             retained: self.retained,
             stacks: self.stacks.stacks,
             sort: self.sort.given(),
-            top: self.top.rows(at),
+            top: self.top.counted(at),
         };
         Ok(refs(&*at.source_at(0)?, &query)?)
     }

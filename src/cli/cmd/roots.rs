@@ -10,6 +10,7 @@ use super::super::select::{SortArg, TopArg, TypesArg};
 use crate::analysis::{RootsQuery, roots};
 use crate::base::Answer;
 use crate::model::{RootKind, RootSort, RootsReport, Stacks};
+use crate::output::Paging;
 use crate::session::roots::RootOptions;
 
 /// GC roots: handles, statics, stacks, registers, the finalization queues.
@@ -55,6 +56,10 @@ impl Command for Roots {
 
     fn dump(&self) -> Result<Option<PathBuf>> {
         Ok(self.dump.path())
+    }
+
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.top.page(at))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<RootsReport>> {

@@ -5,10 +5,11 @@ use clap::Args;
 
 use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::TopArg;
+use super::super::select::{ColumnArg, TopArg};
 use crate::analysis::{CollectQuery, collect};
 use crate::base::Answer;
 use crate::model::CollectReport;
+use crate::output::Paging;
 
 /// What a garbage collection would do now: what it would free, what would survive.
 #[derive(Debug, Args)]
@@ -17,6 +18,9 @@ pub(in crate::cli) struct Simulate {
     /// Oldest generation to collect; 2 includes LOH and POH.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=2))]
     generation: u8,
+
+    #[command(flatten)]
+    sort: ColumnArg,
 
     #[command(flatten)]
     top: TopArg,
@@ -41,7 +45,14 @@ impl Command for Simulate {
         Ok(self.dump.path())
     }
 
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.sort.of(self.top.page(at)))
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<CollectReport>> {
-        Ok(collect(&at.heap()?, &CollectQuery { generation: self.generation, top: self.top.rows(at), stacks: self.stacks.stacks })?)
+        Ok(collect(
+            &at.heap()?,
+            &CollectQuery { generation: self.generation, top: self.sort.before(self.top.counted(at)), stacks: self.stacks.stacks },
+        )?)
     }
 }

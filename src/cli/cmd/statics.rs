@@ -10,6 +10,7 @@ use super::super::select::{SortArg, TopArg, TypesArg};
 use crate::analysis::statics;
 use crate::base::Answer;
 use crate::model::{StaticSort, StaticsReport};
+use crate::output::Paging;
 use crate::session::StaticsQuery;
 
 /// Static fields of all loaded types, with values.
@@ -53,6 +54,10 @@ impl Command for Statics {
 
     fn dump(&self) -> Result<Option<PathBuf>> {
         Ok(self.dump.path())
+    }
+
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.top.page(at))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<StaticsReport>> {

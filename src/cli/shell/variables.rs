@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::words::{Part, Word};
 use crate::base::Addr;
+use crate::cli::values::address;
 use crate::output::Link;
 
 /// Addresses kept for completion.
@@ -57,6 +58,21 @@ impl Variables {
     /// Addresses printed or asked about, latest first.
     pub(super) fn seen(&self) -> impl Iterator<Item = Addr> {
         self.seen.iter().rev().copied()
+    }
+
+    /// The command that is meant by a line which begins with an address: the object there, or the objects of the type.
+    ///
+    /// # Errors
+    /// A sentence, if a variable has no value.
+    pub(super) fn about(&self, word: &Word) -> Result<Option<&'static str>, String> {
+        /// Debuggers print at least so many digits: shorter words may be names.
+        const BARE: usize = 8;
+        Ok(match word.parts.as_slice() {
+            [Part::Row(number)] => Some(if self.row(*number)?.is_type { "objects" } else { "object" }),
+            [Part::Looked] => Some("object"),
+            [Part::Text(text)] if (text.starts_with("0x") || text.len() >= BARE) && address(text).is_ok() => Some("object"),
+            _ => None,
+        })
     }
 
     /// The text of a word, with its variables replaced. A row that is about a type gives `--type=0x…` where it is the whole word,

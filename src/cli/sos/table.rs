@@ -33,6 +33,7 @@ const TABLE: Flag = flag(&["-mt"], Value("--type", Table));
 const NO_CODE: &str = "gcdump shows no code; gcdump where IP names the method at an address";
 const NO_COM: &str = "COM wrappers are not listed; gcdump handles --type ref-counted shows the objects that they hold";
 const NO_LOG: &str = "the stress log is not read; gcdump heap --detail shows what the GC keeps of its collections";
+const NO_MEMORY: &str = "raw memory is not printed; gcdump where ADDR says what is at an address, gcdump object ADDR shows it";
 const NO_EXECUTION: &str = "a dump cannot be run; gcdump only reads it";
 const NOTHING_TO_SET: &str = "nothing to set: gcdump needs neither DAC nor symbols; --modules PATH and --symbols DIR add files";
 const BY_NAME: &str = "metadata structures are not listed; gcdump type NAME shows a type, its module, fields and statics";
@@ -58,7 +59,7 @@ pub const COMMANDS: &[Sos] = &[
             flag(&["-dead"], Command(&["unreachable"])),
             flag(&["-live"], Command(&["retained"])),
             flag(&["-thinlock"], Command(&["locks"])),
-            flag(&["-ignoregcstate", "-noprogress"], Always),
+            flag(&["-ignoregcstate", "-noprogress", "-startatlowerbound"], Always),
         ],
     )
     .listing(&["objects"])
@@ -90,6 +91,7 @@ pub const COMMANDS: &[Sos] = &[
         ],
     ),
     command(&["dumpvc"], &["object"], &[]).with(Needed("--as", Table)),
+    command(&["dumpobjgcrefs"], &["refs", "--out"], &[]),
     command(&["objsize"], &["objsize"], &[flag(&["-stat", "-aggregate"], Always)]),
     command(&["sizestats"], &["stat", "--by", "size"], &[]),
     command(&["listnearobj", "lno"], &["near"], &[]),
@@ -169,7 +171,7 @@ pub const COMMANDS: &[Sos] = &[
             flag(&["-i", "-n", "-faultcontext", "-short"], Always),
         ],
     ),
-    command(&["eestack", "dumpstack"], &["stacks"], &[flag(&["-short", "-ee"], Always)]),
+    command(&["eestack", "dumpstack"], &["stacks"], &[flag(&["-short", "-ee", "-n"], Always)]),
     command(&["dumpstackobjects", "dso"], &["stacks", "--roots"], &[flag(&["-verify"], Always)]),
     command(&["parallelstacks", "pstacks"], &["stacks", "--merge"], &[flag(&["-allthreads", "-all", "-a"], Always)]),
     command(&["syncblk"], &["locks"], &[flag(&["-all"], Always)]),
@@ -231,8 +233,16 @@ pub const COMMANDS: &[Sos] = &[
             "setthread",
             "registers",
             "enumerateruntimes",
+            "sethostruntime",
+            "sethostengine",
+            "logging",
+            "logopen",
+            "logclose",
+            "dbgout",
         ],
         NOTHING_TO_SET,
     ),
-    command(&["soshelp"], &["help", "sos"], &[]),
+    command(&["clrma"], &["analyze"], &[]),
+    refused(&["readmemory", "d", "da", "db", "dc", "dd", "dp", "dq", "du", "dw"], NO_MEMORY),
+    command(&["soshelp", "faq"], &["help", "sos"], &[]),
 ];
