@@ -52,6 +52,28 @@ pub(super) struct TopArg {
     skip: SkipArg,
 }
 
+/// Leaves out rows for which a condition does not hold: the same option of every command whose lists have columns, and are not of objects.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct FilterArg {
+    /// Only rows for which this holds, such as 'count > 10 and type ~ "Lab.*"', with the columns of the table, named as in CSV; see
+    /// gcdump help conditions.
+    #[arg(long = "where", value_name = "CONDITION")]
+    filter: Option<Condition>,
+}
+
+impl FilterArg {
+    /// Number of rows that an analysis has to find so that `rows` are left: all, if there is a condition.
+    pub(super) fn before(&self, rows: usize) -> usize {
+        if self.filter.is_some() { 0 } else { rows }
+    }
+
+    /// `page` of the rows for which the condition holds.
+    pub(super) fn of(&self, mut page: Paging) -> Paging {
+        page.filter.clone_from(&self.filter);
+        page
+    }
+}
+
 /// Leaves out the first rows: the same option of every command that lists things.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(super) struct SkipArg {
@@ -105,7 +127,7 @@ impl TopArg {
 }
 
 /// Limits rows of a list that is shown as a whole otherwise: the same options of every command with such a list.
-#[derive(Clone, Copy, Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(super) struct MostArg {
     /// Number of rows to list, 0 for all; totals always cover everything [default: all].
     #[arg(short = 'n', long, value_name = "N", value_parser = number, allow_negative_numbers = true)]
@@ -113,12 +135,15 @@ pub(super) struct MostArg {
 
     #[command(flatten)]
     skip: SkipArg,
+
+    #[command(flatten)]
+    filter: FilterArg,
 }
 
 impl MostArg {
     /// The page of a list that is sorted already.
-    pub(super) fn page(self) -> Paging {
-        self.skip.page(self.top.unwrap_or(0))
+    pub(super) fn page(&self) -> Paging {
+        self.filter.of(self.skip.page(self.top.unwrap_or(0)))
     }
 }
 

@@ -6,6 +6,7 @@ use std::cmp::{Ordering, Reverse};
 use super::Cell;
 use super::count;
 use super::table::{Columns, Readers, Row};
+use crate::analysis::{Condition, RowValue};
 use crate::base::len64;
 use crate::model::{PageModel, SortDirection};
 
@@ -23,6 +24,8 @@ pub struct ColumnOrder {
 pub struct Paging {
     /// The order, unless the lists have theirs already.
     pub sort: Option<ColumnOrder>,
+    /// Only rows for which this holds.
+    pub filter: Option<Condition>,
     /// Rows to leave out before those listed.
     pub skip: usize,
     /// Most rows to list, 0 for all.
@@ -34,6 +37,7 @@ pub struct Paging {
     /// Names of the columns that lists have.
     columns: Vec<String>,
     sorted: bool,
+    filtered: bool,
 }
 
 /// The key of a row. Rows without a key come last.
@@ -82,6 +86,25 @@ impl Key {
     }
 }
 
+/// The place of a column, whose words `-` or `_` may separate.
+fn place<T>(columns: &Columns<'_, T>, name: &str) -> Option<usize> {
+    columns.list().iter().position(|c| c.readers != Readers::Links && plain(&c.name) == plain(name))
+}
+
+/// The value of a cell in a condition.
+fn value<'c>(cell: &'c Cell<'_>) -> RowValue<'c> {
+    match cell {
+        Cell::Addr(address) => RowValue::Int(address.0.into()),
+        Cell::Bytes(n) | Cell::Count(n) | Cell::Id(n) => RowValue::Int((*n).into()),
+        Cell::Change(n) => RowValue::Int((*n).into()),
+        Cell::Share(part) | Cell::Growth(part) => RowValue::Float(*part),
+        Cell::Name(name) => RowValue::Name(name),
+        Cell::Text(text) | Cell::Map(text) if text.is_empty() => RowValue::None,
+        Cell::Text(text) | Cell::Map(text) => RowValue::Text(text),
+        Cell::None => RowValue::None,
+    }
+}
+
 /// Sorts `rows`; those that are equal stay as they are.
 fn sort<T>(rows: &mut Vec<T>, direction: Option<SortDirection>, key: impl Fn(&T) -> Option<Key>) {
     let mut keyed: Vec<(Option<Key>, T)> = rows.drain(..).map(|row| (key(&row), row)).collect();
@@ -111,25 +134,28 @@ impl Paging {
     /// Sorts a list, and keeps the rows of the page. `total` is the number of all rows, of which the list has those before the page as well.
     /// Returns how many are listed, if not all are.
     pub fn list<T: serde::Serialize>(&mut self, list: &str, rows: &mut Vec<T>, total: u64, columns: &Columns<'_, T>) -> Option<u64> {
+        let all = total.max(len64(rows.len()));
+        self.note_columns(columns);
+        let filtered = self.filter(rows, columns);
         self.sort_by(rows, columns);
-        let total = total.max(len64(rows.len()));
+        let total = if filtered { len64(rows.len()) } else { all };
         rows.drain(..self.skip.min(rows.len()));
         if self.top > 0 {
             rows.truncate(self.top);
         }
         let listed = len64(rows.len());
-        if total > 0 && (self.skip > 0 || (self.tells_cuts && listed < total)) {
+        if all > 0 && (filtered || self.skip > 0 || (self.tells_cuts && listed < total)) {
             let skipped = u64::try_from(self.skip).unwrap_or(u64::MAX).min(total);
             self.pages.push(PageModel { list: list.into(), skipped, listed, total });
         }
-        (listed < total).then_some(listed)
+        (listed < all).then_some(listed)
     }
 
     /// As [`Paging::list`]; returns how many are not listed, if any.
     pub fn whole_list<T: serde::Serialize>(&mut self, list: &str, rows: &mut Vec<T>, columns: &Columns<'_, T>) -> Option<u64> {
-        let total = len64(rows.len());
-        let listed = self.list(list, rows, total, columns)?;
-        Some(total.saturating_sub(listed))
+        let all = len64(rows.len());
+        let listed = self.list(list, rows, all, columns)?;
+        Some(all.saturating_sub(listed))
     }
 
     /// Sorts a list of which all rows are listed whatever `top` is.
@@ -141,17 +167,36 @@ impl Paging {
 
     fn sort_by<T: serde::Serialize>(&mut self, rows: &mut Vec<T>, columns: &Columns<'_, T>) {
         let Some(ColumnOrder { column, direction }) = &self.sort else { return };
-        let all = columns.list();
-        let has = || all.iter().enumerate().filter(|(_, c)| c.readers != Readers::Links);
-        for (_, column) in has() {
+        if let Some(i) = place(columns, column) {
+            sort(rows, *direction, |row| Key::of(columns.row(row).cell(i)));
+            self.sorted = true;
+        }
+    }
+
+    fn note_columns<T>(&mut self, columns: &Columns<'_, T>) {
+        if self.sort.is_none() && self.filter.is_none() {
+            return;
+        }
+        for column in columns.list().into_iter().filter(|c| c.readers != Readers::Links) {
             if !self.columns.iter().any(|known| *known == column.name) {
                 self.columns.push(column.name.to_string());
             }
         }
-        if let Some((i, _)) = has().find(|(_, c)| plain(&c.name) == plain(column)) {
-            sort(rows, *direction, |row| Key::of(columns.row(row).cell(i)));
-            self.sorted = true;
-        }
+    }
+
+    /// Leaves the rows for which the condition holds. A list without one of its columns stays as it is.
+    fn filter<T: serde::Serialize>(&mut self, rows: &mut Vec<T>, columns: &Columns<'_, T>) -> bool {
+        let Some(condition) = &self.filter else { return false };
+        let named: Option<Vec<(String, usize)>> =
+            condition.columns().into_iter().map(|name| place(columns, &name).map(|i| (name, i))).collect();
+        let Some(named) = named else { return false };
+        rows.retain(|row| {
+            let row = columns.row(row);
+            let cells: Vec<(&str, Cell<'_>)> = named.iter().map(|(name, i)| (name.as_str(), row.cell(*i))).collect();
+            condition.holds_for_row(|name| cells.iter().find(|(known, _)| *known == name).map(|(_, cell)| value(cell)))
+        });
+        self.filtered = true;
+        true
     }
 
     /// The pages, of which there are none if no rows are skipped.
@@ -159,13 +204,22 @@ impl Paging {
     /// # Errors
     /// What to say of a column that no list has.
     pub fn done(self) -> Result<Vec<PageModel>, String> {
-        match self.sort {
-            Some(order) if !self.sorted => Err(match self.columns.as_slice() {
-                [] => format!("no order by {}: nothing is listed", order.column),
-                has => format!("no order by {}: this can be sorted by {}", order.column, has.join(", ")),
-            }),
-            _ => Ok(self.pages),
+        let has = self.columns.join(", ");
+        if let Some(order) = self.sort.filter(|_| !self.sorted) {
+            let column = order.column;
+            return Err(match has.is_empty() {
+                true => format!("no order by {column}: nothing is listed"),
+                false => format!("no order by {column}: this can be sorted by {has}"),
+            });
         }
+        if let Some(condition) = self.filter.filter(|_| !self.filtered) {
+            let asked = condition.columns().join(", ");
+            return Err(match has.is_empty() {
+                true => format!("--where: nothing is listed that has {asked}"),
+                false => format!("--where: no list has {asked}; the columns are {has}"),
+            });
+        }
+        Ok(self.pages)
     }
 }
 
@@ -190,6 +244,7 @@ pub(super) fn words(page: &PageModel) -> String {
     let named = LISTS.iter().find(|(name, _)| name == list).map_or(list.as_str(), |(_, words)| words);
     let of = format!("of {} {named}", count(*total));
     match listed {
+        0 if *total == 0 => format!("no {named}"),
         0 => format!("no rows after {} {of}", count(*skipped)),
         1 => format!("row {} {of}", count(last)),
         _ => format!("rows {} to {} {of}", count(skipped.saturating_add(1)), count(last)),
@@ -227,6 +282,20 @@ mod tests {
         let whole: Vec<u64> = (0..4).flat_map(|skip| ages("age", skip, 1).0).collect();
         assert_eq!(whole, [9, 2, 2, 1]);
         assert_eq!(ages("name", 0, 0).1.unwrap_err(), "no order by name: this can be sorted by first_name, age, born");
+    }
+
+    #[test]
+    fn conditions_name_columns() {
+        let of = |text: &str| {
+            let (mut rows, columns) = cats();
+            let mut paging = Paging { filter: Some(text.parse().unwrap()), ..Paging::new(None, 0, 1) };
+            let left = paging.whole_list("cats", &mut rows, &columns);
+            (rows.iter().map(|c| c.0).collect::<Vec<_>>(), left, paging.done().map(|pages| pages.iter().map(words).collect::<String>()))
+        };
+        assert_eq!(of("age = 2"), (vec!["Tom"], Some(3), Ok("row 1 of 2 cats".into())));
+        assert_eq!(of("first_name ~ \"*e*\" and born != null").0, ["Abe"]);
+        assert_eq!(of("born = null").0, ["Eve"]);
+        assert_eq!(of("nothing = 1").2.unwrap_err(), "--where: no list has nothing; the columns are first_name, age, born");
     }
 
     #[test]

@@ -36,7 +36,7 @@ fn lists(schema: &Value) -> bool {
 fn every_command_that_lists_things_sorts_and_pages_alike() {
     for entry in COMMANDS {
         let help = run(&["help", entry.name]).out;
-        let lacks: Vec<&str> = ["--skip", "--top", "--sort"].into_iter().filter(|option| !help.contains(option)).collect();
+        let lacks: Vec<&str> = ["--skip", "--top", "--sort", "--where"].into_iter().filter(|option| !help.contains(option)).collect();
         let exempt = NO_LISTS.iter().any(|(name, _)| *name == entry.name);
         let has_list = lists(&serde_json::to_value(entry.schema()).unwrap());
         assert!(lacks.is_empty() || exempt || !has_list, "{} lists things, and has no {lacks:?}", entry.name);
@@ -139,4 +139,36 @@ fn tables_say_which_rows_they_have_and_other_formats_follow() {
     assert_eq!(negative.exit, Exit::Ok, "there are some, on other pages");
     let refused = run(&["locks", "--sort", "size", "--no-local-files", dump]);
     assert!(refused.exit == Exit::Usage && refused.err.contains("no order by size: this can be sorted by kind, object"), "{}", refused.err);
+}
+
+#[test]
+fn conditions_select_rows_by_the_columns_of_the_table() {
+    let dump = own_unpacked();
+    for (command, list, condition, json, holds) in [
+        (&["handles"][..], "handles", "type = strong", "/type", (|v| v == "strong") as fn(&Value) -> bool),
+        (&["statics"], "statics", "storage = static and declaring_type ~ \"Lab.*\"", "/declaring_type", |v| {
+            v.as_str().unwrap().starts_with("Lab.")
+        }),
+        (&["roots", "--stat"], "types", "count > 1", "/count", |v| v.as_u64() > Some(1)),
+        (&["threads"], "threads", "managed_id >= 2", "/managed_id", |v| v.as_u64() >= Some(2)),
+        (&["segments"], "segments", "generation = gen2", "/generation", |v| v == "gen2"),
+        (&["modules"], "modules", "name ~ \"System.*\"", "/name", |v| v.as_str().unwrap().starts_with("System.")),
+        (&["retained"], "types", "retained > 10K", "/retained", |v| v.as_u64() > Some(10 << 10)),
+        (&["unreachable"], "types", "bytes > 100", "/bytes", |v| v.as_u64() > Some(100)),
+    ] {
+        let all = list_of(&ask(&dump, &[command, &["--top", "0"]].concat()).1, list);
+        let wanted: Vec<Value> = all.iter().filter(|row| holds(row.pointer(json).unwrap())).cloned().collect();
+        let (_, answer) = ask(&dump, &[command, &["--top", "0", "--where", condition]].concat());
+        assert!(list_of(&answer, list) == wanted && !wanted.is_empty() && wanted.len() < all.len(), "{command:?} {condition}");
+        let (_, first) = ask(&dump, &[command, &["--top", "1", "--where", condition]].concat());
+        assert_eq!(list_of(&first, list), wanted[..1], "{command:?} {condition}");
+        let said = first["pages"].as_array().unwrap().iter().find(|p| p["list"] == list).unwrap();
+        assert_eq!(said["total"].as_u64(), Some(wanted.len() as u64), "{command:?}");
+    }
+    let refused = run(&["locks", "--where", "size > 3", "--no-local-files", dump.to_str().unwrap()]);
+    assert!(
+        refused.exit == Exit::Usage && refused.err.contains("--where: no list has size; the columns are kind, object"),
+        "{}",
+        refused.err
+    );
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
-use super::super::select::{ColumnArg, TopArg, TypesArg};
+use super::super::select::{ColumnArg, FilterArg, TopArg, TypesArg};
 use super::super::values::address;
 use crate::analysis::{AsyncQuery, chains};
 use crate::base::{Addr, Answer};
@@ -61,6 +61,9 @@ pub(in crate::cli) struct Async {
     top: TopArg,
 
     #[command(flatten)]
+    filter: FilterArg,
+
+    #[command(flatten)]
     dump: DumpArg,
 }
 
@@ -80,7 +83,7 @@ impl Command for Async {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.sort.of(self.top.page(at)))
+        Some(self.filter.of(self.sort.of(self.top.page(at))))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<AsyncReport>> {
@@ -93,7 +96,7 @@ impl Command for Async {
             tasks: self.tasks,
             completed: self.completed,
             faulted: self.faulted,
-            top: self.sort.before(self.top.counted(at)),
+            top: self.sort.before(self.filter.before(self.top.counted(at))),
         };
         Ok(chains(&at.heap()?, &query)?)
     }

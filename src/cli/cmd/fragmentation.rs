@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::{ColumnArg, SkipArg};
+use super::super::select::{ColumnArg, FilterArg, SkipArg};
 use crate::analysis::{FragmentationQuery, fragmentation};
 use crate::base::Answer;
 use crate::model::FragmentationReport;
@@ -33,6 +33,9 @@ pub(in crate::cli) struct Fragmentation {
     skip: SkipArg,
 
     #[command(flatten)]
+    filter: FilterArg,
+
+    #[command(flatten)]
     sort: ColumnArg,
 
     #[command(flatten)]
@@ -50,14 +53,14 @@ impl Command for Fragmentation {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.sort.of(self.skip.page(at.rows_or(self.top, FEW))))
+        Some(self.filter.of(self.sort.of(self.skip.page(at.rows_or(self.top, FEW)))))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<FragmentationReport>> {
         let query = FragmentationQuery {
             heaps: self.heaps,
             segments: self.segments,
-            top: self.sort.before(self.skip.counted(at.rows_or(self.top, FEW))),
+            top: self.sort.before(self.filter.before(self.skip.counted(at.rows_or(self.top, FEW)))),
         };
         Ok(fragmentation(&at.heap()?, &query)?)
     }

@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::{SortArg, TopArg};
+use super::super::select::{FilterArg, SortArg, TopArg};
 use super::super::values::type_pattern;
 use crate::analysis::{HandlesQuery, handles};
 use crate::base::Answer;
@@ -43,6 +43,9 @@ pub(in crate::cli) struct Handles {
     top: TopArg,
 
     #[command(flatten)]
+    filter: FilterArg,
+
+    #[command(flatten)]
     dump: DumpArg,
 }
 
@@ -60,7 +63,7 @@ impl Command for Handles {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.top.page(at))
+        Some(self.filter.of(self.top.page(at)))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<HandlesReport>> {
@@ -70,7 +73,7 @@ impl Command for Handles {
             stat: self.stat,
             by: self.by,
             sort: self.sort.given(),
-            top: self.top.rows(at),
+            top: self.filter.before(self.top.rows(at)),
         };
         let mut answer = handles(&at.runtime()?, &query)?;
         answer.data.detail = self.detail;

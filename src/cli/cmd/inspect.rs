@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::{ColumnArg, SkipArg};
+use super::super::select::{ColumnArg, FilterArg, SkipArg};
 use crate::analysis::{InspectQuery, inspect};
 use crate::base::Answer;
 use crate::model::{InspectReport, InspectionId};
@@ -32,6 +32,9 @@ pub(in crate::cli) struct Inspect {
     skip: SkipArg,
 
     #[command(flatten)]
+    filter: FilterArg,
+
+    #[command(flatten)]
     sort: ColumnArg,
 
     #[command(flatten)]
@@ -52,13 +55,17 @@ impl Command for Inspect {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.sort.of(self.skip.page(at.rows_or(self.top, FEW))))
+        Some(self.filter.of(self.sort.of(self.skip.page(at.rows_or(self.top, FEW)))))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<InspectReport>> {
         Ok(inspect(
             &at.heap()?,
-            &InspectQuery { only: self.only.clone(), top: self.sort.before(self.skip.counted(at.rows_or(self.top, FEW))), graph: true },
+            &InspectQuery {
+                only: self.only.clone(),
+                top: self.sort.before(self.filter.before(self.skip.counted(at.rows_or(self.top, FEW)))),
+                graph: true,
+            },
         )?)
     }
 }

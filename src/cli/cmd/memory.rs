@@ -7,7 +7,7 @@ use super::super::advice::advise;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
-use super::super::select::{ColumnArg, SkipArg};
+use super::super::select::{ColumnArg, FilterArg, SkipArg};
 use crate::analysis::{MemoryQuery, memory_map};
 use crate::base::Answer;
 use crate::model::MemoryReport;
@@ -43,6 +43,9 @@ pub(in crate::cli) struct Memory {
     skip: SkipArg,
 
     #[command(flatten)]
+    filter: FilterArg,
+
+    #[command(flatten)]
     sort: ColumnArg,
 
     #[command(flatten)]
@@ -63,7 +66,7 @@ impl Command for Memory {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.sort.of(self.skip.page(at.rows_or(self.top, FEW))))
+        Some(self.filter.of(self.sort.of(self.skip.page(at.rows_or(self.top, FEW)))))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<MemoryReport>> {
@@ -73,7 +76,7 @@ impl Command for Memory {
         }
         let query = MemoryQuery {
             ranges: self.ranges,
-            top: self.sort.before(self.skip.counted(at.rows_or(self.top, FEW))),
+            top: self.sort.before(self.filter.before(self.skip.counted(at.rows_or(self.top, FEW)))),
             runtime: at.config.runtime,
             contents: true,
         };

@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::{ColumnArg, TopArg};
+use super::super::select::{ColumnArg, FilterArg, TopArg};
 use super::super::values::address;
 use crate::analysis::{ModulesQuery, modules};
 use crate::base::{Addr, Answer};
@@ -38,6 +38,9 @@ pub(in crate::cli) struct Modules {
     top: TopArg,
 
     #[command(flatten)]
+    filter: FilterArg,
+
+    #[command(flatten)]
     dump: DumpArg,
 }
 
@@ -56,7 +59,7 @@ impl Command for Modules {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.sort.of(self.top.page(at)))
+        Some(self.filter.of(self.sort.of(self.top.page(at))))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<ModulesReport>> {
@@ -65,7 +68,7 @@ impl Command for Modules {
             names: self.name.clone(),
             at: self.at,
             needed: self.needed,
-            top: self.sort.before(self.top.counted(at)),
+            top: self.sort.before(self.filter.before(self.top.counted(at))),
         };
         #[cfg(feature = "fetch")]
         if self.fetch.is_asked() {

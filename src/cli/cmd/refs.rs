@@ -8,7 +8,7 @@ use super::super::args::StacksArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use super::super::object_name::{ObjectName, object_and_dump};
-use super::super::select::{SortArg, TopArg, TypesArg};
+use super::super::select::{FilterArg, SortArg, TopArg, TypesArg};
 
 use crate::analysis::{RefsQuery, refs};
 use crate::base::Answer;
@@ -57,6 +57,9 @@ pub(in crate::cli) struct Refs {
     top: TopArg,
 
     #[command(flatten)]
+    filter: FilterArg,
+
+    #[command(flatten)]
     stacks: StacksArg,
 }
 
@@ -79,7 +82,7 @@ impl Command for Refs {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.top.page(at))
+        Some(self.filter.of(self.top.page(at)))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<RefsReport>> {
@@ -97,7 +100,7 @@ impl Command for Refs {
             retained: self.retained,
             stacks: self.stacks.stacks,
             sort: self.sort.given(),
-            top: self.top.counted(at),
+            top: self.filter.before(self.top.counted(at)),
         };
         Ok(refs(&*at.source_at(0)?, &query)?)
     }

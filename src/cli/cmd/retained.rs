@@ -7,7 +7,7 @@ use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use super::super::object_name::{ObjectName, object_name};
-use super::super::select::{ColumnArg, SkipArg, TypesArg};
+use super::super::select::{ColumnArg, FilterArg, SkipArg, TypesArg};
 use crate::analysis::{RetainedQuery, RetainedView, SUSPECT_SHARE, retained};
 use crate::base::Answer;
 use crate::model::{RetainedBy, RetainedReport};
@@ -55,6 +55,9 @@ pub(in crate::cli) struct Retained {
     skip: SkipArg,
 
     #[command(flatten)]
+    filter: FilterArg,
+
+    #[command(flatten)]
     sort: ColumnArg,
 
     #[command(flatten)]
@@ -86,7 +89,7 @@ impl Command for Retained {
     fn page(&self, at: &At<'_>) -> Option<Paging> {
         // Sorted lists are as short in pipes as on terminals: a heap has too many objects.
         let top = if self.sort.is_given() { self.top.unwrap_or(FEW) } else { at.rows_or(self.top, FEW) };
-        Some(self.sort.of(self.skip.page(top)))
+        Some(self.filter.of(self.sort.of(self.skip.page(top))))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<RetainedReport>> {
@@ -101,8 +104,8 @@ impl Command for Retained {
             view,
             types: self.types.patterns(),
             stacks: self.stacks.stacks,
-            top: self.sort.before(self.skip.rows(at.rows_or(self.top, FEW))),
-            objects: self.sort.before(self.skip.rows(self.top.unwrap_or(FEW))),
+            top: self.sort.before(self.filter.before(self.skip.rows(at.rows_or(self.top, FEW)))),
+            objects: self.sort.before(self.filter.before(self.skip.rows(self.top.unwrap_or(FEW)))),
         };
         Ok(retained(&*at.source_at(0)?, &query)?)
     }

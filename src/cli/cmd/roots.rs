@@ -6,7 +6,7 @@ use clap::Args;
 use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::{Exit, UsageError};
-use super::super::select::{SortArg, TopArg, TypesArg};
+use super::super::select::{FilterArg, SortArg, TopArg, TypesArg};
 use crate::analysis::{RootsQuery, roots};
 use crate::base::Answer;
 use crate::model::{RootKind, RootSort, RootsReport, Stacks};
@@ -41,6 +41,9 @@ pub(in crate::cli) struct Roots {
     top: TopArg,
 
     #[command(flatten)]
+    filter: FilterArg,
+
+    #[command(flatten)]
     stacks: StacksArg,
 
     #[command(flatten)]
@@ -59,7 +62,7 @@ impl Command for Roots {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.top.page(at))
+        Some(self.filter.of(self.top.page(at)))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<RootsReport>> {
@@ -68,7 +71,7 @@ impl Command for Roots {
             return Err(UsageError("--stacks none leaves out the kinds stack and register".into()).into());
         }
         let options = RootOptions { kinds: self.kinds.clone(), weak: self.weak, stacks, any_stacks: false };
-        let (types, sort, top) = (self.types.patterns(), self.sort.given(), self.top.rows(at));
+        let (types, sort, top) = (self.types.patterns(), self.sort.given(), self.filter.before(self.top.rows(at)));
         Ok(roots(&at.heap()?, &RootsQuery { options, types, stat: self.stat, sort, top })?)
     }
 

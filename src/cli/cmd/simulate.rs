@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::{ColumnArg, TopArg};
+use super::super::select::{ColumnArg, FilterArg, TopArg};
 use crate::analysis::{CollectQuery, collect};
 use crate::base::Answer;
 use crate::model::CollectReport;
@@ -24,6 +24,9 @@ pub(in crate::cli) struct Simulate {
 
     #[command(flatten)]
     top: TopArg,
+
+    #[command(flatten)]
+    filter: FilterArg,
 
     #[command(flatten)]
     stacks: StacksArg,
@@ -46,13 +49,17 @@ impl Command for Simulate {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.sort.of(self.top.page(at)))
+        Some(self.filter.of(self.sort.of(self.top.page(at))))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<CollectReport>> {
         Ok(collect(
             &at.heap()?,
-            &CollectQuery { generation: self.generation, top: self.sort.before(self.top.counted(at)), stacks: self.stacks.stacks },
+            &CollectQuery {
+                generation: self.generation,
+                top: self.sort.before(self.filter.before(self.top.counted(at))),
+                stacks: self.stacks.stacks,
+            },
         )?)
     }
 }

@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::Args;
 
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::{ColumnArg, SkipArg};
+use super::super::select::{ColumnArg, FilterArg, SkipArg};
 use crate::analysis::{TrackQuery, TrackView, track};
 use crate::base::Answer;
 use crate::model::TrackReport;
@@ -37,6 +37,9 @@ pub(in crate::cli) struct Track {
     skip: SkipArg,
 
     #[command(flatten)]
+    filter: FilterArg,
+
+    #[command(flatten)]
     sort: ColumnArg,
 
     /// The dump taken first: an ELF core or a Windows minidump, also compressed with zstd or gzip.
@@ -67,7 +70,7 @@ impl Command for Track {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.sort.of(self.skip.page(at.rows(self.top))))
+        Some(self.filter.of(self.sort.of(self.skip.page(at.rows(self.top)))))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<TrackReport>> {
@@ -76,7 +79,8 @@ impl Command for Track {
             (_, true) => TrackView::Ranges,
             _ => TrackView::Types,
         };
-        let query = TrackQuery { view, doubtful: self.doubtful, top: self.sort.before(self.skip.counted(at.rows(self.top))) };
+        let query =
+            TrackQuery { view, doubtful: self.doubtful, top: self.sort.before(self.filter.before(self.skip.counted(at.rows(self.top)))) };
         Ok(track(&at.heap_at(0)?, &at.heap_at(1)?, &query)?)
     }
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
-use super::super::select::{ColumnArg, TopArg, TypesArg};
+use super::super::select::{ColumnArg, FilterArg, TopArg, TypesArg};
 use crate::analysis::{UnreachableQuery, unreachable};
 use crate::base::Answer;
 use crate::model::UnreachableReport;
@@ -29,6 +29,9 @@ pub(in crate::cli) struct Unreachable {
     top: TopArg,
 
     #[command(flatten)]
+    filter: FilterArg,
+
+    #[command(flatten)]
     stacks: StacksArg,
 
     #[command(flatten)]
@@ -49,14 +52,14 @@ impl Command for Unreachable {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.sort.of(self.top.page(at)))
+        Some(self.filter.of(self.sort.of(self.top.page(at))))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<UnreachableReport>> {
         let query = UnreachableQuery {
             types: self.types.patterns(),
             objects: self.objects,
-            top: self.sort.before(self.top.counted(at)),
+            top: self.sort.before(self.filter.before(self.top.counted(at))),
             stacks: self.stacks.stacks,
         };
         Ok(unreachable(&at.heap()?, &query)?)

@@ -7,7 +7,7 @@ use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use super::super::open::Opening;
-use super::super::select::{ColumnArg, SkipArg};
+use super::super::select::{ColumnArg, FilterArg, SkipArg};
 use super::super::values::address;
 use crate::analysis::{VerifyQuery, verify};
 use crate::base::{Addr, Answer};
@@ -33,6 +33,9 @@ pub(in crate::cli) struct Verify {
     skip: SkipArg,
 
     #[command(flatten)]
+    filter: FilterArg,
+
+    #[command(flatten)]
     sort: ColumnArg,
 
     #[command(flatten)]
@@ -56,13 +59,13 @@ impl Command for Verify {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        Some(self.sort.of(self.skip.page(at.rows_or(self.top, FEW))))
+        Some(self.filter.of(self.sort.of(self.skip.page(at.rows_or(self.top, FEW)))))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<VerifyReport>> {
         Ok(verify(
             &at.runtime()?,
-            &VerifyQuery { object: self.object, top: self.sort.before(self.skip.counted(at.rows_or(self.top, FEW))) },
+            &VerifyQuery { object: self.object, top: self.sort.before(self.filter.before(self.skip.counted(at.rows_or(self.top, FEW)))) },
         )?)
     }
 
