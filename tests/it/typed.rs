@@ -140,6 +140,8 @@ fn transcript(lines: &[String]) -> String {
             "D" => dump.into(),
             "E" => later.into(),
             "A" => dog.clone(),
+            // A command of WinDbg begins with it.
+            w if w.starts_with('~') => w.into(),
             w => w.replace('~', " "),
         };
         let mut args: Vec<String> = line.split(' ').map(word).collect();
@@ -177,7 +179,7 @@ fn every_name_of_sos_is_answered_or_refused_for_a_reason() {
 /// Those of `soshelp`, of its contents and of `help` in `dotnet-dump analyze`.
 #[test]
 fn every_name_that_the_help_of_sos_lists_is_known() {
-    let names = "analyzeoom assemblies bpmd clrma clrmodules clrstack clrthreads clru comstate crashinfo d da db dbgout dc dd dp dq dso du \
+    let names = "analyzeoom assemblies bpmd clrma clrmodules clrstack clrthreads clru comstate crashinfo d da db dbgout dc dd dp dq dso \
                  dumpalc dumparray dumpassembly dumpasync dumpccw dumpclass dumpconcurrentdictionary dumpconcurrentqueue dumpdelegate dumpdomain \
                  dumpexceptions dumpgcdata dumpgen dumpheap dumphttp dumpil dumplog dumpmd dumpmodule dumpmt dumpobj dumpobjgcrefs \
                  dumppermissionset dumprcw dumprequests dumpruntimetypes dumpsig dumpsigelem dumpstack dumpstackobjects dumpvc dw eeheap eestack \

@@ -71,7 +71,11 @@ impl Command for Roots {
             return Err(UsageError("--stacks none leaves out the kinds stack and register".into()).into());
         }
         let options = RootOptions { kinds: self.kinds.clone(), weak: self.weak, stacks, any_stacks: false };
-        let (types, sort, top) = (self.types.patterns(), self.sort.given(), self.filter.before(self.top.rows(at)));
+        let (types, sort, top) = (
+            self.types.patterns(),
+            self.sort.given(),
+            self.filter.before(if self.stat { self.top.counted(at) } else { self.top.rows(at) }),
+        );
         Ok(roots(&at.heap()?, &RootsQuery { options, types, stat: self.stat, sort, top })?)
     }
 

@@ -87,7 +87,7 @@ pub const COMMANDS: &[Sos] = &[
             flag(&["-start"], Value("--start", Same)),
             flag(&["-length"], Value("--count", Same)),
             flag(&["-details"], Always),
-            flag(&["-refs"], Refused("gcdump objects --refs lists references with offset, target and field")),
+            flag(&["-refs"], Command(&["refs", "--out"])),
         ],
     ),
     command(&["dumpvc"], &["object"], &[]).with(Needed("--as", Table)),
@@ -143,8 +143,13 @@ pub const COMMANDS: &[Sos] = &[
     // Types and code.
     command(&["dumpmt"], &["type"], &[flag(&["-md"], Words(&["--methods"]))]),
     command(&["name2ee"], &["type"], &[]).with(OfModule),
-    refused(&["dumpclass"], "give gcdump type the method table or the name instead of the EEClass"),
-    refused(&["dumpmd", "dumpsig", "dumpsigelem", "token2ee", "finddappdomain", "findappdomain"], BY_NAME),
+    command(&["dumpclass"], &["where"], &[]),
+    refused(&["dumpmd"], "gcdump type --methods NAME lists the MethodDescs of a type, gcdump stacks --json those of frames"),
+    refused(&["dumpsig", "dumpsigelem", "token2ee"], BY_NAME),
+    refused(
+        &["finddappdomain", "findappdomain"],
+        "a process has one domain; gcdump modules lists load contexts, gcdump where ADDR says what is at an address",
+    ),
     command(
         &["clrmodules", "assemblies", "modules", "lm"],
         &["modules"],
@@ -155,7 +160,8 @@ pub const COMMANDS: &[Sos] = &[
     refused(&["savemodule"], "modules are not written; gcdump modules shows where the file of each was found"),
     command(&["dumpalc"], &["inspect", "--only", "load-contexts"], &[]),
     command(&["ip2md"], &["where"], &[]),
-    refused(&["clru", "u", "dumpil", "ehinfo", "gcinfo"], NO_CODE),
+    refused(&["clru", "u", "dumpil", "ehinfo"], NO_CODE),
+    refused(&["gcinfo"], "GC info is not printed; gcdump stacks --roots lists what each frame holds by it"),
     // Threads, tasks, locks.
     command(&["clrthreads", "threads"], &["threads"], &[flag(&["-live", "-special", "-managedexception"], Always)]),
     refused(&["threadstate"], "gcdump threads names the flags of each thread's state"),
@@ -204,7 +210,8 @@ pub const COMMANDS: &[Sos] = &[
         ],
     ),
     command(&["dumprequests"], &["requests", "--incoming"], &[flag(&["-pending"], Always)]),
-    refused(&["dumprcw", "dumpccw", "rcwcleanuplist", "dumppermissionset", "comstate"], NO_COM),
+    refused(&["dumprcw", "dumpccw", "rcwcleanuplist", "comstate"], NO_COM),
+    refused(&["dumppermissionset"], "permission sets are of .NET Framework; gcdump object ADDR shows any object"),
     // The debugger.
     command(&["eeversion", "runtimes", "sosstatus", "crashinfo", "clrstatus"], &["info"], &[]),
     command(
@@ -221,6 +228,7 @@ pub const COMMANDS: &[Sos] = &[
     ),
     command(&["vmmap"], &["memory", "--ranges"], &[]),
     command(&["vmstat"], &["memory"], &[]),
+    refused(&["registers"], "registers are not printed; gcdump stacks --json has the instruction and stack pointers of each frame"),
     refused(&["bpmd", "suspendjit", "stoponexception", "soe", "gcevents", "stoponcatch", "minidumpmode"], NO_EXECUTION),
     refused(
         &[
@@ -231,7 +239,6 @@ pub const COMMANDS: &[Sos] = &[
             "sosflush",
             "setsostid",
             "setthread",
-            "registers",
             "enumerateruntimes",
             "sethostruntime",
             "sethostengine",
@@ -243,6 +250,6 @@ pub const COMMANDS: &[Sos] = &[
         NOTHING_TO_SET,
     ),
     command(&["clrma"], &["analyze"], &[]),
-    refused(&["readmemory", "d", "da", "db", "dc", "dd", "dp", "dq", "du", "dw"], NO_MEMORY),
+    refused(&["readmemory", "d", "da", "db", "dc", "dd", "dp", "dq", "dw"], NO_MEMORY),
     command(&["soshelp", "faq"], &["help", "sos"], &[]),
 ];

@@ -49,7 +49,10 @@ impl Report for HandlesReport {
         self.shown = match lists {
             (Some(handles), _) => to.list("handles", handles, self.total, &handle_columns(true, true, true)),
             (_, Some(groups)) => to.list("groups", groups, self.group_count.unwrap_or(0), &group_columns(self.by)),
-            _ => to.list("counts", &mut self.counts, 0, &count_columns()),
+            _ => {
+                to.tells_cuts = true;
+                to.list("counts", &mut self.counts, 0, &count_columns())
+            }
         };
     }
 
