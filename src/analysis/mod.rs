@@ -68,6 +68,7 @@ pub(crate) use analyze::command_line;
 pub use analyze::{AnalyzeQuery, Thresholds, analyze};
 pub(crate) use app::app;
 pub use async_chains::{AsyncQuery, chains};
+pub use condition::rows::RowValue;
 pub use condition::{Condition, ConditionError};
 pub use contracts::{ContractsQuery, contracts};
 pub use diff::{DiffQuery, Rule, RuleError, diff};

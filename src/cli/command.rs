@@ -19,7 +19,7 @@ use crate::analysis::{self, head_parts};
 use crate::base::{Addr, Answer, NoteKind, Notes};
 use crate::heapgraph::{IndexUse, beside};
 use crate::model::{Envelope, Head};
-use crate::output::{self, Format, Report, SCHEMA};
+use crate::output::{self, Format, Paging, Report, SCHEMA};
 use crate::session::{Dump, Error, GraphSource, Heap, Runtime};
 
 /// Groups of commands, in help order.
@@ -120,6 +120,11 @@ pub(super) trait Command: Args {
     /// Changes how the dumps are opened.
     fn prepare(&self, _opening: &mut Opening) {}
 
+    /// The rows of its lists that are asked for; `None` for all that the answer has.
+    fn page(&self, _at: &At<'_>) -> Option<Paging> {
+        None
+    }
+
     /// Runs the query.
     fn answer(&self, at: &At<'_>) -> Result<Answer<Self::Report>>;
 
@@ -145,9 +150,15 @@ pub(super) trait Command: Args {
 
     /// Runs the query and prints the answer. Overridden by commands that stream their rows.
     fn run(&self, at: &At<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
-        let answer = self.answer(at)?;
-        output::emit(&at.head()?, &answer, at.format(), streams.target())?;
-        let exit = self.exit(&answer, conclude(at, &answer.notes, streams)?);
+        let (mut answer, mut head) = (self.answer(at)?, at.head()?);
+        // What there is counts, and not what is on the page.
+        let exit = self.exit(&answer, exit_of(at, &answer.notes));
+        if let Some(mut page) = self.page(at) {
+            answer.data.page(&mut page);
+            head.pages = page.done().map_err(UsageError)?;
+        }
+        output::emit(&head, &answer, at.format(), streams.target())?;
+        conclude(at, &answer.notes, streams)?;
         self.remarks(&answer).iter().try_for_each(|line| streams.say(line))?;
         // What comes next is about objects.
         let has_heap = !answer.notes.iter().any(|n| n.kind == NoteKind::NoHeap);
@@ -438,7 +449,7 @@ impl At<'_> {
         let runtime = dump.runtime_at(self.config.runtime).ok();
         let (dump, runtime, runtimes) = head_parts(dump, runtime.as_ref());
         let (schema, gcdump) = (SCHEMA.into(), env!("CARGO_PKG_VERSION").into());
-        Ok(Head { schema, command: self.command.into(), gcdump, dump, runtime, runtimes })
+        Ok(Head { schema, command: self.command.into(), gcdump, dump, runtime, runtimes, pages: Vec::new() })
     }
 
     pub(super) fn format(&self) -> Format {
@@ -480,8 +491,13 @@ pub(super) fn conclude(at: &At<'_>, notes: &Notes, streams: &mut Streams<'_>) ->
     if let Some(remark) = at.remark() {
         streams.say(&format!("gcdump: {remark}"))?;
     }
+    Ok(exit_of(at, notes))
+}
+
+/// The exit code for the completeness of the answer.
+fn exit_of(at: &At<'_>, notes: &Notes) -> Exit {
     // A bundled overlay that passed its checks is the regular way to read .NET 8 to 10, and nothing is wrong with a second runtime.
     let regular = [NoteKind::OverlayUsed, NoteKind::OtherRuntimes];
     let strict = at.config.strict && notes.iter().any(|n| !regular.contains(&n.kind));
-    Ok(if !notes.complete() || strict { Exit::Partial } else { Exit::Ok })
+    if !notes.complete() || strict { Exit::Partial } else { Exit::Ok }
 }

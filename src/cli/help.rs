@@ -109,9 +109,12 @@ fn options(width: usize) -> String {
 const LISTS: &str = "
 Where a command lists things:
   -n, --top N        so many rows, 0 for all; totals always cover everything
+  --skip N           without the first N rows: --skip 20 --top 20 lists rows 21 to 40. Equal rows keep their order, so that pages are together the whole \
+list. JSON and the header of NDJSON have the rows of each list in pages
   -s, --sort COLUMN  the order of the rows, before --top cuts them: amounts descending, all else (names, addresses, ids, times) \
 ascending, what is unknown last, equal rows as without it. Every format has this order. A column that the list lacks is refused \
 with those it has
+  --where CONDITION  only rows for which this holds: of objects, by properties and fields, of other lists, by the columns of the table (gcdump help conditions)
   -t, --type TYPE    only what has such a type (gcdump help patterns)
 ";
 

@@ -19,7 +19,7 @@ const SYNONYMS: &[(&[&str], &str, Option<&str>)] = &[
     (&["gen"], "generation", None),
     (&["min"], "min-size", None),
     (&["max"], "max-size", None),
-    (&["skip", "offset"], "start", None),
+    (&["offset", "start"], "skip", None),
     (&["addr", "address"], "object", None),
     (&["csv"], "format", Some("csv")),
     (&["ndjson", "jsonl"], "format", Some("ndjson")),
@@ -124,7 +124,10 @@ pub(super) fn meant(
     }
     let by_retained = |pair: &[OsString]| {
         let by = pair.first().and_then(|o| option(o.to_str()?, root, Some(sub))).filter(|o| o.get_long() == Some("sort"));
-        let lacks = |by: &clap::Arg| !by.get_possible_values().iter().any(|v| v.matches("retained", true));
+        let lacks = |by: &clap::Arg| {
+            let columns = by.get_possible_values();
+            !columns.is_empty() && !columns.iter().any(|v| v.matches("retained", true))
+        };
         by.is_some_and(lacks) && pair.last().is_some_and(|value| value.eq_ignore_ascii_case("retained"))
     };
     if args.windows(2).any(by_retained) {
@@ -186,7 +189,10 @@ pub(super) fn meant(
 /// What to say of options that no command has.
 const LACKING: &[(&[&str], &str)] = &[
     (&["exclude", "not", "except"], "gcdump objects and stat leave types out with --where 'not type ~ \"System.*\"'"),
-    (&["reverse", "desc", "descending", "asc", "ascending"], "--sort COLUMN lists amounts descending, all else ascending"),
+    (
+        &["reverse", "desc", "descending", "asc", "ascending"],
+        "--sort COLUMN lists amounts descending, all else ascending; COLUMN:asc and COLUMN:desc turn it",
+    ),
     (
         &["regex", "regexp", "grep"],
         "a regular expression for the names of types is --type '/REGEX/'; --like and --method take patterns with * and ?",

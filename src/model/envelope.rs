@@ -58,6 +58,23 @@ pub struct Head {
     pub runtime: Option<RuntimeModel>,
     /// Number of runtimes in the process that can be read; `--runtime` selects the one that an answer is about.
     pub runtimes: u64,
+    /// With `--skip`: the rows listed, of each list of the answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pages: Vec<PageModel>,
+}
+
+/// The rows of a list that an answer has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct PageModel {
+    /// Name of the list in the answer.
+    pub list: String,
+    /// Number of rows before those listed.
+    pub skipped: u64,
+    /// Number of rows listed.
+    pub listed: u64,
+    /// Number of all rows.
+    pub total: u64,
 }
 
 /// A JSON answer.

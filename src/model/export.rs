@@ -47,6 +47,39 @@ named_enum! {
         Suspects = "suspects",
         /// Values of strings.
         Strings = "strings",
+        /// Static fields, those of threads among them.
+        Statics = "statics",
+        /// Managed threads.
+        Threads = "threads",
+        /// Frames of their stacks.
+        Frames = "frames",
+        /// Exceptions.
+        Exceptions = "exceptions",
+        /// Tasks.
+        Tasks = "tasks",
+        /// HTTP requests in flight.
+        Requests = "requests",
+        /// Locks, free ones included.
+        Locks = "locks",
+        /// Modules.
+        Modules = "modules",
+    }
+}
+
+impl ExportTable {
+    /// Whether it is about objects and the heap. The others are written when they are asked for: each takes a separate analysis.
+    pub const fn is_of_heap(self) -> bool {
+        !matches!(
+            self,
+            ExportTable::Statics
+                | ExportTable::Threads
+                | ExportTable::Frames
+                | ExportTable::Exceptions
+                | ExportTable::Tasks
+                | ExportTable::Requests
+                | ExportTable::Locks
+                | ExportTable::Modules
+        )
     }
 }
 

@@ -166,6 +166,9 @@ pub struct HandlesReport {
     pub counts: Vec<HandleStat>,
     /// Strong handles that the runtime or its library created for itself, by use.
     pub uses: Vec<HandleUseStat>,
+    /// Whether people are shown `supported` (`--detail`).
+    #[serde(skip)]
+    pub detail: bool,
     /// Handle types that the runtime supports, whether or not there are such handles.
     pub supported: Vec<HandleKind>,
     /// Source of the features that determine the supported types.

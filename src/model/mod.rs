@@ -79,7 +79,7 @@ pub use delegate::{DelegateModel, DelegatePart};
 pub use diff::{
     ComparedDump, DiffBy, DiffMeasure, DiffReport, DiffRow, DiffRule, DiffSort, DiffState, GainedType, GrowingHolder, HolderStep, Trend,
 };
-pub use envelope::{Compression, Container, Data, DumpModel, Envelope, Head, LayoutSource, RuntimeModel};
+pub use envelope::{Compression, Container, Data, DumpModel, Envelope, Head, LayoutSource, PageModel, RuntimeModel};
 pub use exception::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
 pub use export::{ExportFormat, ExportReport, ExportTable, FleetDump, FleetReport, FleetState, FleetTotals, TableFile};
 pub use finalizer::{

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::segment::Generation;
 use super::value::FieldValue;
@@ -32,9 +32,15 @@ pub struct ObjectBrief {
     /// With `--refs`: non-null references of the object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refs: Option<Vec<ReferenceModel>>,
-    /// With `--fields`: values by path; `null` if the object has no such field, or if a reference on the path is null.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// With `--fields`: values by path, as [`FieldValue::to_json`] has them; `null` if the object has no such field, or if a reference on the
+    /// path is null.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "fields_to_json")]
+    #[cfg_attr(feature = "cli", schemars(with = "Option<BTreeMap<String, serde_json::Value>>"))]
     pub fields: Option<BTreeMap<String, Option<FieldValue>>>,
+}
+
+fn fields_to_json<S: Serializer>(fields: &Option<BTreeMap<String, Option<FieldValue>>>, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(fields.iter().flatten().map(|(path, value)| (path, value.as_ref().map(FieldValue::to_json))))
 }
 
 /// A reference to another object.

@@ -88,6 +88,9 @@ pub struct SegmentsReport {
     /// With `--top`: number of segments that are not listed, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_listed: Option<u64>,
+    /// Whether people are shown all of each segment (`--detail`).
+    #[serde(skip)]
+    pub detail: bool,
     /// With `--free`: GC memory outside the segments in use. With `--at`: such memory at that address, if it is not in a segment.
     pub regions: Option<Vec<RegionModel>>,
 }

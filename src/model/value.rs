@@ -86,3 +86,25 @@ pub struct FieldValue {
     /// The fields of a structure.
     pub fields: Vec<FieldValue>,
 }
+
+impl FieldValue {
+    /// The value as JSON, without name, type and kind: a number, a text, `true` or `false`, the address of an object (`0x0` for a null reference), an object with the fields of a
+    /// structure; `null` if it is not known, and for a `Nullable` without value.
+    pub fn to_json(&self) -> serde_json::Value {
+        match self.kind {
+            ValueKind::Object => serde_json::json!(self.object),
+            // A reference has no fields and no value either.
+            ValueKind::Null if !self.type_name.starts_with("System.Nullable<") => serde_json::json!(Addr::NULL),
+            ValueKind::Struct => self.fields.iter().map(|f| (f.name.clone(), f.to_json())).collect::<serde_json::Map<_, _>>().into(),
+            _ => self.value.clone(),
+        }
+    }
+
+    /// The text of a value without the quotes that people see: of a string, itself.
+    pub fn unquoted(&self) -> &str {
+        match (self.kind, &self.value) {
+            (ValueKind::String | ValueKind::Char, serde_json::Value::String(text)) => text,
+            _ => &self.text,
+        }
+    }
+}

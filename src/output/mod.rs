@@ -11,6 +11,7 @@ pub mod formats;
 mod human;
 mod layout;
 mod map;
+mod page;
 pub mod report;
 mod reports;
 mod sanitize;
@@ -28,6 +29,7 @@ use std::io::{self, Write};
 pub use cell::Cell;
 pub use formats::Format;
 pub use human::{bytes, bytes_exactly, count, plural};
+pub use page::{ColumnOrder, Paging};
 pub use report::Report;
 pub use reports::objects as objects_list;
 pub(crate) use sanitize::is_hostile;
@@ -94,7 +96,9 @@ pub fn emit<'w, R: Report>(head: &'w Head, answer: &Answer<R>, format: Format, t
 fn finish<R: Report>(out: &mut Out<'_>, answer: &Answer<R>, format: Format) -> io::Result<()> {
     if format.writer().has_sections() {
         let mut sections = Sections::new(answer.complete());
+        sections.paged = !out.head.pages.is_empty();
         answer.data.describe(&mut sections);
+        out.head.pages.iter().for_each(|page| sections.line(page::words(page)));
         for section in sections {
             format.writer().section(out, section)?;
         }

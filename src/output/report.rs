@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::checks::Check;
 use super::count;
+use super::page::Paging;
 use super::table::{Table, columns};
 use crate::model::{DiffReport, Icicle, MapCell};
 
@@ -13,6 +14,9 @@ use crate::model::{DiffReport, Icicle, MapCell};
 pub trait Report: Serialize {
     /// Describes the answer in reading order.
     fn describe<'r>(&'r self, to: &mut Sections<'r>);
+
+    /// Puts its lists in the order that is asked for, and leaves out the rows of other pages.
+    fn page(&mut self, _to: &mut Paging) {}
 
     /// The answer as a graph, for DOT.
     fn graph(&self) -> Option<Graph<'_>> {
@@ -117,6 +121,8 @@ enum Item<'r> {
 pub struct Sections<'r> {
     /// Whether the answer is complete.
     pub complete: bool,
+    /// Whether a line at the end says which rows are listed.
+    pub paged: bool,
     list: Vec<Item<'r>>,
 }
 
@@ -129,7 +135,7 @@ impl std::fmt::Debug for Sections<'_> {
 impl<'r> Sections<'r> {
     /// Creates an empty list.
     pub fn new(complete: bool) -> Sections<'r> {
-        Sections { complete, list: Vec::new() }
+        Sections { complete, paged: false, list: Vec::new() }
     }
 
     fn push(&mut self, section: Section<'r>) {
@@ -212,8 +218,15 @@ impl<'r> Sections<'r> {
 
     /// Adds a line that tells of rows beyond the `shown` ones, if there are.
     pub fn more(&mut self, shown: Option<u64>, total: u64, what: &str) {
-        if let Some(more) = shown.and_then(|shown| total.checked_sub(shown)).filter(|n| *n > 0) {
+        if let Some(more) = shown.and_then(|shown| total.checked_sub(shown)).filter(|n| *n > 0 && !self.paged) {
             self.line(format!("… {} more {what} (--top 0 lists all)", count(more)));
+        }
+    }
+
+    /// Adds a line about rows that are not listed, if there are any.
+    pub fn more_rows(&mut self, shown: Option<u64>, what: &str) {
+        if shown.is_some() && !self.paged {
+            self.line(format!("… more {what} (--top 0 lists all)"));
         }
     }
 

@@ -72,7 +72,7 @@ fn head() -> Head {
         pointer_bytes: 8,
         process_id: None,
     };
-    Head { schema: "s".into(), command: "cats".into(), gcdump: "0".into(), dump, runtime: None, runtimes: 0 }
+    Head { schema: "s".into(), command: "cats".into(), gcdump: "0".into(), dump, runtime: None, runtimes: 0, pages: Vec::new() }
 }
 
 fn cat(i: u64) -> Cat {

@@ -76,7 +76,7 @@ fn a_type_with_the_field_does_not_make_the_answer_complete() -> Tested {
     let (_, first) = ask(&path, &question);
     let first = first["data"]["objects"].as_array().unwrap().iter().position(|o| o["type"] == "System.String").unwrap().to_string();
     let (exit, of_all) = ask(&path, &[&question[..], &["--start", &first]].concat());
-    let known = of_all["data"]["objects"].as_array().unwrap().iter().filter(|o| o["fields"]["_stringLength"]["kind"] == "int");
+    let known = of_all["data"]["objects"].as_array().unwrap().iter().filter(|o| o["fields"]["_stringLength"].is_number());
     assert!(exit == Exit::Partial && known.count() > 10, "{exit:?} {}", of_all["warnings"]);
     let (exit, of_strings) = ask(&path, &[&question[..], &["--type", "System.String"]].concat());
     assert_eq!((exit, of_strings["data"]["complete"] == true), (Exit::Ok, true), "{}", of_strings["warnings"]);

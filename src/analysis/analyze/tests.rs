@@ -281,6 +281,7 @@ fn handles_and_timers_are_many_from_a_number_on() {
             total,
             counts: vec![HandleStat { kind: HandleKind::Strong, count: total }],
             uses: vec![HandleUseStat { used_for: HandleUse::SyncBlockLock, count: own }],
+            detail: false,
             supported: Vec::new(),
             supported_by: FeatureSource::Descriptor,
             ref_counts_unknown: None,

@@ -4,6 +4,7 @@
 //! false, and such objects are not selected.
 
 mod parse;
+pub(super) mod rows;
 
 use std::cmp::Ordering;
 use std::fmt;

@@ -6,11 +6,12 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
-use super::super::select::{TopArg, TypesArg};
+use super::super::select::{ColumnArg, FilterArg, TopArg, TypesArg};
 use super::super::values::address;
 use crate::analysis::{AsyncQuery, chains};
 use crate::base::{Addr, Answer};
 use crate::model::{AsyncReport, AsyncRootKind};
+use crate::output::Paging;
 
 /// What asynchronous methods wait for: chains of awaiting methods from what everything hangs on; tasks by status.
 ///
@@ -54,7 +55,13 @@ pub(in crate::cli) struct Async {
     faulted: bool,
 
     #[command(flatten)]
+    sort: ColumnArg,
+
+    #[command(flatten)]
     top: TopArg,
+
+    #[command(flatten)]
+    filter: FilterArg,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -75,6 +82,10 @@ impl Command for Async {
         Ok(self.dump.path())
     }
 
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.filter.of(self.sort.of(self.top.page(at))))
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<AsyncReport>> {
         let query = AsyncQuery {
             merge: self.merge || at.is_table() && !self.all,
@@ -85,7 +96,7 @@ impl Command for Async {
             tasks: self.tasks,
             completed: self.completed,
             faulted: self.faulted,
-            top: self.top.rows(at),
+            top: self.sort.before(self.filter.before(self.top.counted(at))),
         };
         Ok(chains(&at.heap()?, &query)?)
     }

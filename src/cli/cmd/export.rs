@@ -207,7 +207,7 @@ impl Export {
         let mut list = self.tables.clone();
         if list.is_empty() {
             // Suspects take the graph, which is larger than all else together.
-            let given = |t: &ExportTable| *t != ExportTable::Strings && (*t != ExportTable::Suspects || self.retained);
+            let given = |t: &ExportTable| t.is_of_heap() && *t != ExportTable::Strings && (*t != ExportTable::Suspects || self.retained);
             list.extend(ExportTable::ALL.into_iter().filter(given));
         }
         list.sort_by_key(|table| ExportTable::ALL.iter().position(|t| t == table));

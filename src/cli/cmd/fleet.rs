@@ -96,7 +96,7 @@ impl Command for Fleet {
         let head = match described.or_else(first) {
             Some((dump, runtime, runtimes)) => {
                 let (schema, gcdump) = (SCHEMA.into(), env!("CARGO_PKG_VERSION").into());
-                Head { schema, command: Self::NAME.into(), gcdump, dump, runtime, runtimes }
+                Head { schema, command: Self::NAME.into(), gcdump, dump, runtime, runtimes, pages: Vec::new() }
             }
             None => at.head()?,
         };

@@ -5,11 +5,12 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::{SortArg, TopArg};
+use super::super::select::{FilterArg, SortArg, TopArg};
 use super::super::values::type_pattern;
 use crate::analysis::{HandlesQuery, handles};
 use crate::base::Answer;
 use crate::model::{HandleBy, HandleKind, HandleSort, HandlesReport};
+use crate::output::Paging;
 use crate::session::TypePattern;
 
 /// GC handles: type, object, method table, secondary value.
@@ -18,6 +19,10 @@ pub(in crate::cli) struct Handles {
     /// Only handles of these types, separated by commas, by name or by the runtime's number (repeatable).
     #[arg(short = 't', long = "type", value_name = "TYPE", value_enum, ignore_case = true, value_delimiter = ',')]
     kinds: Vec<HandleKind>,
+
+    /// Also say which types of handles the runtime supports, whether it has such handles or not.
+    #[arg(long)]
+    detail: bool,
 
     /// Only count handles by type.
     #[arg(long)]
@@ -38,6 +43,9 @@ pub(in crate::cli) struct Handles {
     top: TopArg,
 
     #[command(flatten)]
+    filter: FilterArg,
+
+    #[command(flatten)]
     dump: DumpArg,
 }
 
@@ -54,6 +62,10 @@ impl Command for Handles {
         Ok(self.dump.path())
     }
 
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.filter.of(self.top.page(at)))
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<HandlesReport>> {
         let query = HandlesQuery {
             kinds: self.kinds.clone(),
@@ -61,8 +73,10 @@ impl Command for Handles {
             stat: self.stat,
             by: self.by,
             sort: self.sort.given(),
-            top: self.top.rows(at),
+            top: self.filter.before(self.top.rows(at)),
         };
-        Ok(handles(&at.runtime()?, &query)?)
+        let mut answer = handles(&at.runtime()?, &query)?;
+        answer.data.detail = self.detail;
+        Ok(answer)
     }
 }

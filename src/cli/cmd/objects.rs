@@ -33,7 +33,7 @@ pub(in crate::cli) struct Objects {
     sort: SortArg<ObjectSort>,
 
     /// Number of objects to skip.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, visible_alias = "skip", value_name = "N", default_value_t = 0)]
     start: u64,
 
     /// Maximum number of objects to list, 0 for all [default: what fits a terminal; all in pipes, files and other formats].

@@ -8,11 +8,12 @@ use super::super::args::StacksArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use super::super::object_name::{ObjectName, object_and_dump};
-use super::super::select::{SortArg, TopArg, TypesArg};
+use super::super::select::{FilterArg, SortArg, TopArg, TypesArg};
 
 use crate::analysis::{RefsQuery, refs};
 use crate::base::Answer;
 use crate::model::{RefBy, RefSort, RefsReport};
+use crate::output::Paging;
 
 /// References of an object, both ways: which objects point at it through which fields, and at which it points. With --type, of all objects
 /// of the type, merged by type and field.
@@ -56,6 +57,9 @@ pub(in crate::cli) struct Refs {
     top: TopArg,
 
     #[command(flatten)]
+    filter: FilterArg,
+
+    #[command(flatten)]
     stacks: StacksArg,
 }
 
@@ -77,6 +81,10 @@ impl Command for Refs {
         Ok(object_and_dump("refs", &self.what, !self.types.is_empty())?.0)
     }
 
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.filter.of(self.top.page(at)))
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<RefsReport>> {
         let (object, types) = match at.object() {
             Some(name) => at.object_or_type(name)?,
@@ -92,7 +100,7 @@ impl Command for Refs {
             retained: self.retained,
             stacks: self.stacks.stacks,
             sort: self.sort.given(),
-            top: self.top.rows(at),
+            top: self.filter.before(self.top.counted(at)),
         };
         Ok(refs(&*at.source_at(0)?, &query)?)
     }

@@ -5,10 +5,11 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::MostArg;
+use super::super::select::{ColumnArg, MostArg};
 use crate::analysis::requests;
 use crate::base::Answer;
 use crate::model::{RequestDirection, RequestsReport};
+use crate::output::Paging;
 
 /// HTTP requests in flight, incoming and outgoing, and sockets with both ends.
 #[derive(Debug, Args)]
@@ -20,6 +21,9 @@ pub(in crate::cli) struct Requests {
     /// Only requests that `HttpClient` sent, with connection pools and sockets
     #[arg(long)]
     outgoing: bool,
+
+    #[command(flatten)]
+    sort: ColumnArg,
 
     #[command(flatten)]
     most: MostArg,
@@ -41,14 +45,16 @@ impl Command for Requests {
         Ok(self.dump.path())
     }
 
+    fn page(&self, _at: &At<'_>) -> Option<Paging> {
+        Some(self.sort.of(self.most.page()))
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<RequestsReport>> {
         let direction = match (self.incoming, self.outgoing) {
             (true, _) => Some(RequestDirection::Incoming),
             (_, true) => Some(RequestDirection::Outgoing),
             (false, false) => None,
         };
-        let mut answer = requests(&at.heap()?, direction)?;
-        answer.data.not_listed = self.most.cut(&mut answer.data.requests);
-        Ok(answer)
+        Ok(requests(&at.heap()?, direction)?)
     }
 }

@@ -10,6 +10,7 @@ use super::super::select::{Select, SortArg, TopArg};
 use crate::analysis::{StringsQuery, strings};
 use crate::base::Answer;
 use crate::model::{StringSort, StringsReport};
+use crate::output::Paging;
 
 /// Strings by value: duplicates and the memory they waste.
 ///
@@ -57,6 +58,10 @@ impl Command for Strings {
 
     fn dump(&self) -> Result<Option<PathBuf>> {
         Ok(self.dump.path())
+    }
+
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.top.page(at))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<StringsReport>> {

@@ -225,10 +225,20 @@ impl<'c> Session<'c> {
 
     /// Builds the command line that was typed.
     fn typed(&self, words: &[Word]) -> Result<Ordered> {
-        let first = words.first().and_then(Word::plain).unwrap_or_default();
+        // Hints are command lines of the system's shell.
+        let words = match words {
+            [name, rest @ ..] if name.plain() == Some("gcdump") && !rest.is_empty() => rest,
+            words => words,
+        };
+        let about = match words.first() {
+            Some(word) => self.variables.about(word).map_err(UsageError)?,
+            None => None,
+        };
+        let first = about.or_else(|| words.first().and_then(Word::plain)).unwrap_or_default();
         let arguments = commands::named(first).map(Entry::command);
         let by_type = arguments.as_ref().is_some_and(|c| c.get_arguments().any(commands::is_type));
         let mut args: Vec<OsString> = vec!["gcdump".into()];
+        args.extend(about.map(OsString::from));
         let mut is_value = false;
         for word in words {
             let text = self.variables.text(word, by_type && !is_value).map_err(UsageError)?;

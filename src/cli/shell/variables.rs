@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::words::{Part, Word};
 use crate::base::Addr;
+use crate::cli::values::address;
 use crate::output::Link;
 
 /// Maximum number of addresses kept for completion.
@@ -57,6 +58,21 @@ impl Variables {
     /// Returns addresses that were printed or asked about, latest first.
     pub(super) fn seen(&self) -> impl Iterator<Item = Addr> {
         self.seen.iter().rev().copied()
+    }
+
+    /// Returns the command for a line that begins with an address: `object`, or `objects` for a type.
+    ///
+    /// # Errors
+    /// A message, if a variable has no value.
+    pub(super) fn about(&self, word: &Word) -> Result<Option<&'static str>, String> {
+        /// Debuggers print at least this number of digits: shorter words may be names.
+        const BARE: usize = 8;
+        Ok(match word.parts.as_slice() {
+            [Part::Row(number)] => Some(if self.row(*number)?.is_type { "objects" } else { "object" }),
+            [Part::Looked] => Some("object"),
+            [Part::Text(text)] if (text.starts_with("0x") || text.len() >= BARE) && address(text).is_ok() => Some("object"),
+            _ => None,
+        })
     }
 
     /// Returns the text of a word with its variables replaced. A row of a type becomes `--type=0x…` if the variable is the whole word and `by_type`

@@ -31,7 +31,7 @@ pub(super) fn table(context: &Context<'_>, table: ExportTable, tree: Option<&Dom
         ExportTable::Handles => handles_of(context, feed)?,
         ExportTable::Suspects => suspects(context, feed)?,
         ExportTable::Strings => strings_of(context, feed)?,
-        ExportTable::Dumps | ExportTable::Objects | ExportTable::Refs => ControlFlow::Continue(()),
+        _ => ControlFlow::Continue(()),
     };
     Ok(())
 }

@@ -90,8 +90,9 @@ pub(super) fn dump(context: &Context<'_>, about: &About, feed: &mut Feed) -> Res
     ]);
     Ok(())
 }
+
 /// The answer, or a note that there is none.
-fn or_noted<T>(answer: Result<Answer<T>, Error>, what: &str, notes: &Collector) -> Option<T> {
+pub(super) fn or_noted<T>(answer: Result<Answer<T>, Error>, what: &str, notes: &Collector) -> Option<T> {
     match answer {
         Ok(answer) => Some(notes.take(answer)),
         Err(e) => {

@@ -11,6 +11,7 @@ mod fields;
 mod ndjson;
 mod objects;
 mod parquet;
+mod process;
 mod schema;
 mod signature;
 mod write;
@@ -77,6 +78,46 @@ mod tests {
         }
     }
 
+    /// Reserved in DuckDB or PostgreSQL: such a column has to be quoted in every query.
+    const RESERVED: [&str; 36] = [
+        "all",
+        "and",
+        "any",
+        "array",
+        "as",
+        "asc",
+        "case",
+        "cast",
+        "check",
+        "column",
+        "default",
+        "desc",
+        "distinct",
+        "do",
+        "else",
+        "end",
+        "false",
+        "for",
+        "from",
+        "group",
+        "having",
+        "in",
+        "into",
+        "limit",
+        "not",
+        "null",
+        "offset",
+        "on",
+        "or",
+        "order",
+        "references",
+        "table",
+        "to",
+        "user",
+        "using",
+        "where",
+    ];
+
     #[test]
     fn every_table_has_columns_of_different_names() {
         for table in ExportTable::ALL {
@@ -84,6 +125,7 @@ mod tests {
             names.sort_unstable();
             names.dedup();
             assert!(!names.is_empty() && names.len() == columns(table).len() && !names.contains(&"dump"), "{table}");
+            assert!(!names.iter().any(|name| RESERVED.contains(name)), "{table}: {names:?}");
         }
     }
 }

@@ -8,7 +8,7 @@ use super::context::{Context, HeapType, Tables};
 use super::feed::{Opened, fed};
 use super::fields::Fields;
 use super::objects::Retention;
-use super::{About, answers, columns, dumps, objects, sink};
+use super::{About, answers, columns, dumps, objects, process, sink};
 use crate::analysis::{StatQuery, stat};
 use crate::base::hash::Map;
 use crate::base::{Addr, Answer, IndexVec, Name};
@@ -80,6 +80,10 @@ pub fn written(
         let sinks = open(table)?.into_iter().collect();
         fed(sinks, &mut done, |feeds| match feeds.first_mut() {
             Some(feed) if table == ExportTable::Dumps => dumps::dump(&context, about, feed),
+            Some(feed) if !table.is_of_heap() => {
+                process::table(&context, &about.dump, table, feed);
+                Ok(())
+            }
             Some(feed) => answers::table(&context, table, retention.as_ref().map(|r| r.tree), feed),
             None => Ok(()),
         })??;

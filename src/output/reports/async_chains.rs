@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::base::{Addr, Name};
 use crate::model::{AsyncChain, AsyncFrame, AsyncReport, AsyncRow, TaskModel};
+use crate::output::Paging;
 use crate::output::report::{Cluster, Graph, Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 use crate::output::{count, plural};
@@ -112,6 +113,26 @@ fn task_columns<'r>() -> Columns<'r, TaskModel> {
         .keep(5)
 }
 
+/// The columns that chains are sorted by.
+fn chain_columns<'r>() -> Columns<'r, AsyncChain> {
+    columns::<AsyncChain>()
+        .count("count", |c| c.count)
+        .text("root_kind", 9, |c| c.root.kind.name())
+        .text("root", 40, |c| &c.root.label)
+        .address("root_object", |c| c.root.object)
+        .count("frames", |c| crate::base::len64(c.frames.len()))
+}
+
+/// The columns that trees are sorted by.
+fn whole_tree_columns<'r>() -> Columns<'r, Vec<AsyncRow>> {
+    columns::<Vec<AsyncRow>>()
+        .count("count", |tree| tree.first().map(|row| row.count))
+        .text_or_none("root_kind", 9, |tree| tree.first().and_then(|row| row.root).map(|kind| kind.name()))
+        .names("root", 40, |tree| tree.first().map(|row| &row.label))
+        .address("root_object", |tree| tree.first().and_then(|row| row.example))
+        .count("frames", |tree| crate::base::len64(tree.len()))
+}
+
 /// A frame in words.
 fn line(frame: &AsyncFrame) -> String {
     let name = frame.label.shown();
@@ -124,6 +145,28 @@ fn line(frame: &AsyncFrame) -> String {
 }
 
 impl Report for AsyncReport {
+    fn page(&mut self, to: &mut Paging) {
+        if let Some(tasks) = &mut self.tasks {
+            to.tells_cuts = true;
+            to.whole_list("tasks", tasks, &task_columns());
+            return;
+        }
+        let Some(tree) = &mut self.tree else {
+            to.tells_cuts = true;
+            to.whole_list("chains", &mut self.chains, &chain_columns());
+            return;
+        };
+        let mut trees: Vec<Vec<AsyncRow>> = Vec::new();
+        for row in tree.drain(..) {
+            match trees.last_mut().filter(|_| row.depth > 0) {
+                Some(last) => last.push(row),
+                None => trees.push(vec![row]),
+            }
+        }
+        self.shown = to.list("tree", &mut trees, 0, &whole_tree_columns()).or(self.shown);
+        tree.extend(trees.into_iter().flatten());
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let tasks = self.tasks.is_some();
         to.table(Table::records("task", self.tasks.iter().flatten(), task_columns()).csv(tasks).shown(tasks));
@@ -145,7 +188,7 @@ impl Report for AsyncReport {
         }
         to.gap_if(tasks || !self.chains.is_empty());
         to.record("totals", self.totals);
-        if let Some(shown) = self.shown {
+        if let Some(shown) = self.shown.filter(|_| !to.paged) {
             to.line(format!("{} roots shown; --top 0 shows all", count(shown)));
         }
         let t = &self.totals;

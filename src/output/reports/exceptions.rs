@@ -1,6 +1,7 @@
 use super::number;
 use crate::base::{Name, len64};
 use crate::model::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
+use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 
@@ -114,6 +115,13 @@ fn group_columns<'r>() -> Columns<'r, ExceptionGroup> {
 }
 
 impl Report for ExceptionsReport {
+    fn page(&mut self, to: &mut Paging) {
+        self.not_listed = match &mut self.exceptions {
+            Some(list) => to.whole_list("exceptions", list, &exception_columns()),
+            None => to.whole_list("groups", &mut self.groups, &group_columns()),
+        };
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let (some, listed) = (self.total > 0, self.exceptions.is_some());
         to.table(Table::records("exception-group", &self.groups, group_columns()).csv(!listed).shown(some && !listed));

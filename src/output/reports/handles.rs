@@ -1,4 +1,5 @@
 use crate::model::{HandleBy, HandleGroup, HandleModel, HandleStat, HandleUse, HandlesReport};
+use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
@@ -43,6 +44,18 @@ fn group_columns<'r>(by: Option<HandleBy>) -> Columns<'r, HandleGroup> {
 }
 
 impl Report for HandlesReport {
+    fn page(&mut self, to: &mut Paging) {
+        let lists = (&mut self.handles, &mut self.groups);
+        self.shown = match lists {
+            (Some(handles), _) => to.list("handles", handles, self.total, &handle_columns(true, true, true)),
+            (_, Some(groups)) => to.list("groups", groups, self.group_count.unwrap_or(0), &group_columns(self.by)),
+            _ => {
+                to.tells_cuts = true;
+                to.list("counts", &mut self.counts, 0, &count_columns())
+            }
+        };
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         if let Some(handles) = &self.handles {
             let with = |there: fn(&HandleModel) -> bool| handles.iter().any(there);
@@ -62,6 +75,10 @@ impl Report for HandlesReport {
         to.table(counts.csv(only).shown(shown));
         to.gap_if(shown);
         to.line(format!("{} in {}", plural(self.total, "handle"), plural(self.tables, "handle table")));
+        if self.detail {
+            let names: Vec<&str> = self.supported.iter().map(|kind| kind.name()).collect();
+            to.line(format!("supported types: {} (by {})", names.join(", "), self.supported_by));
+        }
         for of in &self.uses {
             to.line(format!("{} made by the runtime for itself: {}", plural(of.count, "strong handle"), of.used_for.words()));
         }

@@ -1,14 +1,14 @@
 use serde::Serialize;
 
 use super::collections::{counts_line, last_line};
-use crate::base::Addr;
+use crate::base::{Addr, len64, total};
 use crate::model::{
     AllocContextModel, ContextOwner, GenerationBudget, GenerationModel, HeapDetail, HeapMapModel, HeapMapRow, HeapModel, HeapReport,
     MapBytes, MapCell, MapRows, NamedCount, RecordedCollection,
 };
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
-use crate::output::{Cell, bytes, count};
+use crate::output::{Cell, bytes, count, plural};
 
 /// One generation of one heap.
 #[derive(Serialize)]
@@ -62,6 +62,18 @@ fn context_line(c: &AllocContextModel, server: bool) -> String {
     let total = |n: Option<u64>, of: &str| n.map_or_else(String::new, |n| format!(", {} allocated in {of}", bytes(n)));
     let (soh, uoh) = (total(c.allocated_bytes, "SOH"), total(c.allocated_bytes_uoh, "LOH and POH"));
     format!("{owner}: {range}{soh}{uoh}")
+}
+
+/// All contexts in a sentence: a process may have thousands of threads.
+fn contexts_line(contexts: &[AllocContextModel]) -> String {
+    let free = total(contexts.iter().map(|c| c.limit.since(c.pointer).unwrap_or(0)));
+    let of = |n: fn(&AllocContextModel) -> Option<u64>, what: &str| {
+        let known = contexts.iter().any(|c| n(c).is_some());
+        known.then(|| format!(", {} allocated in {what}", bytes(total(contexts.iter().filter_map(n)))))
+    };
+    let parts = [of(|c| c.allocated_bytes, "SOH"), of(|c| c.allocated_bytes_uoh, "LOH and POH")];
+    let all = plural(len64(contexts.len()), "allocation context");
+    format!("{all}: {} free{} (--detail lists them)", bytes(free), parts.into_iter().flatten().collect::<String>())
 }
 
 fn budget_columns<'r>() -> Columns<'r, GenerationBudget> {
@@ -217,7 +229,11 @@ impl Report for HeapReport {
         to.lines(self.heaps.iter().flat_map(part_lines));
         // Only heaps of server GC have an address.
         let server = self.heaps.iter().any(|h| h.address.is_some());
-        to.lines(self.allocation_contexts.iter().map(move |c| context_line(c, server)));
+        if self.heaps.iter().any(|h| h.detail.is_some()) {
+            to.lines(self.allocation_contexts.iter().map(move |c| context_line(c, server)));
+        } else if !self.allocation_contexts.is_empty() {
+            to.line(contexts_line(&self.allocation_contexts));
+        }
         if let Some(c) = &self.collections {
             to.gap();
             to.line(format!("Collections: {}", counts_line(c)));

@@ -2,7 +2,7 @@ use super::collections::{counts_line, last_line, recorded_line};
 use crate::clr::values::utc;
 use crate::model::{
     AnswerBasis, AnswerKind, AnswerModel, CrashReport, DumpKind, FaultModel, GcKind, GcLayout, GcModel, GcPhase, InfoReport, LayoutSource,
-    MorePrecise, RuntimeKind,
+    MorePrecise, NamedCount, RuntimeKind,
 };
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Table, columns};
@@ -290,6 +290,10 @@ impl InfoReport {
             let state = gc.state.as_ref().map(|s| format!("state {s}"));
             let state: Vec<String> = [generation, bounds, state].into_iter().flatten().collect();
             fact("gc state", Some(state.join(", ")).filter(|s| !s.is_empty()));
+            let counts =
+                |list: &Vec<NamedCount>| list.iter().map(|c| format!("{} {}", c.name, count(c.count))).collect::<Vec<_>>().join(", ");
+            let mechanisms = gc.global_mechanisms.as_ref().map(counts).filter(|text| !text.is_empty());
+            fact("gc mechanisms", mechanisms);
             let by = gc.suspended_by.filter(|a| !a.is_null()).map(|a| format!(" (suspended by the thread at {a})"));
             fact("gc running", Some(format!("{}{}", running_line(gc), by.unwrap_or_default())));
             fact("suspension", self.suspension.as_ref().map(|s| format!("under way: {}", s.words())));

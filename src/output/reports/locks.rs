@@ -1,5 +1,6 @@
 use crate::base::{Name, file_name};
 use crate::model::{DeadlockModel, LockModel, LockOwner, LocksReport, WaitChain, WaitEdgeKind, WaitModel};
+use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
@@ -54,12 +55,15 @@ fn wait_columns<'r>(lines: bool) -> Columns<'r, WaitModel> {
         .address("object", |w| w.object)
         .keep(8)
         .names("type", 40, |w| w.type_name.as_ref())
+        .least(18)
+        .keep(9)
         .text("evidence", 8, |w| w.evidence.name())
         .whole()
         .keep(4)
         .id("timeout_ms", |w| w.timeout_ms.map(u64::from))
         .keep(4)
         .names("method", 60, |w| w.method.as_ref())
+        .least(18)
         .keep(9)
         .address("method_desc", |w| w.method_desc)
         .only(Readers::Machines)
@@ -114,6 +118,10 @@ fn chain(c: &WaitChain) -> String {
 }
 
 impl Report for LocksReport {
+    fn page(&mut self, to: &mut Paging) {
+        self.not_listed = to.whole_list("locks", &mut self.locks, &lock_columns());
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         for d in &self.deadlocks {
             deadlock(to, d);

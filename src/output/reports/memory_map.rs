@@ -1,6 +1,7 @@
 use serde::Serialize;
 
 use crate::model::{MallocBlockSize, MallocHeapModel, MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport};
+use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 use crate::output::{Cell, bytes};
@@ -115,6 +116,14 @@ fn listing(listing: MemoryListing) -> &'static str {
 }
 
 impl Report for MemoryReport {
+    fn page(&mut self, to: &mut Paging) {
+        to.tells_cuts = true;
+        to.list("unexplained", &mut self.unexplained, 0, &range_columns(false));
+        if let Some(ranges) = &mut self.ranges {
+            to.all_of("ranges", ranges, &range_columns(true));
+        }
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let t = &self.totals;
         let blank = || Cell::Text("".into());

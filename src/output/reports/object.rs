@@ -82,7 +82,7 @@ fn field_columns<'r>() -> Columns<'r, FieldValue> {
         .text("type", 32, |f| &f.type_name)
         .address("address", |f| f.address)
         .made("kind", 12, |f| kind(f.kind))
-        .text("text", 60, |f| &f.text)
+        .text("text", 60, |f| f.unquoted())
         .text_or_none("declaring_type", 32, |f| f.declaring_type.as_deref())
 }
 

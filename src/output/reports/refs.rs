@@ -1,5 +1,6 @@
 use super::retained::{root_coverage, root_line};
 use crate::model::{RefList, RefObject, RefRow, RefType, RefsReport};
+use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{bytes, plural};
@@ -92,15 +93,26 @@ fn list<'r>(to: &mut Sections<'r>, list: &'r RefList, incoming: bool) {
     let types = list.types.iter().flatten();
     let has_retained = types.clone().any(|r| r.retained.is_some());
     to.table(Table::new(types, type_columns(has_retained)).csv(false).shown(list.types.is_some()));
-    if list.shown.is_some() {
-        to.line("… more rows (--top 0 lists all)");
-    }
+    to.more_rows(list.shown, "rows");
     let end = if incoming { "from" } else { "to" };
     to.line(format!("{} {end} {} of {}", plural(list.references, "reference"), plural(list.objects, "object"), plural(list.bytes, "byte")));
     to.gap();
 }
 
 impl Report for RefsReport {
+    fn page(&mut self, to: &mut Paging) {
+        for (list, incoming) in [(&mut self.incoming, true), (&mut self.outgoing, false)] {
+            let Some(list) = list else { continue };
+            let name = if incoming { "incoming" } else { "outgoing" };
+            if let Some(rows) = &mut list.list {
+                list.shown = to.list(name, rows, 0, &row_columns(incoming, true, true)).or(list.shown);
+            }
+            if let Some(types) = &mut list.types {
+                list.shown = to.list(name, types, 0, &type_columns(true)).or(list.shown);
+            }
+        }
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let lists = || [("incoming", &self.incoming), ("outgoing", &self.outgoing)].into_iter().filter_map(|(d, l)| Some((d, l.as_ref()?)));
         let by_type = lists().any(|(_, list)| list.types.is_some());

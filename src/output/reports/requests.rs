@@ -1,5 +1,6 @@
 use crate::base::Name;
 use crate::model::{ConnectionPool, RequestDirection, RequestModel, RequestsReport, SocketModel};
+use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
@@ -129,6 +130,10 @@ fn socket_columns<'r>() -> Columns<'r, SocketModel> {
 }
 
 impl Report for RequestsReport {
+    fn page(&mut self, to: &mut Paging) {
+        self.not_listed = to.whole_list("requests", &mut self.requests, &all_columns());
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         to.table(Table::records("request", &self.requests, all_columns()).csv(true).shown(false));
         let of = |direction| self.requests.iter().filter(move |r| r.direction == direction).collect::<Vec<_>>();

@@ -4,6 +4,7 @@ use crate::model::{
     CoverageKind, ObjSizeReport, PathModel, PathNode, PathStep, PathsReport, RetainedDetail, RetainedGroup, RetainedObject, RetainedReport,
     RetainedType, RootCoverageModel, RootModel, Suspect, TreeRow,
 };
+use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Fill, Readers, Table, columns};
 use crate::output::{bytes, count, plural};
@@ -142,6 +143,18 @@ fn detail<'r>(to: &mut Sections<'r>, o: &'r RetainedDetail) {
 }
 
 impl Report for RetainedReport {
+    fn page(&mut self, to: &mut Paging) {
+        if let Some(objects) = &mut self.objects {
+            to.list("objects", objects, self.object_count.unwrap_or(0), &object_columns());
+        }
+        if let Some(types) = &mut self.types {
+            to.list("types", types, self.type_count.unwrap_or(0), &type_columns());
+        }
+        if let Some(groups) = &mut self.groups {
+            to.list("groups", groups, self.group_count.unwrap_or(0), &group_columns());
+        }
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let (tree, suspects, object) = (self.tree.is_some(), self.suspects.is_some(), self.object.is_some());
         let some = self.objects.as_ref().is_some_and(|l| !l.is_empty());

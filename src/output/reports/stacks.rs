@@ -8,6 +8,7 @@ use crate::model::{
     ArgumentModel, CodeTier, FaultModel, FramePart, MergedFrame, NativeFrameModel, StackFrameKind, StackFrameModel, StackGap, StackRepeat,
     StackRootModel, StacksReport, ThreadStackModel,
 };
+use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
@@ -280,6 +281,15 @@ fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, crash: Option<&'r 
     to.gap();
 }
 
+/// The columns that threads are sorted by.
+fn list_columns<'r>() -> Columns<'r, ThreadStackModel> {
+    columns::<ThreadStackModel>()
+        .id("managed_id", |t| t.managed_id.map(u64::from))
+        .id("os_id", |t| t.os_id)
+        .names("name", 16, |t| t.name.as_ref())
+        .count("frames", |t| crate::base::len64(t.frames.len()))
+}
+
 fn merged_columns<'r>() -> Columns<'r, MergedFrame> {
     columns::<MergedFrame>()
         .count("threads", |f| f.threads)
@@ -300,6 +310,12 @@ fn merged_columns<'r>() -> Columns<'r, MergedFrame> {
 }
 
 impl Report for StacksReport {
+    fn page(&mut self, to: &mut Paging) {
+        if let Some(threads) = &mut self.threads {
+            self.not_listed = to.whole_list("threads", threads, &list_columns());
+        }
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let merged = self.merged.is_some();
         let threads = self.threads.as_deref().unwrap_or_default();

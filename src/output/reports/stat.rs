@@ -1,4 +1,5 @@
 use crate::model::{CoverageModel, GroupStat, StatBy, StatReport, TypeStat};
+use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{bytes, bytes_exactly, count, plural};
@@ -46,6 +47,14 @@ fn group_columns<'r>(by: StatBy) -> Columns<'r, GroupStat> {
 }
 
 impl Report for StatReport {
+    fn page(&mut self, to: &mut Paging) {
+        self.shown = match (&mut self.types, &mut self.groups) {
+            (Some(types), _) => to.list("types", types, self.totals.types, &type_columns()),
+            (_, Some(groups)) => to.list("groups", groups, 0, &group_columns(self.by)).or(self.shown),
+            _ => None,
+        };
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let t = &self.totals;
         let (some, by_type) = (t.count > 0, self.types.is_some());

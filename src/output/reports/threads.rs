@@ -2,6 +2,7 @@ use super::exceptions::trace;
 use super::number;
 use crate::base::Name;
 use crate::model::{ThreadModel, ThreadWait, ThreadsReport, WaitKind};
+use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
@@ -56,6 +57,10 @@ fn thread_columns<'r>(waits: bool) -> Columns<'r, ThreadModel> {
 }
 
 impl Report for ThreadsReport {
+    fn page(&mut self, to: &mut Paging) {
+        self.not_listed = to.whole_list("threads", &mut self.threads, &thread_columns(false));
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let waits = self.threads.iter().any(|t| t.locks_held.is_some() || t.waits_for.is_some());
         to.table(Table::records("thread", &self.threads, thread_columns(waits)).csv(true).shown(!self.threads.is_empty()));

@@ -1,4 +1,5 @@
 use crate::model::{CancellationModel, RegisteredWait, TimerModel, TimersReport};
+use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
@@ -54,6 +55,10 @@ fn cancellation_columns<'r>() -> Columns<'r, CancellationModel> {
 }
 
 impl Report for TimersReport {
+    fn page(&mut self, to: &mut Paging) {
+        self.not_listed = to.whole_list("timers", &mut self.timers, &timer_columns());
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         to.table(Table::records("timer", &self.timers, timer_columns()).csv(true).shown(!self.timers.is_empty()));
         to.not_listed(self.not_listed, "timers");
