@@ -75,6 +75,9 @@ pub struct AsyncReport {
     /// The chains by the object that they hang on, those with most chains first.
     #[serde(skip)]
     pub roots: Vec<AsyncRootSum>,
+    /// Whether screens show the methods of the framework that only lead through (`--framework`).
+    #[serde(skip)]
+    pub framework: bool,
 }
 
 /// The chains that hang on one object.
@@ -184,6 +187,9 @@ pub struct AsyncFrame {
     pub thread: Option<u32>,
     /// Whether it is part of an earlier chain, too: further waiters are told there.
     pub visited: bool,
+    /// Whether it is of the framework, or a task between methods.
+    #[serde(skip)]
+    pub framework: bool,
 }
 
 /// A row of the merged trees: a root, or what waits for the row above it.
@@ -208,6 +214,9 @@ pub struct AsyncRow {
     pub threads: Vec<u32>,
     /// Whether what waits for it is told in an earlier row.
     pub visited: bool,
+    /// Whether it is of the framework, or a task between methods.
+    #[serde(skip)]
+    pub framework: bool,
 }
 
 /// A task.

@@ -87,6 +87,9 @@ pub struct StacksReport {
     pub fault: Option<FaultModel>,
     /// With `--merge`: threads with equal frames folded, outermost frame first, most threads first.
     pub merged: Option<Vec<MergedFrame>>,
+    /// Whether screens show the frames of the framework that only lead through (`--framework`).
+    #[serde(skip)]
+    pub framework: bool,
 }
 
 /// The stack of a managed thread.

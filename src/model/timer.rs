@@ -22,6 +22,10 @@ named_enum! {
 pub struct TimersReport {
     /// Timers that are due some time.
     pub active: u64,
+    /// Of these, those that are late.
+    pub late: u64,
+    /// Active timers in queues whose turn has come and that wait for a thread of the thread pool: none of them is called until one is free.
+    pub held_up: u64,
     /// The latest `Environment.TickCount64` that a timer was started at: the dump was written then, or later.
     pub latest_tick_ms: Option<u64>,
     /// That tick in UTC, by `clock`.
@@ -80,6 +84,9 @@ pub struct TimerModel {
     pub canceled: Option<bool>,
     /// Callbacks that run at this moment.
     pub running: Option<u32>,
+    /// Whether it was due and is not called: its queue waits for a thread of the thread pool, or another timer was started a tenth of a second
+    /// after that time, or later. `false` may mean that the dump does not show it.
+    pub late: bool,
 }
 
 /// A registered wait.

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use super::super::args::DumpArg;
+use super::super::args::{DumpArg, FrameworkArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use super::super::select::{TopArg, TypesArg};
@@ -40,6 +40,9 @@ pub(in crate::cli) struct Async {
     /// Only chains with the object at this address.
     #[arg(long, value_name = "ADDR", value_parser = address)]
     object: Option<Addr>,
+
+    #[command(flatten)]
+    framework: FrameworkArg,
 
     /// List all tasks with their status, too; in tables, instead of chains.
     #[arg(long)]
@@ -87,7 +90,9 @@ impl Command for Async {
             faulted: self.faulted,
             top: self.top.rows(at),
         };
-        Ok(chains(&at.heap()?, &query)?)
+        let mut answer = chains(&at.heap()?, &query)?;
+        answer.data.framework = self.framework.framework;
+        Ok(answer)
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use super::super::args::DumpArg;
+use super::super::args::{DumpArg, FrameworkArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::select::MostArg;
 use crate::analysis::{LocksQuery, locks};
@@ -19,6 +19,9 @@ pub(in crate::cli) struct Locks {
     /// Also list locks that nobody holds or waits for.
     #[arg(long)]
     all: bool,
+
+    #[command(flatten)]
+    framework: FrameworkArg,
 
     #[command(flatten)]
     most: MostArg,
@@ -40,6 +43,7 @@ impl Command for Locks {
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<LocksReport>> {
         let mut answer = locks(&at.heap()?, &LocksQuery { all: self.all })?;
+        answer.data.framework = self.framework.framework;
         answer.data.not_listed = self.most.cut(&mut answer.data.locks);
         Ok(answer)
     }

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use super::super::args::DumpArg;
+use super::super::args::{DumpArg, FrameworkArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::select::MostArg;
 use crate::analysis::{StacksQuery, stacks};
@@ -40,6 +40,9 @@ pub(in crate::cli) struct Stacks {
     /// Fold threads with equal stacks into a tree with counts.
     #[arg(long, conflicts_with_all = ["roots", "arguments", "locals", "top"])]
     merge: bool,
+
+    #[command(flatten)]
+    framework: FrameworkArg,
 
     #[command(flatten)]
     most: MostArg,
@@ -82,6 +85,7 @@ impl Command for Stacks {
             merge: self.merge,
         };
         let mut answer = stacks(&at.runtime()?, &query)?;
+        answer.data.framework |= self.framework.framework;
         answer.data.not_listed = answer.data.threads.as_mut().and_then(|list| self.most.cut(list));
         Ok(answer)
     }
