@@ -99,7 +99,7 @@ pub use page::{PageQuery, page};
 pub use paths::{PathsQuery, paths};
 pub use pool::{pool, timers};
 pub use refs::{RefsQuery, refs};
-pub use requests::requests;
+pub use requests::{RequestsQuery, requests};
 pub(crate) use retained::SUSPECT_SHARE;
 pub use retained::{Retained, RetainedQuery, RetainedView, objsize, retained};
 pub(crate) use roots::each_root;

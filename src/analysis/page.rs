@@ -8,7 +8,10 @@ use rustc_hash::FxHashMap;
 
 use super::analyze::{Answers, Skip, findings};
 use super::on_graph::OnGraph;
-use super::{AnalyzeQuery, HeapQuery, InfoQuery, MapQuery, PathsQuery, Retained, StacksQuery, StatQuery, info, paths, stacks, stat};
+use super::{
+    AnalyzeQuery, HeapQuery, InfoQuery, MapQuery, ModulesQuery, PathsQuery, Retained, StacksQuery, StatQuery, env, info, modules, paths,
+    stacks, stat, statics,
+};
 use crate::base::missed::Carried;
 use crate::base::threads::start;
 use crate::base::{Addr, Answer, Collector, NoteKind, file_name, len64};
@@ -17,10 +20,12 @@ use crate::model::{
     DiffReport, ExceptionModel, Icicle, LackingPart, PageReport, PageSuspect, PageType, PageTypes, PathModel, Stacks, Suspect, ThreadModel,
     TypeStat, TypesRest,
 };
-use crate::session::{Dump, Error, GraphSource, Heap, TypePattern};
+use crate::session::{Dump, Error, GraphSource, Heap, StaticsQuery, TypePattern};
 
 /// Most types listed.
 const TYPES: usize = 200;
+/// Most static fields listed.
+const STATICS: usize = 50;
 /// Holders of growth.
 const HOLDERS: usize = 10;
 /// Suspects that come with a path.
@@ -74,10 +79,20 @@ pub fn page(dump: &Dump, before: Option<&dyn GraphSource>, query: &PageQuery) ->
     let fragmentation = parts.of("fragmentation", answers.fragmentation()).cloned();
     let handles = parts.of("handles", answers.handles()).cloned();
     let finalizers = parts.of("finalizers", answers.finalizers()).cloned();
+    let requests = heap.and_then(|_| parts.of("requests", answers.http()));
+    let requests = requests.filter(|r| !(r.requests.is_empty() && r.sockets.is_empty() && r.pools.is_empty())).cloned();
+    let thrown = heap.and_then(|_| parts.of("thrown", answers.exceptions())).filter(|e| e.total > e.preallocated).cloned();
+    let memory = parts.of("memory", answers.native_memory()).cloned();
+    let most = StaticsQuery { retained: true, top: STATICS, ..StaticsQuery::default() };
+    let statics = heap.filter(|_| query.analyze.graph).and_then(|_| parts.asked("statics", || statics(&runtime, &most)));
+    let modules = parts.asked("modules", || modules(dump, &ModulesQuery { runtime: query.runtime, ..ModulesQuery::default() }));
+    // Names without values say little.
+    let hidden = dump.memory().hides_contents();
+    let env = (!hidden && dump.snapshot().is_none()).then(|| notes.take(env(dump, query.runtime)));
     let mapped = mapped.and_then(|mapped| parts.asked("map", || mapped));
     let page = PageReport {
         title: title(dump),
-        without_contents: dump.memory().hides_contents(),
+        without_contents: hidden,
         made_by: query.made_by.clone(),
         heap: mapped.or_else(|| parts.of("heap", answers.generations()).cloned()),
         info,
@@ -85,6 +100,12 @@ pub fn page(dump: &Dump, before: Option<&dyn GraphSource>, query: &PageQuery) ->
         diff,
         exceptions,
         oom,
+        requests,
+        thrown,
+        memory,
+        statics,
+        modules,
+        env,
         types,
         icicle,
         suspects,

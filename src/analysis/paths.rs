@@ -155,6 +155,7 @@ impl Paths<'_> {
             reachable: 0,
             roots: 0,
             paths: Vec::new(),
+            framework: false,
             tree: None,
             coverage: self.graph.coverage(stacks),
             stacks,

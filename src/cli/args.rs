@@ -198,6 +198,14 @@ impl DumpArg {
     }
 }
 
+/// Whether screens show all frames of the framework: the same option of every command with stacks or chains.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct FrameworkArg {
+    /// Show all frames of .NET and its libraries, where those that only lead through are one line otherwise. Other formats than tables and pages always have all.
+    #[arg(long)]
+    pub(super) framework: bool,
+}
+
 /// Which stack values count as roots: the same option of every command that follows roots.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct StacksArg {

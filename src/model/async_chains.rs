@@ -76,6 +76,9 @@ pub struct AsyncReport {
     /// Chains by the object that they wait for, most chains first.
     #[serde(skip)]
     pub roots: Vec<AsyncRootSum>,
+    /// Whether screens show the methods of the framework that only lead through (`--framework`).
+    #[serde(skip)]
+    pub framework: bool,
 }
 
 /// Chains that wait for one object.
@@ -185,6 +188,9 @@ pub struct AsyncFrame {
     pub thread: Option<u32>,
     /// Whether the frame is also part of an earlier chain, which lists its further waiters.
     pub visited: bool,
+    /// Whether it is of the framework, or a task between methods.
+    #[serde(skip)]
+    pub framework: bool,
 }
 
 /// A row of the merged trees: a root, or a waiter of the row above it.
@@ -209,6 +215,9 @@ pub struct AsyncRow {
     pub threads: Vec<u32>,
     /// Whether an earlier row lists the waiters.
     pub visited: bool,
+    /// Whether it is of the framework, or a task between methods.
+    #[serde(skip)]
+    pub framework: bool,
 }
 
 /// A task.

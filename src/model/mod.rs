@@ -117,7 +117,9 @@ pub use oom::{FailedCall, OomModel, OomReason, OomReport};
 pub use pool::{PoolGroup, PoolItem, PoolItemKind, PoolKind, PoolQueue, PoolReport, PoolWorker};
 pub use refs::{RefBy, RefList, RefObject, RefRow, RefSort, RefType, RefVia, RefsReport};
 pub use report::{Icicle, IcicleBox, LackingPart, PageReport, PageSuspect, PageType, PageTypes, TypesRest};
-pub use request::{ConnectionPool, RequestDirection, RequestFrame, RequestModel, RequestState, RequestsReport, SocketModel};
+pub use request::{
+    ConnectionPool, PeerModel, RequestDirection, RequestFrame, RequestModel, RequestState, RequestsReport, SocketModel, SocketState,
+};
 pub use retained::{
     BelowType, ElementsModel, HolderType, ObjSizeReport, PathFold, PathModel, PathNode, PathStep, PathsReport, ReachTotals, RetainedBy,
     RetainedDetail, RetainedGroup, RetainedObject, RetainedReport, RetainedType, Suspect, SuspectKind, TreeRow,

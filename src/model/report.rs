@@ -3,8 +3,9 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::{
-    AnalyzeReport, AsyncReport, DiffReport, ExceptionModel, FinalizersReport, FragmentationReport, HandlesReport, HeapReport, InfoReport,
-    InspectReport, LocksReport, OomReport, PathModel, PoolReport, ReachTotals, StacksReport, StatTotals, Suspect, TypeStat,
+    AnalyzeReport, AsyncReport, DiffReport, EnvReport, ExceptionModel, ExceptionsReport, FinalizersReport, FragmentationReport,
+    HandlesReport, HeapReport, InfoReport, InspectReport, LocksReport, MemoryReport, ModulesReport, OomReport, PathModel, PoolReport,
+    ReachTotals, RequestsReport, StacksReport, StatTotals, StaticsReport, Suspect, TypeStat,
 };
 use crate::base::{Addr, Name};
 
@@ -29,6 +30,18 @@ pub struct PageReport {
     pub exceptions: Vec<Arc<ExceptionModel>>,
     /// `oom`, if an allocation failed.
     pub oom: Option<OomReport>,
+    /// `requests`, if there are requests or sockets.
+    pub requests: Option<RequestsReport>,
+    /// `exceptions --stat`, if there are exceptions that were thrown.
+    pub thrown: Option<ExceptionsReport>,
+    /// `memory`.
+    pub memory: Option<MemoryReport>,
+    /// `statics --retained`, those that retain most; `null` with `--no-graph`.
+    pub statics: Option<StaticsReport>,
+    /// `modules`.
+    pub modules: Option<ModulesReport>,
+    /// `env`, only with contents.
+    pub env: Option<EnvReport>,
     /// `heap --map`, with `--garbage` unless `--no-graph`.
     pub heap: Option<HeapReport>,
     /// The types with the most bytes.
@@ -131,7 +144,10 @@ pub struct Icicle {
 pub struct IcicleBox {
     /// Depth; 0 for the whole heap.
     pub depth: u32,
-    /// Name of the type; `null` for the whole heap, and for objects that are too small to be shown.
+    /// Kind of the root that holds the objects of a box directly below the whole heap, as in `roots`; `several-roots` for objects that no root
+    /// refers to, because several objects hold them. `null` for other boxes.
+    pub root: Option<String>,
+    /// Name of the type; `null` for the whole heap, for kinds of roots, and for objects that are too small to be shown.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
     /// Number of objects: of that type, of all types, or of the objects that are too small to be shown and those that

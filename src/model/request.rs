@@ -32,7 +32,7 @@ named_enum! {
 }
 
 /// `requests`: HTTP requests in flight (incoming ones of ASP.NET Core and outgoing ones of `HttpClient`), connection pools, and sockets.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RequestsReport {
     /// The requests in flight: incoming ones, oldest first, then outgoing ones.
@@ -47,6 +47,11 @@ pub struct RequestsReport {
     pub pools: Vec<ConnectionPool>,
     /// The sockets.
     pub sockets: Vec<SocketModel>,
+    /// The sockets by other end and state, garbage left out: most first.
+    pub peers: Vec<PeerModel>,
+    /// Whether screens show the methods of the framework among those that serve a request (`--framework`).
+    #[serde(skip)]
+    pub framework: bool,
 }
 
 /// An HTTP request.
@@ -139,7 +144,7 @@ pub struct ConnectionPool {
     pub object: Addr,
     /// The server: `example.com:443`.
     pub server: Option<String>,
-    /// Number of connections on the heap.
+    /// Number of connections on the heap, without those that are garbage if the graph of the heap was used.
     pub connections: u64,
     /// Number of these connections that handle a request.
     pub busy: u64,
@@ -172,4 +177,39 @@ pub struct SocketModel {
     pub connected: Option<bool>,
     /// Whether the socket was disposed.
     pub disposed: Option<bool>,
+    /// Whether nothing keeps the object alive: the connection is open until it is finalized, but nothing uses it. `null` if it was not looked at.
+    pub garbage: Option<bool>,
+}
+
+named_enum! {
+    /// States of sockets.
+    pub enum SocketState {
+        /// The socket waits for connections.
+        Listening = "listening",
+        /// Connected, by a peer: its own end is one at which a socket of the process listens, or that several connections share.
+        Accepted = "accepted",
+        /// Connected, by the process or in a way that is not known.
+        Connected = "connected",
+        /// Neither connected nor disposed of: not yet, or no more.
+        Unconnected = "unconnected",
+        /// Disposed of.
+        Closed = "closed",
+    }
+}
+
+/// Sockets with one other end, in one state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct PeerModel {
+    /// Their state.
+    pub state: SocketState,
+    /// The other end: address and port, of accepted connections only the address, since each has another port. `null` without one, and if it
+    /// is not known.
+    pub peer: Option<String>,
+    /// This end, of those that listen or were accepted.
+    pub local: Option<String>,
+    /// Number of sockets.
+    pub count: u64,
+    /// One of them.
+    pub example: Addr,
 }

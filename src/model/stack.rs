@@ -88,6 +88,9 @@ pub struct StacksReport {
     pub fault: Option<FaultModel>,
     /// With `--merge`: stacks with equal frames merged, outermost frame first, most threads first.
     pub merged: Option<Vec<MergedFrame>>,
+    /// Whether screens show the frames of the framework that only lead through (`--framework`).
+    #[serde(skip)]
+    pub framework: bool,
 }
 
 /// The stack of a managed thread.

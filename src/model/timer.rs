@@ -22,6 +22,10 @@ named_enum! {
 pub struct TimersReport {
     /// Number of timers with a due time.
     pub active: u64,
+    /// Number of these timers that are late.
+    pub late: u64,
+    /// Number of active timers in queues that wait for a thread of the thread pool: none of them is called until a thread is free.
+    pub held_up: u64,
     /// The latest `Environment.TickCount64` at which a timer was started: the dump was written then, or later.
     pub latest_tick_ms: Option<u64>,
     /// That tick in UTC, by `clock`.
@@ -81,6 +85,9 @@ pub struct TimerModel {
     pub canceled: Option<bool>,
     /// Number of callbacks running now.
     pub running: Option<u32>,
+    /// Whether it was due and is not called: its queue waits for a thread of the thread pool, or another timer was started a tenth of a second
+    /// after that time, or later. `false` may mean that the dump does not show it.
+    pub late: bool,
 }
 
 /// A registered wait.

@@ -46,6 +46,8 @@ pub enum Section<'r> {
     Finding(Finding<'r>),
     /// What a page is about, in a sentence, and its chapters: what stands behind it is kept short.
     Contents(String, Vec<Chapter>),
+    /// The overview of a page: figures, each with the chapter that has details (pages only).
+    Tiles(Vec<Tile>),
     /// A chapter begins.
     Chapter(Chapter),
     /// A picture (pages only).
@@ -82,6 +84,19 @@ pub struct Chapter {
     pub title: &'static str,
 }
 
+/// A figure or fact of a page's overview.
+#[derive(Clone, Debug)]
+pub struct Tile {
+    /// Name.
+    pub name: &'static str,
+    /// The figure.
+    pub value: String,
+    /// A word about it; empty for none.
+    pub about: String,
+    /// The chapter with details, if the page has it.
+    pub chapter: Option<&'static str>,
+}
+
 /// A picture.
 #[derive(Clone, Copy, Debug)]
 pub enum Picture<'r> {
@@ -97,6 +112,7 @@ impl std::fmt::Debug for Section<'_> {
             Section::Alarm(_) => "Alarm",
             Section::Finding(_) => "Finding",
             Section::Contents(..) => "Contents",
+            Section::Tiles(_) => "Tiles",
             Section::Chapter(_) => "Chapter",
             Section::Picture(_) => "Picture",
             Section::Lines(_) => "Lines",
@@ -181,6 +197,11 @@ impl<'r> Sections<'r> {
     /// Adds what a page is about, in a sentence, and the list of its chapters.
     pub fn contents(&mut self, lead: String, chapters: impl IntoIterator<Item = Chapter>) {
         self.push(Section::Contents(lead, chapters.into_iter().collect()));
+    }
+
+    /// Adds the overview of a page.
+    pub fn tiles(&mut self, tiles: Vec<Tile>) {
+        self.push(Section::Tiles(tiles));
     }
 
     /// Begins a chapter.

@@ -154,6 +154,13 @@ fn each_side_of_requests_is_listed_on_request() -> Tested {
         };
         let (all, served, sent) = (sides(&[]), sides(&["--incoming"]), sides(&["--outgoing"]));
         assert_eq!((served, sent), ((all.0, 0, false), (0, all.1, true)), "{}", dump.name);
+        // Each connection that serves a request is one that was accepted.
+        let (_, answer) = ask(&dump.path, &["requests"]);
+        let peers = list(&answer["data"], "peers");
+        let accepted: u64 = peers.iter().filter(|p| p["state"] == "accepted").map(|p| p["count"].as_u64().unwrap()).sum();
+        let serving: BTreeSet<&str> =
+            list(&answer["data"], "requests").iter().map(|r| text(r, "connection_id")).filter(|id| !id.is_empty()).collect();
+        assert!(accepted >= serving.len() as u64 && peers.iter().any(|p| p["state"] == "listening"), "{}: {peers:?}", dump.name);
         let both = common::run(&["requests", "--incoming", "--outgoing", dump.path.to_str().unwrap()]);
         assert_eq!(both.exit, Exit::Usage);
     }

@@ -45,7 +45,7 @@ const QUESTIONS: &[Question] = &[
         on_heap(d, |h| analysis::inspect(h, &InspectQuery { only, ..InspectQuery::default() }))
     }),
     ("timers", |d| on_heap(d, |h| analysis::timers(h, None))),
-    ("requests", |d| on_heap(d, |h| analysis::requests(h, None))),
+    ("requests", |d| on_heap(d, |h| analysis::requests(h, &Default::default()))),
     ("pool", |d| on_heap(d, analysis::pool)),
     ("locks", |d| on_heap(d, |h| analysis::locks(h, &LocksQuery { all: true }))),
     ("statics", |d| said(analysis::statics(&d.runtime().unwrap(), &StaticsQuery::default()))),

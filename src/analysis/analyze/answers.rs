@@ -159,9 +159,9 @@ impl<'a> Answers<'a> {
     }
 
     /// The HTTP requests in flight, and connection pools.
-    pub(super) fn http(&self) -> Result<&RequestsReport, Skip> {
+    pub(in crate::analysis) fn http(&self) -> Result<&RequestsReport, Skip> {
         let heap = self.heap()?;
-        self.asked("HTTP requests are not inspected", &self.http, || requests_of(heap))
+        self.asked("HTTP requests are not inspected", &self.http, || requests_of(heap, self.query.graph))
     }
 
     /// Those of `objects` that are garbage.
@@ -172,7 +172,7 @@ impl<'a> Answers<'a> {
     }
 
     /// Exceptions on the heap by type and method.
-    pub(super) fn exceptions(&self) -> Result<&ExceptionsReport, Skip> {
+    pub(in crate::analysis) fn exceptions(&self) -> Result<&ExceptionsReport, Skip> {
         let heap = self.heap()?;
         let query = ExceptionsQuery { stat: true, ..ExceptionsQuery::default() };
         self.asked("exceptions are not inspected", &self.exceptions, || exceptions(heap, &query))
@@ -196,7 +196,7 @@ impl<'a> Answers<'a> {
     }
 
     /// The same with what native memory holds, which reads all of it.
-    pub(super) fn native_memory(&self) -> Result<&MemoryReport, Skip> {
+    pub(in crate::analysis) fn native_memory(&self) -> Result<&MemoryReport, Skip> {
         self.asked("native memory is not inspected", &self.native_memory, || Ok(memory_of(self.runtime, true)))
     }
 

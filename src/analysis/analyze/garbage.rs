@@ -7,7 +7,8 @@
 
 use super::Thresholds;
 use super::answers::{Answers, Skip};
-use super::line::{in_units, listed, percent};
+use super::line::{counted, in_units, listed, percent};
+use crate::analysis::liveness::Dead;
 use crate::base::{share, thousands, total};
 use crate::model::{Generation, Problem, ProblemId, ProblemSeverity, Sum};
 
@@ -41,10 +42,11 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Prob
     };
     let types = dead.types.iter().take(TYPES).map(|t| format!("{} × {} ({})", thousands(t.count), t.type_name, in_units(t.bytes)));
     let title = format!(
-        "{} of the objects' bytes are garbage ({}), most in {most}: {}{}",
+        "{} of the objects' bytes are garbage ({}), most in {most}: {}{}{}",
         percent(part),
         in_units(bytes),
         listed(types),
+        delayed(dead, least.bytes),
         last_collection(answers, *most)
     );
     Ok(vec![Problem {
@@ -54,6 +56,19 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Prob
         type_name: dead.types.first().map(|t| t.type_name.clone()),
         ..answers.finding(ProblemId::Garbage, ProblemSeverity::Warning, title, &["unreachable"])
     }])
+}
+
+/// The objects that one collection does not free, if they have at least so many bytes.
+fn delayed(dead: &Dead, least: u64) -> String {
+    [
+        (dead.unfinalized, "of it survive the next collection, as finalizers have to run first"),
+        (dead.ready, "more are held only by objects whose finalizers are about to run"),
+        (dead.pinned, "more are held only by pinned handles"),
+    ]
+    .into_iter()
+    .filter(|(sum, _)| sum.bytes >= least)
+    .map(|(sum, what)| format!("; {} in {} {what}", in_units(sum.bytes), counted(sum.count, "object")))
+    .collect()
 }
 
 /// When a generation, and gen2, were collected last, and how much is allocated in each before the next time.

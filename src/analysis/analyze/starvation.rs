@@ -11,7 +11,7 @@ use super::answers::{Answers, Skip};
 use super::async_waits::roots_of_threads;
 use super::line::counted;
 use super::requests::served;
-use crate::base::{Count, Name, len64};
+use crate::base::{Count, Name, be, len64};
 use crate::model::{Problem, ProblemId, ProblemSeverity, WaitKind};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
@@ -43,11 +43,12 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let max = pool.max.map(|n| format!(" of at most {n}")).unwrap_or_default();
     let threads: Vec<u32> = pool.workers.iter().filter_map(|w| w.managed_id).collect();
     let title = format!(
-        "The thread pool is starved: {} for {}{max}, {blocked} of them blocked{}{}",
+        "The thread pool is starved: {} for {}{max}, {blocked} of them blocked{}{}{}",
         if pool.pending == 1 { "1 item waits".into() } else { format!("{} wait", counted(pool.pending, "item")) },
         counted(all, "thread"),
         at.unwrap_or_default(),
-        served(answers, &threads)
+        served(answers, &threads),
+        late_timers(answers)
     );
     Ok(vec![Problem {
         count: Some(pool.pending),
@@ -55,4 +56,10 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         threads,
         ..answers.finding(ProblemId::PoolStarvation, severity, title, &["pool"])
     }])
+}
+
+/// The timers that cannot be called: `; 14 timers are held up`.
+fn late_timers(answers: &Answers<'_>) -> String {
+    let late = answers.timers().map(|timers| timers.held_up.max(timers.late)).unwrap_or_default();
+    if late == 0 { String::new() } else { format!("; {} {} held up", counted(late, "timer"), be(late)) }
 }

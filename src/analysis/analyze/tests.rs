@@ -77,7 +77,7 @@ fn wait(id: u32, kind: WaitKind) -> WaitModel {
 }
 
 fn locks(locks: Vec<LockModel>, waits: Vec<WaitModel>) -> LocksReport {
-    LocksReport { locks, not_listed: None, waits, deadlocks: Vec::new(), chains: Vec::new() }
+    LocksReport { locks, not_listed: None, waits, deadlocks: Vec::new(), chains: Vec::new(), framework: false }
 }
 
 fn owner(id: u32, orphaned: impl Into<Option<bool>>) -> Option<LockOwner> {
@@ -317,6 +317,8 @@ fn handles_and_timers_are_many_from_a_number_on() {
             set(
                 &a.timers,
                 TimersReport {
+                    late: 0,
+                    held_up: 0,
                     active,
                     latest_tick_ms: None,
                     latest_utc: None,

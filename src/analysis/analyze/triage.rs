@@ -7,11 +7,13 @@ use std::collections::BTreeMap;
 use super::answers::{Answers, Asked, Told};
 use super::line::{command_line, counted, in_units};
 use super::places::ThreadPlace;
-use crate::base::{Count, Name, len64, thousands, total};
-use crate::model::{AnalyzeReport, Complaint, MemoryKind, ProblemId, RequestDirection, RequestModel, Triage};
+use crate::base::{Count, Name, be, len64, thousands, total};
+use crate::model::{AnalyzeReport, Complaint, MemoryKind, ProblemId, RequestDirection, RequestModel, TimerModel, Triage};
 
 /// Most characters of a text: with the complaint before it, a line of 80 columns.
 const MAX_TEXT: usize = 71;
+/// Milliseconds after which a late timer says that something is wrong.
+const LATE_MS: i64 = 1_000;
 /// Fewest characters beside a command.
 const LEAST_TEXT: usize = 20;
 
@@ -81,6 +83,9 @@ fn hang(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) 
     if let Some(own) = running.first().and_then(|t| t.own.as_ref()) {
         return (format!("{} in {}", is_running(len64(running.len())), short(own.shown())), &["stacks", "--merge"]);
     }
+    if let Some(late) = late_timers(answers) {
+        return late;
+    }
     let http = got(&answers.http).map(|http| http.requests.as_slice()).unwrap_or_default();
     let out = len64(http.iter().filter(|r| r.direction == RequestDirection::Outgoing).count());
     match (out, pending, len64(waits.len())) {
@@ -91,6 +96,15 @@ fn hang(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) 
         (0, n, _) => (format!("{NONE}; {} async pending", thousands(n)), &["async"]),
         (n, ..) => (format!("{}{}", counted(n, "HTTP request"), host(http)), &["requests"]),
     }
+}
+
+/// Timers that were due long ago, where no finding explains it.
+fn late_timers(answers: &Answers<'_>) -> Option<(String, &'static [&'static str])> {
+    let report = got(&answers.timers)?;
+    let is_late = |t: &&TimerModel| t.late && t.due_in_ms.is_some_and(|ms| ms <= -LATE_MS);
+    let most = report.timers.iter().filter(is_late).filter_map(|t| t.due_in_ms).min()?;
+    let late = len64(report.timers.iter().filter(is_late).count());
+    Some((format!("{} {} late by {} s or more", counted(late, "timer"), be(late), most.unsigned_abs() / 1000), &["timers"]))
 }
 
 /// `Program.Fetch` of `Lab.Program.Fetch(System.String)`.

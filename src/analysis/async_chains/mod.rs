@@ -89,5 +89,5 @@ fn report(reporter: &mut Reporter<'_>) -> AsyncReport {
     let roots = sums(reporter, &kept);
     let chains = reporter.chains(&kept);
     let shown = (reporter.query.top > 0 && trees > reporter.query.top).then(|| len64(reporter.query.top));
-    AsyncReport { totals, statuses, chains, merged: reporter.query.merge, tree, shown, tasks, roots }
+    AsyncReport { totals, statuses, chains, merged: reporter.query.merge, tree, shown, tasks, roots, framework: false }
 }

@@ -7,7 +7,7 @@ use super::roots::Roots;
 use crate::analysis::ExceptionReader;
 use crate::analysis::task_names::Names;
 use crate::base::hash::Map;
-use crate::base::{Addr, Budget, Count, Name, glob, len64};
+use crate::base::{Addr, Budget, Count, Name, glob, is_framework_method, is_of_framework, len64};
 use crate::bcl::tasks::{TaskExceptions, Tasks, status};
 use crate::model::{AsyncChain, AsyncFrame, AsyncRoot, AsyncRootKind, TaskExceptionModel, TaskModel, TaskStatus, TaskStatusCount};
 use crate::session::TypeFilter;
@@ -98,10 +98,16 @@ impl Reporter<'_> {
             NodeKind::Frame => self.names.suspended(found.address).file(),
             _ => None,
         };
+        let is_task = found.kind == NodeKind::Task && self.names.is_runtime_async(found.address);
+        let framework = match (&method, &file) {
+            (Some(method), _) => is_of_framework(method.shown()),
+            (None, Some(file)) => is_framework_method(Some(file), ""),
+            (None, None) => is_task || type_name.as_ref().is_some_and(|name| is_of_framework(name.shown())),
+        };
         let label = match (&method, &file) {
             (Some(method), _) => method.clone(),
             (None, Some(file)) => format!("a method of {file} (--modules names it)").into(),
-            (None, None) if found.kind == NodeKind::Task && self.names.is_runtime_async(found.address) => "its task".into(),
+            (None, None) if is_task => "its task".into(),
             (None, None) => type_name.clone().unwrap_or_else(|| "?".into()),
         };
         Some(AsyncFrame {
@@ -116,6 +122,7 @@ impl Reporter<'_> {
             async_void: self.tasks.is_void(found.address, &plan),
             thread: self.threads(node).first().copied(),
             visited,
+            framework,
         })
     }
 

@@ -41,6 +41,7 @@ pub(super) fn tree(reporter: &mut Reporter<'_>, paths: &[(Path, AsyncRoot)], top
             example: objects.iter().min().copied(),
             threads: Vec::new(),
             visited: false,
+            framework: false,
         });
         let first = of.iter().filter_map(|(path, _)| path.nodes.first().copied());
         let mut stack = Vec::new();
@@ -94,5 +95,6 @@ fn row(reporter: &mut Reporter<'_>, depth: u32, nodes: &[NodeIndex], visited: bo
         example: frame.as_ref().map(|f| f.object),
         threads,
         visited,
+        framework: !thread && frame.as_ref().is_some_and(|f| f.framework),
     }
 }

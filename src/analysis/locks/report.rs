@@ -73,6 +73,7 @@ impl Reporter<'_> {
             waits: waiting,
             deadlocks,
             chains: self.chains(locks, waits, (&graph, &graph.first()?), &cycles),
+            framework: false,
         })
     }
 

@@ -9,7 +9,7 @@ use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Collector, Count, Name, NoteKind, len64};
 use crate::bcl::Library;
 use crate::bcl::tasks::Tasks;
-use crate::clr::library::{Classifier, NoSuchField, fields_of, noted};
+use crate::clr::library::{Classifier, FieldAt, NoSuchField, fields_of, noted};
 use crate::clr::values::{TICKS_PER_MILLISECOND, utc, utc_ticks};
 use crate::model::{CallbackCount, CancellationModel, Order, RegisteredWait, TimerClock, TimerKind, TimerModel, TimerSort, TimersReport};
 use crate::session::{Error, Heap};
@@ -19,6 +19,8 @@ const MOST: usize = 1 << 24;
 const MAX_QUEUES: u64 = 1 << 12;
 /// `Timeout.UnsignedInfinite`.
 const FOREVER: u32 = u32::MAX;
+/// Milliseconds after which a timer is late that was not called: the system's clock and a busy machine take less.
+const LATE_MS: u64 = 100;
 /// Most methods listed of a source of cancellation.
 const MAX_CALLBACKS: usize = 20;
 /// Steps that a row takes, with the text of a delegate.
@@ -30,6 +32,10 @@ fields_of! {
     struct QueueFields {
         short: req "_shortTimers",
         long: req "_longTimers",
+        // Only where the library has a timer thread (`TimerQueue.Portable.cs`).
+        pending: opt "_isTimerScheduled",
+        scheduled: opt "_isScheduled",
+        turn: opt "_scheduledDueTimeMs",
     }
 }
 
@@ -108,7 +114,9 @@ pub fn timers(heap: &Heap, sort: Option<Order<TimerSort>>) -> Result<Answer<Time
     let timers = reader.timers(of(PoolType::Timer).map(|(timer, _)| timer));
     let (clock, latest) = (reader.clock(), reader.latest(&timers));
     let mut report = TimersReport {
-        active: len64(timers.iter().filter(|t| t.due_ms.is_some()).count()),
+        active: len64(timers.iter().filter(|t| t.model.due_ms.is_some()).count()),
+        late: 0,
+        held_up: len64(timers.iter().filter(|t| t.turn.is_some() && t.model.due_ms.is_some()).count()),
         latest_tick_ms: latest,
         latest_utc: clock.and_then(|clock| clock.utc(latest?)),
         clock: clock.and_then(|clock| Some(TimerClock { tick_ms: clock.tick, utc: clock.utc(clock.tick)? })),
@@ -117,11 +125,18 @@ pub fn timers(heap: &Heap, sort: Option<Order<TimerSort>>) -> Result<Answer<Time
         waits: reader.waits(),
         cancellations: reader.cancellations(of(PoolType::Cancellation)),
     };
-    let until = |t: TimerModel| {
+    let until = |found: Found| {
+        let t = found.model;
+        let is_late = |due: u64| {
+            let started = report.latest_tick_ms.is_some_and(|latest| due.saturating_add(LATE_MS) <= latest);
+            started || found.turn.is_some_and(|turn| due <= turn)
+        };
+        let late = t.due_ms.is_some_and(is_late);
         let due_in_ms = t.due_ms.zip(report.latest_tick_ms).and_then(|(due, now)| i64::try_from(i128::from(due) - i128::from(now)).ok());
-        TimerModel { due_in_ms, due_utc: clock.and_then(|clock| clock.utc(t.due_ms?)), ..t }
+        TimerModel { due_in_ms, late, due_utc: clock.and_then(|clock| clock.utc(t.due_ms?)), ..t }
     };
     let mut timers: Vec<TimerModel> = timers.into_iter().map(until).collect();
+    report.late = len64(timers.iter().filter(|t| t.late).count());
     timers.sort_by_key(|t| (t.due_ms.is_none(), t.due_ms, t.object));
     let (by, direction) = (sort.map(|order| order.by), sort.and_then(|order| order.direction));
     sort::sort(&mut timers, direction, |t| match by? {
@@ -150,6 +165,12 @@ pub fn timers(heap: &Heap, sort: Option<Order<TimerSort>>) -> Result<Answer<Time
     Ok(notes.finish(TimersReport { timers, ..report }))
 }
 
+/// A timer, and the time at which the turn of its queue came if that waits for a thread of the pool since.
+struct Found {
+    model: TimerModel,
+    turn: Option<u64>,
+}
+
 /// A tick of `Environment.TickCount64`, and the time then as ticks of `DateTime`.
 #[derive(Clone, Copy)]
 struct Clock {
@@ -175,11 +196,11 @@ struct Reader<'r> {
 
 impl Reader<'_> {
     /// The timers of all queues, and `others` that are in none.
-    fn timers(&mut self, others: impl Iterator<Item = Addr>) -> Vec<TimerModel> {
+    fn timers(&mut self, others: impl Iterator<Item = Addr>) -> Vec<Found> {
         let Some(table) = self.types.table(PoolType::Timer) else { return Vec::new() };
         let Some(fields) = noted(TimerFields::bind(self.library.types(), table), "timers", self.notes) else { return Vec::new() };
         let (mut out, mut seen) = (Vec::new(), Set::default());
-        for first in self.lists() {
+        for (first, turn) in self.lists() {
             let mut at = Some(first);
             while let Some(timer) = at {
                 if seen.len() >= MOST || !seen.insert(timer) {
@@ -190,13 +211,13 @@ impl Reader<'_> {
                     self.notes.add(NoteKind::Invalid, timer, format!("a list of timers leads to {timer}, where no timer is"));
                     break;
                 }
-                out.push(self.timer(timer, &fields, true));
+                out.push(Found { turn, model: self.timer(timer, &fields, true) });
                 at = self.library.reference(timer, fields.next);
             }
         }
         let idle: Vec<Addr> = others.filter(|timer| !seen.contains(timer)).collect();
         self.note_unlinked(&idle, &fields);
-        out.extend(idle.into_iter().map(|timer| self.timer(timer, &fields, false)));
+        out.extend(idle.into_iter().map(|timer| Found { turn: None, model: self.timer(timer, &fields, false) }));
         out
     }
 
@@ -216,15 +237,21 @@ impl Reader<'_> {
         }
     }
 
-    /// The first timers of the queues' lists.
-    fn lists(&self) -> Vec<Addr> {
+    /// The first timers of the queues' lists; with the time at which the turn of the queue came, if it waits for a thread of the pool since.
+    fn lists(&self) -> Vec<(Addr, Option<u64>)> {
         let library = self.library;
-        let read = || -> Result<Vec<Addr>, NoSuchField> {
+        let read = || -> Result<Vec<(Addr, Option<u64>)>, NoSuchField> {
             let Some(table) = self.types.table(PoolType::TimerQueue) else { return Ok(Vec::new()) };
             let Some(queues) = library.static_object(table, "<Instances>k__BackingField|s_instances")? else { return Ok(Vec::new()) };
             let fields = QueueFields::bind(library.types(), table)?;
             let queues = library.references(queues, MAX_QUEUES).into_iter().map(|(_, queue)| queue).filter(|q| !q.is_null());
-            let lists = queues.flat_map(|q| [library.reference(q, fields.short), library.reference(q, fields.long)]);
+            // The library's thread takes the queue off its list, and the thread of the pool that then calls the timers clears the other flag.
+            let waits = |q: Addr| {
+                let flag = |field: Option<FieldAt>| library.u8(q, field?).map(|n| n != 0);
+                (flag(fields.pending)? && !flag(fields.scheduled)?).then_some(())?;
+                library.u64(q, fields.turn?)
+            };
+            let lists = queues.flat_map(|q| [fields.short, fields.long].map(|list| Some((library.reference(q, list)?, waits(q)))));
             Ok(lists.flatten().collect())
         };
         noted(read(), "timers", self.notes).unwrap_or_default()
@@ -260,6 +287,7 @@ impl Reader<'_> {
             state_type: table.and_then(|mt| self.describer.type_name(mt)),
             canceled: fields.canceled.and_then(|f| library.u8(timer, f)).map(|n| n != 0),
             running: fields.running.and_then(|f| library.u32(timer, f)),
+            late: false,
         }
     }
 
@@ -275,10 +303,10 @@ impl Reader<'_> {
     }
 
     /// The latest tick that a timer was started at.
-    fn latest(&self, timers: &[TimerModel]) -> Option<u64> {
+    fn latest(&self, timers: &[Found]) -> Option<u64> {
         let table = self.types.table(PoolType::Timer)?;
         let start = self.library.types().field_at(table, "_startTicks").ok()?;
-        timers.iter().filter_map(|t| self.library.u64(t.object, start)).max().filter(|ticks| *ticks > 0)
+        timers.iter().filter_map(|t| self.library.u64(t.model.object, start)).max().filter(|ticks| *ticks > 0)
     }
 
     fn waits(&mut self) -> Vec<RegisteredWait> {

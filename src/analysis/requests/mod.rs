@@ -8,10 +8,11 @@ mod sockets;
 
 use self::incoming::Contexts;
 use self::reader::Reader;
+use super::liveness::garbage_among;
 use super::task_names::Names;
 use super::walk::objects_of;
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Answer, Collector, Count, Name, len64};
+use crate::base::{Addr, Answer, Collector, Count, Name, NoteKind, len64};
 use crate::bcl::Library;
 use crate::bcl::tasks::{AsyncType, MachineAt, Tasks, Waiter, flags};
 use crate::clr::library::{Classifier, FieldAt, NoSuchField, fields_of, library_types, noted};
@@ -63,12 +64,28 @@ const SENT: u32 = 1;
 const MAX_FRAMES: usize = 64;
 const MAX_BOXES: usize = 64;
 
-/// HTTP requests in flight with connection and pool, and sockets; only those of one `direction` if it is given: of incoming requests
-/// without pools and sockets.
+/// The arguments of [`requests`].
+#[derive(Clone, Copy, Debug)]
+pub struct RequestsQuery {
+    /// Only requests of this direction; of incoming ones without pools and sockets.
+    pub direction: Option<RequestDirection>,
+    /// Whether to leave out sockets and connections that are garbage, which takes the graph of the heap.
+    pub graph: bool,
+}
+
+impl Default for RequestsQuery {
+    /// Everything that is not garbage.
+    fn default() -> RequestsQuery {
+        RequestsQuery { direction: None, graph: true }
+    }
+}
+
+/// HTTP requests in flight with connection and pool, and sockets.
 ///
 /// # Errors
 /// [`Error::Contract`] if the runtime does not describe types and fields.
-pub fn requests(heap: &Heap, direction: Option<RequestDirection>) -> Result<Answer<RequestsReport>, Error> {
+pub fn requests(heap: &Heap, query: &RequestsQuery) -> Result<Answer<RequestsReport>, Error> {
+    let direction = query.direction;
     let (runtime, namer, notes) = (heap.runtime(), heap.namer(), heap.begin());
     let tasks = Tasks::bind(Library::bind(runtime, &namer, &notes)?, &notes);
     let library = tasks.library();
@@ -83,7 +100,7 @@ pub fn requests(heap: &Heap, direction: Option<RequestDirection>) -> Result<Answ
     let suspended = suspended(&tasks, &names, &found, &notes);
     let mut reader = Reader { heap, library, tasks: &tasks, names, suspended, notes: &notes };
     let boxes: Vec<(Addr, Addr)> = found.iter().copied().filter(|(_, mt)| is_method(&tasks, *mt)).collect();
-    let mut report = RequestsReport { requests: Vec::new(), not_listed: None, others: 0, pools: Vec::new(), sockets: Vec::new() };
+    let mut report = RequestsReport::default();
     let mut all = 0;
     if direction != Some(RequestDirection::Outgoing) {
         let contexts: Vec<(Addr, Addr)> = found.iter().copied().filter(|(_, mt)| served.is(library.types(), *mt)).collect();
@@ -92,15 +109,32 @@ pub fn requests(heap: &Heap, direction: Option<RequestDirection>) -> Result<Answ
         report.requests.extend(noted(incoming, "incoming requests", &notes).unwrap_or_default());
     }
     if direction != Some(RequestDirection::Incoming) {
-        let busy = noted(reader.connections(&of(NetType::Connection)), "connections of HTTP", &notes).unwrap_or_default();
-        let (pools, queued) = noted(reader.pools(&of(NetType::Pool), &busy), "connection pools of HTTP", &notes).unwrap_or_default();
+        let (pools, connections, sockets) = (of(NetType::Pool), of(NetType::Connection), of(NetType::Socket));
+        let open: Vec<Addr> = [&pools, &connections, &sockets].into_iter().flatten().map(|(object, _)| *object).collect();
+        // Without the graph, all may be in use.
+        let garbage = if query.graph && !open.is_empty() {
+            let among = garbage_among(heap, &open).map_err(|e| notes.add(NoteKind::Missing, None, format!("garbage among sockets: {e}")));
+            among.ok().map(|answer| notes.take(answer))
+        } else {
+            None
+        };
+        let live = |found: Vec<(Addr, Addr)>| -> Vec<(Addr, Addr)> {
+            let is = |object: &Addr| garbage.as_ref().is_none_or(|garbage| !garbage.contains(object));
+            found.into_iter().filter(|(object, _)| is(object)).collect()
+        };
+        let busy = noted(reader.connections(&live(connections)), "connections of HTTP", &notes).unwrap_or_default();
+        let (pools, queued) = noted(reader.pools(&live(pools), &busy), "connection pools of HTTP", &notes).unwrap_or_default();
         let answered = noted(reader.answered(&of(NetType::Response)), "responses of HTTP", &notes).unwrap_or_default();
         let messages = of(NetType::Request);
         all.grow(len64(messages.len()));
         let outgoing = reader.requests(&messages, &busy, &queued, &answered, &boxes);
         report.requests.extend(noted(outgoing, "requests of HTTP", &notes).unwrap_or_default());
         report.pools = pools;
-        report.sockets = sockets::sockets(library, &of(NetType::Socket), &notes);
+        report.sockets = sockets::sockets(library, &sockets, &notes);
+        for socket in &mut report.sockets {
+            socket.garbage = garbage.as_ref().map(|garbage| garbage.contains(&socket.object));
+        }
+        report.peers = sockets::peers(&report.sockets);
     }
     report.others = all.saturating_sub(len64(report.requests.len()));
     reader.names.note(&notes);
@@ -109,20 +143,18 @@ pub fn requests(heap: &Heap, direction: Option<RequestDirection>) -> Result<Answ
     Ok(notes.finish(report))
 }
 
-/// The requests in flight. Where the process has neither ASP.NET Core nor `HttpClient`, nothing is looked at.
+/// The requests in flight; `graph` as in [`RequestsQuery`]. Where the process has neither ASP.NET Core nor `HttpClient`, nothing is looked at.
 ///
 /// # Errors
 /// As [`requests`].
-pub(super) fn requests_of(heap: &Heap) -> Result<Answer<RequestsReport>, Error> {
+pub(super) fn requests_of(heap: &Heap, graph: bool) -> Result<Answer<RequestsReport>, Error> {
     let types = heap.runtime().types()?;
     let serves = !matches!(Contexts::bind(types), Contexts::Absent);
     match (serves, types.module_named("System.Net.Http").is_some()) {
-        (false, false) => {
-            Ok(Answer::whole(RequestsReport { requests: Vec::new(), not_listed: None, others: 0, pools: Vec::new(), sockets: Vec::new() }))
-        }
-        (true, false) => requests(heap, Some(RequestDirection::Incoming)),
-        (false, true) => requests(heap, Some(RequestDirection::Outgoing)),
-        (true, true) => requests(heap, None),
+        (false, false) => Ok(Answer::whole(RequestsReport::default())),
+        (true, false) => requests(heap, &RequestsQuery { direction: Some(RequestDirection::Incoming), graph }),
+        (false, true) => requests(heap, &RequestsQuery { direction: Some(RequestDirection::Outgoing), graph }),
+        (true, true) => requests(heap, &RequestsQuery { direction: None, graph }),
     }
 }
 

@@ -11,11 +11,13 @@ use rustc_hash::FxHashMap;
 
 use super::Retained;
 use crate::base::cancel::check_at;
-use crate::base::{Count, Index, share};
+use crate::base::{Addr, Count, Index, len64, share};
 use crate::gc::{ObjectId, TypeIndex};
-use crate::model::{Icicle, IcicleBox, Sum};
+use crate::model::{Icicle, IcicleBox, RootKind, Sum};
 use crate::session::Namer;
 
+/// The group of objects that no root refers to: several objects hold them, which different roots hold.
+const SEVERAL: &str = "several-roots";
 /// Most boxes, and the greatest depth.
 const BOXES: usize = 1_000;
 const DEPTH: u32 = 40;
@@ -25,6 +27,8 @@ const SMALLEST: f64 = 0.001;
 /// A box that is being opened.
 struct Open {
     type_index: Option<TypeIndex>,
+    /// Of a box right below the whole: what holds its objects.
+    root: Option<&'static str>,
     /// The objects in it whose dominators are in the box above; all others of it are dominated by these.
     tops: Vec<ObjectId>,
     own: Sum,
@@ -42,6 +46,7 @@ impl Retained<'_> {
         let all = self.totals.reachable_bytes;
         let mut boxes = vec![Open {
             type_index: None,
+            root: None,
             tops: Vec::new(),
             own: Sum { count: self.totals.reachable_objects, bytes: 0 },
             retained: all,
@@ -57,7 +62,12 @@ impl Retained<'_> {
             }
             let Some(open) = boxes.get_mut(at).filter(|b| b.depth < DEPTH) else { continue };
             let (tops, of, depth) = (std::mem::take(&mut open.tops), open.type_index, open.depth);
-            let (own, mut groups) = self.below_box((at > 0).then_some(&tops), of);
+            let is_root = open.root.is_some();
+            let (own, mut groups) = match (at, is_root) {
+                (0, _) => (Sum::default(), self.by_kind_of_root()),
+                (_, true) => (Sum { count: len64(tops.len()), bytes: 0 }, self.by_type(&tops)),
+                (_, false) => self.below_box(&tops, of),
+            };
             let mut rest = Sum::default();
             groups.retain(|g| {
                 let shown = share(g.retained, all).unwrap_or(1.0) >= SMALLEST;
@@ -73,6 +83,7 @@ impl Retained<'_> {
                 waiting.push((g.retained, Reverse(boxes.len())));
                 boxes.push(Open {
                     type_index: g.of,
+                    root: g.root,
                     tops: g.tops,
                     own: Sum::default(),
                     retained: g.retained,
@@ -88,7 +99,7 @@ impl Retained<'_> {
                     open.own = own;
                 }
                 // For the example.
-                open.tops = tops.into_iter().take(1).collect();
+                open.tops = tops.into_iter().take(usize::from(!is_root)).collect();
             }
         }
         Icicle { boxes: self.rows_of(&boxes, namer), totals: self.totals.clone() }
@@ -118,16 +129,18 @@ impl Retained<'_> {
             };
             rows.push(IcicleBox {
                 depth: b.depth,
+                root: b.root.map(String::from),
                 type_name: b.type_index.and_then(|t| self.graph.types.get(t)).map(|k| namer.name_or_address(k.method_table)),
                 count: own.count,
                 bytes: own.bytes,
                 retained: b.retained,
-                example: b.tops.first().map(|id| self.graph.address(*id)),
+                example: b.tops.first().filter(|_| b.root.is_none()).map(|id| self.graph.address(*id)),
                 closed: closed && b.retained > own.bytes,
             });
             if b.rest.bytes > 0 {
                 next.push(Next::Rest(IcicleBox {
                     depth: b.depth.saturating_add(1),
+                    root: None,
                     type_name: None,
                     count: b.rest.count,
                     bytes: b.rest.bytes,
@@ -141,20 +154,45 @@ impl Retained<'_> {
         rows
     }
 
-    /// The objects of a box, and what they dominate immediately, by type. Without a box, what nothing dominates.
-    fn below_box(&self, tops: Option<&[ObjectId]>, of: Option<TypeIndex>) -> (Sum, Vec<Group>) {
+    /// Objects that nothing dominates, by the kind of their first root: several objects, which different roots hold, hold those without one.
+    fn by_kind_of_root(&self) -> Vec<Group> {
+        let mut kinds: FxHashMap<Addr, RootKind> = FxHashMap::default();
+        for root in self.graph.roots.roots.iter().filter(|root| root.counts(self.stacks)) {
+            kinds.entry(root.object).or_insert(root.kind);
+        }
+        let mut groups: FxHashMap<&'static str, Group> = FxHashMap::default();
+        for id in self.tree.below(None) {
+            check_at(id.as_u32());
+            let kind = kinds.get(&self.graph.address(id)).map_or(SEVERAL, |kind| kind.name());
+            let group = groups.entry(kind).or_insert_with(|| Group { root: Some(kind), ..Group::default() });
+            self.add(group, id);
+        }
+        groups.into_values().collect()
+    }
+
+    fn add(&self, group: &mut Group, id: ObjectId) {
+        group.retained.grow(self.tree.retained(id));
+        group.dominated.grow(self.tree.subtree(id));
+        group.tops.push(id);
+    }
+
+    /// Objects by type.
+    fn by_type(&self, tops: &[ObjectId]) -> Vec<Group> {
+        let mut groups: FxHashMap<Option<TypeIndex>, Group> = FxHashMap::default();
+        for id in tops {
+            let of = self.graph.type_index(*id);
+            self.add(groups.entry(of).or_insert_with(|| Group { of, ..Group::default() }), *id);
+        }
+        groups.into_values().collect()
+    }
+
+    /// The objects of a box, and what they dominate immediately, by type.
+    fn below_box(&self, tops: &[ObjectId], of: Option<TypeIndex>) -> (Sum, Vec<Group>) {
         let mut groups: FxHashMap<Option<TypeIndex>, Group> = FxHashMap::default();
         let mut own = Sum::default();
         let mut add = |id: ObjectId| {
             let kind = self.graph.type_index(id);
-            let group = groups.entry(kind).or_insert_with(|| Group { of: kind, ..Group::default() });
-            group.retained.grow(self.tree.retained(id));
-            group.dominated.grow(self.tree.subtree(id));
-            group.tops.push(id);
-        };
-        let Some(tops) = tops else {
-            self.tree.below(None).for_each(add);
-            return (own, groups.into_values().collect());
+            self.add(groups.entry(kind).or_insert_with(|| Group { of: kind, ..Group::default() }), id);
         };
         // Those of the same type, and what is to be looked at.
         let mut same: Vec<ObjectId> = Vec::new();
@@ -182,10 +220,12 @@ enum Next {
     Rest(IcicleBox),
 }
 
-/// Objects of one type below a box.
+/// Objects of one type below a box, or of one kind of root.
 #[derive(Default)]
 struct Group {
     of: Option<TypeIndex>,
+    /// Instead, what holds them.
+    root: Option<&'static str>,
     tops: Vec<ObjectId>,
     retained: u64,
     /// They and all that they dominate.

@@ -13,7 +13,7 @@ use super::ExceptionReader;
 use super::locks::thread_locks;
 use super::tiers::Tiers;
 use crate::base::hash::Map;
-use crate::base::{Addr, Answer, Budget, Collector, Count, Name, NoteKind, glob, len64};
+use crate::base::{Addr, Answer, Budget, Collector, Count, Name, NoteKind, glob, is_framework_method, len64};
 use crate::clr::methods::{GenericContext, MethodName, Methods};
 use crate::clr::objects::Objects;
 use crate::clr::threads::Thread;
@@ -69,7 +69,8 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
         let ids = [fault.managed_id.map(u64::from), fault.thread.map(u64::from)];
         query.threads.is_empty() || ids.into_iter().flatten().any(|id| query.threads.contains(&id))
     });
-    Ok(answer.map(|total| StacksReport { total, threads, not_listed: None, fault, merged }))
+    let framework = asks_for_framework(&query.methods, threads.as_deref().unwrap_or_default());
+    Ok(answer.map(|total| StacksReport { total, threads, not_listed: None, fault, merged, framework }))
 }
 
 /// [`stacks`], with each thread given to `each`, the crashed one first: they need not be in memory together. Their number.
@@ -143,6 +144,16 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
     exceptions.note_lines();
     namer.note(&notes);
     Ok(notes.finish(total))
+}
+
+/// Whether a method that is asked for is of the framework in one of the stacks: it has to be seen there.
+fn asks_for_framework(patterns: &[String], threads: &[ThreadStackModel]) -> bool {
+    let found = |f: &StackFrameModel| {
+        let names = || [&f.method, &f.display].into_iter().flatten();
+        let of_framework = f.method.as_deref().is_some_and(|method| is_framework_method(f.module.as_deref(), method));
+        of_framework && patterns.iter().any(|pattern| names().any(|name| matches(pattern, name)))
+    };
+    !patterns.is_empty() && threads.iter().flat_map(|t| &t.frames).any(found)
 }
 
 /// Whether `name` matches: a pattern without parameters also matches names with some, one without stars any part of the name.

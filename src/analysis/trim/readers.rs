@@ -8,9 +8,9 @@ use super::Surveys;
 use crate::analysis::layout::layout;
 use crate::analysis::{
     AsyncQuery, ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, InfoQuery, InspectQuery, MemoryQuery,
-    ModulesQuery, ObjectQuery, RootsQuery, SegmentsQuery, StacksQuery, ThreadsQuery, app, chains, contracts, each_handle, each_root,
-    each_stack, each_static, exceptions, finalizers, heap, info, inspect, locks, memory_map, modules, object, oom, pool, requests,
-    segments, threads, timers, verify,
+    ModulesQuery, ObjectQuery, RequestsQuery, RootsQuery, SegmentsQuery, StacksQuery, ThreadsQuery, app, chains, contracts, each_handle,
+    each_root, each_stack, each_static, exceptions, finalizers, heap, info, inspect, locks, memory_map, modules, object, oom, pool,
+    requests, segments, threads, timers, verify,
 };
 use crate::base::hash::Set;
 use crate::base::{Addr, AddrRange, Collector, IndexVec};
@@ -104,7 +104,7 @@ fn read_runtime(runtime: &Runtime, before: Option<&Survey>) {
     locks::touch(&heap);
     let only = InspectionId::ALL.into_iter().filter(|id| !CONTENTS.contains(id)).collect();
     let _ = inspect(&heap, &InspectQuery { only, ..InspectQuery::default() });
-    let _ = (pool(&heap), timers(&heap, None), requests(&heap, None));
+    let _ = (pool(&heap), timers(&heap, None), requests(&heap, &RequestsQuery::default()));
     read_objects(&heap);
     verify::touch(runtime);
 }

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use super::super::args::DumpArg;
+use super::super::args::{DumpArg, FrameworkArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use super::super::select::{ColumnArg, FilterArg, TopArg, TypesArg};
@@ -41,6 +41,9 @@ pub(in crate::cli) struct Async {
     /// Only chains with the object at this address.
     #[arg(long, value_name = "ADDR", value_parser = address)]
     object: Option<Addr>,
+
+    #[command(flatten)]
+    framework: FrameworkArg,
 
     /// List all tasks with their status, too; in tables, instead of chains.
     #[arg(long)]
@@ -98,7 +101,9 @@ impl Command for Async {
             faulted: self.faulted,
             top: self.sort.before(self.filter.before(self.top.counted(at))),
         };
-        Ok(chains(&at.heap()?, &query)?)
+        let mut answer = chains(&at.heap()?, &query)?;
+        answer.data.framework = self.framework.framework;
+        Ok(answer)
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {

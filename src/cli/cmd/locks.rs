@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use super::super::args::DumpArg;
+use super::super::args::{DumpArg, FrameworkArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::select::{ColumnArg, MostArg};
 use crate::analysis::{LocksQuery, locks};
@@ -23,6 +23,9 @@ pub(in crate::cli) struct Locks {
 
     #[command(flatten)]
     sort: ColumnArg,
+
+    #[command(flatten)]
+    framework: FrameworkArg,
 
     #[command(flatten)]
     most: MostArg,
@@ -47,6 +50,8 @@ impl Command for Locks {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<LocksReport>> {
-        Ok(locks(&at.heap()?, &LocksQuery { all: self.all })?)
+        let mut answer = locks(&at.heap()?, &LocksQuery { all: self.all })?;
+        answer.data.framework = self.framework.framework;
+        Ok(answer)
     }
 }

@@ -3,10 +3,10 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use super::super::args::DumpArg;
+use super::super::args::{DumpArg, FrameworkArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::select::{ColumnArg, MostArg};
-use crate::analysis::requests;
+use crate::analysis::{RequestsQuery, requests};
 use crate::base::Answer;
 use crate::model::{RequestDirection, RequestsReport};
 use crate::output::Paging;
@@ -21,6 +21,13 @@ pub(in crate::cli) struct Requests {
     /// Only requests that `HttpClient` sent, with connection pools and sockets
     #[arg(long)]
     outgoing: bool,
+
+    /// Count sockets and connections that are garbage as well: without the graph of the heap, which takes time and memory for large heaps
+    #[arg(long)]
+    no_graph: bool,
+
+    #[command(flatten)]
+    framework: FrameworkArg,
 
     #[command(flatten)]
     sort: ColumnArg,
@@ -55,6 +62,8 @@ impl Command for Requests {
             (_, true) => Some(RequestDirection::Outgoing),
             (false, false) => None,
         };
-        Ok(requests(&at.heap()?, direction)?)
+        let mut answer = requests(&at.heap()?, &RequestsQuery { direction, graph: !self.no_graph })?;
+        answer.data.framework = self.framework.framework;
+        Ok(answer)
     }
 }

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use super::super::args::DumpArg;
+use super::super::args::{DumpArg, FrameworkArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::select::{ColumnArg, MostArg};
 use crate::analysis::{StacksQuery, stacks};
@@ -44,6 +44,9 @@ pub(in crate::cli) struct Stacks {
 
     #[command(flatten)]
     sort: ColumnArg,
+
+    #[command(flatten)]
+    framework: FrameworkArg,
 
     #[command(flatten)]
     most: MostArg,
@@ -89,6 +92,8 @@ impl Command for Stacks {
             waits: self.waits,
             merge: self.merge,
         };
-        Ok(stacks(&at.runtime()?, &query)?)
+        let mut answer = stacks(&at.runtime()?, &query)?;
+        answer.data.framework |= self.framework.framework;
+        Ok(answer)
     }
 }

@@ -294,9 +294,9 @@ mod tests {
             ("dumpheap -gen 2 -min 100 x.dmp", "objects --generation gen2 --min-size 100 x.dmp"),
             ("dumpheap --by heap x.dmp", "stat --by heap x.dmp"),
             ("dumpgen loh x.dmp", "stat --generation loh x.dmp"),
-            ("clrstack -p x.dmp", "stacks --arguments x.dmp"),
-            ("clrstack -a x.dmp", "stacks --arguments --locals x.dmp"),
-            ("clrstack -l x.dmp", "stacks --locals x.dmp"),
+            ("clrstack -p x.dmp", "stacks --framework --arguments x.dmp"),
+            ("clrstack -a x.dmp", "stacks --framework --arguments --locals x.dmp"),
+            ("clrstack -l x.dmp", "stacks --framework --locals x.dmp"),
             ("name2ee Lab.dll!Lab.Node x.dmp", "type Lab.Node x.dmp"),
             ("name2ee * Lab.Node x.dmp", "type Lab.Node x.dmp"),
             // The requests that a server received, and those that the process sent.

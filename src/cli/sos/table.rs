@@ -167,7 +167,7 @@ pub const COMMANDS: &[Sos] = &[
     refused(&["threadstate"], "gcdump threads names the flags of each thread's state"),
     command(
         &["clrstack"],
-        &["stacks"],
+        &["stacks", "--framework"],
         &[
             flag(&["-all", "-f", "-r"], Always),
             flag(&["-p"], Words(&["--arguments"])),
@@ -177,9 +177,9 @@ pub const COMMANDS: &[Sos] = &[
             flag(&["-i", "-n", "-faultcontext", "-short"], Always),
         ],
     ),
-    command(&["eestack", "dumpstack"], &["stacks"], &[flag(&["-short", "-ee", "-n"], Always)]),
+    command(&["eestack", "dumpstack"], &["stacks", "--framework"], &[flag(&["-short", "-ee", "-n"], Always)]),
     command(&["dumpstackobjects", "dso"], &["stacks", "--roots"], &[flag(&["-verify"], Always)]),
-    command(&["parallelstacks", "pstacks"], &["stacks", "--merge"], &[flag(&["-allthreads", "-all", "-a"], Always)]),
+    command(&["parallelstacks", "pstacks"], &["stacks", "--merge", "--framework"], &[flag(&["-allthreads", "-all", "-a"], Always)]),
     command(&["syncblk"], &["locks"], &[flag(&["-all"], Always)]),
     command(&["dlk"], &["locks"], &[]),
     command(
@@ -195,7 +195,8 @@ pub const COMMANDS: &[Sos] = &[
             flag(&["-coalesce"], Words(&["--merge"])),
             flag(&["-fields"], Always),
             flag(&["-stats"], Always),
-            flag(&["-roots", "-stacks", "-waiting"], Always),
+            flag(&["-stacks"], Words(&["--framework"])),
+            flag(&["-roots", "-waiting"], Always),
         ],
     ),
     command(&["threadpool", "tp"], &["pool"], &[flag(&["-ti", "-hc", "-wi", "-live"], Always)]),

@@ -359,7 +359,7 @@ impl Writer for Table {
             Section::Gap => writeln!(out.to),
             Section::Facts(list) => facts(out, list),
             Section::Table(table) if table.heading.shown => self.table(out, &table),
-            Section::Contents(..) | Section::Picture(_) | Section::Table(_) => Ok(()),
+            Section::Contents(..) | Section::Tiles(_) | Section::Picture(_) | Section::Table(_) => Ok(()),
         }
     }
 

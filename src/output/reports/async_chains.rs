@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::folds::{self, Indent, Part};
 use crate::base::{Addr, Name};
 use crate::model::{AsyncChain, AsyncFrame, AsyncReport, AsyncRow, TaskModel};
 use crate::output::Paging;
@@ -61,9 +62,41 @@ fn row_columns<'r>() -> Columns<'r, Row<'r>> {
         .names("type", 60, |r| r.frame.type_name.as_ref())
 }
 
+/// A row of the trees on the screen: one of the answer, or the first of several that are folded.
+#[derive(Clone)]
+struct TreeRow<'r> {
+    row: &'r AsyncRow,
+    /// Whether several rows are folded into it.
+    folded: bool,
+    text: String,
+}
+
+/// The rows of the trees, with those folded that only lead through.
+fn tree_rows(rows: &[AsyncRow], fold: bool) -> Vec<TreeRow<'_>> {
+    let parts = if fold { folds::of_rows(rows) } else { (0..rows.len()).map(Part::Item).collect() };
+    let mut indent = Indent::default();
+    let row = |part: Part| match part {
+        Part::Item(i) => {
+            let row = rows.get(i)?;
+            Some(TreeRow { row, folded: false, text: indented(indent.shown(row.depth), &told(row)) })
+        }
+        Part::Fold(range) => {
+            let of = rows.get(range)?;
+            let (row, last) = (of.first()?, of.last()?);
+            let text = indented(indent.shown(row.depth), &folds::line(of.len(), of.iter().map(|r| &*r.label)));
+            indent.fold(last.depth, of.len());
+            Some(TreeRow { row, folded: true, text })
+        }
+    };
+    parts.into_iter().filter_map(row).collect()
+}
+
+fn indented(depth: u32, text: &str) -> String {
+    format!("{}{text}", " ".repeat(usize::try_from(depth).unwrap_or(MAX_INDENT).saturating_mul(2).min(MAX_INDENT)))
+}
+
 /// A row of the tree in words.
 fn told(row: &AsyncRow) -> String {
-    let indent = usize::try_from(row.depth).unwrap_or(MAX_INDENT).saturating_mul(2).min(MAX_INDENT);
     let kind = row.root.map_or_else(String::new, |kind| format!("{kind}: "));
     let ids: Vec<String> = row.threads.iter().map(ToString::to_string).collect();
     let threads = match ids.as_slice() {
@@ -72,22 +105,22 @@ fn told(row: &AsyncRow) -> String {
         all => format!("  ← threads {}", all.join(", ")),
     };
     let visited = if row.visited { "  (see above)" } else { "" };
-    format!("{}{kind}{}{threads}{visited}", " ".repeat(indent), row.label)
+    format!("{kind}{}{threads}{visited}", row.label)
 }
 
-fn tree_columns<'r>() -> Columns<'r, AsyncRow> {
-    columns::<AsyncRow>()
-        .count("count", |r| r.count)
+fn tree_columns<'r>() -> Columns<'r, TreeRow<'r>> {
+    columns::<TreeRow<'r>>()
+        .count("count", |r| r.row.count)
         .keep(9)
-        .address("example", |r| r.example)
+        .address("example", |r| r.row.example.filter(|_| !r.folded))
         .keep(7)
-        .made("state", 5, |r| r.state.map(|s| s.to_string()))
+        .made("state", 5, |r| r.row.state.filter(|_| !r.folded).map(|s| s.to_string()))
         .whole()
         .right()
         .keep(4)
-        .text_or_none("status", 20, |r| r.status.map(|s| s.name()))
+        .text_or_none("status", 20, |r| r.row.status.filter(|_| !r.folded).map(|s| s.name()))
         .whole()
-        .made("root, and what waits for it", 100, told)
+        .made("root, and what waits for it", 100, |r| r.text.clone())
         .name()
         .least(44)
 }
@@ -173,14 +206,24 @@ impl Report for AsyncReport {
         to.records("chain", &self.chains);
         to.records("row", self.tree.iter().flatten());
         to.records("status", &self.statuses);
-        to.table(Table::new(self.tree.iter().flatten(), tree_columns()).shown(!tasks && self.tree.as_ref().is_some_and(|t| !t.is_empty())));
+        let tree = tree_rows(self.tree.as_deref().unwrap_or_default(), !self.framework);
+        let any = !tasks && !tree.is_empty();
+        to.table(Table::new(tree, tree_columns()).shown(any));
         to.table(Table::new(rows(&self.chains), row_columns()).csv(!tasks).shown(false));
         if !tasks && self.tree.is_none() {
             for chain in &self.chains {
                 let object = chain.root.object.map_or_else(|| "?".into(), |o| o.to_string());
                 let times = if chain.count > 1 { format!("{}× ", chain.count) } else { String::new() };
                 to.line(format!("{times}{}: {} {object}", chain.root.kind, chain.root.label));
-                to.lines(chain.frames.iter().take(MAX_FRAMES).map(line));
+                let frames = chain.frames.get(..MAX_FRAMES).unwrap_or(&chain.frames);
+                let parts = if self.framework { (0..frames.len()).map(Part::Item).collect() } else { folds::of_chain(frames) };
+                to.lines(parts.into_iter().filter_map(|part| match part {
+                    Part::Item(i) => frames.get(i).map(line),
+                    Part::Fold(range) => {
+                        let of = frames.get(range)?;
+                        Some(format!("  {}", folds::line(of.len(), of.iter().map(|f| f.label.shown()))))
+                    }
+                }));
                 if let Some(more) = chain.frames.len().checked_sub(MAX_FRAMES).filter(|n| *n > 0) {
                     to.line(format!("  … {more} more frames (see --json)"));
                 }

@@ -1,7 +1,7 @@
 use super::number;
 use crate::model::{DiffBy, DiffMeasure, DiffReport, DiffRow, DiffRule, Trend};
-use crate::output::checks::{Check, Outcome};
 use crate::output::Paging;
+use crate::output::checks::{Check, Outcome};
 use crate::output::count;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};

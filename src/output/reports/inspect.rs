@@ -1,8 +1,8 @@
 use serde::Serialize;
 
 use crate::model::{InspectReport, InspectionId, InspectionModel, InspectionRow};
-use crate::output::checks::{Check, Outcome};
 use crate::output::Paging;
+use crate::output::checks::{Check, Outcome};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{bytes, count};

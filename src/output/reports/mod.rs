@@ -12,6 +12,7 @@ mod exceptions;
 mod export;
 mod finalizers;
 mod fleet;
+mod folds;
 mod fragmentation;
 mod handles;
 mod heap;

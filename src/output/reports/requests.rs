@@ -1,12 +1,11 @@
-use crate::base::Name;
-use crate::model::{ConnectionPool, RequestDirection, RequestModel, RequestsReport, SocketModel};
+use crate::base::{Name, is_of_framework};
+use crate::model::{ConnectionPool, PeerModel, RequestDirection, RequestModel, RequestsReport, SocketModel};
 use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 
 /// Namespaces of the libraries.
-const FRAMEWORK: [&str; 3] = ["System.", "Microsoft.AspNetCore.", "Microsoft.Extensions."];
 
 fn yes(b: Option<bool>) -> Option<&'static str> {
     b.map(|b| if b { "true" } else { "false" })
@@ -31,10 +30,10 @@ fn all_columns<'r>() -> Columns<'r, RequestModel> {
         .address("waiter", |r| r.waiter)
         .made("waits_for", 80, waits_for)
         .count("thread", |r| r.thread.map(u64::from))
-        .made("chain", 120, chain)
+        .made("chain", 120, |r| chain(r, true))
 }
 
-fn incoming_columns<'r>() -> Columns<'r, &'r RequestModel> {
+fn incoming_columns<'r>(framework: bool) -> Columns<'r, &'r RequestModel> {
     columns::<&RequestModel>()
         .address("object", |r| r.object)
         .keep(8)
@@ -56,12 +55,12 @@ fn incoming_columns<'r>() -> Columns<'r, &'r RequestModel> {
         .text_or_none("remote", 30, |r| r.remote.as_deref())
         .made("waits_for", 40, |r| waits_for(r))
         .keep(8)
-        .made("chain", 120, |r| chain(r))
+        .made("chain", 120, move |r| chain(r, framework))
         .lines(3)
         .keep(6)
 }
 
-fn outgoing_columns<'r>() -> Columns<'r, &'r RequestModel> {
+fn outgoing_columns<'r>(framework: bool) -> Columns<'r, &'r RequestModel> {
     columns::<&RequestModel>()
         .address("object", |r| r.object)
         .keep(8)
@@ -78,7 +77,7 @@ fn outgoing_columns<'r>() -> Columns<'r, &'r RequestModel> {
         .keep(3)
         .address("pool", |r| r.pool)
         .keep(2)
-        .made("chain", 120, |r| chain(r))
+        .made("chain", 120, move |r| chain(r, framework))
         .lines(3)
         .keep(8)
 }
@@ -102,10 +101,10 @@ fn age(ms: u64) -> String {
     }
 }
 
-/// The methods of the program that wait for a request, or serve it: those of .NET's and ASP.NET Core's own libraries say little.
-fn chain(request: &RequestModel) -> Option<String> {
+/// The methods of the program that wait for a request, or serve it, and those of the `framework` where they are asked for: they say little.
+fn chain(request: &RequestModel, framework: bool) -> Option<String> {
     let methods = request.frames.iter().filter_map(|f| f.method.as_ref());
-    let own: Vec<&str> = methods.map(Name::shown).filter(|m| !FRAMEWORK.iter().any(|f| m.starts_with(f))).collect();
+    let own: Vec<&str> = methods.map(Name::shown).filter(|m| framework || !is_of_framework(m)).collect();
     (!own.is_empty()).then(|| own.join(" ← "))
 }
 
@@ -127,6 +126,17 @@ fn socket_columns<'r>() -> Columns<'r, SocketModel> {
         .text_or_none("listening", 9, |s| yes(s.listening))
         .text_or_none("connected", 9, |s| yes(s.connected))
         .text_or_none("disposed", 8, |s| yes(s.disposed))
+        .text_or_none("garbage", 7, |s| yes(s.garbage))
+}
+
+fn peer_columns<'r>() -> Columns<'r, PeerModel> {
+    columns::<PeerModel>()
+        .count("count", |p| p.count)
+        .text("state", 11, |p| p.state.name())
+        .whole()
+        .text_or_none("peer", 40, |p| p.peer.as_deref())
+        .text_or_none("local", 40, |p| p.local.as_deref())
+        .address("example", |p| p.example)
 }
 
 impl Report for RequestsReport {
@@ -139,9 +149,9 @@ impl Report for RequestsReport {
         let of = |direction| self.requests.iter().filter(move |r| r.direction == direction).collect::<Vec<_>>();
         let (incoming, outgoing) = (of(RequestDirection::Incoming), of(RequestDirection::Outgoing));
         let (is_served, is_sent) = (!incoming.is_empty(), !outgoing.is_empty());
-        to.titled("Incoming requests", is_served, Table::new(incoming, incoming_columns()).shown(is_served));
+        to.titled("Incoming requests", is_served, Table::new(incoming, incoming_columns(self.framework)).shown(is_served));
         // Without incoming ones, the table needs no title.
-        let outgoing = Table::new(outgoing, outgoing_columns()).shown(is_sent);
+        let outgoing = Table::new(outgoing, outgoing_columns(self.framework)).shown(is_sent);
         if is_served {
             to.titled("Outgoing requests", is_sent, outgoing)
         } else {
@@ -150,6 +160,8 @@ impl Report for RequestsReport {
         to.not_listed(self.not_listed, "requests");
         let pools = Table::records("connection-pool", &self.pools, pool_columns()).shown(!self.pools.is_empty());
         to.titled("Connection pools", !self.pools.is_empty(), pools);
+        let peers = Table::records("peer", &self.peers, peer_columns()).shown(!self.peers.is_empty());
+        to.titled("Connections by peer", !self.peers.is_empty(), peers);
         let sockets = Table::records("socket", &self.sockets, socket_columns()).shown(!self.sockets.is_empty());
         to.titled("Sockets", !self.sockets.is_empty(), sockets);
         to.gap_if(!(self.requests.is_empty() && self.pools.is_empty() && self.sockets.is_empty()));

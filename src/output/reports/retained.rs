@@ -1,3 +1,4 @@
+use super::folds::{self, Indent, Part};
 use super::number;
 use crate::base::{len64, total};
 use crate::model::{
@@ -254,11 +255,27 @@ fn step_line(s: &PathStep, depth: usize) -> String {
     format!("{}-> {field}{times}{}{last} {} ({})", " ".repeat(depth.min(40)), s.address, s.type_name, plural(bytes, "byte"))
 }
 
-fn node_line(n: &PathNode) -> String {
+/// The tree of paths in lines.
+fn tree_lines(nodes: &[PathNode], fold: bool) -> impl Iterator<Item = String> {
+    let parts = if fold { folds::of_nodes(nodes) } else { (0..nodes.len()).map(Part::Item).collect() };
+    let mut depths = Indent::default();
+    parts.into_iter().filter_map(move |part| match part {
+        Part::Item(i) => nodes.get(i).map(|n| node_line(n, depths.shown(n.depth))),
+        Part::Fold(range) => {
+            let of = nodes.get(range)?;
+            let (first, last) = (of.first()?, of.last()?);
+            let line = format!("{}{}", indent(depths.shown(first.depth)), folds::levels_line(of));
+            depths.fold(last.depth, of.len());
+            Some(line)
+        }
+    })
+}
+
+fn node_line(n: &PathNode, depth: u32) -> String {
     let example = n.example.map_or_else(String::new, |a| format!("  e.g. {a}"));
     let objects = if n.objects > 1 { format!("{} × ", count(n.objects)) } else { String::new() };
     let chained = if n.fold { " (that refer to each other)" } else { "" };
-    format!("{}{objects}{}{chained}  → {}, {}{example}", indent(n.depth), n.name, plural(n.targets, "object"), bytes(n.bytes))
+    format!("{}{objects}{}{chained}  → {}, {}{example}", indent(depth), n.name, plural(n.targets, "object"), bytes(n.bytes))
 }
 
 /// Path index, step index, path, step.
@@ -296,9 +313,16 @@ fn reach_line(r: &PathsReport, within: &str) -> Option<String> {
     })
 }
 
-pub(super) fn path_lines(p: &PathModel) -> impl Iterator<Item = String> {
-    let steps = p.steps.iter().zip(1usize..).map(|(s, depth)| step_line(s, depth));
-    root_lines(p).chain(steps).chain([String::new()])
+pub(super) fn path_lines(p: &PathModel, fold: bool) -> impl Iterator<Item = String> {
+    let parts = if fold { folds::of_path(&p.steps) } else { (0..p.steps.len()).map(Part::Item).collect() };
+    let line = |(part, depth): (Part, usize)| match part {
+        Part::Item(i) => Some(step_line(p.steps.get(i)?, depth)),
+        Part::Fold(range) => {
+            let of = p.steps.get(range)?;
+            Some(format!("{}{}", " ".repeat(depth.min(40)), folds::objects_line(of)))
+        }
+    };
+    root_lines(p).chain(parts.into_iter().zip(1usize..).filter_map(line)).chain([String::new()])
 }
 
 impl Report for PathsReport {
@@ -311,9 +335,9 @@ impl Report for PathsReport {
         }
         to.records("path", &self.paths);
         to.records("node", self.tree.iter().flatten());
-        to.lines(self.tree.iter().flatten().map(node_line));
+        to.lines(tree_lines(self.tree.as_deref().unwrap_or_default(), !self.framework));
         to.gap_if(self.tree.is_some());
-        to.lines(self.paths.iter().flat_map(path_lines));
+        to.lines(self.paths.iter().flat_map(|p| path_lines(p, !self.framework)));
         if let Some(line) = reach_line(self, to.within()) {
             to.line(line);
         }

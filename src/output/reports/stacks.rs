@@ -1,6 +1,7 @@
 use serde::Serialize;
 
 use super::exceptions::trace;
+use super::folds::{self, Indent, Part};
 use super::threads::wait;
 use crate::analysis::{folded_stacks, frame_label, repeated_frames};
 use crate::base::{Name, file_name, len64};
@@ -59,22 +60,64 @@ fn row_columns<'r>() -> Columns<'r, Row<'r>> {
         .id("line", |r| r.frame.line.map(u64::from))
 }
 
-/// A line of the list of frames: a frame, or a cycle of them with its innermost one.
-#[derive(Clone, Copy)]
-struct Listed<'r> {
-    frame: &'r StackFrameModel,
-    repeat: Option<&'r StackRepeat>,
+/// A line of the list of frames.
+#[derive(Clone)]
+enum Listed<'r> {
+    /// A frame.
+    Frame(&'r StackFrameModel),
+    /// A cycle of frames.
+    Cycle(&'r StackRepeat, &'r StackFrameModel),
+    /// Folded frames of the framework: their number, and the line that is shown in their place.
+    Folded(u64, String),
 }
 
-impl Listed<'_> {
+impl<'r> Listed<'r> {
     fn text(&self) -> String {
-        self.repeat.map_or_else(|| line(self.frame), |r| repeated_frames(&r.cycle, r.times, r.times))
+        match self {
+            Listed::Frame(frame) => line(frame),
+            Listed::Cycle(r, _) => repeated_frames(&r.cycle, r.times, r.times),
+            Listed::Folded(_, text) => text.clone(),
+        }
+    }
+
+    /// The frame, or the innermost one of a cycle.
+    fn frame(&self) -> Option<&'r StackFrameModel> {
+        match self {
+            Listed::Frame(frame) | Listed::Cycle(_, frame) => Some(frame),
+            Listed::Folded(..) => None,
+        }
+    }
+
+    /// The frame that is all there is in the line.
+    fn single(&self) -> Option<&'r StackFrameModel> {
+        match self {
+            Listed::Frame(frame) => Some(frame),
+            Listed::Cycle(..) | Listed::Folded(..) => None,
+        }
     }
 
     /// The number of frames in it.
     fn frames(&self) -> u64 {
-        self.repeat.map_or(1, |r| r.frames.saturating_mul(r.times))
+        match self {
+            Listed::Frame(_) => 1,
+            Listed::Cycle(r, _) => r.frames.saturating_mul(r.times),
+            Listed::Folded(frames, _) => *frames,
+        }
     }
+}
+
+/// The lines with those of the framework folded that only lead through.
+fn folded(list: Vec<Listed<'_>>) -> Vec<Listed<'_>> {
+    let frames: Vec<Option<&StackFrameModel>> = list.iter().map(Listed::single).collect();
+    let part = |part: Part| match part {
+        Part::Item(i) => list.get(i).cloned(),
+        Part::Fold(range) => {
+            let of = frames.get(range).unwrap_or_default();
+            let names = of.iter().flatten().filter_map(|f| f.method.as_deref());
+            Some(Listed::Folded(len64(of.len()), folds::line(of.len(), names)))
+        }
+    };
+    folds::of_stack(&frames).into_iter().filter_map(part).collect()
 }
 
 /// The frames of a thread as they are listed.
@@ -85,14 +128,14 @@ fn listed(t: &ThreadStackModel) -> Vec<Listed<'_>> {
         f.kind == StackFrameKind::Runtime
             && t.frames.get(..i).unwrap_or_default().iter().rev().take(first_method.max(8)).any(|b| b.address == f.address)
     };
-    let (mut out, mut repeats, mut folded) = (Vec::new(), t.repeats.iter().peekable(), 0u64);
+    let (mut out, mut repeats, mut repeated) = (Vec::new(), t.repeats.iter().peekable(), 0u64);
     for (i, frame) in t.frames.iter().enumerate() {
         if let Some(repeat) = repeats.next_if(|repeat| repeat.first == len64(i)) {
-            folded = repeat.first.saturating_add(repeat.frames.saturating_mul(repeat.times));
-            out.push(Listed { frame, repeat: Some(repeat) });
+            repeated = repeat.first.saturating_add(repeat.frames.saturating_mul(repeat.times));
+            out.push(Listed::Cycle(repeat, frame));
         }
-        if len64(i) >= folded && !again(i, frame) {
-            out.push(Listed { frame, repeat: None });
+        if len64(i) >= repeated && !again(i, frame) {
+            out.push(Listed::Frame(frame));
         }
     }
     out
@@ -100,11 +143,11 @@ fn listed(t: &ThreadStackModel) -> Vec<Listed<'_>> {
 
 fn frame_columns<'r>() -> Columns<'r, Listed<'r>> {
     columns::<Listed<'r>>()
-        .address("sp", |l| l.frame.sp)
+        .address("sp", |l| l.frame().map(|f| f.sp))
         .keep(2)
-        .address("ip", |l| l.frame.ip)
+        .address("ip", |l| l.frame().and_then(|f| f.ip))
         .keep(4)
-        .text_or_none("tier", 18, |l| l.frame.tier.filter(|_| l.repeat.is_none()).map(CodeTier::name))
+        .text_or_none("tier", 18, |l| l.single().and_then(|f| f.tier).map(CodeTier::name))
         .whole()
         .extra()
         .made("method", 100, Listed::text)
@@ -229,9 +272,10 @@ fn native_thread<'r>(to: &mut Sections<'r>, f: &'r FaultModel) {
 /// A line of the list with what its frames hold: of a cycle, those of its innermost round.
 fn detailed<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, l: &Listed<'r>) {
     let at = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-    let frames = match l.repeat {
-        Some(r) => t.frames.get(at(r.first)..at(r.first.saturating_add(r.frames))).unwrap_or_default(),
-        None => std::slice::from_ref(l.frame),
+    let frames = match l {
+        Listed::Cycle(r, _) => t.frames.get(at(r.first)..at(r.first.saturating_add(r.frames))).unwrap_or_default(),
+        Listed::Frame(frame) => std::slice::from_ref(*frame),
+        Listed::Folded(..) => &[],
     };
     for f in frames {
         let ip = f.ip.map_or_else(String::new, |ip| ip.to_string());
@@ -240,12 +284,12 @@ fn detailed<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, l: &Listed<'r>) 
         to.lines(f.locals.iter().flat_map(|locals| local_lines(locals)));
         to.lines(f.roots.iter().flatten().map(root));
     }
-    if let Some(r) = l.repeat {
+    if let Listed::Cycle(r, _) = l {
         to.line(format!("  … {}", repeated_frames(&r.cycle, r.times, r.times)));
     }
 }
 
-fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, crash: Option<&'r FaultModel>) {
+fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, crash: Option<&'r FaultModel>, fold: bool) {
     if t.crashed {
         to.alarm(title(t))
     } else {
@@ -260,9 +304,13 @@ fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, crash: Option<&'r 
     if let Some(exception) = &t.exception {
         trace(to, exception);
     }
-    let mut shown = listed(t);
-    let more = shown.split_off(shown.len().min(MAX_FRAMES)).iter().map(Listed::frames).fold(0, u64::saturating_add);
     let with_more = t.frames.iter().any(|f| f.roots.is_some() || f.arguments.is_some() || f.locals.is_some());
+    let mut shown = listed(t);
+    // With references or variables, all frames are shown.
+    if fold && !with_more {
+        shown = folded(shown);
+    }
+    let more = shown.split_off(shown.len().min(MAX_FRAMES)).iter().map(Listed::frames).fold(0, u64::saturating_add);
     if shown.is_empty() {
         to.line("  no managed frames");
     } else if with_more {
@@ -290,17 +338,60 @@ fn list_columns<'r>() -> Columns<'r, ThreadStackModel> {
         .count("frames", |t| crate::base::len64(t.frames.len()))
 }
 
+fn indented(depth: u32, text: &str) -> String {
+    format!("{}{text}", " ".repeat(usize::try_from(depth).unwrap_or(MAX_INDENT).min(MAX_INDENT)))
+}
+
+fn merged_text(f: &MergedFrame) -> String {
+    let ids: Vec<String> = f.managed_ids.iter().take(8).map(ToString::to_string).collect();
+    let more = if f.managed_ids.len() > ids.len() { ", …" } else { "" };
+    let ids = if ids.is_empty() { String::new() } else { format!("  ← {}{more}", ids.join(", ")) };
+    let frame = f.times.map_or_else(|| f.frame.to_string(), |times| repeated_frames(&f.frame, times.least, times.most));
+    format!("{frame}{}{ids}", source(f.file.as_deref(), f.line))
+}
+
+/// A row of merged stacks on the screen.
+#[derive(Clone)]
+struct MergedRow<'r> {
+    threads: u64,
+    text: String,
+    module: Option<&'r Name>,
+}
+
+/// The rows of merged stacks as the screen has them.
+fn merged_rows(frames: &[MergedFrame], fold: bool) -> Vec<MergedRow<'_>> {
+    let parts = if fold { folds::of_merged(frames) } else { (0..frames.len()).map(Part::Item).collect() };
+    let mut indent = Indent::default();
+    let row = |part: Part| match part {
+        Part::Item(i) => {
+            let f = frames.get(i)?;
+            Some(MergedRow { threads: f.threads, text: indented(indent.shown(f.depth), &merged_text(f)), module: f.module.as_ref() })
+        }
+        Part::Fold(range) => {
+            let of = frames.get(range)?;
+            let (first, last) = (of.first()?, of.last()?);
+            let text = indented(indent.shown(first.depth), &folds::line(of.len(), of.iter().filter_map(|f| f.method.as_deref())));
+            indent.fold(last.depth, of.len());
+            Some(MergedRow { threads: first.threads, text, module: None })
+        }
+    };
+    parts.into_iter().filter_map(row).collect()
+}
+
+fn shown_columns<'r>() -> Columns<'r, MergedRow<'r>> {
+    columns::<MergedRow<'r>>()
+        .count("threads", |r| r.threads)
+        .made("frame", 100, |r| r.text.clone())
+        .name()
+        .least(60)
+        .text_or_none("module", 30, |r| r.module.map(|m| &**m))
+        .extra()
+}
+
 fn merged_columns<'r>() -> Columns<'r, MergedFrame> {
     columns::<MergedFrame>()
         .count("threads", |f| f.threads)
-        .made("frame", 100, |f| {
-            let indent = usize::try_from(f.depth).unwrap_or(MAX_INDENT).min(MAX_INDENT);
-            let ids: Vec<String> = f.managed_ids.iter().take(8).map(ToString::to_string).collect();
-            let more = if f.managed_ids.len() > ids.len() { ", …" } else { "" };
-            let ids = if ids.is_empty() { String::new() } else { format!("  ← {}{more}", ids.join(", ")) };
-            let frame = f.times.map_or_else(|| f.frame.to_string(), |times| repeated_frames(&f.frame, times.least, times.most));
-            format!("{}{frame}{}{ids}", " ".repeat(indent), source(f.file.as_deref(), f.line))
-        })
+        .made("frame", 100, |f| indented(f.depth, &merged_text(f)))
         .name()
         .least(60)
         .text_or_none("module", 30, |f| f.module.as_deref())
@@ -320,7 +411,9 @@ impl Report for StacksReport {
         let merged = self.merged.is_some();
         let threads = self.threads.as_deref().unwrap_or_default();
         to.table(Table::records("frame", rows(threads), row_columns()).csv(!merged).shown(false));
-        to.table(Table::records("merged-frame", self.merged.iter().flatten(), merged_columns()).csv(merged).shown(merged));
+        to.table(Table::records("merged-frame", self.merged.iter().flatten(), merged_columns()).csv(merged).shown(false));
+        let rows = merged_rows(self.merged.as_deref().unwrap_or_default(), !self.framework);
+        to.table(Table::new(rows, shown_columns()).shown(merged));
         to.records("thread-stack", threads);
         let fault = self.fault.as_ref().filter(|fault| fault.native || fault.stack_overflow);
         if let Some(f) = fault.filter(|f| f.managed_id.is_none()) {
@@ -328,7 +421,7 @@ impl Report for StacksReport {
             to.part(|to| native_thread(to, f));
         }
         for t in threads {
-            to.part(move |to| thread(to, t, fault.filter(|_| t.crashed)));
+            to.part(move |to| thread(to, t, fault.filter(|_| t.crashed), !self.framework));
         }
         to.not_listed(self.not_listed, "threads");
         to.gap_if(merged);

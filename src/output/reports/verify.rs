@@ -1,8 +1,8 @@
 use super::number;
 use super::stat::covered;
 use crate::model::{FindingCount, FindingId, FindingModel, Severity, VerifyReport};
-use crate::output::checks::{Check, Outcome};
 use crate::output::Paging;
+use crate::output::checks::{Check, Outcome};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{count, plural};

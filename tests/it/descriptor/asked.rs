@@ -107,7 +107,7 @@ pub const COMMANDS: &[(&str, Ask)] = &[
         with_heap(r, |h| tried(paths(h, &query)))
     }),
     ("pool", |_, r, _| with_heap(r, |h| tried(pool(h)))),
-    ("requests", |_, r, _| with_heap(r, |h| tried(requests(h, None)))),
+    ("requests", |_, r, _| with_heap(r, |h| tried(requests(h, &Default::default())))),
     ("retained", |_, r, _| {
         let query = RetainedQuery { view: RetainedView::Top, types: vec![], stacks: Stacks::ALL[0], top: 20, objects: 20 };
         with_heap(r, |h| tried(retained(h, &query)))

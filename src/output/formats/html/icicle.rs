@@ -60,18 +60,28 @@ pub(super) fn draw(icicle: &Icicle, diff: Option<&DiffReport>, to: &mut Vec<u8>)
     writeln!(to, "<div class=\"icicle\" style=\"height:{}px\">", rows.saturating_mul(ROW))?;
     for Placed { of, from } in place(&icicle.boxes) {
         let part = |n: u64| share(n, all).unwrap_or(0.0);
-        let name = match (&of.type_name, of.depth) {
-            (Some(name), _) => short(name.shown()),
-            (None, 0) => "all that is reachable".into(),
-            (None, _) => "smaller ones".into(),
+        let name = match (&of.type_name, &of.root, of.depth) {
+            (Some(name), ..) => short(name.shown()),
+            (None, Some(root), _) => root.replace('-', " ").into(),
+            (None, None, 0) => "all that is reachable".into(),
+            (None, None, _) => "smaller ones".into(),
         };
         let class = match (&of.type_name, &changes) {
+            (None, _) if of.root.is_some() => "root".to_string(),
             (None, _) => "rest".to_string(),
             (Some(name), Some(changes)) => format!("{} {}", hue(name), growth(changes, name, all)),
             (Some(name), None) => hue(name),
         };
         let objects = if of.closed && of.type_name.is_some() { "at least " } else { "" };
-        let about = format!("{name}: {objects}{} objects retain {} bytes ({})", count(of.count), count(of.retained), percent(part(of.retained)));
+        // The address leads on: the page says with which command.
+        let example = of.example.filter(|_| of.type_name.is_some()).map(|at| format!("; one of them: {at} (gcdump path {at})"));
+        let about = format!(
+            "{name}: {objects}{} objects retain {} bytes ({}){}",
+            count(of.count),
+            count(of.retained),
+            percent(part(of.retained)),
+            example.unwrap_or_default()
+        );
         let top = of.depth.saturating_mul(ROW);
         write!(
             to,
@@ -98,7 +108,7 @@ mod tests {
     use super::*;
 
     fn of(depth: u32, retained: u64) -> IcicleBox {
-        IcicleBox { depth, type_name: Some("T".into()), count: 1, bytes: 1, retained, example: None, closed: false }
+        IcicleBox { depth, root: None, type_name: Some("T".into()), count: 1, bytes: 1, retained, example: None, closed: false }
     }
 
     #[test]

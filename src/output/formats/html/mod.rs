@@ -207,6 +207,19 @@ fn section(page: &mut Page, section: Section<'_>, to: &mut Vec<u8>) -> io::Resul
             to.extend_from_slice(b"</nav>\n");
             Ok(())
         }
+        Section::Tiles(tiles) => {
+            to.extend_from_slice(b"<div class=\"tiles\">\n");
+            for tile in tiles {
+                let (begin, end) = match tile.chapter {
+                    Some(id) => (format!("<a class=\"tile\" href=\"#{id}\">"), "</a>"),
+                    None => ("<span class=\"tile\">".into(), "</span>"),
+                };
+                write!(to, "{begin}<small>{}</small><strong>{}</strong>", Escaped(tile.name), Escaped(&short(&tile.value)))?;
+                writeln!(to, "<em>{}</em>{end}", Escaped(&short(&tile.about)))?;
+            }
+            to.extend_from_slice(b"</div>\n");
+            Ok(())
+        }
         Section::Chapter(begins) => chapter(page, begins, to),
         Section::Picture(Picture::Icicle(icicle, diff)) => icicle::draw(icicle, diff, to),
         Section::Table(_) | Section::Gap | Section::Line(_) | Section::Lines(_) => Ok(()),
