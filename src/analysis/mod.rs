@@ -67,7 +67,7 @@ mod where_is;
 pub(crate) use analyze::command_line;
 pub use analyze::{AnalyzeQuery, Thresholds, analyze};
 pub(crate) use app::app;
-pub use async_chains::{AsyncQuery, chains};
+pub use async_chains::{AsyncQuery, async_chains};
 pub use condition::rows::RowValue;
 pub use condition::{Condition, ConditionError};
 pub use contracts::{ContractsQuery, contracts};
@@ -121,7 +121,7 @@ pub(crate) use trim::Trim;
 pub use trim::{Reads, Surveys};
 pub use types::types;
 pub use verify::{VerifyQuery, verify};
-pub use where_is::place;
+pub use where_is::where_is;
 
 pub use crate::session::roots::RootOptions;
 pub use crate::session::{StaticsQuery, TypePattern};

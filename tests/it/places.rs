@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use crate::common::{cases, known_dumps, sample, walker};
-use gcdump::analysis::{HandlesQuery, RootsQuery, StatQuery, handles, place, roots, stat, statics};
+use gcdump::analysis::{HandlesQuery, RootsQuery, StatQuery, handles, roots, stat, statics, where_is};
 use gcdump::internals::base::Silent;
 use gcdump::internals::contract::GlobalValue;
 use gcdump::internals::memory::{Image, ImageFormat};
@@ -31,7 +31,7 @@ fn heaps() -> impl Iterator<Item = (&'static str, Heap)> {
 }
 
 fn at(heap: &Heap, address: Addr) -> WhereReport {
-    place(heap, address).unwrap().data
+    where_is(heap, address).unwrap().data
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::analysis::{
     RetainedView, ThreadsQuery, VerifyQuery,
 };
 use crate::analysis::{
-    chains, diff, exceptions, finalizers, fragmentation, handles, heap, inspect, locks, oom, retained, threads, timers, verify,
+    async_chains, diff, exceptions, finalizers, fragmentation, handles, heap, inspect, locks, oom, retained, threads, timers, verify,
 };
 use crate::base::{Addr, Answer, Collector, NoteKind};
 use crate::model::{
@@ -155,7 +155,7 @@ impl<'a> Answers<'a> {
     pub(in crate::analysis) fn chains(&self) -> Result<&AsyncReport, Skip> {
         let heap = self.heap()?;
         let query = AsyncQuery { merge: true, top: TREES, ..AsyncQuery::default() };
-        self.asked("asynchronous methods are not inspected", &self.chains, || chains(heap, &query))
+        self.asked("asynchronous methods are not inspected", &self.chains, || async_chains(heap, &query))
     }
 
     /// The HTTP requests in flight, and connection pools.

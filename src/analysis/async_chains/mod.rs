@@ -35,7 +35,7 @@ use tree::tree;
 ///
 /// # Errors
 /// [`Error::Contract`] if the runtime does not describe types and fields.
-pub fn chains(heap: &Heap, query: &AsyncQuery) -> Result<Answer<AsyncReport>, Error> {
+pub fn async_chains(heap: &Heap, query: &AsyncQuery) -> Result<Answer<AsyncReport>, Error> {
     let (runtime, namer, notes) = (heap.runtime(), heap.namer(), heap.begin());
     let tasks = Tasks::bind(Library::bind(runtime, &namer, &notes)?, &notes);
     let names = Names::new(&tasks, runtime, &namer, &notes);

@@ -8,9 +8,9 @@ use super::Surveys;
 use crate::analysis::layout::layout;
 use crate::analysis::{
     AsyncQuery, ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, InfoQuery, InspectQuery, MemoryQuery,
-    ModulesQuery, ObjectQuery, RequestsQuery, RootsQuery, SegmentsQuery, StacksQuery, ThreadsQuery, app, chains, contracts, each_handle,
-    each_root, each_stack, each_static, exceptions, finalizers, heap, info, inspect, locks, memory_map, modules, object, oom, pool,
-    requests, segments, threads, timers, verify,
+    ModulesQuery, ObjectQuery, RequestsQuery, RootsQuery, SegmentsQuery, StacksQuery, ThreadsQuery, app, async_chains, contracts,
+    each_handle, each_root, each_stack, each_static, exceptions, finalizers, heap, info, inspect, locks, memory_map, modules, object, oom,
+    pool, requests, segments, threads, timers, verify,
 };
 use crate::base::hash::Set;
 use crate::base::{Addr, AddrRange, Collector, IndexVec};
@@ -97,7 +97,7 @@ fn read_runtime(runtime: &Runtime, before: Option<&Survey>) {
     }
     let options = RootOptions { weak: true, any_stacks: true, ..RootOptions::default() };
     let _ = each_root(&heap, &RootsQuery { options, ..RootsQuery::default() }, &mut drop);
-    let _ = chains(&heap, &AsyncQuery { tasks: true, ..AsyncQuery::default() });
+    let _ = async_chains(&heap, &AsyncQuery { tasks: true, ..AsyncQuery::default() });
     if let Ok(answer) = exceptions(&heap, &ExceptionsQuery::default()) {
         read_lines(runtime, answer.data.exceptions.iter().flatten().flat_map(|e| &e.stack).map(|f| f.ip));
     }

@@ -17,7 +17,7 @@ use crate::session::{Error, Heap};
 ///
 /// # Errors
 /// Never fails today; the signature leaves room.
-pub fn place(heap: &Heap, address: Addr) -> Result<Answer<WhereReport>, Error> {
+pub fn where_is(heap: &Heap, address: Addr) -> Result<Answer<WhereReport>, Error> {
     let (notes, namer) = (heap.begin(), heap.namer());
     let report = Finder { heap, namer: &namer, notes: &notes }.find(address);
     namer.note(&notes);

@@ -8,7 +8,7 @@ use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use super::super::select::{ColumnArg, FilterArg, TopArg, TypesArg};
 use super::super::values::address;
-use crate::analysis::{AsyncQuery, chains};
+use crate::analysis::{AsyncQuery, async_chains};
 use crate::base::{Addr, Answer};
 use crate::model::{AsyncReport, AsyncRootKind};
 use crate::output::Paging;
@@ -101,7 +101,7 @@ impl Command for Async {
             faulted: self.faulted,
             top: self.sort.before(self.filter.before(self.top.counted(at))),
         };
-        let mut answer = chains(&at.heap()?, &query)?;
+        let mut answer = async_chains(&at.heap()?, &query)?;
         answer.data.framework = self.framework.framework;
         Ok(answer)
     }

@@ -8,8 +8,8 @@ use super::context::Context;
 use super::dumps::or_noted;
 use super::feed::Feed;
 use crate::analysis::{
-    AsyncQuery, ExceptionsQuery, LocksQuery, ModulesQuery, StacksQuery, StaticsQuery, ThreadsQuery, chains, each_stack, exceptions, locks,
-    modules, requests, statics, threads,
+    AsyncQuery, ExceptionsQuery, LocksQuery, ModulesQuery, RequestsQuery, StacksQuery, StaticsQuery, ThreadsQuery, async_chains,
+    each_stack, exceptions, locks, modules, requests, statics, threads,
 };
 use crate::base::{Addr, len64};
 use crate::model::{ExportTable, ThreadStackModel};
@@ -140,7 +140,7 @@ fn exceptions_of(context: &Context<'_>, feed: &mut Feed) -> ControlFlow<()> {
 }
 
 fn tasks_of(context: &Context<'_>, feed: &mut Feed) -> ControlFlow<()> {
-    let answer = chains(context.heap, &AsyncQuery { merge: true, tasks: true, ..AsyncQuery::default() });
+    let answer = async_chains(context.heap, &AsyncQuery { merge: true, tasks: true, ..AsyncQuery::default() });
     let Some(report) = or_noted(answer, "tasks", context.notes) else { return ControlFlow::Continue(()) };
     report.tasks.iter().flatten().try_for_each(|t| {
         let exception = t.exceptions.first();
@@ -158,7 +158,7 @@ fn tasks_of(context: &Context<'_>, feed: &mut Feed) -> ControlFlow<()> {
 }
 
 fn requests_of(context: &Context<'_>, feed: &mut Feed) -> ControlFlow<()> {
-    let answer = requests(context.heap, None);
+    let answer = requests(context.heap, &RequestsQuery { direction: None, graph: false });
     let Some(report) = or_noted(answer, "requests", context.notes) else { return ControlFlow::Continue(()) };
     report.requests.iter().try_for_each(|r| {
         feed.row([

@@ -65,7 +65,7 @@ impl Writer for Markdown {
                 out.rows(self, &table)?;
                 writeln!(out.to)
             }
-            Section::Table(_) | Section::Contents(..) | Section::Picture(_) | Section::Legend(_) => Ok(()),
+            Section::Table(_) | Section::Contents(..) | Section::Tiles(_) | Section::Picture(_) | Section::Legend(_) => Ok(()),
         }
     }
 
