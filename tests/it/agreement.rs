@@ -1,4 +1,4 @@
-//! No finding of `analyze` contradicts another command: the numbers of each are those of the command that it leads to.
+//! Findings of `analyze` have the same numbers as the command that each of them suggests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn sum(rows: &[Value], name: &str) -> u64 {
     rows.iter().filter_map(|row| row[name].as_u64()).sum()
 }
 
-/// The answer of a command line that a finding names; asked once for all findings that name it.
+/// Returns the answer to a command line that a finding suggests. Each command line runs once.
 fn answer<'a>(line: &str, asked: &'a mut BTreeMap<String, Value>) -> &'a Value {
     asked.entry(line.into()).or_insert_with(|| {
         let mut args: Vec<String> = words(line).into_iter().skip(1).collect();
@@ -33,9 +33,9 @@ fn answer<'a>(line: &str, asked: &'a mut BTreeMap<String, Value>) -> &'a Value {
     })
 }
 
-/// What the finding says, and what the command that it leads to says of the same: pairs that have to be equal. `None` for findings whose
-/// number no command states.
-fn told(finding: &Value, data: &Value) -> Option<Vec<(&'static str, Value, Value)>> {
+/// Pairs of a number in the finding and the same number in the answer of the command that it suggests. `None` if no command has the number
+/// of the finding.
+fn pairs(finding: &Value, data: &Value) -> Option<Vec<(&'static str, Value, Value)>> {
     let (count, bytes) = (finding["count"].clone(), finding["bytes"].clone());
     let threads: BTreeSet<u64> = list(finding, "threads").iter().filter_map(Value::as_u64).collect();
     let ids = |values: &[Value]| values.iter().filter_map(Value::as_u64).collect::<BTreeSet<u64>>();
@@ -144,7 +144,7 @@ fn told(finding: &Value, data: &Value) -> Option<Vec<(&'static str, Value, Value
     })
 }
 
-/// What the findings of a dump contradict.
+/// Returns how many numbers were compared, and a message for each that differs.
 fn contradictions(path: &Path) -> (usize, Vec<String>) {
     let (exit, answer_of_all) = ask(path, &["analyze"]);
     if matches!(exit, Exit::NoRuntime | Exit::Usage) {
@@ -153,7 +153,7 @@ fn contradictions(path: &Path) -> (usize, Vec<String>) {
     let (mut asked, mut compared, mut wrong) = (BTreeMap::new(), 0, Vec::new());
     for finding in list(&answer_of_all["data"], "findings") {
         let data = answer(text(finding, "command"), &mut asked);
-        for (what, said, known) in told(finding, data).unwrap_or_default() {
+        for (what, said, known) in pairs(finding, data).unwrap_or_default() {
             compared += 1;
             if said != known {
                 wrong.push(format!("{}: {what}: {said}, but {known} by {}: {}", path.display(), finding["command"], finding["title"]));
@@ -173,7 +173,7 @@ fn check(paths: &[PathBuf], least: usize) {
 }
 
 #[test]
-fn no_finding_contradicts_the_command_that_it_leads_to() {
+fn findings_agree_with_the_commands_that_they_suggest() {
     check(&sample(corpus::dumps(), 5), 10);
     let (shared, _) = every_dump(|_| true).unwrap_or_default();
     check(&sample(shared.into_iter().map(|d| d.path), 9), 5);

@@ -154,7 +154,7 @@ fn each_side_of_requests_is_listed_on_request() -> Tested {
         };
         let (all, served, sent) = (sides(&[]), sides(&["--incoming"]), sides(&["--outgoing"]));
         assert_eq!((served, sent), ((all.0, 0, false), (0, all.1, true)), "{}", dump.name);
-        // Each connection that serves a request is one that was accepted.
+        // Connections with requests are accepted connections.
         let (_, answer) = ask(&dump.path, &["requests"]);
         let peers = list(&answer["data"], "peers");
         let accepted: u64 = peers.iter().filter(|p| p["state"] == "accepted").map(|p| p["count"].as_u64().unwrap()).sum();

@@ -1,4 +1,4 @@
-//! Timers that are late: a queue of timers is made to wait for a thread of the pool, and the latest start of a timer is made later.
+//! Late timers. The tests change a dump so that a queue of timers waits for a thread of the pool, or so that a timer was started later.
 
 use gcdump::cli::Exit;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use crate::changed::{Whole, ask};
 use crate::common::number;
 use crate::harness::{Ignored, Tested};
 
-/// The address of a field of an object, and its value.
+/// Returns the address and the value of a field.
 fn field(whole: &Whole, object: &str, name: &str) -> (u64, Value) {
     let (_, answer, _) = ask(&whole.dump, &format!("object {object}"));
     let fields = answer["fields"].as_array().unwrap();
@@ -27,7 +27,7 @@ fn timers_whose_queue_waits_for_a_thread_are_held_up() -> Tested {
         let due = timers[0]["due_ms"].as_u64().unwrap();
         let queue = field(&whole, first, "_associatedTimerQueue").1["object"].as_str().unwrap().to_string();
         let at = |name: &str| field(&whole, &queue, name).0;
-        // As the library's thread leaves a queue that it has given to the pool.
+        // The timer thread sets these fields when it queues the work to the pool.
         let given = [(at("_isTimerScheduled"), 1, 1), (at("_isScheduled"), 0, 1), (at("_scheduledDueTimeMs"), due, 8)];
         let (exit, after, _) = ask(&whole.with(&given), "timers");
         let after_timers = after["timers"].as_array().unwrap();
@@ -36,7 +36,7 @@ fn timers_whose_queue_waits_for_a_thread_are_held_up() -> Tested {
         assert_eq!((exit, late), (Exit::Ok, vec![first]), "{name}");
         assert_eq!(after["late"], 1, "{name}");
         assert!(after["held_up"].as_u64().is_some_and(|n| n >= 1 && n <= after["active"].as_u64().unwrap()), "{name}: {after}");
-        // These pools are starved: the finding says what else waits.
+        // The pools of these dumps are starved: the finding mentions the late timers.
         let (_, analyzed, _) = ask(&whole.with(&given), "analyze --only pool-starvation");
         let title = analyzed["findings"][0]["title"].as_str().unwrap();
         assert!(title.contains("held up"), "{name}: {title}");

@@ -1,4 +1,4 @@
-//! `--skip`, `--top` and `--sort` mean the same in every list: pages are together the whole list, in every format.
+//! `--skip`, `--top` and `--sort` do the same in every list and in every format. All pages together are the whole list.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::common::{ask, bytes_of, own_unpacked, run};
 
-/// Commands whose answers have lists and are no list themselves.
+/// Commands without these options although their answers contain lists, with the reason.
 const NO_LISTS: &[(&str, &str)] = &[
     ("analyze", "findings, the most important first; all of them"),
     ("bridge", "a graph"),
@@ -26,7 +26,7 @@ const NO_LISTS: &[(&str, &str)] = &[
     ("trim", "a file"),
 ];
 
-/// Whether an answer has a list of objects.
+/// Whether answers with this schema contain a list.
 fn lists(schema: &Value) -> bool {
     let data = &schema["properties"]["data"];
     data["properties"].as_object().is_some_and(|fields| fields.values().any(|f| f.to_string().contains("\"array\"")))
@@ -36,15 +36,15 @@ fn lists(schema: &Value) -> bool {
 fn every_command_that_lists_things_sorts_and_pages_alike() {
     for entry in COMMANDS {
         let help = run(&["help", entry.name]).out;
-        let lacks: Vec<&str> = ["--skip", "--top", "--sort", "--where"].into_iter().filter(|option| !help.contains(option)).collect();
+        let missing: Vec<&str> = ["--skip", "--top", "--sort", "--where"].into_iter().filter(|option| !help.contains(option)).collect();
         let exempt = NO_LISTS.iter().any(|(name, _)| *name == entry.name);
         let has_list = lists(&serde_json::to_value(entry.schema()).unwrap());
-        assert!(lacks.is_empty() || exempt || !has_list, "{} lists things, and has no {lacks:?}", entry.name);
-        assert!(!exempt || !lacks.is_empty(), "{} is exempt, and has all of the options", entry.name);
+        assert!(missing.is_empty() || exempt || !has_list, "{} has a list but no {missing:?}", entry.name);
+        assert!(!exempt || !missing.is_empty(), "{} is exempt, and has all of the options", entry.name);
     }
 }
 
-/// A command line, the list that it pages, and a column of which several rows have the same value.
+/// A dump, a command line, its list, and a column in which several rows have the same value.
 const CASES: &[(&str, &str, &str, &str)] = &[
     ("net10-wks-deadlock-heap", "locks", "locks", "kind"),
     ("net10-wks-http-heap", "requests", "requests", "state"),
@@ -81,7 +81,7 @@ fn list_of(answer: &Value, list: &str) -> Vec<Value> {
 }
 
 #[test]
-fn pages_are_together_the_whole_list() {
+fn all_pages_together_are_the_whole_list() {
     let folder = tempfile::tempdir().unwrap();
     for (dump, line, list, column) in CASES {
         let path = folder.path().join(format!("{dump}.dmp"));

@@ -190,7 +190,7 @@ fn requests_in_flight_are_those_of_the_program() -> Tested {
         let at_server = sockets.iter().filter(|s| s["connected"] == true && text(s, "local") == format!("127.0.0.1:{port}"));
         let at_client = sockets.iter().filter(|s| s["connected"] == true && text(s, "remote").ends_with(&format!("127.0.0.1]:{port}")));
         assert_eq!((listening, at_server.count(), at_client.count()), (1, expected.len(), expected.len()), "{sockets:?}");
-        // None of them is garbage: both ends of each connection are counted.
+        // No socket is garbage, and both ends of each connection are counted.
         assert!(sockets.iter().all(|s| s["garbage"] == false), "{sockets:?}");
         let of =
             |state: &str| list(&found, "peers").iter().filter(|p| p["state"] == state).map(|p| p["count"].as_u64().unwrap()).sum::<u64>();

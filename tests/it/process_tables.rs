@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::common::{ask, bytes_of, own_unpacked};
 use crate::tables::{Row, address, export, list, picked, table};
 
-/// The parts of `docs/fleet.md` that show a line of each table have all its columns, in their order.
+/// `docs/fleet.md` shows a row of each table, with all columns in their order.
 #[test]
 fn the_example_of_each_table_has_its_columns() {
     let folder = tempfile::tempdir().unwrap();
@@ -33,11 +33,10 @@ fn the_example_of_each_table_has_its_columns() {
     }
 }
 
-/// The tables of the process have the rows of the commands.
 #[test]
-fn tables_of_the_process_have_the_rows_of_the_commands() {
+fn tables_about_the_process_have_the_rows_of_the_commands() {
     let folder = tempfile::tempdir().unwrap();
-    // Each table has rows in one of them.
+    // Each table must have rows in at least one of the dumps.
     let mut rows = BTreeMap::<&str, usize>::new();
     for name in ["net10-wks-deadlock-heap", "net10-wks-http-heap", "net10-wks-crash-heap"] {
         let dump = folder.path().join(format!("{name}.dmp"));
@@ -45,15 +44,15 @@ fn tables_of_the_process_have_the_rows_of_the_commands() {
         let out = folder.path().join(name);
         export("parquet", &dump, &out, &["--tables", "statics,threads,frames,exceptions,tasks,requests,locks,modules", "--contents"]);
         let mut compare = |of: &'static str, command: &[&str], lists: &str, columns: &[&str], fields: &[&str]| {
-            let (_, told) = ask(&dump, command);
+            let (_, answer) = ask(&dump, command);
             let value = |row: &Value, field: &str| {
                 let value = row.pointer(field).unwrap_or(&Value::Null);
                 if value.as_str().is_some_and(|t| t.starts_with("0x")) { address(value) } else { value.clone() }
             };
-            let told: Vec<Vec<Value>> = list(&told, lists).iter().map(|row| fields.iter().map(|f| value(row, f)).collect()).collect();
+            let expected: Vec<Vec<Value>> = list(&answer, lists).iter().map(|row| fields.iter().map(|f| value(row, f)).collect()).collect();
             let stored: Vec<Vec<Value>> = table(&out, of).iter().map(|row| picked(row, columns)).collect();
             *rows.entry(of).or_default() += stored.len();
-            assert!(stored == told, "{name} {of}: {} and {} rows", stored.len(), told.len());
+            assert!(stored == expected, "{name} {of}: {} and {} rows", stored.len(), expected.len());
         };
         compare(
             "threads",
@@ -107,7 +106,7 @@ fn tables_of_the_process_have_the_rows_of_the_commands() {
             &["name", "kind", "path", "base", "size"],
             &["/name", "/kind", "/path", "/base", "/size"],
         );
-        let (_, told) = ask(&dump, &["stacks"]);
+        let (_, answer) = ask(&dump, &["stacks"]);
         let frames: usize = list(&told, "threads").iter().map(|t| t["frames"].as_array().unwrap().len()).sum();
         assert_eq!(table(&out, "frames").len(), frames, "{name}");
         let fields = |more: &[&str]| list(&ask(&dump, &[&["statics"], more].concat()).1, "statics").len();

@@ -1,5 +1,5 @@
-//! Transcripts of what people type: each name of SOS, alone and with what it is about, and each line of the trial. A snapshot has the exit code
-//! and the first line of what each prints, the answer or the reason of a refusal.
+//! Command lines as people type them: each name of SOS, with and without an object, and lines that users tried. A snapshot has the exit code
+//! and the first line of each answer or error message.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use gcdump::cli::{HABITS, SOS, To};
 
 use crate::common::{ask, each, own_unpacked, run};
 
-/// Lines of the trial (`trial.md`, C): `D` is the dump, `E` a later one, `A` the address of an object, `~` a space within a word.
+/// Lines that users tried: `D` is the dump, `E` a later one, `A` the address of an object, `~` a space within a word.
 const TRIAL: &[&str] = &[
     "!analyze -v D",
     "!heap -s D",
@@ -114,13 +114,13 @@ const TRIAL: &[&str] = &[
     "syncblk -all D",
 ];
 
-/// A name as it is typed, with what it is about.
+/// Each name of SOS with a dump, and with an object if its command takes one.
 fn of_sos() -> Vec<String> {
     let mut lines = Vec::new();
     for command in SOS.iter().chain(HABITS) {
         for name in command.names {
             lines.push(format!("{name} D"));
-            // What an address, or a name, is meant for.
+            // Commands that take an address or a name.
             let about = matches!(command.to, To::Words(["object" | "path" | "objsize" | "near" | "where" | "refs", ..]));
             lines.extend(about.then(|| format!("{name} A D")));
         }
@@ -135,12 +135,12 @@ fn transcript(lines: &[String]) -> String {
     let (_, dogs) = ask(&own_unpacked(), &["objects", "--type", "Lab.Dog", "--top", "1"]);
     let dog = dogs["data"]["objects"][0]["address"].as_str().unwrap().to_string();
     let out = tempfile::tempdir().unwrap();
-    let told = each(lines, |line| {
+    let answers = each(lines, |line| {
         let word = |w: &str| match w {
             "D" => dump.into(),
             "E" => later.into(),
             "A" => dog.clone(),
-            // A command of WinDbg begins with it.
+            // Some commands of WinDbg begin with `~`.
             w if w.starts_with('~') => w.into(),
             w => w.replace('~', " "),
         };
@@ -159,7 +159,7 @@ fn transcript(lines: &[String]) -> String {
         let short: String = first.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(130).collect();
         format!("$ gcdump {line}\n{}  {short}\n", ran.exit.code())
     });
-    told.into_iter().fold(String::new(), |mut all, one| {
+    answers.into_iter().fold(String::new(), |mut all, one| {
         write!(all, "{one}").unwrap();
         all
     })
@@ -176,7 +176,7 @@ fn every_name_of_sos_is_answered_or_refused_for_a_reason() {
     insta::assert_snapshot!(transcript(&of_sos()));
 }
 
-/// Those of `soshelp`, of its contents and of `help` in `dotnet-dump analyze`.
+/// The names are those that `soshelp` and `help` of `dotnet-dump analyze` list.
 #[test]
 fn every_name_that_the_help_of_sos_lists_is_known() {
     let names = "analyzeoom assemblies bpmd clrma clrmodules clrstack clrthreads clru comstate crashinfo d da db dbgout dc dd dp dq dso \
