@@ -1,4 +1,4 @@
-//! Transcripts of what people type: each name of SOS, alone and with what it is about, and each line of the trial. A snapshot has the exit code
+//! Transcripts of what people type: each name of SOS, with and without an address, and lines of users of other tools. A snapshot has the exit code
 //! and the first line of what each prints, the answer or the reason of a refusal.
 
 use std::fmt::Write;
@@ -7,7 +7,7 @@ use gcdump::cli::{HABITS, SOS, To};
 
 use crate::common::{ask, each, own_unpacked, run};
 
-/// Lines of the trial (`trial.md`, C): `D` is the dump, `E` a later one, `A` the address of an object, `~` a space within a word.
+/// Lines that users of other tools typed: `D` is the dump, `E` a later one, `A` the address of an object, `~` a space within a word.
 const TRIAL: &[&str] = &[
     "!analyze -v D",
     "!heap -s D",
