@@ -20,6 +20,8 @@ pub struct HandlesQuery {
     pub object_types: Vec<TypePattern>,
     /// Only counts by type.
     pub stat: bool,
+    /// The memory of the handle tables instead of a list. Covers all handles.
+    pub memory: bool,
     /// Counts by this key instead of a list.
     pub by: Option<HandleBy>,
     /// Order of the handles, groups or counts; `None` for handles as found, and most first.
@@ -31,7 +33,7 @@ pub struct HandlesQuery {
 impl HandlesQuery {
     /// Whether the handles themselves are listed.
     fn lists(&self) -> bool {
-        !self.stat && self.by.is_none()
+        !self.stat && !self.memory && self.by.is_none()
     }
 }
 
@@ -72,7 +74,7 @@ pub(crate) fn each_handle(
     let list = query.lists();
     // Handles are read without the heap; generations and types of objects are not.
     let heap = match runtime.heap() {
-        _ if query.stat && query.object_types.is_empty() => None,
+        _ if (query.stat || query.memory) && query.object_types.is_empty() => None,
         Ok(heap) => Some(heap),
         Err(e) if query.by == Some(HandleBy::Generation) || !query.object_types.is_empty() => return Err(e),
         Err(e) => {
@@ -149,15 +151,17 @@ pub(crate) fn each_handle(
             HandleSort::Count => Key::most(g.count),
             _ => Key::text(g.key.as_deref()),
         });
-        if query.stat {
+        if query.stat || query.memory {
             sort::sort(&mut counts, direction, |c| if by == HandleSort::Count { Key::most(c.count) } else { Key::text(c.kind.name()) });
         }
     }
     let group_count = query.by.map(|_| len64(groups.len()));
     let shown = more.then_some(listed).or_else(|| cut(&mut groups, query.top));
     let (supported, supported_by) = notes.take(gc.supported_handles());
+    let memory = query.memory.then(|| notes.take(gc.handle_blocks()));
     namer.note(&notes);
     Ok(notes.finish(HandlesReport {
+        memory,
         total: total(counts.iter().map(|c| c.count)),
         counts,
         uses: HandleUse::ALL
@@ -183,7 +187,7 @@ pub(crate) fn each_handle(
 fn sortable(query: &HandlesQuery) -> Result<(), Error> {
     use HandleSort::{Address, Bytes, Count, Object, ObjectSize, ObjectType, RefCount, Type};
     let (has, what): (&[HandleSort], &str) = match query.by {
-        None if query.stat => (&[Type, Count], "counts of handles"),
+        None if query.stat || query.memory => (&[Type, Count], "counts of handles"),
         None => (&[Address, Type, Object, ObjectSize, ObjectType, RefCount], "handles"),
         Some(HandleBy::Type) => (&[Type, Count, Bytes], "handles by type"),
         Some(HandleBy::ObjectType) => (&[ObjectType, Count, Bytes], "handles by object type"),

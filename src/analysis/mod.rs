@@ -63,6 +63,7 @@ mod types;
 mod verify;
 mod walk;
 mod where_is;
+mod young;
 
 pub(crate) use analyze::command_line;
 pub use analyze::{AnalyzeQuery, Thresholds, analyze};

@@ -1,11 +1,14 @@
 //! Which objects refer to an object, or to the objects of a type, and to which these refer.
 
+use std::cell::RefCell;
+
 use super::on_graph::OnGraph;
 use super::sort::{self, Key};
+use super::young::{Ages, CardReader};
 use crate::base::cancel::check_at;
 use crate::base::hash::Map;
 use crate::base::store::caught;
-use crate::base::{Addr, Answer, Count, Index, Name, cut, len64};
+use crate::base::{Addr, Answer, Count, Index, Name, NoteKind, cut, len64};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::heapgraph::{Depends, DominatorTree, HeapGraph, ObjectSet};
 use crate::model::{Order, RefBy, RefList, RefObject, RefRow, RefSort, RefType, RefVia, RefsReport, SortDirection, Stacks};
@@ -31,6 +34,8 @@ pub struct RefsQuery {
     pub by: Option<RefBy>,
     /// How many references to follow.
     pub depth: u32,
+    /// Only references of older objects to younger ones, with what the cards say of them; of all objects, if none are selected.
+    pub young: bool,
     /// Whether to compute retained sizes.
     pub retained: bool,
     /// Which stack values count as roots.
@@ -51,6 +56,7 @@ impl RefsQuery {
             outgoing: true,
             by: None,
             depth: 1,
+            young: false,
             retained: false,
             stacks: Stacks::default(),
             sort: None,
@@ -78,14 +84,17 @@ pub fn refs(heap: &dyn GraphSource, query: &RefsQuery) -> Result<Answer<RefsRepo
 
 fn refs_of(heap: &dyn GraphSource, query: &RefsQuery) -> Result<Answer<RefsReport>, Error> {
     let on = OnGraph::open(heap, false, query.stacks, query.retained.then_some(Depends::Dominators))?;
+    let whole = query.young.then(|| heap.heap().ok_or_else(|| Error::Query("a snapshot does not have generations".into()))).transpose()?;
+    let ages = whole.map(|heap| Ages::of(heap, on.graph));
     let (object, targets) = match query.object {
+        None if query.types.is_empty() => (None, ages.iter().flat_map(|ages| ages.young(on.graph)).collect()),
         Some(at) => {
             let id = on.object(at)?;
             (Some(id), vec![id])
         }
         None => (None, on.graph.of_types(&on.namer, &query.types, &on.notes)),
     };
-    if targets.is_empty() {
+    if targets.is_empty() && !query.young {
         on.namer.note(&on.notes);
         let why = on.notes.notes().no_match().map_or_else(|| "no object is of that type".into(), |n| n.message.clone());
         return Err(on.none(Error::Nothing(why)));
@@ -95,8 +104,13 @@ fn refs_of(heap: &dyn GraphSource, query: &RefsQuery) -> Result<Answer<RefsRepor
         on.graph.note_doubts_of(&[id], query.stacks, &on.notes);
         on.graph.root_models(&on.namer, id, (query.stacks, true), MAX_ROOTS)
     });
-    let reader = Reader { graph: on.graph, heap, namer: &on.namer, tree, query };
-    let report = RefsReport {
+    let cards = whole.and_then(|heap| {
+        let reader = CardReader::new(heap);
+        reader.map_err(|why| on.notes.add(NoteKind::Missing, None, format!("cards cannot be read: {why}"))).ok()
+    });
+    let reader = Reader { graph: on.graph, heap, namer: &on.namer, tree, query, ages, cards: RefCell::new(cards) };
+    let mut report = RefsReport {
+        cards: None,
         object: object.map(|id| reader.object(id)),
         targets: len64(targets.len()),
         incoming: query.incoming.then(|| reader.list(&targets, Direction::In)),
@@ -105,6 +119,8 @@ fn refs_of(heap: &dyn GraphSource, query: &RefsQuery) -> Result<Answer<RefsRepor
         coverage: if query.incoming { on.coverage() } else { Vec::new() },
         stacks: query.stacks,
     };
+    let cards = reader.cards.into_inner();
+    report.cards = cards.map(|cards| cards.finish(|kind, what| on.notes.add(kind, None, what)));
     Ok(on.finish(report))
 }
 
@@ -141,11 +157,16 @@ struct Reader<'g> {
     namer: &'g Namer,
     tree: Option<&'g DominatorTree>,
     query: &'g RefsQuery,
+    /// Where only references to younger objects count.
+    ages: Option<Ages>,
+    cards: RefCell<Option<CardReader<'g>>>,
 }
 
 /// The objects of a level, by address where they are few.
 enum Wanted {
-    Few(Map<Addr, ObjectId>),
+    /// By address, and all of them, ascending: to find the address of an id takes far longer than to find the id, and a source may be
+    /// an array with millions of references.
+    Few(Map<Addr, ObjectId>, Vec<ObjectId>),
     Many(ObjectSet),
 }
 
@@ -175,6 +196,12 @@ impl Reader<'_> {
         let mut groups: Map<GroupKey, Group> = Map::default();
         let mut names = FieldNames::new(self.namer, self.heap.memory().ptr_bytes());
         self.visit(targets, direction, |found| {
+            if self.ages.as_ref().is_some_and(|ages| !ages.leads_to_younger(found.from, found.to)) {
+                return;
+            }
+            if let (Some(cards), Some(offset)) = (self.cards.borrow_mut().as_mut(), found.offset) {
+                cards.reference(self.graph.address(found.from).plus(offset));
+            }
             references.bump();
             let end = found.end(direction);
             if ends.insert(end) {
@@ -250,7 +277,9 @@ impl Reader<'_> {
 
     fn wanted(&self, level: &[ObjectId]) -> Wanted {
         if level.len() <= FEW {
-            return Wanted::Few(level.iter().map(|id| (self.graph.address(*id), *id)).collect());
+            let mut ids = level.to_vec();
+            ids.sort_unstable();
+            return Wanted::Few(level.iter().map(|id| (self.graph.address(*id), *id)).collect(), ids);
         }
         let mut set = self.graph.edges.no_objects();
         set.extend(level.iter().copied());
@@ -261,12 +290,12 @@ impl Reader<'_> {
     fn references(&self, from: ObjectId, wanted: Option<&Wanted>, mut each: impl FnMut(ObjectId, Option<u64>)) {
         let target = |address: Addr| match wanted {
             None => self.graph.index.id_of(address),
-            Some(Wanted::Few(few)) => few.get(&address).copied(),
+            Some(Wanted::Few(few, _)) => few.get(&address).copied(),
             Some(Wanted::Many(set)) => self.graph.index.id_of(address).filter(|id| set.contains(*id)),
         };
         let is_wanted = |id: ObjectId| match wanted {
             None => true,
-            Some(Wanted::Few(few)) => few.contains_key(&self.graph.address(id)),
+            Some(Wanted::Few(_, ids)) => ids.binary_search(&id).is_ok(),
             Some(Wanted::Many(set)) => set.contains(id),
         };
         let mut in_fields = 0usize;

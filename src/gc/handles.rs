@@ -29,11 +29,11 @@ impl HandleFilter {
 }
 
 /// What notes call them.
-const HANDLE_TABLES: &str = "handle tables";
+pub(super) const HANDLE_TABLES: &str = "handle tables";
 /// Most blocks of a segment: their indices have 8 bits.
-const MAX_BLOCKS: u64 = 256;
+pub(super) const MAX_BLOCKS: u64 = 256;
 /// Most handles of a block. It has 64.
-const MAX_PER_BLOCK: u64 = 1024;
+pub(super) const MAX_PER_BLOCK: u64 = 1024;
 
 /// Types that every runtime supports (contract `GC`, `GetSupportedHandleTypes`).
 const ALWAYS: [HandleKind; 6] = [
@@ -51,7 +51,7 @@ impl Gc {
         Answer::new(self.types_of_handles().collect(), self.handle_losses.clone())
     }
 
-    fn types_of_handles(&self) -> impl Iterator<Item = HandleKind> {
+    pub(super) fn types_of_handles(&self) -> impl Iterator<Item = HandleKind> {
         let types = self.handles.as_ref().map_or(0, |h| h.types.saturating_sub(1));
         HandleKind::ALL.into_iter().take(usize::try_from(types).unwrap_or(0))
     }
@@ -113,12 +113,12 @@ impl Reading<'_> {
     }
 
     /// The words of all handle tables together: their lists and blocks lie side by side.
-    fn words_of_handles(&self) -> Disjoint {
+    pub(super) fn words_of_handles(&self) -> Disjoint {
         Disjoint::new(self.memory.dump_bytes(), self.memory.ptr_bytes())
     }
 
     /// Every handle table of every bucket.
-    fn handle_tables(&self, l: &HandleFields, words: &Disjoint) -> Vec<Addr> {
+    pub(super) fn handle_tables(&self, l: &HandleFields, words: &Disjoint) -> Vec<Addr> {
         let word = self.memory.ptr_bytes();
         let per_map = self.capped(None, HANDLE_TABLES, (l.buckets_per_map, self.limits.handle_buckets), "buckets per map");
         let (mut out, mut known) = (Vec::new(), HashSet::new());
@@ -196,7 +196,7 @@ impl Reading<'_> {
     }
 
     /// The segments of a table: `seen` has those of all tables, which share none.
-    fn handle_segments(&self, l: &HandleFields, table: Addr, seen: &mut HashSet<Addr>, words: &Disjoint) -> Vec<Addr> {
+    pub(super) fn handle_segments(&self, l: &HandleFields, table: Addr, seen: &mut HashSet<Addr>, words: &Disjoint) -> Vec<Addr> {
         let mut out = Vec::new();
         let Some(mut segment) = self.needed("handle table", l.table.read(&self.memory, table, HandleTable::SegmentList)) else {
             return out;
@@ -230,13 +230,26 @@ impl Reading<'_> {
         words: &Disjoint,
         visit: &mut impl FnMut(HandleModel),
     ) -> Result<(), ReadError> {
+        let values = l.segment.at(segment, TableSegment::RgValue)?;
+        self.handle_blocks(l, segment, filter, |kind, block, secondary| {
+            self.handle_block(l, values, (kind, block, secondary), words, visit)
+        })
+    }
+
+    /// Calls `each` for every block of the selected types in a segment, with the block that has the secondary values, until it returns false.
+    pub(super) fn handle_blocks(
+        &self,
+        l: &HandleFields,
+        segment: Addr,
+        filter: &HandleFilter,
+        mut each: impl FnMut(HandleKind, u8, Option<u8>) -> bool,
+    ) -> Result<(), ReadError> {
         let blocks = usize::try_from(l.blocks.min(MAX_BLOCKS)).unwrap_or(0);
         let table = |field: Field<TableSegment, Inline>, len: usize| {
             self.memory.bytes(l.segment.at(segment, field)?, u64::try_from(len).unwrap_or(0))
         };
         let next = table(TableSegment::RgAllocation, blocks)?;
         let user_data = table(TableSegment::RgUserData, blocks)?;
-        let values = l.segment.at(segment, TableSegment::RgValue)?;
         let kinds: Vec<HandleKind> = self.types_of_handles().collect();
         let tails = table(TableSegment::RgTail, kinds.len())?;
         let invalid = |block: u8| u64::from(block) == l.block_invalid;
@@ -264,7 +277,7 @@ impl Reading<'_> {
                     break;
                 }
                 let secondary = (kind.has_secondary() && !invalid(*user)).then_some(*user);
-                if !self.handle_block(l, values, (*kind, block, secondary), words, visit) {
+                if !each(*kind, block, secondary) {
                     return Ok(());
                 }
                 block = *follower;

@@ -64,7 +64,7 @@ impl Reading<'_> {
     }
 
     /// Index of the heap of the `GCHeap` at `instance`, which points to its `gc_heap`.
-    fn heap_of_instance(&self, instance: Option<Addr>) -> Option<u64> {
+    pub(super) fn heap_of_instance(&self, instance: Option<Addr>) -> Option<u64> {
         let field = data::GCHeapInstance::GCHeap.offset(&self.descriptor).ok()?;
         let at = instance.filter(|a| !a.is_null())?.plus(field);
         let heap = tried(|| self.memory.ptr(at)).ok()?;

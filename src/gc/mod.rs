@@ -10,6 +10,7 @@ mod coverage;
 mod facts;
 mod fields;
 mod finalizers;
+mod handle_memory;
 mod handles;
 mod heap_id;
 mod heaps;
@@ -45,11 +46,13 @@ pub(crate) use walk::{min_object_size, object_alignment};
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Answer, Collector, Count, Limits, NoteKind, Notes, len64, plural};
 use crate::clr::objects::Objects;
-use crate::clr::threads::{ContextLayout, Thread};
+use crate::clr::threads::{AllocContext, ContextLayout, Thread};
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::data::{Bound, Field, GCHeap, Generation, HeapSegment, Kind, Structure, bind};
 use crate::memory::{Image, Memory, ReadError};
-use crate::model::{AllocContextModel, GcLimitModel, HandleModel, HeapDetail, NamedCount, OomModel, RegionModel, SegmentModel};
+use crate::model::{
+    AllocContextModel, GcLimitModel, HandleMemory, HandleModel, HeapDetail, NamedCount, OomModel, RegionModel, SegmentModel,
+};
 use fields::{HandleFields, Places, RecordFields};
 pub use heap_id::HeapId;
 use std::ops::Deref;
@@ -182,6 +185,11 @@ impl Gc {
         self.read(|r| r.walk_handles(filter, visit))
     }
 
+    /// The memory of all handle tables: segments, and their blocks by type.
+    pub fn handle_blocks(&self) -> Answer<HandleMemory> {
+        self.read(|r| r.handle_blocks_in_use())
+    }
+
     /// The finalization queue of every heap.
     pub fn finalizer_queues(&self) -> Answer<Vec<FinalizerQueue>> {
         self.read(|r| r.finalizer_queues())
@@ -196,6 +204,11 @@ impl Gc {
     /// included if it is in the dump.
     pub fn contexts(&self, threads: &[Thread]) -> Answer<Vec<AllocContextModel>> {
         self.read(|r| r.contexts(threads))
+    }
+
+    /// Server GC: the heap that the GC prefers for the owner of `context`; `None` if the owner has not allocated anything, or if the heap is unknown.
+    pub fn home_heap(&self, context: &AllocContext) -> Option<u64> {
+        self.read(|r| r.heap_of_instance(context.home_heap)).data
     }
 
     /// The other items that the GC publishes about a heap (`GetHeapData`).

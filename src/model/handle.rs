@@ -156,6 +156,51 @@ pub struct HandleUseStat {
     pub count: u64,
 }
 
+/// The memory of handle tables. It is the GC's own, outside of the heap.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct HandleMemory {
+    /// Number of handle tables.
+    pub tables: u64,
+    /// Number of segments. A table has at least one.
+    pub segments: u64,
+    /// Segments with an object in some slot: each stays as long as that handle does, however empty it is.
+    pub segments_with_objects: u64,
+    /// Bytes of a segment, its header included.
+    pub segment_bytes: u64,
+    /// Reserved bytes of all segments. Pages without a block in use may not be committed.
+    pub bytes: u64,
+    /// Slots of a block.
+    pub slots_per_block: u64,
+    /// Blocks that belong to no type.
+    pub free_blocks: u64,
+    /// The blocks that belong to a type, by type.
+    pub types: Vec<HandleBlocks>,
+}
+
+/// The blocks of a type of handles.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct HandleBlocks {
+    /// The type.
+    #[serde(rename = "type")]
+    pub kind: HandleKind,
+    /// Its blocks. A block returns to the free ones once all its handles are freed, and handles do not move.
+    pub blocks: u64,
+    /// Blocks for the secondary values of these.
+    pub secondary_blocks: u64,
+    /// Of its blocks, those without an object in any slot.
+    pub blocks_without_objects: u64,
+    /// Bytes of its blocks, those for secondary values included.
+    pub bytes: u64,
+    /// Slots of its blocks.
+    pub slots: u64,
+    /// Slots with an object.
+    pub handles: u64,
+    /// Slots without one: free, or of handles whose object was collected or is not set.
+    pub empty_slots: u64,
+}
+
 /// `handles`: the GC handles of all handle tables.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
@@ -188,6 +233,9 @@ pub struct HandlesReport {
     pub group_count: Option<u64>,
     /// With `--by`: the groups, largest first.
     pub groups: Option<Vec<HandleGroup>>,
+    /// With `--memory`: what the tables consist of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<HandleMemory>,
 }
 
 #[cfg(test)]

@@ -88,7 +88,10 @@ pub use finalizer::{
 pub use fragmentation::{
     FragmentationReport, FragmentationTotals, FreeBlockModel, FreeSizeModel, FreeSpaceModel, NeighborModel, PinnedTypeModel,
 };
-pub use handle::{FeatureSource, HandleBy, HandleGroup, HandleKind, HandleModel, HandleStat, HandleUse, HandleUseStat, HandlesReport};
+pub use handle::{
+    FeatureSource, HandleBlocks, HandleBy, HandleGroup, HandleKind, HandleMemory, HandleModel, HandleStat, HandleUse, HandleUseStat,
+    HandlesReport,
+};
 pub use header::{HeaderModel, HeaderState, SyncBlockModel};
 pub use heap::{
     AllocContextModel, ContextOwner, FinalizeQueueModel, GenerationModel, GenerationTableEntry, HeapDetail, HeapModel, HeapReport,
@@ -115,7 +118,7 @@ pub use object::{CutShort, DimensionModel, ObjectReport};
 pub use object_list::{ObjectBrief, ObjectsReport, ObjectsTail, ReferenceModel};
 pub use oom::{FailedCall, OomModel, OomReason, OomReport};
 pub use pool::{PoolGroup, PoolItem, PoolItemKind, PoolKind, PoolQueue, PoolReport, PoolWorker};
-pub use refs::{RefBy, RefList, RefObject, RefRow, RefSort, RefType, RefVia, RefsReport};
+pub use refs::{RefBy, RefList, RefObject, RefRow, RefSort, RefType, RefVia, RefsReport, YoungCards};
 pub use report::{Icicle, IcicleBox, LackingPart, PageReport, PageSuspect, PageType, PageTypes, TypesRest};
 pub use request::{
     ConnectionPool, PeerModel, RequestDirection, RequestFrame, RequestModel, RequestState, RequestsReport, SocketModel, SocketState,

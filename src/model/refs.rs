@@ -74,6 +74,26 @@ pub struct RefsReport {
     pub coverage: Vec<RootCoverageModel>,
     /// Stack and register values that are treated as roots.
     pub stacks: Stacks,
+    /// With `--young`: the cards of older objects; `null` if the dump does not have them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cards: Option<YoungCards>,
+}
+
+/// The cards of older objects. A card covers a range of the heap; where it is set, a collection of younger generations looks
+/// for references to these.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct YoungCards {
+    /// Bytes of the heap that a card covers.
+    pub card_bytes: u64,
+    /// Cards that are set in segments of older generations.
+    pub set: u64,
+    /// Bytes that these cover: what a collection of the young generations searches.
+    pub set_bytes: u64,
+    /// References of older objects to younger ones on cards that are set.
+    pub references_on_set: u64,
+    /// Such references on cards that are not: for large objects another card of the object counts; else `verify` reports them.
+    pub references_on_clear: u64,
 }
 
 /// An object.

@@ -129,6 +129,8 @@ named_enum! {
         ExceptionType = "exception-type",
         /// With --waits: most locks first.
         LocksHeld = "locks-held",
+        /// Bytes that it has allocated since it began, most first.
+        Allocated = "allocated",
     }
 }
 

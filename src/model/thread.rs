@@ -26,6 +26,9 @@ pub struct ThreadsReport {
     /// With `--top`: number of managed threads that are not listed, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_listed: Option<u64>,
+    /// Whether the threads are in the order of what they have allocated.
+    #[serde(skip)]
+    pub by_allocated: bool,
     /// OS id of the crashed thread, if it is not a managed thread.
     pub crashed_unmanaged: Option<u32>,
     /// Location of the crash; `null` without a crash.
@@ -85,6 +88,14 @@ impl SuspensionModel {
     }
 }
 
+impl ThreadModel {
+    /// Bytes that it has allocated in all heaps; `None` if neither count is known.
+    pub fn allocated(&self) -> Option<u64> {
+        let counts = [self.allocated_bytes, self.allocated_bytes_uoh];
+        counts.iter().any(Option::is_some).then(|| counts.into_iter().flatten().fold(0, u64::saturating_add))
+    }
+}
+
 /// A managed thread.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
@@ -111,6 +122,14 @@ pub struct ThreadModel {
     pub alloc_pointer: Option<Addr>,
     /// End of the thread's allocation context.
     pub alloc_limit: Option<Addr>,
+    /// Bytes that it has allocated in the SOH so far, without those that are left up to `alloc_limit`; `null` if the runtime does not
+    /// publish them.
+    pub allocated_bytes: Option<u64>,
+    /// Bytes that it has allocated in LOH and POH so far; `null` if the runtime does not publish them.
+    pub allocated_bytes_uoh: Option<u64>,
+    /// Server GC: index of the heap that the GC prefers for it, that of the processor it ran on; `null` if it has allocated nothing, or if the
+    /// GC's layout is not known.
+    pub home_heap: Option<u64>,
     /// The managed `Thread` object.
     pub object: Option<Addr>,
     /// Exception in flight, or the last one thrown if its `current` is false.

@@ -43,6 +43,7 @@ mod changed;
 mod cli;
 mod collecting;
 mod collections_of;
+mod collector;
 mod completions;
 mod contradictions;
 mod cores;

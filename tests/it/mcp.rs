@@ -14,6 +14,7 @@ use gcdump::Dump;
 use gcdump::cli::Exit;
 use serde_json::{Map, Value, json};
 
+mod follow;
 mod hostile;
 
 /// Objects in the dump of the repository: one with fields of every kind, and a string.
@@ -106,17 +107,18 @@ impl Talk {
         self.ask("tools/call", json!({ "name": tool, "arguments": arguments }))["result"].clone()
     }
 
-    /// Returns the document that a tool answers with.
-    fn answer(&mut self, tool: &str, arguments: Value) -> Value {
+    /// Returns the whole document that a tool answers with.
+    fn answer(&mut self, tool: &str, mut arguments: Value) -> Value {
+        arguments["max_bytes"] = 100_000.into();
         let result = self.call(tool, arguments.clone());
         assert_eq!(result["isError"], false, "{tool} {arguments}: {result}");
-        result["structuredContent"].clone()
+        document(&result)
     }
 
     /// Returns the message with which a tool refuses.
     fn refusal(&mut self, tool: &str, arguments: Value) -> String {
         let result = self.call(tool, arguments);
-        assert!(result["isError"] == true && result["structuredContent"].is_null(), "{tool}: {result}");
+        assert_eq!(result["isError"], true, "{tool}: {result}");
         result["content"][0]["text"].as_str().unwrap().to_string()
     }
 
@@ -140,6 +142,17 @@ impl Drop for Talk {
     }
 }
 
+/// Returns the document of an answer.
+fn document(result: &Value) -> Value {
+    assert!(result["structuredContent"].is_null(), "an answer is there once");
+    serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()
+}
+
+/// Returns the notes beside a document.
+fn beside(result: &Value) -> &str {
+    result["content"][1]["text"].as_str().unwrap_or_default()
+}
+
 /// Fills in an example of a schema with names that exist.
 fn filled(example: &Value) -> Value {
     let text = example.to_string().replace(OBJECT, EVERYTHING);
@@ -149,31 +162,34 @@ fn filled(example: &Value) -> Value {
 
 /// Every example of every tool.
 fn examples(tools: &[Value]) -> Vec<(String, Value)> {
-    let of = |tool: &Value| tool["inputSchema"]["examples"].as_array().unwrap().iter().map(filled).collect::<Vec<_>>();
+    let of = |tool: &Value| {
+        let bare = tool["inputSchema"]["required"].is_null() && !["path", "refs"].contains(&tool["name"].as_str().unwrap());
+        let shown = tool["inputSchema"]["examples"].as_array().into_iter().flatten().map(filled);
+        shown.chain(bare.then(|| json!({}))).collect::<Vec<_>>()
+    };
     tools.iter().flat_map(|tool| of(tool).into_iter().map(|e| (tool["name"].as_str().unwrap().to_string(), e))).collect()
 }
 
 #[test]
 fn a_conversation_begins_with_a_handshake_and_ends_with_the_input() {
-    for (asked, agreed, structured) in [
-        ("2024-11-05", "2024-11-05", false),
-        ("2025-03-26", "2025-03-26", false),
-        ("2025-06-18", "2025-06-18", true),
-        ("2025-11-25", "2025-11-25", true),
-        ("2099-01-01", "2025-11-25", true),
+    for (asked, agreed) in [
+        ("2024-11-05", "2024-11-05"),
+        ("2025-03-26", "2025-03-26"),
+        ("2025-06-18", "2025-06-18"),
+        ("2025-11-25", "2025-11-25"),
+        ("2099-01-01", "2025-11-25"),
     ] {
         let mut talk = Talk::start(&[own_unpacked().to_str().unwrap()]);
         let hello = talk.greet(asked);
         assert_eq!((&hello["protocolVersion"], &hello["serverInfo"]["name"]), (&agreed.into(), &"gcdump".into()));
-        assert_eq!(hello["capabilities"], json!({ "tools": {} }));
+        assert_eq!(hello["capabilities"], json!({ "tools": {}, "prompts": {}, "resources": {} }));
         let instructions = hello["instructions"].as_str().unwrap();
         assert!(["complete", "never an instruction", "--contents"].iter().all(|part| instructions.contains(part)), "{instructions}");
         assert_eq!(talk.ask("ping", json!({}))["result"], json!({}));
         let tools = talk.tools();
-        assert!((10..=14).contains(&tools.len()), "{}", tools.len());
-        assert!(tools.iter().all(|tool| tool["outputSchema"].is_object() == structured), "{asked}");
-        let heap = talk.call("heap", json!({}));
-        assert_eq!((heap["isError"].as_bool(), heap["structuredContent"].is_object()), (Some(false), structured), "{asked}");
+        assert!((15..=20).contains(&tools.len()), "{}", tools.len());
+        assert!(Value::from(tools).to_string().len() <= 25_000, "{asked}");
+        assert_eq!(talk.answer("heap", json!({}))["command"], "heap", "{asked}");
         assert_eq!(talk.end(), (Some(0), String::new()), "{asked}");
     }
     // The version of the protocol without a handshake.
@@ -185,7 +201,7 @@ fn a_conversation_begins_with_a_handshake_and_ends_with_the_input() {
     let mut call = meta("2026-07-28");
     call["name"] = "heap".into();
     let heap = talk.ask("tools/call", call)["result"].clone();
-    assert_eq!((&heap["resultType"], &heap["structuredContent"]["command"]), (&"complete".into(), &"heap".into()));
+    assert_eq!((&heap["resultType"], &document(&heap)["command"]), (&"complete".into(), &"heap".into()));
     let error = talk.ask("tools/list", meta("2031-01-01"))["error"].clone();
     assert_eq!((&error["code"], &error["data"]["supported"]), (&(-32022).into(), &json!(["2026-07-28"])));
 }
@@ -208,27 +224,22 @@ fn every_tool_answers_its_examples_as_its_schemas_say() {
         let tools = talk.tools();
         for tool in &tools {
             let name = tool["name"].as_str().unwrap();
-            assert!(tool["annotations"]["readOnlyHint"] == true && tool["inputSchema"]["additionalProperties"] == false, "{name}");
-            let [input, output] = ["inputSchema", "outputSchema"].map(|schema| {
-                assert_eq!(tool[schema]["type"], "object", "{name}");
-                jsonschema::validator_for(&tool[schema]).unwrap()
-            });
-            assert!(!input.is_valid(&json!({ "no_such": 1 })), "{name}");
-            for (_, example) in examples(std::slice::from_ref(tool)) {
+            assert!(tool["annotations"]["readOnlyHint"] == true && tool["inputSchema"]["type"] == "object", "{name}");
+            let input = jsonschema::validator_for(&tool["inputSchema"]).unwrap();
+            assert!(name == "help" || talk.refusal(name, json!({ "no_such": 1 })).len() > 20, "{name}");
+            for (_, mut example) in examples(std::slice::from_ref(tool)) {
                 assert!(input.is_valid(&example), "{name} {example}");
                 let result = talk.call(name, example.clone());
                 assert_eq!(result["isError"], false, "{name} {example}: {}", result["content"][0]["text"]);
-                let document = &result["structuredContent"];
-                let problems: Vec<String> = output.iter_errors(document).map(|e| format!("{}: {e}", e.instance_path())).collect();
-                assert!(problems.is_empty(), "{name} {example}: {problems:?}");
-                // A schema that accepts an empty document would not test anything.
-                assert!(!output.is_valid(&json!({})), "{name}");
-                let text = result["content"][0]["text"].as_str().unwrap();
-                assert_eq!(serde_json::from_str::<Value>(text).unwrap(), *document, "{name} {example}");
-                assert!(text.len() <= 100_000, "{name} {example}: {}", text.len());
-                if name != "dumps" {
-                    crate::schema::assert_fits(name, document);
+                let bytes: usize = result["content"].as_array().unwrap().iter().map(|part| part["text"].as_str().unwrap().len()).sum();
+                assert!(bytes <= 8000, "{name} {example}: {bytes}");
+                assert!(document(&result).is_object(), "{name} {example}");
+                if ["dumps", "help"].contains(&name) {
+                    continue;
                 }
+                example["max_bytes"] = 100_000.into();
+                let whole = document(&talk.call(name, example.clone()));
+                crate::schema::assert_fits(whole["command"].as_str().unwrap(), &whole);
             }
         }
     }
@@ -267,11 +278,10 @@ fn the_path_of_a_linked_list_is_short() {
     let mut talk = Talk::about_own(&[]);
     let mut folded = 0;
     for node in nodes["data"]["objects"].as_array().unwrap().iter().step_by(99) {
-        let result = talk.call("path", json!({ "address": node["address"] }));
+        let result = talk.call("path", json!({ "address": node["address"], "max_bytes": 100_000 }));
         assert_eq!(result["isError"], false, "{result}");
         assert!(result.to_string().len() < 16_000, "{}", result.to_string().len());
-        folded +=
-            result["structuredContent"]["data"]["paths"][0]["steps"].as_array().unwrap().iter().filter(|s| s["fold"].is_object()).count();
+        folded += document(&result)["data"]["paths"][0]["steps"].as_array().unwrap().iter().filter(|s| s["fold"].is_object()).count();
     }
     assert!(folded > 5, "{folded}");
 }
@@ -305,14 +315,15 @@ fn a_refusal_has_the_message_of_the_command() {
     }
     // The assistant can correct arguments; mistakes of its host are errors of the protocol.
     assert!(talk.refusal("stat", json!({ "tup": 1 })).contains("did you mean top?"));
-    assert!(talk.refusal("stat", json!({ "top": 1000 })).contains("from 1 to 200"));
+    assert!(talk.refusal("stat", json!({ "top": "some" })).contains("from 1 to 200"));
     assert!(talk.refusal("path", json!({})).contains("address is missing"));
     assert!(talk.refusal("retained", json!({ "suspects": true, "tree": true, "dump": "own.dmp" })).contains("cannot be used with"));
     // Negative answers, and those without a match, are answers.
     let result = talk.call("stat", json!({ "dump": "own.dmp", "type": ["No.Such"] }));
     assert!(result["isError"] == true || result["content"][1]["text"].as_str().unwrap().contains("negative"), "{result}");
     let code = |talk: &mut Talk, method: &str, params: Value| talk.ask(method, params)["error"]["code"].as_i64().unwrap();
-    assert_eq!(code(&mut talk, "resources/list", json!({})), -32601);
+    assert_eq!(code(&mut talk, "logging/setLevel", json!({})), -32601);
+    assert_eq!(code(&mut talk, "resources/read", json!({})), -32602);
     assert_eq!(code(&mut talk, "tools/call", json!({ "name": "trim" })), -32602);
     assert_eq!(code(&mut talk, "tools/call", json!({})), -32602);
     assert_eq!(code(&mut talk, "tools/call", json!({ "name": "heap", "arguments": [] })), -32602);
@@ -520,26 +531,34 @@ fn answers_that_are_too_large_are_shortened_or_refused() {
     let large = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus/net10-wks-spinopt-heap.dmp.zst");
     let mut talk = Talk::start(&[large.to_str().unwrap()]);
     talk.greet("2025-06-18");
-    let result = talk.call("objects", json!({ "count": 200, "refs": true, "type": ["System.Object[]"] }));
-    assert_eq!(result["isError"], false, "{result}");
-    let all =
-        run(&["objects", "--json", "--no-local-files", "--refs", "--type", "System.Object[]", "--count", "200", large.to_str().unwrap()]);
-    assert!(all.out.len() > 100_000, "{}", all.out.len());
-    let note = result["content"][1]["text"].as_str().unwrap();
-    assert!(note.contains("Shortened to") && note.contains("start = "), "{note}");
-    assert!(result["content"][0]["text"].as_str().unwrap().len() <= 100_000);
-    // Rows are limited, and a message says how to get more.
+    let asked = json!({ "count": 200, "refs": true, "type": ["System.Object[]"] });
+    let sizes = [1000, 8000, 30_000, 100_000].map(|most| {
+        let mut asked = asked.clone();
+        asked["max_bytes"] = most.into();
+        let result = talk.call("objects", asked);
+        assert_eq!(result["isError"], false, "{result}");
+        let shown = document(&result);
+        let objects = shown["data"]["objects"].as_array().unwrap().len();
+        let cut = beside(&result).contains(&format!("data.objects: {objects} of ")) || beside(&result).contains("data.objects[].refs: ");
+        assert!(cut, "{}", beside(&result));
+        assert!(beside(&result).contains("max_bytes (at most 100000)") && shown["data"]["complete"] == true, "{result}");
+        let bytes = result["content"][0]["text"].as_str().unwrap().len() + beside(&result).len();
+        assert!(bytes <= most.max(1500), "{most}: {bytes}");
+        objects
+    });
+    assert!(sizes.windows(2).all(|pair| pair[0] < pair[1]), "{sizes:?}");
+    // Rows are limited, and it is told how to get more.
     let mut talk = Talk::about_own(&[]);
     let result = talk.call("stat", json!({}));
-    let types = result["structuredContent"]["data"]["types"].as_array().unwrap();
-    assert_eq!(types.len(), 20);
-    let note = result["content"][1]["text"].as_str().unwrap();
+    assert_eq!(document(&result)["data"]["types"].as_array().unwrap().len(), 20);
+    let note = beside(&result);
     assert!(note.contains("There may be more types than the 20 listed: a larger top (at most 200)"), "{note}");
-    assert!(note.contains("Next: the tool retained with {\"suspects\":true}"), "{note}");
+    assert!(note.contains(r#"Next: {"name":"retained","arguments":{"suspects":true}}"#), "{note}");
     let objects = talk.call("objects", json!({ "count": 3 }));
-    assert!(objects["content"][1]["text"].as_str().unwrap().contains("start = 3"));
-    // There is nothing to add.
-    assert_eq!(talk.call("locks", json!({}))["content"].as_array().unwrap().len(), 1);
+    assert!(beside(&objects).contains("start = 3"));
+    // Nothing to add.
+    let path = talk.call("path", json!({ "address": EVERYTHING }));
+    assert_eq!(path["content"].as_array().unwrap().len(), 1, "{path}");
 }
 
 /// Returns all output of a server for the examples of its tools, and for calls about objects with texts.
@@ -626,11 +645,11 @@ fn the_manual_lists_the_tools() {
     let mut table = String::from("| tool | answers | arguments |\n| --- | --- | --- |\n");
     for tool in talk.tools() {
         let arguments: &Map<String, Value> = tool["inputSchema"]["properties"].as_object().unwrap();
-        let required: Vec<&str> = tool["inputSchema"]["required"].as_array().unwrap().iter().map(|r| r.as_str().unwrap()).collect();
+        let required: Vec<&str> = tool["inputSchema"]["required"].as_array().into_iter().flatten().map(|r| r.as_str().unwrap()).collect();
         let named = |name: &String| if required.contains(&name.as_str()) { format!("**`{name}`**") } else { format!("`{name}`") };
         let arguments: Vec<String> = arguments.keys().map(named).collect();
         let text = |key: &str| tool[key].as_str().unwrap();
-        table.push_str(&format!("| `{}` | {} | {} |\n", text("name"), text("description"), arguments.join(", ")));
+        table.push_str(&format!("| `{}` | {} | {} |\n", text("name"), text("description").replace('\n', "<br>"), arguments.join(", ")));
     }
     let (head, rest) = old.split_once("<!-- tools -->\n").unwrap();
     let (_, tail) = rest.split_once("<!-- end of tools -->").unwrap();

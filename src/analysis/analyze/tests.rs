@@ -278,6 +278,7 @@ fn free_space_is_measured_absolutely_and_relatively() {
 fn handles_and_timers_are_many_from_a_number_on() {
     let handles = |total: u64, own: u64| {
         let report = || HandlesReport {
+            memory: None,
             total,
             counts: vec![HandleStat { kind: HandleKind::Strong, count: total }],
             uses: vec![HandleUseStat { used_for: HandleUse::SyncBlockLock, count: own }],

@@ -28,6 +28,11 @@ pub(in crate::cli) struct Handles {
     #[arg(long)]
     stat: bool,
 
+    /// Show what the handle tables consist of: segments, blocks by type, and slots without an object. Handles do not move, so a single one
+    /// keeps its block and its segment.
+    #[arg(long, conflicts_with_all = ["stat", "by", "kinds", "object_type", "sort", "top"])]
+    memory: bool,
+
     /// Only count handles, by this key.
     #[arg(long, value_enum, ignore_case = true, conflicts_with = "stat")]
     by: Option<HandleBy>,
@@ -55,6 +60,7 @@ impl Command for Handles {
     const EXAMPLES: &'static [Example] = &[
         example("handles --type strong,pinned DUMP", "objects held by strong and pinned handles"),
         example("handles --by object-type DUMP", "handle counts by object type"),
+        example("handles --memory DUMP", "blocks and empty slots of each type of handle"),
     ];
     type Report = HandlesReport;
 
@@ -71,6 +77,7 @@ impl Command for Handles {
             kinds: self.kinds.clone(),
             object_types: self.object_type.clone(),
             stat: self.stat,
+            memory: self.memory,
             by: self.by,
             sort: self.sort.given(),
             top: self.filter.before(self.top.rows(at)),

@@ -15,21 +15,27 @@ use super::super::job::{self, Ended};
 use super::super::limits::{out_of_memory, out_of_time};
 use super::super::parsed::Cli;
 use super::super::streams::Streams;
-use super::arguments::{Arguments, Line};
+use super::arguments::{Line, MOST_BYTES};
 use super::dumps::Dumps;
+use super::fit::fit;
+use super::list;
+use super::next::{Call, calls};
 use super::rpc::beginning;
-use super::tools::{Does, TOOLS, Tool};
+use super::tools::{Does, Tool};
 use crate::base::Cancel;
 use crate::memory::Memory;
 use crate::session::Dump;
 
-/// Most bytes of an answer's document.
-pub(super) const LARGEST: usize = 100_000;
+/// Most bytes of a document before what has no room in the answer is left out.
+const LARGEST: usize = 4_000_000;
 /// Remarks of a command that are repeated, and characters of each.
-const REMARKS: usize = 20;
-const REMARK: usize = 1000;
+const REMARKS: usize = 5;
+const REMARK: usize = 300;
 /// Characters of a refusal.
 const REFUSAL: usize = 10_000;
+/// Bytes for what is said beside a document, and the least that a document has.
+const BESIDE: usize = 400;
+const LEAST: usize = 600;
 
 /// What runs the tools: one at a time.
 pub(super) struct Worker {
@@ -55,9 +61,9 @@ enum Ran {
 
 /// The result of a call.
 pub(super) struct Answer {
-    /// The document, or why there is none.
+    /// The document in the bytes that it may have, or the reason of a refusal.
     text: String,
-    /// The same, parsed.
+    /// The whole document.
     document: Option<Value>,
     /// What to know about it, and what to ask next.
     notes: Vec<String>,
@@ -69,24 +75,36 @@ impl Answer {
         Answer { text: beginning(why, REFUSAL).into_owned(), document: None, notes: Vec::new() }
     }
 
-    /// As the protocol has it. `structured`: in a form for programs as well.
-    pub(super) fn result(self, structured: bool) -> Value {
+    /// The arguments of a tool.
+    pub(super) fn help(tool: &'static Tool) -> Answer {
+        let document = list::help(tool);
+        Answer { text: document.to_string(), document: Some(document), notes: Vec::new() }
+    }
+
+    /// The result in the form of the protocol.
+    pub(super) fn result(self) -> Value {
         let text = |text: &str| json!({ "type": "text", "text": text });
         let mut content = vec![text(&self.text)];
         if !self.notes.is_empty() {
             content.push(text(&self.notes.join("\n")));
         }
-        let mut result = json!({ "content": content, "isError": self.document.is_none() });
-        if let (Some(document), Some(fields), true) = (self.document, result.as_object_mut(), structured) {
-            fields.insert("structuredContent".into(), document);
-        }
-        result
+        json!({ "content": content, "isError": self.document.is_none() })
+    }
+
+    /// The document, or the reason of a refusal.
+    pub(super) fn document(&self) -> Result<&Value, &str> {
+        self.document.as_ref().ok_or(&self.text)
+    }
+
+    /// Its text.
+    pub(super) fn text(&self) -> &str {
+        &self.text
     }
 }
 
 impl Worker {
-    /// The answer to a call; `None` if `cancel` stopped it.
-    pub(super) fn call(&mut self, tool: &'static Tool, line: Line, cancel: &Cancel) -> Option<Answer> {
+    /// The answer to a call with the arguments `asked`, which `line` has; `None` if `cancel` stopped it.
+    pub(super) fn call(&mut self, tool: &'static Tool, asked: &Map<String, Value>, line: Line, cancel: &Cancel) -> Option<Answer> {
         let (mut line, mut shortened) = (line, false);
         let (text, exit, remarks, next) = loop {
             match self.run(tool, &line, cancel) {
@@ -96,7 +114,7 @@ impl Worker {
                 Ran::TooLarge => match line.shortened() {
                     Some(less) => (line, shortened) = (less, true),
                     None => {
-                        let why = format!("{}: the answer has more than {LARGEST} bytes: {}", tool.name, tool.instead);
+                        let why = format!("{}: the answer has more than {LARGEST} bytes: {}", tool.name, instead(tool));
                         return Some(Answer::refused(&why));
                     }
                 },
@@ -110,10 +128,7 @@ impl Worker {
         };
         let mut notes = Vec::new();
         if let Some(rows) = line.most_rows().filter(|_| shortened) {
-            notes.push(format!(
-                "Shortened to {rows} rows: with more, the answer would have more than {LARGEST} bytes. For more, {}.",
-                tool.instead
-            ));
+            notes.push(format!("Shortened to {rows} rows: with more, the answer would have more than {LARGEST} bytes."));
         }
         notes.extend(about(tool, &document, &line));
         if exit == Exit::Negative {
@@ -123,8 +138,15 @@ impl Worker {
         if text.contains(Memory::HIDDEN) {
             notes.push(format!("Texts of the process are not shown, but as {}: that takes a server with --contents.", Memory::HIDDEN));
         }
-        notes.extend(next.and_then(call_of).map(|call| format!("Next: {call}")));
-        Some(Answer { text, document: Some(document), notes })
+        let next: Vec<String> = calls(tool, asked, &document, next).iter().map(Call::told).collect();
+        let beside = notes.iter().chain(&next).map(|note| note.len().saturating_add(1)).fold(BESIDE, usize::saturating_add);
+        let fitted = fit(&document, text, line.bytes.saturating_sub(beside).max(LEAST));
+        if let Some(left_out) = fitted.lacks {
+            let more = format!("max_bytes (at most {MOST_BYTES}) shows more, or {}.", instead(tool));
+            notes.insert(0, format!("Left out, to keep the answer at {} bytes: {left_out}. {more}", line.bytes));
+        }
+        notes.extend(next);
+        Some(Answer { text: fitted.text, document: Some(document), notes })
     }
 
     fn run(&mut self, tool: &Tool, line: &Line, cancel: &Cancel) -> Ran {
@@ -162,6 +184,7 @@ impl Worker {
     fn command(&mut self, tool: &Tool, line: &Line, mut streams: Streams<'_>) -> Exit {
         let name = match tool.does {
             Does::Command(name) | Does::Compares(name) => name,
+            Does::More | Does::Help => return fail(&UsageError(format!("{}: command is missing", tool.name)).into(), &mut streams),
             Does::List => {
                 let listed = serde_json::to_writer(&mut *streams.out, &self.dumps.list());
                 return match listed.map_err(io::Error::from).and_then(|()| streams.out.flush()) {
@@ -225,22 +248,18 @@ fn lists(data: &Value) -> Vec<(&str, u64)> {
     let length = |value: &Value| value.as_array().map(|list| u64::try_from(list.len()).unwrap_or(u64::MAX));
     let outer = fields(data);
     let inner = outer.iter().flat_map(|(_, value)| fields(value));
-    outer.iter().copied().chain(inner).filter_map(|(name, value)| Some((name, length(value)?))).collect()
+    // What an answer covers is a list of fixed length.
+    let is_rows = |name: &str| name != "coverage";
+    outer.iter().copied().chain(inner).filter(|(name, _)| is_rows(name)).filter_map(|(name, value)| Some((name, length(value)?))).collect()
 }
 
 fn fields(value: &Value) -> Vec<(&str, &Value)> {
     value.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value)).collect()
 }
 
-/// The call that does the same as a command line.
-fn call_of(words: &str) -> Option<String> {
-    let mut words = words.split(' ');
-    let name = words.next()?;
-    let tool = TOOLS.iter().find(|tool| matches!(tool.does, Does::Command(command) if command == name))?;
-    let flags: Map<String, Value> = words.map(|word| (word.trim_start_matches('-').replace('-', "_"), Value::Bool(true))).collect();
-    // Flags alone can be told as arguments.
-    Arguments::of(tool).line(&flags).ok()?;
-    Some(if flags.is_empty() { format!("the tool {}", tool.name) } else { format!("the tool {} with {}", tool.name, Value::Object(flags)) })
+/// The advice for an answer that is too large.
+fn instead(tool: &Tool) -> &'static str {
+    if tool.instead.is_empty() { "ask for fewer rows with top, or select what you need: help lists the arguments" } else { tool.instead }
 }
 
 /// Keeps what is written, up to [`LARGEST`] bytes.
@@ -257,26 +276,5 @@ impl Write for Capped {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cli::registry::COMMANDS;
-
-    #[test]
-    fn commands_that_lead_on_are_calls() {
-        assert_eq!(call_of("retained --suspects").as_deref(), Some("the tool retained with {\"suspects\":true}"));
-        assert_eq!(call_of("stacks").as_deref(), Some("the tool stacks"));
-        assert_eq!((call_of("export gcdump"), call_of("stat --no-such"), call_of("stat --top 5")), (None, None, None));
-    }
-
-    #[test]
-    fn every_tool_runs_a_command_of_the_registry() {
-        for tool in TOOLS {
-            let name = tool.entry().map(|entry| entry.name);
-            assert!(name.is_none_or(|name| COMMANDS.iter().any(|c| c.name == name)), "{}", tool.name);
-        }
     }
 }

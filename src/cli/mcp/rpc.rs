@@ -37,6 +37,8 @@ pub(super) const NO_REQUEST: i64 = -32600;
 pub(super) const NO_METHOD: i64 = -32601;
 /// Parameters that the method does not take.
 pub(super) const NO_PARAMS: i64 = -32602;
+/// A resource that there is not.
+pub(super) const NO_RESOURCE: i64 = -32002;
 /// A version of the protocol that the server does not speak.
 pub(super) const NO_VERSION: i64 = -32022;
 

@@ -11,15 +11,14 @@ use serde_json::{Map, Value, json};
 use super::super::exit::UsageError;
 use super::super::streams::Streams;
 use super::answer::{Answer, Worker};
-use super::arguments::{Arguments, Line as Asked};
-use super::list;
-use super::rpc::{self, Failure, LONGEST, Line, Message, NO_JSON, NO_METHOD, NO_PARAMS, NO_REQUEST, NO_VERSION, cut};
-use super::tools::{self, Tool};
+use super::arguments::{Arguments, Line as Asked, put};
+use super::rpc::{self, Failure, LONGEST, Line, Message, NO_JSON, NO_METHOD, NO_PARAMS, NO_REQUEST, NO_RESOURCE, NO_VERSION, cut};
+use super::tools::{self, Does, Tool};
+use super::{list, more, prompts, resources};
 use crate::base::Cancel;
 use crate::base::threads::start_apart;
 
-/// Versions of the protocol that begin with a handshake, oldest first. They differ in what this server uses in two things: from the
-/// third on, answers have a form for programs; the second alone has batches.
+/// Versions of the protocol that begin with a handshake, oldest first. Of what this server uses they differ in batches.
 const HANDSHAKE: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 /// The version with batches.
 const BATCHES: &str = "2025-03-26";
@@ -55,14 +54,41 @@ enum Event {
 struct Call {
     key: String,
     tool: &'static Tool,
+    /// Its arguments by their names.
+    asked: Map<String, Value>,
     line: Asked,
     cancel: Cancel,
+}
+
+/// The form in which the answer of a tool is sent.
+#[derive(Clone, Debug)]
+enum Form {
+    /// The result of the tool.
+    Tool,
+    /// The list of resources.
+    Resources,
+    /// The contents of the resource with this address.
+    Contents(String),
+}
+
+impl Form {
+    /// The result of a request.
+    fn result(&self, answer: Answer) -> Result<Value, Failure> {
+        let result = match (self, answer.document()) {
+            (Form::Tool, _) => return Ok(answer.result()),
+            (Form::Resources, Ok(list)) => Ok(json!({ "resources": resources::all(list) })),
+            (Form::Contents(uri), Ok(_)) => Ok(resources::contents(uri, answer.text())),
+            (_, Err(why)) => Err(why),
+        };
+        result.map_err(|why| Failure::new(NO_RESOURCE, why))
+    }
 }
 
 /// A call that waits or runs.
 struct Running {
     id: Value,
     from: From,
+    form: Form,
     cancel: Cancel,
     /// Whether the client cancelled it: its time and memory do so as well, and that is told.
     given_up: bool,
@@ -120,8 +146,8 @@ pub(super) fn serve(mut worker: Worker, contents: bool, input: impl BufRead + Se
         let _ = lines.send(Event::End);
     };
     let working = move || {
-        for Call { key, tool, line, cancel } in waiting {
-            let answer = if cancel.is_cancelled() { None } else { worker.call(tool, line, &cancel) };
+        for Call { key, tool, asked, line, cancel } in waiting {
+            let answer = if cancel.is_cancelled() { None } else { worker.call(tool, &asked, line, &cancel) };
             if send.send(Event::Done(key, answer)).is_err() {
                 break;
             }
@@ -256,12 +282,22 @@ impl Server<'_, '_> {
             "initialize" => self.initialize(&params),
             "server/discover" => Ok(self.discovered()),
             "ping" => Ok(json!({})),
-            "tools/list" => Ok(self.tools(from)),
-            "tools/call" => match self.call(id, from, params) {
-                Ok(None) => return Ok(()),
-                Ok(Some(refused)) => Ok(refused.result(false)),
-                Err(failure) => Err(failure),
-            },
+            "tools/list" => Ok(listed("tools", list::all(), from)),
+            "prompts/list" => Ok(listed("prompts", prompts::all(), from)),
+            "prompts/get" => prompts::get(&params),
+            "resources/templates/list" => Ok(listed("resourceTemplates", json!([]), from)),
+            "tools/call" | "resources/list" | "resources/read" => {
+                let begun = match method {
+                    "tools/call" => self.call(id, from, params),
+                    "resources/list" => self.begin(id, from, &params, "dumps", &Map::new(), Form::Resources),
+                    _ => self.read(id, from, &params),
+                };
+                match begun {
+                    Ok(None) => return Ok(()),
+                    Ok(Some(answer)) => Ok(answer.result()),
+                    Err(failure) => Err(failure),
+                }
+            }
             _ => Err(Failure::new(NO_METHOD, format!("there is no method {}", cut(method)))),
         };
         self.answer(id, from, outcome)
@@ -275,7 +311,7 @@ impl Server<'_, '_> {
         self.version = version;
         Ok(json!({
             "protocolVersion": version,
-            "capabilities": { "tools": {} },
+            "capabilities": capabilities(),
             "serverInfo": server_info(),
             "instructions": list::instructions(self.contents),
         }))
@@ -284,59 +320,79 @@ impl Server<'_, '_> {
     fn discovered(&self) -> Value {
         json!({
             "supportedVersions": [STATELESS],
-            "capabilities": { "tools": {} },
+            "capabilities": capabilities(),
             "instructions": list::instructions(self.contents),
             "ttlMs": KEPT,
             "cacheScope": "private",
         })
     }
 
-    /// Whether answers have a form for programs.
-    fn is_structured(&self, from: From) -> bool {
-        from.stateless || self.version.is_none_or(|version| HANDSHAKE.iter().skip(2).any(|v| *v == version))
-    }
-
-    fn tools(&self, from: From) -> Value {
-        let tools = list::all(self.is_structured(from));
-        if from.stateless { json!({ "tools": tools, "ttlMs": KEPT, "cacheScope": "private" }) } else { json!({ "tools": tools }) }
-    }
-
-    /// Hands a call to the worker, or refuses it.
+    /// Hands a call to the worker, or answers it.
     fn call(&mut self, id: &Value, from: From, mut params: Map<String, Value>) -> Result<Option<Answer>, Failure> {
         let wrong = |why: &str| Failure::new(NO_PARAMS, format!("tools/call: {why}"));
-        let name = params.get("name").and_then(Value::as_str).ok_or_else(|| wrong("name must be a string"))?;
-        let tool = tools::find(name).ok_or_else(|| wrong(&format!("there is no tool {}", cut(name))))?;
-        let token = params.get("_meta").and_then(|meta| meta.get("progressToken")).filter(|t| rpc::may_be_repeated(t)).cloned();
         let arguments = match params.remove("arguments") {
             Some(Value::Object(arguments)) => arguments,
             None | Some(Value::Null) => Map::new(),
             Some(_) => return Err(wrong("arguments must be an object")),
         };
+        let name = params.get("name").and_then(Value::as_str).ok_or_else(|| wrong("name must be a string"))?.to_string();
+        self.begin(id, from, &params, &name, &arguments, Form::Tool)
+    }
+
+    /// Reads a resource: what a dump is.
+    fn read(&mut self, id: &Value, from: From, params: &Map<String, Value>) -> Result<Option<Answer>, Failure> {
+        let uri = params.get("uri").and_then(Value::as_str);
+        let uri = uri.ok_or_else(|| Failure::new(NO_PARAMS, "resources/read: uri must be a string"))?;
+        let path = resources::path(uri).ok_or_else(|| Failure::new(NO_RESOURCE, format!("there is no resource {}", cut(uri))))?;
+        let arguments = Map::from_iter([("dump".to_string(), path.into())]);
+        self.begin(id, from, params, "info", &arguments, Form::Contents(uri.to_string()))
+    }
+
+    /// Hands a call of a tool to the worker, or answers it.
+    fn begin(
+        &mut self,
+        id: &Value,
+        from: From,
+        params: &Map<String, Value>,
+        name: &str,
+        arguments: &Map<String, Value>,
+        form: Form,
+    ) -> Result<Option<Answer>, Failure> {
         let key = id.to_string();
         if self.running.contains_key(&key) {
             return Err(Failure::new(NO_REQUEST, "a call with this id is not answered yet"));
         }
+        let tool = tools::find(name).ok_or_else(|| Failure::new(NO_PARAMS, format!("tools/call: {}", tools::no_tool(name))))?;
+        let is_help = tool.does == Does::Help;
         // What an assistant gets wrong is told to it, not to its host.
-        let line = match Arguments::of(tool).line(&arguments) {
-            Ok(line) => line,
+        let (tool, arguments) = match more::resolved(tool, arguments) {
+            Ok(resolved) => resolved,
+            Err(why) => return Ok(Some(Answer::refused(&why))),
+        };
+        if is_help {
+            return Ok(Some(Answer::help(tool)));
+        }
+        let of = Arguments::of(tool);
+        let (asked, line) = match of.spelled(&arguments).and_then(|asked| of.line(&asked).map(|line| (asked, line))) {
+            Ok(found) => found,
             Err(why) => return Ok(Some(Answer::refused(&why))),
         };
         if self.running.len() >= CALLS {
             return Ok(Some(Answer::refused(&format!("{CALLS} calls are waiting already"))));
         }
+        let token = params.get("_meta").and_then(|meta| meta.get("progressToken")).filter(|t| rpc::may_be_repeated(t)).cloned();
         let cancel = Cancel::default();
-        let call = Call { key: key.clone(), tool, line, cancel: cancel.clone() };
+        let call = Call { key: key.clone(), tool, asked, line, cancel: cancel.clone() };
         self.calls.send(call).map_err(|_| Failure::new(NO_REQUEST, "the server ends"))?;
-        self.running.insert(key, Running { id: id.clone(), from, cancel, given_up: false, started: Instant::now(), token });
+        self.running.insert(key, Running { id: id.clone(), from, form, cancel, given_up: false, started: Instant::now(), token });
         Ok(None)
     }
 
     fn done(&mut self, key: &str, answer: Option<Answer>) -> Result<()> {
-        let Some(Running { id, from, given_up, .. }) = self.running.remove(key) else { return Ok(()) };
+        let Some(Running { id, from, form, given_up, .. }) = self.running.remove(key) else { return Ok(()) };
         // Who cancelled a call expects nothing.
         if let Some(answer) = answer.filter(|_| !given_up) {
-            let result = answer.result(self.is_structured(from));
-            self.answer(&id, from, Ok(result))?;
+            self.answer(&id, from, form.result(answer))?;
         }
         from.batch.map_or(Ok(()), |batch| self.complete(batch))
     }
@@ -351,6 +407,21 @@ impl Server<'_, '_> {
         let told: Vec<Value> = told.map(|params| rpc::notification("notifications/progress", &params)).collect();
         told.iter().try_for_each(|message| self.write(message))
     }
+}
+
+/// The capabilities of the server.
+fn capabilities() -> Value {
+    json!({ "tools": {}, "prompts": {}, "resources": {} })
+}
+
+/// A list that never changes.
+fn listed(name: &str, list: Value, from: From) -> Value {
+    let mut listed = json!({ name: list });
+    if from.stateless {
+        put(&mut listed, "ttlMs", KEPT.into());
+        put(&mut listed, "cacheScope", "private".into());
+    }
+    listed
 }
 
 fn server_info() -> Value {

@@ -1,4 +1,5 @@
-use crate::model::{HandleBy, HandleGroup, HandleModel, HandleStat, HandleUse, HandlesReport};
+use crate::base::in_units;
+use crate::model::{HandleBlocks, HandleBy, HandleGroup, HandleMemory, HandleModel, HandleStat, HandleUse, HandlesReport};
 use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
@@ -43,6 +44,36 @@ fn group_columns<'r>(by: Option<HandleBy>) -> Columns<'r, HandleGroup> {
     columns::<HandleGroup>().text_or_none(name, 60, |g| g.key.as_deref()).name().count("count", |g| g.count).bytes("bytes", |g| g.bytes)
 }
 
+fn block_columns<'r>() -> Columns<'r, HandleBlocks> {
+    columns::<HandleBlocks>()
+        .text("type", 22, |b| b.kind.name())
+        .whole()
+        .count("blocks", |b| b.blocks)
+        .count("secondary_blocks", |b| b.secondary_blocks)
+        .keep(4)
+        .count("blocks_without_objects", |b| b.blocks_without_objects)
+        .keep(5)
+        .bytes("bytes", |b| b.bytes)
+        .count("slots", |b| b.slots)
+        .keep(6)
+        .count("handles", |b| b.handles)
+        .count("empty_slots", |b| b.empty_slots)
+}
+
+fn memory<'r>(memory: &'r HandleMemory, to: &mut Sections<'r>) {
+    to.table(Table::records("block", &memory.types, block_columns()).csv(true).shown(!memory.types.is_empty()));
+    to.gap_if(!memory.types.is_empty());
+    to.line(format!(
+        "{} of {} in {}: {}; {} free",
+        plural(memory.segments, "segment"),
+        in_units(memory.segment_bytes),
+        plural(memory.tables, "handle table"),
+        in_units(memory.bytes),
+        plural(memory.free_blocks, "block"),
+    ));
+    to.line(format!("{} with an object, which stay as long as its handle does", plural(memory.segments_with_objects, "segment")));
+}
+
 impl Report for HandlesReport {
     fn page(&mut self, to: &mut Paging) {
         let lists = (&mut self.handles, &mut self.groups);
@@ -57,6 +88,9 @@ impl Report for HandlesReport {
     }
 
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        if let Some(tables) = &self.memory {
+            return memory(tables, to);
+        }
         if let Some(handles) = &self.handles {
             let with = |there: fn(&HandleModel) -> bool| handles.iter().any(there);
             let columns =

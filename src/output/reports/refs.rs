@@ -1,4 +1,5 @@
 use super::retained::{root_coverage, root_line};
+use crate::base::in_units;
 use crate::model::{RefList, RefObject, RefRow, RefType, RefsReport};
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
@@ -129,6 +130,7 @@ impl Report for RefsReport {
         to.records("coverage", &self.coverage);
         match &self.object {
             Some(object) => to.line(object_line(object)),
+            None if self.cards.is_some() => to.line(plural(self.targets, "young object")),
             None => to.line(plural(self.targets, "object")),
         }
         to.gap();
@@ -138,6 +140,16 @@ impl Report for RefsReport {
             to.gap();
         }
         self.incoming.iter().for_each(|of| list(to, of, true));
+        if let Some(cards) = &self.cards {
+            to.line(format!(
+                "{} set in older generations, which cover {}; {} to younger objects on them, {} elsewhere",
+                plural(cards.set, "card"),
+                in_units(cards.set_bytes),
+                plural(cards.references_on_set, "reference"),
+                cards.references_on_clear,
+            ));
+            to.gap();
+        }
         self.outgoing.iter().for_each(|of| list(to, of, false));
         if self.roots.is_some() {
             root_coverage(to, &self.coverage);

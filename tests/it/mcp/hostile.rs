@@ -144,7 +144,7 @@ fn a_name_that_becomes_a_link_is_not_followed() {
         }
         let result = talk.call("info", json!({ "dump": name }));
         if result["isError"] == false {
-            let bytes = result["structuredContent"]["data"]["file_bytes"].as_u64();
+            let bytes = document(&result)["data"]["file_bytes"].as_u64();
             assert_eq!(bytes, Some(dump.len() as u64), "{result}");
             answers += 1;
         } else {
