@@ -1,7 +1,7 @@
 //! `refs --young`: which older objects refer to younger ones, and what the cards say of it.
 //!
-//! A collection of the young generations looks for such references in the ranges of set cards alone
-//! (`docs/internals/gc-structures.md#cards`). A card stays set until a collection has found nothing behind it.
+//! A collection of the young generations looks for such references only in the ranges of set cards
+//! (`docs/internals/gc-structures.md#cards`). A card stays set until a collection has found no such reference in its range.
 
 use crate::base::cancel::check_at;
 use crate::base::{Addr, Count, Index, NoteKind};
@@ -69,7 +69,7 @@ pub(super) struct CardReader<'h> {
 }
 
 impl<'h> CardReader<'h> {
-    /// `None` with the reason if the dump does not tell the cards.
+    /// The cards, or the reason why they cannot be read.
     pub(super) fn new(heap: &'h Heap) -> Result<CardReader<'h>, &'static str> {
         let cards = heap.gc().cards()?;
         let of = YoungCards { card_bytes: cards.card_bytes(), set: 0, set_bytes: 0, references_on_set: 0, references_on_clear: 0 };

@@ -1,4 +1,4 @@
-//! What handle tables consist of: segments, their blocks by type, and the slots of those that hold no object.
+//! The memory of handle tables: segments, their blocks by type, and the slots of those that hold no object.
 //!
 //! Source: `docs/internals/gc-structures.md#handles`. A block belongs to one type until all its handles are freed (`SegmentRemoveFreeBlocks`,
 //! `handletablecore.cpp`), and a segment is freed once no block of it is in use (`FullSegmentIterator`, `handletablescan.cpp`), unless it is the

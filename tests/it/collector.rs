@@ -1,4 +1,4 @@
-//! What the collector's own structures answer: the memory of handle tables, references of older objects to younger ones, and what threads allocate.
+//! The collector's own structures: the memory of handle tables, references of older objects to younger ones, and what threads allocate.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -12,7 +12,7 @@ use gcdump::model::Generation;
 use serde_json::Value;
 
 fn count(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("{value} is no count"))
+    value.as_u64().unwrap_or_else(|| panic!("{value} is not a count"))
 }
 
 /// Checks the memory of the handle tables against the handles that they hold. Returns the number of handles.

@@ -20,7 +20,7 @@ mod hostile;
 /// Objects in the dump of the repository: one with fields of every kind, and a string.
 const EVERYTHING: &str = "0x7f316dc27908";
 const STRING: &str = "0x7f3d36400008";
-/// An object and dumps in the examples of the schemas.
+/// Placeholder of an object in the examples of the schemas.
 const OBJECT: &str = "0x7f31535a25f8";
 
 fn leak(which: &str) -> String {
@@ -547,7 +547,7 @@ fn answers_that_are_too_large_are_shortened_or_refused() {
         objects
     });
     assert!(sizes.windows(2).all(|pair| pair[0] < pair[1]), "{sizes:?}");
-    // Rows are limited, and it is told how to get more.
+    // Rows are limited, and a note says how to get more.
     let mut talk = Talk::about_own(&[]);
     let result = talk.call("stat", json!({}));
     assert_eq!(document(&result)["data"]["types"].as_array().unwrap().len(), 20);

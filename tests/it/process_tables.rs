@@ -107,7 +107,7 @@ fn tables_about_the_process_have_the_rows_of_the_commands() {
             &["/name", "/kind", "/path", "/base", "/size"],
         );
         let (_, answer) = ask(&dump, &["stacks"]);
-        let frames: usize = list(&told, "threads").iter().map(|t| t["frames"].as_array().unwrap().len()).sum();
+        let frames: usize = list(&answer, "threads").iter().map(|t| t["frames"].as_array().unwrap().len()).sum();
         assert_eq!(table(&out, "frames").len(), frames, "{name}");
         let fields = |more: &[&str]| list(&ask(&dump, &[&["statics"], more].concat()).1, "statics").len();
         assert_eq!(table(&out, "statics").len(), fields(&[]) + fields(&["--thread-statics"]), "{name}");

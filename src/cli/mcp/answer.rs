@@ -65,12 +65,12 @@ pub(super) struct Answer {
     text: String,
     /// The whole document.
     document: Option<Value>,
-    /// What to know about it, and what to ask next.
+    /// Notes about it, and the calls that lead on.
     notes: Vec<String>,
 }
 
 impl Answer {
-    /// Why there is no answer.
+    /// A refusal with its reason.
     pub(super) fn refused(why: &str) -> Answer {
         Answer { text: beginning(why, REFUSAL).into_owned(), document: None, notes: Vec::new() }
     }
@@ -120,7 +120,7 @@ impl Worker {
                 },
             }
         };
-        // Rows that are streamed stand on lines of their own.
+        // Streamed rows are on separate lines.
         let text = text.replace('\n', "");
         let document: Value = match serde_json::from_str(&text) {
             Ok(document) => document,
@@ -213,7 +213,7 @@ impl Worker {
     }
 }
 
-/// What a document says about its own completeness and its further rows.
+/// Notes about the completeness of a document and its further rows.
 fn about(tool: &Tool, document: &Value, line: &Line) -> Vec<String> {
     let mut notes = Vec::new();
     let data = document.get("data").unwrap_or(document);

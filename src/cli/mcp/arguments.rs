@@ -27,7 +27,7 @@ pub(super) const MOST_BYTES: u64 = 100_000;
 const BYTES: &str = "max_bytes";
 /// Characters of the description of an argument in the list of tools.
 const DESCRIPTION: usize = 110;
-/// What the dump of a tool is.
+/// Description of the dump of a tool.
 const DUMP: &str = "Path, as dumps lists it; not needed if there is one";
 /// Names that assistants use for a dump, and for the limit on rows.
 const DUMP_NAMES: [&str; 6] = ["dump", "dumppath", "dumpfile", "path", "file", "filename"];
@@ -118,7 +118,7 @@ const FEW: u64 = 200;
 /// The argument that selects a runtime, which every tool about dumps has: a process may have several.
 const RUNTIME: &str = "runtime";
 
-/// What the command line calls an argument.
+/// The name of an argument on the command line.
 fn long(arg: &Arg) -> &str {
     arg.get_long().unwrap_or(arg.get_id().as_str())
 }
@@ -144,7 +144,7 @@ fn names_file(arg: &Arg) -> bool {
 impl Arguments {
     pub(super) fn of(tool: &'static Tool) -> Arguments {
         let Some(entry) = tool.entry() else { return Arguments { tool, list: Vec::new() } };
-        // With the options of every command: some of its own conflict with them.
+        // With the options of every command: some of the others conflict with them.
         let command = entry.command();
         let named = |name: &str| command.get_arguments().find(|a| long(a) == name);
         let argument = |arg: &Arg, listed: bool| {
@@ -271,7 +271,7 @@ impl Arguments {
                 line.options.push(argument.option());
             }
         }
-        // A number that nobody asked for stands in nobody's way.
+        // A default number of rows must not conflict with what was asked for.
         let hinders = |option: &str| self.list.iter().any(|a| given(&a.name) && a.conflicts.iter().any(|c| c == option));
         line.rows.retain(|(option, _)| given(&written(option)) || !hinders(option));
         if line.rows.is_empty() && self.list.iter().any(|a| a.name == TOP && a.rows.is_none() && !given(TOP)) && !hinders(TOP) {
@@ -429,7 +429,7 @@ impl Argument {
             if u64::try_from(words.len()).is_ok_and(|n| n > COMPARED) {
                 return Err(format!("at most {COMPARED} dumps"));
             }
-            // An option of a command about another dump; that one stands first.
+            // An option about another dump; that one comes first.
             if self.arg.get_long().is_some() {
                 line.options.extend(words.iter().map(|word| self.with(word)));
             }

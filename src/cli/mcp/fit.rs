@@ -1,4 +1,4 @@
-//! Documents in a number of bytes: long lists and texts lose their ends, and it is told which.
+//! Documents in a number of bytes: the ends of long lists and texts are left out, and a note says which.
 
 use serde_json::{Map, Value};
 
@@ -14,7 +14,7 @@ const ATTEMPTS: usize = 24;
 /// A document in a number of bytes.
 pub(super) struct Fitted {
     pub(super) text: String,
-    /// What was left out, for people; `None` if nothing was.
+    /// The parts that were left out, for people; `None` if all are there.
     pub(super) lacks: Option<String>,
 }
 
@@ -41,7 +41,7 @@ pub(super) fn fit(document: &Value, text: String, most: usize) -> Fitted {
     Fitted { text: best, lacks: Some(cuts.told()) }
 }
 
-/// What was left out.
+/// The parts that were left out.
 #[derive(Default)]
 struct Cuts {
     /// Paths of lists in the order of the document, with what is kept and what there was.

@@ -1,4 +1,4 @@
-//! What a value of an argument is: the schema of values, and the word of the command line for one. Assistants write values in other forms.
+//! Kinds of values of arguments: the schema of values, and the word of the command line for one. Assistants write values in other forms.
 
 use std::any::TypeId;
 
@@ -10,7 +10,7 @@ use super::rpc::cut;
 /// Bytes of a text.
 const LONGEST: usize = 4096;
 
-/// What a value of an argument is.
+/// Kind of the values of an argument.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Kind {
     Flag,

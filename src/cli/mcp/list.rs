@@ -1,4 +1,4 @@
-//! What the server says about itself and its tools.
+//! The server about itself and its tools.
 
 use serde_json::{Map, Value, json};
 

@@ -12,7 +12,7 @@ use crate::cli::sos;
 /// The tool that a call is about, and its arguments.
 ///
 /// # Errors
-/// A sentence about the command, if there is none or it is not known.
+/// A sentence about a command that is missing or unknown.
 pub(super) fn resolved(tool: &'static Tool, given: &Map<String, Value>) -> Result<(&'static Tool, Map<String, Value>), String> {
     if !matches!(tool.does, Does::More | Does::Help) {
         return Ok((tool, given.clone()));

@@ -76,7 +76,7 @@ impl Call {
         self
     }
 
-    /// As an assistant sends it.
+    /// The call in the form in which an assistant sends it.
     pub(super) fn told(&self) -> String {
         if TOOLS.iter().any(|tool| tool.name == self.name) {
             return line(self.name, &self.arguments);
@@ -186,7 +186,7 @@ fn stacks(mut threads: Vec<Value>) -> Vec<Call> {
     }
 }
 
-/// What shows more of each finding.
+/// The calls that show more of each finding.
 fn findings(document: &Value, findings: &[Value]) -> Vec<Call> {
     let path = document.pointer("/dump/path").and_then(Value::as_str);
     let of = |finding: &Value| {

@@ -1,8 +1,8 @@
-//! Dumps as resources: what a dump is and can answer, by an address of its own.
+//! Dumps as resources: what a dump is and can answer, by an address.
 
 use serde_json::{Value, json};
 
-/// What begins the address of a dump; its path follows.
+/// The beginning of the address of a dump; its path follows.
 const SCHEME: &str = "gcdump://dump/";
 
 /// The resources for an answer of the tool `dumps`.
@@ -40,7 +40,7 @@ fn uri(path: &str) -> String {
     uri
 }
 
-/// The path in an address; `None` if it is no address of a dump.
+/// The path in an address; `None` if the address is not that of a dump.
 pub(super) fn path(uri: &str) -> Option<String> {
     let mut bytes = uri.strip_prefix(SCHEME)?.bytes();
     let mut path = Vec::new();

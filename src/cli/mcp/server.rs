@@ -364,7 +364,7 @@ impl Server<'_, '_> {
         }
         let tool = tools::find(name).ok_or_else(|| Failure::new(NO_PARAMS, format!("tools/call: {}", tools::no_tool(name))))?;
         let is_help = tool.does == Does::Help;
-        // What an assistant gets wrong is told to it, not to its host.
+        // Mistakes of an assistant are reported to it, not to its host.
         let (tool, arguments) = match more::resolved(tool, arguments) {
             Ok(resolved) => resolved,
             Err(why) => return Ok(Some(Answer::refused(&why))),

@@ -9,7 +9,7 @@ use crate::base::nearest;
 use crate::cli::command::Entry;
 use crate::cli::registry;
 
-/// What a tool does.
+/// The action of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Does {
     /// Lists the dumps.
@@ -50,7 +50,7 @@ pub(super) struct Tool {
     /// A flag that is on, unless it is `false` or one of the other arguments is given.
     pub(super) on: Option<(&'static str, &'static [&'static str])>,
     pub(super) rows: &'static [Rows],
-    /// What to ask if an answer is too large.
+    /// Advice for answers that are too large.
     pub(super) instead: &'static str,
     /// Arguments as JSON, which its description shows.
     pub(super) examples: &'static [&'static str],

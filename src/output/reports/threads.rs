@@ -67,7 +67,7 @@ fn thread_columns<'r>(waits: bool, allocated: bool, heaps: bool) -> Columns<'r, 
 
 impl Report for ThreadsReport {
     fn page(&mut self, to: &mut Paging) {
-        self.not_listed = to.whole_list("threads", &mut self.threads, &thread_columns(false));
+        self.not_listed = to.whole_list("threads", &mut self.threads, &thread_columns(false, false, false));
     }
 
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {

@@ -1,4 +1,4 @@
-//! Who knows nothing but the protocol and follows the first `Next` of each answer reaches the cause; and what is beside the tools.
+//! A client that knows only the protocol and follows the first `Next` of each answer reaches the cause; and what is beside the tools.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ struct Followed {
     said: String,
 }
 
-/// The first call that a text tells.
+/// The first call in a text.
 fn next(text: &str) -> Option<Value> {
     text.lines().find_map(|line| line.strip_prefix("Next: ")).map(|call| serde_json::from_str(call).unwrap())
 }
@@ -79,7 +79,7 @@ fn the_first_next_leads_to_the_cause() {
     assert!(known == recorded, "GCDUMP_BLESS=1 writes {path:?}:\n{recorded}");
 }
 
-/// The same on full dumps, with the truth of the processes that were dumped.
+/// Conversations about full dumps, with the truth of the processes that were dumped.
 #[test]
 fn the_first_next_leads_to_the_truth() -> Result<(), Ignored> {
     let folder = needs_shared()?;

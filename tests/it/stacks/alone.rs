@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::{ask_with, folders, has_heap, plain};
 use crate::common::{ask, cases, each, known_dumps, sample, walker};
-use gcdump::analysis::{StacksQuery, place, stacks};
+use gcdump::analysis::{StacksQuery, stacks, where_is};
 use gcdump::internals::base::{Index, Silent};
 use gcdump::internals::gc::ObjectStarts;
 use gcdump::model::{StackCoverage, StackFrameKind, StacksReport};
@@ -71,7 +71,7 @@ fn check((name, path, folders): &(String, PathBuf, Vec<PathBuf>)) -> Found {
                 continue;
             }
             found.frames += 1;
-            let at = place(&heap, ip).unwrap().data;
+            let at = where_is(&heap, ip).unwrap().data;
             let Some(code) = &at.code else {
                 found.wrong.push(format!("{name}: {ip} of {:?} is {:?}", frame.method, at.kind));
                 continue;
