@@ -82,7 +82,7 @@ fn told(finding: &Value, data: &Value) -> Option<Vec<(&'static str, Value, Value
                 .iter()
                 .filter(|chain| chain["root"]["object"] == finding["object"])
                 .flat_map(|chain| list(chain, "frames"))
-                .filter(|frame| !frame["method"].is_null() && !frame["state"].is_null())
+                .filter(|frame| !frame["state"].is_null())
                 .map(|frame| text(frame, "object"))
                 .collect();
             vec![("methods", count, methods.len().into())]
