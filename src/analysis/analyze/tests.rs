@@ -190,6 +190,7 @@ fn threads_that_are_stuck_are_told_with_their_requests() {
             others: 0,
             pools: (0..20u64).map(pool).collect(),
             sockets: Vec::new(),
+            ..RequestsReport::default()
         }
     };
     let edge = |from, to| WaitEdge { from, to, object: Addr(0x1000), kind: WaitEdgeKind::Holds, type_name: Some("Lab.Gate".into()) };
@@ -309,6 +310,7 @@ fn handles_and_timers_are_many_from_a_number_on() {
         state_type: None,
         canceled: None,
         running: None,
+        late: false,
     };
     let timers = |active: u64| {
         found(ProblemId::Timers, |a| {
