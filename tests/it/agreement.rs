@@ -82,7 +82,8 @@ fn pairs(finding: &Value, data: &Value) -> Option<Vec<(&'static str, Value, Valu
                 .iter()
                 .filter(|chain| chain["root"]["object"] == finding["object"])
                 .flat_map(|chain| list(chain, "frames"))
-                .filter(|frame| !frame["method"].is_null() && !frame["state"].is_null())
+                // Other compilers than Roslyn name the state otherwise, and names may be missing.
+                .filter(|frame| !frame["state"].is_null() || text(frame, "type").contains("StateMachineBox"))
                 .map(|frame| text(frame, "object"))
                 .collect();
             vec![("methods", count, methods.len().into())]
@@ -96,10 +97,7 @@ fn pairs(finding: &Value, data: &Value) -> Option<Vec<(&'static str, Value, Valu
             let there = |p: &&Value| finding["title"].as_str().is_some_and(|title| title.contains(text(p, "server")));
             vec![("pools", count, list(data, "pools").iter().filter(there).count().into())]
         }
-        "unobserved-exceptions" => {
-            let unobserved = list(data, "tasks").iter().filter(|t| t["unobserved"] == true).count();
-            vec![("faulted tasks", count, unobserved.into())]
-        }
+        "unobserved-exceptions" => vec![("faulted tasks", count, inspection()["found"].clone())],
         "exceptions" => {
             let same = |g: &&Value| g["type"] == finding["type"] && g["method"] == finding["method"];
             vec![("exceptions", count, list(data, "groups").iter().find(same).map_or(Value::Null, |g| g["count"].clone()))]
