@@ -35,13 +35,17 @@ impl Reading<'_> {
         let (words, mut seen) = (self.words_of_handles(), HashSet::new());
         let per_segment = l.blocks.min(MAX_BLOCKS);
         let mut of: BTreeMap<HandleKind, Blocks> = BTreeMap::new();
+        let (mut with_objects, mut free, mut whole) = (0u64, 0u64, true);
         for table in self.handle_tables(l, &words) {
             memory.tables.bump();
             for segment in self.handle_segments(l, table, &mut seen, &words) {
                 memory.segments.bump();
                 let (mut used, mut held) = (0u64, false);
                 let read = self.handle_blocks(l, segment, &HandleFilter::default(), |kind, block, secondary| {
-                    let Some((handles, empty)) = self.slots(l, segment, block, &words) else { return words.take(1) };
+                    let Some((handles, empty)) = self.slots(l, segment, block, &words) else {
+                        whole = false;
+                        return words.take(1);
+                    };
                     let blocks = of.entry(kind).or_default();
                     blocks.blocks.bump();
                     blocks.secondary.grow(u64::from(secondary.is_some()));
@@ -54,15 +58,19 @@ impl Reading<'_> {
                 });
                 match read {
                     Ok(()) => {
-                        memory.segments_with_objects.grow(u64::from(held));
-                        memory.free_blocks.grow(per_segment.saturating_sub(used));
+                        with_objects.grow(u64::from(held));
+                        free.grow(per_segment.saturating_sub(used));
                     }
-                    Err(e) => self.notes.add(NoteKind::Missing, segment, format!("handle table segment {segment}: {e}")),
+                    Err(e) => {
+                        whole = false;
+                        self.notes.add(NoteKind::Missing, segment, format!("handle table segment {segment}: {e}"));
+                    }
                 }
             }
         }
         words.note("reading handle tables", &self.notes);
         let block_bytes = l.per_block.saturating_mul(self.memory.ptr_bytes());
+        (memory.segments_with_objects, memory.free_blocks) = (whole.then_some(with_objects), whole.then_some(free));
         memory.segment_bytes = l.segment_bytes;
         memory.bytes = memory.segments.saturating_mul(l.segment_bytes);
         memory.slots_per_block = l.per_block;

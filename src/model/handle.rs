@@ -164,16 +164,16 @@ pub struct HandleMemory {
     pub tables: u64,
     /// Number of segments. A table has at least one.
     pub segments: u64,
-    /// Segments with an object in some slot: each stays as long as that handle does, however empty it is.
-    pub segments_with_objects: u64,
+    /// Segments with an object in some slot: each stays as long as that handle does, however empty it is. `null` if not all are in the dump.
+    pub segments_with_objects: Option<u64>,
     /// Bytes of a segment, its header included.
     pub segment_bytes: u64,
     /// Reserved bytes of all segments. Pages without a block in use may not be committed.
     pub bytes: u64,
     /// Slots of a block.
     pub slots_per_block: u64,
-    /// Blocks that belong to no type.
-    pub free_blocks: u64,
+    /// Blocks that belong to no type; `null` if not all segments are in the dump.
+    pub free_blocks: Option<u64>,
     /// The blocks that belong to a type, by type.
     pub types: Vec<HandleBlocks>,
 }

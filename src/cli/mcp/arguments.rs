@@ -525,7 +525,7 @@ mod tests {
             ("object", r#"{"obj":255,"file":"a.dmp"}"#, "--count=20 --items=20 -- 0xff [Some(\"a.dmp\")]"),
             ("heap", r#"{"detail":"yes","heap":"0"}"#, "--detail --heap=0 -- [None]"),
             ("path", r#"{"address":"1","all-roots":true}"#, "--all-roots --paths=3 -- 1 [None]"),
-            ("handles", r#"{"n":"5","Type":["Strong"]}"#, "--type=strong --top=5 -- [None]"),
+            ("handles", r#"{"n":"5","Type":["Strong"]}"#, "--top=5 --type=strong -- [None]"),
             ("retained", r#"{"threshold":2.5,"tree":true,"depth":null}"#, "--threshold=2.5 --tree --top=20 -- [None]"),
         ] {
             let wanted = format!("gcdump {tool} --format=json {wanted}").replace("--min-size=1K", "--min-size=1K --type=A --type=-B");

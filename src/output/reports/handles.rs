@@ -64,14 +64,19 @@ fn memory<'r>(memory: &'r HandleMemory, to: &mut Sections<'r>) {
     to.table(Table::records("block", &memory.types, block_columns()).csv(true).shown(!memory.types.is_empty()));
     to.gap_if(!memory.types.is_empty());
     to.line(format!(
-        "{} of {} in {}: {}; {} free",
+        "{} of {} in {}: {}",
         plural(memory.segments, "segment"),
         in_units(memory.segment_bytes),
         plural(memory.tables, "handle table"),
         in_units(memory.bytes),
-        plural(memory.free_blocks, "block"),
     ));
-    to.line(format!("{} with an object, which stay as long as its handle does", plural(memory.segments_with_objects, "segment")));
+    if let (Some(held), Some(free)) = (memory.segments_with_objects, memory.free_blocks) {
+        to.line(format!(
+            "{} with objects, which stay until their handles are freed; {} free",
+            plural(held, "segment"),
+            plural(free, "block")
+        ));
+    }
 }
 
 impl Report for HandlesReport {
