@@ -102,7 +102,7 @@ fn hostile_text_moves_no_cursor_and_breaks_no_format() {
     let (object, handle) = (first(&["objects", "--type", "*E?y*"], "objects"), first(&["handles"], "handles"));
     let copy = folder.path().join("copy.dmp");
     // Pages are for browsers: see `report`.
-    for form in sample(commands::forms(MORE).into_iter().filter(|form| form[0] != "report"), 9) {
+    for form in sample(commands::forms(MORE).into_iter().filter(|form| form[0] != "report"), 8) {
         let args = commands::filled(&form, |word| match word {
             dump if commands::is_dump(dump) => Some(path.into()),
             "ADDR" => Some(object.clone()),
@@ -154,7 +154,7 @@ fn hostile_text_moves_no_cursor_and_breaks_no_format() {
     }
     println!("hostile text: {on_screen} screens, {in_json} JSON answers and {in_csv} CSV rows had some");
     let least = cases(1, 6);
-    assert!(on_screen >= least && in_json >= least && in_csv > 2 * least, "{on_screen} {in_json} {in_csv}");
+    assert!(on_screen >= least && in_json >= least && in_csv > 3 * least, "{on_screen} {in_json} {in_csv}");
 }
 
 #[test]

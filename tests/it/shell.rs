@@ -107,6 +107,23 @@ fn every_command_answers_in_a_shell_as_on_the_command_line() {
 }
 
 #[test]
+fn an_address_means_the_object_and_hints_run_as_they_are_printed() {
+    let (_, dogs) = ask(&own_unpacked(), &["objects", "--type", "Lab.Dog", "--top", "1"]);
+    let dog = dogs["data"]["objects"][0]["address"].as_str().unwrap().to_string();
+    let wanted = run(&["object", &dog, "--no-local-files", &own()]).out;
+    let list = run(&["objects", "--type", "Lab.Dog", "--top", "1", "--no-local-files", &own()]).out;
+    for line in [dog.clone(), dog.trim_start_matches("0x").to_string(), format!("gcdump object {dog}")] {
+        assert_eq!(shell(&line, &own()).out, wanted, "{line}");
+    }
+    let ran = shell(&format!("objects --type Lab.Dog --top 1; $1; object {dog}; $_"), &own());
+    assert_eq!(ran.out, format!("{list}{wanted}{wanted}{wanted}"), "{}", ran.err);
+    let types = shell("stat --type Lab.Dog; $1", &own());
+    assert!(types.exit == Exit::Ok && types.out.contains("100 objects, 4,800 bytes"), "{} {}", types.out, types.err);
+    let nothing = shell("$1", &own());
+    assert!(nothing.exit == Exit::Usage && nothing.err.contains("no table was printed"), "{}", nothing.err);
+}
+
+#[test]
 fn the_examples_of_the_shell_work() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("commands");
@@ -341,7 +358,7 @@ mod terminal {
         assert!(answer(&mut s, "dumpheap -stat --top 2").contains("System.String"));
         assert!(answer(&mut s, "next").contains("Lab.Node"));
         assert!(answer(&mut s, "path $1 | head -1").contains("objects are reachable from roots"));
-        assert!(answer(&mut s, "objects --type Lab.Dog --count 3").contains("3 rows of 100 objects"));
+        assert!(answer(&mut s, "objects --type Lab.Dog --count 3").contains("rows 1 to 3 of 100 objects"));
         assert!(answer(&mut s, "object $2").contains("dog1"));
         assert!(answer(&mut s, "path $_").contains("Lab.Program.Keep"));
         assert!(answer(&mut s, "stat | grep -c Lab").trim().parse::<u32>().unwrap() > 2);

@@ -57,7 +57,7 @@ fn statics_of(context: &Context<'_>, feed: &mut Feed) -> ControlFlow<()> {
                 s.thread.and_then(|t| t.managed_id).into(),
                 field.address.into(),
                 field.kind.name().into(),
-                (&field.text).into(),
+                field.unquoted().into(),
                 object(context, field.object),
                 field.object.into(),
                 field.object_type.as_ref().into(),
