@@ -120,7 +120,7 @@ fn refs_of(heap: &dyn GraphSource, query: &RefsQuery) -> Result<Answer<RefsRepor
         stacks: query.stacks,
     };
     let cards = reader.cards.into_inner();
-    report.cards = cards.map(|cards| cards.finish(|kind, what| on.notes.add(kind, None, what)));
+    report.cards = cards.map(|cards| cards.finish(&on.notes));
     Ok(on.finish(report))
 }
 

@@ -4,7 +4,7 @@
 //! (`docs/internals/gc-structures.md#cards`). A card stays set until a collection has found no such reference in its range.
 
 use crate::base::cancel::check_at;
-use crate::base::{Addr, Count, Index, NoteKind};
+use crate::base::{Addr, Budget, Collector, Count, Index, NoteKind};
 use crate::gc::{Cards, ObjectId};
 use crate::heapgraph::HeapGraph;
 use crate::memory::Window;
@@ -65,6 +65,8 @@ pub(super) struct CardReader<'h> {
     heap: &'h Heap,
     window: Window<'h>,
     absent: u64,
+    /// Cards that are looked at: a forged segment may have any length.
+    budget: Budget,
     pub(super) of: YoungCards,
 }
 
@@ -74,7 +76,8 @@ impl<'h> CardReader<'h> {
         let cards = heap.gc().cards()?;
         let of = YoungCards { card_bytes: cards.card_bytes(), set: 0, set_bytes: 0, references_on_set: 0, references_on_clear: 0 };
         let window = Window::new(heap.memory());
-        Ok(CardReader { cards, heap, window, absent: 0, of })
+        let budget = Budget::new(heap.memory().dump_bytes(), None);
+        Ok(CardReader { cards, heap, window, absent: 0, budget, of })
     }
 
     /// Counts the card of a reference at `place`.
@@ -87,14 +90,14 @@ impl<'h> CardReader<'h> {
         }
     }
 
-    /// Counts the cards that are set for older objects. Notes go to `note`.
-    pub(super) fn finish(mut self, mut note: impl FnMut(NoteKind, String)) -> YoungCards {
+    /// Counts the cards that are set for older objects.
+    pub(super) fn finish(mut self, notes: &Collector) -> YoungCards {
         let step = self.cards.card_bytes().max(1);
         let is_old = |s: &&SegmentModel| !matches!(s.generation, Generation::Gen0 | Generation::Frozen);
         for segment in self.heap.segments().iter().filter(is_old) {
             let mut at = Addr(segment.start.0.saturating_sub(segment.start.0.checked_rem(step).unwrap_or(0)));
             let mut seen = 0u32;
-            while at < segment.allocated {
+            while at < segment.allocated && self.budget.steps(1) {
                 seen = seen.wrapping_add(1);
                 check_at(seen);
                 let young = segment.generation == Generation::Ephemeral && self.heap.generation_of(at).is_some_and(|g| age(g) == 0);
@@ -108,8 +111,10 @@ impl<'h> CardReader<'h> {
         }
         self.of.set_bytes = self.of.set.saturating_mul(step);
         if self.absent > 0 {
-            note(NoteKind::Missing, format!("{} cards are not in the dump: the numbers of cards are too small", self.absent));
+            let text = format!("{} cards are not in the dump: the numbers of cards are too small", self.absent);
+            notes.add(NoteKind::Missing, None, text);
         }
+        self.budget.note("counting the cards", notes);
         self.of
     }
 }

@@ -32,6 +32,10 @@ pub struct Config {
     #[arg(long, global = true)]
     pub wide: bool,
 
+    /// Only these columns of lists, in tables, CSV and Markdown: named as in CSV, separated by commas.
+    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',', global = true)]
+    pub select: Vec<String>,
+
     /// Show what does not fit the terminal in CMD [default: $GCDUMP_PAGER, $PAGER, less].
     #[arg(long, value_name = "CMD", num_args = 0..=1, require_equals = true, default_missing_value = "", global = true)]
     pub pager: Option<String>,
@@ -122,6 +126,7 @@ impl Config {
             json: of(form, self.json, &base.json),
             output: of(given("output"), self.output, &base.output),
             wide: of(given("wide"), self.wide, &base.wide),
+            select: of(given("select"), self.select, &base.select),
             pager: of(given("pager"), self.pager, &base.pager),
             color: of(given("color"), self.color, &base.color),
             modules: of(given("modules"), self.modules, &base.modules),

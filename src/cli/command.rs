@@ -19,7 +19,7 @@ use crate::analysis::{self, head_parts};
 use crate::base::{Addr, Answer, NoteKind, Notes};
 use crate::heapgraph::{IndexUse, beside};
 use crate::model::{Envelope, Head};
-use crate::output::{self, Format, Paging, Report, SCHEMA};
+use crate::output::{self, Format, Paging, Report, SCHEMA, Target};
 use crate::session::{Dump, Error, GraphSource, Heap, Runtime};
 
 /// Groups of commands, in help order.
@@ -157,7 +157,7 @@ pub(super) trait Command: Args {
             answer.data.page(&mut page);
             head.pages = page.done().map_err(UsageError)?;
         }
-        output::emit(&head, &answer, at.format(), streams.target())?;
+        output::emit(&head, &answer, at.format(), at.target(streams))?;
         conclude(at, &answer.notes, streams)?;
         self.remarks(&answer).iter().try_for_each(|line| streams.say(line))?;
         // What comes next is about objects.
@@ -354,6 +354,11 @@ pub(super) struct At<'c> {
 }
 
 impl At<'_> {
+    /// Where the answer goes, with the columns that are asked for.
+    pub(super) fn target<'s>(&'s self, streams: &'s mut Streams<'_>) -> Target<'s> {
+        Target { select: &self.config.select, ..streams.target() }
+    }
+
     /// The dump; the first of several.
     pub(super) fn dump(&self) -> Result<&Dump, Error> {
         self.dump_at(0)

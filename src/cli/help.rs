@@ -115,6 +115,7 @@ list. JSON and the header of NDJSON have the rows of each list in pages
 ascending, what is unknown last, equal rows as without it. Every format has this order. A column that the list lacks is refused \
 with those it has
   --where CONDITION  only rows for which this holds: of objects, by properties and fields, of other lists, by the columns of the table (gcdump help conditions)
+      --select A,B   only these columns, named as in CSV, in tables, CSV and Markdown (an option of every command)
   -t, --type TYPE    only what has such a type (gcdump help patterns)
 ";
 

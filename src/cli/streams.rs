@@ -55,7 +55,7 @@ impl Streams<'_> {
 
     /// Where answers go.
     pub(super) fn target(&mut self) -> Target<'_> {
-        Target { out: &mut *self.out, screen: self.screen, seen: self.seen }
+        Target { out: &mut *self.out, screen: self.screen, seen: self.seen, select: &[] }
     }
 
     /// Writes a line of diagnostics, without control characters if a terminal shows it, and wrapped to its width.

@@ -17,6 +17,7 @@ mod reports;
 mod sanitize;
 mod screen;
 mod seen;
+mod select;
 mod shorten;
 mod stream;
 pub mod table;
@@ -43,7 +44,7 @@ use crate::base::{Answer, Notes};
 use crate::model::{Data, Envelope, Head};
 use checks::Check;
 use formats::{Out, Whole};
-use report::{Graph, Sections};
+use report::{Graph, Section, Sections};
 
 /// Identifier and version of the JSON format.
 pub const SCHEMA: &str = "gcdump/2";
@@ -56,6 +57,8 @@ pub struct Target<'w> {
     pub screen: Screen,
     /// Receives the addresses of the rows of tables.
     pub seen: Option<&'w Seen>,
+    /// Names of the columns that lists are shown with; all if it is empty.
+    pub select: &'w [String],
 }
 
 impl std::fmt::Debug for Target<'_> {
@@ -99,11 +102,37 @@ fn finish<R: Report>(out: &mut Out<'_>, answer: &Answer<R>, format: Format) -> i
         sections.paged = !out.head.pages.is_empty();
         answer.data.describe(&mut sections);
         out.head.pages.iter().for_each(|page| sections.line(page::words(page)));
+        let sections: Box<dyn Iterator<Item = Section<'_>>> = match out.select {
+            [] => Box::new(sections.into_iter()),
+            names if out.streamed => Box::new(sections.into_iter().map(|section| only(section, names))),
+            names => {
+                let all: Vec<Section<'_>> = sections.into_iter().collect();
+                let tables = all.iter().filter_map(|section| match section {
+                    Section::Table(table) => Some(&table.heading),
+                    _ => None,
+                });
+                select::check(names, format, tables)?;
+                Box::new(all.into_iter().map(|section| only(section, names)))
+            }
+        };
         for section in sections {
             format.writer().section(out, section)?;
         }
+    } else if !out.streamed {
+        select::check(out.select, format, std::iter::empty())?;
     }
     format.writer().end(out, &Printed { head: out.head, answer })
+}
+
+/// A section with these columns only, if it is a table that has one of them.
+fn only<'r>(section: Section<'r>, names: &[String]) -> Section<'r> {
+    match section {
+        Section::Table(mut table) => {
+            select::only(&mut table.heading, names);
+            Section::Table(table)
+        }
+        other => other,
+    }
 }
 
 /// The complete answer, as passed to [`formats::Writer::end`].

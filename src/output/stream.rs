@@ -32,6 +32,16 @@ impl<T> std::fmt::Debug for List<T> {
 }
 
 impl<T: Serialize> List<T> {
+    /// The list with these columns only, or with all if there are no names.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::Unsupported`] if it does not have one of them, or if the format has no columns.
+    pub fn select(mut self, format: Format, names: &[String]) -> io::Result<List<T>> {
+        super::select::check(names, format, std::iter::once(&self.heading))?;
+        super::select::only(&mut self.heading, names);
+        Ok(self)
+    }
+
     /// A list named `list` in JSON, with rows of kind `record` in NDJSON.
     pub fn new(list: &'static str, record: &'static str, columns: Columns<'static, T>) -> List<T> {
         let heading = Heading { record: Some(record), list, csv: true, shown: true, complete: None, columns: columns.list() };

@@ -84,7 +84,7 @@ fn print(format: Format) -> String {
     notes.add(NoteKind::Missing, None, "a leg");
     let answer = Answer::new(Cats { cats: vec![cat(0), cat(1)] }, notes);
     let mut out = Vec::new();
-    emit(&head(), &answer, format, Target { out: &mut out, screen: Screen::NONE, seen: None }).unwrap();
+    emit(&head(), &answer, format, Target { out: &mut out, screen: Screen::NONE, seen: None, select: &[] }).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -125,7 +125,7 @@ impl Report for Tail {
 fn streamed(format: Format) -> Result<String, std::io::Error> {
     let list = List::new("cats", "cat", cat_columns());
     let mut out = Vec::new();
-    let _ = stream(&head(), &list, format, Target { out: &mut out, screen: Screen::NONE, seen: None }, |batches| {
+    let _ = stream(&head(), &list, format, Target { out: &mut out, screen: Screen::NONE, seen: None, select: &[] }, |batches| {
         for batch in 0..200u64 {
             // Later batches are shorter, and done sooner.
             let rows = (200 - batch) * 3;
@@ -160,7 +160,7 @@ fn terminals_show_what_rows_are_called() {
     let head = head();
     let show = |screen: Screen, seen: Option<&Seen>| {
         let mut out = Vec::new();
-        emit(&head, &answer, Format::Table, Target { out: &mut out, screen, seen }).unwrap();
+        emit(&head, &answer, Format::Table, Target { out: &mut out, screen, seen, select: &[] }).unwrap();
         String::from_utf8(out).unwrap()
     };
     let screen = Screen::terminal(Some(80), None);

@@ -172,3 +172,29 @@ fn conditions_select_rows_by_the_columns_of_the_table() {
         refused.err
     );
 }
+
+#[test]
+fn select_leaves_the_columns_that_are_named() {
+    let dump = own_unpacked();
+    let dump = dump.to_str().unwrap();
+    let first = |args: &[&str]| {
+        let ran = run(&[args, &["--no-local-files", dump]].concat());
+        (ran.exit, ran.out.lines().next().unwrap_or_default().to_string(), ran.err)
+    };
+    for (command, names) in
+        [("stat", "bytes,type"), ("handles", "address,object"), ("statics", "name"), ("objects", "address,size"), ("threads", "os_id")]
+    {
+        let (exit, line, err) = first(&[command, "--select", names, "--format", "csv"]);
+        assert_eq!((exit, line.as_str()), (Exit::Ok, names), "{command}: {err}");
+        let (_, line, _) = first(&[command, "--select", names]);
+        assert_eq!(line.split_whitespace().collect::<Vec<_>>().join(",").to_lowercase().replace("os,id", "os_id"), names, "{command}");
+    }
+    // Names are spelled as those of --sort are.
+    assert_eq!(first(&["handles", "--select", "Object-Type", "--format", "csv"]).1, "object_type");
+    let (exit, _, err) = first(&["stat", "--select", "type,nothing"]);
+    assert!(exit == Exit::Usage && err.contains("--select: no list has a column nothing; the columns are"), "{err}");
+    let (exit, _, err) = first(&["objects", "--select", "nothing"]);
+    assert!(exit == Exit::Usage && err.contains("no list has a column nothing"), "{err}");
+    let (exit, _, err) = first(&["stat", "--json", "--select", "type"]);
+    assert!(exit == Exit::Usage && err.contains("json has whole answers"), "{err}");
+}

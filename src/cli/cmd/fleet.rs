@@ -100,7 +100,7 @@ impl Command for Fleet {
             }
             None => at.head()?,
         };
-        output::emit(&head, &answer, at.format(), streams.target())?;
+        output::emit(&head, &answer, at.format(), at.target(streams))?;
         conclude(at, &answer.notes, streams)
     }
 }

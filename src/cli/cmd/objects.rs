@@ -88,7 +88,7 @@ impl Command for Objects {
         let query = self.query(at)?;
         if at.is_table() && !self.short && self.fields.len() <= 1 && streams.screen.terminal && (1..=FEW).contains(&query.count) {
             let answer = self.answer(at)?;
-            output::emit(&at.head()?, &answer, at.format(), streams.target())?;
+            output::emit(&at.head()?, &answer, at.format(), at.target(streams))?;
             return Ok(self.exit(&answer, conclude(at, &answer.notes, streams)?));
         }
         let heap = at.heap()?;
@@ -99,8 +99,8 @@ impl Command for Objects {
             let tail = namer.noted(analysis::objects(&heap, &namer, &query, print)?);
             return self.concluded(at, &tail, streams);
         }
-        let list = objects_list(self.refs, &self.fields);
-        let answer = output::stream(&at.head()?, &list, at.format(), streams.target(), |batches| {
+        let list = objects_list(self.refs, &self.fields).select(at.format(), &at.config.select)?;
+        let answer = output::stream(&at.head()?, &list, at.format(), at.target(streams), |batches| {
             // Rows are named while they are printed: what fails then is part of the answer.
             let notes = Collector::new();
             let rows = Carried::here();

@@ -91,6 +91,8 @@ pub struct Out<'w> {
     pub screen: Screen,
     /// Receives the addresses of the rows.
     pub seen: Option<&'w Seen>,
+    /// Names of the columns that lists are shown with; all if it is empty.
+    pub select: &'w [String],
     /// Header of the answer.
     pub head: &'w Head,
     /// Rows printed so far.
@@ -114,8 +116,8 @@ impl std::fmt::Debug for Out<'_> {
 impl<'w> Out<'w> {
     /// Creates the state for a new answer.
     pub fn new(target: Target<'w>, head: &'w Head) -> Out<'w> {
-        let Target { out: to, screen, seen } = target;
-        Out { to, screen, seen, head, rows: 0, tables: 0, streamed: false, hidden: Vec::new(), page: html::Page::default() }
+        let Target { out: to, screen, seen, select } = target;
+        Out { to, screen, seen, select, head, rows: 0, tables: 0, streamed: false, hidden: Vec::new(), page: html::Page::default() }
     }
 
     /// Rows at the beginning of each table to leave out, with all that is no table.
