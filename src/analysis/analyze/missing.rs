@@ -1,9 +1,9 @@
 //! Parts that the dump does not have.
 //!
-//! Rule: the file is cut, its compressed data is damaged, or a command cannot answer in full, as `info` says. Such an answer is partial:
-//! with the missing parts there may be other findings. A warning if objects are missing, which most findings are about.
+//! Rule: the file is cut, its compressed data is damaged, or a command cannot answer in full, as `info` shows. Such an answer is partial: with the
+//! missing parts there may be other findings. A warning if objects are missing, since most findings are about objects.
 //!
-//! Source: the commands themselves; what a runtime has not is not missing.
+//! Source: the commands themselves. Features that a runtime does not have are not missing.
 
 use super::answers::{Answers, Skip};
 use super::line::{counted, listed, one_line};

@@ -1,6 +1,6 @@
-//! The rules at their thresholds, on answers made up for them.
+//! Tests of the rules at their thresholds, on made-up answers.
 
-use super::answers::{Answers, Asked, Told};
+use super::answers::{Answers, Asked, Received};
 use super::{AnalyzeQuery, Thresholds, find};
 use crate::base::{Addr, Collector};
 use crate::model::{
@@ -12,17 +12,17 @@ use crate::model::{
     WaitEdgeKind, WaitEvidence, WaitKind, WaitModel, WaiterModel,
 };
 
-/// What a rule finds, given `fill`.
+/// The findings of a rule on the answers that `fill` sets.
 fn found(id: ProblemId, fill: impl Fn(&Answers<'_>)) -> Vec<Problem> {
     let (found, complete) = found_of_copy(id, fill);
     assert!(complete);
     found
 }
 
-/// [`found`], and whether nothing is missing: the copy of the repository does not have native memory.
+/// Like [`found`], with whether nothing is missing: the dump in the repository does not have native memory.
 fn found_of_copy(id: ProblemId, fill: impl Fn(&Answers<'_>)) -> (Vec<Problem>, bool) {
     let dump = crate::open("dumps/net10-wks-basics-heap.dmp.zst").unwrap();
-    // The graph is that of the dump, which the made-up answers are not about.
+    // The graph is left out, since it belongs to the dump and not to the made-up answers.
     let query = AnalyzeQuery { graph: false, ..AnalyzeQuery::default() };
     let (runtime, notes) = (dump.runtime().unwrap(), Collector::new());
     let answers = Answers::new(&runtime, &[], &query, &notes);
@@ -33,7 +33,7 @@ fn found_of_copy(id: ProblemId, fill: impl Fn(&Answers<'_>)) -> (Vec<Problem>, b
 }
 
 fn set<T>(cell: &Asked<T>, answer: T) {
-    assert!(cell.set(Ok(Told { data: answer, loss: None })).is_ok());
+    assert!(cell.set(Ok(Received { data: answer, loss: None })).is_ok());
 }
 
 /// The severity and count of the only finding, if there is one.
@@ -90,7 +90,7 @@ fn queues_have_an_owner_and_threads_that_enter() {
     assert_eq!(queue(|| locks(vec![lock(owner(1, false), &[2, 3])], vec![])), None);
     assert_eq!(queue(|| locks(vec![lock(owner(1, false), &[2, 3, 4])], vec![])), Some((ProblemSeverity::Warning, Some(3))));
     assert_eq!(queue(|| locks(vec![lock(None, &[2, 3, 4])], vec![])), None);
-    // One sleeps until it is woken.
+    // Thread 3 sleeps until it is notified.
     assert_eq!(queue(|| locks(vec![lock(owner(1, false), &[2, 3, 4])], vec![wait(3, WaitKind::MonitorWait)])), None);
 }
 
@@ -101,7 +101,7 @@ fn orphaned_locks_are_critical_if_threads_wait() {
     assert_eq!(orphaned(&[]), Some((ProblemSeverity::Warning, Some(0))));
     assert_eq!(orphaned(&[2]), Some((ProblemSeverity::Critical, Some(1))));
     assert_eq!(only(&found(ProblemId::OrphanedLock, |a| set(&a.locks, locks(vec![lock(owner(9, false), &[2])], vec![])))), None);
-    // The thread was not found, but may be there.
+    // The owner was not found, but may be alive.
     assert_eq!(only(&found(ProblemId::OrphanedLock, |a| set(&a.locks, locks(vec![lock(owner(9, None), &[2])], vec![])))), None);
     assert_eq!(only(&found(ProblemId::LockQueue, |a| set(&a.locks, locks(vec![lock(owner(9, true), &[2, 3, 4])], vec![])))), None);
 }

@@ -1,4 +1,4 @@
-//! The state of the library's locks, and what their parts belong to.
+//! The state of the library's locks, and the locks that their parts belong to.
 
 use super::objects::{Found, LockType};
 use super::wait_subsystem::{WaitInfos, monitors};
@@ -14,7 +14,7 @@ use crate::model::{LockKind, SyncBlockModel, WaitKind};
 const MAX_WAITERS: usize = 1 << 16;
 
 fields_of! {
-    /// `System.Threading.Condition`, on which `Monitor.Wait` sleeps where monitors are objects.
+    /// `System.Threading.Condition`, on which `Monitor.Wait` sleeps if monitors are objects.
     pub(super) struct ConditionFields {
         lock: req "_lock",
         head: req "_waitersHead",
@@ -83,7 +83,7 @@ fields_of! {
 }
 
 fields_of! {
-    /// An entry of `ReaderWriterLockSlim.t_rwc`: what a thread has entered.
+    /// An entry of `ReaderWriterLockSlim.t_rwc`: a lock that a thread has entered.
     pub(super) struct ReaderFields {
         lock: req "lockID",
         readers: req "readercount",
@@ -104,7 +104,7 @@ fields_of! {
 }
 
 fields_of! {
-    /// An entry of `ReaderWriterLock+ThreadLocalLockEntry.t_lockEntryHead`: what a thread has entered.
+    /// An entry of `ReaderWriterLock+ThreadLocalLockEntry.t_lockEntryHead`: a lock that a thread has entered.
     pub(super) struct OldReaderFields {
         lock: req "_lockID",
         readers: req "_readerLevel",
@@ -143,7 +143,7 @@ fields_of! {
     }
 }
 
-/// The fields of each type, if it is loaded, and what each part belongs to.
+/// The fields of each loaded type, and the lock that each part belongs to.
 #[derive(Debug)]
 pub(super) struct Primitives {
     pub(super) lock: Option<LockFields>,
@@ -155,23 +155,23 @@ pub(super) struct Primitives {
     pub(super) old_reader_writer: Option<OldReaderWriterFields>,
     pub(super) old_reader: Option<OldReaderFields>,
     pub(super) condition: Option<ConditionFields>,
-    /// With the type's method table.
+    /// The type's method table, and its fields.
     pub(super) blocking: Option<(Addr, BlockingFields)>,
-    /// By the object whose monitor it waits on. Since .NET 11 some wait on a `Lock` instead.
+    /// Locks by the object whose monitor they wait on. Since .NET 11 some wait on a `Lock` instead.
     pub(super) by_monitor: Map<Addr, Whole>,
-    /// Collections by their semaphores, and those of which one counts the elements.
+    /// Collections by their semaphores, and the semaphores that count the elements of a collection.
     pub(super) collections: Map<Addr, Addr>,
     pub(super) occupied: Set<Addr>,
-    /// By `SafeWaitHandle`.
+    /// Locks by `SafeWaitHandle`.
     pub(super) by_handle: Map<Addr, Whole>,
     /// NativeAOT, .NET 11: objects whose monitors have a separate `Lock`, by that lock.
     pub(super) monitors: Map<Addr, Addr>,
-    /// NativeAOT and .NET 11 on Unix: what threads wait for.
+    /// NativeAOT and .NET 11 on Unix: the waits of threads.
     pub(super) wait_infos: Option<WaitInfos>,
 }
 
 impl Primitives {
-    /// Binds the fields, and reads what belongs to what. What a runtime does not have is left out, with a note.
+    /// Binds the fields and reads the owners of parts. Types that a runtime does not have are left out, with a note.
     pub(super) fn read(
         library: &Library,
         types: &Classifier<LockType>,
@@ -212,7 +212,7 @@ impl Primitives {
         out
     }
 
-    /// Collections that wait on semaphores.
+    /// Reads collections that wait on semaphores.
     fn collections(&mut self, library: &Library, found: &Found) {
         let mut known: Map<Addr, Option<CollectionFields>> = Map::default();
         for object in found.of(LockType::BlockingCollection) {
@@ -224,7 +224,7 @@ impl Primitives {
         }
     }
 
-    /// Describes the wait of a thread that enters `lock`: a `Lock`, or the monitor that it is of.
+    /// The wait of a thread that enters `lock`: for the `Lock`, or for the monitor that it belongs to.
     pub(super) fn entered(&self, lock: Addr) -> Whole {
         match self.monitors.get(&lock) {
             Some(object) => Whole { object: *object, kind: LockKind::Monitor, wait: WaitKind::Monitor },
@@ -232,20 +232,20 @@ impl Primitives {
         }
     }
 
-    /// Describes the wait of a thread on the monitor of `object`.
+    /// The wait of a thread on the monitor of `object`.
     pub(super) fn waited(&self, object: Addr) -> Whole {
         let plain = Whole { object, kind: LockKind::Monitor, wait: WaitKind::MonitorWait };
         self.by_monitor.get(&object).copied().unwrap_or(plain)
     }
 
-    /// Describes the wait of a thread on the condition at `condition`.
+    /// The wait of a thread on the condition at `condition`.
     pub(super) fn conditional(&self, library: &Library, condition: Addr) -> Option<Whole> {
         let lock = library.reference(condition, self.condition?.lock)?;
         let of_lock = || Some(self.waited(*self.monitors.get(&lock)?));
         self.by_monitor.get(&lock).copied().or_else(of_lock)
     }
 
-    /// What waits on monitors of its own.
+    /// Reads the primitives that block on a monitor inside them.
     fn events(&mut self, library: &Library, found: &Found, binder: &Binder<'_>) {
         let mut events: Map<Addr, Whole> = Map::default();
         if let Some(fields) = self.countdown {
@@ -290,10 +290,10 @@ impl Primitives {
         }
     }
 
-    /// What waits on handles of the operating system.
+    /// Reads the primitives that block on OS handles.
     fn handles(&mut self, library: &Library, found: &Found, binder: &Binder<'_>) {
         let Some(fields) = binder.bind(LockType::WaitHandle, HandleFields::bind, "wait handles") else { return };
-        // An event within a lock stands for the lock.
+        // An event inside a lock represents the lock.
         let mut events: Map<Addr, Whole> = Map::default();
         if let Some(event) = self.lock.and_then(|f| f.event) {
             for lock in found.of(LockType::Lock) {
@@ -333,7 +333,7 @@ impl Primitives {
         }
     }
 
-    /// The events of conditions: that of the lock, which its field may lead to through the condition, and one for each waiter.
+    /// Adds the events of conditions: the event of the lock that a condition belongs to, and one for each waiter.
     fn conditions(&self, library: &Library, found: &Found, binder: &Binder<'_>, events: &mut Map<Addr, Whole>) {
         let Some(f) = self.condition else { return };
         let waiter = binder.of_some(LockType::ConditionWaiter, WaiterFields::bind);
@@ -360,7 +360,7 @@ struct Binder<'b> {
 }
 
 impl Binder<'_> {
-    /// Fields that only some runtimes have.
+    /// Binds fields that only some runtimes have.
     fn of_some<F>(&self, kind: LockType, bind: impl Fn(&crate::clr::fields::Types, Addr) -> Result<F, NoSuchField>) -> Option<F> {
         bind(self.library.types(), self.types.table(kind)?).ok()
     }
