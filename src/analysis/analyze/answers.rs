@@ -37,7 +37,7 @@ pub(super) struct Received<T> {
 }
 
 /// A lazily computed answer, or the reason why there is none.
-pub(super) type Asked<T> = OnceCell<Result<Received<T>, String>>;
+pub(super) type Cached<T> = OnceCell<Result<Received<T>, String>>;
 
 /// The answers of other analyses. Their notes become notes of the whole report.
 pub(in crate::analysis) struct Answers<'a> {
@@ -48,29 +48,29 @@ pub(in crate::analysis) struct Answers<'a> {
     pub(super) notes: &'a Collector,
     /// The reason of the first partial answer since the last [`Answers::take_loss`].
     loss: Cell<Option<String>>,
-    pub(super) heap: Asked<Heap>,
-    pub(super) chains: Asked<AsyncReport>,
-    pub(super) dead: Asked<Dead>,
-    pub(super) diff: Asked<DiffReport>,
-    pub(super) dynamic: Asked<Vec<ModuleModel>>,
-    pub(super) exceptions: Asked<ExceptionsReport>,
-    pub(super) finalizers: Asked<FinalizersReport>,
-    pub(super) fragmentation: Asked<FragmentationReport>,
-    pub(super) generations: Asked<HeapReport>,
-    pub(super) handles: Asked<HandlesReport>,
-    pub(super) http: Asked<RequestsReport>,
-    pub(super) inspect: Asked<InspectReport>,
-    pub(super) locks: Asked<LocksReport>,
-    pub(super) memory: Asked<MemoryReport>,
-    pub(super) native_memory: Asked<MemoryReport>,
-    pub(super) oom: Asked<OomReport>,
-    pub(super) pool: Asked<PoolReport>,
-    pub(super) retained: Asked<RetainedReport>,
-    pub(super) retained_listed: Asked<RetainedReport>,
-    pub(super) places: Asked<Places>,
-    pub(super) threads: Asked<ThreadsReport>,
-    pub(super) timers: Asked<TimersReport>,
-    pub(super) verify: Asked<VerifyReport>,
+    pub(super) heap: Cached<Heap>,
+    pub(super) chains: Cached<AsyncReport>,
+    pub(super) dead: Cached<Dead>,
+    pub(super) diff: Cached<DiffReport>,
+    pub(super) dynamic: Cached<Vec<ModuleModel>>,
+    pub(super) exceptions: Cached<ExceptionsReport>,
+    pub(super) finalizers: Cached<FinalizersReport>,
+    pub(super) fragmentation: Cached<FragmentationReport>,
+    pub(super) generations: Cached<HeapReport>,
+    pub(super) handles: Cached<HandlesReport>,
+    pub(super) http: Cached<RequestsReport>,
+    pub(super) inspect: Cached<InspectReport>,
+    pub(super) locks: Cached<LocksReport>,
+    pub(super) memory: Cached<MemoryReport>,
+    pub(super) native_memory: Cached<MemoryReport>,
+    pub(super) oom: Cached<OomReport>,
+    pub(super) pool: Cached<PoolReport>,
+    pub(super) retained: Cached<RetainedReport>,
+    pub(super) retained_listed: Cached<RetainedReport>,
+    pub(super) places: Cached<Places>,
+    pub(super) threads: Cached<ThreadsReport>,
+    pub(super) timers: Cached<TimersReport>,
+    pub(super) verify: Cached<VerifyReport>,
 }
 
 impl<'a> Answers<'a> {
@@ -120,7 +120,7 @@ impl<'a> Answers<'a> {
     pub(super) fn asked<'s, T>(
         &'s self,
         what: &str,
-        cell: &'s Asked<T>,
+        cell: &'s Cached<T>,
         ask: impl FnOnce() -> Result<Answer<T>, Error>,
     ) -> Result<&'s T, Skip> {
         let answer = cell.get_or_init(|| match ask() {
@@ -130,10 +130,10 @@ impl<'a> Answers<'a> {
             }
             Err(e) => Err(self.lacks(what, &e).0),
         });
-        let told = answer.as_ref().map_err(|reason| Skip(reason.clone()))?;
+        let known = answer.as_ref().map_err(|reason| Skip(reason.clone()))?;
         let before = self.loss.take();
-        self.loss.set(before.or_else(|| told.loss.clone()));
-        Ok(&told.data)
+        self.loss.set(before.or_else(|| known.loss.clone()));
+        Ok(&known.data)
     }
 
     /// Returns the reason of the first partial answer since the last call.
@@ -263,7 +263,7 @@ impl<'a> Answers<'a> {
         self.suspects(&self.retained_listed, self.thresholds().share.min(SUSPECT_SHARE))
     }
 
-    fn suspects<'s>(&'s self, cell: &'s Asked<RetainedReport>, share: f64) -> Result<&'s RetainedReport, Skip> {
+    fn suspects<'s>(&'s self, cell: &'s Cached<RetainedReport>, share: f64) -> Result<&'s RetainedReport, Skip> {
         self.needs_graph()?;
         let heap = self.heap()?;
         let query = RetainedQuery { view: RetainedView::Suspects(share), ..RetainedQuery::default() };

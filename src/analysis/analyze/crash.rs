@@ -26,8 +26,8 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let critical = |title: String, command: &str| answers.finding(ProblemId::Crash, ProblemSeverity::Critical, title, &[command]);
     // The report has names that may be missing from the dump.
     if let Some(report) = report {
-        let told = report.exception.as_ref().map(reported).or_else(|| report.message.as_deref().map(one_line));
-        let title = told.map_or_else(|| reason.clone(), |told| format!("{reason}: {told}"));
+        let text = report.exception.as_ref().map(reported).or_else(|| report.message.as_deref().map(one_line));
+        let title = text.map_or_else(|| reason.clone(), |told| format!("{reason}: {told}"));
         let exception = report.exception.as_ref();
         return Ok(vec![Problem {
             object: exception.and_then(|e| e.address),

@@ -121,7 +121,7 @@ mod tests {
     use super::{makers, pattern};
 
     #[test]
-    fn names_tell_who_makes_assemblies() {
+    fn names_identify_the_library_that_emits_assemblies() {
         let of = |names: &[&str]| makers(names.iter().copied()).count();
         assert_eq!([of(&["Microsoft.GeneratedCode*"]), of(&["ℛ**-*#*-*", "DynamicProxyGenAssembly*"]), of(&["Lab.Emitted*"])], [1, 2, 0]);
     }

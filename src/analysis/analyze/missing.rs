@@ -13,8 +13,8 @@ use crate::model::{AnswerKind, AnswerModel, Problem, ProblemId, ProblemSeverity}
 use crate::session::Heap;
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
-    let told = ask(answers.runtime).list;
-    let lacking: Vec<&AnswerModel> = told.iter().filter(|a| !matches!(a.answer, AnswerKind::Full | AnswerKind::Undescribed)).collect();
+    let list = ask(answers.runtime).list;
+    let lacking: Vec<&AnswerModel> = list.iter().filter(|a| !matches!(a.answer, AnswerKind::Full | AnswerKind::Undescribed)).collect();
     let facts = &answers.runtime.file().facts;
     let cut = facts.truncated_bytes;
     let mut parts: Vec<String> = facts.damage.iter().cloned().collect();

@@ -1,6 +1,6 @@
 //! Tests of the rules at their thresholds, on made-up answers.
 
-use super::answers::{Answers, Asked, Received};
+use super::answers::{Answers, Cached, Received};
 use super::{AnalyzeQuery, Thresholds, find};
 use crate::base::{Addr, Collector};
 use crate::model::{
@@ -32,7 +32,7 @@ fn found_of_copy(id: ProblemId, fill: impl Fn(&Answers<'_>)) -> (Vec<Problem>, b
     (found, notes.into_notes().complete())
 }
 
-fn set<T>(cell: &Asked<T>, answer: T) {
+fn set<T>(cell: &Cached<T>, answer: T) {
     assert!(cell.set(Ok(Received { data: answer, loss: None })).is_ok());
 }
 
@@ -180,7 +180,7 @@ fn request(uri: &str, thread: Option<u32>, direction: RequestDirection) -> Reque
 }
 
 #[test]
-fn threads_that_are_stuck_are_told_with_their_requests() {
+fn stuck_threads_are_reported_with_their_requests() {
     let http = |ids: &[u32]| {
         let incoming = |id: &u32| request(&format!("/transfer/{id}"), Some(*id), RequestDirection::Incoming);
         let pool = |n| ConnectionPool { object: Addr(0x6000 + n), server: Some("bank:443".into()), connections: 2, busy: 0, queued: 0 };
@@ -214,7 +214,7 @@ fn threads_that_are_stuck_are_told_with_their_requests() {
 }
 
 #[test]
-fn threads_that_wait_for_tasks_are_many_from_a_number_on() {
+fn waits_for_tasks_are_reported_from_the_threshold_on() {
     let blocked = |n: u32, kind: WaitKind| {
         let found = found(ProblemId::SyncOverAsync, |a| {
             set(&a.locks, locks(Vec::new(), (0..n).map(|id| wait(100 + id, kind)).collect()));
@@ -276,7 +276,7 @@ fn free_space_is_measured_absolutely_and_relatively() {
 }
 
 #[test]
-fn handles_and_timers_are_many_from_a_number_on() {
+fn handles_and_timers_are_reported_from_the_threshold_on() {
     let handles = |total: u64, own: u64| {
         let report = || HandlesReport {
             memory: None,
@@ -347,7 +347,7 @@ fn row(count: u64, held_here: Option<u64>) -> InspectionRow {
 }
 
 #[test]
-fn waste_counts_from_a_part_of_the_heap_on() {
+fn waste_is_reported_from_a_share_of_the_heap_on() {
     let waste = |wasted: u64, allocated: u64| {
         found(ProblemId::EqualStrings, |a| {
             set(&a.inspect, inspected(InspectionId::EqualStrings, Some(wasted), row(5, None)));
@@ -399,7 +399,7 @@ fn memory(kinds: &[(MemoryKind, u64)]) -> MemoryReport {
 }
 
 #[test]
-fn free_regions_and_native_memory_are_large_and_most_of_it() {
+fn free_regions_and_native_memory_must_be_large_and_the_majority() {
     const MB: u64 = 1 << 20;
     let of =
         |id: ProblemId, kinds: &[(MemoryKind, u64)]| found_of_copy(id, |a| set(&a.memory, memory(kinds))).0.first().and_then(|f| f.bytes);

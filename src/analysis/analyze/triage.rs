@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::answers::{Answers, Asked, Received};
+use super::answers::{Answers, Cached, Received};
 use super::line::{command_line, counted, in_units};
 use super::places::ThreadPlace;
 use crate::base::{Count, Name, be, len64, thousands, total};
@@ -145,7 +145,7 @@ fn memory(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]
 }
 
 /// An answer that a finding has already computed.
-fn got<T>(cell: &Asked<T>) -> Option<&T> {
+fn got<T>(cell: &Cached<T>) -> Option<&T> {
     cell.get().and_then(|answer| answer.as_ref().ok()).map(|Received { data, .. }| data)
 }
 

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
+use super::wait_target::WaitTarget;
 use super::waits::{Blocked, BlockedFrame, Wait};
-use super::whole::Whole;
 use crate::base::hash::Map;
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange};
@@ -56,7 +56,7 @@ impl ClassConstructors {
         if self.running.is_empty() || thread.thread.cooperative == Some(true) {
             return None;
         }
-        let whole = |object| Whole { object, kind: LockKind::ClassConstructor, wait: WaitKind::ClassConstructor };
+        let whole = |object| WaitTarget { object, kind: LockKind::ClassConstructor, wait: WaitKind::ClassConstructor };
         if let Some(class) = tried(|| self.recorded(memory, index, thread.thread.address)) {
             return Some(Wait::exact(index, whole(class)));
         }

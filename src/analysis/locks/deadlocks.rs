@@ -69,7 +69,7 @@ impl WaitGraph {
 
     /// The threads that wait for one of `cycle`, directly or not.
     pub(super) fn victims(&self, cycle: &[u32]) -> BTreeSet<u32> {
-        let mut out = self.behind(cycle.to_vec());
+        let mut out = self.with_waiters(cycle.to_vec());
         cycle.iter().for_each(|thread| {
             out.remove(thread);
         });
@@ -77,7 +77,7 @@ impl WaitGraph {
     }
 
     /// `threads`, and those that wait for one of them, directly or not.
-    pub(super) fn behind(&self, threads: Vec<u32>) -> BTreeSet<u32> {
+    pub(super) fn with_waiters(&self, threads: Vec<u32>) -> BTreeSet<u32> {
         let (mut out, mut open) = (threads.iter().copied().collect::<BTreeSet<u32>>(), threads);
         while let Some(thread) = open.pop() {
             open.extend(self.waiters(thread).iter().copied().filter(|waiter| out.insert(*waiter)));
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn cycles_have_victims_and_no_one_waits_for_itself() {
+    fn cycles_have_victims_and_no_thread_waits_for_itself() {
         // 0 ⇄ 1, 2 → 0, 3 → 2; 4 → 5 → 6 → 4; 7 → 7.
         let edges = [(0, 1), (1, 0), (2, 0), (3, 2), (4, 5), (5, 6), (6, 4), (7, 7)].map(|(a, b)| edge(a, b));
         let graph = WaitGraph::new(8, edges.to_vec()).unwrap();

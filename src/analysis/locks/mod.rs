@@ -12,8 +12,8 @@ mod report;
 mod runs;
 mod tasks;
 mod wait_subsystem;
+mod wait_target;
 mod waits;
-mod whole;
 
 use std::collections::BTreeMap;
 

@@ -30,11 +30,11 @@ library_types! {
             OnAny = "System.Threading.Tasks.TaskFactory+CompleteOnInvokePromise`1",
             ReaderCount = "System.Threading.ReaderWriterCount",
             BlockingInfo = "System.Threading.ThreadBlockingInfo",
-            /// Of NativeAOT, and of .NET 11 on Unix.
+            /// NativeAOT, and .NET 11 on Unix.
             WaitInfo = "System.Threading.WaitSubsystem+ThreadWaitInfo",
             Waitable = "System.Threading.WaitSubsystem+WaitableObject",
             Ownership = "System.Threading.WaitSubsystem+WaitableObject+OwnershipInfo",
-            /// Of NativeAOT.
+            /// NativeAOT.
             SyncEntry = "System.Threading.SyncTable+Entry",
         }
         in "System.Threading" {

@@ -170,7 +170,7 @@ impl Reporter<'_> {
     /// Chains of waiting threads outside the cycles: each thread waits for the next one, the last one for an object without an owner.
     fn chains(&self, locks: &Locks, waits: &[Wait], (all, graph): (&WaitGraph, &WaitGraph), cycles: &[Vec<u32>]) -> Vec<WaitChain> {
         let by_thread: Map<u32, &Wait> = waits.iter().filter_map(|w| Some((u32::try_from(w.thread).ok()?, w))).collect();
-        let in_cycle = all.behind(cycles.concat());
+        let in_cycle = all.with_waiters(cycles.concat());
         let mut ends: Vec<(Vec<u32>, &Wait)> = Vec::new();
         for (last, wait) in &by_thread {
             // Only a thread that others wait for, and that waits for no thread itself, ends a chain.

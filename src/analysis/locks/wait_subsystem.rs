@@ -3,7 +3,7 @@
 //! Source: `docs/internals/native-aot.md#locks-and-waits`, `docs/internals/locks.md`.
 
 use super::objects::{Found, LockType};
-use super::whole::Whole;
+use super::wait_target::WaitTarget;
 use crate::base::Addr;
 use crate::base::hash::Map;
 use crate::bcl::Library;
@@ -115,12 +115,12 @@ pub(super) struct WaitInfos {
     info: InfoFields,
     mutex: Option<(WaitableFields, OwnershipFields)>,
     /// Locks by `WaitableObject`.
-    by_waitable: Map<Addr, Whole>,
+    by_waitable: Map<Addr, WaitTarget>,
 }
 
 impl WaitInfos {
     /// Binds the fields of a program that has these types, i.e. on Unix. `by_handle` has the lock of each `SafeWaitHandle`.
-    pub(super) fn bind(library: &Library, types: &Classifier<LockType>, by_handle: &Map<Addr, Whole>) -> Option<WaitInfos> {
+    pub(super) fn bind(library: &Library, types: &Classifier<LockType>, by_handle: &Map<Addr, WaitTarget>) -> Option<WaitInfos> {
         let of = library.types();
         let thread = ThreadFields::bind(of, types.table(LockType::Thread)?).ok()?;
         let info = InfoFields::bind(of, types.table(LockType::WaitInfo)?).ok()?;
@@ -144,13 +144,13 @@ impl WaitInfos {
     }
 
     /// The objects that the thread with the object at `thread` waits for; `None` if it does not wait.
-    pub(super) fn waited(&self, library: &Library, thread: Addr) -> Option<Vec<Whole>> {
+    pub(super) fn waited(&self, library: &Library, thread: Addr) -> Option<Vec<WaitTarget>> {
         let info = library.reference(thread, self.thread.info)?;
         (library.u8(info, self.info.state)? < NOT_WAITING).then_some(())?;
         let count = u64::from(library.u32(info, self.info.count)?);
         let array = library.reference(info, self.info.objects)?;
         let objects = library.first_references(array, count, MAX_WAITED).into_iter().map(|(_, object)| object).filter(|o| !o.is_null());
-        let plain = |object| Whole { object, kind: LockKind::WaitHandle, wait: WaitKind::WaitHandle };
+        let plain = |object| WaitTarget { object, kind: LockKind::WaitHandle, wait: WaitKind::WaitHandle };
         Some(objects.map(|object| self.by_waitable.get(&object).copied().unwrap_or_else(|| plain(object))).collect())
     }
 }

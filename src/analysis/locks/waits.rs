@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::class_constructors::{ClassConstructors, is_of_starts};
 use super::objects::{Found, LockType};
 use super::primitives::Primitives;
-use super::whole::Whole;
+use super::wait_target::WaitTarget;
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Collector, Name, NoteKind, len64, plural};
@@ -48,7 +48,7 @@ pub(super) struct Wait {
 
 impl Wait {
     /// A wait for one object, known from a record.
-    pub(super) fn exact(thread: usize, whole: Whole) -> Wait {
+    pub(super) fn exact(thread: usize, whole: WaitTarget) -> Wait {
         let object = Some((whole.object, whole.kind));
         Wait { thread, kind: whole.wait, object, others: Vec::new(), evidence: WaitEvidence::Exact, timeout: None }
     }
@@ -260,7 +260,7 @@ impl Waits<'_> {
             }
             KIND_CONDITION => {
                 let condition = in_slot()?;
-                let plain = Whole { object: condition, kind: LockKind::Monitor, wait: WaitKind::Condition };
+                let plain = WaitTarget { object: condition, kind: LockKind::Monitor, wait: WaitKind::Condition };
                 Some(whole(self.primitives.conditional(self.library, condition).unwrap_or(plain)))
             }
             _ => None,
@@ -270,7 +270,7 @@ impl Waits<'_> {
     /// The wait by the object in which the library records it. A sleep has no such object.
     fn subsystem(&self, index: usize, thread: Addr) -> Option<Wait> {
         let waited = self.primitives.wait_infos.as_ref()?.waited(self.library, thread)?;
-        let object = |w: &Whole| (w.object, w.kind);
+        let object = |w: &WaitTarget| (w.object, w.kind);
         let (kind, first, others) = match waited.as_slice() {
             [one] => (one.wait, Some(object(one)), Vec::new()),
             [first, rest @ ..] => (WaitKind::WaitHandles, Some(object(first)), rest.iter().map(|w| w.object).collect()),
@@ -279,9 +279,9 @@ impl Waits<'_> {
         Some(Wait { thread: index, kind, object: first, others, evidence: WaitEvidence::Exact, timeout: None })
     }
 
-    /// A wait for the monitor of `object`, or for what it is a part of.
+    /// A wait for the monitor of `object`, or for the lock that the object is a part of.
     fn monitor(&self, index: usize, object: Addr, waits: bool, timeout: Option<u32>) -> Wait {
-        let entered = Whole { object, kind: LockKind::Monitor, wait: WaitKind::Monitor };
+        let entered = WaitTarget { object, kind: LockKind::Monitor, wait: WaitKind::Monitor };
         let whole = if waits { self.primitives.waited(object) } else { entered };
         Wait::exact(index, whole).with_timeout(timeout)
     }
@@ -309,7 +309,7 @@ impl Waits<'_> {
         }
         for word in self.words(stack) {
             if self.found.kinds.get(&word).is_some_and(|kinds| kinds.is(LockType::SafeWaitHandle)) {
-                let plain = Whole { object: word, kind: LockKind::WaitHandle, wait: WaitKind::WaitHandle };
+                let plain = WaitTarget { object: word, kind: LockKind::WaitHandle, wait: WaitKind::WaitHandle };
                 let whole = self.primitives.by_handle.get(&word).copied().unwrap_or(plain);
                 return wait(whole.wait, Some((whole.object, whole.kind)), Vec::new());
             }
