@@ -36,7 +36,7 @@ impl Default for InspectQuery {
     }
 }
 
-/// What an inspection looks for, and what it leaves out, as shown to the user.
+/// The rule of an inspection, as shown to the user: its evidence and its exclusions.
 fn rule(id: InspectionId) -> &'static str {
     match id {
         InspectionId::EqualStrings => "strings with the same text: all but one are waste; interned and frozen strings count as well",
