@@ -264,9 +264,9 @@ impl<'r> ExceptionReader<'r> {
 
     /// The method at `desc`, named once. Runaway recursion repeats methods, and many traces share them.
     fn method(&self, desc: Addr) -> Option<Arc<TraceMethod>> {
-        let mut told = self.methods_by_desc.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = told.get(&desc) {
-            return known.clone();
+        let mut known = self.methods_by_desc.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(method) = known.get(&desc) {
+            return method.clone();
         }
         let of = self.methods.as_ref().zip(self.namer.names()).and_then(|(methods, types)| methods.name(types, desc));
         let method = of.map(|of| {
@@ -274,7 +274,7 @@ impl<'r> ExceptionReader<'r> {
             Arc::new(TraceMethod { display: name.display(), name, module, of })
         });
         // The memory is charged with the frame.
-        told.insert(desc, method.clone());
+        known.insert(desc, method.clone());
         method
     }
 
