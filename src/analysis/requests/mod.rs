@@ -146,7 +146,7 @@ pub fn requests(heap: &Heap, query: &RequestsQuery) -> Result<Answer<RequestsRep
 /// The requests in flight; `graph` as in [`RequestsQuery`]. Returns early if the process has neither ASP.NET Core nor `HttpClient`.
 ///
 /// # Errors
-/// As [`requests`].
+/// See [`requests`].
 pub(super) fn requests_of(heap: &Heap, graph: bool) -> Result<Answer<RequestsReport>, Error> {
     let types = heap.runtime().types()?;
     let serves = !matches!(Contexts::bind(types), Contexts::Absent);

@@ -15,7 +15,7 @@ const ROOTS: usize = 16;
 
 /// The key of objects without a name.
 const UNKNOWN: &str = "(unknown)";
-/// The key of objects without a direct root that several objects hold, which have different roots.
+/// The key of objects that no root refers to directly and that objects of different roots hold.
 const SEVERAL: &str = "(several roots)";
 
 impl Retained<'_> {

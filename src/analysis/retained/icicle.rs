@@ -16,7 +16,7 @@ use crate::gc::{ObjectId, TypeIndex};
 use crate::model::{Icicle, IcicleBox, RootKind, Sum};
 use crate::session::Namer;
 
-/// The group of objects without a direct root that several objects hold, which have different roots.
+/// The group of objects that no root refers to directly and that objects of different roots hold.
 const SEVERAL: &str = "several-roots";
 /// Most boxes, and the greatest depth.
 const BOXES: usize = 1_000;

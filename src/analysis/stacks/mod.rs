@@ -147,7 +147,7 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
     Ok(notes.finish(total))
 }
 
-/// Whether a requested method is in the framework, by its names in one of the stacks.
+/// Whether a frame of the framework matches one of the requested methods; the frames of the framework must then be shown.
 fn asks_for_framework(patterns: &[String], threads: &[ThreadStackModel]) -> bool {
     let found = |f: &StackFrameModel| {
         let names = || [&f.method, &f.display].into_iter().flatten();
