@@ -15,7 +15,7 @@ pub(super) type BoundFields = Arc<[Option<BoundField>]>;
 pub(super) struct AskedFields {
     paths: Vec<Vec<String>>,
     bound: IndexVec<TypeIndex, Option<BoundFields>>,
-    /// First fields of the paths that no type has had so far, and the fields of types without them.
+    /// First fields of the paths that no type has had so far, and the fields of the types without them, for suggestions.
     unknown: BTreeSet<String>,
     have: BTreeSet<String>,
 }

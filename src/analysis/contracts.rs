@@ -60,7 +60,7 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
             }
             GlobalValue::Pointer(a) => {
                 model.address = Some(*a);
-                // In heap dumps, image pages that were never written are missing, and those of literals.
+                // Heap dumps do not have image pages that were never written, nor pages of literals.
                 let content = tried(|| memory.ptr(*a));
                 if let Some(e) = content.err().filter(|e| memory.is_lost(AddrRange::new(e.address, e.address.plus(e.len)))) {
                     notes.add(NoteKind::Missing, e.address, format!("content of {name}: {e}"));
@@ -74,7 +74,7 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
     let checked = d.scope();
     let mut found: Vec<CheckModel> = checks::run(&checked, memory, runtime.limits()).into_iter().map(check).collect();
     notes.extend(&checked.losses());
-    // Users who ask for the checks need to see rejected overlays most.
+    // Rejected overlays are listed even among the self-checks.
     let refused = |facts: &String| CheckModel { name: "overlay".into(), outcome: CheckOutcome::Failed, facts: facts.clone() };
     found.extend(runtime.description().refused.iter().map(refused));
     let (types, globals): (Vec<TypeModel>, Vec<GlobalModel>) =
@@ -93,7 +93,7 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
     })
 }
 
-/// Returns the contracts that gcdump reads, on all floors.
+/// Returns the contracts that gcdump reads, in all layers.
 fn read() -> impl Iterator<Item = Contract> {
     [contract::CONTRACTS, clr::CONTRACTS, gc::CONTRACTS, stack::CONTRACTS].into_iter().flatten().copied()
 }

@@ -10,7 +10,7 @@ use crate::model::{EnvReport, SettingModel, SettingSource, VariableModel};
 use crate::session::{Dump, Error, Runtime, Startup};
 
 library_types! {
-    /// The library type that holds the properties.
+    /// The library type of runtime properties.
     enum PropertyType {
         in "System.Private.CoreLib" {
             AppContext = "System.AppContext",
@@ -49,7 +49,7 @@ pub fn env(dump: &Dump, runtime: usize) -> Answer<EnvReport> {
 
 /// Returns arguments and environment of the process, hidden if contents are hidden.
 pub(super) fn startup(dump: &Dump) -> Option<Startup> {
-    // A dump without them is not incomplete for other commands.
+    // Other commands do not depend on these, so nothing is noted as missing.
     let startup = tried(|| Startup::of(dump.file(), dump.memory()))?;
     if !dump.memory().hides_contents() {
         return Some(startup);
@@ -97,7 +97,7 @@ fn read_properties(runtime: &Runtime) -> Result<Option<Vec<(String, String)>>, E
     let entries = heap.object(store)?.entries()?;
     let text = |value: &crate::managed::Value| value.object().and_then(|object| object.string());
     let limit = usize::try_from(MOST).unwrap_or(usize::MAX);
-    // Programs may set properties that are not texts.
+    // Programs may set properties that are not strings.
     let texts = entries.take(limit).filter_map(|(name, value)| Some((text(&name).ok()?, text(&value).ok()?)));
     Ok(Some(texts.collect()))
 }

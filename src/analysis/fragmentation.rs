@@ -17,9 +17,9 @@ use crate::session::{Error, Heap, Namer};
 /// Arguments of `fragmentation`.
 #[derive(Clone, Copy, Debug)]
 pub struct FragmentationQuery {
-    /// Rows by heap and generation instead of by generation.
+    /// Whether rows are by heap and generation instead of by generation.
     pub heaps: bool,
-    /// Also rows by segment.
+    /// Whether to add rows by segment.
     pub segments: bool,
     /// Free blocks to list; 0 for all.
     pub top: usize,

@@ -84,7 +84,7 @@ impl Amounts {
         bytes.saturating_sub(self.occupied()).saturating_sub(self.free).saturating_sub(self.unknown)
     }
 
-    /// Returns the main content of a cell of `bytes`. Pinned objects always show, because a few of them hold much.
+    /// Returns the main content of a cell of `bytes`. Pinned objects always show, because a few of them may block much free space.
     fn mostly(&self, bytes: u64) -> MapCell {
         let (occupied, unused) = (self.occupied(), self.unused(bytes));
         let most = occupied.max(self.free).max(unused).max(self.unknown);
@@ -375,7 +375,7 @@ mod tests {
 
     fn planned(heaps: u64, regions: u64) -> HeapMapModel {
         let kinds = [Generation::Gen0, Generation::Gen2];
-        // Heaps alternate, and so do generations.
+        // Heaps and generations alternate.
         let all: Vec<SegmentModel> = (0..regions).map(|n| region(n % heaps, n, kinds[usize::from(n / heaps % 2 == 1)])).collect();
         let all = all.iter().zip(0u32..).map(|(s, i)| (SegmentIndex::from_u32(i), s)).collect();
         let plan = Plan::of(all, 8, |_| Vec::new());

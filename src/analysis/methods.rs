@@ -1,4 +1,4 @@
-//! Common analyses as methods, with default arguments. The functions of this floor accept all queries.
+//! Common analyses as methods with default arguments. The functions in [`crate::analysis`] accept all queries.
 
 use super::{
     HandlesQuery, ModulesQuery, PathsQuery, RetainedQuery, StringsQuery, exceptions, handles, modules, objsize, paths, retained, strings,

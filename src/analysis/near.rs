@@ -66,7 +66,7 @@ pub fn near(heap: &Heap, query: &NearQuery) -> Result<Answer<NearReport>, Error>
                 kind: if o.ty.is_free { NearKind::Free } else { NearKind::Object },
                 address: o.address,
                 size: o.size,
-                // Named below, because only a few rows remain.
+                // Names are added below, because only a few rows remain.
                 type_name: None,
                 method_table: Some(o.ty.method_table),
                 here: o.address <= address && address < next,

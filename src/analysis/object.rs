@@ -42,7 +42,7 @@ impl ObjectQuery {
 /// Describes the object at or around an address.
 ///
 /// # Errors
-/// [`Error::NoObject`] if there is none; [`Error::Contract`] if the descriptor does not describe fields.
+/// [`Error::NoObject`] if no object is there; [`Error::Contract`] if the descriptor does not describe fields.
 pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, Error> {
     let (runtime, notes, namer) = (heap.runtime(), heap.begin(), heap.namer());
     let texts = Arc::new(Texts::bind(runtime, namer.types()?, &notes));
@@ -79,7 +79,7 @@ pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, 
 /// Describes the value of the structure, enum or primitive type `wanted` at `address`, which may be in an object, on a stack, or anywhere else.
 ///
 /// # Errors
-/// [`Error::Nothing`] if no type matches `wanted`, or none whose values have addresses; [`Error::Query`] if several
+/// [`Error::Nothing`] if no type matches `wanted`, or only types without values in memory; [`Error::Query`] if several
 /// match; [`Error::Contract`] if the descriptor does not describe fields.
 pub fn value(heap: &Heap, address: Addr, wanted: &TypePattern) -> Result<Answer<ObjectReport>, Error> {
     let (runtime, notes, namer) = (heap.runtime(), heap.begin(), heap.namer());
@@ -98,7 +98,7 @@ pub fn value(heap: &Heap, address: Addr, wanted: &TypePattern) -> Result<Answer<
     let values = Values::new(types, ValueLimits::default()).with_texts(texts.clone());
     let info = types.names().method_tables().read(one.method_table).map_err(|e| nothing(format!("{}: {e}", one.name)))?;
     let word = types.pointer_bytes();
-    // As if a box started one word before the value.
+    // The location that the value would have in a box, which starts one word before the value.
     let place = address.minus(word).and_then(|start| values.box_place(&info, start));
     let place = place.ok_or_else(|| Error::NoValueType(one.name.clone(), address).given(&notes.notes()))?;
     let value = values.value("value".into(), one.name.as_str().into(), &place);

@@ -127,7 +127,7 @@ pub fn objects<'h>(
     }))
 }
 
-/// Returns the number of elements; 0 if there are none.
+/// Returns the number of elements, or 0 for an object without elements.
 fn length(object: &Object<'_>) -> u64 {
     object.length().filter(|_| !object.ty.is_free).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Which objects refer to an object, or to the objects of a type, and to which these refer.
+//! References to and from an object, or the objects of a type.
 
 use std::cell::RefCell;
 
@@ -16,7 +16,7 @@ use crate::session::{Error, FieldNames, FieldPlace, GraphSource, Namer, TypePatt
 
 /// Most roots listed of an object.
 const MAX_ROOTS: usize = 16;
-/// Up to so many targets are looked up by address.
+/// Most targets that are looked up by address.
 const FEW: usize = 4096;
 
 /// Arguments of `refs`.
@@ -24,17 +24,17 @@ const FEW: usize = 4096;
 pub struct RefsQuery {
     /// The object at or around this address; `None` for all objects of [`RefsQuery::types`].
     pub object: Option<Addr>,
-    /// All objects of these types.
+    /// Selects all objects of these types.
     pub types: Vec<TypePattern>,
-    /// Whether to look for references to them.
+    /// Whether to list references to the objects.
     pub incoming: bool,
-    /// Whether to look for references that they have.
+    /// Whether to list references from the objects.
     pub outgoing: bool,
-    /// Groups instead of single references.
+    /// If set, groups by this key are listed instead of single references.
     pub by: Option<RefBy>,
     /// How many references to follow.
     pub depth: u32,
-    /// Only references of older objects to younger ones, with what the cards say of them; of all objects, if none are selected.
+    /// Whether to list only references of older objects to younger ones, with the state of their cards; of all objects, if none are selected.
     pub young: bool,
     /// Whether to compute retained sizes.
     pub retained: bool,
@@ -47,7 +47,7 @@ pub struct RefsQuery {
 }
 
 impl RefsQuery {
-    /// All references of the object at or around `address`, and to it.
+    /// A query for all references from and to the object at or around `address`.
     pub fn of(address: Addr) -> RefsQuery {
         RefsQuery {
             object: Some(address),
@@ -68,7 +68,7 @@ impl RefsQuery {
 /// Lists references.
 ///
 /// # Errors
-/// [`Error::NoObject`] or [`Error::Nothing`] if there is no such object, [`Error::Query`] for a column that a list does not have,
+/// [`Error::NoObject`] or [`Error::Nothing`] if no such object exists, [`Error::Query`] for a column that a list does not have,
 /// [`Error::Graph`], [`Error::Memory`] or [`Error::Room`] if the graph cannot be built.
 pub fn refs(heap: &dyn GraphSource, query: &RefsQuery) -> Result<Answer<RefsReport>, Error> {
     use RefSort::{Address, Field, References, Retained, Size, Type};
@@ -136,7 +136,7 @@ struct Found {
     depth: u32,
     from: ObjectId,
     to: ObjectId,
-    /// Offset in the source; `None` for what is not a field.
+    /// Offset in the source; `None` if the reference is not a field.
     offset: Option<u64>,
 }
 
@@ -157,15 +157,15 @@ struct Reader<'g> {
     namer: &'g Namer,
     tree: Option<&'g DominatorTree>,
     query: &'g RefsQuery,
-    /// Where only references to younger objects count.
+    /// The ages of objects, if only references to younger objects are wanted.
     ages: Option<Ages>,
     cards: RefCell<Option<CardReader<'g>>>,
 }
 
-/// The objects of a level, by address where they are few.
+/// The objects of a level, by address if there are few.
 enum Wanted {
-    /// By address, and all of them, ascending: to find the address of an id takes far longer than to find the id, and a source may be
-    /// an array with millions of references.
+    /// A map by address, and all ids in ascending order. Finding the address of an id takes far longer than the reverse, and a source may be an
+    /// array with millions of references.
     Few(Map<Addr, ObjectId>, Vec<ObjectId>),
     Many(ObjectSet),
 }
@@ -232,8 +232,8 @@ impl Reader<'_> {
         list
     }
 
-    /// Visits the references of `targets`, or those to them, and of the objects at the other ends, to the depth of the query: level by level,
-    /// each in heap order of the sources. Each object is expanded once.
+    /// Visits the references from or to `targets` and the objects at the other ends, up to the depth of the query. Proceeds level by level, each in
+    /// heap order of the sources, and expands each object once.
     fn visit(&self, targets: &[ObjectId], direction: Direction, mut visit: impl FnMut(&Found)) {
         let mut seen = self.graph.edges.no_objects();
         seen.extend(targets.iter().copied());
@@ -286,7 +286,8 @@ impl Reader<'_> {
         Wanted::Many(set)
     }
 
-    /// Calls `each` for the references of `from` to what is `wanted`: those of its fields by offset, then those that no field has.
+    /// Calls `each` for the references of `from` to objects that are `wanted`: first those in fields, by offset, then those that are not in a
+    /// field.
     fn references(&self, from: ObjectId, wanted: Option<&Wanted>, mut each: impl FnMut(ObjectId, Option<u64>)) {
         let target = |address: Addr| match wanted {
             None => self.graph.index.id_of(address),
@@ -316,7 +317,7 @@ impl Reader<'_> {
         if edges().count() <= in_fields {
             return;
         }
-        // An edge more than the fields have is a dependent handle or a loader allocator; snapshots have no fields at all.
+        // An edge without a field is a dependent handle or a loader allocator. Snapshots have no fields at all.
         let mut of_fields: Map<ObjectId, u64> = Map::default();
         fields.iter().for_each(|(_, id)| of_fields.entry(*id).or_default().bump());
         for to in edges() {

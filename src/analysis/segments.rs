@@ -23,7 +23,7 @@ pub struct SegmentsQuery {
 ///
 /// # Errors
 /// [`Error::Contract`] if the descriptor does not describe the GC's structures or, with [`SegmentsQuery::walk`], object sizes; [`Error::Query`] for a
-/// column that requires the walk; [`Error::Nothing`] if there is no segment or region at [`SegmentsQuery::at`].
+/// column that requires the walk; [`Error::Nothing`] if no segment or region is at [`SegmentsQuery::at`].
 pub fn segments(runtime: &Runtime, query: &SegmentsQuery) -> Result<Answer<SegmentsReport>, Error> {
     use SegmentSort::{Address, AllocatedBytes, CommittedBytes, Generation, Heap, Start};
     if !query.walk {
@@ -72,7 +72,7 @@ fn key(s: &SegmentModel, by: SegmentSort) -> Option<Key<'_>> {
     }
 }
 
-/// Returns the sort key of a region. All regions are equal in columns that they do not have.
+/// Returns the sort key of a region. For a column that regions do not have, all keys are equal.
 fn region_key(r: &RegionModel, by: SegmentSort) -> Option<Key<'_>> {
     match by {
         SegmentSort::Heap => Key::least(r.heap),

@@ -17,7 +17,7 @@ pub struct Selection {
     pub generations: Vec<Generation>,
     /// Heap indices.
     pub heaps: Vec<u64>,
-    /// Addresses of segments: of their structure, or anywhere in their memory.
+    /// Addresses of segments: of the `heap_segment`, or anywhere in the segment's memory.
     pub segments: Vec<Addr>,
     /// Minimum size in bytes.
     pub min_size: u64,
@@ -42,7 +42,7 @@ impl Selection {
         self.types.is_empty() && self.is_of_types()
     }
 
-    /// Whether only the type of an object decides.
+    /// Whether the selection depends only on the type of an object.
     pub fn is_of_types(&self) -> bool {
         let sizes = self.min_size == 0 && self.max_size.is_none();
         let places = self.generations.is_empty() && self.heaps.is_empty() && self.segments.is_empty();

@@ -11,12 +11,12 @@ use crate::dump::ThreadStacks;
 use crate::model::{GcMode, Order, ThreadModel, ThreadSort, ThreadsReport};
 use crate::session::{Error, Runtime};
 
-/// What to list.
+/// Options of [`threads`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThreadsQuery {
-    /// Also what each thread waits for, and how many monitors it holds: walks the heap.
+    /// Whether to list the wait of each thread and its number of held monitors, which requires a walk of the heap.
     pub waits: bool,
-    /// Order of the threads; `None` for that of the runtime's list.
+    /// Order of the threads; `None` for the runtime's order.
     pub sort: Option<Order<ThreadSort>>,
 }
 
@@ -40,7 +40,7 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
     let stacks = ThreadStacks::new(file);
     let mut locks = if query.waits { thread_locks(runtime, &namer, &notes)? } else { ThreadLocks::default() };
     let native_aot = runtime.descriptor().is_native_aot();
-    // Threads are listed without the GC's structures as well. Other answers note what is missing from these.
+    // Threads are listed even if the GC's structures cannot be read, which other answers note.
     let gc = tried(|| runtime.gc().ok());
     let home_heap = |context: AllocContext| gc.as_ref().and_then(|gc| gc.data.home_heap(&context));
     let mut list: Vec<ThreadModel> = threads

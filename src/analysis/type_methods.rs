@@ -64,7 +64,7 @@ pub(super) fn type_methods(runtime: &Runtime, namer: &Namer, types: &Types, mt: 
         let name = named.as_ref().map(MethodName::to_name);
         let look_up = |map| {
             let found = code(method, map, &of_precode);
-            // A failure because the read budget is exhausted is not a property of the dump.
+            // An exhausted read budget is a limit of this program, not a property of the dump.
             (!reads::exhausted()).then_some(found)
         };
         let (found, missed) = watched(|| map.and_then(|map| look_ups.one(|| look_up(map))));
@@ -110,8 +110,8 @@ struct EntryPoint {
     entered: bool,
 }
 
-/// Finds the code of a method: an entry point leads to it, or to a precode that does. Only code that belongs to this method is accepted, so that
-/// words which are not addresses have no effect.
+/// Finds the code of a method: an entry point leads to it, directly or through a precode. Only code that belongs to this method is accepted, so
+/// that words that are not addresses have no effect.
 fn code(method: &Listed, map: &CodeMap, of_precode: &impl Fn(Addr, Addr) -> Vec<Addr>) -> Result<EntryPoint, StackError> {
     let of_precodes: Vec<Addr> = method.leads.iter().flat_map(|lead| of_precode(*lead, method.desc)).collect();
     let entered = !of_precodes.is_empty();

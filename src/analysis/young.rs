@@ -1,4 +1,4 @@
-//! `refs --young`: which older objects refer to younger ones, and what the cards say of it.
+//! `refs --young`: references of older objects to younger ones, and the state of their cards.
 //!
 //! A collection of the young generations looks for such references only in the ranges of set cards
 //! (`docs/internals/gc-structures.md#cards`). A card stays set until a collection has found no such reference in its range.
@@ -26,7 +26,7 @@ const fn age(generation: Generation) -> u8 {
 
 impl Ages {
     pub(super) fn of(heap: &Heap, graph: &HeapGraph) -> Ages {
-        // Objects are numbered by address, and many follow each other in one segment.
+        // Objects are numbered by address, so consecutive ones are mostly in one segment.
         let mut segment: Option<(&SegmentModel, u8)> = None;
         let ages = graph.ids().map(|id| {
             check_at(id.as_u32());

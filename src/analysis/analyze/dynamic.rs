@@ -1,10 +1,10 @@
 //! Very many assemblies without a file.
 //!
-//! Rule: at least `dynamic` of them. Serializers, proxies, compiled expressions and scripts emit assemblies; one that is made again for each use
-//! stays for good, with its types and code, unless it is collectible and nothing refers to it.
+//! Rule: at least `dynamic` of them. Serializers, proxies, compiled expressions and scripts emit assemblies. An assembly that is emitted again for
+//! each use is never freed, nor are its types and code, unless it is collectible and unreferenced.
 //!
-//! The title names what makes them, based on what the dump contains: the library that uses such names, the method whose variables hold an `AssemblyBuilder`, and
-//! what holds objects of their types.
+//! The title names the likely cause: the library that uses such assembly names, the method whose variables hold an `AssemblyBuilder`, and the
+//! holder of objects of their types.
 //!
 //! Source: the runtime's list of modules, as `modules` shows it; paths from roots.
 
@@ -19,7 +19,7 @@ use crate::base::{Addr, Count, len64, thousands};
 use crate::model::{ModuleModel, Problem, ProblemId, ProblemSeverity, RootKind, Stacks};
 use crate::session::TypePattern;
 
-/// Patterns named in the title.
+/// Name patterns listed in the title.
 const NAMED: usize = 3;
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
@@ -44,7 +44,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     Ok(vec![Problem { count: Some(count), ..answers.finding(ProblemId::DynamicAssemblies, ProblemSeverity::Warning, title, &["modules"]) }])
 }
 
-/// Names, up to numbers and ids, that one library gives its assemblies.
+/// Prefixes of the names that one library gives its assemblies, before numbers and ids.
 ///
 /// Source: `XmlSerializationILGen` and `TempAssembly` (System.Private.Xml), `DispatchProxyGenerator.ProxyAssembly` (System.Reflection.DispatchProxy),
 /// `ModuleScope` (Castle.Core), `ScriptBuilder` (Microsoft.CodeAnalysis.Scripting).
@@ -63,12 +63,12 @@ fn makers<'n>(names: impl Iterator<Item = &'n str>) -> impl Iterator<Item = Stri
     MAKERS.into_iter().filter(move |(begin, _)| names.iter().any(|name| name.starts_with(begin))).map(|(_, maker)| maker.into())
 }
 
-/// A method whose variables hold an `AssemblyBuilder`: it makes an assembly, or has just made one.
+/// A method whose variables hold an `AssemblyBuilder`: it is creating an assembly, or has just created one.
 fn emitter(answers: &Answers<'_>) -> Option<String> {
     let heap = answers.heap().ok().filter(|_| answers.query.graph)?;
     let types = vec![TypePattern::Name("System.Reflection.Emit.*AssemblyBuilder".into())];
     let query = PathsQuery { object: None, types, paths: 1, weak: false, stacks: Stacks::default(), depth: 1, lines: 1, full: false };
-    // The finding does without it.
+    // The finding is shown without a method then.
     let found = paths(heap, &query).ok()?.data;
     let roots = found.paths.iter().flat_map(|path| &path.roots).filter(|root| root.kind == RootKind::Stack);
     let method =
@@ -76,9 +76,9 @@ fn emitter(answers: &Answers<'_>) -> Option<String> {
     Some(format!("{method} has made one of them"))
 }
 
-/// The field that holds most of some objects of their types.
+/// The field that holds most of a sample of objects of these assemblies' types.
 fn holder(answers: &Answers<'_>, list: &[ModuleModel]) -> Option<String> {
-    /// Objects that are asked for.
+    /// Size of the sample, in objects.
     const SAMPLE: usize = 8;
     let heap = answers.heap().ok().filter(|_| answers.query.graph)?;
     let modules: BTreeSet<Addr> = list.iter().filter_map(|m| m.module).collect();
@@ -99,7 +99,7 @@ fn assemblies(n: u64) -> String {
     if n == 1 { "1 assembly".into() } else { format!("{} assemblies", thousands(n)) }
 }
 
-/// A name with a star for each number and id, in which one differs from the next.
+/// A name with a star in place of each number and id.
 fn pattern(name: &str) -> String {
     let mut out = String::new();
     for part in name.split_inclusive(|c: char| !c.is_alphanumeric()) {
@@ -121,7 +121,7 @@ mod tests {
     use super::{makers, pattern};
 
     #[test]
-    fn names_tell_who_makes_assemblies() {
+    fn names_identify_the_library_that_emits_assemblies() {
         let of = |names: &[&str]| makers(names.iter().copied()).count();
         assert_eq!([of(&["Microsoft.GeneratedCode*"]), of(&["ℛ**-*#*-*", "DynamicProxyGenAssembly*"]), of(&["Lab.Emitted*"])], [1, 2, 0]);
     }

@@ -1,7 +1,8 @@
 //! A heap that is mostly garbage.
 //!
-//! Rule: at least `garbage` of the objects' bytes, and eight times `bytes`, are garbage outside of gen0. Garbage in gen0 is there between any
-//! two collections. The title says why it is still there: no later collection of its generation, whose budget is not used up. The finding of a failed allocation reports garbage itself.
+//! Rule: the share of garbage outside of gen0 is at least `garbage` of the objects' bytes, and at least eight times `bytes`. Garbage in gen0 is
+//! normal between two collections. The title says why the garbage is still there: its generation has not been collected since, because the
+//! allocation budget is not used up. The finding of a failed allocation reports garbage itself.
 //!
 //! Source: the graph of the heap, as `unreachable` reads it; the GC's records of its collections.
 
@@ -20,7 +21,7 @@ const TYPES: usize = 2;
 
 pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Problem>, Skip> {
     let totals = &answers.retained()?.totals;
-    // The finding of a failed allocation reports it.
+    // The finding of a failed allocation reports garbage itself.
     let only = &answers.query.only;
     let failed = || answers.oom().is_ok_and(|oom| oom.any == Some(true));
     if (only.is_empty() || only.contains(&ProblemId::Oom)) && failed() {
@@ -58,7 +59,7 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Prob
     }])
 }
 
-/// The objects that one collection does not free, if they have at least so many bytes.
+/// The objects that one collection does not free, for each reason with at least `least` bytes.
 fn delayed(dead: &Dead, least: u64) -> String {
     [
         (dead.unfinalized, "of it survive the next collection, as finalizers have to run first"),
@@ -71,12 +72,12 @@ fn delayed(dead: &Dead, least: u64) -> String {
     .collect()
 }
 
-/// When a generation, and gen2, were collected last, and how much is allocated in each before the next time.
+/// The last collections of a generation and of gen2, and the allocation budget of each that is left.
 fn last_collection(answers: &Answers<'_>, generation: Generation) -> String {
     let Ok(gc) = answers.runtime.gc() else { return String::new() };
     let Some(known) = answers.notes.with(gc).collections().as_ref() else { return String::new() };
     let of = |wanted: Generation| known.heaps.iter().flat_map(|(_, list)| list).filter(move |b| b.generation == wanted);
-    // A collection of gen2 is one of LOH and POH, for which the GC keeps no record.
+    // LOH and POH are collected with gen2; the GC has no separate records for them.
     let wanted = if generation == Generation::Gen1 { vec![Generation::Gen1, Generation::Gen2] } else { vec![Generation::Gen2] };
     let said = wanted.into_iter().filter_map(|g| {
         let budget = in_units(total(of(g).map(|b| b.budget)));

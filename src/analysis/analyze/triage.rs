@@ -1,20 +1,20 @@
-//! The complaints with which people come: a crash, a hang, memory. Each leads to its finding, or to the command to ask next.
+//! Common complaints: a crash, a hang, memory. Each leads to its finding, or to the next command to run.
 //!
-//! Only answers that the findings have asked for are used, so that the lines cost nothing.
+//! Only answers that the findings have already computed are used, so these lines cost nothing.
 
 use std::collections::BTreeMap;
 
-use super::answers::{Answers, Asked, Told};
+use super::answers::{Answers, Cached, Received};
 use super::line::{command_line, counted, in_units};
 use super::places::ThreadPlace;
 use crate::base::{Count, Name, be, len64, thousands, total};
 use crate::model::{AnalyzeReport, Complaint, MemoryKind, ProblemId, RequestDirection, RequestModel, TimerModel, Triage};
 
-/// Most characters of a text: with the complaint before it, a line of 80 columns.
+/// Most characters of a text. The complaint and the text fit a line of 80 columns.
 const MAX_TEXT: usize = 71;
-/// Milliseconds after which a late timer says that something is wrong.
+/// Milliseconds of delay after which a late timer is reported.
 const LATE_MS: i64 = 1_000;
-/// Fewest characters beside a command.
+/// Fewest characters of a text before a command.
 const LEAST_TEXT: usize = 20;
 
 pub(super) fn triage(answers: &Answers<'_>, report: &AnalyzeReport) -> Vec<Triage> {
@@ -32,7 +32,7 @@ pub(super) fn triage(answers: &Answers<'_>, report: &AnalyzeReport) -> Vec<Triag
     Complaint::ALL.into_iter().map(row).collect()
 }
 
-/// A word about a complaint without a finding, and the command that leads on.
+/// The text for a complaint without a finding, and the next command.
 fn next(complaint: Complaint, answers: &Answers<'_>, report: &AnalyzeReport) -> (String, &'static [&'static str]) {
     let (main, all): (ProblemId, &'static [&'static str]) = match complaint {
         Complaint::Crash => (ProblemId::Crash, &["info"]),
@@ -98,7 +98,7 @@ fn hang(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) 
     }
 }
 
-/// Timers that were due long ago, where no finding explains it.
+/// Timers that were due long ago, if no finding explains it.
 fn late_timers(answers: &Answers<'_>) -> Option<(String, &'static [&'static str])> {
     let report = got(&answers.timers)?;
     let is_late = |t: &&TimerModel| t.late && t.due_in_ms.is_some_and(|ms| ms <= -LATE_MS);
@@ -144,12 +144,12 @@ fn memory(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]
     (text, if native > heap.saturating_mul(2) { &["memory"] } else { &["stat"] })
 }
 
-/// An answer that a finding has asked for.
-fn got<T>(cell: &Asked<T>) -> Option<&T> {
-    cell.get().and_then(|answer| answer.as_ref().ok()).map(|Told { data, .. }| data)
+/// An answer that a finding has already computed.
+fn got<T>(cell: &Cached<T>) -> Option<&T> {
+    cell.get().and_then(|answer| answer.as_ref().ok()).map(|Received { data, .. }| data)
 }
 
-/// The beginning of a title, as many words as fit.
+/// The beginning of a title: as many words as fit.
 fn beginning(title: &str, most: usize) -> String {
     let Some((end, _)) = title.char_indices().nth(most) else { return title.into() };
     let (fits, _) = title.split_at(end);

@@ -1,4 +1,4 @@
-//! `async`: what tasks and asynchronous methods wait for.
+//! `async`: the objects that tasks and asynchronous methods wait for.
 
 mod graph;
 mod owners;
@@ -31,7 +31,7 @@ use sums::sums;
 pub(super) use through::{Inner, inner_chains};
 use tree::tree;
 
-/// Finds what tasks and asynchronous methods wait for.
+/// Finds the chains of tasks and asynchronous methods, and the roots that they wait for.
 ///
 /// # Errors
 /// [`Error::Contract`] if the runtime does not describe types and fields.

@@ -1,4 +1,4 @@
-//! Timers, registered waits, callbacks of cancellation.
+//! Timers, registered waits, cancellation callbacks.
 
 use super::PoolType;
 use super::describe::Describer;
@@ -14,25 +14,25 @@ use crate::clr::values::{TICKS_PER_MILLISECOND, utc, utc_ticks};
 use crate::model::{CallbackCount, CancellationModel, Order, RegisteredWait, TimerClock, TimerKind, TimerModel, TimerSort, TimersReport};
 use crate::session::{Error, Heap};
 
-/// Most nodes of a list, and queues of timers.
+/// Most nodes of a list, and most timer queues.
 const MOST: usize = 1 << 24;
 const MAX_QUEUES: u64 = 1 << 12;
 /// `Timeout.UnsignedInfinite`.
 const FOREVER: u32 = u32::MAX;
-/// Milliseconds after which a timer is late that was not called: the system's clock and a busy machine take less.
+/// Milliseconds after its due time from which a timer is late. The resolution of the system's clock and a busy machine cause smaller delays.
 const LATE_MS: u64 = 100;
-/// Most methods listed of a source of cancellation.
+/// Most methods listed for a cancellation source.
 const MAX_CALLBACKS: usize = 20;
-/// Steps that a row takes, with the text of a delegate.
+/// Steps charged for a row, including the text of a delegate.
 const STEPS_OF_A_ROW: u64 = 8;
-/// Steps that a callback of cancellation takes.
+/// Steps charged for a cancellation callback.
 const STEPS_OF_A_CALLBACK: u64 = 4;
 
 fields_of! {
     struct QueueFields {
         short: req "_shortTimers",
         long: req "_longTimers",
-        // Only where the library has a timer thread (`TimerQueue.Portable.cs`).
+        // Present only if the library has a timer thread (`TimerQueue.Portable.cs`).
         pending: opt "_isTimerScheduled",
         scheduled: opt "_isScheduled",
         turn: opt "_scheduledDueTimeMs",
@@ -91,7 +91,7 @@ fields_of! {
     }
 }
 
-/// Timers by due time or as `sort` says, registered waits, and callbacks of cancellation.
+/// Timers by due time or as `sort` says, registered waits, and cancellation callbacks.
 ///
 /// # Errors
 /// [`Error::Contract`] if the runtime does not describe types and fields.
@@ -165,13 +165,13 @@ pub fn timers(heap: &Heap, sort: Option<Order<TimerSort>>) -> Result<Answer<Time
     Ok(notes.finish(TimersReport { timers, ..report }))
 }
 
-/// A timer, and the time at which the turn of its queue came if that waits for a thread of the pool since.
+/// A timer, and the time at which its queue was scheduled if the queue is still waiting for a pool thread.
 struct Found {
     model: TimerModel,
     turn: Option<u64>,
 }
 
-/// A tick of `Environment.TickCount64`, and the time then as ticks of `DateTime`.
+/// A tick of `Environment.TickCount64`, and the same time in ticks of `DateTime`.
 #[derive(Clone, Copy)]
 struct Clock {
     tick: u64,
@@ -179,7 +179,7 @@ struct Clock {
 }
 
 impl Clock {
-    /// The time at a tick.
+    /// The time of a tick.
     fn utc(self, tick: u64) -> Option<String> {
         let since = i128::from(tick) - i128::from(self.tick);
         let time = i128::from(self.time) + since * i128::from(TICKS_PER_MILLISECOND);
@@ -195,7 +195,7 @@ struct Reader<'r> {
 }
 
 impl Reader<'_> {
-    /// The timers of all queues, and `others` that are in none.
+    /// The timers of all queues, and `others`, which are in no queue.
     fn timers(&mut self, others: impl Iterator<Item = Addr>) -> Vec<Found> {
         let Some(table) = self.types.table(PoolType::Timer) else { return Vec::new() };
         let Some(fields) = noted(TimerFields::bind(self.library.types(), table), "timers", self.notes) else { return Vec::new() };
@@ -221,8 +221,8 @@ impl Reader<'_> {
         out
     }
 
-    /// Notes timers that are due but in no list: one of the lists has lost them. Whoever takes a timer out of its list sets its due time
-    /// to infinite, and `_startTicks` to 0; both are 0 until its constructor has run (`TimerQueue.DeleteTimer`).
+    /// Notes timers that are due but in no list: a list has lost them. The library sets the due time of a timer that it removes from its list to
+    /// infinite, and `_startTicks` to 0; both are 0 until the constructor has run (`TimerQueue.DeleteTimer`).
     fn note_unlinked(&self, idle: &[Addr], fields: &TimerFields) {
         let library = self.library;
         let due = |timer: &&Addr| {
@@ -237,7 +237,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The first timers of the queues' lists; with the time at which the turn of the queue came, if it waits for a thread of the pool since.
+    /// The first timer of each list of the queues, with the time at which the queue was scheduled if it is still waiting for a pool thread.
     fn lists(&self) -> Vec<(Addr, Option<u64>)> {
         let library = self.library;
         let read = || -> Result<Vec<(Addr, Option<u64>)>, NoSuchField> {
@@ -245,7 +245,7 @@ impl Reader<'_> {
             let Some(queues) = library.static_object(table, "<Instances>k__BackingField|s_instances")? else { return Ok(Vec::new()) };
             let fields = QueueFields::bind(library.types(), table)?;
             let queues = library.references(queues, MAX_QUEUES).into_iter().map(|(_, queue)| queue).filter(|q| !q.is_null());
-            // The library's thread takes the queue off its list, and the thread of the pool that then calls the timers clears the other flag.
+            // The timer thread takes the queue off its list; the pool thread that then calls the timers clears the other flag.
             let waits = |q: Addr| {
                 let flag = |field: Option<FieldAt>| library.u8(q, field?).map(|n| n != 0);
                 (flag(fields.pending)? && !flag(fields.scheduled)?).then_some(())?;
@@ -291,18 +291,18 @@ impl Reader<'_> {
         }
     }
 
-    /// What the library keeps for debuggers.
+    /// The time map that the library keeps for debuggers.
     fn clock(&self) -> Option<Clock> {
         let (library, table) = (self.library, self.types.table(PoolType::TimerQueue)?);
-        // Not in every version.
+        // Some versions do not have it.
         let at = library.static_at(table, "s_tickCountToTimeMap").ok()??;
-        // Structures of statics are boxed.
+        // Structures in static fields are boxed.
         let boxed = at.minus(library.types().pointer_bytes())?;
         let fields = ClockFields::bind(library.types(), library.method_table(boxed)?).ok()?;
         Some(Clock { tick: library.u64(boxed, fields.tick)?, time: utc_ticks(library.u64(boxed, fields.time)?)? })
     }
 
-    /// The latest tick that a timer was started at.
+    /// The latest tick at which a timer was started.
     fn latest(&self, timers: &[Found]) -> Option<u64> {
         let table = self.types.table(PoolType::Timer)?;
         let start = self.library.types().field_at(table, "_startTicks").ok()?;
@@ -336,7 +336,7 @@ impl Reader<'_> {
             let count = library.u32(thread, fields.count).unwrap_or(0);
             let Some(array) = library.reference(thread, fields.waits) else { continue };
             let list = library.first_references(array, u64::from(count), u64::MAX);
-            // Each is described in a row.
+            // Each timer becomes a row.
             if !library.afford(len64(list.len()).saturating_mul(STEPS_OF_A_ROW)) {
                 break;
             }
@@ -398,7 +398,7 @@ impl Reader<'_> {
                         *nodes.insert(bound)
                     }
                 };
-                // `Register(Action)` registers a method of its own, and the action is its state.
+                // `Register(Action)` registers a method of the library, with the action as its state.
                 let state = fields.state.and_then(|field| library.reference(node, field));
                 let action = state.filter(|state| self.describer.names.is_delegate(*state));
                 let method = action.or_else(|| library.reference(node, fields.callback)).and_then(|c| self.describer.delegate(c));

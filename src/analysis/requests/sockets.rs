@@ -1,4 +1,4 @@
-//! Sockets with both ends.
+//! Sockets and their endpoints.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ fields_of! {
         bound: req "_rightEndPoint",
         listening: req "_isListening",
         connected: req "_isConnected",
-        // An `int` in .NET 8, a `bool` since: the first byte tells.
+        // An `int` in .NET 8 and a `bool` later. The first byte is enough for both.
         disposed: req "_disposed",
     }
 }
@@ -41,7 +41,7 @@ pub(super) fn sockets(library: &Library, found: &[(Addr, Addr)], notes: &Collect
             library.word(handle, field)
         });
         let (listening, connected) = (flag(fields.listening), flag(fields.connected));
-        // A plain client has the other end only there; of a listener and what it accepted it is what was asked to bind.
+        // A plain client has the remote end only in this field. For a listener and the sockets it accepts, the field has the requested local end.
         let other = || if connected == Some(true) && listening == Some(false) { end(fields.bound) } else { None };
         SocketModel {
             object,
@@ -57,16 +57,16 @@ pub(super) fn sockets(library: &Library, found: &[(Addr, Addr)], notes: &Collect
     found.iter().map(|(object, _)| socket(*object)).collect()
 }
 
-/// An end of a connection; an address of IPv4 that is written as one of IPv6 is the former.
+/// Parses an endpoint. An IPv4 address mapped to IPv6 becomes an IPv4 address.
 fn end(text: Option<&str>) -> Option<SocketAddr> {
     let end: SocketAddr = text?.parse().ok()?;
     Some(SocketAddr::new(end.ip().to_canonical(), end.port()))
 }
 
-/// The sockets that are not garbage, by the other end and state, most first.
+/// The sockets that are not garbage, grouped by remote end and state, most first.
 pub(super) fn peers(sockets: &[SocketModel]) -> Vec<PeerModel> {
     let live = || sockets.iter().filter(|s| s.garbage != Some(true));
-    // Ports at which peers connect: where a socket listens, and where more than one is connected, as ends of clients differ.
+    // Ports of services: those of listening sockets, and those with more than one connection, since clients use different ports.
     let mut ports: BTreeSet<u16> = BTreeSet::new();
     let mut connected: BTreeSet<u16> = BTreeSet::new();
     for socket in live() {
@@ -129,11 +129,11 @@ mod tests {
             socket("", "10.0.0.9:443", false, true, false),
             socket("", "", false, false, false),
         ];
-        let told = |p: &PeerModel| {
+        let row = |p: &PeerModel| {
             let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".into());
             format!("{} {} {} {}", p.count, p.state, text(&p.peer), text(&p.local))
         };
-        let told: Vec<String> = peers(&sockets).iter().map(told).collect();
+        let rows: Vec<String> = peers(&sockets).iter().map(row).collect();
         let expected = [
             "2 accepted 10.0.0.7 10.0.0.1:80",
             "2 connected 10.0.0.9:443 -",
@@ -142,7 +142,7 @@ mod tests {
             "1 unconnected - -",
             "1 closed 10.0.0.9:443 -",
         ];
-        assert_eq!(told, expected);
+        assert_eq!(rows, expected);
     }
 
     #[test]

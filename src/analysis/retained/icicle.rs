@@ -1,8 +1,8 @@
-//! The dominator tree by type, for a picture of it: as many boxes as one can look at, whose sizes add up.
+//! The dominator tree by type, for an icicle chart: a limited number of boxes, whose sizes add up.
 //!
-//! A box stands for objects of one type: those dominated by the objects of the box above. An object dominated by one of its own type
-//! belongs to the same box, so that lists and trees do not become towers. Where there are too many boxes the largest are opened first;
-//! what is too small is counted in one box.
+//! A box represents objects of one type that the objects of the box above dominate. An object dominated by one of its own type belongs to the same
+//! box, so that lists and trees do not become towers. If there are too many boxes, the largest are opened first; small ones are combined in one
+//! box.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,27 +16,27 @@ use crate::gc::{ObjectId, TypeIndex};
 use crate::model::{Icicle, IcicleBox, RootKind, Sum};
 use crate::session::Namer;
 
-/// The group of objects that no root refers to: several objects hold them, which different roots hold.
+/// The group of objects that no root refers to directly and that objects of different roots hold.
 const SEVERAL: &str = "several-roots";
 /// Most boxes, and the greatest depth.
 const BOXES: usize = 1_000;
 const DEPTH: u32 = 40;
-/// Smallest share of the reachable bytes that has a box of its own.
+/// Smallest share of the reachable bytes for a separate box.
 const SMALLEST: f64 = 0.001;
 
 /// A box that is being opened.
 struct Open {
     type_index: Option<TypeIndex>,
-    /// Of a box right below the whole: what holds its objects.
+    /// The root that holds the objects of a box at the first level.
     root: Option<&'static str>,
-    /// The objects in it whose dominators are in the box above; all others of it are dominated by these.
+    /// The objects whose dominators are in the box above. They dominate all other objects of the box.
     tops: Vec<ObjectId>,
     own: Sum,
     retained: u64,
     depth: u32,
-    /// Boxes below it, by their places in the list, once it is open.
+    /// Indices of the boxes below, once it is open.
     below: Option<Vec<usize>>,
-    /// What is below it and too small.
+    /// Objects below that are too small for a box.
     rest: Sum,
 }
 
@@ -54,7 +54,7 @@ impl Retained<'_> {
             below: None,
             rest: Sum::default(),
         }];
-        // The largest first; among equal ones, that which was found first.
+        // The largest first; among equal ones, the one that was found first.
         let mut waiting = BinaryHeap::from([(all, Reverse(0usize))]);
         while let Some((_, Reverse(at))) = waiting.pop() {
             if boxes.len() >= BOXES {
@@ -98,14 +98,14 @@ impl Retained<'_> {
                 if at > 0 {
                     open.own = own;
                 }
-                // For the example.
+                // Kept as an example.
                 open.tops = tops.into_iter().take(usize::from(!is_root)).collect();
             }
         }
         Icicle { boxes: self.rows_of(&boxes, namer), totals: self.totals.clone() }
     }
 
-    /// The boxes in the order in which they are drawn.
+    /// The boxes in drawing order.
     fn rows_of(&self, boxes: &[Open], namer: &Namer) -> Vec<IcicleBox> {
         let mut rows = Vec::with_capacity(boxes.len());
         let mut next = vec![Next::Box(0)];
@@ -119,7 +119,7 @@ impl Retained<'_> {
             };
             let Some(b) = boxes.get(at) else { continue };
             let closed = b.below.is_none();
-            // Of a box that was never opened, its own objects are not told from those below.
+            // In a box that was never opened, own objects cannot be distinguished from those below.
             let own = match closed {
                 true => b.tops.iter().fold(Sum::default(), |mut sum, id| {
                     sum.add(self.graph.size(*id));
@@ -154,7 +154,7 @@ impl Retained<'_> {
         rows
     }
 
-    /// Objects that nothing dominates, by the kind of their first root: several objects, which different roots hold, hold those without one.
+    /// Objects without a dominator, by the kind of their first root, or [`SEVERAL`] if they have no direct root.
     fn by_kind_of_root(&self) -> Vec<Group> {
         let mut kinds: FxHashMap<Addr, RootKind> = FxHashMap::default();
         for root in self.graph.roots.roots.iter().filter(|root| root.counts(self.stacks)) {
@@ -186,7 +186,7 @@ impl Retained<'_> {
         groups.into_values().collect()
     }
 
-    /// The objects of a box, and what they dominate immediately, by type.
+    /// The sum of a box's own objects, and the objects that they immediately dominate, by type.
     fn below_box(&self, tops: &[ObjectId], of: Option<TypeIndex>) -> (Sum, Vec<Group>) {
         let mut groups: FxHashMap<Option<TypeIndex>, Group> = FxHashMap::default();
         let mut own = Sum::default();
@@ -194,7 +194,7 @@ impl Retained<'_> {
             let kind = self.graph.type_index(id);
             self.add(groups.entry(kind).or_insert_with(|| Group { of: kind, ..Group::default() }), id);
         };
-        // Those of the same type, and what is to be looked at.
+        // Objects of the same type that are still to be visited.
         let mut same: Vec<ObjectId> = Vec::new();
         for top in tops {
             same.push(*top);
@@ -214,7 +214,7 @@ impl Retained<'_> {
     }
 }
 
-/// What is drawn next.
+/// The next row to draw.
 enum Next {
     Box(usize),
     Rest(IcicleBox),
@@ -224,10 +224,10 @@ enum Next {
 #[derive(Default)]
 struct Group {
     of: Option<TypeIndex>,
-    /// Instead, what holds them.
+    /// The root of the objects, if they are grouped by that.
     root: Option<&'static str>,
     tops: Vec<ObjectId>,
     retained: u64,
-    /// They and all that they dominate.
+    /// Number of the objects and all objects that they dominate.
     dominated: u64,
 }
