@@ -16,12 +16,12 @@ const SHOWN: usize = 12;
 pub(super) fn show(notes: &Notes, streams: &mut Streams<'_>) -> io::Result<()> {
     // The note that the dump has no heap explains all other missing data, so it comes first.
     let (first, rest): (Vec<&Note>, Vec<&Note>) = notes.iter().partition(|n| n.kind == NoteKind::NoHeap);
-    let mut told: IndexMap<(NoteKind, String), Vec<&Note>> = IndexMap::new();
+    let mut groups: IndexMap<(NoteKind, String), Vec<&Note>> = IndexMap::new();
     for note in first.into_iter().chain(rest) {
-        told.entry((note.kind, form(note))).or_default().push(note);
+        groups.entry((note.kind, form(note))).or_default().push(note);
     }
     let mut reasons = Reasons::default();
-    for ((kind, _), alike) in told.iter().take(SHOWN) {
+    for ((kind, _), alike) in groups.iter().take(SHOWN) {
         let word = match kind {
             NoteKind::GcInProgress | NoteKind::GcMoving => "WARNING",
             NoteKind::OtherRuntimes => "note",
@@ -36,7 +36,7 @@ pub(super) fn show(notes: &Notes, streams: &mut Streams<'_>) -> io::Result<()> {
         };
         streams.warn(word, &format!("{}{more}", reasons.once(note.message.clone())))?;
     }
-    let more = told.len().saturating_sub(SHOWN);
+    let more = groups.len().saturating_sub(SHOWN);
     if more > 0 {
         streams.say(&format!("… {} (--json lists all)", plural(len64(more), "more warning")))?;
     }

@@ -52,15 +52,15 @@ pub(super) fn ordered(args: Vec<OsString>, root: &Clap, has_dump: bool) -> Resul
         }
         Known::Own(name) => (name, rest),
         Known::Sos(known) => {
-            let told = sos::translate(
+            let translated = sos::translate(
                 known,
                 &name.to_string_lossy(),
                 rest,
                 (is_path, |option: &str| root.get_subcommands().any(|c| takes_value(option, root, Some(c)))),
             )?;
-            let mut words = told.words.into_iter();
+            let mut words = translated.words.into_iter();
             let command = words.next().unwrap_or_default().to_string_lossy().into_owned();
-            (command, words.chain(told.files).collect())
+            (command, words.chain(translated.files).collect())
         }
     };
     if command == "help" {

@@ -138,7 +138,7 @@ impl Worker {
         if text.contains(Memory::HIDDEN) {
             notes.push(format!("Texts of the process are not shown, but as {}: that takes a server with --contents.", Memory::HIDDEN));
         }
-        let next: Vec<String> = calls(tool, asked, &document, next).iter().map(Call::told).collect();
+        let next: Vec<String> = calls(tool, asked, &document, next).iter().map(Call::as_sent).collect();
         let beside = notes.iter().chain(&next).map(|note| note.len().saturating_add(1)).fold(BESIDE, usize::saturating_add);
         let fitted = fit(&document, text, line.bytes.saturating_sub(beside).max(LEAST));
         if let Some(left_out) = fitted.lacks {

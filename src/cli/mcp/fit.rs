@@ -38,7 +38,7 @@ pub(super) fn fit(document: &Value, text: String, most: usize) -> Fitted {
         }
         room = room.saturating_mul(3) / 4;
     }
-    Fitted { text: best, lacks: Some(cuts.told()) }
+    Fitted { text: best, lacks: Some(cuts.describe()) }
 }
 
 /// The omitted parts.
@@ -61,7 +61,7 @@ impl Cuts {
         }
     }
 
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         let mut parts: Vec<String> = self.lists.iter().take(NAMED).map(|(path, kept, of)| format!("{path}: {kept} of {of}")).collect();
         if self.lists.len() > NAMED {
             parts.push("further lists".into());

@@ -29,8 +29,8 @@ pub(super) fn resolved(tool: &'static Tool, given: &Map<String, Value>) -> Resul
             // SOS names, and options within the command line.
             if let (None, Some(command)) = (found, sos::find(name)) {
                 let flags = words.iter().skip(1).map(OsString::from);
-                let told = sos::translate(command, name, flags, (|_: &OsStr| false, |_: &str| false)).map_err(|why| why.0)?;
-                words = told.words.into_iter().filter_map(|word| word.into_string().ok()).collect();
+                let translated = sos::translate(command, name, flags, (|_: &OsStr| false, |_: &str| false)).map_err(|why| why.0)?;
+                words = translated.words.into_iter().filter_map(|word| word.into_string().ok()).collect();
             }
             let call = Call::of(&words).ok_or_else(|| match find(words.first().map(String::as_str).unwrap_or_default()) {
                 Some(known) => format!("{}: the options of {} are arguments: help lists them", tool.name, known.name),

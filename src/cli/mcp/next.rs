@@ -77,7 +77,7 @@ impl Call {
     }
 
     /// Formats the call as an assistant sends it.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn as_sent(&self) -> String {
         if TOOLS.iter().any(|tool| tool.name == self.name) {
             return line(self.name, &self.arguments);
         }
@@ -104,13 +104,13 @@ pub(super) fn calls(tool: &Tool, asked: &Map<String, Value>, document: &Value, l
         let words = leads.map(|words| words.split(' ').map(String::from).collect::<Vec<_>>());
         calls.extend(words.and_then(|words| Call::of(&words)).filter(|call| !returns(tool.name, call)));
     }
-    let mut told: Vec<Call> = Vec::new();
+    let mut all: Vec<Call> = Vec::new();
     for call in calls.into_iter().map(|call| call.about(asked)) {
-        if !told.contains(&call) && told.len() < CALLS && (call.name != tool.name || call.arguments != *asked) {
-            told.push(call);
+        if !all.contains(&call) && told.len() < CALLS && (call.name != tool.name || call.arguments != *asked) {
+            all.push(call);
         }
     }
-    told
+    all
 }
 
 /// Whether `call` leads back to the tool that suggested `tool`.
@@ -239,8 +239,8 @@ pub(super) fn words(line: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn told(line: &str) -> Option<String> {
-        Call::shown(line, Some("/d/a b.dmp")).map(|call| call.told())
+    fn sent(line: &str) -> Option<String> {
+        Call::shown(line, Some("/d/a b.dmp")).map(|call| call.as_sent())
     }
 
     #[test]
@@ -255,10 +255,10 @@ mod tests {
             ("gcdump diff b.dmp '/d/a b.dmp'", r#"Next: {"name":"diff","arguments":{"after":["/d/a b.dmp"],"before":"b.dmp"}}"#),
             ("gcdump requests --incoming", r#"Next: {"name":"more","arguments":{"arguments":{"incoming":true},"command":"requests"}}"#),
         ] {
-            assert_eq!(told(line).as_deref(), Some(call), "{line}");
+            assert_eq!(sent(line).as_deref(), Some(call), "{line}");
         }
         for line in ["gcdump export gcdump", "gcdump stat --no-such", "gcdump stat --output x", "gcdump", ""] {
-            assert_eq!(told(line), None, "{line}");
+            assert_eq!(sent(line), None, "{line}");
         }
     }
 

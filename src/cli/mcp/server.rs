@@ -399,13 +399,13 @@ impl Server<'_, '_> {
 
     /// Reports to clients that requested it how long their calls have waited or run. Some clients give up otherwise.
     fn progress(&mut self) -> Result<()> {
-        let told = self.running.values().filter_map(|call| {
+        let reports = self.running.values().filter_map(|call| {
             let seconds = call.started.elapsed().as_secs();
             let token = call.token.as_ref()?;
             Some(json!({ "progressToken": token, "progress": seconds, "message": format!("{seconds} s") }))
         });
-        let told: Vec<Value> = told.map(|params| rpc::notification("notifications/progress", &params)).collect();
-        told.iter().try_for_each(|message| self.write(message))
+        let reports: Vec<Value> = told.map(|params| rpc::notification("notifications/progress", &params)).collect();
+        reports.iter().try_for_each(|message| self.write(message))
     }
 }
 

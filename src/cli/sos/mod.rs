@@ -135,7 +135,7 @@ pub(super) fn names_of(name: &str) -> impl Iterator<Item = &'static str> {
 }
 
 /// A command line translated to gcdump.
-pub(super) struct Told {
+pub(super) struct Translated {
     /// The command, followed by options and arguments without the dump.
     pub(super) words: Vec<OsString>,
     /// Arguments that are files.
@@ -152,7 +152,7 @@ pub(super) fn translate(
     given: &str,
     args: impl IntoIterator<Item = OsString>,
     (is_file, takes_value): (impl Fn(&OsStr) -> bool, impl Fn(&str) -> bool),
-) -> Result<Told, UsageError> {
+) -> Result<Translated, UsageError> {
     let refused = |what: &str, why: &str| UsageError(format!("{what}: {why}"));
     let mut start = match command.to {
         To::Words(words) => words,
@@ -228,7 +228,7 @@ pub(super) fn translate(
     if !matches!(command.argument, Argument::OfModule) {
         words.extend(arguments);
     }
-    Ok(Told { words: start.iter().map(OsString::from).chain(words).collect(), files })
+    Ok(Translated { words: start.iter().map(OsString::from).chain(words).collect(), files })
 }
 
 /// Whether no flag has switched to a command other than that of `command`.
@@ -259,14 +259,14 @@ impl Form {
 mod tests {
     use super::*;
 
-    fn told(line: &str) -> Result<String, String> {
+    fn translated(line: &str) -> Result<String, String> {
         let mut words = line.split_whitespace();
         let name = words.next().unwrap();
         let is_file = |a: &OsStr| a.to_str().is_some_and(|a| a.ends_with(".dmp"));
-        let told =
+        let translated =
             translate(find(name).unwrap(), name, words.map(OsString::from), (is_file, |option: &str| matches!(option, "--by" | "-o")))
                 .map_err(|e| e.0)?;
-        let words: Vec<String> = told.words.iter().chain(&told.files).map(|w| w.to_str().unwrap().to_string()).collect();
+        let words: Vec<String> = translated.words.iter().chain(&translated.files).map(|w| w.to_str().unwrap().to_string()).collect();
         Ok(words.join(" "))
     }
 
@@ -304,16 +304,16 @@ mod tests {
             ("dumphttp x.dmp", "requests --outgoing x.dmp"),
             ("eeheap -gc --json -o y x.dmp", "heap --json -o y x.dmp"),
         ] {
-            assert_eq!(told(sos).as_deref(), Ok(here), "{sos}");
+            assert_eq!(translated(sos).as_deref(), Ok(here), "{sos}");
         }
     }
 
     #[test]
     fn flags_without_a_counterpart_are_refused() {
-        assert!(told("maddress -orderBySize x.dmp").unwrap_err().starts_with("maddress -orderBySize: "));
-        assert!(told("dumpil 10").unwrap_err().starts_with("dumpil: "));
-        assert!(told("dumpheap -foo").unwrap_err().contains("unknown flag; it knows -stat"));
-        assert!(told("dumpheap -type").unwrap_err().contains("a value has to follow"));
+        assert!(translated("maddress -orderBySize x.dmp").unwrap_err().starts_with("maddress -orderBySize: "));
+        assert!(translated("dumpil 10").unwrap_err().starts_with("dumpil: "));
+        assert!(translated("dumpheap -foo").unwrap_err().contains("unknown flag; it knows -stat"));
+        assert!(translated("dumpheap -type").unwrap_err().contains("a value has to follow"));
     }
 
     #[test]
