@@ -110,12 +110,12 @@ pub struct Config {
 }
 
 impl Config {
-    /// The requested format.
+    /// Returns the requested format.
     pub fn format(&self) -> Format {
         if self.json { Format::Json } else { self.format }
     }
 
-    /// These options, and those of `base` where `given` says that the command line lacks them.
+    /// Returns these options; those for which `given` is false come from `base`.
     pub(super) fn over(self, base: &Config, given: impl Fn(&str) -> bool) -> Config {
         fn of<T: Clone>(given: bool, own: T, base: &T) -> T {
             if given { own } else { base.clone() }
@@ -146,7 +146,7 @@ impl Config {
         }
     }
 
-    /// Whether dumps are opened in the same way.
+    /// Whether both configurations open dumps in the same way.
     pub(super) fn opens_like(&self, other: &Config) -> bool {
         let files = |c: &Config| {
             let folders = (c.modules.clone(), c.symbols.clone(), c.sysroot.clone(), c.no_local_files);
@@ -155,7 +155,7 @@ impl Config {
         files(self) == files(other) && (self.max_memory, self.max_decompressed) == (other.max_memory, other.max_decompressed)
     }
 
-    /// The options that another command needs to see the dump in the same way.
+    /// Returns the options that another command needs to open the dump in the same way.
     pub(super) fn repeated(&self) -> Vec<String> {
         let folder = |option: &str, path: &PathBuf| [option.to_string(), path.display().to_string()];
         let runtime = (self.runtime > 0).then(|| ["--runtime".to_string(), self.runtime.to_string()]);
@@ -166,7 +166,7 @@ impl Config {
         runtime.into_iter().chain(modules).chain(sysroot).chain(overlays).flatten().chain(local).collect()
     }
 
-    /// `screen` as these options have it.
+    /// Applies the width and color options to `screen`.
     pub(super) fn screen(&self, screen: Screen) -> Screen {
         let screen = if self.wide { screen.wide() } else { screen };
         match self.color {
@@ -197,7 +197,7 @@ pub struct DumpArg {
 }
 
 impl DumpArg {
-    /// The dump, if given.
+    /// Returns the path of the dump, if given.
     pub(super) fn path(&self) -> Option<PathBuf> {
         self.dump.clone()
     }

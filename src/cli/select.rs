@@ -29,12 +29,12 @@ pub(super) struct TypesArg {
 }
 
 impl TypesArg {
-    /// The patterns; none stands for every type.
+    /// Returns the patterns; an empty list matches every type.
     pub(super) fn patterns(&self) -> Vec<TypePattern> {
         self.types.clone()
     }
 
-    /// Whether none is given.
+    /// Whether there are no patterns.
     pub(super) fn is_empty(&self) -> bool {
         self.types.is_empty()
     }
@@ -62,12 +62,12 @@ pub(super) struct FilterArg {
 }
 
 impl FilterArg {
-    /// Number of rows that an analysis has to find so that `rows` are left: all, if there is a condition.
+    /// Returns the number of rows that an analysis must find so that `rows` remain: all (0) with a condition.
     pub(super) fn before(&self, rows: usize) -> usize {
         if self.filter.is_some() { 0 } else { rows }
     }
 
-    /// `page` of the rows for which the condition holds.
+    /// Adds the condition to `page`.
     pub(super) fn of(&self, mut page: Paging) -> Paging {
         page.filter.clone_from(&self.filter);
         page
@@ -83,44 +83,44 @@ pub(super) struct SkipArg {
 }
 
 impl SkipArg {
-    /// How many rows an analysis has to find, so that `top` are left of them; 0 for all.
+    /// Returns how many rows an analysis must find so that `top` remain; 0 for all.
     pub(super) fn rows(self, top: usize) -> usize {
         if top == 0 { 0 } else { top.saturating_add(self.skip) }
     }
 
-    /// As [`SkipArg::rows`] for a list that does not say how many rows it has: all, if some are left out.
+    /// Like [`SkipArg::rows`], for a list that does not report its number of rows: all (0) if some are skipped.
     pub(super) fn counted(self, top: usize) -> usize {
         if self.skip > 0 { 0 } else { top }
     }
 
-    /// The page with at most `top` rows.
+    /// Returns the page with at most `top` rows.
     pub(super) fn page(self, top: usize) -> Paging {
         Paging::new(None, self.skip, top)
     }
 }
 
 impl TopArg {
-    /// Maximum rows that an analysis has to find, 0 for all.
+    /// Returns the maximum number of rows that an analysis must find, 0 for all.
     pub(super) fn rows(self, at: &At<'_>) -> usize {
         self.skip.rows(at.rows(self.top))
     }
 
-    /// As [`TopArg::rows`] for lists that do not say how many rows they have.
+    /// Like [`TopArg::rows`], for lists that do not report their number of rows.
     pub(super) fn counted(self, at: &At<'_>) -> usize {
         self.skip.counted(at.rows(self.top))
     }
 
-    /// Maximum rows, 0 for all; `few` by default on a terminal. For lists that do not say how many rows they have.
+    /// Returns the maximum number of rows, 0 for all; by default `few` on a terminal. For lists that do not report their number of rows.
     pub(super) fn counted_or(self, at: &At<'_>, few: usize) -> usize {
         self.skip.counted(at.rows_or(self.top, few))
     }
 
-    /// The page of lists that are sorted already.
+    /// Returns the page for lists that are already sorted.
     pub(super) fn page(self, at: &At<'_>) -> Paging {
         self.skip.page(at.rows(self.top))
     }
 
-    /// As [`TopArg::page`], with `few` rows by default on a terminal.
+    /// Like [`TopArg::page`], with `few` rows by default on a terminal.
     pub(super) fn page_or(self, at: &At<'_>, few: usize) -> Paging {
         self.skip.page(at.rows_or(self.top, few))
     }
@@ -141,7 +141,7 @@ pub(super) struct MostArg {
 }
 
 impl MostArg {
-    /// The page of a list that is sorted already.
+    /// Returns the page for a list that is already sorted.
     pub(super) fn page(&self) -> Paging {
         self.filter.of(self.skip.page(self.top.unwrap_or(0)))
     }
@@ -157,17 +157,17 @@ pub(super) struct ColumnArg {
 }
 
 impl ColumnArg {
-    /// Whether there is one.
+    /// Whether an order is given.
     pub(super) fn is_given(&self) -> bool {
         self.sort.is_some()
     }
 
-    /// Number of rows that an analysis has to find before they are sorted: 0, for all, if there is an order.
+    /// Returns the number of rows that an analysis must find before they are sorted: 0, for all, if there is an order.
     pub(super) fn before(&self, rows: usize) -> usize {
         if self.is_given() { 0 } else { rows }
     }
 
-    /// `page` in this order.
+    /// Adds this order to `page`.
     pub(super) fn of(&self, mut page: Paging) -> Paging {
         page.sort.clone_from(&self.sort);
         page
@@ -184,13 +184,13 @@ fn column_order(text: &str) -> Result<ColumnOrder, String> {
     }
 }
 
-/// Columns of a list that it can be sorted by.
+/// Columns by which a list can be sorted.
 pub(super) trait Columns: ValueEnum + Send + Sync + 'static {
     /// The order without `--sort`.
     const USUAL: &'static str;
 }
 
-/// The orders without `--sort`.
+/// Implements [`Columns`] with the default orders.
 macro_rules! usual {
     ($($Columns:ident: $usual:literal,)+) => {
         $(impl Columns for $Columns {
@@ -223,7 +223,7 @@ pub(super) struct SortArg<C: Columns> {
 }
 
 impl<C: Columns + Copy> SortArg<C> {
-    /// As given.
+    /// Returns the order as given.
     pub(super) fn given(&self) -> Option<Order<C>> {
         self.sort
     }
@@ -286,7 +286,7 @@ pub struct Select {
 }
 
 impl Select {
-    /// The equivalent [`Selection`].
+    /// Returns the equivalent [`Selection`].
     pub(super) fn selection(&self) -> Selection {
         Selection {
             types: self.types.patterns(),

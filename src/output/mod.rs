@@ -53,7 +53,7 @@ pub const SCHEMA: &str = "gcdump/2";
 pub struct Target<'w> {
     /// Destination.
     pub out: &'w mut dyn Write,
-    /// What it is shown on.
+    /// The screen that shows the answer.
     pub screen: Screen,
     /// Receives the addresses of the rows of tables.
     pub seen: Option<&'w Seen>,
@@ -67,14 +67,14 @@ impl std::fmt::Debug for Target<'_> {
     }
 }
 
-/// Lines of one answer, of which later ones do not repeat a reason, after `: `, with which an earlier one ends.
+/// Removes repeated reasons from the lines of an answer: a reason follows `: ` at the end of a line.
 #[derive(Debug, Default)]
 pub(crate) struct Reasons(Vec<String>);
 
 impl Reasons {
-    /// `line`, without a reason that an earlier line has.
+    /// Returns `line` without a reason that an earlier line has.
     pub(crate) fn once(&mut self, line: String) -> String {
-        /// Bytes of the shortest reason that is not repeated.
+        /// Minimum length in bytes of a reason that is removed.
         const SHORTEST: usize = 40;
         let reasons = line.match_indices(": ").filter_map(|(at, colon)| Some((at, line.get(at.saturating_add(colon.len())..)?)));
         let known = |reason: &str| reason.len() >= SHORTEST && self.0.iter().any(|earlier| earlier.ends_with(reason));
@@ -88,14 +88,14 @@ impl Reasons {
 /// Prints an answer in `format`.
 ///
 /// # Errors
-/// Write errors; [`io::ErrorKind::Unsupported`] if the answer has no such format.
+/// Write errors; [`io::ErrorKind::Unsupported`] if the answer is not available in this format.
 pub fn emit<'w, R: Report>(head: &'w Head, answer: &Answer<R>, format: Format, target: Target<'w>) -> io::Result<()> {
     let mut out = Out::new(target, head);
     format.writer().begin(&mut out)?;
     finish(&mut out, answer, format)
 }
 
-/// Prints the whole answer, or the remainder after a streamed list.
+/// Prints the whole answer, or the rest after a streamed list.
 fn finish<R: Report>(out: &mut Out<'_>, answer: &Answer<R>, format: Format) -> io::Result<()> {
     if format.writer().has_sections() {
         let mut sections = Sections::new(answer.complete());

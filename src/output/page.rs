@@ -1,4 +1,4 @@
-//! Pages of lists: the order that `--sort` names by a column of the table, and the rows that `--skip` and `--top` leave.
+//! Pages of lists: sorts them by the column in `--sort`, and selects rows by `--skip` and `--top`.
 
 use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
@@ -10,31 +10,31 @@ use crate::analysis::{Condition, RowValue};
 use crate::base::len64;
 use crate::model::{PageModel, SortDirection};
 
-/// An order by a column of a table.
+/// An order by a table column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnOrder {
     /// Name of the column.
     pub column: String,
-    /// The direction; `None` for that of the column: amounts descend, all else ascends.
+    /// The direction; `None` for the default of the column: amounts descending, everything else ascending.
     pub direction: Option<SortDirection>,
 }
 
-/// The rows of lists that are asked for.
+/// The requested rows of lists.
 #[derive(Clone, Debug, Default)]
 pub struct Paging {
-    /// The order, unless the lists have theirs already.
+    /// The order, unless the lists are already sorted.
     pub sort: Option<ColumnOrder>,
-    /// Only rows for which this holds.
+    /// Only rows that satisfy this condition.
     pub filter: Option<Condition>,
-    /// Rows to leave out before those listed.
+    /// Number of rows to skip.
     pub skip: usize,
-    /// Most rows to list, 0 for all.
+    /// Maximum number of rows, 0 for all.
     pub top: usize,
-    /// Whether answers say how many rows `top` leaves out in no other way.
+    /// Whether a page must be added if `top` omits rows, because the answer does not report their number otherwise.
     pub tells_cuts: bool,
     /// The pages so far.
     pages: Vec<PageModel>,
-    /// Names of the columns that lists have.
+    /// Names of the lists' columns.
     columns: Vec<String>,
     sorted: bool,
     filtered: bool,
@@ -43,11 +43,11 @@ pub struct Paging {
 /// The key of a row. Rows without a key come last.
 #[derive(Clone, Debug, PartialEq)]
 enum Key {
-    /// More first.
+    /// Larger numbers first.
     Most(Reverse<i128>),
-    /// More first.
+    /// Larger fractions first.
     Part(f64),
-    /// Less first.
+    /// Smaller numbers first.
     Least(u64),
     Text(String),
 }
@@ -80,18 +80,18 @@ impl Key {
             (Key::Part(a), Key::Part(b)) => b.total_cmp(a),
             (Key::Least(a), Key::Least(b)) => a.cmp(b),
             (Key::Text(a), Key::Text(b)) => a.cmp(b),
-            // A column has cells of one kind.
+            // All cells of a column are of the same kind.
             _ => Ordering::Equal,
         }
     }
 }
 
-/// The place of a column, whose words `-` or `_` may separate.
+/// Returns the index of a column; the words of `name` may be separated by `-` or `_`.
 fn place<T>(columns: &Columns<'_, T>, name: &str) -> Option<usize> {
     columns.list().iter().position(|c| c.readers != Readers::Links && plain(&c.name) == plain(name))
 }
 
-/// The value of a cell in a condition.
+/// Returns the value of a cell for a condition.
 fn value<'c>(cell: &'c Cell<'_>) -> RowValue<'c> {
     match cell {
         Cell::Addr(address) => RowValue::Int(address.0.into()),
@@ -105,7 +105,7 @@ fn value<'c>(cell: &'c Cell<'_>) -> RowValue<'c> {
     }
 }
 
-/// Sorts `rows`; those that are equal stay as they are.
+/// Sorts `rows`; equal rows keep their order.
 fn sort<T>(rows: &mut Vec<T>, direction: Option<SortDirection>, key: impl Fn(&T) -> Option<Key>) {
     let mut keyed: Vec<(Option<Key>, T)> = rows.drain(..).map(|row| (key(&row), row)).collect();
     keyed.sort_by(|(a, _), (b, _)| match (a, b) {
@@ -116,7 +116,7 @@ fn sort<T>(rows: &mut Vec<T>, direction: Option<SortDirection>, key: impl Fn(&T)
     rows.extend(keyed.into_iter().map(|(_, row)| row));
 }
 
-/// `object_type` for `Object-Type`.
+/// Normalizes a column name: `object_type` for `Object-Type`.
 fn plain(name: &str) -> Cow<'_, str> {
     if name.contains(|c: char| c == '-' || c.is_ascii_uppercase()) {
         name.replace('-', "_").to_ascii_lowercase().into()
@@ -126,13 +126,13 @@ fn plain(name: &str) -> Cow<'_, str> {
 }
 
 impl Paging {
-    /// Rows in this order, from the first after `skip` on, at most `top` (0 for all).
+    /// Selects at most `top` rows (0 for all) in this order, after the first `skip`.
     pub fn new(sort: Option<ColumnOrder>, skip: usize, top: usize) -> Paging {
         Paging { sort, skip, top, ..Paging::default() }
     }
 
-    /// Sorts a list, and keeps the rows of the page. `total` is the number of all rows, of which the list has those before the page as well.
-    /// Returns how many are listed, if not all are.
+    /// Sorts a list and keeps the rows of the page. `total` is the number of all rows; the list includes the rows before the page. Returns
+    /// how many rows are listed, unless all are.
     pub fn list<T: serde::Serialize>(&mut self, list: &str, rows: &mut Vec<T>, total: u64, columns: &Columns<'_, T>) -> Option<u64> {
         let all = total.max(len64(rows.len()));
         self.note_columns(columns);
@@ -151,14 +151,14 @@ impl Paging {
         (listed < all).then_some(listed)
     }
 
-    /// As [`Paging::list`]; returns how many are not listed, if any.
+    /// Like [`Paging::list`], but returns how many rows are not listed, if any.
     pub fn whole_list<T: serde::Serialize>(&mut self, list: &str, rows: &mut Vec<T>, columns: &Columns<'_, T>) -> Option<u64> {
         let all = len64(rows.len());
         let listed = self.list(list, rows, all, columns)?;
         Some(all.saturating_sub(listed))
     }
 
-    /// Sorts a list of which all rows are listed whatever `top` is.
+    /// Sorts a list whose rows are all listed regardless of `top`.
     pub fn all_of<T: serde::Serialize>(&mut self, list: &str, rows: &mut Vec<T>, columns: &Columns<'_, T>) {
         let top = std::mem::take(&mut self.top);
         self.whole_list(list, rows, columns);
@@ -184,7 +184,7 @@ impl Paging {
         }
     }
 
-    /// Leaves the rows for which the condition holds. A list without one of its columns stays as it is.
+    /// Keeps the rows that satisfy the condition. A list that is missing one of its columns is unchanged.
     fn filter<T: serde::Serialize>(&mut self, rows: &mut Vec<T>, columns: &Columns<'_, T>) -> bool {
         let Some(condition) = &self.filter else { return false };
         let named: Option<Vec<(String, usize)>> =
@@ -199,10 +199,10 @@ impl Paging {
         true
     }
 
-    /// The pages, of which there are none if no rows are skipped.
+    /// Returns the pages: none if no rows are skipped.
     ///
     /// # Errors
-    /// What to say of a column that no list has.
+    /// A message about a column that no list has.
     pub fn done(self) -> Result<Vec<PageModel>, String> {
         let has = self.columns.join(", ");
         if let Some(order) = self.sort.filter(|_| !self.sorted) {
@@ -223,7 +223,7 @@ impl Paging {
     }
 }
 
-/// Lists whose names do not say what their rows are.
+/// Names of rows for lists whose own name does not describe them.
 const LISTS: &[(&str, &str)] = &[
     ("freed", "freed types"),
     ("incoming", "incoming references"),
@@ -237,7 +237,7 @@ const LISTS: &[(&str, &str)] = &[
     ("unexplained", "unexplained ranges"),
 ];
 
-/// `rows 21 to 40 of 133 locks`.
+/// Describes a page: `rows 21 to 40 of 133 locks`.
 pub(super) fn words(page: &PageModel) -> String {
     let PageModel { list, skipped, listed, total } = page;
     let last = skipped.saturating_add(*listed);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_sort_as_their_cells_do_and_pages_are_the_whole() {
+    fn columns_sort_by_their_cells_and_pages_add_up_to_the_list() {
         assert_eq!(ages("age", 0, 0).0, [9, 2, 2, 1]);
         assert_eq!(ages("age:asc", 0, 0).0, [1, 2, 2, 9]);
         assert_eq!(ages("born", 0, 0).0, [2, 2, 9, 1], "what is unknown is last");

@@ -12,7 +12,7 @@ use crate::base::Answer;
 use crate::model::{DiffBy, DiffReport, DiffRule, DiffSort};
 use crate::output::Paging;
 
-/// Lines of the table around its rows: holders, and the summary.
+/// Table lines other than rows: holders and the summary.
 const AROUND: usize = 16;
 
 /// What changed between dumps, of one process or of several runs: objects and bytes by type, what holds the growth, handles,
@@ -102,7 +102,7 @@ impl Command for Diff {
         exit.negative_if(report.rules.iter().any(|r| r.failed == Some(true)))
     }
 
-    /// The rules that failed, and those that could not be checked.
+    /// Returns lines about the rules that failed or could not be checked.
     fn remarks(&self, report: &DiffReport) -> Vec<String> {
         let remark = |rule: &DiffRule| {
             let word = if rule.failed == Some(true) { "failed" } else { "not checked" };
@@ -122,7 +122,7 @@ impl Diff {
     }
 }
 
-/// Rows on a terminal without `--top`.
+/// Returns the number of rows on a terminal without `--top`.
 fn few(at: &At<'_>) -> usize {
     at.screen().saturating_sub(AROUND).max(10)
 }

@@ -71,7 +71,7 @@ impl Command for Memory {
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<MemoryReport>> {
         if at.dump()?.snapshot().is_some() {
-            // It has no memory, and says so.
+            // A snapshot has no process memory; asking for its runtime returns that error.
             at.runtime()?;
         }
         let query = MemoryQuery {

@@ -94,7 +94,7 @@ mod fetching {
     use crate::model::{FetchOutcome, ModulesReport};
     use crate::session::Dump;
 
-    /// Most rounds: the runtime's own file leads to the list of its assemblies.
+    /// Maximum number of rounds: the runtime's own file leads to the list of its assemblies.
     const ROUNDS: u32 = 4;
 
     /// Options of `--fetch`.
@@ -137,7 +137,7 @@ mod fetching {
     }
 
     impl FetchArgs {
-        /// Whether anything is to be downloaded.
+        /// Whether `--fetch` is given.
         pub(super) fn is_asked(&self) -> bool {
             self.fetch
         }

@@ -82,7 +82,7 @@ impl Command for Objects {
         self.exit_of(&report.tail, exit)
     }
 
-    /// Streams the rows: a heap may have a hundred million objects. Few on a terminal are measured like other tables.
+    /// Streams the rows, since a heap may have a hundred million objects. Short lists on a terminal are measured like other tables.
     fn run(&self, at: &At<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
         const FEW: u64 = 1000;
         let query = self.query(at)?;
@@ -101,7 +101,7 @@ impl Command for Objects {
         }
         let list = objects_list(self.refs, &self.fields).select(at.format(), &at.config.select)?;
         let answer = output::stream(&at.head()?, &list, at.format(), at.target(streams), |batches| {
-            // Rows are named while they are printed: what fails then is part of the answer.
+            // Type names are resolved while rows are printed, so errors in this step belong to the answer.
             let notes = Collector::new();
             let rows = Carried::here();
             let print = |batch| rows.run(|| batches.print(ObjectBatch::len(&batch), |row| batch.each(row)));

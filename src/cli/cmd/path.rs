@@ -14,7 +14,7 @@ use crate::analysis::{PathsQuery, paths};
 use crate::base::Answer;
 use crate::model::PathsReport;
 
-/// Limit on roots with --all-roots.
+/// Maximum number of roots with --all-roots.
 const MAX_ROOTS: usize = 10_000;
 
 /// What keeps an object alive: shortest paths from roots. With --type, merged paths to all objects of the type.

@@ -54,7 +54,7 @@ impl Command for Verify {
     }
 
     fn prepare(&self, opening: &mut Opening) {
-        // What is checked is the dump.
+        // Check the dump itself rather than its index.
         opening.options.index = IndexUse::None;
     }
 
@@ -70,7 +70,7 @@ impl Command for Verify {
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
-        // What is wrong is wrong, whatever else could not be checked.
+        // An error is definite even if other checks were incomplete.
         if report.totals.errors > 0 { Exit::Negative } else { exit }
     }
 }

@@ -1,4 +1,4 @@
-//! Calls of tools, run as commands are, and their bounded answers.
+//! Runs tool calls like commands and limits the size of their answers.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -26,62 +26,62 @@ use crate::base::Cancel;
 use crate::memory::Memory;
 use crate::session::Dump;
 
-/// Most bytes of a document before what has no room in the answer is left out.
+/// Maximum size of a document in bytes. Smaller documents are shortened to fit the answer.
 const LARGEST: usize = 4_000_000;
-/// Remarks of a command that are repeated, and characters of each.
+/// Maximum number of remarks of a command to repeat, and maximum characters of each.
 const REMARKS: usize = 5;
 const REMARK: usize = 300;
-/// Characters of a refusal.
+/// Maximum characters of a refusal.
 const REFUSAL: usize = 10_000;
-/// Bytes for what is said beside a document, and the least that a document has.
+/// Bytes reserved for notes beside a document, and minimum size of a document.
 const BESIDE: usize = 400;
 const LEAST: usize = 600;
 
-/// What runs the tools: one at a time.
+/// The state for running tools, one at a time.
 pub(super) struct Worker {
     pub(super) config: Config,
     pub(super) dumps: Dumps,
 }
 
-/// How a command went.
+/// Outcome of a command.
 enum Ran {
-    /// It printed a document.
+    /// The command printed a document.
     Document {
         text: String,
         exit: Exit,
         remarks: String,
         next: Option<&'static str>,
     },
-    /// It printed nothing, but said why.
+    /// The command printed only a reason.
     Refused(String),
-    /// Its document has more than [`LARGEST`] bytes.
+    /// The document exceeds [`LARGEST`].
     TooLarge,
     Cancelled,
 }
 
 /// The result of a call.
 pub(super) struct Answer {
-    /// The document in the bytes that it may have, or the reason of a refusal.
+    /// The shortened document, or the reason for a refusal.
     text: String,
-    /// The whole document.
+    /// The complete document.
     document: Option<Value>,
-    /// Notes about it, and the calls that lead on.
+    /// Notes about the document, and suggested follow-up calls.
     notes: Vec<String>,
 }
 
 impl Answer {
-    /// A refusal with its reason.
+    /// Creates a refusal with its reason.
     pub(super) fn refused(why: &str) -> Answer {
         Answer { text: beginning(why, REFUSAL).into_owned(), document: None, notes: Vec::new() }
     }
 
-    /// The arguments of a tool.
+    /// Creates the answer about the arguments of a tool.
     pub(super) fn help(tool: &'static Tool) -> Answer {
         let document = list::help(tool);
         Answer { text: document.to_string(), document: Some(document), notes: Vec::new() }
     }
 
-    /// The result in the form of the protocol.
+    /// Returns the result in MCP format.
     pub(super) fn result(self) -> Value {
         let text = |text: &str| json!({ "type": "text", "text": text });
         let mut content = vec![text(&self.text)];
@@ -91,19 +91,19 @@ impl Answer {
         json!({ "content": content, "isError": self.document.is_none() })
     }
 
-    /// The document, or the reason of a refusal.
+    /// Returns the document, or the reason for a refusal.
     pub(super) fn document(&self) -> Result<&Value, &str> {
         self.document.as_ref().ok_or(&self.text)
     }
 
-    /// Its text.
+    /// Returns the text of the answer.
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 }
 
 impl Worker {
-    /// The answer to a call with the arguments `asked`, which `line` has; `None` if `cancel` stopped it.
+    /// Answers a call with the arguments `asked`, translated to `line`; returns `None` if `cancel` stopped it.
     pub(super) fn call(&mut self, tool: &'static Tool, asked: &Map<String, Value>, line: Line, cancel: &Cancel) -> Option<Answer> {
         let (mut line, mut shortened) = (line, false);
         let (text, exit, remarks, next) = loop {
@@ -120,7 +120,7 @@ impl Worker {
                 },
             }
         };
-        // Streamed rows are on separate lines.
+        // The rows of a streamed list are on separate lines.
         let text = text.replace('\n', "");
         let document: Value = match serde_json::from_str(&text) {
             Ok(document) => document,
@@ -138,7 +138,7 @@ impl Worker {
         if text.contains(Memory::HIDDEN) {
             notes.push(format!("Texts of the process are not shown, but as {}: that takes a server with --contents.", Memory::HIDDEN));
         }
-        let next: Vec<String> = calls(tool, asked, &document, next).iter().map(Call::told).collect();
+        let next: Vec<String> = calls(tool, asked, &document, next).iter().map(Call::as_sent).collect();
         let beside = notes.iter().chain(&next).map(|note| note.len().saturating_add(1)).fold(BESIDE, usize::saturating_add);
         let fitted = fit(&document, text, line.bytes.saturating_sub(beside).max(LEAST));
         if let Some(left_out) = fitted.lacks {
@@ -162,7 +162,7 @@ impl Worker {
             Ok(Ended::Interrupted) => return Ran::Cancelled,
             Ok(Ended::TimedOut) => out_of_time(&config, &mut err),
             Ok(Ended::TooMuch) => {
-                // What was found out so far may be what takes it.
+                // Results cached for open dumps may be what takes the memory.
                 self.dumps.close();
                 out_of_memory(&config, &mut err)
             }
@@ -170,7 +170,7 @@ impl Worker {
             Err(e) => return Ran::Refused(e.to_string()),
         };
         let remarks = String::from_utf8_lossy(&err).trim_end().to_string();
-        // What was stopped may have printed a part.
+        // A command that was stopped may have printed part of its answer.
         match String::from_utf8(out.0) {
             Ok(text) if matches!(exit, Exit::Ok | Exit::Negative | Exit::Partial | Exit::NoRuntime) && !text.is_empty() => {
                 Ran::Document { text, exit, remarks, next: next.get().copied() }
@@ -180,7 +180,7 @@ impl Worker {
         }
     }
 
-    /// Runs the command of a tool, in the time and memory that it has.
+    /// Runs the command of a tool within its time and memory limits.
     fn command(&mut self, tool: &Tool, line: &Line, mut streams: Streams<'_>) -> Exit {
         let name = match tool.does {
             Does::Command(name) | Does::Compares(name) => name,
@@ -199,10 +199,10 @@ impl Worker {
         }
     }
 
-    /// The command line of a call, and its dumps.
+    /// Returns the command line of a call, and its open dumps.
     fn opened(&mut self, tool: &Tool, name: &str, line: &Line) -> Result<(Cli, Vec<Dump>)> {
         let files = line.dumps.iter().map(|given| self.dumps.find(given.as_deref())).collect::<Result<Vec<_>, _>>()?;
-        // Commands that compare want them named.
+        // Comparing commands require the names of the dumps.
         let named = files.iter().filter(|_| matches!(tool.does, Does::Compares(_))).map(|found| found.path.clone().into_os_string());
         let words = line.words(name, &named.collect::<Vec<OsString>>());
         let mut cli = Cli::of(&words).map_err(|e| UsageError(in_one_line(&e)))?;
@@ -213,7 +213,7 @@ impl Worker {
     }
 }
 
-/// Notes about the completeness of a document and its further rows.
+/// Returns notes about the completeness of a document and about further rows.
 fn about(tool: &Tool, document: &Value, line: &Line) -> Vec<String> {
     let mut notes = Vec::new();
     let data = document.get("data").unwrap_or(document);
@@ -243,12 +243,12 @@ fn about(tool: &Tool, document: &Value, line: &Line) -> Vec<String> {
     notes
 }
 
-/// The lists of an answer, with their lengths.
+/// Returns the lists of an answer with their lengths.
 fn lists(data: &Value) -> Vec<(&str, u64)> {
     let length = |value: &Value| value.as_array().map(|list| u64::try_from(list.len()).unwrap_or(u64::MAX));
     let outer = fields(data);
     let inner = outer.iter().flat_map(|(_, value)| fields(value));
-    // What an answer covers is a list of fixed length.
+    // The list `coverage` has a fixed length.
     let is_rows = |name: &str| name != "coverage";
     outer.iter().copied().chain(inner).filter(|(name, _)| is_rows(name)).filter_map(|(name, value)| Some((name, length(value)?))).collect()
 }
@@ -257,12 +257,12 @@ fn fields(value: &Value) -> Vec<(&str, &Value)> {
     value.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value)).collect()
 }
 
-/// The advice for an answer that is too large.
+/// Returns the advice for an answer that is too large.
 fn instead(tool: &Tool) -> &'static str {
     if tool.instead.is_empty() { "ask for fewer rows with top, or select what you need: help lists the arguments" } else { tool.instead }
 }
 
-/// Keeps what is written, up to [`LARGEST`] bytes.
+/// Collects output up to [`LARGEST`] bytes.
 struct Capped(Vec<u8>);
 
 impl Write for Capped {

@@ -1,4 +1,4 @@
-//! Arguments of tools: their schema from clap's definition of the command line, and the command line from their values.
+//! Arguments of tools: derives their schema from clap's definition of the command line, and converts their values to a command line.
 
 use std::any::TypeId;
 use std::borrow::Cow;
@@ -14,41 +14,41 @@ use super::rpc::{beginning, cut};
 use super::tools::{Does, NEVER, Rows, Tool};
 use crate::base::nearest;
 
-/// Dumps that a tool compares with the first.
+/// Maximum number of dumps that a tool compares with the first.
 const COMPARED: u64 = 7;
-/// Values of an argument that takes several.
+/// Maximum number of values of a list argument.
 const VALUES: usize = 64;
-/// Bytes of an answer, unless it is asked for more or less.
+/// Default size limit of an answer in bytes.
 pub(super) const USUAL_BYTES: usize = 8000;
-/// Fewest and most bytes of an answer.
+/// Minimum and maximum of the size limit in bytes.
 const LEAST_BYTES: u64 = 1000;
 pub(super) const MOST_BYTES: u64 = 100_000;
-/// The argument that sets them.
+/// Name of the argument that sets the size limit.
 const BYTES: &str = "max_bytes";
-/// Characters of the description of an argument in the list of tools.
+/// Maximum characters of an argument's description in the list of tools.
 const DESCRIPTION: usize = 110;
 /// Description of the dump of a tool.
 const DUMP: &str = "Path, as dumps lists it; not needed if there is one";
 /// Names that assistants use for a dump, and for the limit on rows.
 const DUMP_NAMES: [&str; 6] = ["dump", "dumppath", "dumpfile", "path", "file", "filename"];
 const ROWS_NAMES: [&str; 4] = ["limit", "n", "max", "maxresults"];
-/// Names that they use for an address.
+/// Names that assistants use for an address.
 const ADDRESS_NAMES: [&str; 4] = ["addr", "object", "objectaddress", "obj"];
 
 /// An argument of a tool.
 struct Argument {
     arg: Arg,
-    /// As assistants write it.
+    /// Name as assistants write it.
     name: String,
     kind: Kind,
     /// Whether it takes several values.
     list: bool,
     rows: Option<&'static Rows>,
-    /// For a flag that is on: the arguments that turn it off.
+    /// For a flag that is on by default: the arguments that turn it off.
     on: Option<&'static [&'static str]>,
-    /// Arguments that it cannot stand beside, as the command line has them.
+    /// Conflicting arguments, by their names on the command line.
     conflicts: Vec<String>,
-    /// Whether the list of tools has it.
+    /// Whether the argument is shown in the list of tools.
     listed: bool,
 }
 
@@ -58,29 +58,29 @@ pub(super) struct Arguments {
     list: Vec<Argument>,
 }
 
-/// A call as a command line, with the numbers of rows still to be filled in.
+/// A call translated to a command line, without the final numbers of rows.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Line {
-    /// Options, and what the command is about.
+    /// Options, then positional arguments.
     options: Vec<OsString>,
     positional: Vec<OsString>,
-    /// The options that limit rows, with the number asked for.
+    /// The options that limit rows, with the requested number.
     rows: Vec<(&'static str, u64)>,
-    /// An option that would limit rows, and was not given.
+    /// An option that could limit rows but was not given.
     spare: Option<&'static str>,
-    /// The dumps, as given; the first is `None` if it is left out.
+    /// The dumps as given; the first is `None` if omitted.
     pub(super) dumps: Vec<Option<String>>,
-    /// Most bytes of the answer.
+    /// Maximum size of the answer in bytes.
     pub(super) bytes: usize,
 }
 
 impl Line {
-    /// The largest number of rows.
+    /// Returns the largest of the row limits.
     pub(super) fn most_rows(&self) -> Option<u64> {
         self.rows.iter().map(|row| row.1).max()
     }
 
-    /// The same with a quarter of the rows; `None` if that is none.
+    /// Returns the line with a quarter of the rows; `None` if no rows would remain.
     pub(super) fn shortened(&self) -> Option<Line> {
         if let Some(option) = self.spare {
             return Some(Line { rows: vec![(option, FEW)], spare: None, ..self.clone() });
@@ -90,7 +90,7 @@ impl Line {
         Some(Line { rows, ..self.clone() })
     }
 
-    /// `text`, which may repeat arguments, with at most the part of each that an error repeats.
+    /// Shortens each argument repeated in `text` to the part that an error may repeat.
     pub(super) fn repeated_in(&self, text: String) -> String {
         let dumps = self.dumps.iter().flatten().map(String::as_str);
         let words = self.options.iter().chain(&self.positional).filter_map(|word| word.to_str());
@@ -101,7 +101,7 @@ impl Line {
         })
     }
 
-    /// The words of the command line.
+    /// Returns the words of the command line.
     pub(super) fn words(&self, command: &str, dumps: &[OsString]) -> Vec<OsString> {
         let rows = self.rows.iter().map(|(option, n)| format!("--{option}={n}").into());
         let head = ["gcdump", command, "--format=json"].map(OsString::from);
@@ -110,25 +110,25 @@ impl Line {
     }
 }
 
-/// The option that limits rows of most commands.
+/// The option that limits rows in most commands.
 const TOP: &str = "top";
-/// Rows of an answer that is too large without a limit.
+/// Row limit for an answer that is too large without a limit.
 const FEW: u64 = 200;
 
-/// The argument that selects a runtime, which every tool about dumps has: a process may have several.
+/// The argument that selects a runtime. Every tool that reads a dump has it, since a process may have several runtimes.
 const RUNTIME: &str = "runtime";
 
-/// The name of an argument on the command line.
+/// Returns the name of an argument on the command line.
 fn long(arg: &Arg) -> &str {
     arg.get_long().unwrap_or(arg.get_id().as_str())
 }
 
-/// A name as assistants write it.
+/// Returns a name as assistants write it.
 fn written(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// Arguments that name objects: an answer is about one.
+/// Arguments that name an object. A tool accepts only one object.
 const OF_ONE: [&str; 2] = ["what", "object"];
 
 /// Whether an argument names an object.
@@ -136,7 +136,7 @@ fn is_object(name: &str) -> bool {
     OF_ONE.contains(&name) || name == "address"
 }
 
-/// Whether an argument names a file or folder: those of a tool are dumps, which it names by other means, or `help`.
+/// Whether an argument names a file or folder, or prints help. Tools do not have these: they name dumps differently.
 fn names_file(arg: &Arg) -> bool {
     arg.get_value_parser().type_id() == TypeId::of::<PathBuf>() || ["help", "version"].contains(&long(arg))
 }
@@ -144,13 +144,13 @@ fn names_file(arg: &Arg) -> bool {
 impl Arguments {
     pub(super) fn of(tool: &'static Tool) -> Arguments {
         let Some(entry) = tool.entry() else { return Arguments { tool, list: Vec::new() } };
-        // With the options of every command: some of the others conflict with them.
+        // Includes the options of every command, since some of the others conflict with them.
         let command = entry.command();
         let named = |name: &str| command.get_arguments().find(|a| long(a) == name);
         let argument = |arg: &Arg, listed: bool| {
             let name = long(arg);
             Argument {
-                // `path` takes the address and the dump as one argument.
+                // The command `path` takes the address and the dump as one argument.
                 name: if name == "what" { "address".into() } else { written(name) },
                 kind: if is_object(name) { Kind::Address } else { Kind::of(arg) },
                 list: matches!(arg.get_action(), ArgAction::Append) && !OF_ONE.contains(&name),
@@ -168,12 +168,12 @@ impl Arguments {
         Arguments { tool, list: first.chain(rest).collect() }
     }
 
-    /// Whether the tool takes one dump, which may be left out.
+    /// Whether the tool takes one dump, which may be omitted.
     fn takes_dump(&self) -> bool {
         matches!(self.tool.does, Does::Command(_))
     }
 
-    /// The JSON schema of the arguments: of those that are asked for most, or of `all`.
+    /// Returns the JSON schema of the arguments: the most common ones, or `all`.
     pub(super) fn schema(&self, all: bool) -> Value {
         let mut properties = Map::new();
         if self.takes_dump() {
@@ -207,7 +207,7 @@ impl Arguments {
         schema
     }
 
-    /// The name of the argument that `name` is another spelling of.
+    /// Returns the name of the argument of which `name` is another spelling.
     fn named(&self, name: &str) -> Option<&str> {
         let spelled = plain(name);
         let is = |argument: &&Argument| {
@@ -233,16 +233,16 @@ impl Arguments {
             .or_else(|| found(&address))
     }
 
-    /// `values` by the names of the arguments, without those that are null.
+    /// Returns `values` with the argument names corrected and nulls removed.
     ///
     /// # Errors
-    /// A sentence about the first name that the tool does not have.
+    /// A sentence about the first name that is not an argument of the tool.
     pub(super) fn spelled(&self, values: &Map<String, Value>) -> Result<Map<String, Value>, String> {
         let given = values.iter().filter(|(_, value)| !value.is_null());
         given.map(|(name, value)| Ok((self.named(name).ok_or_else(|| self.unknown(name))?.to_string(), value.clone()))).collect()
     }
 
-    /// The command line for a call.
+    /// Returns the command line for a call.
     ///
     /// # Errors
     /// A sentence about the first argument that does not fit the schema.
@@ -271,7 +271,7 @@ impl Arguments {
                 line.options.push(argument.option());
             }
         }
-        // A default number of rows must not conflict with what was asked for.
+        // A default row limit never conflicts with another option.
         let hinders = |option: &str| self.list.iter().any(|a| given(&a.name) && a.conflicts.iter().any(|c| c == option));
         line.rows.retain(|(option, _)| given(&written(option)) || !hinders(option));
         if line.rows.is_empty() && self.list.iter().any(|a| a.name == TOP && a.rows.is_none() && !given(TOP)) && !hinders(TOP) {
@@ -291,7 +291,7 @@ impl Arguments {
         format!("{} has no argument '{name}'{near} (it takes {})", self.tool.name, all.join(", "))
     }
 
-    /// The arguments of a tool for a parsed command line of its command; `None` if one is not among them.
+    /// Returns the arguments of a tool for a parsed command line of its command; `None` if the tool does not have one of them.
     pub(super) fn of_matches(&self, command: &clap::Command, matches: &ArgMatches) -> Option<Map<String, Value>> {
         let mut values = Map::new();
         for id in command.get_arguments().map(|arg| arg.get_id().as_str()) {
@@ -316,7 +316,7 @@ impl Arguments {
     }
 }
 
-/// Options of a command line that say how the dump was opened: the server has opened it.
+/// Options of a command line that affect how the dump is opened: the server has already opened it.
 const OPENING: [&str; 9] = ["dump", "no_local_files", "modules", "symbols", "sysroot", "overlay", "index", "format", "json"];
 
 /// Sets a field of a JSON object.
@@ -331,7 +331,7 @@ impl Argument {
         format!("--{}", self.arg.get_long().unwrap_or_default()).into()
     }
 
-    /// The option with a value, in one word: values may begin with '-'.
+    /// Formats the option with a value as one word, since values may begin with '-'.
     fn with(&self, value: &str) -> OsString {
         format!("--{}={value}", self.arg.get_long().unwrap_or_default()).into()
     }
@@ -340,7 +340,7 @@ impl Argument {
         self.arg.get_value_names().is_some_and(|names| names.iter().any(|n| ["BEFORE", "AFTER"].contains(&n.as_str())))
     }
 
-    /// `word` of a command line as JSON has it.
+    /// Converts `word` of a command line to JSON.
     fn value(&self, word: &str) -> Value {
         match self.kind {
             Kind::Whole | Kind::Number => serde_json::from_str(word).unwrap_or_else(|_| word.into()),
@@ -348,14 +348,14 @@ impl Argument {
         }
     }
 
-    /// Its schema, with its whole description or the beginning.
+    /// Returns the schema of the argument, with its complete description or only the beginning.
     fn schema(&self, whole: bool) -> Value {
         let mut schema = self.kind.schema();
         let mut about = help(&self.arg);
         if let (Some(rows), Some(fields)) = (self.rows, schema.as_object_mut()) {
             fields.insert("maximum".into(), rows.most.into());
             fields.insert("default".into(), rows.usual.into());
-            // The command line's own limits do not hold here.
+            // The limits stated for the command line do not apply here.
             about = about.split(" [default").next().unwrap_or_default().replace(", 0 for all", "");
         } else if let Some(unless) = self.on {
             let unless: Vec<String> = unless.iter().map(|name| written(name)).collect();
@@ -382,9 +382,9 @@ impl Argument {
         schema
     }
 
-    /// The value that it has if it is left out.
+    /// Returns the value that applies if the argument is omitted.
     fn default(&self) -> Option<Value> {
-        // That of the server.
+        // The default is that of the server.
         if self.name == RUNTIME {
             return None;
         }
@@ -407,7 +407,7 @@ impl Argument {
         }
         if let Some(rows) = self.rows {
             let n = whole(value).ok_or_else(|| format!("expected a whole number from 1 to {}", rows.most))?;
-            // For the command line, 0 is all.
+            // On the command line, 0 means all.
             let n = if n == 0 { rows.most } else { n.min(rows.most) };
             line.rows.iter_mut().filter(|row| row.0 == rows.option).for_each(|row| row.1 = n);
             return Ok(());
@@ -418,7 +418,7 @@ impl Argument {
                 return Err(format!("expected at most {VALUES}, not {}", values.len()));
             }
             (true, Value::Array(values)) => values.iter().map(|v| self.kind.word(v)).collect::<Result<Vec<_>, _>>()?,
-            // A single value is a list of one, and the other way round.
+            // A single value and a list of one value are interchangeable.
             (true, value) => vec![self.kind.word(value)?],
             (false, Value::Array(values)) if values.len() == 1 => {
                 values.iter().map(|v| self.kind.word(v)).collect::<Result<Vec<_>, _>>()?
@@ -429,11 +429,11 @@ impl Argument {
             if u64::try_from(words.len()).is_ok_and(|n| n > COMPARED) {
                 return Err(format!("at most {COMPARED} dumps"));
             }
-            // An option about another dump; that one comes first.
+            // An option that names an earlier dump, which is placed before the others.
             if self.arg.get_long().is_some() {
                 line.options.extend(words.iter().map(|word| self.with(word)));
             }
-            // In the order of the command line, whatever that of the call is.
+            // Positional arguments follow the order of the command line rather than that of the call.
             let later = self.list;
             let at = if later { line.dumps.len() } else { 0 };
             line.dumps.splice(at..at, words.into_iter().map(Some));
@@ -449,20 +449,20 @@ impl Argument {
     }
 }
 
-/// The first sentence of a description, of bounded length.
+/// Returns the first sentence of a description, shortened if necessary.
 fn short(about: &str) -> Cow<'_, str> {
     let sentence = about.split("\n\n").next().unwrap_or_default();
     let sentence = sentence.find(". ").and_then(|end| sentence.get(..end)).unwrap_or(sentence);
     beginning(sentence.trim_end_matches('.'), DESCRIPTION)
 }
 
-/// The help of an argument, with options as assistants write them.
+/// Returns the help of an argument, with options as assistants write them.
 fn help(arg: &Arg) -> String {
     let text = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
     options_written(&text.replace(" (repeatable)", ""))
 }
 
-/// `text` with `--min-size` as `min_size`.
+/// Rewrites options in `text`, such as `--min-size` to `min_size`.
 pub(super) fn options_written(text: &str) -> String {
     let mut parts = text.split("--");
     let mut out = parts.next().unwrap_or_default().to_string();
@@ -534,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told() {
+    fn values_that_do_not_fit_are_refused() {
         for (tool, values, why) in [
             ("stat", r#"{"tup":3}"#, "stat has no argument 'tup'; did you mean top? (it takes by, sort, top, "),
             ("stat", r#"{"top":"all"}"#, "stat: top: expected a whole number from 1 to 200"),

@@ -1,24 +1,24 @@
-//! Documents in a number of bytes: the ends of long lists and texts are left out, and a note says which.
+//! Shortens documents to a number of bytes: drops the ends of long lists and texts, and describes what was dropped.
 
 use serde_json::{Map, Value};
 
 use super::rpc::beginning;
 
-/// Characters of a text that are kept, whatever the room is.
+/// Characters of a text that are always kept.
 const TEXT: usize = 100;
-/// Lists that are named.
+/// Maximum number of lists to name.
 const NAMED: usize = 6;
-/// Attempts, each with three quarters of the room of the one before.
+/// Maximum number of attempts, each with three quarters of the room of the previous one.
 const ATTEMPTS: usize = 24;
 
-/// A document in a number of bytes.
+/// A document that was fitted into a number of bytes.
 pub(super) struct Fitted {
     pub(super) text: String,
-    /// The parts that were left out, for people; `None` if all are there.
+    /// Description of the omitted parts, for people; `None` if the document is complete.
     pub(super) lacks: Option<String>,
 }
 
-/// `document`, of which `text` is the text, in `most` bytes, or in few more if it has that many fields.
+/// Shortens `document`, whose text is `text`, to `most` bytes, or slightly more if it has many fields.
 pub(super) fn fit(document: &Value, text: String, most: usize) -> Fitted {
     if text.len() <= most {
         return Fitted { text, lacks: None };
@@ -38,13 +38,13 @@ pub(super) fn fit(document: &Value, text: String, most: usize) -> Fitted {
         }
         room = room.saturating_mul(3) / 4;
     }
-    Fitted { text: best, lacks: Some(cuts.told()) }
+    Fitted { text: best, lacks: Some(cuts.describe()) }
 }
 
-/// The parts that were left out.
+/// The omitted parts.
 #[derive(Default)]
 struct Cuts {
-    /// Paths of lists in the order of the document, with what is kept and what there was.
+    /// Paths of lists in document order, with the kept and the total number of elements.
     lists: Vec<(String, usize, usize)>,
     texts: bool,
 }
@@ -52,7 +52,7 @@ struct Cuts {
 impl Cuts {
     fn list(&mut self, path: &str, kept: usize, of: usize) {
         match self.lists.iter_mut().find(|(known, _, _)| known == path) {
-            // Lists within the elements of another one.
+            // Lists within the elements of another list share a path.
             Some((_, all, total)) => {
                 *all = all.saturating_add(kept);
                 *total = total.saturating_add(of);
@@ -61,7 +61,7 @@ impl Cuts {
         }
     }
 
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         let mut parts: Vec<String> = self.lists.iter().take(NAMED).map(|(path, kept, of)| format!("{path}: {kept} of {of}")).collect();
         if self.lists.len() > NAMED {
             parts.push("further lists".into());
@@ -76,7 +76,7 @@ impl Cuts {
     }
 }
 
-/// Bytes of a value as JSON.
+/// Returns the size of a value as JSON in bytes.
 fn size(value: &Value) -> usize {
     match value {
         Value::Array(list) => list.iter().map(|v| size(v).saturating_add(1)).fold(2, usize::saturating_add),
@@ -85,7 +85,7 @@ fn size(value: &Value) -> usize {
     }
 }
 
-/// Bytes of the name of a field.
+/// Returns the size of a field name in bytes.
 fn named(name: &str) -> usize {
     name.len().saturating_add(4)
 }
@@ -99,7 +99,7 @@ fn without_nulls(value: &Value) -> Value {
     }
 }
 
-/// `value` in about `room` bytes.
+/// Shortens `value` to about `room` bytes.
 fn shrunk(value: &Value, room: usize, path: &str, cuts: &mut Cuts) -> Value {
     if size(value) <= room {
         return value.clone();
@@ -119,7 +119,7 @@ fn shrunk(value: &Value, room: usize, path: &str, cuts: &mut Cuts) -> Value {
             fields.iter().map(shrink).collect::<Map<_, _>>().into()
         }
         Value::Array(list) => {
-            // A large element has no more room than the fourth part, so that a few are there.
+            // One element gets at most a quarter of the room, so that several remain.
             let (each, mut left, inner) = (room / 4, room, format!("{path}[]"));
             let mut kept = Vec::new();
             for element in list {
@@ -140,7 +140,7 @@ fn shrunk(value: &Value, room: usize, path: &str, cuts: &mut Cuts) -> Value {
     }
 }
 
-/// Most bytes of a field, so that all of them have `room`: small ones leave theirs to large ones.
+/// Returns the size limit of a field so that all fields fit `room`: large fields use the room that small ones leave.
 fn share(fields: &Map<String, Value>, room: usize) -> usize {
     let mut sizes: Vec<usize> = fields.values().map(size).collect();
     sizes.sort_unstable();
@@ -167,14 +167,14 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_stays_as_it_is() {
+    fn a_document_that_fits_is_unchanged() {
         let document = json!({ "a": null, "b": [1, 2] });
         let fitted = of(&document, 100);
         assert_eq!((fitted.text, fitted.lacks), (document.to_string(), None));
     }
 
     #[test]
-    fn long_lists_lose_their_ends_and_small_ones_stay() {
+    fn long_lists_are_shortened_and_short_ones_kept() {
         let frames: Vec<Value> = (0..50).map(|i| json!({ "method": format!("Lab.Program.Method{i}"), "file": null })).collect();
         let threads: Vec<Value> = (0..40).map(|i| json!({ "id": i, "frames": frames })).collect();
         let document = json!({ "complete": true, "total": 40, "few": [1, 2, 3], "threads": threads, "none": null });
@@ -188,7 +188,7 @@ mod tests {
             let lacks = fitted.lacks.unwrap();
             assert!(lacks.contains(&format!("threads: {} of 40", kept.len())) && lacks.contains("threads[].frames: "), "{lacks}");
         }
-        // Nulls go first.
+        // Nulls are removed first.
         let nulls: Map<String, Value> = (0..100).map(|i| (format!("field{i}"), Value::Null)).chain([("a".into(), 1.into())]).collect();
         let fitted = of(&nulls.into(), 500);
         assert_eq!((fitted.text.as_str(), fitted.lacks.as_deref()), (r#"{"a":1}"#, Some("fields that are null")));

@@ -1,4 +1,5 @@
-//! Kinds of values of arguments: the schema of values, and the word of the command line for one. Assistants write values in other forms.
+//! Kinds of argument values: their schema, and the conversion of values to words of the command line. Assistants write values in various
+//! forms.
 
 use std::any::TypeId;
 
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::rpc::cut;
 
-/// Bytes of a text.
+/// Maximum size of a text in bytes.
 const LONGEST: usize = 4096;
 
 /// Kind of the values of an argument.
@@ -17,15 +18,15 @@ pub(super) enum Kind {
     Text,
     /// An address of an object, or a name.
     Address,
-    /// One of these, in any spelling.
+    /// One of these words, in any spelling.
     Word(Vec<String>),
     Whole,
     Number,
-    /// A number of bytes, or one with a suffix; an id, decimal or hexadecimal.
+    /// A number of bytes, optionally with a suffix; or an id, decimal or hexadecimal.
     WholeOrText,
 }
 
-/// A name without what its spellings differ in: case, dashes and underscores.
+/// Normalizes a name: removes differences in case, dashes, underscores and spaces.
 pub(super) fn plain(name: &str) -> String {
     name.chars().filter(|c| !matches!(c, '-' | '_' | ' ')).flat_map(char::to_lowercase).collect()
 }
@@ -62,7 +63,7 @@ impl Kind {
         }
     }
 
-    /// `value` as it is typed.
+    /// Returns `value` as a word of the command line.
     pub(super) fn word(&self, value: &Value) -> Result<String, String> {
         let expected = match (self, value) {
             (Kind::Flag, value) => return switch(value).map(|on| on.to_string()),
@@ -70,7 +71,7 @@ impl Kind {
                 return Err(format!("expected at most {LONGEST} bytes, not {}", text.len()));
             }
             (Kind::Word(words), Value::String(text)) => {
-                // The direction of an order follows its column.
+                // The sort direction follows its column.
                 let (text, direction) = text.split_once(':').map_or((text.as_str(), None), |(word, rest)| (word, Some(rest)));
                 let known = words.iter().find(|word| plain(word) == plain(text));
                 let known = known.map(|word| direction.map_or_else(|| word.clone(), |direction| format!("{word}:{direction}")));
@@ -91,7 +92,7 @@ impl Kind {
     }
 }
 
-/// Whether a flag is on.
+/// Returns whether a flag is on.
 pub(super) fn switch(value: &Value) -> Result<bool, String> {
     match value {
         Value::Bool(on) => Ok(*on),
@@ -102,7 +103,7 @@ pub(super) fn switch(value: &Value) -> Result<bool, String> {
     }
 }
 
-/// A whole number, also as text.
+/// Parses a whole number, which may also be a text.
 pub(super) fn whole(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_str().filter(|text| is_number(text))?.trim().replace(['_', ','], "").parse().ok())
 }

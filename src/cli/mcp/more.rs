@@ -1,4 +1,4 @@
-//! The tools `more` and `help`: which command a call is about. An assistant may send a whole command line.
+//! The tools `more` and `help`: determines the command that a call is about. An assistant may send a whole command line.
 
 use std::ffi::{OsStr, OsString};
 
@@ -9,7 +9,7 @@ use super::next::{Call, words};
 use super::tools::{Does, Tool, find, no_tool};
 use crate::cli::sos;
 
-/// The tool that a call is about, and its arguments.
+/// Returns the tool that a call is about, and its arguments.
 ///
 /// # Errors
 /// A sentence about a command that is missing or unknown.
@@ -26,11 +26,11 @@ pub(super) fn resolved(tool: &'static Tool, given: &Map<String, Value>) -> Resul
     let (found, mut arguments) = match (find(name), words.len()) {
         (Some(found), 1) => (found, Map::new()),
         (found, _) => {
-            // Names of SOS, and options in the line.
+            // SOS names, and options within the command line.
             if let (None, Some(command)) = (found, sos::find(name)) {
                 let flags = words.iter().skip(1).map(OsString::from);
-                let told = sos::translate(command, name, flags, (|_: &OsStr| false, |_: &str| false)).map_err(|why| why.0)?;
-                words = told.words.into_iter().filter_map(|word| word.into_string().ok()).collect();
+                let translated = sos::translate(command, name, flags, (|_: &OsStr| false, |_: &str| false)).map_err(|why| why.0)?;
+                words = translated.words.into_iter().filter_map(|word| word.into_string().ok()).collect();
             }
             let call = Call::of(&words).ok_or_else(|| match find(words.first().map(String::as_str).unwrap_or_default()) {
                 Some(known) => format!("{}: the options of {} are arguments: help lists them", tool.name, known.name),

@@ -1,7 +1,7 @@
-//! The calls that lead on from an answer, each as an assistant sends it.
+//! Suggested follow-up calls after an answer, each in the form in which an assistant sends it.
 //!
-//! An answer that names what shows more of a finding has command lines; for the others, [`LEADS`] says which tool explains what was found.
-//! No chain of first calls has a cycle.
+//! Some answers contain command lines that show more of a finding; for the others, [`LEADS`] defines which tool explains what was found.
+//! Following the first suggestion repeatedly never leads back to an earlier call.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,12 +12,12 @@ use super::super::parsed::Cli;
 use super::arguments::Arguments;
 use super::tools::{Does, TOOLS, Tool, find};
 
-/// Calls of an answer.
+/// Maximum number of calls after an answer.
 const CALLS: usize = 4;
-/// Threads that a call names.
+/// Maximum number of threads in a call.
 const THREADS: usize = 6;
 
-/// Kinds of what asynchronous methods wait for where nothing is wrong.
+/// Kinds of roots of asynchronous waits that are normal in an idle process.
 const IDLE: [&str; 3] = ["socket", "timer", "source"];
 
 /// A call of a tool.
@@ -32,12 +32,12 @@ impl Call {
         Call { name, arguments: arguments.as_object().cloned().unwrap_or_default() }
     }
 
-    /// The call of a command line without a dump; `None` if no tool does the same.
+    /// Converts a command line without a dump to a call; returns `None` if no tool is equivalent.
     pub(super) fn of(words: &[String]) -> Option<Call> {
         let tool = find(words.first()?)?;
         let entry = tool.entry()?;
         let line = std::iter::once("gcdump".into()).chain(words.iter().map(OsString::from));
-        // What compares needs its dumps, and others may have none.
+        // Comparing commands require dumps; other commands can omit them.
         let cli = Cli::of(&line.collect::<Vec<_>>()).ok()?;
         let arguments = Arguments::of(tool);
         let values = arguments.of_matches(&entry.command(), &cli.matches)?;
@@ -45,12 +45,12 @@ impl Call {
         Some(Call { name: tool.name, arguments: values })
     }
 
-    /// The tool and its arguments.
+    /// Returns the tool and its arguments.
     pub(super) fn parts(self) -> Option<(&'static Tool, Map<String, Value>)> {
         Some((find(self.name)?, self.arguments))
     }
 
-    /// The call of a command line that an answer about the dump at `path` shows.
+    /// Converts a command line that is shown in an answer about the dump at `path`.
     fn shown(line: &str, path: Option<&str>) -> Option<Call> {
         let mut words = words(line);
         let compares = words.get(1).and_then(|name| find(name)).is_some_and(|tool| matches!(tool.does, Does::Compares(_)));
@@ -60,7 +60,7 @@ impl Call {
         Call::of(words.get(1..)?)
     }
 
-    /// With what the call before it said about dumps.
+    /// Adds the dump and runtime of the preceding call.
     fn about(mut self, asked: &Map<String, Value>) -> Call {
         let compares = find(self.name).is_some_and(|tool| matches!(tool.does, Does::Compares(_)));
         for name in ["dump", "runtime"].into_iter().filter(|name| !compares || *name != "dump") {
@@ -68,7 +68,7 @@ impl Call {
                 self.arguments.insert(name.into(), value.clone());
             }
         }
-        // Of a comparison, what follows is about the last dump.
+        // After a comparison, follow-up calls are about the last dump.
         if let Some(after) = asked.get("after").filter(|_| !compares && !self.arguments.contains_key("dump")) {
             let last = after.as_array().and_then(|all| all.last()).unwrap_or(after);
             self.arguments.insert("dump".into(), last.clone());
@@ -76,8 +76,8 @@ impl Call {
         self
     }
 
-    /// The call in the form in which an assistant sends it.
-    pub(super) fn told(&self) -> String {
+    /// Formats the call as an assistant sends it.
+    pub(super) fn as_sent(&self) -> String {
         if TOOLS.iter().any(|tool| tool.name == self.name) {
             return line(self.name, &self.arguments);
         }
@@ -91,12 +91,12 @@ impl Call {
     }
 }
 
-/// The line of a call.
+/// Formats the line for a call.
 fn line(name: &str, arguments: &Map<String, Value>) -> String {
     format!("Next: {{\"name\":\"{name}\",\"arguments\":{}}}", Value::from(arguments.clone()))
 }
 
-/// The calls that lead on from `document`, which answers a call with the arguments `asked`. `leads`: what the command says.
+/// Returns the follow-up calls for `document`, which answers a call with the arguments `asked`. `leads` is the suggestion of the command.
 pub(super) fn calls(tool: &Tool, asked: &Map<String, Value>, document: &Value, leads: Option<&str>) -> Vec<Call> {
     let data = document.get("data").unwrap_or(document);
     let mut calls = found(tool.name, asked, document, data);
@@ -104,21 +104,21 @@ pub(super) fn calls(tool: &Tool, asked: &Map<String, Value>, document: &Value, l
         let words = leads.map(|words| words.split(' ').map(String::from).collect::<Vec<_>>());
         calls.extend(words.and_then(|words| Call::of(&words)).filter(|call| !returns(tool.name, call)));
     }
-    let mut told: Vec<Call> = Vec::new();
+    let mut all: Vec<Call> = Vec::new();
     for call in calls.into_iter().map(|call| call.about(asked)) {
-        if !told.contains(&call) && told.len() < CALLS && (call.name != tool.name || call.arguments != *asked) {
-            told.push(call);
+        if !all.contains(&call) && told.len() < CALLS && (call.name != tool.name || call.arguments != *asked) {
+            all.push(call);
         }
     }
-    told
+    all
 }
 
-/// Whether `call` leads back to what led to `tool`.
+/// Whether `call` leads back to the tool that suggested `tool`.
 fn returns(tool: &str, call: &Call) -> bool {
     matches!((tool, call.name), ("exceptions", "stacks"))
 }
 
-/// The calls that the contents of an answer lead to.
+/// Returns the follow-up calls for the contents of an answer.
 fn found(tool: &str, asked: &Map<String, Value>, document: &Value, data: &Value) -> Vec<Call> {
     let text = |pointer: &str| data.pointer(pointer).and_then(Value::as_str);
     let list = |pointer: &str| data.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -153,7 +153,7 @@ fn found(tool: &str, asked: &Map<String, Value>, document: &Value, data: &Value)
         "exceptions" if asked.contains_key("object") => at("object", "address", asked.get("object").and_then(Value::as_str)),
         "exceptions" => at("exceptions", "object", text("/groups/0/example")),
         "async" if !asked.contains_key("object") => {
-            // Most servers wait for the next request, or for the clock, all the time.
+            // Most servers always wait for the next request or for a timer.
             let is_idle = |root: &&Value| root.get("kind").and_then(Value::as_str).is_some_and(|kind| IDLE.contains(&kind));
             let roots = || list("/chains").iter().filter_map(|chain| chain.get("root"));
             let root = roots().find(|root| !is_idle(root)).or_else(|| roots().next());
@@ -176,7 +176,7 @@ fn found(tool: &str, asked: &Map<String, Value>, document: &Value, data: &Value)
     }
 }
 
-/// The stacks of some threads, with what they wait for.
+/// Returns the call for the stacks of some threads, with what they wait for.
 fn stacks(mut threads: Vec<Value>) -> Vec<Call> {
     threads.retain(Value::is_number);
     threads.truncate(THREADS);
@@ -186,7 +186,7 @@ fn stacks(mut threads: Vec<Value>) -> Vec<Call> {
     }
 }
 
-/// The calls that show more of each finding.
+/// Returns the calls that show more of each finding.
 fn findings(document: &Value, findings: &[Value]) -> Vec<Call> {
     let path = document.pointer("/dump/path").and_then(Value::as_str);
     let of = |finding: &Value| {
@@ -204,7 +204,7 @@ fn findings(document: &Value, findings: &[Value]) -> Vec<Call> {
     }
 }
 
-/// Questions about the dumps that are there: the one that a call without a dump is about, or the last ones by name.
+/// Returns questions about the available dumps: the default dump, or the last ones by name.
 fn dumps(data: &Value) -> Vec<Call> {
     let paths = |list: &[Value]| list.iter().filter_map(|dump| dump.get("path").cloned()).collect::<Vec<_>>();
     let all = data.get("dumps").and_then(Value::as_array).map(|list| paths(list)).unwrap_or_default();
@@ -214,7 +214,7 @@ fn dumps(data: &Value) -> Vec<Call> {
     all.iter().rev().take(2).map(|path| Call::new("info", json!({ "dump": path }))).collect()
 }
 
-/// The words of a command line, as a shell takes them.
+/// Splits a command line into words like a shell.
 pub(super) fn words(line: &str) -> Vec<String> {
     let mut all = Vec::new();
     let (mut word, mut quote): (Option<String>, Option<char>) = (None, None);
@@ -239,8 +239,8 @@ pub(super) fn words(line: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn told(line: &str) -> Option<String> {
-        Call::shown(line, Some("/d/a b.dmp")).map(|call| call.told())
+    fn sent(line: &str) -> Option<String> {
+        Call::shown(line, Some("/d/a b.dmp")).map(|call| call.as_sent())
     }
 
     #[test]
@@ -255,10 +255,10 @@ mod tests {
             ("gcdump diff b.dmp '/d/a b.dmp'", r#"Next: {"name":"diff","arguments":{"after":["/d/a b.dmp"],"before":"b.dmp"}}"#),
             ("gcdump requests --incoming", r#"Next: {"name":"more","arguments":{"arguments":{"incoming":true},"command":"requests"}}"#),
         ] {
-            assert_eq!(told(line).as_deref(), Some(call), "{line}");
+            assert_eq!(sent(line).as_deref(), Some(call), "{line}");
         }
         for line in ["gcdump export gcdump", "gcdump stat --no-such", "gcdump stat --output x", "gcdump", ""] {
-            assert_eq!(told(line), None, "{line}");
+            assert_eq!(sent(line), None, "{line}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Prompts: how to look into a crash, a hang or a leak, for people who choose one in their host.
+//! Prompts for investigating a crash, a hang or a leak, which users choose in their host.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ struct Prompt {
     name: &'static str,
     title: &'static str,
     description: &'static str,
-    /// How to go on after the first call.
+    /// Steps after the first call.
     plan: &'static str,
 }
 
@@ -37,7 +37,7 @@ const PROMPTS: &[Prompt] = &[
     },
 ];
 
-/// The prompts, as `prompts/list` has them.
+/// Describes all prompts for `prompts/list`.
 pub(super) fn all() -> Value {
     let argument = |name: &str, about: &str| json!({ "name": name, "description": about, "required": false });
     let described = |prompt: &Prompt| {
@@ -50,7 +50,7 @@ pub(super) fn all() -> Value {
     PROMPTS.iter().map(described).collect()
 }
 
-/// The prompt that is asked for.
+/// Returns the requested prompt.
 pub(super) fn get(params: &Map<String, Value>) -> Result<Value, Failure> {
     let wrong = |why: String| Failure::new(NO_PARAMS, format!("prompts/get: {why}"));
     let name = params.get("name").and_then(Value::as_str).ok_or_else(|| wrong("name must be a string".into()))?;

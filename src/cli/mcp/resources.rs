@@ -1,11 +1,11 @@
-//! Dumps as resources: what a dump is and can answer, by an address.
+//! Dumps as resources: a URI for each dump, whose contents are the summary of the dump.
 
 use serde_json::{Value, json};
 
-/// The beginning of the address of a dump; its path follows.
+/// The beginning of the URI of a dump; the path follows.
 const SCHEME: &str = "gcdump://dump/";
 
-/// The resources for an answer of the tool `dumps`.
+/// Lists the resources for an answer of the tool `dumps`.
 pub(super) fn all(list: &Value) -> Value {
     let described = |dump: &Value| {
         let path = dump.get("path")?.as_str()?;
@@ -23,12 +23,12 @@ pub(super) fn all(list: &Value) -> Value {
     list.get("dumps").and_then(Value::as_array).into_iter().flatten().filter_map(described).collect()
 }
 
-/// The contents of a resource.
+/// Returns the contents of a resource.
 pub(super) fn contents(uri: &str, text: &str) -> Value {
     json!({ "contents": [{ "uri": uri, "mimeType": "application/json", "text": text }] })
 }
 
-/// The address of the dump at `path`.
+/// Returns the URI of the dump at `path`.
 fn uri(path: &str) -> String {
     let mut uri = String::from(SCHEME);
     for byte in path.bytes() {
@@ -40,7 +40,7 @@ fn uri(path: &str) -> String {
     uri
 }
 
-/// The path in an address; `None` if the address is not that of a dump.
+/// Returns the path in a URI; `None` if the URI is not that of a dump.
 pub(super) fn path(uri: &str) -> Option<String> {
     let mut bytes = uri.strip_prefix(SCHEME)?.bytes();
     let mut path = Vec::new();

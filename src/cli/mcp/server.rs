@@ -1,4 +1,4 @@
-//! The conversation: requests are read on a thread of their own while a tool runs on another, so that a call can be cancelled.
+//! The server loop: one thread reads requests and another runs tools, so that a running call can be cancelled.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -18,35 +18,35 @@ use super::{list, more, prompts, resources};
 use crate::base::Cancel;
 use crate::base::threads::start_apart;
 
-/// Versions of the protocol that begin with a handshake, oldest first. Of what this server uses they differ in batches.
+/// Protocol versions with a handshake, oldest first. For the features that this server uses, they differ only in batches.
 const HANDSHAKE: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 /// The version with batches.
 const BATCHES: &str = "2025-03-26";
 /// The version without a handshake: each request names it.
 const STATELESS: &str = "2026-07-28";
-/// Where a request names its version.
+/// The field of a request that names its protocol version.
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// Where a result names the server.
+/// The field of a result that names the server.
 const SERVER: &str = "io.modelcontextprotocol/serverInfo";
-/// How long the list of tools may be kept, in milliseconds: it never changes.
+/// Milliseconds for which a client may cache the list of tools, which never changes.
 const KEPT: u64 = 3_600_000;
-/// Calls that wait or run.
+/// Maximum number of waiting and running calls.
 const CALLS: usize = 32;
-/// How often a call that takes long is reported on.
+/// Interval of progress reports on long calls.
 const PROGRESS: Duration = Duration::from_secs(2);
-/// Messages that were read and not yet looked at.
+/// Maximum number of messages that were read but not yet handled.
 const READ: usize = 16;
-/// Requests of a batch.
+/// Maximum number of requests in a batch.
 const BATCH: usize = 32;
-/// Bytes of the answers to a batch: they wait for the last one.
+/// Maximum size of the answers to a batch in bytes: they are held until the last one.
 const BATCH_BYTES: usize = 1_000_000;
 
-/// What happened.
+/// An event for the server loop.
 enum Event {
     Line(Line),
-    /// Nothing more is to be read.
+    /// The end of the input.
     End,
-    /// A call has ended, by itself if there is an answer.
+    /// A call has ended; without an answer if it was stopped.
     Done(String, Option<Answer>),
 }
 
@@ -54,7 +54,7 @@ enum Event {
 struct Call {
     key: String,
     tool: &'static Tool,
-    /// Its arguments by their names.
+    /// The arguments by name.
     asked: Map<String, Value>,
     line: Asked,
     cancel: Cancel,
@@ -67,12 +67,12 @@ enum Form {
     Tool,
     /// The list of resources.
     Resources,
-    /// The contents of the resource with this address.
+    /// The contents of the resource with this URI.
     Contents(String),
 }
 
 impl Form {
-    /// The result of a request.
+    /// Returns the result of a request.
     fn result(&self, answer: Answer) -> Result<Value, Failure> {
         let result = match (self, answer.document()) {
             (Form::Tool, _) => return Ok(answer.result()),
@@ -84,28 +84,28 @@ impl Form {
     }
 }
 
-/// A call that waits or runs.
+/// A call that is waiting or running.
 struct Running {
     id: Value,
     from: From,
     form: Form,
     cancel: Cancel,
-    /// Whether the client cancelled it: its time and memory do so as well, and that is told.
+    /// Whether the client cancelled the call. Time and memory limits also cancel calls, but those get an answer.
     given_up: bool,
     started: Instant,
-    /// What the client calls its progress.
+    /// The client's token for progress reports.
     token: Option<Value>,
 }
 
 /// The answers to a batch so far.
 #[derive(Default)]
 struct Batch {
-    /// The answers as they are written, separated by commas.
+    /// The serialized answers, separated by commas.
     text: String,
 }
 
 impl Batch {
-    /// Adds the answer to the request with this id, or an error where it has no room.
+    /// Adds the answer to the request with this id, or an error if there is no room.
     fn add(&mut self, id: &Value, response: &Value) {
         let mut answer = response.to_string();
         if self.text.len().saturating_add(answer.len()) > BATCH_BYTES {
@@ -119,28 +119,28 @@ impl Batch {
     }
 }
 
-/// Where a request came from.
+/// The origin of a request.
 #[derive(Clone, Copy)]
 struct From {
-    /// The number of its batch.
+    /// Number of the batch that contains the request.
     batch: Option<u64>,
-    /// Whether it named its version.
+    /// Whether the request named its protocol version.
     stateless: bool,
 }
 
-/// Answers requests from `input` until it ends and what was asked is answered.
+/// Answers requests from `input` until it ends and all requests are answered.
 ///
 /// # Errors
-/// What writing answers failed with.
+/// Errors of writing answers.
 pub(super) fn serve(mut worker: Worker, contents: bool, input: impl BufRead + Send + 'static, streams: &mut Streams<'_>) -> Result<()> {
     let (send, events) = mpsc::sync_channel(READ);
     let (calls, waiting) = mpsc::channel::<Call>();
     let lines: SyncSender<Event> = send.clone();
-    // Neither is waited for: one may read and the other may compute on while the process ends.
+    // The process does not wait for these threads: at its end, one may be blocked reading and the other may still compute.
     let reading = move || {
         let read = rpc::lines(input, |line| lines.send(Event::Line(line)).is_ok());
         if let Err(e) = read {
-            // The process has nothing else to say it to.
+            // There is nothing else to which the process can report this.
             let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("gcdump mcp: reading requests: {e}\n"));
         }
         let _ = lines.send(Event::End);
@@ -162,14 +162,14 @@ pub(super) fn serve(mut worker: Worker, contents: bool, input: impl BufRead + Se
 
 struct Server<'s, 'o> {
     contents: bool,
-    /// What the handshake agreed on.
+    /// Protocol version agreed on in the handshake.
     version: Option<&'static str>,
     calls: Sender<Call>,
-    /// By their ids, as text.
+    /// Calls by the text of their ids.
     running: BTreeMap<String, Running>,
-    /// The answers to batches that are not complete.
+    /// The answers to incomplete batches.
     batches: BTreeMap<u64, Batch>,
-    /// Batches so far.
+    /// Number of batches so far.
     numbered: u64,
     streams: &'s mut Streams<'o>,
 }
@@ -227,7 +227,7 @@ impl Server<'_, '_> {
         self.complete(number)
     }
 
-    /// Writes the answers to a batch once all are there.
+    /// Writes the answers to a batch once it is complete.
     fn complete(&mut self, batch: u64) -> Result<()> {
         if self.running.values().any(|call| call.from.batch == Some(batch)) {
             return Ok(());
@@ -306,7 +306,7 @@ impl Server<'_, '_> {
     fn initialize(&mut self, params: &Map<String, Value>) -> Result<Value, Failure> {
         let asked = params.get("protocolVersion").and_then(Value::as_str);
         let asked = asked.ok_or_else(|| Failure::new(NO_PARAMS, "initialize: protocolVersion must be a string"))?;
-        // Another one is offered in place of one that is not known; the client decides.
+        // For an unknown version, the latest known one is offered; the client decides.
         let version = HANDSHAKE.into_iter().find(|v| *v == asked).or(HANDSHAKE.last().copied());
         self.version = version;
         Ok(json!({
@@ -327,7 +327,7 @@ impl Server<'_, '_> {
         })
     }
 
-    /// Hands a call to the worker, or answers it.
+    /// Passes a call to the worker, or answers it directly.
     fn call(&mut self, id: &Value, from: From, mut params: Map<String, Value>) -> Result<Option<Answer>, Failure> {
         let wrong = |why: &str| Failure::new(NO_PARAMS, format!("tools/call: {why}"));
         let arguments = match params.remove("arguments") {
@@ -339,7 +339,7 @@ impl Server<'_, '_> {
         self.begin(id, from, &params, &name, &arguments, Form::Tool)
     }
 
-    /// Reads a resource: what a dump is.
+    /// Reads a resource: the summary of a dump.
     fn read(&mut self, id: &Value, from: From, params: &Map<String, Value>) -> Result<Option<Answer>, Failure> {
         let uri = params.get("uri").and_then(Value::as_str);
         let uri = uri.ok_or_else(|| Failure::new(NO_PARAMS, "resources/read: uri must be a string"))?;
@@ -348,7 +348,7 @@ impl Server<'_, '_> {
         self.begin(id, from, params, "info", &arguments, Form::Contents(uri.to_string()))
     }
 
-    /// Hands a call of a tool to the worker, or answers it.
+    /// Passes a call of a tool to the worker, or answers it directly.
     fn begin(
         &mut self,
         id: &Value,
@@ -364,7 +364,7 @@ impl Server<'_, '_> {
         }
         let tool = tools::find(name).ok_or_else(|| Failure::new(NO_PARAMS, format!("tools/call: {}", tools::no_tool(name))))?;
         let is_help = tool.does == Does::Help;
-        // Mistakes of an assistant are reported to it, not to its host.
+        // Mistakes of an assistant are reported to the assistant, not to its host.
         let (tool, arguments) = match more::resolved(tool, arguments) {
             Ok(resolved) => resolved,
             Err(why) => return Ok(Some(Answer::refused(&why))),
@@ -390,31 +390,31 @@ impl Server<'_, '_> {
 
     fn done(&mut self, key: &str, answer: Option<Answer>) -> Result<()> {
         let Some(Running { id, from, form, given_up, .. }) = self.running.remove(key) else { return Ok(()) };
-        // Who cancelled a call expects nothing.
+        // A client that cancelled a call expects no answer.
         if let Some(answer) = answer.filter(|_| !given_up) {
             self.answer(&id, from, form.result(answer))?;
         }
         from.batch.map_or(Ok(()), |batch| self.complete(batch))
     }
 
-    /// Tells clients that asked for it how long their calls have waited or run: some give up otherwise.
+    /// Reports to clients that requested it how long their calls have waited or run. Some clients give up otherwise.
     fn progress(&mut self) -> Result<()> {
-        let told = self.running.values().filter_map(|call| {
+        let reports = self.running.values().filter_map(|call| {
             let seconds = call.started.elapsed().as_secs();
             let token = call.token.as_ref()?;
             Some(json!({ "progressToken": token, "progress": seconds, "message": format!("{seconds} s") }))
         });
-        let told: Vec<Value> = told.map(|params| rpc::notification("notifications/progress", &params)).collect();
-        told.iter().try_for_each(|message| self.write(message))
+        let reports: Vec<Value> = told.map(|params| rpc::notification("notifications/progress", &params)).collect();
+        reports.iter().try_for_each(|message| self.write(message))
     }
 }
 
-/// The capabilities of the server.
+/// Returns the capabilities of the server.
 fn capabilities() -> Value {
     json!({ "tools": {}, "prompts": {}, "resources": {} })
 }
 
-/// A list that never changes.
+/// Returns the result for a list that never changes.
 fn listed(name: &str, list: Value, from: From) -> Value {
     let mut listed = json!({ name: list });
     if from.stateless {
@@ -428,7 +428,7 @@ fn server_info() -> Value {
     json!({ "name": "gcdump", "title": "gcdump: crash dumps of .NET", "version": env!("CARGO_PKG_VERSION") })
 }
 
-/// A result as the version without a handshake has it.
+/// Adds the fields that the version without a handshake requires.
 fn stateless(mut result: Value) -> Value {
     if let Some(fields) = result.as_object_mut() {
         fields.insert("resultType".into(), "complete".into());

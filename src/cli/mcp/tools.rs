@@ -1,7 +1,7 @@
-//! The tools: which commands an assistant has, with which of their arguments.
+//! The tools: the commands that an assistant can run, with the arguments it can use.
 //!
-//! [`TOOLS`] are in the list that every host reads, with the arguments that are asked for. [`MORE`] are the other commands that read a dump:
-//! the tool `more` runs them, and `help` lists their arguments. All arguments of a command may be given, except [`NEVER`].
+//! [`TOOLS`] is the list that every host reads, with the most common arguments. [`MORE`] contains the other commands that read a dump: the
+//! tool `more` runs them, and `help` lists their arguments. All arguments of a command can be given, except [`NEVER`].
 
 use super::kind::plain;
 use super::rpc::cut;
@@ -20,18 +20,18 @@ pub(super) enum Does {
     Compares(&'static str),
     /// Runs the command that an argument names.
     More,
-    /// Tells the arguments of the command that an argument names.
+    /// Describes the arguments of the command that an argument names.
     Help,
 }
 
 /// A limit on the rows of an answer: an argument of the command.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rows {
-    /// The argument, as the command line has it.
+    /// The argument's name on the command line.
     pub(super) option: &'static str,
-    /// Rows if the tool is given no number.
+    /// Default number of rows.
     pub(super) usual: u64,
-    /// Most rows.
+    /// Maximum number of rows.
     pub(super) most: u64,
 }
 
@@ -41,23 +41,23 @@ pub(super) struct Tool {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     pub(super) does: Does,
-    /// When to ask it, after what the command's help says.
+    /// When to use the tool; shown after the first sentence of the command's help.
     pub(super) when: &'static str,
-    /// The arguments of its schema, as the command line has them.
+    /// The arguments in its schema, by their names on the command line.
     pub(super) arguments: &'static [&'static str],
-    /// Those that it always needs.
+    /// The arguments that are always required.
     pub(super) required: &'static [&'static str],
-    /// A flag that is on, unless it is `false` or one of the other arguments is given.
+    /// A flag that is on unless it is `false` or one of the listed arguments is given.
     pub(super) on: Option<(&'static str, &'static [&'static str])>,
     pub(super) rows: &'static [Rows],
-    /// Advice for answers that are too large.
+    /// Advice if an answer is too large.
     pub(super) instead: &'static str,
-    /// Arguments as JSON, which its description shows.
+    /// Example arguments as JSON, shown in the description.
     pub(super) examples: &'static [&'static str],
 }
 
 impl Tool {
-    /// The command that it runs.
+    /// Returns the command that the tool runs.
     pub(super) fn entry(&self) -> Option<&'static Entry> {
         match self.does {
             Does::List | Does::More | Does::Help => None,
@@ -66,7 +66,7 @@ impl Tool {
     }
 }
 
-/// `--top` of a command, or what it is called there.
+/// A row limit, set by `--top` or its equivalent.
 const fn rows(option: &'static str) -> Rows {
     Rows { option, usual: 20, most: 200 }
 }
@@ -89,7 +89,7 @@ const fn more(name: &'static str) -> Tool {
     Tool { name, title: name, does: Does::Command(name), ..NONE }
 }
 
-/// The tools, in the order in which an engineer asks.
+/// The tools, in the order of an investigation.
 pub(super) const TOOLS: &[Tool] = &[
     Tool {
         name: "dumps",
@@ -278,7 +278,7 @@ pub(super) const TOOLS: &[Tool] = &[
     Tool { name: "help", title: "Arguments of a command", does: Does::Help, examples: &[r#"{"command":"handles"}"#], ..NONE },
 ];
 
-/// The further commands that read dumps, in the order of the command line's help.
+/// The other commands that read dumps, in the order of the command line's help.
 pub(super) const MORE: &[Tool] = &[
     more("env"),
     more("memory"),
@@ -306,7 +306,7 @@ pub(super) const MORE: &[Tool] = &[
     more("verify"),
 ];
 
-/// The commands that no tool runs, and why.
+/// The commands that no tool runs, with the reason.
 pub(super) const WITHOUT: &[(&str, &str)] = &[
     ("export", "it writes files: a person runs it on the command line"),
     ("fleet", "it writes files and starts processes: a person runs it on the command line"),
@@ -315,20 +315,21 @@ pub(super) const WITHOUT: &[(&str, &str)] = &[
     ("trim", "it writes a file: a person runs it on the command line"),
 ];
 
-/// Arguments of commands that no tool has: they show what the server hides, read or write other files, open connections, or print no document.
+/// Command arguments that no tool has: they show hidden contents, read or write other files, open connections, or print something other than
+/// a document.
 pub(super) const NEVER: &[&str] =
     &["contents", "budget", "fetch", "symbol-server", "nuget", "pdbs", "max-download", "fetch-timeout", "dot", "short"];
 
-/// The tool with this name, also of those that `more` runs, in any spelling.
+/// Finds the tool with this name, including those that `more` runs, in any spelling.
 pub(super) fn find(name: &str) -> Option<&'static Tool> {
     let all = || TOOLS.iter().chain(MORE);
     let spelled = plain(name);
-    // Hosts put the name of the server before that of a tool.
+    // Hosts prefix the name of a tool with that of the server.
     let spelled = spelled.strip_prefix("gcdump").filter(|rest| !rest.is_empty()).unwrap_or(&spelled);
     all().find(|tool| tool.name == name).or_else(|| all().find(|tool| tool.name == spelled))
 }
 
-/// The message about a tool that does not exist, with the nearest one.
+/// Returns the message about a tool that does not exist, with the most similar one.
 pub(super) fn no_tool(name: &str) -> String {
     if let Some((_, why)) = WITHOUT.iter().find(|(command, _)| *command == name) {
         return format!("there is no tool {name}: {why}");
@@ -344,7 +345,7 @@ mod tests {
     use crate::cli::registry::COMMANDS;
 
     #[test]
-    fn every_command_is_a_tool_or_it_is_said_why_not() {
+    fn every_command_is_a_tool_or_has_a_reason() {
         for entry in COMMANDS {
             let without = WITHOUT.iter().any(|(name, _)| *name == entry.name);
             assert_ne!(find(entry.name).is_some(), without, "{}", entry.name);

@@ -1,4 +1,4 @@
-//! The commands of SOS and `dotnet-dump`. Sources: their help and documentation (dotnet/diagnostics, `sos-debugging-extension`), release 10.
+//! The commands of SOS and `dotnet-dump`. Source: their help and documentation (dotnet/diagnostics, `sos-debugging-extension`), release 10.
 
 use super::Argument::{Needed, OfModule, Range, Same as Plain, Value as Option};
 use super::FlagTo::{Always, Command, Counts, Refused, Value, Words};

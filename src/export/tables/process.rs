@@ -1,5 +1,5 @@
-//! Tables about the process beside its objects: static fields, threads, frames, exceptions, tasks, requests, locks, modules. They are made
-//! from the answers of the commands, which are in memory as a whole: none has more rows than there are objects of a kind, or frames.
+//! Tables about the process other than its objects: static fields, threads, frames, exceptions, tasks, requests, locks, modules. They come
+//! from the answers of the commands, which are entirely in memory: none has more rows than objects of one kind, or frames.
 
 use std::ops::ControlFlow;
 
@@ -15,9 +15,9 @@ use crate::base::{Addr, len64};
 use crate::model::{ExportTable, ThreadStackModel};
 use crate::session::Dump;
 
-/// Writes a table to `feed`. What the dump does not tell is no row, and a note.
+/// Writes a table to `feed`. Data missing from the dump adds a note and no row.
 pub(super) fn table(context: &Context<'_>, dump: &Dump, table: ExportTable, feed: &mut Feed) {
-    // Rows after a failure go nowhere; the thread that writes says why.
+    // Rows after a failure are dropped; the thread that writes reports the error.
     let _ = match table {
         ExportTable::Statics => statics_of(context, feed),
         ExportTable::Threads => threads_of(context, feed),
@@ -36,7 +36,7 @@ fn signed<'v>(n: impl Into<i64>) -> Value<'v> {
     Value::Int(n.into())
 }
 
-/// The number of an object that may be none.
+/// Returns the number of an object, or null without one.
 fn object(context: &Context<'_>, at: Option<Addr>) -> Value<'static> {
     at.map_or(Value::Null, |at| context.object(at))
 }

@@ -1,4 +1,4 @@
-//! The columns of the tables. Names stand beside ids: joins are what people get wrong, and a dictionary makes names cheap.
+//! The columns of the tables. Names are stored next to ids: users get joins wrong, and dictionary encoding makes names cheap.
 
 use std::borrow::Cow;
 
@@ -9,12 +9,12 @@ const fn column(name: &'static str, kind: Kind, packing: Packing) -> Column {
     Column { name: Cow::Borrowed(name), kind, packing }
 }
 
-/// Numbers that rise from row to row.
+/// A column of numbers that increase from row to row.
 const fn rising(name: &'static str) -> Column {
     column(name, Kind::Int, Packing::Delta)
 }
 
-/// Numbers of which there are few.
+/// A column with few distinct numbers.
 const fn few(name: &'static str) -> Column {
     column(name, Kind::Int, Packing::Dictionary)
 }
@@ -35,7 +35,7 @@ const fn real(name: &'static str) -> Column {
     column(name, Kind::Real, Packing::Plain)
 }
 
-/// The columns of a table, in their order.
+/// Returns the columns of a table, in order.
 pub const fn columns(table: ExportTable) -> &'static [Column] {
     match table {
         ExportTable::Dumps => DUMPS,

@@ -21,7 +21,7 @@ use crate::session::{Error, Heap, extra_edges};
 /// Why tables were not written.
 #[derive(Debug, thiserror::Error)]
 pub enum TablesError {
-    /// The dump does not tell.
+    /// The dump cannot be analyzed.
     #[error(transparent)]
     Dump(#[from] Error),
     /// A file cannot be written.
@@ -29,19 +29,19 @@ pub enum TablesError {
     File(#[from] io::Error),
 }
 
-/// What was written.
+/// The result of writing tables.
 #[derive(Clone, Debug, Default)]
 pub struct Written {
-    /// Tables with the number of their rows.
+    /// The tables with their numbers of rows.
     pub tables: Vec<(ExportTable, u64)>,
-    /// Objects of the heap.
+    /// Count and bytes of the objects on the heap.
     pub objects: Sum,
 }
 
-/// Writes the tables of `heap` to the files that `create` makes.
+/// Writes the tables of `heap` to the files that `create` opens.
 ///
 /// # Errors
-/// [`TablesError`]: those of the analyses that the tables are made from, and of the files.
+/// [`TablesError`]: errors of the analyses that the tables are made from, and of the files.
 pub fn written(
     heap: &Heap,
     about: &About,
@@ -74,7 +74,7 @@ pub fn written(
             objects::stream(&context, retention.as_ref(), (&extra, &mut fields), objects, refs);
         })?;
     }
-    // What the dump does not have is known once all others are made.
+    // Written last: what is missing from the dump is known once all other tables exist.
     let small = ExportTable::ALL.into_iter().filter(|t| !matches!(t, ExportTable::Objects | ExportTable::Refs | ExportTable::Dumps));
     for table in small.chain([ExportTable::Dumps]).filter(|t| options.has(*t)) {
         let sinks = open(table)?.into_iter().collect();
@@ -95,7 +95,7 @@ pub fn written(
     Ok(notes.finish(Written { tables: done, objects }))
 }
 
-/// The types of the heap by index, numbered by method table: the same in every run.
+/// Numbers the types of the heap by method table, so that the numbers are the same in every run. Indexed by type.
 fn numbered(heap: &Heap, stat: &StatReport) -> IndexVec<TypeIndex, Option<HeapType>> {
     let mut rows: Vec<(Addr, &str)> = stat.types.iter().flatten().map(|t| (t.method_table, t.type_name.as_str())).collect();
     rows.sort_unstable();
@@ -112,9 +112,9 @@ fn retention<'c>(context: &Context<'c>) -> Result<Retention<'c>, Error> {
     Ok(Retention::new(graph, heap.dominators(stacks)?, graph.starts(stacks)))
 }
 
-/// What the runtime keeps alive behind what objects refer to.
+/// Collects references that the runtime adds to those of the objects: dependent handles.
 fn extra(context: &Context<'_>) -> Extra {
-    // Dependent handles come with all kinds of roots.
+    // Dependent handles are collected with any kind of roots.
     let options = RootOptions { stacks: Stacks::None, ..RootOptions::default() };
     let roots = context.notes.take(Roots::collect(context.heap, context.namer, &options));
     extra_edges(context.heap, context.namer, context.starts, &roots)

@@ -1,4 +1,4 @@
-//! Workflow commands of GitHub Actions: one annotation for each finding.
+//! Workflow commands of GitHub Actions: one annotation per finding.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use crate::output::table::Heading;
 
 pub(super) struct Github;
 
-/// `text` as a property of a workflow command, or with `data` as its message.
+/// Escapes `text` for a property of a workflow command, or for its message if `data`.
 fn escaped(text: &str, data: bool) -> String {
     let mut out = String::new();
     for (i, line) in text.split('\n').enumerate() {

@@ -34,7 +34,7 @@ impl Writer for Gitlab {
                 "description": check.message(),
                 "severity": severity,
                 "fingerprint": fingerprint,
-                // A dump has no lines, but the report requires one.
+                // The report requires a line number, although a dump has no lines.
                 "location": { "path": out.head.dump.path, "lines": { "begin": 1 } },
             }))
         });

@@ -1,4 +1,4 @@
-//! JUnit's XML: a test suite with one test case for each check.
+//! JUnit XML: a test suite with one test case per check.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use crate::output::table::Heading;
 
 pub(super) struct Junit;
 
-/// `text` in an attribute or element. XML has no control characters, not even escaped ones.
+/// Escapes `text` for an attribute or element. XML forbids control characters, even escaped ones.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for (i, line) in text.split('\n').enumerate() {
@@ -22,7 +22,7 @@ fn escaped(text: &str) -> String {
                 '<' => out.push_str("&lt;"),
                 '>' => out.push_str("&gt;"),
                 '"' => out.push_str("&quot;"),
-                // The two non-characters that XML forbids.
+                // The two noncharacters that XML forbids.
                 '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
                 c => out.push(c),
             }

@@ -1,4 +1,4 @@
-//! The output formats: one file and one line below for each.
+//! The output formats: each has a file, and a line in this file.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -34,7 +34,7 @@ macro_rules! formats {
                 }
             }
 
-            /// The format with this name.
+            /// Returns the format with this name.
             pub fn named(name: &str) -> Option<Format> {
                 Format::ALL.iter().copied().find(|f| f.name() == name)
             }
@@ -46,7 +46,7 @@ macro_rules! formats {
                 }
             }
 
-            /// Its writer.
+            /// Returns the writer of this format.
             pub fn writer(self) -> &'static dyn Writer {
                 match self {
                     $(Format::$variant => &$file::$variant,)+
@@ -87,7 +87,7 @@ formats! {
 pub struct Out<'w> {
     /// Destination.
     pub to: &'w mut dyn Write,
-    /// What it is shown on.
+    /// The screen that shows the output.
     pub screen: Screen,
     /// Receives the addresses of the rows.
     pub seen: Option<&'w Seen>,
@@ -101,9 +101,9 @@ pub struct Out<'w> {
     pub tables: u64,
     /// Whether a list was streamed.
     pub streamed: bool,
-    /// Titles of columns that a streamed list left out, to be told behind it.
+    /// Titles of columns that a streamed list omitted, to be reported after it.
     pub hidden: Vec<String>,
-    /// What a page has begun.
+    /// The open elements of an HTML page.
     pub(super) page: html::Page,
 }
 
@@ -120,7 +120,7 @@ impl<'w> Out<'w> {
         Out { to, screen, seen, select, head, rows: 0, tables: 0, streamed: false, hidden: Vec::new(), page: html::Page::default() }
     }
 
-    /// Rows at the beginning of each table to leave out, with all that is no table.
+    /// Returns how many rows to skip at the beginning of each table. Everything other than tables is skipped too.
     pub(super) fn skipped(&self) -> u64 {
         self.seen.map_or(0, Seen::skipped)
     }
@@ -130,7 +130,7 @@ impl<'w> Out<'w> {
         self.rows_in(writer, table, &Layout::default())
     }
 
-    /// The same in the columns of `layout`.
+    /// Prints the rows of `table` in the columns of `layout`.
     fn rows_in(&mut self, writer: &dyn Writer, table: &Table<'_>, layout: &Layout) -> io::Result<()> {
         const FULL: usize = 1 << 16;
         let mut buffer = Vec::new();
@@ -167,7 +167,7 @@ pub trait Writer: Sync {
         Ok(())
     }
 
-    /// Whether it prints sections: the rest prints the answer itself at its end.
+    /// Whether the writer prints sections; the others print the answer in `end`.
     fn has_sections(&self) -> bool {
         true
     }
@@ -188,12 +188,12 @@ pub trait Writer: Sync {
         Ok(())
     }
 
-    /// The columns of rows that are not measured.
+    /// Returns the columns for rows that are not measured.
     fn layout(&self, _heading: &Heading, _out: &Out<'_>) -> Layout {
         Layout::default()
     }
 
-    /// Appends the row at this index of its table to `to`. Called from several threads at once, for different rows.
+    /// Appends the row with index `_number` of its table to `to`. Called from several threads at once, for different rows.
     ///
     /// # Errors
     /// See [`Writer::begin`].
@@ -217,7 +217,7 @@ pub trait Writer: Sync {
 
 /// A complete answer.
 pub trait Whole {
-    /// Notes of the answer.
+    /// Returns the notes of the answer.
     fn notes(&self) -> &Notes;
 
     /// Writes the answer as one JSON document.
@@ -226,38 +226,39 @@ pub trait Whole {
     /// Write errors.
     fn document(&self, out: &mut dyn Write, pretty: bool) -> io::Result<()>;
 
-    /// Its data as JSON, without the streamed list.
+    /// Returns the data as JSON, without the streamed list.
     ///
     /// # Errors
     /// Serialization errors.
     fn data(&self) -> io::Result<String>;
 
-    /// The answer as a graph, if it is one.
+    /// Returns the answer as a graph, if it is one.
     fn graph(&self) -> Option<Graph<'_>>;
 
-    /// Its stacks, if it lists any: see [`Report::folded`](crate::output::Report::folded).
+    /// Returns the stacks, if the answer lists any: see [`Report::folded`](crate::output::Report::folded).
     fn folded(&self) -> Option<Vec<(Vec<String>, u64)>>;
 
-    /// Its checks, if it makes any: see [`Report::checks`](crate::output::Report::checks).
+    /// Returns the checks, if the answer has any: see [`Report::checks`](crate::output::Report::checks).
     fn checks(&self) -> Option<Vec<Check>>;
 }
 
-/// The checks of an answer.
+/// Returns the checks of an answer.
 ///
 /// # Errors
-/// [`io::ErrorKind::Unsupported`] if the answer makes none.
+/// [`io::ErrorKind::Unsupported`] if the answer has no checks.
 fn checks_of(out: &Out<'_>, answer: &dyn Whole) -> io::Result<Vec<Check>> {
     answer.checks().ok_or_else(|| refuse_rows(out))
 }
 
-/// The error of an answer that makes no checks.
+/// Returns the error for an answer without checks.
 fn refuse_rows(out: &Out<'_>) -> io::Error {
     let text =
         format!("{} makes no checks: this format is for analyze, inspect, verify, and diff with --fail-on or --budget", out.head.command);
     io::Error::new(io::ErrorKind::Unsupported, text)
 }
 
-/// A hash for each check that stays the same from dump to dump: of the command, the identifier, and the position among checks with that identifier.
+/// Returns a hash for each check that is the same for every dump: of the command, the identifier, and the position among checks with that
+/// identifier.
 fn fingerprints(command: &str, checks: &[Check]) -> Vec<String> {
     let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
     let mut all = Vec::with_capacity(checks.len());

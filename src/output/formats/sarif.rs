@@ -24,7 +24,7 @@ impl Writer for Sarif {
         let checks = checks_of(out, answer)?;
         let rules: BTreeSet<&str> = checks.iter().map(|c| c.id.as_str()).collect();
         let results = checks.iter().zip(fingerprints(&out.head.command, &checks)).filter_map(|(check, fingerprint)| {
-            // Services that read SARIF show every result as an alert: what passed is listed among the rules only.
+            // Services that read SARIF show every result as an alert, so checks that passed are only listed as rules.
             let level = match check.outcome {
                 Outcome::Error => "error",
                 Outcome::Warning => "warning",
@@ -65,7 +65,7 @@ impl Writer for Sarif {
     }
 }
 
-/// A path as the URI reference that SARIF requires: only its unreserved characters and slashes stay.
+/// Converts a path to the URI reference that SARIF requires: everything except unreserved characters and slashes is percent-encoded.
 fn uri(path: &str) -> String {
     let mut out = String::new();
     for byte in path.bytes() {

@@ -23,7 +23,7 @@ struct Row<'r> {
     root_kind: &'static str,
     root_object: Option<Addr>,
     root: &'r str,
-    /// From 0, innermost first.
+    /// Index of the frame from 0, innermost first.
     index: usize,
     #[serde(flatten)]
     frame: &'r AsyncFrame,
@@ -62,23 +62,23 @@ fn row_columns<'r>() -> Columns<'r, Row<'r>> {
         .names("type", 60, |r| r.frame.type_name.as_ref())
 }
 
-/// A row of the trees on the screen: one of the answer, or the first of several that are folded.
+/// A row of the trees on the screen: a row of the answer, or the first of several that are folded.
 #[derive(Clone)]
 struct TreeRow<'r> {
     row: &'r AsyncRow,
-    /// Whether several rows are folded into it.
+    /// Whether it stands for several folded rows.
     folded: bool,
     text: String,
 }
 
-/// The rows of the trees, with those folded that only lead through.
+/// Returns the rows of the trees. If `fold`, intermediate framework rows are folded.
 fn tree_rows(rows: &[AsyncRow], fold: bool) -> Vec<TreeRow<'_>> {
     let parts = if fold { folds::of_rows(rows) } else { (0..rows.len()).map(Part::Item).collect() };
     let mut indent = Indent::default();
     let row = |part: Part| match part {
         Part::Item(i) => {
             let row = rows.get(i)?;
-            Some(TreeRow { row, folded: false, text: indented(indent.shown(row.depth), &told(row)) })
+            Some(TreeRow { row, folded: false, text: indented(indent.shown(row.depth), &row_text(row)) })
         }
         Part::Fold(range) => {
             let of = rows.get(range)?;
@@ -95,8 +95,8 @@ fn indented(depth: u32, text: &str) -> String {
     format!("{}{text}", " ".repeat(usize::try_from(depth).unwrap_or(MAX_INDENT).saturating_mul(2).min(MAX_INDENT)))
 }
 
-/// A row of the tree in words.
-fn told(row: &AsyncRow) -> String {
+/// Describes a row of the tree.
+fn row_text(row: &AsyncRow) -> String {
     let kind = row.root.map_or_else(String::new, |kind| format!("{kind}: "));
     let ids: Vec<String> = row.threads.iter().map(ToString::to_string).collect();
     let threads = match ids.as_slice() {
@@ -146,7 +146,7 @@ fn task_columns<'r>() -> Columns<'r, TaskModel> {
         .keep(5)
 }
 
-/// The columns that chains are sorted by.
+/// Columns by which chains can be sorted.
 fn chain_columns<'r>() -> Columns<'r, AsyncChain> {
     columns::<AsyncChain>()
         .count("count", |c| c.count)
@@ -156,7 +156,7 @@ fn chain_columns<'r>() -> Columns<'r, AsyncChain> {
         .count("frames", |c| crate::base::len64(c.frames.len()))
 }
 
-/// The columns that trees are sorted by.
+/// Columns by which trees can be sorted.
 fn whole_tree_columns<'r>() -> Columns<'r, Vec<AsyncRow>> {
     columns::<Vec<AsyncRow>>()
         .count("count", |tree| tree.first().map(|row| row.count))
@@ -166,7 +166,7 @@ fn whole_tree_columns<'r>() -> Columns<'r, Vec<AsyncRow>> {
         .count("frames", |tree| crate::base::len64(tree.len()))
 }
 
-/// A frame in words.
+/// Describes a frame.
 fn line(frame: &AsyncFrame) -> String {
     let name = frame.label.shown();
     let state = frame.state.map_or_else(String::new, |s| format!(", state {s}"));

@@ -29,7 +29,7 @@ impl From<&ObjectsByType> for Sums {
     }
 }
 
-/// Notes a list cut by `--top`.
+/// Reports that `--top` cut a list.
 pub(super) fn cut(to: &mut Sections<'_>, by: &ObjectsByType) {
     let listed = by.types.iter().fold(0u64, |n, t| n.saturating_add(t.count));
     to.more_rows((listed < by.count).then_some(listed), "types");

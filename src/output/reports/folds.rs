@@ -1,4 +1,4 @@
-//! Frames of the framework that only lead through: on the screen one line stands for them.
+//! Folds intermediate frames of the framework: the screen shows one line in place of several frames.
 
 use std::ops::Range;
 
@@ -6,25 +6,25 @@ use crate::base::{families, is_framework_method, is_of_framework, len64, type_fa
 use crate::model::{AsyncFrame, AsyncRow, MergedFrame, PathNode, PathStep, StackFrameKind, StackFrameModel, TaskStatus};
 use crate::output::plural;
 
-/// Fewest frames that a line stands for.
+/// Minimum number of frames to fold.
 const LEAST: usize = 2;
 
-/// A part of a list as it is shown.
+/// A line of a list, which shows one item or several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// An item by itself.
+    /// A single item.
     Item(usize),
-    /// Items for which one line stands.
+    /// Several items folded into one line.
     Fold(Range<usize>),
 }
 
-/// The line that stands for frames.
+/// Returns the line for folded frames.
 pub(super) fn line<'m>(frames: usize, methods: impl IntoIterator<Item = &'m str>) -> String {
     format!("… {} of {}", plural(len64(frames), "frame"), families(methods))
 }
 
-/// A list of `len` items as it is shown, where `folds` says which of them may be folded, and `joins` whether an item goes on where the one
-/// before it ends.
+/// Groups a list of `len` items into lines. `folds` is whether an item may be folded, and `joins` whether an item continues the one before
+/// it.
 fn parts(len: usize, folds: impl Fn(usize) -> bool, joins: impl Fn(usize) -> bool) -> Vec<Part> {
     let mut out = Vec::new();
     let mut at = 0usize;
@@ -41,14 +41,14 @@ fn parts(len: usize, folds: impl Fn(usize) -> bool, joins: impl Fn(usize) -> boo
     out
 }
 
-/// What a frame is to the reader.
+/// Origin of a frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// A method of the program, or one that is not known.
+    /// A method of the program, or an unknown one.
     Own,
     /// A method of the framework.
     Framework,
-    /// A frame that the runtime has made.
+    /// A frame created by the runtime.
     Runtime,
 }
 
@@ -60,8 +60,8 @@ fn kind(managed: bool, module: Option<&str>, method: Option<&str>) -> Kind {
     }
 }
 
-/// The frames of a stack, innermost first, as they are shown; `None` is a line that is shown as it is. The innermost method stays, since it says
-/// what the thread does or waits in, and so does the method that the program called to get there.
+/// Groups the frames of a stack, innermost first; `None` is a line that is never folded. The innermost method is kept, since it shows what
+/// the thread does or waits in, and so is the method that the program called to get there.
 pub(super) fn of_stack(frames: &[Option<&StackFrameModel>]) -> Vec<Part> {
     let kinds: Vec<Kind> = frames
         .iter()
@@ -73,10 +73,10 @@ pub(super) fn of_stack(frames: &[Option<&StackFrameModel>]) -> Vec<Part> {
     parts(frames.len(), folds, |_| true)
 }
 
-/// The rows of a tree, each before those below it, as they are shown: `depth` and `folds` say where a row stands, and whether it may be folded.
-/// Only rows without a branch are.
+/// Groups the rows of a tree in preorder. `depth` is the depth of a row, and `folds` whether it may be folded. Only rows without a branch are
+/// folded.
 fn of_tree(len: usize, depth: impl Fn(usize) -> u32, folds: impl Fn(usize) -> bool, same: impl Fn(usize, usize) -> bool) -> Vec<Part> {
-    // Rows with exactly one row right below.
+    // Rows with exactly one child.
     let mut children = vec![0u32; len];
     let mut open: Vec<usize> = Vec::new();
     for i in 0..len {
@@ -95,15 +95,15 @@ fn of_tree(len: usize, depth: impl Fn(usize) -> u32, folds: impl Fn(usize) -> bo
     parts(len, folds, joins)
 }
 
-/// By how much less rows below folded ones are indented. Rows come in order.
+/// Reduces the indentation of rows below folded ones. Rows are passed in order.
 #[derive(Debug, Default)]
 pub(super) struct Indent {
-    /// Depth of the last row of each fold above, and how many rows it saves.
+    /// For each fold above the current row: depth of its last row, and number of levels saved.
     open: Vec<(u32, u32)>,
 }
 
 impl Indent {
-    /// The depth at which a row is shown.
+    /// Returns the depth at which a row is shown.
     pub(super) fn shown(&mut self, depth: u32) -> u32 {
         while self.open.last().is_some_and(|(last, _)| *last >= depth) {
             self.open.pop();
@@ -111,15 +111,16 @@ impl Indent {
         self.open.iter().fold(depth, |depth, (_, saved)| depth.saturating_sub(*saved))
     }
 
-    /// A fold whose last row has `depth`, with so many rows.
+    /// Records a fold of `rows` rows whose last one has `depth`.
     pub(super) fn fold(&mut self, depth: u32, rows: usize) {
         self.open.push((depth, u32::try_from(rows.saturating_sub(1)).unwrap_or(u32::MAX)));
     }
 }
 
-/// Merged stacks as they are shown. Where the program called the framework for good, the method that it called stays, and so does the innermost.
+/// Groups the rows of merged stacks. The innermost method is kept, and so is the framework method that the program called if no program code
+/// follows.
 pub(super) fn of_merged(rows: &[MergedFrame]) -> Vec<Part> {
-    // A runtime frame has its type before the method.
+    // The name of a runtime frame starts with its type in brackets.
     let managed = |f: &MergedFrame| !f.frame.starts_with('[');
     let kinds: Vec<Kind> = rows
         .iter()
@@ -135,7 +136,7 @@ pub(super) fn of_merged(rows: &[MergedFrame]) -> Vec<Part> {
         parents.push(open.last().copied());
         open.push(i);
     }
-    // Whether the program's own code is below a row, and whether a thread's innermost method is the row.
+    // Whether code of the program is below a row, and whether a row is the innermost method of a thread.
     let (mut above_own, mut innermost) = (vec![false; rows.len()], vec![false; rows.len()]);
     for (i, row) in rows.iter().enumerate().rev() {
         let parent = parents.get(i).copied().flatten();
@@ -159,12 +160,12 @@ pub(super) fn of_merged(rows: &[MergedFrame]) -> Vec<Part> {
     of_tree(rows.len(), |i| rows.get(i).map_or(0, |r| r.depth), folds, same)
 }
 
-/// Whether a task only waits, as most of a chain do: others are worth a line.
+/// Whether a task is still waiting, like most tasks of a chain. Others are shown.
 fn is_pending(status: Option<TaskStatus>) -> bool {
     !matches!(status, Some(TaskStatus::RanToCompletion | TaskStatus::Canceled | TaskStatus::Faulted))
 }
 
-/// Trees of waiting methods as they are shown: what waits for the root itself stays.
+/// Groups the rows of trees of waiting methods. The method that waits for the root itself is kept.
 pub(super) fn of_rows(rows: &[AsyncRow]) -> Vec<Part> {
     let folds = |i: usize| {
         let plain = |r: &AsyncRow| r.depth > 1 && r.root.is_none() && r.threads.is_empty() && !r.visited && is_pending(r.status);
@@ -174,7 +175,7 @@ pub(super) fn of_rows(rows: &[AsyncRow]) -> Vec<Part> {
     of_tree(rows.len(), |i| rows.get(i).map_or(0, |r| r.depth), folds, same)
 }
 
-/// A chain of waiting methods, innermost first, as it is shown.
+/// Groups the frames of a chain of waiting methods, innermost first.
 pub(super) fn of_chain(frames: &[AsyncFrame]) -> Vec<Part> {
     let folds = |i: usize| {
         let plain = |f: &AsyncFrame| f.thread.is_none() && !f.visited && !f.async_void && is_pending(f.status);
@@ -183,7 +184,7 @@ pub(super) fn of_chain(frames: &[AsyncFrame]) -> Vec<Part> {
     parts(frames.len(), folds, |_| true)
 }
 
-/// The steps of a path as they are shown: what a root or an object of the program refers to stays, and so do keys, chains, and the end.
+/// Groups the steps of a path. Objects that a root or an object of the program refers to are kept, and so are keys, chains, and the end.
 pub(super) fn of_path(steps: &[PathStep]) -> Vec<Part> {
     let of_framework = |i: usize| steps.get(i).is_some_and(|s| is_of_framework(s.type_name.shown()));
     let plain = |s: &PathStep| s.key.is_none() && s.fold.is_none();
@@ -194,10 +195,10 @@ pub(super) fn of_path(steps: &[PathStep]) -> Vec<Part> {
     parts(steps.len(), folds, |_| true)
 }
 
-/// A tree of paths as it is shown: what a root or objects of the program refer to stays.
+/// Groups the nodes of a tree of paths. Objects that a root or objects of the program refer to are kept.
 pub(super) fn of_nodes(nodes: &[PathNode]) -> Vec<Part> {
     let of_framework = |i: usize| nodes.get(i).is_some_and(|n| n.depth > 0 && is_of_framework(n.name.shown()));
-    // Rows are in the order of the tree: the one before a row that goes on there is what refers to it.
+    // In tree order, the preceding row at a smaller depth is the referrer.
     let inner = |i: usize| {
         let below = nodes.get(i).map(|n| n.depth) < nodes.get(i.saturating_add(1)).map(|n| n.depth);
         i > 0 && of_framework(i.saturating_sub(1)) && below
@@ -207,18 +208,18 @@ pub(super) fn of_nodes(nodes: &[PathNode]) -> Vec<Part> {
     of_tree(nodes.len(), |i| nodes.get(i).map_or(0, |n| n.depth), folds, |a, b| targets(a) == targets(b))
 }
 
-/// The line that stands for levels of a tree of paths.
+/// Returns the line for folded levels of a tree of paths.
 pub(super) fn levels_line(nodes: &[PathNode]) -> String {
     format!("… {} of {}", plural(len64(nodes.len()), "level"), type_families(nodes.iter().map(|n| n.name.shown())))
 }
 
-/// The line that stands for objects on a path.
+/// Returns the line for folded objects on a path.
 pub(super) fn objects_line(steps: &[PathStep]) -> String {
     let names = steps.iter().map(|s| s.type_name.shown());
     format!("… {} of {}", plural(len64(steps.len()), "object"), type_families(names))
 }
 
-/// Names of the methods of a stack, innermost first, as they are shown: the innermost method stays, and the one that the program called.
+/// Groups the method names of a stack, innermost first. The innermost method and the one that the program called are kept.
 pub(super) fn of_names(frames: &[&str]) -> Vec<Part> {
     let own = |name: &str| !name.starts_with('[') && !is_framework_method(None, name);
     let innermost = frames.iter().position(|name| !name.starts_with('[')).unwrap_or(frames.len());
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn innermost_methods_and_those_of_the_program_stay() {
+    fn innermost_and_program_methods_are_kept() {
         for (text, expected) in [
             ("", ""),
             ("rfffffuffr", "rf(3)fu(3)"),
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn branches_of_a_tree_stay() {
+    fn branches_of_a_tree_are_kept() {
         let row = |depth: u32, label: &str, count: u64| AsyncRow {
             depth,
             count,
@@ -293,7 +294,7 @@ mod tests {
             let text: String = depths.iter().map(|(_, c, _)| *c).collect();
             shown(&text, &of_rows(&rows))
         };
-        // What waits for the root stays, and so does a row by itself.
+        // The method that waits for the root is kept, and so is a single row.
         assert_eq!(rows(&[(0, 'f', 1), (1, 'f', 9), (2, 'f', 9), (3, 'f', 9), (4, 'u', 9)]), "ff(2)u");
         assert_eq!(rows(&[(0, 'f', 1), (1, 'u', 9), (2, 'f', 9), (3, 'u', 9)]), "fufu");
         // Two branches, and fewer objects than above.

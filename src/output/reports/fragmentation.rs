@@ -25,7 +25,7 @@ fn size_columns<'r>() -> Columns<'r, FreeSizeModel> {
     columns::<FreeSizeModel>().bytes("size_from", |s| s.size_from).count("count", |s| s.count).bytes("bytes", |s| s.bytes)
 }
 
-/// Address and type of a neighboring object.
+/// Formats address and type of a neighboring object.
 fn neighbor(n: Option<&NeighborModel>) -> Option<String> {
     n.map(|n| format!("{} {}", n.address, n.type_name))
 }

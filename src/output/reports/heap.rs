@@ -64,7 +64,7 @@ fn context_line(c: &AllocContextModel, server: bool) -> String {
     format!("{owner}: {range}{soh}{uoh}")
 }
 
-/// All contexts in a sentence: a process may have thousands of threads.
+/// Summarizes all allocation contexts: a process may have thousands of threads.
 fn contexts_line(contexts: &[AllocContextModel]) -> String {
     let free = total(contexts.iter().map(|c| c.limit.since(c.pointer).unwrap_or(0)));
     let of = |n: fn(&AllocContextModel) -> Option<u64>, what: &str| {
@@ -132,7 +132,7 @@ fn recorded_columns<'r>() -> Columns<'r, RecordedCollection> {
         .keep(4)
 }
 
-/// How a map is to be read; its rows are records of their own.
+/// The scale of a map; its rows are separate records.
 #[derive(Clone, Serialize)]
 struct Scale {
     cell_bytes: u64,
@@ -175,7 +175,7 @@ fn map_columns<'r>(map: &HeapMapModel) -> Columns<'r, HeapMapRow> {
         .keep(9)
 }
 
-/// What the cells of a map are, for one that has some.
+/// Adds the legend for the cells of a map, if it has any.
 fn map_legend(to: &mut Sections<'_>, map: &HeapMapModel) {
     let rows = match map.by {
         MapRows::Segments => "a row for each segment",
@@ -227,7 +227,7 @@ impl Report for HeapReport {
             to.gap();
         }
         to.lines(self.heaps.iter().flat_map(part_lines));
-        // Only heaps of server GC have an address.
+        // Only server GC heaps have an address.
         let server = self.heaps.iter().any(|h| h.address.is_some());
         if self.heaps.iter().any(|h| h.detail.is_some()) {
             to.lines(self.allocation_contexts.iter().map(move |c| context_line(c, server)));

@@ -51,7 +51,7 @@ fn module_columns<'r>() -> Columns<'r, ModuleModel> {
         .keep(1)
 }
 
-/// The identity of the file: the module version id of an assembly, the build id, or time stamp and size.
+/// Returns the identity of the file: the module version id (MVID) of an assembly, the build ID, or time stamp and size.
 fn identity(m: &ModuleModel) -> String {
     let stamp = || Some(format!("{:08x}{:x}", m.timestamp?, m.size?));
     m.build_id.clone().or_else(|| m.mvid.clone()).or_else(stamp).unwrap_or_default()

@@ -5,7 +5,7 @@ use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 use crate::output::{List, count, plural};
 
-/// Width of the columns of fields, in characters.
+/// Width of the field columns, in characters.
 const FIELD_WIDTH: u16 = 24;
 
 /// References in one cell, space-separated: `_next=0x7f0012ab`.
@@ -29,12 +29,12 @@ fn references(o: &ObjectBrief) -> Option<String> {
     Some(text)
 }
 
-/// The value of a field that was asked for.
+/// Returns the value of a requested field.
 fn value_of<'o>(o: &'o ObjectBrief, path: &str) -> Option<&'o FieldValue> {
     o.fields.as_ref()?.get(path)?.as_ref()
 }
 
-/// Columns of objects, with one for each of `fields`.
+/// Columns of objects, with one column for each of `fields`.
 fn object_columns<'r>(refs: bool, fields: &[String]) -> Columns<'r, ObjectBrief> {
     let columns = columns::<ObjectBrief>()
         .address("address", |o| o.address)

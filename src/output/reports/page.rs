@@ -64,7 +64,7 @@ fn suspect<'r>(to: &mut Sections<'r>, s: &'r PageSuspect) {
     }
 }
 
-/// The chapters of a page, each described on its own.
+/// The chapters of a page, each with its sections.
 struct Chapters<'r> {
     complete: bool,
     list: Vec<(Chapter, Sections<'r>)>,
@@ -77,7 +77,7 @@ impl<'r> Chapters<'r> {
         self.list.push((chapter, sections));
     }
 
-    /// The chapter of another answer, if it is there.
+    /// Adds a chapter for another answer, if there is one.
     fn of<R: Report>(&mut self, chapter: Chapter, answer: Option<&'r R>) {
         if let Some(answer) = answer {
             self.add(chapter, |to| answer.describe(to));
@@ -123,7 +123,7 @@ impl Report for PageReport {
         });
         page.of(MODULES, self.modules.as_ref());
         page.of(ENVIRONMENT, self.env.as_ref());
-        // The chapters of findings come first, in the order of the findings.
+        // Chapters that findings link to come first, in the order of the findings.
         let first: Vec<&str> = self.analyze.findings.iter().filter_map(|f| chapter_of(f.id)).map(|c| c.id).collect();
         page.list.sort_by_key(|(chapter, _)| first.iter().position(|id| *id == chapter.id).unwrap_or(first.len()));
         let mut findings = Sections::new(to.complete);
@@ -138,13 +138,13 @@ impl Report for PageReport {
         to.tiles(tiles);
         for (chapter, sections) in page.list {
             to.chapter(chapter);
-            // One list is all that CSV can have.
+            // CSV can have only one list.
             to.append(sections, chapter.id == FINDINGS.id);
         }
     }
 }
 
-/// The chapter with the details of a finding.
+/// Returns the chapter with the details of a finding.
 fn chapter_of(id: ProblemId) -> Option<Chapter> {
     Some(match id {
         ProblemId::Crash => EXCEPTIONS,
@@ -177,7 +177,7 @@ fn chapter_of(id: ProblemId) -> Option<Chapter> {
     })
 }
 
-/// The overview, each with its chapter if the page has that.
+/// Returns the overview; each tile links to its chapter if the page has it.
 fn tiles(page: &PageReport, chapters: &[Chapter]) -> Vec<Tile> {
     let mut tiles = Vec::new();
     let mut tile = |name: &'static str, value: String, about: String, chapter: Chapter| {
@@ -225,7 +225,7 @@ fn tiles(page: &PageReport, chapters: &[Chapter]) -> Vec<Tile> {
 }
 
 impl PageReport {
-    /// The process, its runtime, the dump, and whether all could be read.
+    /// Summarizes the process, its runtime, the dump, and whether everything could be read.
     fn lead(&self, complete: bool) -> String {
         let i = &self.info;
         let process = i.process_id.map(|pid| format!(" (process {pid})")).unwrap_or_default();

@@ -6,7 +6,7 @@ use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 use crate::output::{count, plural};
 
-/// An item with its queue.
+/// A work item with its queue.
 #[derive(Clone, Serialize)]
 struct Row<'r> {
     queue: &'r str,
@@ -26,7 +26,7 @@ fn row_columns<'r>() -> Columns<'r, Row<'r>> {
         .names("type", 60, |r| r.item.type_name.as_ref())
 }
 
-/// The columns that the items of a queue are sorted by.
+/// Columns by which the items of a queue can be sorted.
 fn item_columns<'r>() -> Columns<'r, PoolItem> {
     columns::<PoolItem>()
         .address("object", |i| i.object)
@@ -45,7 +45,7 @@ fn group_columns<'r>() -> Columns<'r, PoolGroup> {
         .name_lines(2)
 }
 
-/// The object that a thread waits for. The method is in another column, which leaves first.
+/// Describes the object that a thread waits for. The method is in another column, which is dropped first.
 fn awaited(w: &PoolWorker) -> Option<String> {
     let object = w.object.map_or_else(String::new, |object| format!(" {object}"));
     let of = w.type_name.as_ref().map_or_else(String::new, |name| format!(" {name}"));

@@ -26,7 +26,7 @@ fn field_column<'r, T: 'r>(before: Columns<'r, T>, field: impl for<'a> Fn(&'a T)
     before.text_or_none("field", 28, field).name().keep(9)
 }
 
-/// All of a reference, for CSV.
+/// All columns of a reference, for CSV.
 fn all_of_row<'r>() -> Columns<'r, Directed<'r, RefRow>> {
     columns::<Directed<'r, RefRow>>()
         .text("direction", 8, |r| r.0)
@@ -57,7 +57,7 @@ fn type_columns<'r>(retained: bool) -> Columns<'r, RefType> {
     field_column(types, |r| r.field.as_deref().or_else(|| r.via.words())).names("to_type", 40, |r| Some(&r.to_type)).keep(8)
 }
 
-/// All of a group, for CSV.
+/// All columns of a group, for CSV.
 fn all_of_type<'r>() -> Columns<'r, Directed<'r, RefType>> {
     columns::<Directed<'r, RefType>>()
         .text("direction", 8, |r| r.0)
@@ -78,7 +78,7 @@ fn object_line(object: &RefObject) -> String {
     format!("{} {} ({}{retained})", object.address, object.type_name, plural(object.size, "byte"))
 }
 
-/// A list with its title and its sum.
+/// Adds a list with its title and total.
 fn list<'r>(to: &mut Sections<'r>, list: &'r RefList, incoming: bool) {
     let title = if incoming { "Referenced by" } else { "Refers to" };
     if list.references == 0 {

@@ -5,8 +5,6 @@ use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 
-/// Namespaces of the libraries.
-
 fn yes(b: Option<bool>) -> Option<&'static str> {
     b.map(|b| if b { "true" } else { "false" })
 }
@@ -82,7 +80,7 @@ fn outgoing_columns<'r>(framework: bool) -> Columns<'r, &'r RequestModel> {
         .keep(8)
 }
 
-/// The root of a request's chain, or the thread that works on the request.
+/// Describes the root of a request's chain, or the thread that works on the request.
 fn waits_for(request: &RequestModel) -> Option<String> {
     let root = request.waits_for.as_ref().map(|root| format!("{}: {}", root.kind, root.label.shown()));
     match request.thread {
@@ -91,7 +89,7 @@ fn waits_for(request: &RequestModel) -> Option<String> {
     }
 }
 
-/// An age for people: `3.5 s`, `12 min`.
+/// Formats an age for people: `3.5 s`, `12 min`.
 fn age(ms: u64) -> String {
     let seconds = ms / 1_000;
     match seconds {
@@ -101,7 +99,8 @@ fn age(ms: u64) -> String {
     }
 }
 
-/// The methods of the program that wait for a request, or serve it, and those of the `framework` where they are asked for: they say little.
+/// Lists the methods of the program that wait for a request or serve it. Methods of the framework add little and are included only if
+/// `framework`.
 fn chain(request: &RequestModel, framework: bool) -> Option<String> {
     let methods = request.frames.iter().filter_map(|f| f.method.as_ref());
     let own: Vec<&str> = methods.map(Name::shown).filter(|m| framework || !is_of_framework(m)).collect();
@@ -150,7 +149,7 @@ impl Report for RequestsReport {
         let (incoming, outgoing) = (of(RequestDirection::Incoming), of(RequestDirection::Outgoing));
         let (is_served, is_sent) = (!incoming.is_empty(), !outgoing.is_empty());
         to.titled("Incoming requests", is_served, Table::new(incoming, incoming_columns(self.framework)).shown(is_served));
-        // Without incoming ones, the table needs no title.
+        // Without incoming requests, the table needs no title.
         let outgoing = Table::new(outgoing, outgoing_columns(self.framework)).shown(is_sent);
         if is_served {
             to.titled("Outgoing requests", is_sent, outgoing)

@@ -56,7 +56,7 @@ fn indent(depth: u32) -> String {
     "  ".repeat(usize::try_from(depth).unwrap_or(0).min(40))
 }
 
-/// The blocks are those of an icicle that hangs from all reachable bytes.
+/// Columns of the tree. Its bars form an icicle chart below all reachable bytes.
 fn tree_columns<'r>(reachable: u64) -> Columns<'r, TreeRow> {
     columns::<TreeRow>()
         .count("depth", |r| u64::from(r.depth))
@@ -110,7 +110,7 @@ fn suspect_columns<'r>() -> Columns<'r, Suspect> {
         .only(Readers::Machines)
 }
 
-/// Root coverage: a line of complete kinds, then a line per other kind; stacks and registers share one.
+/// Adds the root coverage: one line for all complete kinds, then a line per other kind; stacks and registers share one.
 pub(super) fn root_coverage<'r>(to: &mut Sections<'r>, coverage: &'r [RootCoverageModel]) {
     let complete: Vec<&str> = coverage.iter().filter(|c| c.coverage == CoverageKind::Complete).map(|c| c.kind.name()).collect();
     if !complete.is_empty() {
@@ -120,7 +120,7 @@ pub(super) fn root_coverage<'r>(to: &mut Sections<'r>, coverage: &'r [RootCovera
     if coverage.iter().any(scanned) {
         let reasons = coverage.iter().filter(|c| scanned(c)).filter_map(|c| c.reason.as_deref());
         let reason = reasons.max_by_key(|r| r.len()).unwrap_or("some roots may be stale");
-        // Of a partial answer, notes have the reasons.
+        // The notes of a partial answer contain the reasons.
         let shown = if to.complete { reason } else { reason.split("; ").next().unwrap_or(reason) };
         to.line(format!("stacks: {shown}"));
     }
@@ -130,7 +130,7 @@ pub(super) fn root_coverage<'r>(to: &mut Sections<'r>, coverage: &'r [RootCovera
     }));
 }
 
-/// One object with its dominators and the objects it dominates.
+/// Describes one object with its dominators and the objects it dominates.
 fn detail<'r>(to: &mut Sections<'r>, o: &'r RetainedDetail) {
     let object = &o.object;
     let retains = format!("{} ({:.1} %) in {}", plural(object.retained, "byte"), object.share * 100.0, plural(object.dominated, "object"));
@@ -255,7 +255,7 @@ fn step_line(s: &PathStep, depth: usize) -> String {
     format!("{}-> {field}{times}{}{last} {} ({})", " ".repeat(depth.min(40)), s.address, s.type_name, plural(bytes, "byte"))
 }
 
-/// The tree of paths in lines.
+/// Returns the tree of paths in lines.
 fn tree_lines(nodes: &[PathNode], fold: bool) -> impl Iterator<Item = String> {
     let parts = if fold { folds::of_nodes(nodes) } else { (0..nodes.len()).map(Part::Item).collect() };
     let mut depths = Indent::default();
@@ -296,13 +296,13 @@ fn step_columns<'r>() -> Columns<'r, Step<'r>> {
         .address("last", |s| s.3.fold.as_ref().map(|fold| fold.last))
 }
 
-/// The roots of a path's first object, and how many are left out.
+/// Returns the roots of a path's first object, and how many are omitted.
 fn root_lines(p: &PathModel) -> impl Iterator<Item = String> {
     let more = p.root_count.saturating_sub(number(&p.roots));
     p.roots.iter().map(root_line).chain((more > 0).then(|| format!("… and {}", plural(more, "more root"))))
 }
 
-/// How many of the roots that reach the object are shown.
+/// Describes how many of the roots that reach the object are shown.
 fn reach_line(r: &PathsReport, within: &str) -> Option<String> {
     let shown = total(r.paths.iter().map(|p| p.root_count));
     Some(match r.roots {

@@ -5,13 +5,13 @@ use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 
-/// Whether a label only says what kind of root it is: `strong handle` of a `strong-handle`.
+/// Whether a label only repeats the kind of the root: `strong handle` for a `strong-handle`.
 fn is_kind(root: &RootModel, label: &str) -> bool {
     let words = root.kind.name().split('-');
     words.eq(label.split([' ', '-']))
 }
 
-/// Tables omit the last two columns, which follow from others. `labels` says whether some roots are more than a kind.
+/// Columns of roots. Tables omit the last two, which follow from others. `labels` is whether any label adds to the kind.
 fn root_columns<'r>(labels: bool) -> Columns<'r, RootModel> {
     columns::<RootModel>()
         .text("kind", 19, |r| r.kind.name())
@@ -26,11 +26,11 @@ fn root_columns<'r>(labels: bool) -> Columns<'r, RootModel> {
         .keep(9)
         .made("flags", 21, |r| r.flags.iter().map(|f| f.name()).collect::<Vec<_>>().join(" "))
         .keep(4)
-        // Of a static root, the field.
+        // For a static root, the label is the field.
         .text("label", 40, |r| &r.label)
         .name()
         .only(Readers::Machines)
-        // A label that only repeats the kind is left out.
+        // A label that only repeats the kind is omitted.
         .text_or_none("label", 40, |r| Some(r.label.as_str()).filter(|label| !is_kind(r, label)))
         .name()
         .least(18)
@@ -52,7 +52,7 @@ fn type_columns<'r>() -> Columns<'r, RootType> {
         .names("type", 60, |t| t.type_name.as_ref())
 }
 
-/// Counts next to coverage: roots that were not found may only be absent from the dump.
+/// Columns of counts and coverage: roots that were not found may be missing from the dump.
 fn kind_columns(report: &RootsReport) -> Columns<'_, RootCoverageModel> {
     let found = |c: &RootCoverageModel| report.counts.iter().find(|n| n.kind == c.kind);
     columns::<RootCoverageModel>()

@@ -38,7 +38,7 @@ fn segment_columns<'r>() -> Columns<'r, SegmentModel> {
         .extra()
 }
 
-/// The columns that the list has no room for.
+/// Columns for which the list has no room.
 fn detail_columns<'r>() -> Columns<'r, SegmentModel> {
     columns::<SegmentModel>()
         .address("start", |s| s.start)
@@ -116,7 +116,7 @@ impl Report for SegmentsReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let some = !self.segments.is_empty();
         let walked = self.segments.iter().any(|s| s.walk.is_some());
-        // With `--at`, a region may be the answer.
+        // With `--at`, the answer may be a region.
         if !some && self.regions.as_ref().is_none_or(Vec::is_empty) {
             to.line("No segment could be read.");
         }

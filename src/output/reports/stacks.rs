@@ -24,7 +24,7 @@ const MAX_INDENT: usize = 60;
 struct Row<'r> {
     managed_id: Option<u32>,
     os_id: Option<u64>,
-    /// From 0, innermost first.
+    /// Index of the frame from 0, innermost first.
     index: usize,
     #[serde(flatten)]
     frame: &'r StackFrameModel,
@@ -67,7 +67,7 @@ enum Listed<'r> {
     Frame(&'r StackFrameModel),
     /// A cycle of frames.
     Cycle(&'r StackRepeat, &'r StackFrameModel),
-    /// Folded frames of the framework: their number, and the line that is shown in their place.
+    /// Folded frames of the framework: their number, and the line that replaces them.
     Folded(u64, String),
 }
 
@@ -80,7 +80,7 @@ impl<'r> Listed<'r> {
         }
     }
 
-    /// The frame, or the innermost one of a cycle.
+    /// Returns the frame, or the innermost one of a cycle.
     fn frame(&self) -> Option<&'r StackFrameModel> {
         match self {
             Listed::Frame(frame) | Listed::Cycle(_, frame) => Some(frame),
@@ -88,7 +88,7 @@ impl<'r> Listed<'r> {
         }
     }
 
-    /// The frame that is all there is in the line.
+    /// Returns the frame if the line shows exactly one.
     fn single(&self) -> Option<&'r StackFrameModel> {
         match self {
             Listed::Frame(frame) => Some(frame),
@@ -96,7 +96,7 @@ impl<'r> Listed<'r> {
         }
     }
 
-    /// The number of frames in it.
+    /// Returns the number of frames in the line.
     fn frames(&self) -> u64 {
         match self {
             Listed::Frame(_) => 1,
@@ -106,7 +106,7 @@ impl<'r> Listed<'r> {
     }
 }
 
-/// The lines with those of the framework folded that only lead through.
+/// Folds intermediate frames of the framework.
 fn folded(list: Vec<Listed<'_>>) -> Vec<Listed<'_>> {
     let frames: Vec<Option<&StackFrameModel>> = list.iter().map(Listed::single).collect();
     let part = |part: Part| match part {
@@ -120,9 +120,9 @@ fn folded(list: Vec<Listed<'_>>) -> Vec<Listed<'_>> {
     folds::of_stack(&frames).into_iter().filter_map(part).collect()
 }
 
-/// The frames of a thread as they are listed.
+/// Returns the frames of a thread as lines.
 fn listed(t: &ThreadStackModel) -> Vec<Listed<'_>> {
-    // The runtime's own list shows a frame that a method has set up for a call twice: before and inside the method.
+    // The runtime lists a frame that a method set up for a call twice: before and inside the method.
     let first_method = t.frames.iter().position(|f| f.kind == StackFrameKind::Managed).unwrap_or(t.frames.len());
     let again = |i: usize, f: &StackFrameModel| {
         f.kind == StackFrameKind::Runtime
@@ -156,7 +156,7 @@ fn frame_columns<'r>() -> Columns<'r, Listed<'r>> {
         .keep(9)
 }
 
-/// A frame in words.
+/// Describes a frame.
 fn line(f: &StackFrameModel) -> String {
     let mut out = frame_label(f).to_string();
     if f.kind == StackFrameKind::Runtime {
@@ -178,7 +178,7 @@ fn line(f: &StackFrameModel) -> String {
     out
 }
 
-/// The source line as .NET prints it; empty if it is not known.
+/// Formats the source line like .NET; empty if unknown.
 fn source(file: Option<&str>, line: Option<u32>) -> String {
     file.zip(line).map(|(file, line)| format!(" in {}:line {line}", file_name(file))).unwrap_or_default()
 }
@@ -200,13 +200,13 @@ fn argument(a: &ArgumentModel) -> String {
     format!("        {:<16} {} {name} = {value}", at, a.type_name)
 }
 
-/// The gaps that matter to what is shown: where only the references of known frames are unknown, nothing is missing without these.
+/// Returns the gaps that matter for what is shown: gaps in the references of known frames matter only with `--roots`.
 fn gaps(t: &ThreadStackModel) -> impl Iterator<Item = &StackGap> {
     let roots = t.frames.iter().any(|f| f.roots.is_some());
     t.gaps.iter().filter(move |gap| roots || gap.loses_frames)
 }
 
-/// The locals of a frame. Of those without a name, compilers' temporaries for the most part, the ones that have no value are only counted.
+/// Formats the locals of a frame. Locals without name and value, mostly compiler temporaries, are only counted.
 fn local_lines(locals: &[ArgumentModel]) -> Vec<String> {
     let unnamed = |a: &ArgumentModel| {
         let slot = a.name.as_deref().and_then(|name| name.strip_prefix("local_"));
@@ -241,7 +241,7 @@ fn native_columns<'r>() -> Columns<'r, NativeFrameModel> {
         .keep(9)
 }
 
-/// Where a thread crashed, and its native frames.
+/// Describes where a thread crashed, and its native frames.
 fn fault<'r>(to: &mut Sections<'r>, f: &'r FaultModel) {
     to.line(format!("  {}", f.words()));
     if !f.native {
@@ -261,7 +261,7 @@ fn fault<'r>(to: &mut Sections<'r>, f: &'r FaultModel) {
     }
 }
 
-/// The crashed thread, where the runtime does not know it.
+/// Describes a crashed thread that the runtime does not know.
 fn native_thread<'r>(to: &mut Sections<'r>, f: &'r FaultModel) {
     let os = f.thread.map_or_else(|| "?".into(), |id| id.to_string());
     to.alarm(format!("Native thread (OS {os}) CRASHED"));
@@ -269,7 +269,7 @@ fn native_thread<'r>(to: &mut Sections<'r>, f: &'r FaultModel) {
     to.gap();
 }
 
-/// A line of the list with what its frames hold: of a cycle, those of its innermost round.
+/// Describes a line with the contents of its frames; for a cycle, those of its innermost round.
 fn detailed<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, l: &Listed<'r>) {
     let at = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     let frames = match l {
@@ -306,7 +306,7 @@ fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, crash: Option<&'r 
     }
     let with_more = t.frames.iter().any(|f| f.roots.is_some() || f.arguments.is_some() || f.locals.is_some());
     let mut shown = listed(t);
-    // With references or variables, all frames are shown.
+    // All frames are shown if they have references or variables.
     if fold && !with_more {
         shown = folded(shown);
     }
@@ -329,7 +329,7 @@ fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, crash: Option<&'r 
     to.gap();
 }
 
-/// The columns that threads are sorted by.
+/// Columns by which threads can be sorted.
 fn list_columns<'r>() -> Columns<'r, ThreadStackModel> {
     columns::<ThreadStackModel>()
         .id("managed_id", |t| t.managed_id.map(u64::from))
@@ -358,7 +358,7 @@ struct MergedRow<'r> {
     module: Option<&'r Name>,
 }
 
-/// The rows of merged stacks as the screen has them.
+/// Returns the rows of merged stacks for the screen.
 fn merged_rows(frames: &[MergedFrame], fold: bool) -> Vec<MergedRow<'_>> {
     let parts = if fold { folds::of_merged(frames) } else { (0..frames.len()).map(Part::Item).collect() };
     let mut indent = Indent::default();

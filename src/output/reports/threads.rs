@@ -13,7 +13,7 @@ fn marks(t: &ThreadModel) -> String {
     flags.chain(t.state.iter().map(String::as_str)).collect::<Vec<_>>().join(" ")
 }
 
-/// A wait in words: `monitor 0x7f… (Lab.Account), held by 5`.
+/// Describes a wait: `monitor 0x7f… (Lab.Account), held by 5`.
 pub(super) fn wait(w: &ThreadWait) -> String {
     let name = w.type_name.as_ref().map_or("?", Name::shown);
     let object = w.object.map_or_else(String::new, |object| format!(" {object} ({name})"));

@@ -31,7 +31,7 @@ fn count_columns<'r>() -> Columns<'r, FindingCount> {
         .whole()
 }
 
-/// What was checked.
+/// Describes what was checked.
 fn checked(report: &VerifyReport) -> String {
     let t = &report.totals;
     let parts = [
