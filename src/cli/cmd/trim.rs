@@ -64,7 +64,7 @@ impl Command for Trim {
         dump.runtime_at(at.config.runtime)?;
         let mut reads = Reads::of(&dump, &Surveys::default());
         if options.search.finds_any(dump.file(), dump.memory()) {
-            // One after the other: the survey of a dump may take as much memory as the dump.
+            // One after the other: the state kept for an open dump may take as much memory as the dump.
             let (found, file) = (Surveys::of(&dump), dump.file().clone());
             drop(dump);
             let with_files = OpenOptions { record: true, ..options.clone() };

@@ -106,7 +106,7 @@ pub(super) fn calls(tool: &Tool, asked: &Map<String, Value>, document: &Value, l
     }
     let mut all: Vec<Call> = Vec::new();
     for call in calls.into_iter().map(|call| call.about(asked)) {
-        if !all.contains(&call) && told.len() < CALLS && (call.name != tool.name || call.arguments != *asked) {
+        if !all.contains(&call) && all.len() < CALLS && (call.name != tool.name || call.arguments != *asked) {
             all.push(call);
         }
     }

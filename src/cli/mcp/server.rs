@@ -404,7 +404,7 @@ impl Server<'_, '_> {
             let token = call.token.as_ref()?;
             Some(json!({ "progressToken": token, "progress": seconds, "message": format!("{seconds} s") }))
         });
-        let reports: Vec<Value> = told.map(|params| rpc::notification("notifications/progress", &params)).collect();
+        let reports: Vec<Value> = reports.map(|params| rpc::notification("notifications/progress", &params)).collect();
         reports.iter().try_for_each(|message| self.write(message))
     }
 }

@@ -66,7 +66,7 @@ fn row_columns<'r>() -> Columns<'r, Row<'r>> {
 #[derive(Clone)]
 struct TreeRow<'r> {
     row: &'r AsyncRow,
-    /// Whether it stands for several folded rows.
+    /// Whether several rows are folded into this one.
     folded: bool,
     text: String,
 }
