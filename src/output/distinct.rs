@@ -136,7 +136,7 @@ fn around(text: &str, start: usize, end: usize, columns: usize) -> String {
     // Reserves room for two ellipses.
     let mut left = columns.saturating_sub(width(own)).saturating_sub(2);
     let (mut from, mut to) = (before.len(), 0usize);
-    // Adds text before and after alternately, beginning with the nearest words.
+    // Adds characters before and after it alternately.
     let (mut backwards, mut forwards) = (before.chars().rev(), after.chars());
     let (mut back, mut forth) = (true, true);
     while back || forth {

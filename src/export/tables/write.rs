@@ -112,7 +112,7 @@ fn retention<'c>(context: &Context<'c>) -> Result<Retention<'c>, Error> {
     Ok(Retention::new(graph, heap.dominators(stacks)?, graph.starts(stacks)))
 }
 
-/// Collects references that the runtime adds to those of the objects: dependent handles.
+/// Collects the edges that are not references of objects: dependent handles and loader allocators.
 fn extra(context: &Context<'_>) -> Extra {
     // Dependent handles are collected with any kind of roots.
     let options = RootOptions { stacks: Stacks::None, ..RootOptions::default() };

@@ -198,7 +198,7 @@ pub(super) fn of_path(steps: &[PathStep]) -> Vec<Part> {
 /// Groups the nodes of a tree of paths. Objects that a root or objects of the program refer to are kept.
 pub(super) fn of_nodes(nodes: &[PathNode]) -> Vec<Part> {
     let of_framework = |i: usize| nodes.get(i).is_some_and(|n| n.depth > 0 && is_of_framework(n.name.shown()));
-    // In tree order, the preceding row at a smaller depth is the referrer.
+    // In tree order, the row before a deeper one is its referrer.
     let inner = |i: usize| {
         let below = nodes.get(i).map(|n| n.depth) < nodes.get(i.saturating_add(1)).map(|n| n.depth);
         i > 0 && of_framework(i.saturating_sub(1)) && below

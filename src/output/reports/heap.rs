@@ -175,7 +175,7 @@ fn map_columns<'r>(map: &HeapMapModel) -> Columns<'r, HeapMapRow> {
         .keep(9)
 }
 
-/// Adds the legend for the cells of a map, if it has any.
+/// Adds the legend of a map that has rows.
 fn map_legend(to: &mut Sections<'_>, map: &HeapMapModel) {
     let rows = match map.by {
         MapRows::Segments => "a row for each segment",
