@@ -46,9 +46,9 @@ impl Writer for Junit {
         let skipped = checks.iter().filter(|c| c.outcome == Outcome::Skipped).count();
         let suite = escaped(&format!("gcdump {}", out.head.command));
         writeln!(out.to, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
-        let counts = format!("tests=\"{}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\"", checks.len());
+        let counts = format!("tests=\"{}\" failures=\"{failures}\" errors=\"0\"", checks.len());
         writeln!(out.to, "<testsuites {counts}>")?;
-        writeln!(out.to, "  <testsuite name=\"{suite}\" {counts}>")?;
+        writeln!(out.to, "  <testsuite name=\"{suite}\" {counts} skipped=\"{skipped}\">")?;
         writeln!(out.to, "    <properties>")?;
         writeln!(out.to, "      <property name=\"dump\" value=\"{}\"/>", escaped(&out.head.dump.path))?;
         writeln!(out.to, "    </properties>")?;
