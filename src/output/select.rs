@@ -6,9 +6,14 @@ use super::formats::Format;
 use super::table::{Heading, Readers};
 
 /// Whether `name` is that of a column: `Object-Type` is `object_type`.
-fn is(column: &str, name: &str) -> bool {
+pub(super) fn is(column: &str, name: &str) -> bool {
     let plain = |c: char| if c == '-' { '_' } else { c.to_ascii_lowercase() };
     column.chars().map(plain).eq(name.trim().chars().map(plain))
+}
+
+/// Whether lists have columns in this format.
+pub(super) fn has_columns(format: Format) -> bool {
+    matches!(format, Format::Table | Format::Csv | Format::Markdown)
 }
 
 /// Checks that each of `names` is a column of one of these lists.
@@ -20,7 +25,7 @@ pub(super) fn check<'h>(names: &[String], format: Format, lists: impl Iterator<I
         return Ok(());
     }
     let refuse = |text: String| Err(io::Error::new(io::ErrorKind::Unsupported, text));
-    if !matches!(format, Format::Table | Format::Csv | Format::Markdown) {
+    if !has_columns(format) {
         return refuse(format!("--select chooses columns of tables, CSV and Markdown; {} has whole answers", format.name()));
     }
     let mut columns: Vec<&str> = Vec::new();

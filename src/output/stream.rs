@@ -32,14 +32,21 @@ impl<T> std::fmt::Debug for List<T> {
 }
 
 impl<T: Serialize> List<T> {
-    /// The list with these columns only, or with all if there are no names.
+    /// Returns the list with these columns only, or with all if there are no names or if `format` has no columns.
     ///
     /// # Errors
-    /// [`io::ErrorKind::Unsupported`] if it does not have one of them, or if the format has no columns.
+    /// [`io::ErrorKind::Unsupported`] if the list does not have one of the columns.
     pub fn select(mut self, format: Format, names: &[String]) -> io::Result<List<T>> {
-        super::select::check(names, format, std::iter::once(&self.heading))?;
-        super::select::only(&mut self.heading, names);
+        if super::select::has_columns(format) {
+            super::select::check(names, format, std::iter::once(&self.heading))?;
+            super::select::only(&mut self.heading, names);
+        }
         Ok(self)
+    }
+
+    /// Whether the list has a column with this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.heading.columns.iter().any(|column| super::select::is(&column.name, name))
     }
 
     /// Creates a list named `list` in JSON, with rows of kind `record` in NDJSON.

@@ -193,8 +193,11 @@ fn select_leaves_the_columns_that_are_named() {
     assert_eq!(first(&["handles", "--select", "Object-Type", "--format", "csv"]).1, "object_type");
     let (exit, _, err) = first(&["stat", "--select", "type,nothing"]);
     assert!(exit == Exit::Usage && err.contains("--select: no list has a column nothing; the columns are"), "{err}");
-    let (exit, _, err) = first(&["objects", "--select", "nothing"]);
-    assert!(exit == Exit::Usage && err.contains("no list has a column nothing"), "{err}");
+    // Of objects, names that are not columns are fields, in JSON as well.
+    let dogs = ["objects", "--type", "Lab.Dog", "--select", "address,_age", "--top", "1"];
+    assert_eq!(first(&[&dogs[..], &["--format", "csv"]].concat()).1, "address,_age");
+    let json = run(&[&dogs[..], &["--json", "--no-local-files", dump]].concat()).json();
+    assert_eq!(json["data"]["objects"][0]["fields"]["_age"], 0, "{json}");
     let (exit, _, err) = first(&["stat", "--json", "--select", "type"]);
     assert!(exit == Exit::Usage && err.contains("json has whole answers"), "{err}");
 }

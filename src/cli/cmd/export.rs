@@ -76,7 +76,7 @@ pub(in crate::cli) struct Export {
 
     /// Tables: these fields as columns of `objects`, separated by commas (repeatable): names, or paths through references and structures
     /// (_owner._name), as `objects --fields`.
-    #[arg(long, visible_alias = "select", value_name = "PATH", value_delimiter = ',')]
+    #[arg(long, value_name = "PATH", value_delimiter = ',')]
     fields: Vec<String>,
 
     /// Tables: add the dump to the folder as a Hive partition, TABLE/dump=ID/part-0.parquet. The id is of the dump's contents.

@@ -21,8 +21,9 @@ pub(in crate::cli) struct Objects {
     #[arg(long)]
     refs: bool,
 
-    /// Also show these fields, separated by commas (repeatable): names, or paths through references and structures (_owner._name).
-    #[arg(long, visible_alias = "select", value_name = "PATH", value_delimiter = ',')]
+    /// Also show these fields, separated by commas (repeatable): names, or paths through references and structures (_owner._name). Names in
+    /// --select that are not columns are fields as well.
+    #[arg(long, value_name = "PATH", value_delimiter = ',')]
     fields: Vec<String>,
 
     /// Only print the addresses, one a line.
@@ -86,7 +87,7 @@ impl Command for Objects {
     fn run(&self, at: &At<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
         const FEW: u64 = 1000;
         let query = self.query(at)?;
-        if at.is_table() && !self.short && self.fields.len() <= 1 && streams.screen.terminal && (1..=FEW).contains(&query.count) {
+        if at.is_table() && !self.short && query.fields.len() <= 1 && streams.screen.terminal && (1..=FEW).contains(&query.count) {
             let answer = self.answer(at)?;
             output::emit(&at.head()?, &answer, at.format(), at.target(streams))?;
             return Ok(self.exit(&answer, conclude(at, &answer.notes, streams)?));
@@ -99,7 +100,7 @@ impl Command for Objects {
             let tail = namer.noted(analysis::objects(&heap, &namer, &query, print)?);
             return self.concluded(at, &tail, streams);
         }
-        let list = objects_list(self.refs, &self.fields).select(at.format(), &at.config.select)?;
+        let list = objects_list(self.refs, &query.fields).select(at.format(), &at.config.select)?;
         let answer = output::stream(&at.head()?, &list, at.format(), at.target(streams), |batches| {
             // Type names are resolved while rows are printed, so errors in this step belong to the answer.
             let notes = Collector::new();
@@ -123,10 +124,17 @@ impl Objects {
         exit.negative_if(tail.listed == 0 && self.start == 0 && !self.select.selection().is_everything())
     }
 
+    /// The fields to read: those of `--fields`, and names in `--select` that are not columns of every list of objects.
+    fn fields(&self, at: &At<'_>) -> Vec<String> {
+        let list = objects_list(self.refs, &[]);
+        let selected = at.config.select.iter().filter(|name| !list.has(name) && !self.fields.contains(name));
+        self.fields.iter().chain(selected).cloned().collect()
+    }
+
     fn query(&self, at: &At<'_>) -> Result<ObjectsQuery> {
         let fitting = if self.short { 0 } else { u64::try_from(at.rows(None))? };
         let count = self.count.unwrap_or(fitting);
         let (start, sort) = (self.start, self.sort.given());
-        Ok(ObjectsQuery { selection: self.select.selection(), sort, start, count, refs: self.refs, fields: self.fields.clone() })
+        Ok(ObjectsQuery { selection: self.select.selection(), sort, start, count, refs: self.refs, fields: self.fields(at) })
     }
 }
