@@ -47,8 +47,15 @@ pub(super) fn only(heading: &mut Heading, names: &[String]) {
     if !heading.columns.iter().any(|c| c.readers != Readers::Links && chosen(&c.name)) {
         return;
     }
+    // A column that formats show in different forms is there once for each.
+    let names: Vec<_> = heading.columns.iter().map(|c| c.name.clone()).collect();
     for column in heading.columns.iter_mut().filter(|c| c.readers != Readers::Links) {
-        // Columns that are left out still say what `$1` stands for.
-        column.readers = if chosen(&column.name) { Readers::All } else { Readers::Links };
+        let forms = names.iter().filter(|name| **name == column.name).count();
+        column.readers = match chosen(&column.name) {
+            true if forms > 1 => column.readers,
+            true => Readers::All,
+            // What is left out still says what `$1` refers to.
+            false => Readers::Links,
+        };
     }
 }
