@@ -521,7 +521,7 @@ fn csv_columns(asked: &[&str]) -> &'static str {
         ["oom"] => "heap,reason,alloc_size,reserved,allocated,gc_index,fgm,size,available_pagefile_mb,loh",
         ["analyze", ..] => "severity,id,count,bytes,share,object,type,method,title,command",
         ["threads"] => {
-            "managed_id,os_id,name,address,gc_mode,alloc_pointer,alloc_limit,exception,exception_type,locks_held,waits_for,state"
+            "managed_id,os_id,name,address,gc_mode,alloc_pointer,alloc_limit,exception,exception_type,allocated_bytes,allocated_bytes_uoh,home_heap,locks_held,waits_for,state"
         }
         ["exceptions"] => "address,type,hresult,frames,thread,role,inner,message",
         ["exceptions", _] => "count,thrown,example,type,method,message",
