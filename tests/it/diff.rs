@@ -208,7 +208,7 @@ fn rules_fail_with_their_reasons() {
         gate.exit == Exit::Ok
             && reported.len() == 1
             && reported[0].contains("no-match")
-            && reported[0].contains("type:No.Such:count>0: none"),
+            && reported[0].contains("type:No.Such:count>0: no dump has"),
         "{reported:?}"
     );
     assert_eq!(

@@ -337,7 +337,10 @@ fn rows_of_different_names_are_different_on_every_terminal() {
         let answer = if crate::corpus::has_stacks(packed) { ask(path, &["stacks", "--merge"]).1 } else { Value::Null };
         let names: Vec<String> = list(&answer["data"], "merged").iter().map(|row| text(row, "frame").to_string()).collect();
         for width in WIDTHS.into_iter().filter(|_| !names.is_empty()) {
-            let shown = run_on(Screen::terminal(Some(width), None), &["stacks", "--merge", "--no-local-files", path.to_str().unwrap()]);
+            let shown = run_on(
+                Screen::terminal(Some(width), None),
+                &["stacks", "--merge", "--framework", "--no-local-files", path.to_str().unwrap()],
+            );
             let cells = column(&shown.out, "FRAME").into_iter().next().unwrap_or_default();
             wrong.extend(distinct(packed, width, &["stacks", "--merge"], &cells, &names));
         }

@@ -113,8 +113,8 @@ fn every_dump_has_a_small_page_with_the_answers() {
         // Missing parts are named.
         for part in ["heap", "types", "icicle", "suspects", "stacks", "fragmentation"] {
             if data[part].is_null() {
-                let named = data["missing"].as_array().unwrap().iter().any(|l| l["part"] == part || l["part"] == "heap");
-                assert!(named, "{name}: {part} is null without a reason: {}", data["missing"]);
+                let named = data["lacking"].as_array().unwrap().iter().any(|l| l["part"] == part || l["part"] == "heap");
+                assert!(named, "{name}: {part} is null without a reason: {}", data["lacking"]);
             }
         }
         let mut all = pages.lock().unwrap();

@@ -215,9 +215,9 @@ fn conditions_select_objects() {
     }
     let (_, list) = ask(&dump, &["objects", "--where", "type = Lab.Everything and field('I32') < 0", "--select", "I32,Inline.At.Y"]);
     let found = list["data"]["objects"].as_array().unwrap();
-    assert!(found.iter().all(|o| o["fields"]["I32"]["value"].as_i64().unwrap() < 0), "{list}");
+    assert!(found.iter().all(|o| o["fields"]["I32"].as_i64().unwrap() < 0), "{list}");
     let (_, all) = ask(&dump, &["objects", "--type", "Lab.Everything", "--fields", "I32"]);
-    let negative = all["data"]["objects"].as_array().unwrap().iter().filter(|o| o["fields"]["I32"]["value"].as_i64() < Some(0)).count();
+    let negative = all["data"]["objects"].as_array().unwrap().iter().filter(|o| o["fields"]["I32"].as_i64() < Some(0)).count();
     assert!(negative > 0 && found.len() == negative, "{all}");
     let ran = crate::common::run(&["objects", "--where", "size > and gen = gen2", dump.to_str().unwrap()]);
     assert_eq!(ran.exit, Exit::Usage);

@@ -109,7 +109,9 @@ fn objects_state_the_total() {
 }
 
 /// Command lines of commands that take `--top` or `--count`, and their lists.
-const LISTS: [&[&str]; 30] = [
+const LISTS: [&[&str]; 32] = [
+    &["type", "System.*"],
+    &["pool"],
     &["stat"],
     &["stat", "--by", "namespace"],
     &["objects", "--type", "System.String"],

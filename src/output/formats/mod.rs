@@ -77,7 +77,7 @@ formats! {
     Github = github,
     /// GitLab's Code Quality report, of the same commands.
     Gitlab = gitlab,
-    /// JUnit's XML, of the same commands: one test case for each check.
+    /// JUnit's XML: one test case for each check.
     Junit = junit,
     /// SARIF 2.1.0, of the same commands, for code scanning.
     Sarif = sarif,

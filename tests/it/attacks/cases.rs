@@ -131,7 +131,7 @@ pub const ALL: &[Attack] = &[
     attack("21-parts", EVENTS, End::Whole, tables::parts),
     attack("21-parts-trimmed", TRIM, End::Whole, tables::parts),
     attack("21-callbacks", &["timers", "DUMP", "--no-local-files", "--json"], End::Bounded, tables::callbacks),
-    attack("21-pools", &["requests", "DUMP", "--no-local-files", "--json"], End::Bounded, tables::pools),
+    attack("21-pools", &["requests", "DUMP", "--no-graph", "--no-local-files", "--json"], End::Bounded, tables::pools),
     attack("49-slots", STACKS, End::Bounded, stacks::slots),
     attack("49-slots-of-roots", ROOTS, End::Bounded, stacks::slots),
     attack("49-few-slots", STACKS, End::Bounded, stacks::few_slots),
