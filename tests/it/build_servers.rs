@@ -113,7 +113,7 @@ fn markdown_has_the_rows_of_tables() {
     let markdown = rows("markdown");
     let table: Vec<&str> = markdown.lines().filter(|l| l.starts_with("| ")).collect();
     // Titles, rules and totals are rows, too.
-    assert!(table.len() >= csv.lines().count() + 1, "{} {}", table.len(), csv.lines().count());
+    assert!(table.len() > csv.lines().count(), "{} {}", table.len(), csv.lines().count());
     let columns = |line: &str| line.replace("\\|", "").matches('|').count();
     assert!(table.iter().all(|l| columns(l) == columns(table[0])), "{markdown}");
     assert!(markdown.contains("System.Collections.Generic.List&lt;"), "no raw HTML");

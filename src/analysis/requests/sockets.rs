@@ -63,6 +63,9 @@ fn end(text: Option<&str>) -> Option<SocketAddr> {
     Some(SocketAddr::new(end.ip().to_canonical(), end.port()))
 }
 
+/// State, other end and own end of sockets that are counted together.
+type Peer = (SocketState, Option<String>, Option<String>);
+
 /// The sockets that are not garbage, grouped by remote end and state, most first.
 pub(super) fn peers(sockets: &[SocketModel]) -> Vec<PeerModel> {
     let live = || sockets.iter().filter(|s| s.garbage != Some(true));
@@ -76,7 +79,7 @@ pub(super) fn peers(sockets: &[SocketModel]) -> Vec<PeerModel> {
             ports.insert(local.port());
         }
     }
-    let mut counts: BTreeMap<(SocketState, Option<String>, Option<String>), (u64, Addr)> = BTreeMap::new();
+    let mut counts: BTreeMap<Peer, (u64, Addr)> = BTreeMap::new();
     for socket in live() {
         let (local, remote) = (end(socket.local.as_deref()), end(socket.remote.as_deref()));
         let state = match (socket.disposed, socket.listening, socket.connected) {
