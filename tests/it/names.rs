@@ -310,7 +310,7 @@ fn rows_of_different_names_are_different_on_every_terminal() {
         (&["locks"], "waits", method, "METHOD"),
         (&["pool"], "workers", |row| format!("{} {}", text(row, "object"), text(row, "type")), "BLOCKED BY"),
         (&["pool"], "groups", method, "DESCRIPTION"),
-        (&["async", "--tasks"], "tasks", exact, "TYPE"),
+        (&["async", "--tasks", "--top", "0"], "tasks", exact, "TYPE"),
     ];
     let compare = |packed: &PathBuf| {
         let file = unpacked(packed);

@@ -57,7 +57,7 @@ macro_rules! formats {
 }
 
 formats! {
-    /// Tables for people; on a terminal as many rows as fit, --top 0 for all.
+    /// Tables for people; a terminal shows rows that fit (--top 0: all).
     Table = table,
     /// One JSON document, with a schema per command (docs/schema).
     Json = json,
