@@ -251,6 +251,6 @@ pub const COMMANDS: &[Sos] = &[
         NOTHING_TO_SET,
     ),
     command(&["clrma"], &["analyze"], &[]),
-    refused(&["readmemory", "d", "da", "db", "dc", "dd", "dp", "dq", "dw"], NO_MEMORY),
+    refused(&["readmemory", "d", "db", "dc", "dd", "dp", "dq", "dw"], NO_MEMORY),
     command(&["soshelp", "faq"], &["help", "sos"], &[]),
 ];
