@@ -57,7 +57,7 @@ macro_rules! formats {
 }
 
 formats! {
-    /// Tables for people; a terminal shows rows that fit (--top 0: all).
+    /// Tables for people; terminals show what fits (see --top).
     Table = table,
     /// One JSON document, with a schema per command (docs/schema).
     Json = json,
