@@ -1,11 +1,10 @@
 //! Pages of lists: sorts them by the column in `--sort`, and selects rows by `--skip` and `--top`.
 
-use std::borrow::Cow;
 use std::cmp::{Ordering, Reverse};
 
 use super::Cell;
 use super::count;
-use super::table::{Columns, Readers, Row};
+use super::table::{Columns, Row, add_names};
 use crate::analysis::{Condition, RowValue};
 use crate::base::len64;
 use crate::model::{PageModel, SortDirection};
@@ -88,7 +87,7 @@ impl Key {
 
 /// Returns the index of a column; the words of `name` may be separated by `-` or `_`.
 fn place<T>(columns: &Columns<'_, T>, name: &str) -> Option<usize> {
-    columns.list().iter().position(|c| c.readers != Readers::Links && plain(&c.name) == plain(name))
+    columns.list().iter().position(|c| c.is_shown() && c.is_named(name))
 }
 
 /// Returns the value of a cell for a condition.
@@ -114,15 +113,6 @@ fn sort<T>(rows: &mut Vec<T>, direction: Option<SortDirection>, key: impl Fn(&T)
         (a, b) => a.is_none().cmp(&b.is_none()),
     });
     rows.extend(keyed.into_iter().map(|(_, row)| row));
-}
-
-/// Normalizes a column name: `object_type` for `Object-Type`.
-fn plain(name: &str) -> Cow<'_, str> {
-    if name.contains(|c: char| c == '-' || c.is_ascii_uppercase()) {
-        name.replace('-', "_").to_ascii_lowercase().into()
-    } else {
-        name.into()
-    }
 }
 
 impl Paging {
@@ -177,11 +167,7 @@ impl Paging {
         if self.sort.is_none() && self.filter.is_none() {
             return;
         }
-        for column in columns.list().into_iter().filter(|c| c.readers != Readers::Links) {
-            if !self.columns.iter().any(|known| *known == column.name) {
-                self.columns.push(column.name.to_string());
-            }
-        }
+        add_names(&columns.list(), &mut self.columns);
     }
 
     /// Keeps the rows that satisfy the condition. A list that is missing one of its columns is unchanged.

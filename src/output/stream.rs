@@ -46,7 +46,7 @@ impl<T: Serialize> List<T> {
 
     /// Whether the list has a column with this name.
     pub fn has(&self, name: &str) -> bool {
-        self.heading.columns.iter().any(|column| super::select::is(&column.name, name))
+        self.heading.columns.iter().any(|column| column.is_named(name.trim()))
     }
 
     /// Creates a list named `list` in JSON, with rows of kind `record` in NDJSON.

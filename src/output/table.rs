@@ -57,6 +57,28 @@ pub struct Column {
     pub bar: Bar,
 }
 
+impl Column {
+    /// Whether formats show it. The others only say what `$1` refers to.
+    pub(super) fn is_shown(&self) -> bool {
+        self.readers != Readers::Links
+    }
+
+    /// Whether `name` is its name as options spell it: `Object-Type` for `object_type`.
+    pub(super) fn is_named(&self, name: &str) -> bool {
+        let plain = |c: char| if c == '-' { '_' } else { c.to_ascii_lowercase() };
+        self.name.chars().map(plain).eq(name.chars().map(plain))
+    }
+}
+
+/// Adds the names of `columns` that `names` does not have yet, for the message about a column that no list has.
+pub(super) fn add_names<'c>(columns: impl IntoIterator<Item = &'c Column>, names: &mut Vec<String>) {
+    for column in columns.into_iter().filter(|c| c.is_shown()) {
+        if !names.iter().any(|known| *known == column.name) {
+            names.push(column.name.to_string());
+        }
+    }
+}
+
 /// Widths of a bar in columns; 0 for no bar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bar {

@@ -98,7 +98,7 @@ mod tests {
             let found = reads::taking(&mut reads, || if paid { known.paid(Addr(8), find) } else { known.free(Addr(8), find) });
             (found, reads)
         };
-        // With too few reads there is no result, and the second time not even a look-up.
+        // Too few reads give no result; the second call does not look it up again.
         assert_eq!((left(10, true), left(9, true), left(10, true)), ((None, 0), (None, 0), (None, 0)));
         assert_eq!((left(11, true), left(11, true), left(10, true)), ((Some(7), 1), (Some(7), 1), (None, 0)));
         assert_eq!((left(11, false), left(10, true)), ((Some(7), 11), (None, 0)));

@@ -77,7 +77,7 @@ fn a_referenced_wrapper_is_a_root_and_one_without_references_is_weak() {
     for name in common::sample(DUMPS, 4) {
         let dump = Wrapped::of(name);
         let (handle, object) = (dump.handle.to_string(), dump.object.to_string());
-        // COM clients have a reference; there is none; only a reference tracker has one, and decides.
+        // The cases: COM clients have a reference; nothing has one; only a reference tracker has one, which decides.
         for (count, strong) in [(1, Some(true)), (0, Some(false)), (0x8000_0000, Some(false)), (1 << 32, None)] {
             let case = format!("{name}, count {count:#x}");
             let kept = strong != Some(false);

@@ -2,10 +2,10 @@
 
 use std::io;
 
-use super::{Out, Whole, Writer, checks_of, refuse_rows};
-use crate::output::checks::Outcome;
+use super::{CheckWriter, Out};
+use crate::base::Notes;
+use crate::output::checks::{Check, Outcome};
 use crate::output::sanitize;
-use crate::output::table::Heading;
 
 pub(super) struct Junit;
 
@@ -31,17 +31,8 @@ fn escaped(text: &str) -> String {
     out
 }
 
-impl Writer for Junit {
-    fn has_sections(&self) -> bool {
-        false
-    }
-
-    fn list(&self, out: &mut Out<'_>, _heading: &Heading) -> io::Result<()> {
-        Err(refuse_rows(out))
-    }
-
-    fn end(&self, out: &mut Out<'_>, answer: &dyn Whole) -> io::Result<()> {
-        let checks = checks_of(out, answer)?;
+impl CheckWriter for Junit {
+    fn print(&self, out: &mut Out<'_>, checks: &[Check], _notes: &Notes) -> io::Result<()> {
         let failures = checks.iter().filter(|c| c.outcome.failed()).count();
         let skipped = checks.iter().filter(|c| c.outcome == Outcome::Skipped).count();
         let suite = escaped(&format!("gcdump {}", out.head.command));
@@ -52,7 +43,7 @@ impl Writer for Junit {
         writeln!(out.to, "    <properties>")?;
         writeln!(out.to, "      <property name=\"dump\" value=\"{}\"/>", escaped(&out.head.dump.path))?;
         writeln!(out.to, "    </properties>")?;
-        for check in &checks {
+        for check in checks {
             write!(out.to, "    <testcase classname=\"{suite}\" name=\"{}\"", escaped(&check.id))?;
             let message = escaped(&check.text);
             let more = escaped(check.command.as_deref().unwrap_or_default());

@@ -242,16 +242,41 @@ pub trait Whole {
     fn checks(&self) -> Option<Vec<Check>>;
 }
 
-/// Returns the checks of an answer.
-///
-/// # Errors
-/// [`io::ErrorKind::Unsupported`] if the answer has no checks.
-fn checks_of(out: &Out<'_>, answer: &dyn Whole) -> io::Result<Vec<Check>> {
-    answer.checks().ok_or_else(|| refuse_rows(out))
+/// A format of checks, which refuses other answers.
+trait CheckWriter: Sync {
+    /// Prints the checks of an answer with these notes.
+    ///
+    /// # Errors
+    /// Write errors.
+    fn print(&self, out: &mut Out<'_>, checks: &[Check], notes: &Notes) -> io::Result<()>;
+
+    /// See [`Writer::carries_notes`].
+    fn carries_notes(&self) -> bool {
+        false
+    }
+}
+
+impl<W: CheckWriter> Writer for W {
+    fn has_sections(&self) -> bool {
+        false
+    }
+
+    fn list(&self, out: &mut Out<'_>, _heading: &Heading) -> io::Result<()> {
+        Err(no_checks(out))
+    }
+
+    fn end(&self, out: &mut Out<'_>, answer: &dyn Whole) -> io::Result<()> {
+        let checks = answer.checks().ok_or_else(|| no_checks(out))?;
+        self.print(out, &checks, answer.notes())
+    }
+
+    fn carries_notes(&self) -> bool {
+        CheckWriter::carries_notes(self)
+    }
 }
 
 /// Returns the error for an answer without checks.
-fn refuse_rows(out: &Out<'_>) -> io::Error {
+fn no_checks(out: &Out<'_>) -> io::Error {
     let text =
         format!("{} makes no checks: this format is for analyze, inspect, verify, and diff with --fail-on or --budget", out.head.command);
     io::Error::new(io::ErrorKind::Unsupported, text)

@@ -73,20 +73,29 @@ pub(super) fn of_stack(frames: &[Option<&StackFrameModel>]) -> Vec<Part> {
     parts(frames.len(), folds, |_| true)
 }
 
-/// Groups the rows of a tree in preorder. `depth` is the depth of a row, and `folds` whether it may be folded. Only rows without a branch are
-/// folded.
-fn of_tree(len: usize, depth: impl Fn(usize) -> u32, folds: impl Fn(usize) -> bool, same: impl Fn(usize, usize) -> bool) -> Vec<Part> {
-    // Rows with exactly one child.
-    let mut children = vec![0u32; len];
+/// Returns the parent of each row of a tree in preorder, by the depths of the rows.
+fn parents(len: usize, depth: impl Fn(usize) -> u32) -> Vec<Option<usize>> {
+    let mut parents = Vec::with_capacity(len);
     let mut open: Vec<usize> = Vec::new();
     for i in 0..len {
         while open.last().is_some_and(|last| depth(*last) >= depth(i)) {
             open.pop();
         }
-        if let Some(n) = open.last().and_then(|parent| children.get_mut(*parent)) {
+        parents.push(open.last().copied());
+        open.push(i);
+    }
+    parents
+}
+
+/// Groups the rows of a tree in preorder. `depth` is the depth of a row, and `folds` whether it may be folded. Only rows without a branch are
+/// folded.
+fn of_tree(len: usize, depth: impl Fn(usize) -> u32, folds: impl Fn(usize) -> bool, same: impl Fn(usize, usize) -> bool) -> Vec<Part> {
+    // Rows with exactly one child.
+    let mut children = vec![0u32; len];
+    for parent in parents(len, &depth).into_iter().flatten() {
+        if let Some(n) = children.get_mut(parent) {
             *n = n.saturating_add(1);
         }
-        open.push(i);
     }
     let joins = |i: usize| {
         let before = i.saturating_sub(1);
@@ -127,15 +136,8 @@ pub(super) fn of_merged(rows: &[MergedFrame]) -> Vec<Part> {
         .map(|f| if f.times.is_some() { Kind::Own } else { kind(managed(f), f.module.as_deref(), f.method.as_deref()) })
         .collect();
     let own = |i: usize| kinds.get(i) == Some(&Kind::Own);
-    let mut parents: Vec<Option<usize>> = Vec::with_capacity(rows.len());
-    let mut open: Vec<usize> = Vec::new();
-    for (i, row) in rows.iter().enumerate() {
-        while open.last().and_then(|last| rows.get(*last)).is_some_and(|last| last.depth >= row.depth) {
-            open.pop();
-        }
-        parents.push(open.last().copied());
-        open.push(i);
-    }
+    let depth = |i: usize| rows.get(i).map_or(0, |r| r.depth);
+    let parents = parents(rows.len(), depth);
     // Whether code of the program is below a row, and whether a row is the innermost method of a thread.
     let (mut above_own, mut innermost) = (vec![false; rows.len()], vec![false; rows.len()]);
     for (i, row) in rows.iter().enumerate().rev() {
@@ -157,7 +159,7 @@ pub(super) fn of_merged(rows: &[MergedFrame]) -> Vec<Part> {
         i < rows.len() && !own(i) && !is(&innermost, i) && (is(&above_own, i) || !called)
     };
     let same = |a: usize, b: usize| rows.get(a).map(|r| r.threads) == rows.get(b).map(|r| r.threads);
-    of_tree(rows.len(), |i| rows.get(i).map_or(0, |r| r.depth), folds, same)
+    of_tree(rows.len(), depth, folds, same)
 }
 
 /// Whether a task is still waiting, like most tasks of a chain. Others are shown.

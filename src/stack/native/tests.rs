@@ -11,7 +11,7 @@ use crate::memory::tests::memory_of;
 use crate::stack::Saved;
 
 const TABLE: u64 = 0x50_0000;
-/// As in an image, entries are far from the table, and the CIE is far from the FDE.
+/// Entries are far from the table, and the CIE is far from the FDE, as in an image.
 const CIE: u64 = 0x50_8000;
 const FDE: u64 = 0x50_9000;
 const CODE: u64 = 0x40_0000;

@@ -521,7 +521,7 @@ proptest! {
                 for number in [RBX, RBP, R12, 13, 14, R15] {
                     let found = caller.get(number);
                     prop_assert_eq!(found.value, before.value(number), "register {} at {}", number, offset);
-                    // The slot at its place has the value.
+                    // The slot where the register was saved has the value.
                     prop_assert!(found.place.is_none_or(|at| code.u64(at).ok() == found.value));
                 }
             }
