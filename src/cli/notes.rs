@@ -22,11 +22,11 @@ pub(super) fn show(notes: &Notes, streams: &mut Streams<'_>) -> io::Result<()> {
     }
     let mut reasons = Reasons::default();
     for ((kind, _), alike) in groups.iter().take(SHOWN) {
-        let word = match kind {
-            NoteKind::GcInProgress | NoteKind::GcMoving => "WARNING",
-            NoteKind::OtherRuntimes => "note",
-            k if k.makes_partial() => "missing",
-            _ => "warning",
+        let (word, is_remark) = match kind {
+            NoteKind::GcInProgress | NoteKind::GcMoving => ("WARNING", false),
+            NoteKind::OtherRuntimes => ("note", true),
+            k if k.makes_partial() => ("missing", true),
+            _ => ("warning", false),
         };
         let Some((note, more)) = alike.split_first() else { continue };
         let more = match len64(more.len()) {
@@ -34,7 +34,8 @@ pub(super) fn show(notes: &Notes, streams: &mut Streams<'_>) -> io::Result<()> {
             n if note.address.is_some() => format!(" … and {n} more at other addresses"),
             n => format!(" … and {n} more of the kind"),
         };
-        streams.warn(word, &format!("{}{more}", reasons.once(note.message.clone())))?;
+        let message = format!("{}{more}", reasons.once(note.message.clone()));
+        if is_remark { streams.remark(&format!("{word}: {message}")) } else { streams.warn(word, &message) }?;
     }
     let more = groups.len().saturating_sub(SHOWN);
     if more > 0 {
