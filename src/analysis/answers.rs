@@ -103,10 +103,8 @@ fn stacks(runtime: &Runtime, imprecise: &mut Option<Imprecise>) -> Result<Outcom
         answer => answer?,
     };
     let files: Vec<String> = modules.into_iter().collect();
-    let reason = (!files.is_empty()).then(|| {
-        let of = format!("{gapped} of {} stacks are not known precisely", answer.data);
-        format!("{of}: the files of {} would tell (--modules)", files.join(", "))
-    });
+    let reason = (!files.is_empty())
+        .then(|| format!("{gapped} of {} stacks are not exact without the files of {} (--modules)", answer.data, files.join(", ")));
     *imprecise = (!files.is_empty()).then_some(Imprecise { stacks: gapped, total: answer.data, files });
     Ok(Outcome { reason, ..Outcome::of(answer, |total| frames || *total == 0) })
 }

@@ -78,7 +78,7 @@ pub(crate) fn each_handle(
         Ok(heap) => Some(heap),
         Err(e) if query.by == Some(HandleBy::Generation) || !query.object_types.is_empty() => return Err(e),
         Err(e) => {
-            notes.add(NoteKind::Missing, None, format!("sizes of objects cannot be told: {e}"));
+            notes.add(NoteKind::Missing, None, format!("sizes of objects are unknown: {e}"));
             None
         }
     };

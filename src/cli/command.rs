@@ -354,7 +354,7 @@ pub(super) struct At<'c> {
 }
 
 impl At<'_> {
-    /// Where the answer goes, with the columns that are asked for.
+    /// The destination of the answer, with the requested columns.
     pub(super) fn target<'s>(&'s self, streams: &'s mut Streams<'_>) -> Target<'s> {
         Target { select: &self.config.select, ..streams.target() }
     }

@@ -183,7 +183,7 @@ fn unknown(name: &OsStr, root: &Clap) -> UsageError {
     let all: BTreeSet<&str> =
         own.chain(sos::answered().map(|name| -> &str { name })).filter(|name| name.len().min(wanted.len()) >= FEWEST).collect();
     if wanted == "version" {
-        return UsageError("there is no command 'version'; gcdump --version tells it".into());
+        return UsageError("there is no command 'version'; gcdump --version prints it".into());
     }
     let hint = did_you_mean(&wanted, all.into_iter());
     UsageError(format!("there is no command '{name}'{hint} (gcdump --help lists all)"))

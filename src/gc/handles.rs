@@ -173,7 +173,7 @@ impl Reading<'_> {
         }
         if let Some((slot, at)) = first {
             let what = format!(
-                "{wrong} of {slots} slots of the handle table bucket at {bucket} have no table of their own, the first is slot {slot}"
+                "{wrong} of {slots} slots of the handle table bucket at {bucket} have no table, or the table of another slot; the first is slot {slot}"
             );
             self.notes.add(NoteKind::Invalid, at, what);
         }

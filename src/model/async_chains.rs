@@ -76,7 +76,7 @@ pub struct AsyncReport {
     /// Chains by the object that they wait for, most chains first.
     #[serde(skip)]
     pub roots: Vec<AsyncRootSum>,
-    /// Whether screens show the methods of the framework that only lead through (`--framework`).
+    /// Whether screens show the methods of the framework, which are folded otherwise (`--framework`).
     #[serde(skip)]
     pub framework: bool,
 }

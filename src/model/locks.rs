@@ -103,7 +103,7 @@ pub struct LocksReport {
     pub deadlocks: Vec<DeadlockModel>,
     /// Chains of waiting threads outside deadlocks that end in an object without a known owner.
     pub chains: Vec<WaitChain>,
-    /// Whether screens show the methods of the framework that only lead through (`--framework`).
+    /// Whether screens show the methods of the framework, which are folded otherwise (`--framework`).
     #[serde(skip)]
     pub framework: bool,
 }

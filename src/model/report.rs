@@ -9,7 +9,7 @@ use super::{
 };
 use crate::base::{Addr, Name};
 
-/// `report`: a page about a process, composed of the answers of other commands. A part is `null` if it could not be answered; `lacking` has the
+/// `report`: a page about a process, composed of the answers of other commands. A part is `null` if it could not be answered; `lacking` states the
 /// reason.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]

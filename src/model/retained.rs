@@ -350,7 +350,7 @@ pub struct PathsReport {
     pub roots: u64,
     /// Shortest paths, up to the requested number per object: first from exact roots, then from stacks, then from weak handles.
     pub paths: Vec<PathModel>,
-    /// Whether screens show the objects of the framework that only lead through (`--framework`).
+    /// Whether screens show the objects of the framework, which are folded otherwise (`--framework`).
     #[serde(skip)]
     pub framework: bool,
     /// With `--type`: the shortest paths merged by type; `paths` lead to the first object then.

@@ -88,7 +88,7 @@ pub struct StacksReport {
     pub fault: Option<FaultModel>,
     /// With `--merge`: stacks with equal frames merged, outermost frame first, most threads first.
     pub merged: Option<Vec<MergedFrame>>,
-    /// Whether screens show the frames of the framework that only lead through (`--framework`).
+    /// Whether screens show the frames of the framework, which are folded otherwise (`--framework`).
     #[serde(skip)]
     pub framework: bool,
 }

@@ -46,7 +46,7 @@ pub(crate) struct Start {
     pub(crate) hijacked: bool,
     /// The memory of the stack, if known.
     pub(crate) stack: Option<AddrRange>,
-    /// For a thread on its signal stack, the used part of its own stack.
+    /// For a thread on its signal stack, the used part of its normal stack.
     pub(crate) own: Option<AddrRange>,
     /// The budget of the walk.
     pub(crate) part: Allowance,

@@ -72,7 +72,7 @@ impl Inspector<'_> {
 
     pub(super) fn undisposed(&self) -> Findings<'_> {
         let Some(headers) = self.heap.runtime().headers(self.notes) else {
-            self.notes.add(NoteKind::Missing, None, "undisposed objects are not told: the runtime does not describe object headers");
+            self.notes.add(NoteKind::Missing, None, "undisposed objects cannot be found: the runtime does not describe object headers");
             return Findings::plain(Vec::new());
         };
         let queues = self.notes.take(self.heap.gc().finalizer_queues());

@@ -375,7 +375,7 @@ impl<'h> Holders<'h> {
             let first = match self.library.thread_static_at(table, f.list, thread.address) {
                 Ok(first) => first,
                 Err(missing) => {
-                    self.notes.add(NoteKind::Missing, None, format!("readers of reader-writer locks are not told: {missing}"));
+                    self.notes.add(NoteKind::Missing, None, format!("readers of reader-writer locks cannot be shown: {missing}"));
                     return out;
                 }
             };

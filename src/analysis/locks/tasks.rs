@@ -42,7 +42,7 @@ pub(super) fn lift(heap: &Heap, library: &Library, types: &Classifier<LockType>,
     let fields = match TaskFields::bind(library.types(), table) {
         Ok(fields) => fields,
         Err(missing) => {
-            notes.add(NoteKind::Missing, None, format!("the tasks that threads wait for are not told: {missing}"));
+            notes.add(NoteKind::Missing, None, format!("the tasks that threads wait for cannot be shown: {missing}"));
             return;
         }
     };

@@ -122,7 +122,7 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
         // NativeAOT programs do not have a description of their stacks.
         Err(_) if runtime.descriptor().is_native_aot() => Vec::new(),
         Err(e) => {
-            notes.add(NoteKind::Missing, None, format!("the frames of blocked threads are not told: {e}"));
+            notes.add(NoteKind::Missing, None, format!("the stacks of blocked threads cannot be shown: {e}"));
             Vec::new()
         }
     };
@@ -133,7 +133,7 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
         notes.add(
             NoteKind::Missing,
             first.from,
-            format!("frames of {} are not told: {reason}", plural(len64(lost.len()), "blocked thread")),
+            format!("the stacks of {} cannot be shown: {reason}", plural(len64(lost.len()), "blocked thread")),
         );
     }
     let blocked = |(index, thread, stack)| {

@@ -134,7 +134,7 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
         let what = if query.methods.is_empty() {
             "no managed thread has one of these ids and a stack"
         } else {
-            "no thread stands in such a method"
+            "no thread has such a method on its stack"
         };
         namer.note(&notes);
         return Err(Error::Nothing(what.into()).given(&notes.into_notes()));

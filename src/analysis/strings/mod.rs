@@ -78,7 +78,7 @@ struct Best<K, F> {
     rows: Vec<(K, Row)>,
     top: usize,
     order: F,
-    /// The last of the best rows, once there are enough: most rows are behind it.
+    /// The last of the best rows, once there are enough: most rows sort after it.
     last: Option<K>,
 }
 

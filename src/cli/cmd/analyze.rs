@@ -10,7 +10,7 @@ use crate::analysis::{self, AnalyzeQuery, Thresholds};
 use crate::base::Answer;
 use crate::model::{AnalyzeReport, Problem, ProblemId, ProblemSeverity};
 
-/// What is wrong with the process: findings, most important first, each with the command that shows more.
+/// Findings about the process: what is wrong, most important first, each with the command that shows more.
 ///
 /// Crashes, failed allocations, deadlocks, queues at locks, a stuck finalizer, a starved thread pool, threads blocked until tasks are
 /// complete, requests without an answer, asynchronous methods that wait for one thing, threads at one place, exceptions, fragmentation, garbage, free regions, native memory, suspects, event leaks, timers, load contexts, dynamic assemblies,
@@ -19,8 +19,8 @@ use crate::model::{AnalyzeReport, Problem, ProblemId, ProblemSeverity};
 /// found, or which command to ask next.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Analyze {
-    /// An earlier dump of the process, or a .gcdump file: what holds more since then is a finding. Several in the order of time (repeatable) tell
-    /// what grows steadily from what goes up and down.
+    /// An earlier dump of the process, or a .gcdump file: what holds more since then is a finding. With several, in the order of time
+    /// (repeatable), steady growth is distinguished from what rises and falls.
     #[arg(long, value_name = "BEFORE")]
     since: Vec<PathBuf>,
 

@@ -49,7 +49,7 @@ pub(in crate::cli) struct Export {
     out: Option<PathBuf>,
 
     /// Give objects that were in this earlier dump of the process the ids that they have in its heapsnapshot: DevTools' Comparison view
-    /// then shows what became of them, as far as `track` can tell.
+    /// then shows what became of them, if `track` can determine it.
     #[arg(long, value_name = "BEFORE")]
     since: Option<PathBuf>,
 

@@ -27,12 +27,12 @@ use crate::session::{Dump, OpenOptions};
 
 /// Tables of many dumps side by side in one folder, for questions about a fleet: the same leak in a thousand dumps, which build regressed.
 ///
-/// Each dump is a Hive partition, TABLE/dump=ID/part-0.parquet, whose id is of its contents. Dumps that the folder has already are left
-/// alone, so that a run that was stopped goes on where it was. A dump that cannot be read has a row in `dumps` with the reason. The
+/// Each dump is a Hive partition, TABLE/dump=ID/part-0.parquet, whose id is of its contents. Dumps that the folder has already are
+/// skipped, so that a run that was stopped goes on where it was. A dump that cannot be read has a row in `dumps` with the reason. The
 /// questions, as SQL, are in docs/fleet.md.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Fleet {
-    /// The dumps; of a folder all in it, but not those in folders below it. * and ? stand for parts of names: 'dumps/*/*.dmp' [default: as for
+    /// The dumps; of a folder all in it, but not those in folders below it. * and ? match parts of names: 'dumps/*/*.dmp' [default: as for
     /// other commands].
     #[arg(value_name = "DUMP")]
     dumps: Vec<PathBuf>,

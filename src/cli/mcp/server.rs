@@ -211,7 +211,7 @@ impl Server<'_, '_> {
             ),
             Ok(Value::Array(batch)) if self.version == Some(BATCHES) && !batch.is_empty() => return self.batch(batch),
             Ok(Value::Array(_)) => {
-                Failure::new(NO_REQUEST, format!("batches are of version {BATCHES} of the protocol alone, and not empty"))
+                Failure::new(NO_REQUEST, format!("batches are supported in version {BATCHES} of the protocol only, and must not be empty"))
             }
             Ok(value) => return self.message(value, None),
             Err(e) => Failure::new(NO_JSON, e.to_string()),
@@ -278,7 +278,7 @@ impl Server<'_, '_> {
             return self.answer(id, from, Err(Failure { code: NO_VERSION, message, data }));
         }
         let outcome = match method {
-            "initialize" if batch.is_some() => Err(Failure::new(NO_REQUEST, "initialize stands alone")),
+            "initialize" if batch.is_some() => Err(Failure::new(NO_REQUEST, "initialize must not be part of a batch")),
             "initialize" => self.initialize(&params),
             "server/discover" => Ok(self.discovered()),
             "ping" => Ok(json!({})),

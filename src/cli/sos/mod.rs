@@ -54,7 +54,7 @@ pub enum FlagTo {
     Value(&'static str, Form),
     /// A different gcdump command.
     Command(&'static [&'static str]),
-    /// The same command, in a form that only counts.
+    /// Form of the same command that only counts.
     Counts,
     /// Nothing: the flag describes the default behavior.
     Always,
@@ -91,7 +91,7 @@ pub enum Form {
 /// Translation of the first argument that is not a flag.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Argument {
-    /// The same argument.
+    /// An unchanged argument.
     Same,
     /// The value of an option.
     Value(&'static str, Form),
