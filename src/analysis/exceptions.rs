@@ -417,7 +417,7 @@ pub struct ExceptionsQuery {
 /// Every exception object of the heap, then those held only by threads.
 ///
 /// # Errors
-/// [`Error::Query`] for a column that is not in the list, [`Error::NoObject`] or [`Error::Nothing`] if there is no exception at the address.
+/// [`Error::Query`] for a column that is not in the list, [`Error::NoObject`] or [`Error::Nothing`] if no exception is at the address.
 pub fn exceptions(heap: &Heap, query: &ExceptionsQuery) -> Result<Answer<ExceptionsReport>, Error> {
     use ExceptionSort::{Address, Count, Message, Method, Thread, Thrown, Type};
     let (has, what): (&[ExceptionSort], &str) = if query.stat {
@@ -451,7 +451,7 @@ pub fn exceptions(heap: &Heap, query: &ExceptionsQuery) -> Result<Answer<Excepti
     Ok(notes.finish(report))
 }
 
-/// Sorts the list, or the counts if there is no list.
+/// Sorts the list, or the counts if the answer has no list.
 fn sorted(report: &mut ExceptionsReport, Order { by, direction }: Order<ExceptionSort>) {
     match &mut report.exceptions {
         Some(list) => sort::sort(list, direction, |e| match by {

@@ -82,7 +82,7 @@ impl Header {
     /// Reads and checks the header at `address`.
     ///
     /// # Errors
-    /// [`HeaderError`] if there is no descriptor, or it is invalid.
+    /// [`HeaderError`] if the descriptor is absent or invalid.
     pub fn read(memory: &Memory, address: Addr, limits: &Limits) -> Result<Header, HeaderError> {
         if memory.bytes(address, 8)?.as_ref() != magic(memory) {
             return Err(HeaderError::NotADescriptor { address });

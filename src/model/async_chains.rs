@@ -237,7 +237,7 @@ pub struct TaskModel {
     pub display: Option<Name>,
     /// Exceptions of a faulted task.
     pub exceptions: Vec<TaskExceptionModel>,
-    /// Whether the exceptions were not observed; `null` if there are none.
+    /// Whether the exceptions were not observed; `null` if the task has none.
     pub unobserved: Option<bool>,
 }
 
@@ -272,7 +272,7 @@ pub struct TaskPart {
     pub waiters: Vec<TaskWaiter>,
     /// Exceptions of a faulted task.
     pub exceptions: Vec<TaskExceptionModel>,
-    /// Whether the exceptions were not observed; `null` if there are none.
+    /// Whether the exceptions were not observed; `null` if the task has none.
     pub unobserved: Option<bool>,
 }
 

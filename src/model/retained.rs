@@ -148,7 +148,7 @@ pub struct ElementsModel {
     pub type_name: Name,
     /// Number of elements according to the container.
     pub count: u64,
-    /// Type of the keys: that of most of the first ones, or the declared one; `null` if there are no keys.
+    /// Type of the keys: that of most of the first ones, or the declared one; `null` without keys.
     pub key: Option<Name>,
     /// Type of the values or elements, determined like `key`. For entries of a `MemoryCache`, that of their values.
     pub value: Option<Name>,

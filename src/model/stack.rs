@@ -234,7 +234,7 @@ pub struct ArgumentModel {
     /// Declared type; with `&`, an address of such a value.
     #[serde(rename = "type")]
     pub type_name: String,
-    /// Location at this instruction according to the method's debug info, written as in a disassembly: `[rbp-0x8]`, `rdi`; `null` if there is none.
+    /// Location at this instruction according to the method's debug info, written as in a disassembly: `[rbp-0x8]`, `rdi`; `null` if absent.
     pub location: Option<String>,
     /// Value at that location; `null` if it cannot be determined.
     pub value: Option<FieldValue>,

@@ -68,7 +68,7 @@ pub struct Namer {
     /// Used instead of `names` for a snapshot file.
     table: Option<Arc<NameTable>>,
     types: Result<Arc<Types>, ContractError>,
-    /// The reason why there are no names.
+    /// The reason why names are missing.
     nameless: Option<String>,
     /// Notes on what the descriptor does not have for names, and for types if they are used.
     name_losses: Notes,
@@ -113,7 +113,7 @@ impl Namer {
         }
     }
 
-    /// Names types by `table`; there are no fields.
+    /// Names types by `table`, without fields.
     pub(super) fn of_table(table: Arc<NameTable>, memory: &Arc<Memory>) -> Namer {
         let undescribed = ContractError::NotAdvertised { contract: "RuntimeTypeSystem".into() };
         Namer {

@@ -189,7 +189,7 @@ impl TypeFilter {
         TypeFilter { meanings: patterns.iter().map(meaning).collect() }
     }
 
-    /// Whether there are no patterns, which selects every type.
+    /// Whether the list of patterns is empty, which selects every type.
     pub(crate) fn is_empty(&self) -> bool {
         self.meanings.is_empty()
     }

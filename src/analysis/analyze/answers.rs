@@ -36,7 +36,7 @@ pub(super) struct Received<T> {
     pub(super) loss: Option<String>,
 }
 
-/// A lazily computed answer, or the reason why there is none.
+/// A lazily computed answer, or the reason for its absence.
 pub(super) type Cached<T> = OnceCell<Result<Received<T>, String>>;
 
 /// The answers of other analyses. Their notes become notes of the whole report.

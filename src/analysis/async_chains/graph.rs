@@ -334,7 +334,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Compares the awaiters of methods with the edges so far, and adds edges where there are none.
+    /// Compares the awaiters of methods with the edges so far, and adds missing edges.
     fn awaiters(&mut self, queued: &Set<Addr>, notes: &Collector) {
         let mut unread = (0u64, None);
         let mut into: Vec<(NodeIndex, NodeIndex)> = self.edges.iter().map(|(from, to)| (*to, *from)).collect();

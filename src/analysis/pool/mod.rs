@@ -237,7 +237,7 @@ impl<'h> Reader<'h> {
         out
     }
 
-    /// The pool, or `Some(None)` if there is none; `None` if that cannot be determined.
+    /// The pool, or `Some(None)` if the process has none; `None` if that cannot be determined.
     fn instance(&self) -> Option<Option<Addr>> {
         let Some(table) = self.types.table(PoolType::Portable) else { return Some(None) };
         noted(self.library.static_object(table, "ThreadPoolInstance"), "thread pool", self.notes)

@@ -49,7 +49,7 @@ impl Unavailable {
 /// Checks the heap of `runtime`.
 ///
 /// # Errors
-/// [`Error::NoObject`] if there is no object at the requested address, [`Error::Contract`] if the descriptor does not have layouts of
+/// [`Error::NoObject`] if no object is at the requested address, [`Error::Contract`] if the descriptor does not have layouts of
 /// heap structures or objects.
 pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyReport>, Error> {
     let notes = runtime.begin();
@@ -216,7 +216,7 @@ fn objects(runtime: &Runtime, tools: &Tools<'_>, found: &mut Findings<'_>) -> Re
     let empty = sink.clone();
     let walked = tools.map.heap.walk_once(runtime.progress(), || Checker::new(tools, empty.clone()));
     let mut folded = Folded::default();
-    // An object is visited once, and a gap has one object before it, so there are no duplicates.
+    // An object is visited once, and a gap has one object before it, so duplicates cannot occur.
     let (mut before, mut doubtful) = (Map::default(), BTreeMap::new());
     let mut absent = Absent::default();
     let mut types = BTreeMap::new();

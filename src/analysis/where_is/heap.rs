@@ -16,8 +16,8 @@ use crate::session::{Heap, Namer, StaticsReader};
 /// Size in bytes of the largest value of a static field.
 const MAX_VALUE: u64 = 1 << 20;
 
-/// Returns the object or free space that contains `address`, in its header word, fields or elements. If there is none, memory that could not be
-/// walked is added to `notes`.
+/// Returns the object or free space that contains `address`, in its header word, fields or elements. If neither is found, memory that could not
+/// be walked is added to `notes`.
 pub(in crate::analysis) fn containing(heap: &Heap, namer: &Namer, address: Addr, notes: &Collector) -> Option<ObjectBrief> {
     let (_, segment) = heap.walker().segment_of(address)?;
     let mut found = None;

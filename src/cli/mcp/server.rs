@@ -105,7 +105,7 @@ struct Batch {
 }
 
 impl Batch {
-    /// Adds the answer to the request with this id, or an error if there is no room.
+    /// Adds the answer to the request with this id, or an error if it does not fit.
     fn add(&mut self, id: &Value, response: &Value) {
         let mut answer = response.to_string();
         if self.text.len().saturating_add(answer.len()) > BATCH_BYTES {

@@ -136,7 +136,7 @@ impl<'c> Session<'c> {
         heap.type_names(TYPES)
     }
 
-    /// Writes an index next to the dump for the next shell, if there is none and the graph is large. A failure is only reported on `streams`, because
+    /// Writes an index next to the dump for the next shell, unless one exists or the graph is small. A failure is only reported on `streams`, because
     /// the index was not requested.
     ///
     /// # Errors

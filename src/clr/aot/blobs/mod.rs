@@ -59,7 +59,7 @@ struct Types {
 
 impl Blobs {
     /// Finds the tables of `image` in `memory`, or in the module's `file` ([`file_image`](crate::memory::file_image)), whose writable pages
-    /// contain the header. `has_pointers` is the flag of method tables whose objects contain references. `None` if there are no tables, or
+    /// contain the header. `has_pointers` is the flag of method tables whose objects contain references. `None` if they have no tables, or
     /// if the page that points to them is absent.
     pub fn find(memory: &Arc<Memory>, file: Option<&Arc<Memory>>, image: &Image, has_pointers: u32, limits: &Limits) -> Option<Blobs> {
         let found = |tables: &Arc<Memory>| Some((Sections::find(tables, image)?, Arc::clone(tables)));
