@@ -221,7 +221,7 @@ fn about(tool: &Tool, document: &Value, line: &Line) -> Vec<String> {
         notes.push(match tool.does {
             Does::List => "Not all folders were searched: dumps may be missing here.".into(),
             _ => {
-                "This answer is partial (complete is false): warnings in it say what the dump lacks. What is missing is unknown, not zero. \
+                "This answer is partial (complete is false): warnings in it say what the dump does not have. What is missing is unknown, not zero. \
                   Where module files are missing, the user can start the server with --modules PATH."
                     .to_string()
             }

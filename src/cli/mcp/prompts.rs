@@ -66,7 +66,7 @@ pub(super) fn get(params: &Map<String, Value>) -> Result<Value, Failure> {
     arguments.extend(more.map(|(name, value)| (name.into(), value)));
     let text = format!(
         "{} Use the tools of gcdump: begin with the call below, and follow the Next lines of the answers; say what the evidence is, and \
-         what the dump cannot tell.\nNext: {}",
+         what the dump cannot show.\nNext: {}",
         prompt.plan,
         json!({ "name": tool, "arguments": arguments })
     );
