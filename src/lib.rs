@@ -173,7 +173,7 @@ pub mod internals {
 }
 
 pub use base::{
-    Addr, AddrRange, Answer, Arch, Cancel, Cancelled, CorElementType, Limits, Name, NoRoom, Note, NoteKind, Notes, Os, Progress, Token,
+    Addr, AddrRange, Answer, Arch, Cancel, Cancelled, CorElementType, Limits, Missing, Name, NoRoom, Note, NoteKind, NoteReason, Notes, Os, Progress, Token,
     TokenTable,
 };
 pub use clr::threads::AllocContext;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{HandlesQuery, HeapQuery, SegmentsQuery, StacksQuery, StatQuery, ThreadsQuery};
-use crate::base::{Answer, Count, NoteKind, Notes, total};
+use crate::base::{Answer, Count, Missing, Notes, total};
 use crate::contract::ContractError;
 use crate::model::{AnswerBasis, AnswerKind, AnswerModel, SegmentModel, ThreadStackModel};
 use crate::session::{Error, Runtime};
@@ -123,7 +123,7 @@ fn objects(runtime: &Runtime) -> Result<Outcome, Error> {
         return Ok(Outcome { reason, ..Outcome::of(answer, |s| s.totals.count > 0 || s.totals.free_count > 0) });
     }
     if let Some(lacking) = lacking {
-        notes.add(NoteKind::Missing, None, lacking);
+        notes.add(Missing::Heap, None, lacking);
     }
     Ok(Outcome { found: captured > 0, notes, reason: None, basis: AnswerBasis::Bound, undescribed: None })
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::base::hash::Set;
 use crate::base::missed::watched;
-use crate::base::{Addr, AddrRange, Answer, Collector, NoteKind, PAGE};
+use crate::base::{Addr, AddrRange, Answer, Collector, Missing, NoteKind, PAGE};
 use crate::contract::Descriptor;
 use crate::data::{Bound, Field, LoaderAllocator, LoaderHeap, LoaderHeapBlock, Module, VirtualCallStubManager, bind};
 use crate::memory::Memory;

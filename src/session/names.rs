@@ -7,7 +7,7 @@ use super::bindings::Bindings;
 use super::continuations::{ContinuationFields, SuspendedMethods, named};
 use crate::base::hash::Map;
 use crate::base::missed::{Kept, tried, unnamed};
-use crate::base::{Addr, Answer, Budget, Collector, Index, IndexVec, Name, NoteKind, Notes, len64};
+use crate::base::{Addr, Answer, Budget, Collector, Index, IndexVec, Missing, Name, NoteKind, Notes, len64};
 use crate::clr::fields::{Fields, Storage, Types};
 use crate::clr::generated::{Boxed, SharedNames};
 use crate::clr::method_table::Category;
@@ -360,7 +360,7 @@ fn note_modules(modules: &[Arc<Module>], was_there: impl FnOnce() -> bool, notes
                 "{name} was edited while the process ran (hot reload): types that the edits added have no names, and the fields and methods \
                  that they added to other types are not shown"
             );
-            notes.add(NoteKind::Missing, module.address, what);
+            notes.add(Missing::Metadata, module.address, what);
         }
         match &module.origin {
             MetadataOrigin::UnverifiedFile(path) => {

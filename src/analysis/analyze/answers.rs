@@ -18,7 +18,7 @@ use crate::analysis::{
 use crate::analysis::{
     async_chains, diff, exceptions, finalizers, fragmentation, handles, heap, inspect, locks, oom, retained, threads, timers, verify,
 };
-use crate::base::{Addr, Answer, Collector, NoteKind};
+use crate::base::{Addr, Answer, Collector, Missing};
 use crate::model::{
     AsyncReport, DiffReport, ExceptionsReport, FinalizersReport, FragmentationReport, HandlesReport, HeapReport, InspectReport,
     InspectionId, InspectionModel, LocksReport, MemoryReport, ModuleModel, OomReport, PoolReport, ProblemId, RequestsReport,
@@ -143,7 +143,7 @@ impl<'a> Answers<'a> {
 
     /// Adds the note that `what` is not inspected because of `error`.
     pub(super) fn lacks(&self, what: &str, error: &Error) -> Skip {
-        self.notes.add(NoteKind::Missing, None, format!("{what}: {error}"));
+        self.notes.add(Missing::Answer, None, format!("{what}: {error}"));
         Skip(error.to_string())
     }
 

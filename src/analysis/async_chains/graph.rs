@@ -4,7 +4,7 @@ use super::queues::queued;
 use crate::analysis::task_names::Names;
 use crate::analysis::walk::objects_of;
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Collector, Count, NoteKind, len64, plural};
+use crate::base::{Addr, Collector, Count, Missing, len64, plural};
 use crate::bcl::tasks::{AsyncType, Outside, Plan, Running, Tasks, Waiter, flags, status};
 use crate::model::{AsyncTotals, TaskStatus};
 use crate::session::Heap;
@@ -224,7 +224,7 @@ impl Builder<'_> {
             }
         }
         if unread.0 > 0 {
-            notes.add(NoteKind::Missing, unread.1, format!("the state of {} cannot be read", plural(unread.0, "task")));
+            notes.add(Missing::Async, unread.1, format!("the state of {} cannot be read", plural(unread.0, "task")));
         }
         listed
     }
@@ -409,7 +409,7 @@ impl Builder<'_> {
         }
         if unread.0 > 0 {
             let what = format!("what {} waited for: no state machine can be read", plural(unread.0, "asynchronous method"));
-            notes.add(NoteKind::Missing, unread.1, what);
+            notes.add(Missing::Async, unread.1, what);
         }
     }
 

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Answer, Collector, Count, NoteKind, top_or_all, total};
+use crate::base::{Addr, AddrRange, Answer, Collector, Count, Missing, NoteKind, top_or_all, total};
 use crate::clr::header::Headers;
 use crate::gc::{Gc, MAX_GAPS, ObjectStarts, SegmentIndex, Walker, coverage, note_walks};
 use crate::model::{
@@ -104,7 +104,7 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
         let inside = lacking.saturating_sub(coverage.absent_bytes);
         if inside > 0 {
             let what = format!("{inside} bytes inside of objects are not in the dump");
-            notes.add(NoteKind::Missing, None, what.clone());
+            notes.add(Missing::Objects, None, what.clone());
             unavailable.add(VerifyCheck::References, what);
         }
         let bad = [FindingId::ContextBadBounds, FindingId::ContextOutsideGen0, FindingId::ContextOverlap];
@@ -241,7 +241,7 @@ fn objects(runtime: &Runtime, tools: &Tools<'_>, found: &mut Findings<'_>) -> Re
     notes.take(entries.finalizers(gc));
     let sync_entries = entries.sync_blocks(notes);
     if sync_entries > 0 {
-        notes.add(NoteKind::Missing, None, format!("{sync_entries} entries of the sync table are not in the dump"));
+        notes.add(Missing::Locks, None, format!("{sync_entries} entries of the sync table are not in the dump"));
     }
     gaps::judge(tools, &before, doubtful, &mut folded, sink, notes);
     let left_out = [

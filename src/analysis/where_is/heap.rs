@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use super::super::objects::brief;
 use super::finder::{Finder, arrow};
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Collector, NoteKind, Silent, plural};
+use crate::base::{Addr, AddrRange, Collector, Missing, Silent, plural};
 use crate::clr::fields::Storage;
 use crate::clr::method_table::Category;
 use crate::clr::statics::StaticPlace;
@@ -117,7 +117,7 @@ impl Finder<'_> {
         let runtime = self.heap.runtime();
         let types = self.namer.types().ok()?;
         if let Some(why) = types.lacks() {
-            self.notes.add(NoteKind::Missing, None, format!("{why}: static fields of most types are unknown"));
+            self.notes.add(Missing::Statics, None, format!("{why}: static fields of most types are unknown"));
         }
         let reader = StaticsReader::bind(runtime, types, self.notes).with_threads(runtime.threads_if_any(self.notes));
         let mut found = None;

@@ -18,7 +18,7 @@ use super::super::streams::Streams;
 use crate::analysis::head_parts;
 use crate::base::missed::Carried;
 use crate::base::threads::start;
-use crate::base::{Answer, Collector, Count, NoteKind};
+use crate::base::{Answer, Collector, Count, Missing, NoteKind};
 use crate::dump::DumpError;
 use crate::export::tables::Tables;
 use crate::model::{DumpModel, ExportFormat, ExportTable, FleetDump, FleetReport, FleetState, FleetTotals, Head, RuntimeModel};
@@ -163,9 +163,9 @@ impl Fleet {
                 FleetState::Failed => totals.failed.bump(),
             }
             if let Some(why) = &row.error {
-                notes.add(NoteKind::Missing, None, format!("{}: {why}", row.path));
+                notes.add(Missing::File, None, format!("{}: {why}", row.path));
             } else if let Some(loss) = loss {
-                notes.add(NoteKind::Missing, None, format!("{}: {loss}", row.path));
+                notes.add(Missing::File, None, format!("{}: {loss}", row.path));
             }
             described = described.or(of);
             rows.push(row);

@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::base::hash::Map;
 use crate::base::missed::Kept;
-use crate::base::{Addr, AddrRange, Budget, Collector, Limits, NoteKind};
+use crate::base::{Addr, AddrRange, Budget, Collector, Limits, Missing, NoteKind};
 use crate::memory::{Image, Memory};
 
 #[cfg(feature = "internals")]
@@ -131,7 +131,7 @@ impl Blobs {
         } else if let [first, rest @ ..] = self.incomplete().as_slice() {
             let more = rest.iter().map(|what| format!(", {what}")).collect::<String>();
             let what = format!("a part of the tables of {path} is not in the dump (--modules): {first}{more}");
-            notes.add(NoteKind::Missing, Some(self.sections.header), what);
+            notes.add(Missing::Metadata, Some(self.sections.header), what);
         }
         if self.has_more_slots() {
             notes.add(
