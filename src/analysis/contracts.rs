@@ -63,7 +63,7 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
                 // Heap dumps do not have image pages that were never written, nor pages of literals.
                 let content = tried(|| memory.ptr(*a));
                 if let Some(e) = content.err().filter(|e| memory.is_lost(AddrRange::new(e.address, e.address.plus(e.len)))) {
-                    notes.add(Missing::Layouts, e.address, format!("content of {name}: {e}"));
+                    notes.add(Missing::Layouts, e.address, format!("the value of {name} cannot be read: {e}"));
                 }
                 model.content = content.ok();
             }
@@ -103,7 +103,7 @@ fn contract(d: &Descriptor, name: &str, origin: &impl Fn(usize) -> String) -> Co
     let reader = read().find(|c| c.name == name);
     let (support, message) = match reader.map_or_else(|| Err(contract::refusal(d, name)), |c| c.require(d)) {
         Err(ContractError::UnrecognizedVersion { .. }) if reader.is_none() && !contract::is_known(name) => {
-            (SupportKind::NotNeeded, format!("no command needs {name}"))
+            (SupportKind::NotNeeded, format!("{name} is not used by any command"))
         }
         Ok(()) => (SupportKind::Supported, format!("{name} is read")),
         Err(e) => {

@@ -177,7 +177,7 @@ impl<'r> ExceptionReader<'r> {
             self.notes.add(
                 NoteKind::Invalid,
                 address,
-                format!("a thread names {address} as its exception, which is an object of another type"),
+                format!("the object at {address}, which a thread has as its exception, is not an exception"),
             );
         }
         model

@@ -144,7 +144,7 @@ pub(super) fn collection(
     let contents = match read {
         Ok(contents) => contents?,
         Err(missing) => {
-            notes.add(Missing::Objects, None, format!("the elements of the collection: {missing}"));
+            notes.add(Missing::Objects, None, format!("the elements of the collection cannot be read: {missing}"));
             return None;
         }
     };

@@ -20,7 +20,7 @@ use super::native_aot::{self, DebugHeader, DebugHeaderError};
 use super::overlay::{self, Overlay};
 use super::synthesis;
 use crate::base::missed::{Missed, watched};
-use crate::base::{Addr, Collector, Limits, Missing, NoteKind, len64};
+use crate::base::{Addr, Collector, Limits, Missing, NoteKind, NoteReason, len64};
 use crate::dump::DumpFile;
 use crate::memory::{FileSearch, Image, Memory, hex, is_by_createdump};
 use crate::model::{CrashReport, LayoutSource, OriginKind, VersionSource};
@@ -103,7 +103,8 @@ pub fn open_runtimes(dump: &DumpFile, memory: &mut Memory, options: &Options, no
     }
     if let Some(sentence) = left_out.sentence() {
         // Without headers, the checks confirm the layouts. Without the method tables, no object can be identified.
-        notes.add(if left_out.shared { NoteKind::Missing } else { NoteKind::OverlayUsed }, None, sentence);
+        let reason = if left_out.shared { NoteReason::from(Missing::Layouts) } else { NoteKind::OverlayUsed.into() };
+        notes.add(reason, None, sentence);
     }
     for why in failures.iter().take(MAX_UNREAD) {
         notes.add(NoteKind::OtherRuntimes, None, format!("the process has another runtime, which is not read: {why}"));
@@ -189,7 +190,7 @@ impl<'a> Opener<'a> {
             let card_table = vm.descriptor.pointer("CardTable").ok();
             match synthesis::synthesize(&mut vm.descriptor, self.memory, layouts, vars, card_table, limits) {
                 Ok(()) => gc = LayoutSource::Synthesized,
-                Err(e) => self.notes.add(Missing::Layouts, e.address, format!("GcDacVars: {e}")),
+                Err(e) => self.notes.add(Missing::Layouts, e.address, format!("GcDacVars cannot be read: {e}")),
             }
         }
         // Dumps without these structures by design are complete; their answers report the source of the layouts.

@@ -149,7 +149,7 @@ fn heaps(memory: &Memory, d: &Descriptor, notes: &Collector, limits: &Limits, co
     let array = match memory.ptr(variable) {
         Ok(a) => a,
         Err(e) => {
-            notes.add(Missing::Heap, e.address, format!("GC heap list: {e}"));
+            notes.add(Missing::Heap, e.address, format!("the GC heap list cannot be read: {e}"));
             return Ok(Vec::new());
         }
     };

@@ -7,7 +7,7 @@ use super::bindings::Bindings;
 use super::continuations::{ContinuationFields, SuspendedMethods, named};
 use crate::base::hash::Map;
 use crate::base::missed::{Kept, tried, unnamed};
-use crate::base::{Addr, Answer, Budget, Collector, Index, IndexVec, Missing, Name, NoteKind, Notes, len64};
+use crate::base::{Addr, Answer, Budget, Collector, Index, IndexVec, Missing, Name, NoteKind, NoteReason, Notes, len64};
 use crate::clr::fields::{Fields, Storage, Types};
 use crate::clr::generated::{Boxed, SharedNames};
 use crate::clr::method_table::Category;
@@ -384,6 +384,7 @@ fn note_modules(modules: &[Arc<Module>], was_there: impl FnOnce() -> bool, notes
             "types of {}{more} have no names: their metadata is not in the dump; --modules PATH with the files of the application and its framework supplies them",
             shown.join(", ")
         );
-        notes.add(if was_there() { NoteKind::Missing } else { NoteKind::NoMetadata }, None, what);
+        let reason = if was_there() { NoteReason::from(Missing::Metadata) } else { NoteKind::NoMetadata.into() };
+        notes.add(reason, None, what);
     }
 }

@@ -34,7 +34,7 @@ const LINES: &[(&str, Exit, &str)] = &[
         Exit::Usage,
         "gcdump: path: the address is missing: path ADDRESS dumps/net10-wks-basics-heap.dmp.zst, or path --type TYPE dumps/net10-wks-basics-heap.dmp.zst",
     ),
-    ("verifyobj", Exit::Usage, "gcdump: verifyobj: an argument is missing, which --object takes here"),
+    ("verifyobj", Exit::Usage, "gcdump: verifyobj: an argument for --object is missing"),
     ("dumparray 0x7f316dc238e0", Exit::Ok, "Type Lab.IShape[]"),
     ("da -start 1 -length 2 0x7f316dc238e0", Exit::Ok, "Type Lab.IShape[]"),
     ("dumpvc 0x7f3d4750e280 0x7f316dc279d8", Exit::Ok, "Type Lab.Tagged"),

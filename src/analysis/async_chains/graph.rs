@@ -408,7 +408,7 @@ impl Builder<'_> {
             }
         }
         if unread.0 > 0 {
-            let what = format!("what {} waited for: no state machine can be read", plural(unread.0, "asynchronous method"));
+            let what = format!("what {} waited for is unknown: no state machine can be read", plural(unread.0, "asynchronous method"));
             notes.add(Missing::Async, unread.1, what);
         }
     }

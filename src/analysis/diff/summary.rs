@@ -73,7 +73,7 @@ impl Measures {
                 (!list.is_empty()).then(|| len64(list.len()))
             }
             Err(e) => {
-                notes.add(Missing::Threads, None, format!("threads: {e}"));
+                notes.add(Missing::Threads, None, format!("threads cannot be read: {e}"));
                 None
             }
         };

@@ -124,7 +124,7 @@ impl Inspector<'_> {
         let on = match OnGraph::open(self.heap, false, Stacks::default(), Some(Depends::Roots)) {
             Ok(on) => on,
             Err(e) => {
-                self.notes.add(Missing::Answer, None, format!("what holds load contexts without objects is not known: {e}"));
+                self.notes.add(Missing::Answer, None, format!("what holds load contexts without objects is unknown: {e}"));
                 return Map::default();
             }
         };

@@ -343,6 +343,6 @@ impl Waits<'_> {
 pub(super) fn note_stacks(threads: &[(usize, Blocked<'_>)], notes: &Collector) {
     let lost = threads.iter().filter(|(_, t)| t.thread.waits() && t.stack.is_none()).count();
     if lost > 0 {
-        notes.add(Missing::Stacks, None, format!("what {} waited for: no stack in the dump", plural(len64(lost), "thread")));
+        notes.add(Missing::Stacks, None, format!("what {} waited for is unknown: no stack in the dump", plural(len64(lost), "thread")));
     }
 }

@@ -208,7 +208,7 @@ impl Reader<'_> {
                     break;
                 }
                 if !self.library.method_table(timer).is_some_and(|mt| self.types.of(mt).is(PoolType::Timer)) {
-                    self.notes.add(NoteKind::Invalid, timer, format!("a list of timers leads to {timer}, where no timer is"));
+                    self.notes.add(NoteKind::Invalid, timer, format!("a list of timers has an entry at {timer} that is not a timer"));
                     break;
                 }
                 out.push(Found { turn, model: self.timer(timer, &fields, true) });

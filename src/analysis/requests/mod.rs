@@ -113,7 +113,8 @@ pub fn requests(heap: &Heap, query: &RequestsQuery) -> Result<Answer<RequestsRep
         let open: Vec<Addr> = [&pools, &connections, &sockets].into_iter().flatten().map(|(object, _)| *object).collect();
         // Without the graph, all of them may be in use.
         let garbage = if query.graph && !open.is_empty() {
-            let among = garbage_among(heap, &open).map_err(|e| notes.add(Missing::Answer, None, format!("garbage among sockets: {e}")));
+            let among = garbage_among(heap, &open)
+                .map_err(|e| notes.add(Missing::Answer, None, format!("sockets that are garbage cannot be left out: {e}")));
             among.ok().map(|answer| notes.take(answer))
         } else {
             None

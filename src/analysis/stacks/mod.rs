@@ -242,7 +242,7 @@ impl<'r> Reporter<'r> {
         });
         let asked = query.arguments || query.locals;
         let variables = methods.as_ref().filter(|_| asked).and_then(|m| ArgumentReader::new(runtime, namer, m));
-        let heap = query.roots.then(|| runtime.heap().map_err(|e| notes.add(Missing::Heap, None, format!("the heap: {e}"))));
+        let heap = query.roots.then(|| runtime.heap().map_err(|e| notes.add(Missing::Heap, None, format!("the heap cannot be read: {e}"))));
         let heap = heap.and_then(Result::ok);
         heap.iter().for_each(|heap| heap.note(notes));
         let budget = Budget::new(memory.dump_bytes().saturating_mul(EXPANSION), runtime.limits().max_memory);

@@ -150,7 +150,7 @@ pub(super) fn grouped(
     let size = |length: u32| string.and_then(|s| s.size(|| Some(length))).unwrap_or(0).max(smallest);
     if let Some(pattern) = &query.like {
         if heap.memory().hides_contents() {
-            return Err(Error::Query("the contents of strings are hidden here: none can be looked for".into()));
+            return Err(Error::Query("texts are hidden here: strings cannot be searched by content".into()));
         }
         values.retain(|g| reader.text(g.first, u32::MAX).is_some_and(|(t, _)| glob(pattern, &t)));
         totals = StringTotals { unreadable: totals.unreadable, ..StringTotals::default() };
@@ -206,7 +206,7 @@ pub(super) fn grouped(
         notes.add(Missing::Objects, None, what);
     }
     if totals.unreadable > 0 {
-        notes.add(Missing::Objects, None, format!("the content of {} is not wholly in the dump", plural(totals.unreadable, "string")));
+        notes.add(Missing::Objects, None, format!("the content of {} is only partly in the dump", plural(totals.unreadable, "string")));
     }
     let listed = len64(best.len());
     Ok(StringsReport {

@@ -54,7 +54,7 @@ pub(super) fn judge(
             match verdict {
                 Verdict::Fine => {}
                 Verdict::Undecidable => {
-                    notes.add(Missing::Heap, at, format!("data that would show whether there is an object at {at} is not in the dump"))
+                    notes.add(Missing::Heap, at, format!("whether an object is at {at} is unknown: its memory is not in the dump"))
                 }
                 Verdict::Size(object) => {
                     let also = folded.sizes.entry(object).or_default();

@@ -202,7 +202,7 @@ pub(super) fn translate(
     match command.argument {
         Argument::Same => {}
         Argument::Needed(option, _) if arguments.len() == 0 && !words.iter().any(|w| w == "--help" || w == "-h") => {
-            return Err(refused(given, &format!("an argument is missing, which {option} takes here")));
+            return Err(refused(given, &format!("an argument for {option} is missing")));
         }
         Argument::Value(option, form) | Argument::Needed(option, form) => {
             words.extend(arguments.next().into_iter().flat_map(|value| [option.into(), form.of(value)]))
