@@ -26,7 +26,7 @@ use crate::model::{
 };
 use crate::session::{Error, GraphSource, Heap, Runtime};
 
-/// The reason why a problem was not looked for.
+/// The reason why a problem was not inspected.
 #[derive(Clone, Debug)]
 pub(in crate::analysis) struct Skip(pub(in crate::analysis) String);
 

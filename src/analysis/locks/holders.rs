@@ -43,7 +43,7 @@ pub(super) struct Owner {
 /// Reports a negative count, which no semaphore or event can have.
 fn check_count(object: Addr, count: Option<i64>) {
     if count.is_some_and(|count| count < 0) {
-        contradiction(object, "what a semaphore or an event counts is less than zero");
+        contradiction(object, "the count of a semaphore or an event is negative");
     }
 }
 

@@ -79,7 +79,7 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
     let mut sink = Sink::new(query.top, only.map(|(_, range)| range));
     let blind = heap.tables().free.is_none();
     if moving || blind {
-        let why = if moving { "a garbage collection was rearranging the heap" } else { "the method table of free space is not known" };
+        let why = if moving { "a garbage collection was rearranging the heap" } else { "the method table of free space is unknown" };
         for check in [
             VerifyCheck::Objects,
             VerifyCheck::References,

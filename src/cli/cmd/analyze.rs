@@ -159,7 +159,7 @@ impl Command for Analyze {
     fn answer(&self, at: &At<'_>) -> Result<Answer<AnalyzeReport>> {
         let of_growth = |on: &FailOn| matches!(on, FailOn::Id(ProblemId::Growth));
         if self.since.is_empty() && (self.only.contains(&ProblemId::Growth) || self.fail_on.iter().any(of_growth)) {
-            return Err(UsageError("growth takes an earlier dump: --since BEFORE".into()).into());
+            return Err(UsageError("growth needs an earlier dump: --since BEFORE".into()).into());
         }
         let thresholds = Thresholds {
             bytes: self.min_bytes,

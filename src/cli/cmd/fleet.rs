@@ -128,7 +128,7 @@ impl Fleet {
     }
 
     fn written(&self, at: &At<'_>) -> Result<(Answer<FleetReport>, Option<Described>)> {
-        let root = at.config.output.clone().ok_or_else(|| UsageError("-o LAKE names the folder to write".into()))?;
+        let root = at.config.output.clone().ok_or_else(|| UsageError("name the folder to write: -o LAKE".into()))?;
         let files = if self.dumps.is_empty() { vec![at.opening.path.clone()] } else { self.all()? };
         let wanted = |t: &ExportTable| *t == ExportTable::Dumps || self.tables.contains(t);
         let list = ExportTable::ALL.into_iter().filter(wanted).collect();

@@ -273,7 +273,7 @@ impl Server<'_, '_> {
         let from = From { batch, stateless: named.is_some() };
         if let Some(named) = named.filter(|named| *named != STATELESS) {
             let named = named.as_str().map_or_else(|| cut(&named.to_string()).into_owned(), |text| cut(text).into_owned());
-            let message = format!("version {named} of the protocol is not spoken here without a handshake");
+            let message = format!("version {named} of the protocol needs a handshake first: call initialize");
             let data = Some(json!({ "supported": [STATELESS], "requested": named }));
             return self.answer(id, from, Err(Failure { code: NO_VERSION, message, data }));
         }
