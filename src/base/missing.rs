@@ -1,10 +1,10 @@
-//! What can be missing from an answer: the codes of notes of the kind `missing`.
+//! Codes of notes of the kind `missing`: the list of what can be missing from an answer.
 
 use super::named_enum;
 use super::notes::NoteKind;
 
 named_enum! {
-    /// What is missing from an answer: the `code` of a [`Note`](super::Note) of the kind `missing`.
+    /// Part that is missing from an answer: the `code` of a [`Note`](super::Note) of the kind `missing`.
     pub enum Missing {
         /// Bytes that are neither in the dump nor in a module file.
         Memory = "memory",
@@ -63,7 +63,7 @@ impl From<Missing> for NoteReason {
 }
 
 impl From<NoteKind> for NoteReason {
-    /// What is missing is memory, unless the reader names more.
+    /// Memory is missing, unless the reader names a part.
     fn from(kind: NoteKind) -> NoteReason {
         NoteReason { kind, code: (kind == NoteKind::Missing).then_some(Missing::Memory) }
     }

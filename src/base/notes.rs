@@ -65,7 +65,7 @@ impl NoteKind {
 pub struct Note {
     /// The kind of problem.
     pub kind: NoteKind,
-    /// What is missing; `null` unless the kind is `missing`.
+    /// The part that is missing; `null` unless the kind is `missing`.
     #[serde(default)]
     pub code: Option<Missing>,
     /// One sentence for a person.
