@@ -214,7 +214,7 @@ pub struct MappedRegion {
     pub write: bool,
     /// Whether it is executable.
     pub execute: bool,
-    /// What the region was mapped from. `None` in ELF cores, which list file mappings separately.
+    /// The file that the region was mapped from. `None` in ELF cores, which list file mappings separately.
     pub backing: Option<Backing>,
     /// Start of the allocation that contains the region. Minidumps only.
     pub allocation: Option<Addr>,

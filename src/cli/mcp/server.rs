@@ -106,7 +106,7 @@ struct Batch {
 }
 
 impl Batch {
-    /// Adds the answer to the request with this id, or an error if there is no room.
+    /// Adds the answer to the request with this id, or an error if it does not fit.
     fn add(&mut self, id: &Value, response: &Value) {
         let mut answer = response.to_string();
         if self.text.len().saturating_add(answer.len()) > BATCH_BYTES {
@@ -212,7 +212,7 @@ impl Server<'_, '_> {
             ),
             Ok(Value::Array(batch)) if self.version == Some(BATCHES) && !batch.is_empty() => return self.batch(batch),
             Ok(Value::Array(_)) => {
-                Failure::new(NO_REQUEST, format!("batches are of version {BATCHES} of the protocol alone, and not empty"))
+                Failure::new(NO_REQUEST, format!("batches are supported in version {BATCHES} of the protocol only, and must not be empty"))
             }
             Ok(value) => return self.message(value, None),
             Err(e) => Failure::new(NO_JSON, e.to_string()),
@@ -274,12 +274,12 @@ impl Server<'_, '_> {
         let from = From { batch, stateless: named.is_some() };
         if let Some(named) = named.filter(|named| *named != STATELESS) {
             let named = named.as_str().map_or_else(|| cut(&named.to_string()).into_owned(), |text| cut(text).into_owned());
-            let message = format!("version {named} of the protocol is not spoken here without a handshake");
+            let message = format!("version {named} of the protocol needs a handshake first: call initialize");
             let data = Some(json!({ "supported": [STATELESS], "requested": named }));
             return self.answer(id, from, Err(Failure { code: NO_VERSION, message, data }));
         }
         let outcome = match method {
-            "initialize" if batch.is_some() => Err(Failure::new(NO_REQUEST, "initialize stands alone")),
+            "initialize" if batch.is_some() => Err(Failure::new(NO_REQUEST, "initialize must not be part of a batch")),
             "initialize" => self.initialize(&params),
             "server/discover" => Ok(self.discovered()),
             "ping" => Ok(json!({})),
