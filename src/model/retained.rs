@@ -155,10 +155,10 @@ pub struct ElementsModel {
 }
 
 impl ElementsModel {
-    /// Text such as `4,000 entries Web.ReportKey → Web.Report`.
+    /// Text such as `4,000 entries Web.ReportKey → Web.Report`, `11 elements of System.Byte[]`.
     pub(crate) fn words(&self) -> String {
         let types: Vec<&str> = [&self.key, &self.value].into_iter().flatten().map(|name| &**name).collect();
-        let what = if self.key.is_some() { "entries" } else { "elements" };
+        let what = if self.key.is_some() { "entries" } else { "elements of" };
         format!("{} {what} {}", crate::base::thousands(self.count), types.join(" → "))
     }
 }
