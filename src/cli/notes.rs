@@ -46,15 +46,15 @@ pub(super) fn show(notes: &Notes, streams: &mut Streams<'_>) -> io::Result<()> {
     lines.sort_by_key(|line| (line.place, line.code.is_some()));
     let mut reasons = Reasons::default();
     for line in lines.iter().take(SHOWN) {
-        let word = match line.kind {
-            NoteKind::GcInProgress | NoteKind::GcMoving => "WARNING",
-            NoteKind::OtherRuntimes => "note",
-            k if k.makes_partial() => "missing",
-            _ => "warning",
+        let (word, is_remark) = match line.kind {
+            NoteKind::GcInProgress | NoteKind::GcMoving => ("WARNING", false),
+            NoteKind::OtherRuntimes => ("note", true),
+            k if k.makes_partial() => ("missing", true),
+            _ => ("warning", false),
         };
         if let Some((code, more)) = line.code {
-            streams
-                .warn(word, &format!("… and {} about {} (--json lists all)", plural(more, "more reason"), code.name().replace('-', " ")))?;
+            let about = code.name().replace('-', " ");
+            streams.remark(&format!("{word}: … and {} about {about} (--json lists all)", plural(more, "more reason")))?;
         }
         let Some((note, more)) = line.notes.split_first() else { continue };
         let more = match len64(more.len()) {
@@ -62,7 +62,8 @@ pub(super) fn show(notes: &Notes, streams: &mut Streams<'_>) -> io::Result<()> {
             n if note.address.is_some() => format!(" … and {n} more at other addresses"),
             n => format!(" … and {n} more of the kind"),
         };
-        streams.warn(word, &format!("{}{more}", reasons.once(note.message.clone())))?;
+        let message = format!("{}{more}", reasons.once(note.message.clone()));
+        if is_remark { streams.remark(&format!("{word}: {message}")) } else { streams.warn(word, &message) }?;
     }
     let more = lines.len().saturating_sub(SHOWN);
     if more > 0 {

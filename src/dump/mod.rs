@@ -46,6 +46,8 @@ mod write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+#[cfg(feature = "cli")]
+pub(crate) use compressed::sniff_inside;
 pub use compressed::{Cache, Draft as CacheDraft, Found};
 pub(crate) use elf_core::diag_page_places;
 pub use error::DumpError;
