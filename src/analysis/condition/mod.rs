@@ -596,6 +596,9 @@ mod tests {
         // Parentheses inside texts are ignored.
         let hidden = format!("{}size = 1{}", "(type = \")\\\")\" or ".repeat(300), ")".repeat(300));
         assert!(hidden.parse::<Condition>().unwrap_err().what.contains("nested too deeply"));
+        // Words that contain "not", and `!=`, do not negate.
+        let flat = vec!["_notes != cannot"; 200].join(" or ");
+        assert!(flat.parse::<Condition>().is_ok());
         assert!(format!("type ~ '{}'", "(".repeat(2000)).parse::<Condition>().is_ok());
         assert!(format!("size > 1{}", " and size > 1".repeat(5000)).parse::<Condition>().is_err(), "a chain is a tree as well");
     }

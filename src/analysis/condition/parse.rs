@@ -49,8 +49,9 @@ pub(super) fn parse(text: &str) -> Result<Node, ConditionError> {
                 quote = Some(c);
                 depth
             }
-            // Each "not" adds a level too, and the count is not decreased again.
-            '(' | '!' | 'n' | 'N' => depth.saturating_add(usize::from(c == '(' || c == '!' || starts_with_not(text, offset))),
+            '(' => depth.saturating_add(1),
+            // Each negation adds a level too, and the count is not decreased again.
+            '!' | 'n' | 'N' => depth.saturating_add(usize::from(is_negation(text, offset))),
             ')' => depth.saturating_sub(1),
             _ => depth,
         };
@@ -74,8 +75,14 @@ pub(super) fn parse(text: &str) -> Result<Node, ConditionError> {
     })
 }
 
-fn starts_with_not(text: &str, offset: usize) -> bool {
-    text.get(offset..).and_then(|rest| rest.get(..3)).is_some_and(|word| word.eq_ignore_ascii_case("not"))
+/// Whether `!` or the word `not` is at `offset`, and not `!=` or a part of another word.
+fn is_negation(text: &str, offset: usize) -> bool {
+    let (before, rest) = text.split_at_checked(offset).unwrap_or((text, ""));
+    if let Some(after) = rest.strip_prefix('!') {
+        return !after.starts_with('=');
+    }
+    let is_not = rest.get(..3).is_some_and(|word| word.eq_ignore_ascii_case("not"));
+    is_not && !before.ends_with(is_word_char) && !rest.get(3..).is_some_and(|after| after.starts_with(is_word_char))
 }
 
 fn expected(what: &'static str) -> StrContext {
