@@ -25,7 +25,7 @@ use crate::memory::Image;
 
 /// Number of GC slots that are charged as one read of memory.
 const SLOTS_OF_A_READ: u64 = 2;
-/// Maximum number of code addresses, and bytes of GC info, that a walk remembers. It is charged again for each later lookup of code or GC info
+/// Maximum number of code addresses, and bytes of GC info, that a walk remembers. The walk is charged again for each look-up of code or GC info
 /// that did not fit.
 const MOST_CODES: usize = 1 << 14;
 const MOST_INFO_BYTES: u64 = 4 << 20;
@@ -99,7 +99,7 @@ struct Walking<'w> {
     memory: u64,
     /// Whether `memory` is used up. The rest of the stack is then a gap, and the walk only lists its frames.
     blind: bool,
-    /// Code whose lookup the walk was charged for, by instruction pointer.
+    /// Code whose look-up the walk was charged for, by instruction pointer.
     codes: Map<Addr, Arc<Code>>,
     /// GC info that the walk was charged for, by address.
     infos: Map<Addr, Arc<GcInfo>>,

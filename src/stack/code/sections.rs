@@ -14,7 +14,8 @@ const CODE_HEAP: u32 = 2;
 /// Stubs and precodes: never managed code.
 const RANGE_LIST: u32 = 4;
 
-/// The map's levels, each of 256 entries, cover 57 bits of address; the last 17 stay within one entry.
+/// Shifts of the index in each level of the map; tables have 256 entries. The map covers 57 bits of address, and an entry of the last level 128
+/// KiB.
 const LEVEL_SHIFTS: [u32; 5] = [49, 41, 33, 25, 17];
 /// Flag in pointers of the map to memory that may be collected.
 const COLLECTIBLE: u64 = 1;
@@ -23,7 +24,7 @@ const MAX_FRAGMENTS: usize = 1 << 13;
 
 /// Number of entries in a table of each level.
 const ENTRIES: u64 = 256;
-/// Maximum number of tables in the map, and of fragments in all its lists: enough for 512 GB of contiguous code.
+/// Maximum number of tables or entries in a level of the map, and of fragments in all lists: enough for 4 GiB of contiguous code.
 const MAX_TABLES: usize = 1 << 15;
 
 /// The use of a range section.

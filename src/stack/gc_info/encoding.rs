@@ -8,9 +8,9 @@ use crate::base::Arch;
 pub(super) struct Encoding {
     pub(super) version: u32,
     pub(super) arch: Arch,
-    /// Number of registers.
+    /// Number of registers of the architecture.
     pub(super) register_count: u32,
-    /// The usual frame register, which is 0 in the stream.
+    /// The usual frame register, which the stream encodes as 0.
     pub(super) frame_register: u8,
     /// Bits of a group in the number of the frame register.
     pub(super) stack_base: u32,

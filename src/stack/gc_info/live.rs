@@ -5,11 +5,11 @@ use super::{GcInfo, GcInfoError};
 use crate::base::len64;
 use crate::stack::CodeBytes;
 
-/// Number of units inside ranges that are described together.
+/// Number of units of a chunk: units inside ranges whose live slots are described together.
 const CHUNK: u32 = 64;
 /// Maximum number of changes within a chunk: a thousand slots that change with every byte.
 const MAX_CHANGES: u32 = 1 << 16;
-/// Maximum number of consecutive chunks without a change: 256 kB of code.
+/// Maximum number of consecutive chunks without a change: 2^18 units of code, 256 KiB on x64.
 const MAX_UNCHANGED: u64 = 1 << 12;
 
 /// A point for which GC info has the live slots.

@@ -62,7 +62,7 @@ impl Walking<'_> {
     fn above_native(&mut self, registers: &Registers, next: Option<&ExplicitFrame>, stack: Option<AddrRange>) -> FromNative {
         let walker = self.walker;
         let (mut at, mut left) = (registers.clone(), Left::Stopped);
-        // Whether the frame is on the thread's normal stack: a signal handler may run on another one.
+        // Whether the stack pointer is on the thread's stack: a signal handler may run on another one.
         let mut own = at.sp().is_some_and(|sp| inside(stack, sp));
         for _ in 0..MOST_NATIVE_FRAMES {
             // An explicit frame below this stack pointer belongs to a helper that was already unwound, and describes the helper's managed caller.

@@ -92,7 +92,7 @@ fn lives_in_range(method: &Method, offset: Option<u32>) -> Option<&Vec<bool>> {
     places.zip(&method.lives).find(|(place, _)| Some(*place) == offset).map(|(_, set)| set)
 }
 
-/// The tracked slots that are reported, and whether scratch slots are; `None` if not even untracked slots are.
+/// The tracked slots that are reported, and whether scratch slots are reported too; `None` if not even untracked slots are reported.
 fn expected(method: &Method, offset: u32, kind: FrameKind) -> Option<(Vec<bool>, bool)> {
     let dead = vec![false; method.tracked()];
     if method.tracked() == 0 {
