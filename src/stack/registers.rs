@@ -10,7 +10,8 @@ const COUNT: usize = 32;
 pub(crate) struct Saved {
     /// Value of the register; `None` if it is unknown.
     pub(crate) value: Option<u64>,
-    /// The stack slot that it was restored from; `None` if it is still in the thread's register.
+    /// The memory that the value was restored from, usually a stack slot; `None` if the value is unknown, was computed, or is still in the
+    /// thread's register.
     pub(crate) place: Option<Addr>,
 }
 

@@ -171,7 +171,7 @@ impl StackWalker {
         (!frame.within).then(|| self.frames.callee(self.code.bytes(), &frame.frame))?
     }
 
-    /// The P/Invoke method that `frame` marks a call of, while the native function runs.
+    /// The P/Invoke method of an `InlinedCallFrame`, while its native function runs; `None` for other frames.
     pub(crate) fn native(&self, frame: &RuntimeFrame) -> Option<Addr> {
         self.frames.native(self.code.bytes(), &frame.frame)
     }
@@ -464,7 +464,7 @@ impl Walking<'_> {
         self.walker.frames.read(self.walker.code.bytes(), at)
     }
 
-    /// Adds an explicit frame.
+    /// Adds an explicit frame, and a gap if the references that it owns cannot be read.
     fn runtime(&mut self, frame: &ExplicitFrame, ip: Option<Addr>) {
         if frame.of.name.is_none() {
             self.unknown = Some(frame.address);

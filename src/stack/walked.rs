@@ -67,7 +67,7 @@ pub(crate) struct ManagedFrame {
     pub(crate) part: Part,
     /// How the frame was left.
     pub(crate) left: Left,
-    /// The register that slots are relative to.
+    /// Number of the frame register, which stack slots may be relative to.
     pub(crate) frame_register: Option<u8>,
     /// Whether the frame holds no references, because an exception has unwound it or a running funclet of its method reports them.
     pub(crate) unwound: bool,

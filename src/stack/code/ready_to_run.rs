@@ -68,7 +68,7 @@ impl ReadyToRun {
         Ok(Some((info, self.info.read(bytes, info, Info::ReadyToRunHeader)?)))
     }
 
-    /// The address, within the image, of the ReadyToRun header of the image with the functions of `module`.
+    /// The address of the ReadyToRun header of the image with the functions of `module`. It is within that image.
     pub(super) fn header(&self, bytes: &CodeBytes, module: Addr) -> Option<Addr> {
         Some(self.info(bytes, module).ok()??.1)
     }
@@ -194,7 +194,7 @@ impl<'r> EntryPoints<'r> {
         Ok(EntryPoints { reader, buckets: array.plus(reader.bucket_size), count })
     }
 
-    /// The method that starts at `entry`.
+    /// The `MethodDesc` of the method that starts at `entry`.
     fn find(&self, bytes: &CodeBytes, entry: Addr) -> Result<Option<Addr>, StackError> {
         let low = |n: u64| u32::try_from(n & u64::from(u32::MAX)).unwrap_or(0);
         let mut seed = low(entry.0 >> 2);

@@ -14,12 +14,11 @@ const CODE_HEAP: u32 = 2;
 /// Stubs and precodes: never managed code.
 const RANGE_LIST: u32 = 4;
 
-/// Shifts of the index in each level of the map; tables have 256 entries. The map covers 57 bits of address, and an entry of the last level 128
-/// KiB.
+/// Shifts of the index in each level of the map; a table has 256 entries. An entry of the last level covers 128 KiB, the map 57 address bits.
 const LEVEL_SHIFTS: [u32; 5] = [49, 41, 33, 25, 17];
 /// Flag in pointers of the map to memory that may be collected.
 const COLLECTIBLE: u64 = 1;
-/// Maximum number of fragments in an entry; each covers a part of 128 KiB.
+/// Maximum number of fragments in the list of an entry; each covers a part of 128 KiB.
 const MAX_FRAGMENTS: usize = 1 << 13;
 
 /// Number of entries in a table of each level.
@@ -131,7 +130,7 @@ impl Sections {
         if filled { Ok(()) } else { Err(StackError::invalid(self.top, "the map of code sections is empty")) }
     }
 
-    /// The section with code that contains `ip`.
+    /// The section with code that contains `ip`; `None` for stubs and for addresses that are not in the map.
     pub(super) fn at(&self, bytes: &CodeBytes, ip: Addr) -> Result<Option<Section>, StackError> {
         let pointer = |at: Addr| bytes.u64(at).map(unmarked);
         if ip.0 >> 57 != 0 {

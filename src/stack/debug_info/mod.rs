@@ -143,7 +143,7 @@ impl DebugInfo {
     /// `None` if the debug info does not have them.
     ///
     /// # Errors
-    /// [`StackError`] if they are not in the dump.
+    /// [`StackError`] if the debug info is not in the dump, or is invalid.
     pub(crate) fn captured(&self, bytes: &CodeBytes, code: &Code, point: u32) -> Result<Option<Vec<Captured>>, StackError> {
         let Some(place) = self.place(bytes, code)? else { return Ok(None) };
         let Some(part) = self.parts(bytes, place)?.suspensions else { return Ok(None) };

@@ -201,7 +201,7 @@ pub(crate) struct FrameReader {
 
 /// Alignment of stack pointers on arm64 in bytes (AAPCS64, 6.4.5.1).
 const STACK_ALIGNMENT: u64 = 16;
-/// The mark bits in the datum of an inlined call.
+/// Flag bits in `InlinedCallFrame.Datum`.
 const DATUM_MARKS: u64 = 7;
 /// The link that ends the frame chain.
 const END: Addr = Addr(u64::MAX);

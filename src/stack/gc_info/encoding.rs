@@ -74,7 +74,7 @@ impl Encoding {
         self.version >= 3
     }
 
-    /// The stored safe point of a call that returns to `offset`, in units.
+    /// The stored value, in units, of the safe point of a call that returns to byte `offset`.
     pub(super) fn safe_point(&self, offset: u32) -> Option<u32> {
         match self.version {
             4.. if !offset.is_multiple_of(self.unit) => None,
@@ -83,7 +83,7 @@ impl Encoding {
         }
     }
 
-    /// The offset within interruptible ranges of a call that returns to `offset`, in units.
+    /// The offset, in units, at which a call that returns to byte `offset` is looked up in interruptible ranges.
     pub(super) fn in_range(&self, offset: u32) -> Option<u32> {
         match self.version {
             4.. => offset.checked_div(self.unit),

@@ -5,8 +5,8 @@
 //! and may extend into a page that is not in the dump, so bytes are read only when needed: those that describe the method when the info is
 //! [decoded](GcInfo::decode), those for an offset with each [query](GcInfo::report).
 //!
-//! The parts of the stream are: header; safe points, which are the offsets after calls where slots are live; interruptible ranges, in which
-//! every instruction is a safe point; slots; and the live slots for each safe point and for each 64 bytes inside ranges.
+//! The parts of the stream are: header; safe points, which are the offsets after calls where slots are live; interruptible ranges, in which every
+//! instruction is a safe point; slots; and the live slots for each safe point and for each 64 units inside ranges.
 //!
 //! x64 is verified against the DAC. For arm64, `tests/it/platforms.rs` checks that all stacks of .NET 10 dumps of Linux are precise.
 

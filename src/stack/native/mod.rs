@@ -31,7 +31,7 @@ pub(crate) struct Caller {
     pub(crate) interrupted: bool,
 }
 
-/// An image whose functions are unwound.
+/// Unwinds the functions of an image.
 #[derive(Debug)]
 pub(crate) struct Native {
     /// The image; `None` if it is unknown.

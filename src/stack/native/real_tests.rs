@@ -121,8 +121,8 @@ fn native_stacks_of_linux_lead_to_managed_code_or_the_thread_start() {
         println!("{}: {outermost} of {} threads to the start, {frames} frames of the runtime", p.name, p.dump.threads.len());
         // Garbage collector, finalizer and tiered compilation have native threads.
         assert!(outermost >= 5 && frames > 20, "{}: {outermost} {frames}", p.name);
-        // The return address of a hijacked thread is in assembly code of the runtime, which has no caller of the usual form. Running threads may
-        // be at any instruction.
+        // A hijacked thread returns to an assembly routine that no call instruction entered, so the return address is not where the unwind rules
+        // expect it. Running threads may be at any instruction.
         let most = if p.name.contains("-busy") { 5 } else { 20 };
         assert!(astray * most <= p.dump.threads.len(), "{}: {astray} do not arrive at code", p.name);
     }
@@ -166,7 +166,7 @@ fn every_function_of_libcoreclr_begins_with_its_return_address() {
             returns += u32::from(caller.sp() == registers.sp().map(|sp| sp.plus(8)));
         }
         println!("{}: {returns} of {count}", p.name);
-        // A few are written in assembly, and entered with more words on the stack.
+        // A few functions are written in assembly, and entered with more words on the stack.
         assert!(count > 10_000 && count - returns < 10, "{}: {returns} of {count}", p.name);
     }
 }

@@ -26,7 +26,7 @@ const CONTEXT_PC: u64 = 0x108;
 /// An unwind code. Each corresponds to one instruction of a prologue or epilogue, except where noted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Op {
-    /// The stack pointer moves by this many bytes.
+    /// Undoing the code raises the stack pointer by this many bytes.
     Alloc(u64),
     /// One or two integer registers, beginning with `first`, are saved at `offset` from the stack pointer. Undoing the code also raises the stack
     /// pointer by `release`; both are in bytes.
@@ -52,11 +52,11 @@ enum Op {
     SetFp(u64),
     /// Nothing to undo: stored parameters, a signed return address, codes that are not assigned yet.
     Nop,
-    /// A new stack pointer and instruction pointer are on the stack. Does not correspond to an instruction.
+    /// The stack pointer and instruction pointer of interrupted code are on the stack. Does not correspond to an instruction.
     MachineFrame,
-    /// A whole `CONTEXT` is on the stack. Does not correspond to an instruction.
+    /// The `CONTEXT` of interrupted code is on the stack. Does not correspond to an instruction.
     Context,
-    /// The return address is in the link register. Does not correspond to an instruction.
+    /// `clear_unwound_to_call`: the return address is in the link register. Does not correspond to an instruction.
     NoCall,
     /// `end_c`: ends the codes of a fragment of a function. The codes that follow belong to the prologue of the whole function, which has run
     /// completely.

@@ -105,8 +105,8 @@ impl<'a> Info<'a> {
         })
     }
 
-    /// The address that saves are relative to if the instruction pointer is at `offset`: the stack pointer or, once it is set, the frame register
-    /// minus its offset. `None` if the register is unknown.
+    /// The address that saves are relative to if the instruction pointer is at `offset`: the stack pointer or, once the prologue has set it, the
+    /// frame register minus its offset. `None` if the register is unknown.
     fn establisher(&self, registers: &Registers, offset: u64) -> Result<Option<Addr>, UnwindError> {
         if self.frame_register == 0 {
             return Ok(registers.sp());

@@ -175,7 +175,7 @@ proptest! {
         }
     }
 
-    /// Info that is cut off at any byte is missing or has the same slots, never others.
+    /// GC info that is cut off at any byte gives the same slots or an error about missing bytes, never other slots.
     #[test]
     fn truncated_info_never_gives_other_slots(method in method(), cut: Index, offset: Index) {
         let whole = method.encode().bytes();

@@ -135,7 +135,7 @@ fn a_method_without_tracked_slots_always_reports_the_others() {
             for kind in [Leaf, Return, Exception] {
                 for offset in [0, 10, 15, 20, 100] {
                     let found = reported(&info, &bytes, offset, kind);
-                    // The word at the caller's stack pointer - 16 is not null, the one at the frame register + 40 is.
+                    // The word at `[caller-16]` is not null. The word at `[frame+40]` is null, so it is not reported.
                     assert_eq!(found, ["[caller-16]&", "[sp+32]!", "[frame-8]"], "{version} {kind:?} {offset}");
                 }
             }
