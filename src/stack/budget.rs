@@ -16,7 +16,7 @@ const MEMORY: u64 = 16 << 20;
 const MEMORY_OF_A_BYTE: u64 = 2;
 /// Factor on the memory for walks that keep registers as well.
 const WITH_REGISTERS: u64 = 3;
-/// Minimum memory for all stacks, whatever the limit.
+/// Bytes of memory for all stacks that are allowed even if the limit is lower.
 const FIXED_MEMORY: u64 = 4 << 20;
 
 /// The budget of a walk.
@@ -47,7 +47,8 @@ pub(crate) struct WalkBudget {
 }
 
 impl WalkBudget {
-    /// The budget for stacks of these sizes in a dump of `dump_bytes` bytes. Memory is limited by `max_memory` too.
+    /// The budget for stacks of these sizes in a dump of `dump_bytes` bytes. `max_memory` limits the memory in equal shares and the memory in
+    /// proportion to sizes separately, so their sum may be twice as much.
     pub(crate) fn new(dump_bytes: u64, stacks: &[u64], max_memory: Option<u64>) -> WalkBudget {
         let most = max_memory.map_or(u64::MAX, |most| most.max(FIXED_MEMORY));
         WalkBudget {
@@ -58,7 +59,7 @@ impl WalkBudget {
         }
     }
 
-    /// The part of a stack of `bytes` bytes.
+    /// The part of a stack of `bytes` bytes. `registers` allows more memory, for a walk that also keeps registers.
     pub(crate) fn part(&self, bytes: u64, registers: bool) -> Allowance {
         let share = |all: u64| all.checked_div(self.stacks).unwrap_or(0);
         let of_bytes = u128::from(self.memory_of_bytes).saturating_mul(u128::from(bytes)).checked_div(u128::from(self.bytes)).unwrap_or(0);

@@ -147,8 +147,8 @@ impl CodeBytes {
         })
     }
 
-    /// The pointer at `address` in writable data of an image that the process does not change. It is read from the dump, or else from the
-    /// file of the module.
+    /// The pointer at `address` in an image's writable data, which must be a pointer that the process does not change. It is read from the dump
+    /// or, if missing there, from the module file.
     ///
     /// # Errors
     /// Fails if neither of them has it.
@@ -159,7 +159,7 @@ impl CodeBytes {
             .or_else(|e| self.files.as_ref().and_then(|files| files.at(address)?.initial_pointer(address, size)).ok_or(e))
     }
 
-    /// Reads bytes that are partly in a file, page by page from the dump or else from a file.
+    /// Reads bytes page by page, each page from the dump or, if missing there, from a module file.
     fn pieced(&self, files: &Files, address: Addr, len: u64) -> Option<Vec<u8>> {
         let end = Addr(address.0.checked_add(len)?);
         files.at(address).or_else(|| files.at(end))?;
@@ -185,7 +185,7 @@ impl CodeBytes {
         if let Some(slice) = self.memory.slice(address, most) {
             return Ok(Cow::Borrowed(slice));
         }
-        // The captured bytes, or else the rest of the page in the file.
+        // Up to the end of the captured bytes or, if the byte is not captured, to the end of the page in the file.
         let page = address.align_down(PAGE).plus(PAGE).since(address).unwrap_or(1);
         let captured = self.memory.contiguous(address).map_or(page, |piece| len64(piece.len()));
         self.bytes(address, captured.min(most).max(1)).or_else(|_| self.bytes(address, 1))

@@ -47,7 +47,7 @@ pub(crate) enum ClauseError {
     },
 }
 
-/// Whether the funclet of JIT-compiled code at offset `funclet` from the method's start is a filter; `None` if no clause has it.
+/// Whether the funclet of JIT-compiled code at offset `funclet` from the method's start is a filter; `None` if no clause names the funclet.
 /// `eh_info` is the pointer in the code header, 0 if the method has no clauses.
 ///
 /// # Errors
@@ -60,8 +60,8 @@ pub(crate) fn jit_filter(bytes: &CodeBytes, eh_info: Addr, funclet: u32) -> Resu
     is_filter(bytes, JIT, eh_info.plus(8), bytes.u64(count_at)?, funclet)
 }
 
-/// Whether the funclet of ReadyToRun code at offset `funclet` from the start of the method at `method_rva` is a filter; `None` if no
-/// clause has it. `header` is the image's ReadyToRun header, and RVAs are relative to `base`.
+/// Whether the funclet of ReadyToRun code at offset `funclet` from the start of the method at `method_rva` is a filter; `None` if no clause names
+/// the funclet. `header` is the image's ReadyToRun header, and RVAs are relative to `base`.
 ///
 /// # Errors
 /// Fails if a part is missing, and if there are more than [`MAX_CLAUSES`] clauses.
@@ -103,7 +103,7 @@ fn clauses_of(bytes: &CodeBytes, table: Addr, count: u64, method: u32) -> Result
     Ok(None)
 }
 
-/// Whether the funclet at `funclet` is a filter according to the `count` clauses at `first`; `None` if no clause has it.
+/// Whether the funclet at `funclet` is a filter according to the `count` clauses at `first`; `None` if no clause names it.
 fn is_filter(bytes: &CodeBytes, layout: Layout, first: Addr, count: u64, funclet: u32) -> Result<Option<bool>, ClauseError> {
     if count > MAX_CLAUSES {
         return Err(ClauseError::Count { address: first, count });

@@ -7,10 +7,10 @@ use crate::base::Addr;
 use crate::base::hash::Map;
 use crate::base::reads;
 
-/// Maximum bytes of the results in a cache, besides one for every [`DUMP_BYTES_OF_ONE`] bytes of the dump.
+/// Maximum size of a cache in bytes; another byte is allowed for every [`DUMP_BYTES_OF_ONE`] bytes of the dump.
 const BYTES: u64 = 16 << 20;
 const DUMP_BYTES_OF_ONE: u64 = 16;
-/// Larger results are not cached: they would take the room of many.
+/// Maximum size of a cached result in bytes, so that a few large results do not fill the cache.
 const LARGEST: u64 = 256 << 10;
 
 /// A cache of look-ups by address. The threads of a process are in few methods, so most look-ups are repeated.
@@ -29,7 +29,7 @@ struct Entries<T> {
     bytes: u64,
 }
 
-/// A result and its cost in reads. Without a result, the look-up costs more than `cost`.
+/// A result and its cost in reads. If `found` is `None`, a look-up with a budget of `cost` reads failed, and needs a larger one.
 #[derive(Debug)]
 struct Entry<T> {
     found: Option<T>,

@@ -10,7 +10,8 @@ const COUNT: usize = 32;
 pub(crate) struct Saved {
     /// Value of the register; `None` if it is unknown.
     pub(crate) value: Option<u64>,
-    /// The stack slot that it was restored from; `None` if it is still in the thread's register.
+    /// The memory that the value was restored from, usually a stack slot; `None` if the value is unknown, was computed, or is still in the
+    /// thread's register.
     pub(crate) place: Option<Addr>,
 }
 
@@ -28,11 +29,11 @@ pub(crate) struct Registers {
     general: [Saved; COUNT],
 }
 
-/// Registers that both calling conventions of x64 preserve: rbx, rbp, r12 to r15.
+/// Registers that callees preserve in both calling conventions of x64: rbx, rbp, r12 to r15.
 const X64_PRESERVED: u32 = 0xf028;
-/// Registers that only that of Windows preserves as well: rsi, rdi.
+/// Registers that callees also preserve in the calling convention of Windows x64: rsi, rdi.
 const X64_WINDOWS_PRESERVED: u32 = 0x00c0;
-/// Registers that arm64 preserves: x19 to x28, fp.
+/// Registers that callees preserve on arm64: x19 to x28, fp.
 const ARM64_PRESERVED: u32 = 0x3ff8_0000;
 
 /// Names of registers by number.
@@ -80,7 +81,7 @@ impl Registers {
         number < 32 && self.preserved >> number & 1 == 1
     }
 
-    /// The registers that a callee preserves; all others, including the stack pointer, are unknown.
+    /// A copy with the instruction pointer and the registers that a callee preserves. All others, including the stack pointer, are unknown.
     pub(crate) fn preserved(&self) -> Registers {
         let mut kept = self.clone();
         for (number, register) in (0u8..).zip(&mut kept.general) {

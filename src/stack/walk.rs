@@ -1,7 +1,8 @@
-//! The walk of one thread's stack: managed frames by unwinding, explicit frames between them, and the references that each holds.
+//! Walks the stack of one thread: unwinds managed frames, follows the explicit frames between them, and lists the references that each frame
+//! holds.
 //!
-//! Source: `docs/internals/stacks.md#the-walk`. Native code between managed frames is not unwound: the runtime leaves an explicit frame
-//! there that has the registers of the managed caller.
+//! Source: `docs/internals/stacks.md#the-walk`. Native code between managed frames is not unwound, because an explicit frame there has the
+//! registers of the managed caller. Threads in native code without an explicit frame are handled in `running`.
 
 mod running;
 
@@ -22,15 +23,16 @@ use crate::base::{Addr, AddrRange, Os, PAGE, len64};
 use crate::clr::methods::GenericContext;
 use crate::memory::Image;
 
-/// Number of slots of GC info that take as long as a read of memory.
+/// Number of GC slots that are charged as one read of memory.
 const SLOTS_OF_A_READ: u64 = 2;
-/// Maximum number of methods that a walk remembers, and of bytes of their GC info. It pays for others again with each of their frames.
+/// Maximum number of code addresses, and bytes of GC info, that a walk remembers. The walk is charged again for each look-up of code or GC info
+/// that did not fit.
 const MOST_CODES: usize = 1 << 14;
 const MOST_INFO_BYTES: u64 = 4 << 20;
-/// Maximum number of explicit frames, and of reads, for finding the own stack of a thread that runs on a signal stack.
+/// Maximum number of explicit frames, and of reads, in the search for the normal stack of a thread that runs on its signal stack.
 const FRAMES_OF_A_CALLER: usize = 8;
 const READS_OF_A_CALLER: u64 = 256;
-/// Bytes of memory for a gap without its registers, here and in answers.
+/// Bytes of memory that a gap is charged for, in the walk and in answers; its registers are charged separately.
 const GAP_BYTES: u64 = 256;
 
 /// The start of a walk.
@@ -70,17 +72,17 @@ pub(crate) struct StackWalker {
     runtime: Native,
     /// All images, for native code that managed code has called.
     native: NativeImages,
-    /// The images of the process without managed code, sorted; empty if the dump does not list images.
+    /// Address ranges of the images without managed code, sorted; empty if the dump's list of images is absent or incomplete.
     images: Vec<AddrRange>,
     os: Os,
     gc_infos: Known<Result<Arc<GcInfo>, StackError>>,
 }
 
-/// The frame that a handler reports for: the next frame of its method's body with this value in the frame register.
+/// Identifies the method activation whose handler is running: the next frame of the method's body with this value in the frame register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Parent {
     method_desc: Addr,
-    /// Number and value of the frame register; `None` if the GC info does not have it.
+    /// Number and value of the frame register; `None` if the GC info is missing or names no frame register.
     frame: Option<(u8, Option<u64>)>,
 }
 
@@ -89,28 +91,28 @@ struct Walking<'w> {
     walker: &'w StackWalker,
     asked: Asked,
     out: Walk,
-    /// The frame that a handler reports for: no frame up to and including it reports.
+    /// The frame whose references a running handler reports. The frames up to and including this one report nothing.
     parent: Option<Parent>,
-    /// The explicit frame of an unknown type that was met since the last managed frame.
+    /// The last explicit frame of an unknown type since the last managed frame.
     unknown: Option<Addr>,
     /// Bytes of memory left for the contents of frames.
     memory: u64,
-    /// Whether `memory` was used up: the rest of the stack is a gap, and only its frames are collected.
+    /// Whether `memory` is used up. The rest of the stack is then a gap, and the walk only lists its frames.
     blind: bool,
-    /// Code that the walk has paid for, by address.
+    /// Code whose look-up the walk was charged for, by instruction pointer.
     codes: Map<Addr, Arc<Code>>,
-    /// GC info that the walk has paid for, by address.
+    /// GC info that the walk was charged for, by address.
     infos: Map<Addr, Arc<GcInfo>>,
-    /// Bytes of `infos`.
+    /// Size of the GC info in `infos` in bytes.
     info_bytes: u64,
-    /// The registers of a thread that is in native code without an explicit frame.
+    /// The thread's registers, if it is in native code without an explicit frame.
     own: Option<Registers>,
     /// Index of the gap whose end is not known yet.
     open: Option<usize>,
 }
 
 impl StackWalker {
-    /// Combines the readers. `images` are those of the process, `modules` the runtime's `Module`s.
+    /// Creates a walker. `images` are the address ranges of the images of the process, `modules` the addresses of the runtime's `Module`s.
     pub(crate) fn new(
         code: CodeMap,
         frames: FrameReader,
@@ -124,7 +126,7 @@ impl StackWalker {
         let of_runtime = |image: &AddrRange| runtime.as_ref().is_some_and(|runtime| image.contains(runtime.base));
         // A list without the runtime is incomplete, so it cannot show that an address is outside of all images.
         if images.iter().any(of_runtime) {
-            // A bundle may contain both the runtime and managed code.
+            // The image of a single-file bundle contains both the runtime and managed code, so it is kept.
             let managed = code.images(modules);
             images.retain(|image| of_runtime(image) || !managed.iter().any(|at| image.contains(*at)));
         } else {
@@ -135,13 +137,13 @@ impl StackWalker {
         StackWalker { code, frames, runtime, native, images, os, gc_infos }
     }
 
-    /// Whether `ip`, which is not in managed code, is also outside of all images without managed code.
+    /// Whether `ip`, which is not in managed code, is also outside of all images without managed code. Always false if the images are not known.
     fn is_nowhere(&self, ip: Addr) -> bool {
         let last = self.images.partition_point(|image| image.start <= ip).checked_sub(1).and_then(|i| self.images.get(i));
         !self.images.is_empty() && !last.is_some_and(|image| image.contains(ip))
     }
 
-    /// Whether a gap of `walk` reports that the memory at `at` is missing, or other memory of the image that contains it.
+    /// Whether missing memory at `at`, or in the image that contains `at`, caused a gap of `walk`.
     pub(crate) fn explains(&self, walk: &Walk, at: Addr) -> bool {
         let read = walk.gaps.iter().filter_map(|gap| match gap.lack.error() {
             Some(StackError::Read(e)) => Some(e.address),
@@ -164,23 +166,24 @@ impl StackWalker {
         self.frames.roots(self.code.bytes(), frame)
     }
 
-    /// The method that `frame` is about to call.
+    /// The method that `frame` is about to call or whose native helper it marks; `None` for an explicit frame within a managed frame.
     pub(crate) fn callee(&self, frame: &RuntimeFrame) -> Option<Addr> {
         (!frame.within).then(|| self.frames.callee(self.code.bytes(), &frame.frame))?
     }
 
-    /// The P/Invoke method whose native function `frame` is in.
+    /// The P/Invoke method of an `InlinedCallFrame`, while its native function runs; `None` for other frames.
     pub(crate) fn native(&self, frame: &RuntimeFrame) -> Option<Addr> {
         self.frames.native(self.code.bytes(), &frame.frame)
     }
 
-    /// The first explicit frame of a thread, which is on its own stack; `None` if absent, or if it is not in the dump.
+    /// The address of the first explicit frame of `thread`, which is on the thread's normal stack; `None` if the thread has no frames, or if the
+    /// pointer to the first one is not in the dump.
     pub(crate) fn first_frame(&self, thread: Addr) -> Option<Addr> {
         self.frames.first(self.code.bytes(), thread).ok().flatten()
     }
 
-    /// The stack pointer of the first method that an explicit frame of a thread describes. A thread on its signal stack has no other
-    /// pointer to its own stack.
+    /// The stack pointer of the first managed caller that the explicit frames of a thread describe. For a thread on its signal stack, it is the
+    /// only pointer to the normal stack.
     pub(crate) fn first_caller(&self, thread: Addr) -> Option<Addr> {
         reads::bounded(READS_OF_A_CALLER, || {
             let bytes = self.code.bytes();
@@ -230,7 +233,7 @@ impl StackWalker {
         if fits { Ok(info) } else { Err(StackError::invalid(at, "the GC info is for code of another length")) }
     }
 
-    /// The part of its method that a piece of code is.
+    /// Whether `code` is the method's body, a handler or a filter.
     fn part(&self, code: &Code) -> Part {
         if !code.funclet {
             return Part::Body;
@@ -292,7 +295,7 @@ impl Walking<'_> {
         Ok(info)
     }
 
-    /// Takes `bytes` bytes of memory for the frame at `at`. If fewer are left, the rest of the stack becomes a gap.
+    /// Takes `bytes` bytes from the memory budget for the frame at `at`. Returns false if fewer are left; the rest of the stack is then a gap.
     fn afford(&mut self, at: Addr, bytes: u64) -> bool {
         match self.memory.checked_sub(bytes) {
             _ if self.blind => return false,
@@ -311,15 +314,15 @@ impl Walking<'_> {
         let mut context = start.registers.clone();
         let mut left = Left::Stopped;
         let mut hijacked = start.hijacked;
-        // The explicit frame that led to `context`.
+        // Address of the explicit frame that supplied registers last; `context` was unwound from them.
         let mut led = None;
-        // Whether the walk has just reached a caller.
+        // Whether `context` was reached from a callee or an explicit frame, and is not the start of the walk.
         let mut arrived = false;
         if context.is_none() {
             self.gap(None, Lack::Registers);
         }
         let first = walker.frames.first(bytes, start.thread).and_then(|at| at.map(|at| self.explicit(at, None, start)).transpose());
-        // The highest stack pointer that managed frames have led to.
+        // The stack pointer that unwinding reached last.
         let mut reached = Addr::NULL;
         let mut next = match first {
             Ok(frame) => frame,
@@ -355,7 +358,7 @@ impl Walking<'_> {
                     _ => Err(StackError::invalid(sp, "a frame's caller is not above it on the stack")),
                 });
                 let caller_sp = unwound.as_ref().ok().map(|(_, sp)| *sp);
-                // Explicit frames within a managed frame have nothing that unwinding does not find.
+                // Explicit frames within a managed frame are only listed: unwinding finds the caller without them.
                 while let (Some(frame), Some(caller_sp)) = (&next, caller_sp)
                     && frame.address < caller_sp
                     && len64(self.out.frames.len()) < start.part.frames
@@ -390,8 +393,8 @@ impl Walking<'_> {
                 (left, arrived) = (Left::Call, true);
                 continue;
             }
-            // Managed code is called from managed code and from native code of images. This caller is neither: it must be code that is missing
-            // from the runtime's map, and its frame may hold anything.
+            // Callers of managed code are managed code or native code of an image. An address in neither must be managed code that is missing
+            // from the runtime's map, and its frame may hold references.
             if let Some(caller) = context.as_ref().filter(|c| arrived && left == Left::Call && walker.is_nowhere(c.ip)) {
                 let lack = Lack::Unwind(StackError::invalid(caller.ip, "the return address is in neither managed code nor a known image"));
                 self.lost(&caller.clone(), lack);
@@ -405,7 +408,7 @@ impl Walking<'_> {
             };
             self.runtime(&frame, context.as_ref().map(|c| c.ip));
             match walker.frames.caller(&walker.code, &walker.runtime, &frame) {
-                // The caller of a frame cannot be below the frames that were already walked.
+                // An explicit frame cannot have its caller below the frames that the walk has visited.
                 Ok(Some(caller)) if start.stack.is_some() && caller.registers.sp().is_some_and(|sp| sp < reached) => {
                     let lack = StackError::invalid(frame.address, "an explicit frame that leads back down the stack");
                     return self.gap(Some(frame.address), Lack::Frames(lack));
@@ -432,7 +435,8 @@ impl Walking<'_> {
         self.gap(sp, Lack::Endless);
     }
 
-    /// The first explicit frame from which a walk that is lost at `ip` may continue: not `led`, which has led there.
+    /// The explicit frame with which the walk continues when it cannot unwind the code at `ip`. If `next` is `led`, which led to `ip`, it is
+    /// listed and skipped.
     fn past(&mut self, next: Option<ExplicitFrame>, led: Option<Addr>, (start, ip): (&Start, Addr)) -> Option<ExplicitFrame> {
         match next {
             Some(frame) if Some(frame.address) == led => {
@@ -450,8 +454,8 @@ impl Walking<'_> {
         next.map(|at| self.explicit(at, Some(frame.address), start)).transpose()
     }
 
-    /// The explicit frame at `at`, which must be on the stack above the one before it. From the signal stack, the frame chain leads once to
-    /// the thread's own stack, which may be anywhere.
+    /// Reads the explicit frame at `at`, which must be aligned, on the stack, and above the explicit frame at `before`. Only the link from the
+    /// signal stack to the normal stack may lead to a lower address.
     fn explicit(&self, at: Addr, before: Option<Addr>, start: &Start) -> Result<ExplicitFrame, StackError> {
         let crosses = |before: Addr| start.own.is_some_and(|own| own.contains(at) && !own.contains(before));
         if !at.is_aligned(8) || before.is_some_and(|b| at <= b && !crosses(b)) || !inside(start.stack, at) {
@@ -460,7 +464,7 @@ impl Walking<'_> {
         self.walker.frames.read(self.walker.code.bytes(), at)
     }
 
-    /// Adds an explicit frame.
+    /// Adds an explicit frame, and a gap if the references that it owns cannot be read.
     fn runtime(&mut self, frame: &ExplicitFrame, ip: Option<Addr>) {
         if frame.of.name.is_none() {
             self.unknown = Some(frame.address);
@@ -499,7 +503,7 @@ impl Walking<'_> {
         self.out.frames.push(Frame::Managed(frame));
     }
 
-    /// Finds the references that a managed frame holds.
+    /// Adds the references that a managed frame holds, or a gap if they cannot be determined.
     fn holds(&mut self, frame: &mut ManagedFrame, registers: &Registers, caller_sp: Option<Addr>) {
         let (code, part, sp) = (Arc::clone(&frame.code), frame.part, frame.sp);
         let info = self.gc_info(&code);
@@ -516,7 +520,8 @@ impl Walking<'_> {
                 self.parent = None;
             }
         } else if let Err(e) = info.and_then(|info| self.slots(frame, &info, registers, caller_sp)) {
-            // A running thread may hold references in any register, and in native code that the method has called.
+            // A frame that was stopped or has faulted may hold references in any register. If it called a JIT helper, so may the helper's frames
+            // and registers.
             let anywhere = matches!(frame.left, Left::Stopped | Left::Fault);
             let own = self.own.take().filter(|_| frame.left == Left::Helper);
             let from = own.as_ref().and_then(Registers::sp).unwrap_or(sp);
@@ -535,9 +540,9 @@ impl Walking<'_> {
         }
     }
 
-    /// Adds the slots that a frame holds.
+    /// Adds the GC slots of a frame that hold references.
     fn slots(&mut self, frame: &mut ManagedFrame, info: &GcInfo, registers: &Registers, caller_sp: Option<Addr>) -> Result<(), StackError> {
-        // If the caller is unknown, the rest of the stack is scanned, including this frame.
+        // Without a caller, the walk adds a gap that begins at this frame.
         let Some(caller_sp) = caller_sp else { return Ok(()) };
         let kind = match frame.left {
             Left::Stopped => FrameKind::Leaf,
@@ -555,7 +560,8 @@ impl Walking<'_> {
         CodeBytes::afford(ip, count / SLOTS_OF_A_READ)?;
         let (bytes, most) = (self.walker.code.bytes(), self.memory / SLOT_BYTES);
         let page = AddrRange::new(frame.sp.align_down(PAGE), frame.sp.align_down(PAGE).plus(PAGE));
-        // An overflowed stack ends with a guard page that cannot be written to, so nothing is missing from the dump there.
+        // After a stack overflow, the frame of the faulting method extends into the guard page, which holds no data. The slots there are skipped,
+        // not reported as missing.
         let held = if frame.left == Left::Fault && bytes.memory().captured(page) == 0 {
             let is_there = |slot: &FrameSlot| slot.location.address().is_none_or(|at| !page.contains(at));
             let report = |each: &mut dyn FnMut(FrameSlot)| {
@@ -580,8 +586,8 @@ impl Walking<'_> {
         self.out.gaps.push(Gap { from, to: None, registers: Box::default(), ip: None, lack });
     }
 
-    /// Begins a gap at the stack pointer in `registers`, which may hold references too. The gap ends where an explicit frame leads to a
-    /// method again.
+    /// Begins a gap at the stack pointer in `registers`; the registers may hold references too. The gap ends at the stack pointer of the next
+    /// managed caller that an explicit frame describes.
     fn lost(&mut self, registers: &Registers, lack: Lack) {
         let (from, ip) = (registers.sp(), Some(registers.ip));
         let registers: Box<[_]> = known(registers).collect();
@@ -594,7 +600,8 @@ impl Walking<'_> {
     }
 }
 
-/// The possible values of the generic context: its slot is relative to the caller's stack pointer or to the frame register.
+/// The possible generic contexts of a frame. The slot's offset is relative to the caller's stack pointer or to the frame register; GC info does
+/// not say to which, so both slots are read.
 fn contexts(bytes: &CodeBytes, info: &GcInfo, registers: &Registers, caller_sp: Option<Addr>) -> impl Iterator<Item = GenericContext> {
     let slot = info.header().generic_context.into_iter();
     let frame = info.header().frame_register.and_then(|n| registers.value(n)).map(Addr);

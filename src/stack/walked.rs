@@ -67,9 +67,9 @@ pub(crate) struct ManagedFrame {
     pub(crate) part: Part,
     /// How the frame was left.
     pub(crate) left: Left,
-    /// The register that slots are relative to.
+    /// Number of the frame register, which stack slots may be relative to.
     pub(crate) frame_register: Option<u8>,
-    /// Whether it holds no references because an exception has left it, or because its funclet that is running reports for it.
+    /// Whether the frame holds no references, because an exception has unwound it or a running funclet of its method reports them.
     pub(crate) unwound: bool,
 }
 
@@ -80,7 +80,7 @@ impl ManagedFrame {
         ManagedFrame { code, ip, sp, held: none, contexts: none, registers: none, part, left, frame_register: None, unwound: false }
     }
 
-    /// An address within the instruction that the frame executes, since a return address may be in the next statement.
+    /// An address within the instruction that the frame executes. A return address is after the call, possibly in the next statement.
     pub(crate) fn instruction(&self) -> Addr {
         match self.left {
             Left::Call | Left::Helper | Left::Exception => self.ip.minus(1).unwrap_or(self.ip),
@@ -89,16 +89,16 @@ impl ManagedFrame {
     }
 }
 
-/// An explicit frame on a stack. `FrameReader` reads its other properties.
+/// An explicit frame on a stack, as the walk found it.
 #[derive(Clone, Debug)]
 pub(crate) struct RuntimeFrame {
     /// The frame.
     pub(crate) frame: ExplicitFrame,
     /// The instruction pointer of the walk when it met the frame.
     pub(crate) ip: Option<Addr>,
-    /// Whether it lies within the frame of a method that the walk has already entered, so that it does not prepare a call.
+    /// Whether the explicit frame is within a managed frame that the walk has already entered; it then does not prepare a call.
     pub(crate) within: bool,
-    /// Whether it reports the references that it owns.
+    /// Whether the walk reports the references that the frame owns.
     pub(crate) reports: bool,
 }
 
@@ -117,7 +117,7 @@ pub(crate) enum Lack {
     Endless,
     /// The references in frames exceed the memory limit for a dump of this size.
     Memory,
-    /// The stack was walked for the `Thread` at this address.
+    /// The stack also belongs to the `Thread` at this address, and was walked for that thread only.
     Claimed(Addr),
 }
 
@@ -130,7 +130,7 @@ pub(crate) struct Gap {
     pub(crate) to: Option<Addr>,
     /// Registers that may hold references as well.
     pub(crate) registers: Box<[(&'static str, Saved)]>,
-    /// Address of the frame's code.
+    /// Address in the code of the frame at which the gap begins.
     pub(crate) ip: Option<Addr>,
     /// The reason.
     pub(crate) lack: Lack,
@@ -139,7 +139,7 @@ pub(crate) struct Gap {
 /// Marks a stack slot in place of a register's number.
 const NO_REGISTER: u8 = u8::MAX;
 
-/// A slot as stored in the walk.
+/// A [`FrameSlot`] as stored in the walk.
 #[derive(Clone, Copy, Debug)]
 struct HeldSlot {
     /// The address; 0 if it is unknown.
@@ -174,7 +174,7 @@ impl HeldSlot {
     }
 }
 
-/// Bytes of memory for a slot, and for a slot owned by an explicit frame in the answers that list it.
+/// Bytes of memory that a walk is charged for each GC slot of a managed frame, and for each slot that an explicit frame owns.
 pub(super) const SLOT_BYTES: u64 = 24;
 const _: () = assert!(size_of::<HeldSlot>() <= 24 && size_of::<Frame>() <= 64);
 
@@ -334,14 +334,14 @@ impl Location {
 }
 
 impl Place {
-    /// Returns the text of [`Location::text`]. `address` is that of the stack slot.
+    /// Formats the location as [`Location::text`] does. `address` is the address of the stack slot.
     pub(crate) fn text(self, arch: Arch, frame_register: Option<u8>, address: Option<Addr>) -> String {
         let names = RegisterNames::of(arch);
         let name = |number: u8| names.get(usize::from(number)).copied();
         match self {
             Place::Register(number) => match (name(number), address) {
                 (Some(name), _) => name.into(),
-                // A slot owned by an explicit frame, which has only its address.
+                // A slot that an explicit frame owns has only an address.
                 (None, Some(address)) => format!("[{address}]"),
                 (None, None) => "?".into(),
             },

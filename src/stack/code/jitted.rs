@@ -1,4 +1,4 @@
-//! JIT-compiled code: nibble maps lead to the method's start, and the word before that to its code header.
+//! JIT-compiled code: nibble maps lead to the method's start, and the word before the start points to the method's code header.
 
 use super::super::{CodeBytes, FunctionEntry, StackError};
 use super::nibbles::{NibbleForm, NibbleMap};
@@ -101,7 +101,7 @@ impl Jitted {
         }
         let entry = self.functions.entry(bytes, table, low)?;
         let at = |rva: u32| base.plus(u64::from(rva));
-        // Entries without an end (arm64) extend to the next one; the end of the last one is only in the GC info.
+        // Entries without an end (arm64) extend to the next one. The end of the last one is not looked up: its range ends after `ip`.
         let next = || self.functions.begin(bytes, table, low.saturating_add(1)).map(at);
         let end = match entry.end {
             Some(end) => at(end),

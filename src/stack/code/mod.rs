@@ -90,7 +90,7 @@ impl CodeMap {
         (self.look_up(ip).map(|code| code.map(Arc::new)), len64(size_of::<Code>()))
     }
 
-    /// An address in each image that has code of `modules`, for those whose structures are in the dump.
+    /// The address of the ReadyToRun header in each image that has code of `modules`. Modules whose structures are not in the dump are skipped.
     pub(crate) fn images(&self, modules: &[Addr]) -> Vec<Addr> {
         tried(|| modules.iter().filter_map(|module| self.ready_to_run.header(&self.bytes, *module)).collect())
     }

@@ -63,7 +63,7 @@ impl NibbleMap {
         }
     }
 
-    /// The last method that starts in a unit before `unit`.
+    /// The start of the last method that starts in a unit before `unit`.
     fn search_back(&self, bytes: &CodeBytes, mut unit: u64) -> Result<Option<Addr>, StackError> {
         while unit > 0 {
             let n = unit.min(CHUNK);
@@ -96,7 +96,7 @@ impl NibbleMap {
             .then(|| self.base.plus(u64::from(value & !15)).plus(u64::from(low - 9).saturating_mul(ALIGNMENT)))
     }
 
-    /// The last method that starts in `unit` before nibble `slot`.
+    /// The start of the last method that starts in `unit`, which has this value, before nibble `slot`.
     fn last(&self, unit: u64, value: u32, slot: u64) -> Option<Addr> {
         (0..slot).rev().map(|s| (s, nibble(value, s))).find(|(_, n)| *n != 0).map(|(s, n)| self.at(unit, s, n))
     }

@@ -43,8 +43,8 @@ pub(crate) struct Code {
     pub(crate) gc_info: Result<Addr, StackError>,
     /// Version of the GC info.
     pub(crate) gc_version: u32,
-    /// Length of the method's code in bytes. The length in the GC info must be equal for JIT-compiled code, and at least this for code of an
-    /// image.
+    /// Length of the method's code in bytes, from unwind entries: 0 for JIT-compiled code on arm64, where entries have no end; up to the end of
+    /// this piece for ReadyToRun code. GC info must have the same length for JIT-compiled code, and at least this length for ReadyToRun code.
     pub(crate) code_length: u64,
 }
 

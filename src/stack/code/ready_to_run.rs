@@ -15,7 +15,7 @@ const SIGNATURE: u32 = 0x0052_5452;
 const MAX_SECTIONS: u32 = 256;
 /// Size of a section's entry in the header in bytes.
 const SECTION_BYTES: u64 = 12;
-/// Maximum number of functions searched back for one that is in the map: a method's funclets follow its body.
+/// Maximum number of function table entries that are searched backwards for a method's body, which precedes its funclets.
 const MAX_FUNCLETS: u64 = 1 << 10;
 /// Number of functions at which the runtime's search changes from bisection to linear.
 const LINEAR: u64 = 10;
@@ -68,7 +68,7 @@ impl ReadyToRun {
         Ok(Some((info, self.info.read(bytes, info, Info::ReadyToRunHeader)?)))
     }
 
-    /// The ReadyToRun header of the image with the functions of `module`, which is within that image.
+    /// The address of the ReadyToRun header of the image with the functions of `module`. It is within that image.
     pub(super) fn header(&self, bytes: &CodeBytes, module: Addr) -> Option<Addr> {
         Some(self.info(bytes, module).ok()??.1)
     }
@@ -194,7 +194,7 @@ impl<'r> EntryPoints<'r> {
         Ok(EntryPoints { reader, buckets: array.plus(reader.bucket_size), count })
     }
 
-    /// The method that starts at `entry`.
+    /// The `MethodDesc` of the method that starts at `entry`.
     fn find(&self, bytes: &CodeBytes, entry: Addr) -> Result<Option<Addr>, StackError> {
         let low = |n: u64| u32::try_from(n & u64::from(u32::MAX)).unwrap_or(0);
         let mut seed = low(entry.0 >> 2);

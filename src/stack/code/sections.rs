@@ -14,16 +14,16 @@ const CODE_HEAP: u32 = 2;
 /// Stubs and precodes: never managed code.
 const RANGE_LIST: u32 = 4;
 
-/// The map's levels, each of 256 entries, cover 57 bits of address; the last 17 stay within one entry.
+/// Shifts of the index in each level of the map; a table has 256 entries. An entry of the last level covers 128 KiB, the map 57 address bits.
 const LEVEL_SHIFTS: [u32; 5] = [49, 41, 33, 25, 17];
 /// Flag in pointers of the map to memory that may be collected.
 const COLLECTIBLE: u64 = 1;
-/// Maximum number of fragments in an entry; each covers a part of 128 KiB.
+/// Maximum number of fragments in the list of an entry; each covers a part of 128 KiB.
 const MAX_FRAGMENTS: usize = 1 << 13;
 
 /// Number of entries in a table of each level.
 const ENTRIES: u64 = 256;
-/// Maximum number of tables in the map, and of fragments in all its lists: enough for 512 GB of contiguous code.
+/// Maximum number of tables or entries in a level of the map, and of fragments in all lists: enough for 4 GiB of contiguous code.
 const MAX_TABLES: usize = 1 << 15;
 
 /// The use of a range section.
@@ -130,7 +130,7 @@ impl Sections {
         if filled { Ok(()) } else { Err(StackError::invalid(self.top, "the map of code sections is empty")) }
     }
 
-    /// The section with code that contains `ip`.
+    /// The section with code that contains `ip`; `None` for stubs and for addresses that are not in the map.
     pub(super) fn at(&self, bytes: &CodeBytes, ip: Addr) -> Result<Option<Section>, StackError> {
         let pointer = |at: Addr| bytes.u64(at).map(unmarked);
         if ip.0 >> 57 != 0 {

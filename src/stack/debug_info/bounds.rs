@@ -1,4 +1,4 @@
-//! Bounds: the native offsets of a method at which the code of IL offsets begins.
+//! Bounds: pairs of a native offset in a method and the IL offset whose code begins there.
 
 use crate::base::len64;
 
@@ -66,7 +66,7 @@ impl<F: FnMut(u64) -> Option<u8>> Nibbles<F> {
     }
 }
 
-/// An entry.
+/// An entry of the bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bound {
     /// Offset in the method's code.
@@ -77,7 +77,7 @@ pub(super) struct Bound {
     call: bool,
 }
 
-/// Source of an entry that marks a call, by form.
+/// Flags for a call in the source of an entry: in [`Form::Nibbles`], and in [`Form::Packed`].
 const CALL_IN_NIBBLES: u32 = 0x10;
 const CALL_IN_BITS: u64 = 1;
 
@@ -118,10 +118,10 @@ impl Bounds {
         Some(Bounds { list })
     }
 
-    /// Whether the code at `offset` sets up the frame or leaves it.
+    /// Whether the code at `offset` belongs to a prologue or epilogue. Code before the first boundary belongs to the prologue.
     pub(crate) fn is_prologue_or_epilogue(&self, offset: u32) -> bool {
         let before = self.list.iter().filter(|b| !b.call).take_while(|b| b.native <= offset);
-        // There may be several entries at that offset.
+        // Several entries may have the same native offset.
         let last = before.clone().map(|b| b.native).max();
         last.is_none() || before.filter(|b| Some(b.native) == last).any(|b| matches!(b.il, PROLOG | EPILOG))
     }
@@ -131,8 +131,8 @@ impl Bounds {
         len64(self.list.len())
     }
 
-    /// The IL offset of the code at `offset`, found as in stack traces of the runtime: that of the last boundary at or before `offset`,
-    /// and the lowest of several there. `None` for code that does not belong to IL.
+    /// The IL offset of the code at `offset`, determined as in stack traces of the runtime: the IL offset of the last boundary at or before
+    /// `offset`, and the lowest one if several boundaries have that native offset. `None` for code that does not belong to IL.
     pub(crate) fn il_offset(&self, offset: u32) -> Option<u32> {
         // The runtime orders the special values first.
         let rank = |il: u32| il.cast_signed();

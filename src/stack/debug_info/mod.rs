@@ -86,7 +86,7 @@ struct Parts {
 }
 
 impl DebugInfo {
-    /// The contract read. Releases before .NET 11 do not advertise it; overlays have the version of their format.
+    /// The contract read. Releases before .NET 11 do not advertise it; their overlays have the format in `DebugInfoVersion`.
     pub(crate) const CONTRACT: Contract = Contract::optional("DebugInfo", &["1", "2"]);
 
     /// Binds to a runtime.
@@ -143,7 +143,7 @@ impl DebugInfo {
     /// `None` if the debug info does not have them.
     ///
     /// # Errors
-    /// [`StackError`] if they are not in the dump.
+    /// [`StackError`] if the debug info is not in the dump, or is invalid.
     pub(crate) fn captured(&self, bytes: &CodeBytes, code: &Code, point: u32) -> Result<Option<Vec<Captured>>, StackError> {
         let Some(place) = self.place(bytes, code)? else { return Ok(None) };
         let Some(part) = self.parts(bytes, place)?.suspensions else { return Ok(None) };
@@ -199,7 +199,7 @@ impl DebugInfo {
         let mut nibbles = Nibbles::new(|offset| bytes.u8(at.plus(offset)).map_err(|e| failed = Some(e)).ok());
         let mut sizes = || {
             let first = nibbles.u32()?;
-            // Each part is given by the number of bytes before it, and its size.
+            // Each part as a pair: its distance from the end of the sizes, and its size, both in bytes.
             let (bounds, variables, suspensions) = match (place.version, first) {
                 (Version::Packed, TWO_BOUNDS) => {
                     let (instrumented, plain, variables) = (nibbles.u32()?, nibbles.u32()?, nibbles.u32()?);
@@ -237,7 +237,7 @@ fn part_of(bytes: &CodeBytes, place: DebugInfoAt, (at, len): (Addr, u32)) -> Res
     Ok(bytes.bytes(at, u64::from(len))?)
 }
 
-/// A descriptor for debug info, whose address is at the start of the code header.
+/// A descriptor in which the pointer to the debug info is the first field of `RealCodeHeader`.
 #[cfg(any(test, feature = "internals"))]
 fn described() -> Descriptor {
     let json = br#"{"types": {"RealCodeHeader": {"DebugInfo": 0}, "PatchpointInfo": {"!": 32, "LocalCount": 8}}}"#;
@@ -248,8 +248,8 @@ fn described() -> Descriptor {
     d
 }
 
-/// For the fuzz target: decodes the debug info at `at` in each version, and that of element `index` of an array at `at`, and queries the code
-/// at `offset`. Returns the numbers of bounds and of variables.
+/// For the fuzz target: looks up element `index` of a `NativeArray` at `at`, decodes the debug info at `at` in each version, and queries the code
+/// at `offset`. Returns the maximum numbers of bounds and of variables.
 #[cfg(feature = "internals")]
 pub fn try_debug_info(memory: &std::sync::Arc<crate::memory::Memory>, at: Addr, index: u32, offset: u32) -> [u64; 2] {
     let bytes = CodeBytes::new(memory);

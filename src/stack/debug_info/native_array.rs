@@ -55,7 +55,7 @@ pub(super) fn element(bytes: &CodeBytes, array: Addr, index: u64) -> Result<Opti
             at = next;
             continue;
         }
-        // A leaf with the only element of the subtree, and its number within the block.
+        // A node without subtrees has the index within the block of its only element, which follows the node.
         let only = node & (LEFT | RIGHT) == 0 && u64::from(node >> TAG_BITS) == index % BLOCK;
         return Ok(only.then_some(next));
     }

@@ -7,7 +7,7 @@ use crate::base::len64;
 
 /// Bias of stored variable numbers: hidden arguments have negative numbers.
 const BIAS: u32 = 6;
-/// Nibbles of the smallest suspension point, and of the smallest variable.
+/// Minimum number of nibbles of a suspension point, and of a variable.
 const SMALLEST: u64 = 2;
 
 /// A variable that a continuation captures.

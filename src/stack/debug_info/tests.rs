@@ -85,7 +85,7 @@ fn bounds_are_found_in_every_version() {
     let (plain, other) = (in_nibbles(7), in_nibbles(9));
     let old = [vec![0], nibbles(&[size(&plain), 0]), plain.clone()].concat();
     assert_eq!((il(Version::Nibbles, &old, 7), il(Version::Nibbles, &old, 8)), (Ok(Some(0)), Ok(Some(7))));
-    // With a record for on-stack replacement of three locals before it.
+    // A `PatchpointInfo` with three locals precedes the sizes.
     let mut patchpoint = vec![0u8; 32 + 12];
     patchpoint[8] = 3;
     let old = [vec![1], patchpoint, nibbles(&[size(&plain), 0]), plain].concat();

@@ -11,7 +11,8 @@ use crate::stack::RegisterNames;
 pub(super) enum Order {
     /// Until .NET 10: start, length in bytes, variable number with a bias of 4.
     RangeFirst,
-    /// .NET 11: variable number with a bias of 6, start, and length in bytes unless the entry is for the return value of a call.
+    /// .NET 11: variable number with a bias of 6, start, and length in bytes. In entries for the return value of a call, the third number is not
+    /// a length.
     NumberFirst,
 }
 
@@ -19,7 +20,7 @@ const BIAS: u32 = 4;
 const BIAS_OF_NUMBER_FIRST: u32 = 6;
 /// The stored variable number of entries for return values of calls (`CALL_RETURN_ILNUM`), which have an offset instead of a range.
 const CALL_RETURN: u32 = 1;
-/// Nibbles of the smallest entry.
+/// Minimum number of nibbles of an entry.
 const SMALLEST: u64 = 5;
 
 /// A stack slot of a frame.
@@ -65,7 +66,7 @@ struct Variable {
 /// The variables of a method.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Variables {
-    /// Entries by variable number.
+    /// Entries, sorted by variable number.
     list: Vec<Variable>,
 }
 
@@ -143,7 +144,7 @@ impl Variables {
 }
 
 fn held<F: FnMut(u64) -> Option<u8>>(nibbles: &mut Nibbles<F>) -> Option<Held> {
-    // Numbers that are too large do not belong to a register.
+    // Numbers of more than 8 bits are not registers: `u8::MAX` replaces them.
     let mut register = || Some(u8::try_from(nibbles.u32()?).unwrap_or(u8::MAX));
     Some(match register()? {
         0 => Held::Register(register()?),
@@ -158,7 +159,8 @@ fn held<F: FnMut(u64) -> Option<u8>>(nibbles: &mut Nibbles<F>) -> Option<Held> {
             }
         }
         5 => Held::Two(register()?, register()?),
-        // 6, 7: a register and a slot, in either order. 9, 10: a slot of the floating-point stack, an offset among variable arguments.
+        // 6 and 7 are a register and a stack slot, in either order; 9 is a slot of the floating-point stack, and 10 an offset in variable
+        // arguments.
         kind @ (6 | 7 | 9 | 10) => {
             let numbers = if kind <= 7 { 3 } else { 1 };
             (0..numbers).try_for_each(|_| nibbles.u32().map(drop))?;

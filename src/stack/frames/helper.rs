@@ -104,7 +104,7 @@ impl Helper {
             }
             return Ok(Caller { registers, left });
         }
-        // The function that captured the stack pointer has returned.
+        // The function that captured the stack pointer has returned, which popped 8 bytes.
         let sp = of_state(State::CaptureRsp)?.plus(8);
         let mut registers = of.blank(of_state(State::CaptureRip)?, sp, frame)?;
         of.callee_saved(bytes, self.state.at(state, State::Captured)?, &mut registers)?;

@@ -1,4 +1,4 @@
-//! The frame chain of a thread: explicit frames (`Frame`) mark calls from managed code into the runtime or native code, and have
+//! The frame chain of a thread. Each explicit frame (`Frame`) marks a call from managed code into the runtime or native code, and most have the
 //! registers of the managed caller.
 //!
 //! Source: contract `StackWalk`, `frames.h`; measured as described in `docs/internals/stacks.md#frames`.
@@ -20,14 +20,14 @@ use crate::data::{
 };
 use helper::Helper;
 
-/// The registers saved at a hijacked return (`HijackArgs` and `OnHijackTripThread` of the runtime). Return value registers come first, then
-/// callee-saved ones; .NET 10 added one for the continuation of an async method.
+/// The registers that the runtime's `OnHijackTripThread` saves in a `HijackArgs` at a hijacked return: first the registers of the returned value,
+/// then callee-saved registers. .NET 10 added one for the continuation of an async method.
 #[derive(Debug)]
 struct HijackRegisters {
     fields: Bound<HijackArgs>,
-    /// Numbers and offsets of the named registers.
+    /// Numbers and offsets of the registers of the returned value; on arm64, of all registers that are named fields.
     registers: Vec<(u8, u64)>,
-    /// Size of the structure, after which the frame of the caller begins.
+    /// Size of the structure in bytes. On arm64, the caller's frame follows it.
     size: Option<u64>,
 }
 
@@ -79,7 +79,7 @@ enum Role {
 /// The kind of references that a `HelperMethodFrame` protects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Protected {
-    /// This many references, at most three, each by a pointer in the frame.
+    /// This many references, at most three. The frame has a pointer to the slot of each.
     Slots(u8),
     /// An array of references.
     Array,
@@ -119,7 +119,7 @@ pub(crate) struct ExplicitFrame {
 }
 
 impl ExplicitFrame {
-    /// Whether it belongs to a method that calls native code directly.
+    /// Whether the frame marks a direct call of native code (P/Invoke).
     pub(crate) fn is_inlined(&self) -> bool {
         self.of.role == Role::Inlined
     }
@@ -138,7 +138,7 @@ pub(crate) struct Caller {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FrameRoots {
     slots: Slots,
-    /// Words that may be references: the callee's arguments.
+    /// Words that may be references: the callee's argument registers, or the returned value at a hijacked return.
     pub(crate) words: Option<AddrRange>,
 }
 
@@ -147,7 +147,7 @@ pub(crate) struct FrameRoots {
 enum Slots {
     #[default]
     None,
-    /// The given number of these addresses.
+    /// The first of these addresses; the second field is the number of them in use.
     Each([Addr; 3], u8),
     /// An array of the given length.
     Array(Addr, u32),
@@ -201,7 +201,7 @@ pub(crate) struct FrameReader {
 
 /// Alignment of stack pointers on arm64 in bytes (AAPCS64, 6.4.5.1).
 const STACK_ALIGNMENT: u64 = 16;
-/// The mark bits in the datum of an inlined call.
+/// Flag bits in `InlinedCallFrame.Datum`.
 const DATUM_MARKS: u64 = 7;
 /// The link that ends the frame chain.
 const END: Addr = Addr(u64::MAX);
@@ -333,7 +333,8 @@ impl FrameReader {
                     let place = start.plus(*offset);
                     registers.set(*number, Saved { value: Some(bytes.u64(place)?), place: Some(place) });
                 }
-                // Since version 3, GC info can be queried at a return address and covers the returned value.
+                // Since version 3, GC info describes return addresses at which a thread was stopped. Before version 4, `roots` adds the returned
+                // value.
                 let left = if self.gc_version >= 3 { Left::Stopped } else { Left::Call };
                 Ok(Some(Caller { registers, left }))
             }
@@ -372,19 +373,19 @@ impl FrameReader {
         Ok(roots)
     }
 
-    /// The offset of the argument registers in a transition block of `size`. Few descriptors have it.
+    /// The offset of the argument registers in a transition block of `size` bytes. Most descriptors do not have it.
     fn arguments(&self, block: &Bound<TransitionBlock>, size: u64) -> u64 {
         let before = |end: u64| end.saturating_sub(self.argument_bytes);
         match (block.offset(TransitionBlock::ArgumentRegisters), self.arch, self.os) {
             (Some(offset), ..) => offset,
-            // They are in the caller's home area.
+            // The argument registers are in the home area of the caller's frame, which follows the block.
             (None, Arch::X64, Os::Windows) => size,
             (None, Arch::X64, _) => before(block.offset(TransitionBlock::CalleeSavedRegisters).unwrap_or(0)),
             (None, ..) => before(size),
         }
     }
 
-    /// The method that `frame` is about to call, or whose native helper it is in.
+    /// The method that `frame` is about to call, or that a native helper implements.
     pub(crate) fn callee(&self, bytes: &CodeBytes, frame: &ExplicitFrame) -> Option<Addr> {
         let method = match frame.of.role {
             Role::Transition => self.framed.as_ref()?.get(bytes, frame.address, FramedMethodFrame::MethodDesc),
@@ -394,7 +395,7 @@ impl FrameReader {
         method.filter(|m| !m.is_null())
     }
 
-    /// The P/Invoke method whose native function an inlined call is in.
+    /// The P/Invoke method of an `InlinedCallFrame`, while its native function runs.
     pub(crate) fn native(&self, bytes: &CodeBytes, frame: &ExplicitFrame) -> Option<Addr> {
         let inlined = self.inlined.as_ref().filter(|_| frame.of.role == Role::Inlined)?;
         // The return address is null between calls.
@@ -427,8 +428,8 @@ impl FrameReader {
         Ok(())
     }
 
-    /// Sets the callee-saved registers from the slots that the pointers at `places` lead to, one for each register. A GC updates these
-    /// slots, not the copies in the frame's context.
+    /// Sets the callee-saved registers from their slots on the stack; the array at `places` has a pointer to each slot, by register number. A GC
+    /// updates these slots, not the copies in the frame's `CONTEXT`.
     fn through_places(&self, bytes: &CodeBytes, places: Addr, registers: &mut Registers) -> Result<(), StackError> {
         for (number, _) in &self.callee_saved {
             let place = Addr(bytes.u64(places.element(u64::from(*number), 8))?);
@@ -440,7 +441,7 @@ impl FrameReader {
     }
 }
 
-/// The frame that the link of the frame chain at `at` leads to; `None` at the end of the chain. Links are never null.
+/// The frame that `link`, a link of the frame chain in the structure at `at`, points to; `None` at the end of the chain. A null link is an error.
 fn followed(at: Addr, link: Addr) -> Result<Option<Addr>, StackError> {
     match link {
         END => Ok(None),
@@ -450,7 +451,7 @@ fn followed(at: Addr, link: Addr) -> Result<Option<Addr>, StackError> {
 }
 
 impl ExplicitFrame {
-    /// Whether it lies within the stack frame of the method that it describes, so that the walk meets it again there.
+    /// Whether the explicit frame is within the stack frame of its managed caller. The walk then meets it a second time there.
     pub(crate) fn is_within_caller(&self) -> bool {
         self.of.role == Role::Inlined
     }

@@ -8,9 +8,9 @@ use crate::base::Arch;
 pub(super) struct Encoding {
     pub(super) version: u32,
     pub(super) arch: Arch,
-    /// Number of registers.
+    /// Number of registers of the architecture.
     pub(super) register_count: u32,
-    /// The usual frame register, which is 0 in the stream.
+    /// The usual frame register, which the stream encodes as 0.
     pub(super) frame_register: u8,
     /// Bits of a group in the number of the frame register.
     pub(super) stack_base: u32,
@@ -74,7 +74,7 @@ impl Encoding {
         self.version >= 3
     }
 
-    /// The stored safe point of a call that returns to `offset`, in units.
+    /// The stored value, in units, of the safe point of a call that returns to byte `offset`.
     pub(super) fn safe_point(&self, offset: u32) -> Option<u32> {
         match self.version {
             4.. if !offset.is_multiple_of(self.unit) => None,
@@ -83,7 +83,7 @@ impl Encoding {
         }
     }
 
-    /// The offset within interruptible ranges of a call that returns to `offset`, in units.
+    /// The offset, in units, at which a call that returns to byte `offset` is looked up in interruptible ranges.
     pub(super) fn in_range(&self, offset: u32) -> Option<u32> {
         match self.version {
             4.. => offset.checked_div(self.unit),

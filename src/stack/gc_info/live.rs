@@ -5,11 +5,11 @@ use super::{GcInfo, GcInfoError};
 use crate::base::len64;
 use crate::stack::CodeBytes;
 
-/// Number of units inside ranges that are described together.
+/// Number of units of a chunk: units inside ranges whose live slots are described together.
 const CHUNK: u32 = 64;
 /// Maximum number of changes within a chunk: a thousand slots that change with every byte.
 const MAX_CHANGES: u32 = 1 << 16;
-/// Maximum number of consecutive chunks without a change: 256 kB of code.
+/// Maximum number of consecutive chunks without a change: 2^18 units of code, 256 KiB on x64.
 const MAX_UNCHANGED: u64 = 1 << 12;
 
 /// A point for which GC info has the live slots.
@@ -17,7 +17,7 @@ const MAX_UNCHANGED: u64 = 1 << 12;
 pub(super) enum Point {
     /// The safe point with this index.
     Safe(u64),
-    /// The point inside ranges after this many units of ranges.
+    /// The point inside ranges that this many units of ranges precede.
     Range(u32),
 }
 
@@ -28,7 +28,7 @@ impl GcInfo {
         Some(Point::Safe(len64(index)))
     }
 
-    /// The point at `offset`, in units, inside ranges.
+    /// The point inside ranges at `offset`, in units; `None` if no range contains it.
     pub(super) fn range(&self, offset: Option<u32>) -> Option<Point> {
         let offset = offset?;
         let range = self.ranges.get(self.ranges.partition_point(|r| r.end <= offset))?;
@@ -74,7 +74,7 @@ impl GcInfo {
         }
     }
 
-    /// The slots that are live after `at` units of ranges.
+    /// The slots that are live at the point inside ranges that `at` units of ranges precede.
     fn live_in_chunks(&self, bits: &mut Bits<'_>, at: u32, tracked: u64) -> Result<Vec<usize>, GcInfoError> {
         let total = self.ranges.last().map_or(0, |r| r.before.saturating_add(r.end.saturating_sub(r.start)));
         let width = bits.unsigned(3)?;
@@ -111,7 +111,7 @@ impl GcInfo {
     }
 }
 
-/// The last chunk up to `wanted` that has a description, and the pointer to it.
+/// The last chunk up to `wanted` that has a description, and the pointer to the description.
 fn last_described(bits: &mut Bits<'_>, table: u64, width: u32, wanted: u64) -> Result<Option<(u64, u32)>, GcInfoError> {
     let last = wanted.saturating_sub(MAX_UNCHANGED);
     for chunk in (last..=wanted).rev() {

@@ -9,13 +9,14 @@ use crate::stack::{CodeBytes, Registers, Saved};
 /// How a frame was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameKind {
-    /// The registers are those of the thread, or of a resumable frame of the runtime: execution continues right there.
+    /// The thread was stopped at the instruction pointer, where execution continues. The registers are those of the thread or of a
+    /// `ResumableFrame`.
     Leaf,
     /// The instruction pointer is a return address.
     Return,
     /// The frame threw or faulted, and will not continue at its instruction pointer.
     Exception,
-    /// The instruction pointer is a return address of a call that may be a call of a JIT helper.
+    /// The instruction pointer is a return address, possibly of a call of a JIT helper, which need not be a safe point.
     Helper,
 }
 
@@ -114,7 +115,8 @@ impl GcInfo {
         Ok(roots)
     }
 
-    /// Whether the info describes the live slots at `offset`: a thread that no collection has stopped may be anywhere.
+    /// Whether the info describes the live slots at `offset`. A thread that no collection has stopped may be at an offset that it does not
+    /// describe.
     pub(crate) fn describes(&self, offset: u32, kind: FrameKind) -> bool {
         let encoding = &self.encoding;
         let safe_point = || self.safe_point(encoding.safe_point(offset)).is_some();
@@ -142,7 +144,7 @@ impl GcInfo {
         };
         match point {
             Some(point) => Some(Reported { point: Some(point), scratch }),
-            // A method with ranges has one for each point where a collection may stop it.
+            // A collection stops a method with ranges only inside them or at safe points, so no slot is reported here.
             None if self.has_ranges() => None,
             None => nothing_tracked,
         }

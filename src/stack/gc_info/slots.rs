@@ -4,7 +4,7 @@ use super::bits::Bits;
 use super::encoding::Encoding;
 use super::error::GcInfoError;
 
-/// Maximum number of slots of a method. Compilers track a few thousand, and do not optimize larger methods.
+/// Maximum number of slots of a method. Compilers track a few thousand, and do not optimize methods that need more.
 const MAX_SLOTS: u32 = 100_000;
 
 /// The base that the offset of a stack slot is relative to.
@@ -79,7 +79,7 @@ fn read_registers(bits: &mut Bits<'_>, encoding: &Encoding, count: u32, all: &mu
     let mut last: Option<(u32, (bool, bool))> = None;
     for _ in 0..count {
         let (number, (interior, pinned)) = match last {
-            // After a slot without flags, like most, only the distance is stored.
+            // After a slot without flags, only the distance to the next slot is stored, which has no flags either.
             Some((number, (false, false))) => (number.saturating_add(bits.unsigned(2)?).saturating_add(1), (false, false)),
             _ => (bits.unsigned(3)?, flags(bits)?),
         };

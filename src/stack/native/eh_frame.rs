@@ -17,19 +17,19 @@ use crate::stack::{CodeBytes, Registers, Saved, UnwindError};
 
 /// Maximum size of an FDE or CIE in bytes. The largest of libcoreclr have a few hundred bytes.
 const MAX_ENTRY: u32 = 1 << 13;
-/// Number of reads that take as long as evaluating a byte of an entry: each byte may be an instruction that copies all rules.
+/// Number of reads charged for each byte of an FDE or CIE: the byte may be an instruction that copies all rules.
 const READS_OF_A_BYTE: u64 = 4;
-/// Four-byte formats: `DW_EH_PE_sdata4` and `udata4`.
+/// Supported encodings of the pointer to `.eh_frame`, of four bytes: `DW_EH_PE_sdata4` and `udata4`.
 const FOUR_BYTES: [u8; 2] = [0x0b, 0x03];
-/// `DW_EH_PE_udata4`.
+/// Supported encoding of the number of entries: `DW_EH_PE_udata4`.
 const COUNT: u8 = 0x03;
-/// `DW_EH_PE_sdata4` relative to the table.
+/// Supported encoding of the entries: `DW_EH_PE_sdata4`, relative to the table.
 const ENTRIES: u8 = 0x3b;
 
 /// The rule that restores a register of the caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Rule {
-    /// No rule: preserved if the calling convention says so.
+    /// The CFI has no rule. The register keeps its value if the calling convention preserves it.
     #[default]
     Preserved,
     Undefined,
@@ -61,7 +61,7 @@ pub(super) struct Row {
     cfa: Result<Cfa, &'static str>,
     registers: [Rule; DWARF.len()],
     returns: Rule,
-    /// Whether the kernel created the frame for a signal handler: its caller was stopped at an arbitrary instruction.
+    /// Whether it is a signal frame, which the kernel creates: the caller was interrupted at an arbitrary instruction.
     signal: bool,
     expressions: Vec<Box<[u8]>>,
 }
@@ -83,7 +83,7 @@ impl Row {
 /// Unwinds one frame by the table at `table`: see [`Native::step`](super::Native::step).
 pub(super) fn step(bytes: &CodeBytes, rows: &Rows, table: AddrRange, registers: &Registers, leaf: bool) -> Result<Caller, UnwindError> {
     let invalid = |what| UnwindError::invalid(registers.ip, what);
-    // The last instruction of a function may be a call that does not return.
+    // A return address may be past the end of its function, if the last instruction is a call that does not return.
     let pc = registers.ip.minus(u64::from(!leaf)).ok_or(invalid("no instruction pointer"))?;
     let look_up = || {
         let row = row(bytes, table, pc);
@@ -168,7 +168,7 @@ impl Row {
     }
 }
 
-/// Applies `rule` to register `own`, or to the return address if that is `None`, in the frame with these registers and CFA.
+/// Applies `rule` in the frame with these registers and CFA. `own` is the register that the rule is for, or `None` for the return address.
 fn apply(rule: Rule, row: &Row, (bytes, registers, cfa): (&CodeBytes, &Registers, Addr), own: Option<u8>) -> Result<Saved, UnwindError> {
     let invalid = |what| UnwindError::invalid(registers.ip, what);
     let at = |offset: i32| cfa.0.checked_add_signed(offset.into()).ok_or(invalid("frame beyond the end of memory"));
@@ -210,7 +210,7 @@ fn find(bytes: &CodeBytes, table: Addr, pc: Addr) -> Result<Option<Addr>, Unwind
     low.checked_sub(1).map(|last| relative(entry(last).plus(4))).transpose()
 }
 
-/// An `.eh_frame` section with one CIE and one FDE.
+/// A copy of a CIE and an FDE that `gimli` reads as an `.eh_frame` section.
 struct Section {
     /// Address of the FDE in memory.
     at: Addr,
@@ -244,7 +244,8 @@ impl Section {
     /// The rules for `pc`, the return address register, and whether it is a signal frame.
     fn row<'c>(&self, context: &'c mut UnwindContext<usize>, pc: Addr) -> Result<(&'c UnwindTableRow<usize>, Register, bool), UnwindError> {
         let malformed = |_| UnwindError::invalid(self.at, "malformed CFI");
-        // Addresses relative to a field are computed for the FDE. Those of the CIE only lead to the personality routine.
+        // With this base, relative addresses in the FDE are right. Relative addresses in the CIE are wrong, but only the pointer to the
+        // personality routine is one.
         let start = self.at.minus(len64(self.fde)).ok_or(UnwindError::invalid(self.at, "unwind information at the start of memory"))?;
         let frames = EhFrame::new(&self.bytes, LittleEndian);
         let bases = BaseAddresses::default().set_eh_frame(start.0);

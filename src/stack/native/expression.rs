@@ -10,7 +10,7 @@ use crate::stack::{CodeBytes, Registers, UnwindError};
 
 /// Maximum number of operations in an expression. Those of the C library have fewer than ten.
 const MOST_OPERATIONS: u32 = 64;
-/// DWARF's register number of the return address, which in a frame is the instruction pointer.
+/// DWARF's number of the return address register. Expressions use it for the instruction pointer of the frame.
 const RETURN_ADDRESS: u16 = 16;
 
 /// Evaluates `expression` in the frame with these registers; `cfa` is initially on the expression's stack.

@@ -15,12 +15,13 @@ const LINK: u8 = 30;
 pub(crate) struct NativeImages(Vec<(AddrRange, OnceLock<Native>)>);
 
 impl NativeImages {
-    /// The images at `sorted`.
+    /// `sorted` has the address ranges of the images, ascending.
     pub(crate) fn new(sorted: &[AddrRange]) -> NativeImages {
         NativeImages(sorted.iter().map(|image| (*image, OnceLock::new())).collect())
     }
 
-    /// The image that contains `at`, and its start. The range that a container lists for an ELF image may end before the last segments.
+    /// The image that contains `at`, and the image's start. The range that a container lists for an ELF image may end before its last segments,
+    /// so the range from the image's headers is checked as well.
     pub(crate) fn find(&self, memory: &Memory, at: Addr) -> Option<(Addr, &Native)> {
         let (listed, native) = self.last(at)?;
         let native = native.get_or_init(|| Native::new(Image::at(memory, listed.start), 0));
@@ -38,9 +39,9 @@ impl NativeImages {
         self.0.get(self.0.partition_point(|(image, _)| image.start <= at).checked_sub(1)?)
     }
 
-    /// Unwinds one frame: returns the caller for `registers` in code of any image, or in code without unwind information that has not moved
-    /// the stack pointer, such as stubs that the runtime generated and procedure linkage table entries. If `leaf`, the registers are the
-    /// thread's own. `known` is the image of the runtime.
+    /// Unwinds one frame: returns the caller for `registers` in code of any image, or in code without unwind information that has not moved the
+    /// stack pointer, such as stubs that the runtime generated and procedure linkage table entries. If `leaf`, the registers are those of the
+    /// thread or of code that a signal interrupted. `known` is the image of the runtime.
     ///
     /// # Errors
     /// [`UnwindError`] as for [`Native::step`].
@@ -65,8 +66,8 @@ impl NativeImages {
         }
     }
 
-    /// The caller from the return address on top of the stack (x64) or in the link register (arm64), if that address follows a call in managed
-    /// code or in an image.
+    /// The caller's registers, with the return address on top of the stack (x64) or in the link register (arm64); `None` if that address does not
+    /// follow a call in managed code or in an image.
     fn returned_to(&self, bytes: &CodeBytes, registers: &Registers, mut is_managed: impl FnMut(Addr) -> bool) -> Option<Registers> {
         let (mut caller, sp) = (registers.preserved(), registers.sp()?);
         match registers.arch() {
@@ -84,14 +85,15 @@ impl NativeImages {
     }
 }
 
-/// Whether the instruction before that of `registers` may be a call (x64): `e8` with a distance, or `ff /2` with up to five more bytes.
+/// Whether the instruction before the instruction pointer may be a call: `e8` with a distance, or `ff /2` with up to five more bytes. Always true
+/// on arm64.
 fn is_after_call(bytes: &CodeBytes, registers: &Registers) -> bool {
     /// Maximum length of such a call in bytes.
     const LONGEST: u64 = 7;
     if registers.arch() != Arch::X64 {
         return true;
     }
-    // Code that is only in a file is not checked.
+    // If neither the dump nor a module file has the code, it is assumed to be a call.
     let Some(before) = registers.ip.minus(LONGEST).and_then(|start| bytes.bytes(start, LONGEST).ok()) else { return true };
     let at = |back: usize| before.len().checked_sub(back).and_then(|i| before.get(i));
     let indirect = |back: usize| at(back) == Some(&0xff) && at(back.saturating_sub(1)).is_some_and(|modrm| modrm >> 3 & 7 == 2);

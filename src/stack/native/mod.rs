@@ -27,16 +27,16 @@ type Rows = Known<Result<eh_frame::Row, UnwindError>>;
 pub(crate) struct Caller {
     /// The registers of the caller.
     pub(crate) registers: Registers,
-    /// Whether a signal interrupted it: it may be at any instruction, and all its registers are known.
+    /// Whether a signal interrupted the caller. It may then be at any instruction, and the signal frame has all of its registers.
     pub(crate) interrupted: bool,
 }
 
-/// An image whose functions are unwound.
+/// Unwinds the functions of an image.
 #[derive(Debug)]
 pub(crate) struct Native {
     /// The image; `None` if it is unknown.
     image: Option<Image>,
-    /// Location of its unwind information, once it has been found.
+    /// Address range of the image's unwind information, once it has been found.
     table: OnceLock<AddrRange>,
     rows: Rows,
 }
@@ -54,8 +54,8 @@ impl Native {
 
     /// Unwinds one frame: returns the caller for `registers` inside the image. Registers that a callee does not preserve are unknown.
     ///
-    /// If `leaf`, the registers are the thread's own. Otherwise the instruction pointer is a return address, which may be past the end
-    /// of the function that made the call.
+    /// If `leaf`, the registers are those of the thread or of code that a signal interrupted. Otherwise the instruction pointer is a return
+    /// address, which may be past the end of the function that made the call.
     ///
     /// # Errors
     /// [`UnwindError::Read`] if the image's tables or a part of the stack are absent. [`UnwindError::Invalid`] if the function has no unwind

@@ -12,7 +12,7 @@ const INDIRECT: u32 = 1;
 
 pub(super) fn step(bytes: &CodeBytes, base: Addr, table: AddrRange, registers: &Registers, leaf: bool) -> Result<Registers, UnwindError> {
     let outside = UnwindError::invalid(registers.ip, "instruction pointer outside its image");
-    // The last instruction of a function may be a call that does not return.
+    // A return address may be past the end of its function, if the last instruction is a call that does not return.
     let within = registers.ip.minus(u64::from(!leaf)).and_then(|pc| pc.since(base)).ok_or(outside)?;
     let rva = u32::try_from(within).map_err(|_| outside)?;
     match find(bytes, table, rva)? {

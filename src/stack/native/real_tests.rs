@@ -77,8 +77,9 @@ fn walk(p: &Process, thread: &OsThread) -> (Option<Registers>, usize) {
             Err(error) => panic!("{}: thread {}, frame {frame}, {} in {}: {error}", p.name, thread.id, registers.ip, module.path),
         };
         runtime += usize::from(matches!(module.file_name(), "libcoreclr.so" | "coreclr.dll"));
-        // A restored register is in the frame that was left, or was restored before. On Windows, functions also have 32 bytes above the frame;
-        // on Linux, tables still have the slots of registers that a leaf's epilogue has popped.
+        // The slot of a register is within the frame that was unwound, unless the register was restored before. On Windows, the home area of 32
+        // bytes above the frame is part of it. On Linux, the rules of a leaf frame may name slots below the stack pointer, from which its
+        // epilogue has already popped registers.
         let home = if p.dump.facts.os == Os::Windows { 32 } else { 0 };
         for number in 0..16 {
             let (old, new) = (registers.get(number), caller.get(number));
@@ -120,8 +121,8 @@ fn native_stacks_of_linux_lead_to_managed_code_or_the_thread_start() {
         println!("{}: {outermost} of {} threads to the start, {frames} frames of the runtime", p.name, p.dump.threads.len());
         // Garbage collector, finalizer and tiered compilation have native threads.
         assert!(outermost >= 5 && frames > 20, "{}: {outermost} {frames}", p.name);
-        // A hijacked thread returned to assembly code that was not called, so its return address is elsewhere. Running threads may be
-        // anywhere.
+        // A hijacked thread returns to an assembly routine that no call instruction entered, so the return address is not where the unwind rules
+        // expect it. Running threads may be at any instruction.
         let most = if p.name.contains("-busy") { 5 } else { 20 };
         assert!(astray * most <= p.dump.threads.len(), "{}: {astray} do not arrive at code", p.name);
     }
@@ -165,7 +166,7 @@ fn every_function_of_libcoreclr_begins_with_its_return_address() {
             returns += u32::from(caller.sp() == registers.sp().map(|sp| sp.plus(8)));
         }
         println!("{}: {returns} of {count}", p.name);
-        // A few are written in assembly, and entered with more words on the stack.
+        // A few functions are written in assembly, and entered with more words on the stack.
         assert!(count > 10_000 && count - returns < 10, "{}: {returns} of {count}", p.name);
     }
 }

@@ -277,7 +277,7 @@ fn a_leaf_may_have_its_return_address_in_a_register() {
 fn only_pages_that_the_search_touches_are_read() {
     let functions: Vec<u64> = (0..4000).map(|i| CODE - 2000 * 16 + i * 16).collect();
     let all = table(&functions);
-    // Of eight pages: the header, the middle, three quarters, and back.
+    // The table has eight pages. The bisection reads the header, the middle, three quarters, and the pages between.
     let page = |n: usize| (TABLE + len64(n) * 4096, &all[n * 4096..((n + 1) * 4096).min(all.len())]);
     let parts =
         [page(0), page(3), page(4), page(5), (CIE, &cie()), (FDE, &fde(&[])), (STACK, &words(&[0x1234]))].map(|(at, b)| (at, b.to_vec()));

@@ -70,14 +70,14 @@ fn saved(value: u64, slot: u64) -> Saved {
     Saved { value: Some(value), place: Some(Addr(STACK + slot * 8)) }
 }
 
-/// A stack of `len` words with these in it.
+/// A stack of `len` words: these values by index, and zeros.
 fn stack(len: usize, values: &[(usize, u64)]) -> Vec<u64> {
     let mut words = vec![0; len];
     values.iter().for_each(|(slot, value)| words[*slot] = *value);
     words
 }
 
-/// One code, undone in the body of a function.
+/// Unwinds from the body of a function with these codes.
 fn code(codes: &[u8], words: &[u64]) -> Registers {
     go(&xdata(100, &[], codes), words, &at(50)).unwrap()
 }
@@ -383,7 +383,7 @@ fn canonical(integers: u64, floats: u64, homes: bool, chain: u64, frame: u64) ->
     // Integer registers, then floating-point registers in separate pairs.
     let floats: Vec<Option<u8>> = (0..float_count).map(|_| None).collect();
     for pair in list.chunks(2).chain(floats.chunks(2)) {
-        // `lr` is never the second register of a pair that moves the stack pointer; before a lone pair of x19 and lr, it was moved already.
+        // A store of a register with `lr` never moves the stack pointer: for a single pair of x19 and lr, a `sub` has moved it already.
         let pair = pair.to_vec();
         let at = if slot == u64::MAX { 0 } else { slot };
         let first = slot == 0;
@@ -477,7 +477,7 @@ proptest! {
         let forms = [go(&record, &words, &registers), packed(word | 1, &words, &registers), packed(word & !3 | 2, &words, &registers)];
         for caller in forms.into_iter().flatten() {
             prop_assert!(caller.sp() >= registers.sp());
-            // Another step needs a return address from the stack.
+            // The link register is unknown, so the next step needs a return address on the stack.
             prop_assert_eq!(caller.get(LR), Saved::default());
         }
         let bytes = process(&[(BASE.0 + u64::from(UNWIND), &record)]);

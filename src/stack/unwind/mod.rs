@@ -50,8 +50,8 @@ impl UnwindError {
 /// Unwinds one frame: returns the caller's registers for `registers` inside the function of `entry`. Registers that a callee does not
 /// preserve are unknown.
 ///
-/// If `leaf`, the registers are those of a stopped or interrupted thread, so the instruction pointer may be anywhere in the function.
-/// Otherwise it is a return address.
+/// If `leaf`, execution was stopped or interrupted at the instruction pointer, which may be anywhere in the function. Otherwise the instruction
+/// pointer is a return address.
 ///
 /// # Errors
 /// [`UnwindError::Read`] if unwind information or a part of the stack is absent, [`UnwindError::Invalid`] if the information is
@@ -90,7 +90,7 @@ pub(crate) fn end_of(bytes: &CodeBytes, base: Addr, entry: &FunctionEntry) -> Re
     Ok(base.plus(entry.begin.into()).plus(arm64::instructions(bytes, base, entry)?.saturating_mul(4)))
 }
 
-/// Registers for fuzz targets: each points to another word at `base`, the instruction pointer to `ip` and the stack pointer to `sp`.
+/// Registers for fuzz targets: register n has the address of word n at `base`. `ip` and `sp` are offsets from `base`.
 #[cfg(feature = "internals")]
 pub(super) fn try_registers(arch: Arch, base: Addr, ip: u16, sp: u16) -> Option<Registers> {
     let mut registers = Registers::new(arch)?;

@@ -362,10 +362,10 @@ fn code_that_only_looks_like_an_epilogue_is_not_executed() {
     let others: [&[u8]; 12] = [
         &[],                             // absent
         &[0xeb],                         // partly absent
-        &[0x48],                         // the same
+        &[0x48],                         // partly absent
         &[0x90],                         // nop
         &[0xeb, 0x10],                   // jmp in the function
-        &[0xe9, 0x10, 0, 0, 0],          // the same
+        &[0xe9, 0x10, 0, 0, 0],          // jmp in the function
         &[0xff, 0xe0],                   // jmp rax: a switch
         &[0x48, 0x83, 0xc4, 0xf8, 0xc3], // add rsp, -8
         &[0x48, 0x83, 0xc5, 0x08, 0xc3], // add rbp, 8

@@ -10,13 +10,13 @@ use crate::stack::{CodeBytes, Registers, Saved};
 
 /// Maximum number of chained entries, as in the runtime.
 const CHAIN_LIMIT: usize = 32;
-/// Maximum number of registers that an epilogue pops: x64 has no more.
+/// Maximum number of registers that an epilogue pops: x64 has 16.
 const MAX_POPS: usize = 16;
-/// Number of codes that take as long as a read of memory.
+/// Number of codes that are charged as one read of memory.
 const CODES_OF_A_READ: u64 = 8;
 /// `UNW_FLAG_CHAININFO`.
 const CHAINED: u8 = 4;
-/// The frame offset of a header that `SET_FPREG_LARGE` may replace by a larger one.
+/// The frame offset that a header with `SET_FPREG_LARGE` must have, in units of 16 bytes. The code has the actual offset.
 const LARGEST_OFFSET: u8 = 15;
 const RSP: u8 = 4;
 
@@ -26,9 +26,9 @@ const ALLOC_SMALL: u8 = 2;
 const SET_FPREG: u8 = 3;
 const SAVE_NONVOL: u8 = 4;
 const SAVE_NONVOL_FAR: u8 = 5;
-/// Version 2: the locations of epilogues. In version 1, a save of half a register, which has the same size.
+/// In version 2, the location of an epilogue. In version 1, a save of the low half of an XMM register; both take two slots.
 const EPILOG: u8 = 6;
-/// Unassigned; formerly the far form of the above.
+/// Unassigned in version 2. In version 1, the far form of that save.
 const SPARE: u8 = 7;
 const SAVE_XMM128: u8 = 8;
 const SAVE_XMM128_FAR: u8 = 9;
@@ -43,7 +43,7 @@ struct Info<'a> {
     /// Offset of the frame register in units of 16 bytes.
     frame_offset: u8,
     codes: Cow<'a, [u8]>,
-    /// The entry whose codes follow these.
+    /// The chained entry, whose codes are undone after these.
     parent: Option<FunctionEntry>,
 }
 
@@ -54,7 +54,7 @@ struct Code {
     offset: u8,
     operation: u8,
     info: u8,
-    /// The value in the slots that follow, if any.
+    /// The value in the slots that follow; 0 if the code takes one slot.
     operand: u32,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Info<'a> {
         if !matches!(head & 7, 1 | 2) {
             return Err(UnwindError::invalid(at, "unwind information of an unknown version"));
         }
-        // The codes are undone one by one, and read once more if there is a frame register.
+        // Charges for the codes, which are undone one by one, and decoded once more if there is a frame register.
         CodeBytes::afford(at, u64::from(count) / CODES_OF_A_READ)?;
         let slots = at.plus(4);
         let parent = |at: Addr| {
@@ -105,13 +105,14 @@ impl<'a> Info<'a> {
         })
     }
 
-    /// The stack pointer that saves are relative to at `offset` in the function; `None` if it is unknown.
+    /// The address that saves are relative to if the instruction pointer is at `offset`: the stack pointer or, once the prologue has set it, the
+    /// frame register minus its offset. `None` if the register is unknown.
     fn establisher(&self, registers: &Registers, offset: u64) -> Result<Option<Addr>, UnwindError> {
         if self.frame_register == 0 {
             return Ok(registers.sp());
         }
         let mut distance = u64::from(self.frame_offset) * 16;
-        // The offset after which the frame register is set.
+        // The code offset from which on the frame register is set.
         let mut set = u64::from(self.prologue);
         for code in self.codes() {
             let code = code?;
@@ -185,7 +186,7 @@ impl<'a> Frame<'a> {
         Ok(())
     }
 
-    /// Returns to the caller.
+    /// Completes the caller's registers: pops the return address, unless a machine frame has the instruction pointer.
     fn finish(mut self, registers: &Registers) -> Result<Registers, UnwindError> {
         let ip = match self.interrupted {
             Some(ip) => ip,
@@ -230,7 +231,7 @@ pub(super) fn unwind(
         }
         let Some(parent) = info.parent else { return frame.finish(registers) };
         info = Info::read(bytes, base, parent.unwind)?;
-        // A chained function part starts after the complete prologue.
+        // The prologue of the parent has run completely before a chained function part starts.
         done = u64::MAX;
         if info.frame_register != 0 {
             establisher = info.establisher(registers, done)?;
@@ -239,7 +240,7 @@ pub(super) fn unwind(
     Err(UnwindError::invalid(info.at, "endless chain of unwind information"))
 }
 
-/// The first instruction of an epilogue, which moves the stack pointer.
+/// The first instruction of an epilogue, if it moves the stack pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Move {
     None,
@@ -279,7 +280,8 @@ impl Epilogue {
         if matches!(prefix, 0x48 | 0x49) {
             let (op, operands) = (byte(ip, 1)?, byte(ip, 2)?);
             let base_register = (prefix & 1) << 3 | operands & 7;
-            // `add rsp` of a negative number allocates. A base with the low bits of rsp needs another byte, and is never a frame register.
+            // An `add rsp` of a negative number allocates, so it does not belong to an epilogue. A base register with the low bits of rsp needs a
+            // SIB byte, and is never a frame register.
             let (moved, len) = match (prefix, op, operands & 0xf8) {
                 (0x48, 0x83, _) if operands == 0xc4 => (Move::Add(le8(3)?.try_into().ok()?), 4),
                 (0x48, 0x81, _) if operands == 0xc4 => (Move::Add(le32(3)?.try_into().ok()?), 7),
@@ -321,7 +323,7 @@ impl Epilogue {
             }
         }
         for number in &self.pops {
-            // A pop into a register that is not preserved only moves the stack pointer.
+            // A pop into a register that callees do not preserve only raises the stack pointer.
             if registers.preserves(*number) {
                 frame.restore(*number, frame.sp)?;
             }
@@ -349,7 +351,7 @@ fn ends(at: Addr, byte: impl Fn(u64) -> Option<u8>) -> Option<End> {
         0xf3 if next(1)? == 0xc3 => Some(End::Returns),
         0xeb => target(2, next(1)?.cast_signed().into()).map(End::Jumps),
         0xe9 => target(5, i32::from_le_bytes([next(1)?, next(2)?, next(3)?, next(4)?]).into()).map(End::Jumps),
-        // Jumps through an import.
+        // `jmp [rip + n]`: a jump through an import.
         0xff if next(1)? == 0x25 => Some(End::Returns),
         // `rex.w jmp`: compilers add the redundant prefix if the jump leaves the function.
         0x48..=0x4f if next(1)? == 0xff && next(2)? & 0x38 == 0x20 => Some(End::Returns),

@@ -1,4 +1,5 @@
-//! Threads that no collection has stopped: unwinds from their registers, and past a hijacked return, to the frames that the walk knows.
+//! Running threads, which no collection has stopped: finds the managed frame that called the native code that such a thread is in, and restores
+//! hijacked return addresses.
 //!
 //! Source: `docs/internals/stacks.md#running-threads`.
 
@@ -26,14 +27,15 @@ enum FromNative {
 }
 
 impl Walking<'_> {
-    /// The start of the walk for a thread in cooperative mode that is in native code: the method that called the native code, or that a signal
-    /// interrupted. `None` if an explicit frame leads there; adds a gap if the method is not found.
+    /// The registers with which the walk starts if a thread in cooperative mode is in native code: those of the method that called the native
+    /// code, or that a signal interrupted. `None` if the walk starts with the thread's registers or an explicit frame; adds a gap if the method
+    /// is not found.
     pub(super) fn running(&mut self, start: &Start, next: Option<&ExplicitFrame>) -> Option<(Registers, Left)> {
         let registers = start.registers.as_ref().filter(|_| start.cooperative)?;
         if !matches!(self.find(registers.ip), Ok(None)) {
             return None;
         }
-        // A failed read makes a gap, or is of a word that may not be an address.
+        // A failed read is not recorded as missing memory: it causes a gap, or the word that was used as its address is not an address.
         match tried(|| self.above_native(registers, next, start.stack)) {
             FromNative::Left(caller, left) => {
                 self.own = (left == Left::Helper).then(|| registers.clone());
@@ -47,7 +49,8 @@ impl Walking<'_> {
         }
     }
 
-    /// Restores the return address of a frame that a suspension has hijacked. `caller_sp` is the stack pointer of its caller.
+    /// Replaces the hijacked return address in `caller.ip` by the original, or begins a gap if the original is not found. `caller_sp` is the
+    /// caller's stack pointer.
     pub(super) fn undivert(&mut self, thread: Addr, caller: &mut Registers, caller_sp: Addr) {
         match self.diverted(thread, caller_sp) {
             Some(ip) => caller.ip = ip,
@@ -59,17 +62,17 @@ impl Walking<'_> {
     fn above_native(&mut self, registers: &Registers, next: Option<&ExplicitFrame>, stack: Option<AddrRange>) -> FromNative {
         let walker = self.walker;
         let (mut at, mut left) = (registers.clone(), Left::Stopped);
-        // The handler of a signal may run on another stack.
+        // Whether the stack pointer is on the thread's stack: a signal handler may run on another one.
         let mut own = at.sp().is_some_and(|sp| inside(stack, sp));
         for _ in 0..MOST_NATIVE_FRAMES {
-            // A helper with an explicit frame, which describes the frames above it.
+            // An explicit frame below this stack pointer belongs to a helper that was already unwound, and describes the helper's managed caller.
             if let Some(frame) = next.filter(|_| own)
                 && at.sp().is_some_and(|sp| frame.address < sp)
             {
                 return FromNative::Framed;
             }
             if let Ok(Some(code)) = self.find(at.ip) {
-                // The native code was called through an explicit frame in the method.
+                // If an explicit frame within the method is active, the walk starts with it.
                 let caller = unwind(walker.code.bytes(), code.base, &code.entry, &at, left == Left::Stopped).ok();
                 let caller_sp = caller.and_then(|caller| caller.sp());
                 let within = next.filter(|frame| caller_sp.is_some_and(|sp| frame.address < sp));
@@ -96,7 +99,7 @@ impl Walking<'_> {
                     at = caller.registers;
                     own = at.sp().is_some_and(|sp| inside(stack, sp));
                 }
-                // An explicit frame with a caller belongs to the helper that the thread is in.
+                // The helper has no usable unwind information, but an explicit frame describes its managed caller.
                 Err(StackError::Invalid { .. } | StackError::Unsupported { .. }) if next.is_some_and(|frame| self.has_caller(frame)) => {
                     return FromNative::Framed;
                 }
@@ -106,11 +109,11 @@ impl Walking<'_> {
         FromNative::Unknown(StackError::invalid(registers.ip, "too many native frames below a managed method"))
     }
 
-    /// The original return address in the slot below `caller_sp` that the runtime has hijacked (x64). `Thread` has it next to the address of
-    /// the slot.
+    /// The original of the hijacked return address in the slot below `caller_sp` (x64). `Thread` has it in a field beside the one with the
+    /// address of the slot.
     ///
-    /// Source: `m_pvHJRetAddr` and `m_ppvHJRetAddrPtr` (threads.h). No descriptor has these fields, so they are found by the address of the
-    /// slot, and by a neighboring word that leads to managed code.
+    /// Source: `m_pvHJRetAddr` and `m_ppvHJRetAddrPtr` (threads.h). No descriptor has these fields: the search looks for a word that is the
+    /// address of the slot and is beside a word that points into managed code.
     fn diverted(&mut self, thread: Addr, caller_sp: Addr) -> Option<Addr> {
         /// Number of bytes of a `Thread` that are searched.
         const THREAD_BYTES: u64 = 0x1000;

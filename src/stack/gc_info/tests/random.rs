@@ -92,7 +92,7 @@ fn lives_in_range(method: &Method, offset: Option<u32>) -> Option<&Vec<bool>> {
     places.zip(&method.lives).find(|(place, _)| Some(*place) == offset).map(|(_, set)| set)
 }
 
-/// The tracked slots that are reported, and whether scratch slots are; `None` if not even untracked slots are.
+/// The tracked slots that are reported, and whether scratch slots are reported too; `None` if not even untracked slots are reported.
 fn expected(method: &Method, offset: u32, kind: FrameKind) -> Option<(Vec<bool>, bool)> {
     let dead = vec![false; method.tracked()];
     if method.tracked() == 0 {
@@ -175,7 +175,7 @@ proptest! {
         }
     }
 
-    /// Info that is cut off at any byte is missing or has the same slots, never others.
+    /// GC info that is cut off at any byte gives the same slots or an error about missing bytes, never other slots.
     #[test]
     fn truncated_info_never_gives_other_slots(method in method(), cut: Index, offset: Index) {
         let whole = method.encode().bytes();

@@ -1,4 +1,4 @@
-//! The slots that a frame reports, for each way it can have been left, at each kind of offset.
+//! The slots that a frame reports, for each [`FrameKind`] and each kind of offset.
 
 use super::*;
 use FrameKind::{Exception, Helper, Leaf, Return};
@@ -54,7 +54,7 @@ fn at_calls() {
     }
 }
 
-/// A thread that no collection has stopped may be at such offsets.
+/// A thread that no collection has stopped may be at an offset without a safe point.
 #[test]
 fn offsets_without_a_safe_point_are_not_described() {
     for version in 2..=4 {
@@ -115,7 +115,7 @@ fn calls_before_ranges() {
         assert_eq!(ask(Leaf, 85), ["rbx", "[frame-8]"]);
         assert_eq!(ask(Return, 40), NOTHING, "no collection stops a method with ranges outside of them");
         assert_eq!(ask(Exception, 20), NOTHING);
-        // No decoder could find the part for the ranges.
+        // The length of a safe-point table's part is not stored, so no decoder can find the part for the ranges.
         let (info, bytes) = decode(&Method { table: true, ..method }).unwrap();
         assert_eq!(reported(&info, &bytes, 20, Return), ["rbx", "[sp+24]", "[frame-8]"]);
         let registers = registers(Arch::X64, Some(5));
@@ -135,7 +135,7 @@ fn a_method_without_tracked_slots_always_reports_the_others() {
             for kind in [Leaf, Return, Exception] {
                 for offset in [0, 10, 15, 20, 100] {
                     let found = reported(&info, &bytes, offset, kind);
-                    // The word at the caller's stack pointer - 16 is not null, the one at the frame register + 40 is.
+                    // The word at `[caller-16]` is not null. The word at `[frame+40]` is null, so it is not reported.
                     assert_eq!(found, ["[caller-16]&", "[sp+32]!", "[frame-8]"], "{version} {kind:?} {offset}");
                 }
             }
