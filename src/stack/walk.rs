@@ -93,7 +93,7 @@ struct Walking<'w> {
     out: Walk,
     /// The frame whose references a running handler reports. The frames up to and including this one report nothing.
     parent: Option<Parent>,
-    /// The last explicit frame of an unknown type since the last managed frame.
+    /// The last explicit frame of an unknown or unsupported type since the last managed frame.
     unknown: Option<Addr>,
     /// Bytes of memory left for the contents of frames.
     memory: u64,
@@ -402,7 +402,10 @@ impl Walking<'_> {
             arrived = false;
             let Some(frame) = next.clone() else {
                 if let Some(at) = self.unknown {
-                    self.gap(Some(at), Lack::Frames(StackError::Unsupported { at, what: "a frame of an unknown type" }));
+                    self.gap(
+                        Some(at),
+                        Lack::Frames(StackError::Unsupported { at, what: "a frame whose type is unknown or not supported" }),
+                    );
                 }
                 return;
             };
@@ -466,7 +469,7 @@ impl Walking<'_> {
 
     /// Adds an explicit frame, and a gap if the references that it owns cannot be read.
     fn runtime(&mut self, frame: &ExplicitFrame, ip: Option<Addr>) {
-        if frame.of.name.is_none() {
+        if frame.is_unhandled() {
             self.unknown = Some(frame.address);
         }
         let mut reports = self.asked.roots && self.parent.is_none();

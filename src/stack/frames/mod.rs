@@ -72,8 +72,10 @@ enum Role {
     Hijack,
     /// A call of a native helper (.NET 8 and 9), with a number of protected references.
     Helper(Protected),
-    /// A frame that does not describe its caller.
+    /// A frame that marks a place and does not describe its caller.
     Marker,
+    /// A frame of a type that is not read. It may describe its caller, so frames may be missing after it.
+    Unhandled,
 }
 
 /// The kind of references that a `HelperMethodFrame` protects.
@@ -222,7 +224,7 @@ impl FrameReader {
             frame: bind!(d, Frame { Next })?,
             thread: bind!(d, Thread { Frame })?,
             types: BTreeMap::new(),
-            unknown: Arc::new(FrameType { name: None, role: Role::Marker }),
+            unknown: Arc::new(FrameType { name: None, role: Role::Unhandled }),
             inlined: bind!(d, InlinedCallFrame { CallSiteSP, CallerReturnAddress, CalleeSavedFP, Datum? }).ok(),
             framed: bind!(d, FramedMethodFrame { TransitionBlockPtr, MethodDesc? }).ok(),
             block: bind!(d, TransitionBlock { ReturnAddress, CalleeSavedRegisters, ArgumentRegisters? })
@@ -274,7 +276,7 @@ impl FrameReader {
         let missing = || StackError::Unsupported { at: frame.address, what: "a frame without a layout" };
         let at = frame.address;
         match frame.of.role {
-            Role::Marker => Ok(None),
+            Role::Marker | Role::Unhandled => Ok(None),
             Role::Inlined => {
                 let inlined = self.inlined.as_ref().ok_or_else(missing)?;
                 let return_address = inlined.read(bytes, at, InlinedCallFrame::CallerReturnAddress)?;
@@ -455,6 +457,11 @@ impl ExplicitFrame {
     pub(crate) fn is_within_caller(&self) -> bool {
         self.of.role == Role::Inlined
     }
+
+    /// Whether the type of the frame is unknown or not read, so that the frame may have a caller that the walk does not find.
+    pub(crate) fn is_unhandled(&self) -> bool {
+        self.of.role == Role::Unhandled
+    }
 }
 
 fn role(name: &str) -> Role {
@@ -475,6 +482,14 @@ fn role(name: &str) -> Role {
         "HelperMethodFrame_2OBJ" => Role::Helper(Protected::Slots(2)),
         "HelperMethodFrame_3OBJ" => Role::Helper(Protected::Slots(3)),
         "HelperMethodFrame_PROTECTOBJ" => Role::Helper(Protected::Array),
-        _ => Role::Marker,
+        "DebuggerClassInitMarkFrame"
+        | "DebuggerSecurityCodeMarkFrame"
+        | "DebuggerExitFrame"
+        | "DebuggerU2MCatchHandlerFrame"
+        | "ProtectByRefsFrame"
+        | "ProtectValueClassFrame"
+        | "ExceptionFilterFrame"
+        | "AssumeByrefFromJITStack" => Role::Marker,
+        _ => Role::Unhandled,
     }
 }
