@@ -372,7 +372,7 @@ impl Heap {
         })
     }
 
-    /// The reason why the index cannot be used; `None` if it can, or if there is none. Opens the index.
+    /// The reason why the index cannot be used; `None` if it can, or if no index exists. Opens the index.
     #[doc(hidden)]
     pub fn index_problem(&self) -> Option<&IndexError> {
         self.opened_index().as_ref().err()
