@@ -114,7 +114,7 @@ fn retention<'c>(context: &Context<'c>) -> Result<Retention<'c>, Error> {
 
 /// Collects the edges that are not references of objects: dependent handles and loader allocators.
 fn extra(context: &Context<'_>) -> Extra {
-    // Dependent handles are collected even without roots on stacks.
+    // Dependent handles are collected for any choice of roots, so roots on stacks are not needed.
     let options = RootOptions { stacks: Stacks::None, ..RootOptions::default() };
     let roots = context.notes.take(Roots::collect(context.heap, context.namer, &options));
     extra_edges(context.heap, context.namer, context.starts, &roots)
