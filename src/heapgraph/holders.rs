@@ -134,7 +134,7 @@ impl HeapGraph {
     }
 
     /// Returns the starts of dominance in two groups: the objects of lasting roots and the frozen objects, then the objects of stack roots. The
-    /// second group only holds objects that the first does not reach. Frozen objects are starts because they are never freed, so nothing retains them.
+    /// second group only holds objects that the first does not reach. Frozen objects are starts because they are never freed: nothing retains them.
     pub(crate) fn start_groups(&self, stacks: Stacks) -> [Vec<ObjectId>; 2] {
         let mut lasting = self.rooted(Stacks::None);
         lasting.extend(&self.frozen);
