@@ -51,7 +51,7 @@ impl Plan {
 type KeptWalk = OnceLock<Kept<Arc<Walk>>>;
 
 /// The cached walks of a runtime's threads, by index in the thread list. Most commands request the same walks several times. A stack is walked at
-/// most twice: once without and once with the references in its frames.
+/// most twice: once without and once with the references in its frames. Walks that return registers are not cached.
 #[derive(Debug, Default)]
 pub(in crate::session) struct KeptWalks {
     pub(super) plan: OnceLock<Plan>,
