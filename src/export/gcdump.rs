@@ -30,8 +30,8 @@ mod form {
     pub(super) const LEFT_OUT: &str = "[objects left out]";
     pub(super) const STATIC: &str = "[static var ";
 
-    /// Objects larger than these limits have separate types, as in `dotnet-gcdump`. Without them, files of the two
-    /// programs could not be compared.
+    /// Size classes. Objects larger than a limit in bytes have a separate type with this suffix, as in `dotnet-gcdump`, so that files of the two
+    /// programs can be compared.
     pub(super) const SIZES: [(u64, &str); 6] = [
         (100_000_000, " (Bytes > 100M)"),
         (10_000_000, " (Bytes > 10M)"),

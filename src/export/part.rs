@@ -11,7 +11,7 @@ use crate::heapgraph::{Depends, DominatorTree, HeapGraph, ObjectSet, RawRoot};
 use crate::model::{Generation, RootKind, Stacks, Sum};
 use crate::session::{Error, FieldNames, FieldPlace, Heap, Namer};
 
-/// Scope of an export.
+/// Selects the objects to export.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Scope {
     /// Stack values that are treated as roots.
@@ -141,7 +141,7 @@ impl std::fmt::Debug for Part<'_> {
 }
 
 impl<'h> Part<'h> {
-    /// The subgraph selected by `scope`.
+    /// Builds the subgraph that `scope` selects.
     ///
     /// # Errors
     /// [`Error::NoObject`] if no object is at the address, [`Error::Graph`] or [`Error::Memory`] if the graph cannot be built.

@@ -1,4 +1,4 @@
-//! References between objects: graph algorithms in terms of object ids. Only this file converts object ids to graph nodes.
+//! References between objects, and graph algorithms in terms of object ids. An object's id is its node number in the graph.
 
 use crate::base::cancel::check_at;
 use crate::base::{Index, Store};

@@ -50,12 +50,12 @@ impl DominatorTree {
     }
 }
 
-/// Returns at most `most` of the objects with retained sizes, largest first.
+/// Returns at most `most` of the objects, those with the largest retained sizes, largest first.
 fn select(objects: impl Iterator<Item = (ObjectId, u64)>, most: usize) -> Vec<ObjectId> {
     best(objects, most).into_iter().map(|(id, _)| id).collect()
 }
 
-/// Returns at most `most` of the objects and their retained sizes, largest first.
+/// Like [`select`], but returns the retained sizes as well.
 fn best(objects: impl Iterator<Item = (ObjectId, u64)>, most: usize) -> Vec<(ObjectId, u64)> {
     let key = |(id, retained): &(ObjectId, u64)| (std::cmp::Reverse(*retained), *id);
     let mut best: Vec<(ObjectId, u64)> = Vec::new();

@@ -264,7 +264,7 @@ impl Roots {
         all
     }
 
-    /// Whether the roots include words that may be stale.
+    /// Whether precise stack roots were requested, but parts of stacks had to be scanned for words that may be stale.
     pub(crate) fn has_doubts(&self, stacks: Stacks) -> bool {
         stacks == Stacks::Precise && !self.framed.doubts.is_empty()
     }

@@ -184,10 +184,10 @@ impl Dump {
             limits,
             search,
             progress: options.progress.clone().unwrap_or_else(|| Arc::new(Silent)),
-            // Answers that are recorded must read the dump itself.
+            // While reads are recorded, answers must read the dump itself.
             index: if options.record { IndexUse::None } else { options.index.clone() },
         });
-        // Advice about a complete dump would be misleading for a damaged one.
+        // For a damaged or truncated dump, report that first: advice that applies to complete dumps would be misleading.
         let (missing, damage) = (process.file.facts.truncated_bytes, process.file.facts.damage.clone());
         let found = found.map_err(|why| match (Box::new(why), damage) {
             (why, Some(damage)) if *why != RuntimeError::Snapshot => RuntimeError::Damaged { damage, why },

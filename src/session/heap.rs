@@ -168,7 +168,7 @@ impl Heap {
         self.inner.parts.walker.notes.iter().find(|n| n.kind == NoteKind::NoHeap)
     }
 
-    /// Names of the types that walks have met so far, sorted, at most `most` types.
+    /// Names of at most `most` of the types that walks have found so far, sorted.
     pub(crate) fn type_names(&self, most: usize) -> Vec<String> {
         let namer = self.namer();
         let types = self.walker().types().list();

@@ -61,10 +61,10 @@ struct LineCache {
     bounds: Map<Addr, Option<Arc<Bounds>>>,
     files: Map<(Addr, u32), Option<Name>>,
     modules: BTreeMap<Addr, Arc<Symbols>>,
-    /// Number of addresses whose line cannot be determined, and the reason for the first one.
+    /// Number of failed look-ups of an IL offset, for a line or for locals, and the reason for the first one.
     lost: u64,
     why: Option<StackError>,
-    /// Number of addresses whose offset cannot be determined, and the reason for the first one.
+    /// Number of addresses whose offset in the code cannot be determined, and the reason for the first one.
     unplaced: u64,
     why_unplaced: Option<StackError>,
 }

@@ -169,7 +169,7 @@ impl Namer {
         all
     }
 
-    /// Adds modules used by a part of the answer.
+    /// Adds modules that supplied names for a part of the answer, so that the notes cover them.
     pub(crate) fn include(&self, modules: &[Arc<Module>]) {
         self.more.lock().unwrap_or_else(PoisonError::into_inner).extend(modules.iter().cloned());
     }
@@ -234,7 +234,7 @@ impl Namer {
         }
     }
 
-    /// File name of the module that defines the type; for arrays, the element type.
+    /// File name of the module that defines the type, or for arrays the element type.
     pub fn module(&self, method_table: Addr) -> Option<String> {
         if let Some(table) = &self.table {
             return table.get(method_table)?.1.clone();

@@ -126,7 +126,7 @@ impl<'s> Reader<'s> {
     /// Numbers the objects by address, as for a dump, and returns their addresses. Nodes without an address, and further nodes with the address
     /// of another, get made-up addresses from 0x8 on.
     fn number(&mut self, store: &Store, notes: &Collector) -> Buffer<u64> {
-        // Address and node of each object, and the nodes without an address.
+        // Pairs of address and node number for nodes with an address, and the nodes without one.
         let (mut found, mut without) = (Buffer::<[u64; 2]>::new(store), Buffer::<u32>::new(store));
         for index in 0..self.file.nodes {
             check_at(index);

@@ -28,7 +28,7 @@ pub struct StaticsQuery {
     pub everything: bool,
     /// Whether to compute what the fields retain.
     pub retained: bool,
-    /// Order of the fields; `None` for the order of the types, or by retained size if it is computed.
+    /// Order of the fields. `None` means by retained size if it is computed, else the order of the types.
     pub sort: Option<Order<StaticSort>>,
     /// Maximum number of fields to list; 0 for all.
     pub top: usize,

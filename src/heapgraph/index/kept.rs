@@ -64,7 +64,7 @@ impl Identity {
     }
 }
 
-/// A segment, and the indices of its objects.
+/// A segment, and the ids of its objects.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct KeptSegment {
     pub(super) start: Addr,

@@ -12,7 +12,8 @@ use crate::stack::walked::Walk;
 pub(super) enum Way {
     /// From the thread's registers.
     Walk {
-        /// The memory of the stack in use, if known, up to the stack of the next thread.
+        /// The used part of the stack, if it is in the dump, at most up to the stack pointer of the next thread. `None` for a thread on its signal
+        /// stack.
         stack: Option<AddrRange>,
         /// For a thread on its signal stack: the used part of its original stack.
         own: Option<AddrRange>,
