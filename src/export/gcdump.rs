@@ -1,7 +1,7 @@
 //! `.gcdump`: heap snapshots of PerfView, Visual Studio and `dotnet-gcdump`.
 //!
-//! The format is the one that PerfView's own reader accepts (`docs/internals/exports.md`): a stream of its FastSerialization with one
-//! `Graphs.MemoryGraph`. Free space has no nodes.
+//! A file is a FastSerialization stream with one `Graphs.MemoryGraph`, as PerfView's own reader accepts it
+//! (`docs/internals/exports.md`). Free space has no nodes.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -30,8 +30,8 @@ mod form {
     pub(super) const LEFT_OUT: &str = "[objects left out]";
     pub(super) const STATIC: &str = "[static var ";
 
-    /// Objects larger than these limits have separate types, as in `dotnet-gcdump`. Without them, files of the two
-    /// programs could not be compared.
+    /// Size classes. Objects larger than a limit in bytes have a separate type with this suffix, as in `dotnet-gcdump`, so that files of the two
+    /// programs can be compared.
     pub(super) const SIZES: [(u64, &str); 6] = [
         (100_000_000, " (Bytes > 100M)"),
         (10_000_000, " (Bytes > 10M)"),
@@ -42,7 +42,7 @@ mod form {
     ];
 }
 
-/// Contents of the file besides the graph.
+/// Facts about the dump that the file records besides the graph.
 #[derive(Clone, Debug, Default)]
 pub struct About {
     /// Time at which the heap was captured, in seconds since 1970.
@@ -51,11 +51,11 @@ pub struct About {
     pub process: String,
     /// Process id.
     pub process_id: Option<u32>,
-    /// Whether to write generations. Readers before 2022 reject such files.
+    /// Whether to write the generations of the segments. Readers older than 2022 reject files that contain them.
     pub generations: bool,
 }
 
-/// The node of a group of roots in the file, and its parent.
+/// The names of a root group's node and of its parent node.
 struct GroupNode {
     name: &'static str,
     under: &'static str,
@@ -81,7 +81,7 @@ fn group_node(kind: GroupKind) -> Option<GroupNode> {
     Some(GroupNode { name, under })
 }
 
-/// A node that is not an object: its children are other such nodes, then objects.
+/// A node that is not an object. Its children are other synthetic nodes, then objects.
 struct SyntheticNode {
     name: Arc<str>,
     size: u64,
@@ -95,7 +95,7 @@ impl SyntheticNode {
     }
 }
 
-/// Nodes that are not objects, starting with the root.
+/// The synthetic nodes by node number. Node 0 is the root of the graph.
 struct Roots {
     nodes: Vec<SyntheticNode>,
     by_name: Map<Arc<str>, u32>,
@@ -129,7 +129,7 @@ impl Roots {
         self.nodes.get_mut(usize::try_from(at).ok()?)
     }
 
-    /// Returns the node with this name, created below `above` if it is new.
+    /// Returns the number of the node with this name. A new node becomes a child of `above`.
     fn below(&mut self, above: u32, name: &str) -> u32 {
         if let Some(known) = self.by_name.get(name) {
             return *known;
@@ -145,11 +145,11 @@ impl Roots {
     }
 }
 
-/// Types in the file.
+/// The type table of the file.
 struct Types {
-    /// Name, size of the first node, module.
+    /// Name of each type, size of its first node in bytes, and module.
     list: Vec<(Arc<str>, i32, Option<Box<str>>)>,
-    /// Types of objects, by type and size class.
+    /// Type numbers of objects, by type on the heap and index of the size class in `form::SIZES`.
     of: Map<(Option<TypeIndex>, usize), i32>,
     synthetic: Map<Arc<str>, i32>,
 }
@@ -189,7 +189,7 @@ impl Types {
     }
 }
 
-/// The nodes: their offsets in the blob, and the blob itself.
+/// The encoded nodes: the blob, and the offset of each node in it.
 struct Nodes {
     types: Types,
     offsets: Vec<u32>,
@@ -207,7 +207,7 @@ impl Nodes {
         })
     }
 
-    /// Adds a node with `children`, given by number.
+    /// Adds a node. `children` are node numbers, which the format stores relative to the number of the new node.
     fn add(&mut self, ty: i32, size: i32, children: impl ExactSizeIterator<Item = u32>) -> io::Result<()> {
         let own = i64::try_from(self.offsets.len()).unwrap_or(i64::MAX);
         self.offsets.push(u32::try_from(self.blob.len()).map_err(|_| too_large())?);
@@ -222,7 +222,7 @@ impl Nodes {
         for child in children {
             packed(&mut self.blob, i32::try_from(i64::from(child).saturating_sub(own)).map_err(|_| too_large())?);
         }
-        // The format has 31-bit byte and node numbers.
+        // The format has 31-bit offsets in the blob and 31-bit node numbers.
         if i32::try_from(self.blob.len()).is_err() { Err(too_large()) } else { Ok(()) }
     }
 }
@@ -279,7 +279,7 @@ pub fn write(part: &Part<'_>, about: &About, out: &mut dyn Write) -> io::Result<
     } else {
         to.bytes(&[tag::NULL])?
     };
-    // Viewers only display the log of the collection, if at all.
+    // The collection log records the first loss of data. Viewers at most display it.
     let clipped = || (nodes.clipped > 0).then(|| "sizes are cut to the largest that the format holds".into());
     match part.first_loss().or_else(clipped) {
         Some(loss) => to.text(&format!("{}{loss}", stream::PARTIAL))?,
@@ -294,7 +294,7 @@ pub fn write(part: &Part<'_>, about: &About, out: &mut dyn Write) -> io::Result<
     to.int64(i64::try_from(committed).unwrap_or(i64::MAX))?;
     to.int64(0)?;
     to.int(0)?;
-    // Fields that newer readers look for: no interop data, and the program that wrote the file.
+    // Optional fields that newer readers expect: no interop data, and the program that wrote the file.
     to.bytes(&[tag::SKIP])?;
     to.int(0)?;
     to.bytes(&[tag::NULL])?;
@@ -311,11 +311,11 @@ pub fn write(part: &Part<'_>, about: &About, out: &mut dyn Write) -> io::Result<
     Ok(Written { nodes: len64(nodes.offsets.len()), edges: nodes.edges, clipped: nodes.clipped })
 }
 
-/// Creates the nodes: those that are not objects, `objects` objects from node `first` on, and the sums of omitted
-/// objects below them.
+/// Encodes the nodes in the order of their numbers: the synthetic nodes, `objects` objects from number `first` on, then one node per kept
+/// object for the sum of the objects omitted below it.
 fn nodes(part: &Part<'_>, roots: &Roots, (first, objects): (u32, u32)) -> io::Result<Nodes> {
     let all = usize::try_from(first.saturating_add(objects)).unwrap_or(0).saturating_add(part.rests.len());
-    // The blob begins with a node that no offset may refer to.
+    // The blob begins with the undefined node (type 0, no children), which no offset may refer to.
     let blob = vec![0, 0];
     let mut nodes = Nodes { types: Types::new(), offsets: Vec::with_capacity(all), blob, bytes: 0, edges: 0, clipped: 0 };
     let number = |id: ObjectId| part.number_of(id).map_or(0, |n| n.saturating_add(first));
@@ -383,7 +383,7 @@ impl Stream<'_> {
         self.int(i32::try_from(n).map_err(|_| too_large())?)
     }
 
-    /// Writes the number of UTF-16 units, then each unit encoded as UTF-8, even single surrogates.
+    /// Writes the number of UTF-16 code units, then each unit encoded separately as UTF-8, so that a surrogate pair takes 6 bytes.
     fn text(&mut self, text: &str) -> io::Result<()> {
         self.count(text.encode_utf16().count())?;
         let mut bytes = Vec::with_capacity(text.len());
@@ -411,7 +411,7 @@ impl Stream<'_> {
         u32::try_from(self.at).map_err(|_| too_large())
     }
 
-    /// Writes the segments, with the end of each generation in them.
+    /// Writes the bounds of the segments and of the generations in them.
     fn generations(&mut self, part: &Part<'_>) -> io::Result<()> {
         let segments = part.heap.segments();
         self.begin("DotNetHeapInfo", 0, 0)?;
@@ -428,7 +428,8 @@ impl Stream<'_> {
     }
 }
 
-/// Returns start, end, and the ends of generations 0 to 4: a reader uses the last one above an address.
+/// Returns the start and end of a segment, then the ends of generations 0 to 4. A reader assigns an address to the last generation whose end
+/// is above the address; a generation that the segment does not contain ends at its start.
 fn ends(segment: &SegmentModel) -> [u64; 7] {
     let (start, end) = (segment.start.0, segment.allocated.0);
     let generation = |g: Generation| segment.parts.iter().find(|p| p.generation == g).map_or(start, |p| p.start.0);
@@ -473,7 +474,7 @@ mod tests {
         assert_eq!(out[..4], 10i32.to_le_bytes());
         let units: Vec<u16> = "Größe<Ж漢😀".encode_utf16().collect();
         assert_eq!(units.len(), 10);
-        // A surrogate pair takes 2 × 3 bytes, never 4.
+        // A surrogate pair takes 2 × 3 bytes, not the 4 of UTF-8.
         assert_eq!(out.len(), 4 + 4 + 2 * 2 + 2 + 3 + 6);
     }
 }

@@ -1,8 +1,8 @@
 //! `.heapsnapshot`: heap snapshots of Chrome's DevTools.
 //!
-//! The format was derived from snapshots of Chromium 156 and from its reader (`docs/internals/exports.md`). The reader implies the following: the
-//! root may only have synthetic nodes as children, or sizes of arrays would be added to their owners; every object has the type `object`, with its
-//! class as its name; a weak edge does not keep its target alive.
+//! The format was derived from snapshots of Chromium 156 and from the source of its reader (`docs/internals/exports.md`), with three consequences.
+//! The root has only synthetic nodes as children, because otherwise the reader adds the sizes of arrays to their owners. Every object has the type
+//! `object` and its class as its name. A weak edge does not keep its target alive.
 
 use std::collections::hash_map::Entry;
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use crate::gc::{ObjectId, TypeIndex};
 use crate::model::RootKind;
 use crate::session::{FieldNames, FieldPlace};
 
-/// Numbers per node and per edge.
+/// Numbers per node in the list of nodes. Edges refer to a node by its index in that list.
 const NODE_FIELDS: u64 = 6;
 
 /// Types of nodes, by their index in the list of the header.
@@ -35,20 +35,20 @@ mod edge {
 
 const META: &str = r#"{"snapshot":{"meta":{"node_fields":["type","name","id","self_size","edge_count","detachedness"],"node_types":[["hidden","array","string","object","code","closure","regexp","number","native","synthetic","concatenated string","sliced string","symbol","bigint","object shape"],"string","number","number","number","number"],"edge_fields":["type","name_or_index","to_node"],"edge_types":[["context","element","property","internal","hidden","shortcut","weak"],"string_or_number","node"]},"#;
 
-/// Number of elements of arrays of structures that keep the name of their field (`[3].key`): each name is a string in
-/// the file.
+/// Number of elements of an array of structures whose edges have the field in their name (`[3].key`). Edges of further elements have only the
+/// index, because each name is a string in the file.
 const NAMED_ELEMENTS: u64 = 1000;
 /// Maximum number of characters of a string's contents.
 const CONTENT_CHARS: u32 = 1000;
 
-/// Ids of nodes: objects have odd ids from this number on, like V8's objects. The sum of the objects omitted below an
-/// object has the next id.
+/// Node ids below this number belong to the root and the groups. Objects have odd ids above it, as in V8's snapshots, and the sum of the objects
+/// omitted below an object has the next even id.
 const FIRST_ID: u64 = 1 << 12;
 
 /// Options of the format.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Whether strings show their contents.
+    /// Whether the file contains the contents of strings, up to 1,000 characters each.
     pub contents: bool,
 }
 
@@ -117,7 +117,7 @@ struct Snapshot<'p, 'h> {
     ids: &'p Ids,
     options: Options,
     strings: Strings,
-    /// Index of the first object's node. The root, its `(GC roots)` and the groups come before.
+    /// Index of the first object's node, after the root, `(GC roots)` and the groups.
     first: u64,
     clipped: u64,
 }
@@ -127,7 +127,7 @@ impl Snapshot<'_, '_> {
         let part = self.part;
         let nodes = self.first.saturating_add(part.sum.count).saturating_add(len64(part.rests.len()));
         let edges = self.count_edges();
-        // DevTools reads 32-bit numbers.
+        // DevTools reads ids and node offsets as 32-bit numbers.
         let largest = self.ids.largest(part.graph.len()).saturating_mul(2).saturating_add(FIRST_ID).max(nodes.saturating_mul(NODE_FIELDS));
         if largest > u64::from(u32::MAX) || edges > u64::from(u32::MAX) {
             return Err(io::Error::new(
@@ -265,12 +265,12 @@ impl Snapshot<'_, '_> {
         to.flush()
     }
 
-    /// Returns the node of an exported object.
+    /// Returns the node index of an exported object.
     fn node(&self, id: ObjectId) -> u64 {
         self.first.saturating_add(self.part.number_of(id).map_or(0, u64::from))
     }
 
-    /// Returns type and name of an edge.
+    /// Returns the type of an edge, and its array index or the string index of its name.
     fn name(&mut self, edge: Edge) -> (u64, u64) {
         let (kind, text) = match edge.via {
             Via::Reference(Some(FieldPlace::Element(index, behind)))
@@ -288,7 +288,7 @@ impl Snapshot<'_, '_> {
     }
 }
 
-/// Returns the id of a group, which is the same in every file.
+/// Returns the node id of a group. A group has the same id in every file, so that DevTools can compare snapshots.
 fn group_id(kind: GroupKind) -> u64 {
     let place = match kind {
         GroupKind::Roots(kind) => RootKind::ALL.iter().position(|k| *k == kind).map_or(0, len64).saturating_add(8),
@@ -299,8 +299,8 @@ fn group_id(kind: GroupKind) -> u64 {
     place.saturating_mul(2).saturating_add(5)
 }
 
-/// Returns the name of a type in a form for DevTools, which truncates names that begin with `<` at their first space, and names objects of the class
-/// `Object` after their fields.
+/// Adapts a type name for DevTools. DevTools truncates a name that begins with `<` at its first space, and replaces the class name `Object` by the
+/// names of the object's fields.
 fn class_name(name: &str) -> String {
     match name {
         "Object" => "Object ".into(),

@@ -1,5 +1,5 @@
-//! Files for other tools. Formats with the graph are written from one view of it, [`Part`], so that they agree with `retained`; tables are written
-//! from the walk and from the answers of commands. A format is one file of this floor.
+//! Writes files for other tools. The graph formats are written from a [`Part`] of the heap graph, so that they agree with the command `retained`.
+//! Tables are written from a heap walk and from the answers of commands. Each format has its own source file.
 
 pub mod gcdump;
 pub mod heapsnapshot;
@@ -15,13 +15,13 @@ pub use part::{Part, Scope};
 pub struct Written {
     /// Number of nodes: objects, groups of roots, and sums of omitted objects.
     pub nodes: u64,
-    /// Number of edges between them.
+    /// Number of edges between the nodes.
     pub edges: u64,
     /// Number of sizes that were clipped to the largest one the format can hold.
     pub clipped: u64,
 }
 
-/// Numbers of objects that are valid for two dumps of one process, so that viewers can compare them.
+/// Object numbers that are valid for two dumps of one process, so that viewers can compare the exported files.
 #[derive(Clone, Debug, Default)]
 pub struct Ids {
     /// Number of objects in the earlier dump.
@@ -31,12 +31,12 @@ pub struct Ids {
 }
 
 impl Ids {
-    /// Creates numbers for a dump. `was` has the known objects of an earlier dump with `earlier` objects.
+    /// Creates numbers for the objects of a dump. `was` has the matching object in an earlier dump, which has `earlier` objects.
     pub fn since(earlier: u32, was: IndexVec<ObjectId, Option<ObjectId>>) -> Ids {
         Ids { earlier: earlier.into(), was }
     }
 
-    /// Returns the number of an object, from 0: that in the earlier dump, or one above all of those.
+    /// Returns the number of an object, from 0: the id of the matching object in the earlier dump, or else a number above all ids of that dump.
     pub fn number(&self, id: ObjectId) -> u64 {
         use crate::base::Index;
         match self.was.get(id) {
@@ -45,7 +45,7 @@ impl Ids {
         }
     }
 
-    /// Returns the largest number of a heap with this many objects.
+    /// Returns an exclusive upper bound of the numbers in a heap with this many objects.
     pub fn largest(&self, objects: u32) -> u64 {
         self.earlier.saturating_add(objects.into())
     }

@@ -1,9 +1,8 @@
-//! The exported part of a heap graph: the graph of `retained`, complete or reduced such that all retained sizes stay
-//! correct.
+//! The exported part of a heap graph: the whole graph that `retained` uses, or a reduced graph with the same retained sizes.
 //!
 //! A reduced graph keeps a set of objects that contains the dominators of each member. The objects omitted below a kept object are summed up in a
-//! [`Rest`] below it, and an object whose holders were all omitted becomes a child of its dominator. So the dominators of the kept objects do not
-//! change, and neither do their retained sizes.
+//! [`Rest`] below it. A kept object that its immediate dominator (or, without one, a root) does not refer to directly may lose references when
+//! other objects are omitted, so it becomes a child of that dominator. Thus dominators and retained sizes of the kept objects do not change.
 
 use crate::base::cancel::check_at;
 use crate::base::{Addr, Answer, Collector, Count, Index, IndexVec, len64};
@@ -12,14 +11,14 @@ use crate::heapgraph::{Depends, DominatorTree, HeapGraph, ObjectSet, RawRoot};
 use crate::model::{Generation, RootKind, Stacks, Sum};
 use crate::session::{Error, FieldNames, FieldPlace, Heap, Namer};
 
-/// Scope of an export.
+/// Selects the objects to export.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Scope {
     /// Stack values that are treated as roots.
     pub stacks: Stacks,
-    /// Whether unreachable objects are included.
+    /// Whether unreachable objects are included. Cannot be combined with `under` and `min_retained`.
     pub unreachable: bool,
-    /// Only the objects dominated by the object that contains this address, and its dominators.
+    /// Only the object that contains this address, the objects that it dominates, and its dominators.
     pub under: Option<Addr>,
     /// Only objects that retain at least this many bytes.
     pub min_retained: u64,
@@ -31,7 +30,7 @@ impl Scope {
     }
 }
 
-/// A holder of exported objects that is not an object.
+/// A group of roots, or another holder of exported objects that is not an object.
 pub struct Group {
     /// Kind of the group.
     pub kind: GroupKind,
@@ -46,7 +45,7 @@ pub enum GroupKind {
     Roots(RootKind),
     /// Objects that are never freed.
     Frozen,
-    /// Objects whose roots hold them through omitted objects.
+    /// Objects without a dominator that roots hold only through other objects, which may be omitted.
     Through,
     /// Unreachable objects.
     Unreachable,
@@ -71,20 +70,20 @@ pub struct Link {
     pub to: ObjectId,
     /// Index of the root in the graph's list, if the link is a root.
     pub root: Option<usize>,
-    /// Whether dominance starts there: a stack value only holds objects that nothing else holds.
+    /// Whether the object is a start of dominance. A stack value is one only for objects that no lasting root reaches.
     pub holds: bool,
 }
 
-/// Objects omitted below a kept object, or outside of all kept ones.
+/// The sum of the objects that were omitted below a kept object, or that no kept object dominates.
 #[derive(Clone, Copy, Debug)]
 pub struct Rest {
-    /// The kept object that dominates them.
+    /// The kept object that dominates the omitted ones; `None` if no kept object does.
     pub under: Option<ObjectId>,
     /// Number and size of the objects.
     pub sum: Sum,
 }
 
-/// Ways in which an object holds another.
+/// How an object holds another.
 #[derive(Clone, Debug)]
 pub enum Via {
     /// A reference; `None` if the dump does not have the name of its field.
@@ -93,7 +92,7 @@ pub enum Via {
     Dependent,
     /// The loader allocator of a collectible type.
     Allocator,
-    /// Omitted objects.
+    /// A path through other objects, which may be omitted.
     Through,
 }
 
@@ -129,7 +128,7 @@ pub struct Part<'h> {
     notes: Collector,
     /// Number of each object among the exported ones, or [`LEFT_OUT`].
     numbers: IndexVec<ObjectId, u32>,
-    /// Dominator and object, for objects whose holders were all omitted; sorted.
+    /// Pairs of dominator and object, for kept objects that their dominator does not refer to directly; sorted.
     through: Vec<(Option<ObjectId>, ObjectId)>,
 }
 
@@ -142,7 +141,7 @@ impl std::fmt::Debug for Part<'_> {
 }
 
 impl<'h> Part<'h> {
-    /// The subgraph selected by `scope`.
+    /// Builds the subgraph that `scope` selects.
     ///
     /// # Errors
     /// [`Error::NoObject`] if no object is at the address, [`Error::Graph`] or [`Error::Memory`] if the graph cannot be built.
@@ -180,7 +179,7 @@ impl<'h> Part<'h> {
         Ok(part)
     }
 
-    /// Returns the exported objects.
+    /// Returns the objects that `scope` selects.
     fn kept(&self, scope: &Scope) -> Result<ObjectSet, Error> {
         let mut kept = self.graph.edges.no_objects();
         let wanted = |id: &ObjectId| self.tree.is_reachable(*id) && self.tree.retained(*id) >= scope.min_retained;
@@ -212,7 +211,7 @@ impl<'h> Part<'h> {
         }
     }
 
-    /// Sums up the omitted objects, and finds the kept objects whose holders were omitted.
+    /// Sums up the omitted objects, and finds the kept objects that their dominator does not refer to directly.
     fn cut(&mut self, kept: &ObjectSet, starts: &[ObjectId]) {
         let mut held = self.graph.edges.no_objects();
         held.extend(starts.iter().copied().filter(|id| self.tree.dominator(*id).is_none()));
@@ -256,7 +255,7 @@ impl<'h> Part<'h> {
         self.groups = groups;
     }
 
-    /// Returns unreachable objects from which all others are reachable: those without referrers, and one of each cycle.
+    /// Returns unreachable objects from which all other unreachable ones can be reached: those without referrers, and one of each remaining cycle.
     fn garbage_tops(&self) -> Vec<ObjectId> {
         let edges = &self.graph.edges;
         let dead = |id: &ObjectId| !self.tree.is_reachable(*id);
@@ -309,7 +308,7 @@ impl<'h> Part<'h> {
         self.graph.edges.successors(id).filter(move |to| own && self.number_of(*to).is_some())
     }
 
-    /// Returns the objects that are children of `id` because their holders were omitted.
+    /// Returns the objects that `id` dominates immediately but does not refer to directly, if the graph is reduced.
     pub fn through(&self, id: ObjectId) -> impl Iterator<Item = ObjectId> {
         let from = self.through.partition_point(|(above, _)| *above < Some(id));
         self.through.iter().skip(from).take_while(move |(above, _)| *above == Some(id)).map(|(_, to)| *to)
@@ -320,7 +319,7 @@ impl<'h> Part<'h> {
         len64(self.held(id).count())
     }
 
-    /// Returns the targets of the edges of an exported object.
+    /// Returns the targets of the edges of an exported object, once per edge.
     pub fn held(&self, id: ObjectId) -> impl Iterator<Item = ObjectId> {
         self.successors(id).chain(self.through(id))
     }
@@ -340,7 +339,7 @@ impl<'h> Part<'h> {
         let alive = self.tree.is_reachable(id);
         let mut targets = self.graph.edges.successors(id).peekable();
         while let Some(to) = targets.next() {
-            // The graph appends edges that are not fields after the object's references, the loader allocator last.
+            // The graph has the edges that are not fields after the object's references, with the edge to the loader allocator last.
             let added = if kind.is_collectible && targets.peek().is_none() { Via::Allocator } else { Via::Dependent };
             let via = vias.next().unwrap_or(added);
             if self.number_of(to).is_some() {
@@ -363,7 +362,7 @@ impl<'h> Part<'h> {
         &self.notes
     }
 
-    /// Returns the answer, with the notes about names.
+    /// Returns an answer with `data`, the notes of building the graph, and the notes about names.
     pub fn finish<T>(self, data: T) -> Answer<T> {
         self.namer.note(&self.notes);
         self.notes.finish(data)

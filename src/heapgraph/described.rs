@@ -5,14 +5,14 @@ use std::ops::Range;
 use crate::base::{Array, Buffer, Count, Index, Packed, Packing, Store, total};
 use crate::gc::{ObjectId, TypeIndex};
 
-/// Type indices, which fit in 16 bits in all but the largest programs.
+/// The type index of each object: in 16 bits unless the heap has more than 65,536 types.
 #[derive(Clone, Debug)]
 pub(crate) enum TypeOf {
     Narrow(Array<u16>),
     Wide(Array<u32>),
 }
 
-/// Types and sizes by object.
+/// Type and size of each object.
 #[derive(Clone, Debug)]
 pub(crate) struct Described {
     pub(crate) types: TypeOf,
@@ -22,7 +22,7 @@ pub(crate) struct Described {
 }
 
 impl Described {
-    /// Whether this describes the given number of objects; an index file may contain anything.
+    /// Whether the arrays describe exactly `objects` objects. The arrays of a forged index file may not.
     pub(crate) fn is_of(&self, objects: u32) -> bool {
         let types = match &self.types {
             TypeOf::Narrow(types) => types.len(),
@@ -73,7 +73,7 @@ impl TypesOf {
         }
     }
 
-    /// Appends a range of `more`.
+    /// Appends the types in `range` of `more`.
     fn append(&mut self, more: &TypesOf, range: Range<usize>) {
         if matches!(more, TypesOf::Wide(_)) {
             self.widen();
@@ -110,7 +110,7 @@ impl Describing {
         self.bytes.grow(size);
     }
 
-    /// Joins a range of objects of each of these builders, in order.
+    /// Builds one [`Described`] from a range of objects of each of these builders, in order.
     pub(crate) fn joined<'d>(store: &Store, parts: impl Iterator<Item = (&'d Describing, Range<usize>)> + Clone) -> Described {
         let mut all = Describing::new(store);
         all.reserve(parts.clone().map(|(_, objects)| objects.len()).sum());

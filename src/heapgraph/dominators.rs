@@ -14,11 +14,12 @@ use crate::gc::{ObjectId, TypeIndex};
 use crate::graph::{Dominators, GroupSum, Idom};
 use crate::model::{ReachTotals, Sum};
 
-/// Cached sums.
+/// Sums over a dominator tree, each computed on first use.
 #[derive(Debug, Default)]
 pub(crate) struct Sums {
     pub(super) totals: OnceLock<ReachTotals>,
     pub(super) types: OnceLock<IndexVec<TypeIndex, OfType>>,
+    /// Objects with the largest retained sizes, largest first.
     pub(super) largest: OnceLock<Vec<ObjectId>>,
 }
 
@@ -34,12 +35,12 @@ impl Sums {
 pub struct OfType {
     /// Number and size of the objects.
     pub own: Sum,
-    /// Bytes that the objects retain together.
+    /// Bytes that the objects retain together: bytes of an object that another one dominates are counted once.
     pub retained: u64,
 }
 
 impl Edges {
-    /// Computes the dominator tree below groups of roots, with retained sizes. A root of the second group only holds objects that the first group
+    /// Computes the dominator tree and the retained sizes for two groups of rooted objects. The second group only holds objects that the first group
     /// does not reach.
     pub fn dominators(&self, groups: [&[ObjectId]; 2], size: impl Fn(ObjectId) -> u64 + Sync) -> DominatorTree {
         let [first, second] = groups.map(nodes);
@@ -53,7 +54,7 @@ impl Edges {
 #[derive(Debug)]
 pub struct DominatorTree {
     tree: Dominators,
-    /// Retained size by position.
+    /// Retained size in bytes by position in the tree's preorder.
     retained: Packed<u16>,
     sums: Sums,
 }
@@ -120,8 +121,8 @@ impl DominatorTree {
         self.sums_by_type(type_of, types, |_| 0).into_iter().map(|sum| sum.retained).collect()
     }
 
-    /// Passes the objects that `id` dominates, itself excluded, with retained sizes to a `visitor` for each piece, on all threads. The order is
-    /// unspecified.
+    /// Passes the objects that `id` dominates, except `id` itself, and their retained sizes to `visit`, on all threads and in no particular order.
+    /// Each piece of the tree has its own visitor.
     pub(crate) fn visit_dominated<V: Send>(
         &self,
         id: ObjectId,
@@ -136,7 +137,7 @@ impl DominatorTree {
         })
     }
 
-    /// Returns the results of `piece` for all pieces of `positions`, in their order, computed on all threads.
+    /// Splits `positions` into pieces and calls `piece` for each, on all threads. Returns the results in the order of the pieces.
     pub(crate) fn by_piece<V: Send>(&self, positions: Range<usize>, piece: impl Fn(Range<usize>) -> V + Sync) -> Vec<V> {
         /// Number of objects in a piece: some milliseconds of work.
         const PIECE: usize = 1 << 18;
@@ -157,7 +158,7 @@ impl DominatorTree {
         self.reached_at(self.positions())
     }
 
-    /// Returns the positions of all reachable objects; the virtual root is at the first position.
+    /// Returns the positions of all reachable objects. They begin at 1, because position 0 is the virtual root.
     pub(crate) fn positions(&self) -> Range<usize> {
         1..self.tree.reached().len().saturating_add(1)
     }
@@ -173,7 +174,7 @@ impl DominatorTree {
         self.tree.is_reachable(id.as_u32())
     }
 
-    /// Returns the immediate dominator; `None` if no object dominates it.
+    /// Returns the immediate dominator of an object; `None` if no object dominates it.
     pub fn dominator(&self, id: ObjectId) -> Option<ObjectId> {
         match self.tree.idom(id.as_u32()) {
             Idom::Node(above) => Some(ObjectId::from_u32(above)),
@@ -196,13 +197,12 @@ impl DominatorTree {
         self.tree.chain(id.as_u32()).map(ObjectId::from_u32)
     }
 
-    /// Returns the objects that `id` dominates, including itself.
+    /// Returns the objects that `id` dominates, directly or not, including itself.
     pub fn dominated(&self, id: ObjectId) -> impl Iterator<Item = ObjectId> {
         self.tree.dominated(id.as_u32()).map(ObjectId::from_u32)
     }
 
-    /// Returns the objects immediately dominated by `id`, or for `None` those that no object dominates, in no
-    /// particular order.
+    /// Returns the objects that `id` dominates immediately, or for `None` the objects that no object dominates, in no particular order.
     pub fn below(&self, id: Option<ObjectId>) -> impl Iterator<Item = ObjectId> {
         id.map_or_else(|| self.tree.top(), |id| self.tree.children(id.as_u32())).map(ObjectId::from_u32)
     }

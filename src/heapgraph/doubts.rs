@@ -1,4 +1,4 @@
-//! Determines how much an answer depends on conservatively scanned words of stacks: see [`RootFlags::DOUBTFUL`].
+//! Determines whether an answer depends on doubtful words of stacks, which were scanned conservatively: see [`RootFlags::DOUBTFUL`].
 
 use super::edges::ObjectSet;
 use super::graph::{Doubts, HeapGraph};
@@ -8,19 +8,19 @@ use crate::base::{Collector, Count, Index, plural};
 use crate::gc::ObjectId;
 use crate::model::{Stacks, Sum};
 
-/// Aspect of the roots that an answer depends on.
+/// The property of the roots that an answer depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depends {
     /// The set of live objects.
     Live,
-    /// The objects that retain others.
+    /// The dominator tree and the retained sizes.
     Dominators,
-    /// Each root.
+    /// The list of roots itself.
     Roots,
 }
 
 impl HeapGraph {
-    /// Adds a note if doubtful words affect what the answer `depends` on.
+    /// Adds a note if doubtful words affect an answer that depends on `depends`.
     pub(crate) fn note_doubts(&self, stacks: Stacks, depends: Depends, notes: &Collector) {
         if !self.roots.has_doubts(stacks) {
             return;
@@ -40,7 +40,7 @@ impl HeapGraph {
         self.roots.note_doubts(stacks, &what, notes);
     }
 
-    /// Adds a note if doubtful words affect what keeps `targets` alive.
+    /// Adds a note if one of the `targets` can be reached from a doubtful word.
     pub(crate) fn note_doubts_of(&self, targets: &[ObjectId], stacks: Stacks, notes: &Collector) {
         if !self.roots.has_doubts(stacks) {
             return;

@@ -1,4 +1,4 @@
-//! References between objects: graph algorithms in terms of object ids. Only this file converts object ids to graph nodes.
+//! References between objects, and graph algorithms in terms of object ids. An object's id is its node number in the graph.
 
 use crate::base::cancel::check_at;
 use crate::base::{Index, Store};
@@ -15,7 +15,7 @@ impl ObjectSet {
         ObjectSet(BitSet::new(objects))
     }
 
-    /// Adds an object. Returns whether it was absent.
+    /// Adds an object. Returns whether it was not a member before.
     #[inline]
     pub fn insert(&mut self, id: ObjectId) -> bool {
         self.0.set(id.as_u32())
@@ -32,7 +32,7 @@ impl ObjectSet {
         self.0.iter().map(ObjectId::from_u32)
     }
 
-    /// Returns the other objects, ascending.
+    /// Returns the objects that are not members, ascending.
     pub fn others(&self) -> impl Iterator<Item = ObjectId> {
         self.0.iter_others().map(ObjectId::from_u32)
     }
@@ -42,7 +42,7 @@ impl ObjectSet {
         ObjectSet(BitSet::of_words(objects, words))
     }
 
-    /// Returns the members as bits.
+    /// Returns the set as bits, one for each object.
     pub(crate) fn words(&self) -> &[u64] {
         self.0.words()
     }
@@ -70,7 +70,7 @@ impl From<Csr> for Edges {
 pub(crate) struct ByType(Rows);
 
 impl ByType {
-    /// Groups the objects by type; those with a type index beyond `types` are in no group.
+    /// Groups the objects by type. Objects without a type, or with a type index not below `types`, are in no group.
     pub(crate) fn of(store: &Store, objects: u32, types: usize, type_of: impl Fn(ObjectId) -> Option<TypeIndex>) -> ByType {
         let placed = |node: u32| {
             check_at(node);
@@ -104,12 +104,12 @@ impl Edges {
         Edges(TwoWay::with_reversed(csr, reversed))
     }
 
-    /// Returns the same graphs, with further arrays allocated in this store.
+    /// Returns these edges. Arrays that are created from now on are allocated in `store`.
     pub(crate) fn with_store(self, store: &Store) -> Edges {
         Edges(self.0.with_store(store))
     }
 
-    /// Returns the graph: an object's id is its node.
+    /// Returns the graph, in which the node of an object is its id.
     pub fn csr(&self) -> &Csr {
         self.0.graph()
     }
@@ -144,18 +144,18 @@ impl Edges {
         ObjectSet::new(self.objects())
     }
 
-    /// Returns all objects reachable from `starts`, including themselves.
+    /// Returns all objects reachable from `starts`, including the starts.
     pub fn reachable(&self, starts: impl IntoIterator<Item = ObjectId>) -> ObjectSet {
         self.reach(starts, |_, _| true)
     }
 
-    /// Returns all objects reachable from `starts` along references accepted by `open`, including themselves.
+    /// Returns all objects reachable from `starts` along references that `open` accepts, including the starts.
     pub fn reach(&self, starts: impl IntoIterator<Item = ObjectId>, open: impl Fn(ObjectId, ObjectId) -> bool) -> ObjectSet {
         let starts = starts.into_iter().map(Index::as_u32);
         ObjectSet(reach(self.csr(), starts, |from, to| open(ObjectId::from_u32(from), ObjectId::from_u32(to))))
     }
 
-    /// Returns count and bytes of the closure of an object, including itself.
+    /// Returns number and bytes of all objects reachable from an object, including itself.
     pub fn closure(&self, id: ObjectId, size: impl Fn(ObjectId) -> u64) -> Closure {
         closure(self.csr(), &[id.as_u32()], |node| size(ObjectId::from_u32(node)))
     }
@@ -168,8 +168,8 @@ impl Edges {
         Search(Bfs::in_turn(self.csr(), &groups, |_, node| meet(ObjectId::from_u32(node))))
     }
 
-    /// Returns the `rooted` objects that reach `target` along references accepted by `open`, and at most `limit` shortest paths from the best of
-    /// them: see [`paths_to_roots`].
+    /// Returns the `rooted` objects that reach `target` along references that `open` accepts, and at most `limit` shortest paths from the
+    /// best-ranked ones: see [`paths_to_roots`].
     pub(crate) fn paths_to_roots(
         &self,
         target: ObjectId,
@@ -194,7 +194,7 @@ impl Edges {
 pub(crate) struct PathsToRoots {
     /// Paths from rooted objects, both included.
     pub(crate) paths: Vec<Vec<ObjectId>>,
-    /// All rooted objects that reach it.
+    /// All rooted objects that reach the object.
     pub(crate) rooted: Vec<ObjectId>,
 }
 

@@ -22,8 +22,8 @@ pub(crate) struct Extra {
 }
 
 impl Extra {
-    /// Collects the edges between objects in `index`: from the primary to the secondary objects of `dependents`, and to loader allocators by the
-    /// method tables of their types.
+    /// Collects the edges between objects in `index`: from the primary to the secondary object of each dependent handle, and to the loader allocator
+    /// of each method table in `allocators`.
     pub(crate) fn new(index: &ObjectStarts, dependents: &[(Addr, Addr)], allocators: impl Iterator<Item = (Addr, ObjectId)>) -> Extra {
         let mut edges: FxHashMap<ObjectId, Vec<ObjectId>> = FxHashMap::default();
         for (primary, secondary) in dependents {
@@ -34,13 +34,13 @@ impl Extra {
         Extra { edges, allocators: allocators.collect() }
     }
 
-    /// Returns the objects that dependent handles keep alive as long as this one.
+    /// Returns the objects that dependent handles keep alive as long as the object `id` lives.
     #[inline]
     pub(crate) fn dependents(&self, id: ObjectId) -> impl Iterator<Item = ObjectId> {
         self.edges.get(&id).into_iter().flatten().copied()
     }
 
-    /// Returns the extra edges from these objects as source and target, sorted by source.
+    /// Returns the edges of dependent handles, and the edges to loader allocators from the objects `ids`, as source and target, sorted by source.
     pub(crate) fn of_objects(
         &self,
         ids: impl Iterator<Item = ObjectId>,
@@ -57,14 +57,14 @@ impl Extra {
         all
     }
 
-    /// Returns all extra edges: from an object's id, or from the method table of a type that has objects. Other types may have been found elsewhere.
+    /// Returns all extra edges. The source is the id of an object, or the method table of a collectible type for which `has_objects` is true.
     pub(crate) fn all(&self, has_objects: impl Fn(Addr) -> bool) -> impl Iterator<Item = (u64, ObjectId)> {
         let of_objects = self.edges.iter().flat_map(|(from, to)| to.iter().map(|to| (u64::from(from.as_u32()), *to)));
         let allocators = self.allocators.iter().filter(move |(table, _)| has_objects(**table));
         of_objects.chain(allocators.map(|(table, to)| (table.0, *to)))
     }
 
-    /// Returns the loader allocator that objects of a collectible type keep alive.
+    /// Returns the loader allocator that objects of this type keep alive; `None` unless the type is collectible.
     #[inline]
     pub(crate) fn allocator(&self, kind: &ObjectType) -> Option<ObjectId> {
         if kind.is_collectible { self.allocators.get(&kind.method_table).copied() } else { None }

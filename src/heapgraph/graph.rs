@@ -10,13 +10,13 @@ use crate::clr::modules::Module;
 use crate::gc::{ObjectId, ObjectStarts, ObjectType, TypeIndex};
 use crate::model::Sum;
 
-/// The graph would exceed the memory limit.
+/// Error: the graph would exceed the memory limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{objects} objects need about {needed} bytes of memory, {allowed} are allowed")]
 pub struct MemoryLimit {
     /// Number of objects.
     pub objects: u32,
-    /// Estimated memory in bytes: of the graph and derived data, or of the part that cannot be in a temporary file.
+    /// Estimated memory in bytes of the graph and the data derived from it, or only of the part that cannot be in a temporary file.
     pub needed: u64,
     /// The limit in bytes.
     pub allowed: u64,
@@ -37,16 +37,16 @@ pub(crate) struct References {
 /// The effect of conservatively scanned words of stacks: see [`RootFlags::DOUBTFUL`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Doubts {
-    /// The objects that nothing else keeps alive.
+    /// Number and size of the objects that only doubtful words keep alive.
     pub(super) only: Sum,
-    /// Whether their targets include objects that no lasting root keeps alive, which may affect retained sizes of
-    /// others.
+    /// Whether a doubtful word points to an object that no lasting root reaches and to which no certain root points. If so, the retained sizes of
+    /// other objects may be wrong.
     pub(super) dominators: bool,
 }
 
 /// The heap of one runtime as a graph.
 pub struct HeapGraph {
-    /// Object starts, which define the ids.
+    /// The object starts. They define the ids of the objects.
     pub index: Arc<ObjectStarts>,
     /// References between the objects.
     pub edges: Edges,
@@ -54,18 +54,18 @@ pub struct HeapGraph {
     pub types: IndexVec<TypeIndex, Arc<ObjectType>>,
     /// The roots, including those without an object and, if requested, weak ones.
     pub roots: Roots,
-    /// The objects in frozen segments, ascending: never freed, even if not rooted.
+    /// The objects in frozen segments, ascending. They are never freed, even if no root holds them.
     pub frozen: Vec<ObjectId>,
     /// Modules that supplied names of roots.
     modules: Vec<Arc<Module>>,
     described: Described,
     /// Notes of the walk for references.
     pub(super) walk_notes: Notes,
-    /// Whether the graph came from an index.
+    /// Whether the references came from an index.
     pub(super) is_of_index: bool,
-    /// Created on first use.
+    /// Objects by type, created on first use.
     by_type: OnceLock<ByType>,
-    /// Created when an answer may first be affected by gaps in stacks.
+    /// Computed for the first answer that doubtful words of stacks may affect.
     pub(super) doubts: OnceLock<Doubts>,
 }
 
@@ -142,13 +142,12 @@ impl HeapGraph {
         self.index.address_of(id).unwrap_or(Addr::NULL)
     }
 
-    /// Returns the objects by type. This takes four bytes per object, which the estimate of the graph's memory
-    /// includes.
+    /// Returns the objects by type. They take four bytes per object, which the estimate of the graph's memory includes.
     pub(crate) fn by_type(&self) -> &ByType {
         self.by_type.get_or_init(|| ByType::of(self.edges.csr().store(), self.len(), self.types.len(), |id| self.type_index(id)))
     }
 
-    /// Returns the types that objects have; other types may have been found elsewhere.
+    /// Returns the types that have objects. [`HeapGraph::types`] also contains types without objects.
     pub(crate) fn types_met(&self) -> impl Iterator<Item = &Arc<ObjectType>> {
         let by_type = self.by_type();
         self.types.iter_enumerated().filter(|(index, _)| by_type.objects(*index).next().is_some()).map(|(_, ty)| ty)
@@ -159,7 +158,7 @@ impl HeapGraph {
         let by_type = self.by_type();
         let types = wanted.iter_enumerated().filter(|(_, wanted)| **wanted);
         let mut ids: Vec<ObjectId> = types.flat_map(|(ty, _)| by_type.objects(ty)).collect();
-        // Sorting merges the ascending runs.
+        // The objects of each type are in ascending order, so this stable sort only merges runs.
         ids.sort();
         ids
     }
@@ -169,7 +168,7 @@ impl HeapGraph {
         self.type_index(id).and_then(|t| wanted.get(t)).copied().unwrap_or(false)
     }
 
-    /// Returns the roots that hold an object, without weak ones unless requested.
+    /// Returns the roots that refer to an object, including weak ones if `weak`.
     pub fn roots_of(&self, id: ObjectId, weak: bool) -> impl Iterator<Item = &RawRoot> {
         let address = self.address(id);
         self.roots.roots.iter().filter(move |r| r.object == address && (weak || !r.flags.has(RootFlags::WEAK)))

@@ -1,4 +1,4 @@
-//! Rooted objects, and the roots of an object by relevance. Only this file defines the meaning of [`Stacks`].
+//! The rooted objects, and the roots of an object in order of relevance. `RawRoot::counts` decides which roots a [`Stacks`] setting selects.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -13,9 +13,9 @@ use crate::model::{RootCoverageModel, RootKind, Stacks};
 /// Classes of roots, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Class {
-    /// The root certainly keeps its object alive.
+    /// The root certainly keeps its object alive, until the program changes it.
     Exact,
-    /// So does a reference in a frame or register, but only until the method returns.
+    /// The root is a reference in a frame or register. It certainly keeps its object alive, but at most until the method returns.
     Frame,
     /// The root may keep its object alive: a word of a stack or register that may be stale, or a handle of unknown strength.
     Conservative,
@@ -29,14 +29,14 @@ impl Class {
 }
 
 impl RawRoot {
-    /// Whether the root keeps its object alive.
+    /// Whether the root keeps its object alive, or may do so, if stack values are treated according to `stacks`.
     pub fn counts(&self, stacks: Stacks) -> bool {
         let scanned = self.flags.has(RootFlags::SCANNED);
         match stacks {
             _ if self.class() == Class::Weak => false,
             _ if !self.kind.is_of_stacks() => true,
             Stacks::Precise => !scanned,
-            // No word of a stack points to the object.
+            // A scan cannot find the loader allocator of running code, because no stack word points to it.
             Stacks::Conservative => scanned || matches!(self.origin, Origin::Code(_)),
             Stacks::None => false,
         }
@@ -54,8 +54,8 @@ impl RawRoot {
         }
     }
 
-    /// Returns class and order within the class: a static field is more informative than the handle of the array that
-    /// contains it.
+    /// Returns the class, and the order within the class. Static fields come first: they are more informative than the handle of the array that
+    /// contains them.
     fn rank(&self) -> Rank {
         let order = match self.kind {
             RootKind::Static => 0,
@@ -68,7 +68,7 @@ impl RawRoot {
 
 /// Summary of the roots of an object.
 struct Held {
-    /// Rank of the best root.
+    /// Rank of the best root, which is the lowest one.
     rank: Rank,
     /// Number of roots.
     count: u64,
@@ -77,9 +77,9 @@ struct Held {
 /// The rooted objects.
 pub(crate) struct Holders {
     held: FxHashMap<ObjectId, Held>,
-    /// Addresses of static fields that refer to an object, ascending, without duplicates.
+    /// For each object, the addresses of the static fields that refer to it, ascending, without duplicates.
     statics: FxHashMap<ObjectId, Vec<Addr>>,
-    /// The objects that contain static fields.
+    /// The objects that contain static fields, or that precede static fields outside of the heap's objects.
     containers: FxHashSet<ObjectId>,
 }
 
@@ -101,8 +101,8 @@ impl Holders {
         self.held.get(&id).map_or(0, |held| held.count)
     }
 
-    /// Whether all references from one object to another are static fields. Static fields are in arrays and boxes on the heap, which the runtime
-    /// holds by a handle. The root is the field, and the handle is not a further one.
+    /// Whether all references from `from` to `to` are static fields. The runtime stores static fields in arrays and boxes on the heap, which it
+    /// holds by handles. A path then begins at the static field, not at the handle of its container.
     pub(crate) fn are_statics(&self, graph: &HeapGraph, from: ObjectId, to: ObjectId) -> bool {
         if !self.containers.contains(&from) {
             return false;
@@ -114,7 +114,7 @@ impl Holders {
         inside > 0 && graph.edges.successors(from).filter(|id| *id == to).count() <= inside
     }
 
-    /// Returns the objects by class of their best root, best class first; within a class by rank, then by address.
+    /// Returns the rooted objects by the class of their best root, best class first; within a class by rank, then by address.
     pub(crate) fn groups(&self) -> [Vec<ObjectId>; Class::ALL.len()] {
         let mut sorted: Vec<(Rank, ObjectId)> = self.held.iter().map(|(id, held)| (held.rank, *id)).collect();
         sorted.sort_unstable();
@@ -133,15 +133,15 @@ impl HeapGraph {
         self.rooted_by(|r| r.counts(stacks))
     }
 
-    /// Returns the starts of dominance: the objects of lasting roots, then those of stacks, which only hold what nothing else holds. Frozen objects
-    /// are never freed, so nothing retains them: they are starts as well.
+    /// Returns the starts of dominance in two groups: the objects of lasting roots and the frozen objects, then the objects of stack roots. The
+    /// second group only holds objects that the first does not reach. Frozen objects are starts because they are never freed: nothing retains them.
     pub(crate) fn start_groups(&self, stacks: Stacks) -> [Vec<ObjectId>; 2] {
         let mut lasting = self.rooted(Stacks::None);
         lasting.extend(&self.frozen);
         [lasting, if stacks == Stacks::None { Vec::new() } else { self.rooted(stacks) }]
     }
 
-    /// Returns the starts of dominance, ascending.
+    /// Returns the starts of dominance, ascending. Objects of stack roots that the lasting roots reach as well are left out.
     pub fn starts(&self, stacks: Stacks) -> Vec<ObjectId> {
         let [mut starts, on_stacks] = self.start_groups(stacks);
         if !on_stacks.is_empty() {
@@ -153,7 +153,7 @@ impl HeapGraph {
         starts
     }
 
-    /// Returns the rooted objects with the ranks of their roots; with `weak`, including those of weak handles.
+    /// Returns the rooted objects with the ranks of their roots. With `weak`, weak handles are included.
     pub(crate) fn holders(&self, stacks: Stacks, weak: bool) -> Holders {
         let mut holders = Holders { held: FxHashMap::default(), statics: FxHashMap::default(), containers: FxHashSet::default() };
         for root in self.roots.roots.iter().filter(|r| r.counts(stacks) || weak && r.class() == Class::Weak) {
@@ -180,12 +180,12 @@ impl HeapGraph {
         self.roots.coverage(stacks)
     }
 
-    /// Returns the notes about roots that only some answers use: stacks, if their values are roots.
+    /// Returns the notes about roots on stacks; `None` if `stacks` excludes them.
     pub(crate) fn root_notes(&self, stacks: Stacks) -> Option<&Notes> {
         self.roots.stack_notes(stacks)
     }
 
-    /// Returns the roots of an object, at most `most`: exact and named ones first.
+    /// Returns at most `most` roots of an object, best rank first.
     pub(crate) fn best_roots_of(&self, id: ObjectId, (stacks, weak): (Stacks, bool), most: usize) -> Vec<&RawRoot> {
         let mut roots: Vec<&RawRoot> = self.roots_of(id, weak).filter(|r| r.counts(stacks) || r.class() == Class::Weak).collect();
         roots.sort_by_key(|r| r.rank());
@@ -193,8 +193,8 @@ impl HeapGraph {
         roots
     }
 
-    /// Returns a function for the label of the first root that [`HeapGraph::best_roots_of`] would return. It is meant for many objects, since it
-    /// iterates over all roots once.
+    /// Returns a function from an object to the label of its best root. For labels of many objects: this iterates over all roots once, while
+    /// [`HeapGraph::best_roots_of`] does so for each object.
     pub(crate) fn root_labels(&self, (stacks, weak): (Stacks, bool)) -> impl Fn(ObjectId) -> Option<String> {
         let best = self.best_roots(|r| r.counts(stacks) || weak && r.class() == Class::Weak);
         move |id| Some(self.roots.label(best.get(&id)?))
@@ -207,7 +207,7 @@ impl HeapGraph {
         best.into_iter().map(|(id, root)| (id, self.roots.group(root))).collect()
     }
 
-    /// Returns the best root of each object among those for which `counts` is true; the first of equally good ones.
+    /// Returns the best root of each object among the roots for which `counts` is true. Of equally good roots, the first is used.
     fn best_roots(&self, counts: impl Fn(&RawRoot) -> bool) -> FxHashMap<ObjectId, &RawRoot> {
         let mut best: FxHashMap<ObjectId, &RawRoot> = FxHashMap::default();
         for root in self.roots.roots.iter().filter(|r| counts(r)) {

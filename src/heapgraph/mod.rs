@@ -1,10 +1,10 @@
-//! Tables over all objects of a heap: their numbers, types and sizes, the references between them, the rooted objects, the dominator tree, and the
-//! index file that keeps all of this for later commands.
+//! The graph of all objects of a heap: types and sizes, references, roots, and the dominator tree; and the index file that stores it for later
+//! commands.
 //!
 //! | type | represents |
 //! | --- | --- |
 //! | [`HeapGraph`] | the objects by number, with types, sizes, references and roots |
-//! | [`Edges`], [`ObjectSet`], [`Search`] | references both ways, sets of objects, searches |
+//! | [`Edges`], [`ObjectSet`], [`Search`] | references in both directions, sets of objects, results of searches |
 //! | [`DominatorTree`] | what each object retains |
 //! | [`Roots`], [`RawRoot`] | the roots, with raw addresses |
 //! | [`HeapIndex`] | an index file of one heap |

@@ -1,4 +1,4 @@
-//! Cached sums over a dominator tree that several answers need.
+//! Sums over a dominator tree that several answers need, each computed once.
 
 use super::dominators::{DominatorTree, OfType};
 use super::graph::HeapGraph;
@@ -7,7 +7,7 @@ use crate::base::{Index, IndexVec};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::model::{ReachTotals, Sum};
 
-/// Number of objects with the largest retained sizes that are kept.
+/// Number of objects with the largest retained sizes that are cached.
 const LARGEST: usize = 10_000;
 
 impl DominatorTree {
@@ -29,7 +29,7 @@ impl DominatorTree {
         })
     }
 
-    /// Returns the reachable objects with the largest retained sizes, largest first, at most `most`, from all objects or only `among` the given ones.
+    /// Returns at most `most` reachable objects, those with the largest retained sizes, largest first. Selects from the objects `among`, or from all.
     pub fn largest(&self, among: Option<Vec<ObjectId>>, most: usize) -> Vec<ObjectId> {
         match among {
             Some(among) => {
@@ -41,7 +41,7 @@ impl DominatorTree {
         }
     }
 
-    /// Returns the kept reachable objects with the largest retained sizes, largest first.
+    /// Returns the cached list of the reachable objects with the largest retained sizes, largest first.
     pub(crate) fn most(&self) -> &[ObjectId] {
         self.sums().largest.get_or_init(|| {
             let found = self.by_piece(self.positions(), |positions| best(self.reached_at(positions), LARGEST));
@@ -50,16 +50,16 @@ impl DominatorTree {
     }
 }
 
-/// Returns at most `most` of the objects with retained sizes, largest first.
+/// Returns at most `most` of the objects, those with the largest retained sizes, largest first.
 fn select(objects: impl Iterator<Item = (ObjectId, u64)>, most: usize) -> Vec<ObjectId> {
     best(objects, most).into_iter().map(|(id, _)| id).collect()
 }
 
-/// Returns at most `most` of the objects and their retained sizes, largest first.
+/// Like [`select`], but returns the retained sizes as well.
 fn best(objects: impl Iterator<Item = (ObjectId, u64)>, most: usize) -> Vec<(ObjectId, u64)> {
     let key = |(id, retained): &(ObjectId, u64)| (std::cmp::Reverse(*retained), *id);
     let mut best: Vec<(ObjectId, u64)> = Vec::new();
-    // Smaller objects are not among them.
+    // Objects that retain fewer bytes than this cannot be in the result.
     let mut least = 0;
     for (id, retained) in objects {
         check_at(id.as_u32());

@@ -21,11 +21,12 @@ impl RootFlags {
     pub const INTERIOR: RootFlags = RootFlags(4);
     /// A reference count or another collector decides whether the object is kept alive, and the decision is unknown.
     pub const REF_COUNTED: RootFlags = RootFlags(8);
-    /// A word that points to an object. It may be stale.
+    /// The root is a word that points to an object and that may be stale.
     pub const CONSERVATIVE: RootFlags = RootFlags(16);
-    /// Found by scanning stacks as a whole: a root only with `--stacks conservative`. The flag has no name.
+    /// The word was found by scanning whole stacks, and is a root only with `--stacks conservative`. JSON does not show this flag.
     pub(crate) const SCANNED: RootFlags = RootFlags(32);
-    /// A word in a conservatively scanned part of a stack: it may be stale. The flag has no name, and `CONSERVATIVE` is set as well.
+    /// The word is in a part of a stack that was scanned conservatively because precise data is missing, so it may be stale. `CONSERVATIVE` is set as
+    /// well, and JSON does not show this flag.
     pub(crate) const DOUBTFUL: RootFlags = RootFlags(64);
 
     const NAMES: [(RootFlags, RootFlag); 5] = [
@@ -41,7 +42,7 @@ impl RootFlags {
         RootFlags(self.0 | other.0)
     }
 
-    /// Returns these flags without those of `other`.
+    /// Returns these flags except the ones in `other`.
     pub(crate) const fn without(self, other: RootFlags) -> RootFlags {
         RootFlags(self.0 & !other.0)
     }
@@ -72,18 +73,18 @@ index_type! {
     pub struct StaticIndex;
 }
 
-/// Origin of a root, used for its label.
+/// Origin of a root. It determines the root's label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A handle.
     Handle(HandleKind),
-    /// A strong handle that the runtime or its library created for itself.
+    /// A strong handle that the runtime or its class library created for itself, with its purpose.
     HandleFor(HandleUse),
     /// The finalization queue.
     Finalizer(FinalizerState),
     /// A reference in a frame, with its location.
     Slot(FrameIndex, Place),
-    /// The code of a frame: the loader allocator of a collectible method.
+    /// The code of a frame: a frame of a collectible method keeps the method's loader allocator alive.
     Code(FrameIndex),
     /// A stack word.
     Stack(ThreadIndex),
@@ -99,7 +100,7 @@ pub enum Origin {
     Group(StaticIndex),
 }
 
-/// A root with raw addresses, without names.
+/// A root as addresses. [`Roots::label`] returns its label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawRoot {
     /// Kind.
@@ -130,7 +131,7 @@ pub struct RootFrame {
     pub thread: ThreadIndex,
     /// The method, or the type of a runtime frame.
     pub method: Arc<str>,
-    /// Number of the register that slot offsets are relative to.
+    /// Number of the base register that slot offsets are relative to.
     pub register: Option<u8>,
 }
 
@@ -141,7 +142,7 @@ pub struct StackRoots {
     pub coverage: Vec<RootCoverageModel>,
     /// Notes for answers that use these roots.
     pub notes: Notes,
-    /// Reasons for scanning words that may be stale, for answers that they affect.
+    /// Reasons why parts of stacks were scanned conservatively, for answers that depend on the words found there.
     pub(crate) doubts: Notes,
 }
 
@@ -150,17 +151,17 @@ pub struct StackRoots {
 pub struct Roots {
     /// Roots ordered by kind, then by table, queue, thread and address. Weak ones are included only on request.
     pub roots: Vec<RawRoot>,
-    /// Coverage of each requested kind that is not on stacks: see [`Roots::coverage`].
+    /// Coverage of each requested kind of root outside of stacks. [`Roots::coverage`] adds the other kinds.
     pub(crate) exact: Vec<RootCoverageModel>,
-    /// Dependent handles: primary and secondary object, both non-null. Edges, not roots.
+    /// Primary and secondary object of each dependent handle, both non-null. The graph treats them as edges, not as roots.
     pub dependents: Vec<(Addr, Addr)>,
     /// The threads.
     pub threads: IndexVec<ThreadIndex, RootThread>,
-    /// Names of static fields.
+    /// Names of static fields, registers and groups.
     pub names: IndexVec<StaticIndex, String>,
     /// Frames with roots.
     pub frames: IndexVec<FrameIndex, RootFrame>,
-    /// References in frames.
+    /// References found by walking frames.
     pub(crate) framed: StackRoots,
     /// References found by scanning whole stacks.
     pub(crate) scanned: StackRoots,
@@ -200,8 +201,7 @@ impl Roots {
         }
     }
 
-    /// Returns a description of the root that is valid for other dumps as well: without addresses, and with managed ids
-    /// for threads.
+    /// Returns a description of the root that can be compared between dumps of a process: it has no addresses, and names threads by managed id.
     pub fn group(&self, root: &RawRoot) -> String {
         let name = |i: StaticIndex| self.names.get(i).map_or("?", String::as_str);
         match root.origin {
@@ -264,13 +264,13 @@ impl Roots {
         all
     }
 
-    /// Whether the roots include words that may be stale.
+    /// Whether precise stack roots were requested, but parts of stacks had to be scanned for words that may be stale.
     pub(crate) fn has_doubts(&self, stacks: Stacks) -> bool {
         stacks == Stacks::Precise && !self.framed.doubts.is_empty()
     }
 
-    /// Notes that `what` is uncertain, and the reasons for scanning words that may be stale. Adds nothing if there are
-    /// none.
+    /// Adds a note that begins with `what` and gives the first reason for a conservative scan and the number of other reasons. Adds nothing
+    /// without [doubts](Roots::has_doubts).
     pub(crate) fn note_doubts(&self, stacks: Stacks, what: &str, notes: &Collector) {
         let mut reasons = self.framed.doubts.iter().filter(|_| self.has_doubts(stacks));
         let Some(first) = reasons.next() else { return };

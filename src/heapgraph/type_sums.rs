@@ -1,4 +1,4 @@
-//! The objects of a heap by type.
+//! Number and size of the objects of a heap by type.
 
 use crate::base::IndexVec;
 use crate::gc::{SegmentIndex, TypeIndex};
@@ -7,7 +7,7 @@ use crate::model::{Sum, WalkModel};
 /// Number and bytes of objects by type.
 pub(crate) type Sums = IndexVec<TypeIndex, Sum>;
 
-/// Adds the sums of another visitor.
+/// Adds the sums `from` to the sums `to`.
 pub(crate) fn add_sums(to: &mut Sums, from: Sums) {
     to.grow_to(from.len());
     to.iter_mut().zip(from).for_each(|(to, from)| to.merge(from));
@@ -18,9 +18,9 @@ pub(crate) fn add_sums(to: &mut Sums, from: Sums) {
 pub(crate) struct TypeSums {
     /// Number and size of the objects.
     pub(crate) sums: Sums,
-    /// Segments and the types of their objects. Sorted.
+    /// Pairs of a segment and the type of an object in it, sorted.
     places: Vec<(SegmentIndex, TypeIndex)>,
-    /// The walk that counted the objects, by segment.
+    /// Results of the walk that counted the objects, by segment.
     pub(crate) walks: Vec<(SegmentIndex, WalkModel)>,
 }
 
@@ -31,7 +31,7 @@ impl TypeSums {
         TypeSums { sums, places, walks }
     }
 
-    /// Returns the sums with the indices of `types`, which maps indices here to new ones.
+    /// Returns the sums with new type indices. `types` maps the current indices to the new ones.
     pub(crate) fn with_types(&self, types: &IndexVec<TypeIndex, TypeIndex>) -> Option<TypeSums> {
         let mut sums = Sums::new();
         for (index, sum) in types.iter().zip(self.sums.iter()) {
@@ -41,7 +41,7 @@ impl TypeSums {
         Some(TypeSums::of(sums, places?, self.walks.clone()))
     }
 
-    /// Returns the segments and the types of their objects.
+    /// Returns the pairs of a segment and the type of an object in it, sorted.
     pub(crate) fn places(&self) -> impl Iterator<Item = (SegmentIndex, TypeIndex)> {
         self.places.iter().copied()
     }

@@ -1,4 +1,4 @@
-//! Parts of a runtime that are bound once and depend on no other part of it: type names and the stack walker.
+//! The type names and the stack walker of a runtime, each bound once. They need no other part of the session.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,13 +15,13 @@ use crate::stack::code::CodeMap;
 use crate::stack::frames::FrameReader;
 use crate::stack::walk::StackWalker;
 
-/// Type names, with notes on what the descriptor does not have for them.
+/// Type names, with notes on layouts that the descriptor does not have for them.
 type Named = (Result<Arc<TypeNames>, ContractError>, Notes);
 
-/// The stack walker, with notes on what the descriptor does not have for it.
+/// The stack walker, with notes on layouts that the descriptor does not have for it.
 type Walked = (Result<StackWalker, ContractError>, Notes);
 
-/// The type names and the code of a runtime.
+/// The type names and the stack walker of a runtime, with the process and the description that they are bound to.
 #[derive(Debug)]
 pub(crate) struct Bindings {
     process: Arc<Process>,
@@ -59,7 +59,7 @@ impl Bindings {
         &self.description.descriptor
     }
 
-    /// Binds readers in a separate descriptor scope. Layouts that the descriptor does not have are added to `notes`.
+    /// Binds readers in a separate descriptor scope. Adds notes on layouts that they request and that the descriptor does not have.
     pub(crate) fn scoped<T>(&self, notes: &Collector, bind: impl FnOnce(&Arc<Descriptor>) -> T) -> T {
         let d = self.descriptor().scope();
         let bound = bind(&d);
@@ -67,12 +67,12 @@ impl Bindings {
         bound
     }
 
-    /// Type names, bound once: every [`Namer`] shares its module cache.
+    /// Type names, bound once, so that all namers share one cache of modules.
     pub(crate) fn type_names(&self) -> Result<&Arc<TypeNames>, ContractError> {
         self.named().0.as_ref().map_err(Clone::clone)
     }
 
-    /// Notes on what the descriptor does not have for type names.
+    /// Notes on layouts for type names that the descriptor does not have.
     pub(crate) fn name_losses(&self) -> &Notes {
         &self.named().1
     }
@@ -98,7 +98,7 @@ impl Bindings {
         self.walked().0.as_ref().map_err(Clone::clone)
     }
 
-    /// Notes on what the descriptor does not have for stack walks.
+    /// Notes on layouts for stack walks that the descriptor does not have.
     pub(crate) fn stack_losses(&self) -> &Notes {
         &self.walked().1
     }

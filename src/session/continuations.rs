@@ -1,6 +1,6 @@
-//! Continuations: the suspended methods of runtime async (.NET 11), and the methods that they belong to.
+//! Finds the suspended method of a continuation object of runtime async (.NET 11).
 //!
-//! `docs/internals/runtime-async.md` describes them.
+//! Source: `docs/internals/runtime-async.md`.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -36,17 +36,17 @@ pub(crate) struct ContinuationFields {
     /// The number of the suspension point in the method.
     pub(crate) state: Option<FieldAt>,
     flags: Option<FieldAt>,
-    /// The description of the suspension point.
+    /// The `ResumeInfo` that describes the suspension point.
     pub(crate) info: Option<FieldAt>,
-    /// Offset of `DiagnosticIP` in the object that `info` refers to.
+    /// Offset in bytes of `DiagnosticIP` in the `ResumeInfo`.
     ip: u64,
 }
 
 impl ContinuationFields {
-    /// Binds to these types; `None` if the process has not suspended a runtime async method.
+    /// Binds to these types; `None` if the type `Continuation` is not loaded, so that no runtime async method is suspended.
     ///
     /// # Errors
-    /// [`NoSuchField`]
+    /// [`NoSuchField`] if `Continuation` has no field `Next`.
     pub(crate) fn bind(types: &Arc<Types>) -> Result<Option<ContinuationFields>, NoSuchField> {
         let known = Classifier::<ContinuationType>::bind(types);
         let Some(base) = known.table(ContinuationType::Continuation) else { return Ok(None) };
@@ -58,8 +58,8 @@ impl ContinuationFields {
             state: types.field_at(base, "State").ok(),
             flags: types.field_at(base, "Flags").ok(),
             info: types.field_at(base, "ResumeInfo").ok(),
-            // A process that only runs jitted code has not loaded the type `ResumeInfo`. It consists of two pointers, `Resume` and this
-            // one; its value is used only if it is the address of code.
+            // A process that runs only jitted code has not loaded the type `ResumeInfo`, so the offset is assumed: the type consists of two
+            // pointers, `Resume` and `DiagnosticIP`. The value is used only if it is the address of code.
             ip: in_box.map_or(word, |field| field.offset.saturating_sub(word)),
         }))
     }
@@ -91,7 +91,7 @@ impl Suspended {
     }
 }
 
-/// A text for a continuation of this method.
+/// The display name of a continuation of `method`.
 pub(crate) fn named(method: &str) -> String {
     format!("continuation of {method}")
 }
@@ -103,13 +103,13 @@ pub(crate) struct SuspendedMethods {
     memory: Arc<Memory>,
     fields: Option<ContinuationFields>,
     methods: OnceLock<Option<Methods>>,
-    /// Methods by `ResumeInfo`, since there is one for each suspension point.
+    /// Methods by address of the `ResumeInfo`. All continuations of a suspension point share one.
     known: Mutex<Map<Addr, Suspended>>,
     look_ups: LookUps,
 }
 
 impl SuspendedMethods {
-    /// A reader for continuations with these `fields`.
+    /// Creates a reader for continuations with these `fields`.
     pub(crate) fn new(runtime: &Arc<Bindings>, fields: Option<ContinuationFields>) -> SuspendedMethods {
         let look_ups = LookUps::new(runtime.memory());
         let memory = Arc::clone(runtime.memory());
@@ -152,7 +152,7 @@ impl SuspendedMethods {
         self.named(names, code.method_desc).map(|name| name.to_name())
     }
 
-    /// The code of the method that is suspended in the continuation at `object`, and the address in it.
+    /// The code of the method that is suspended in the continuation at `object`, and the address of the suspension point in it.
     pub(crate) fn code(&self, object: Addr) -> Option<(Arc<Code>, Addr)> {
         let fields = self.fields?;
         let info = self.memory.ptr(fields.info?.of_object(object)).ok()?;
@@ -166,7 +166,7 @@ impl SuspendedMethods {
         self.memory.u32(self.fields?.flags?.of_object(object)).ok()
     }
 
-    /// The parameters of the method at `desc`.
+    /// The parameters of the method whose MethodDesc is at `desc`.
     pub(crate) fn parameters(&self, names: &TypeNames, desc: Addr) -> Option<Parameters> {
         self.methods()?.parameters(names, desc, None)
     }
@@ -179,7 +179,7 @@ impl SuspendedMethods {
         self.methods.get_or_init(bind).as_ref()
     }
 
-    /// The method at `desc`.
+    /// The name of the method whose MethodDesc is at `desc`.
     pub(crate) fn named(&self, names: &TypeNames, desc: Addr) -> Option<MethodName> {
         self.methods()?.name(names, desc)
     }

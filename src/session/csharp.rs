@@ -1,4 +1,5 @@
-//! Type names in C# syntax: `Dictionary<int,string>` is `System.Collections.Generic.Dictionary<System.Int32, System.String>`.
+//! Matches type names in C# syntax with the runtime's names: `Dictionary<int,string>` matches
+//! `System.Collections.Generic.Dictionary<System.Int32, System.String>`.
 
 /// C# keywords for types, with the types' full names.
 const KEYWORDS: [(&str, &str); 17] = [
@@ -21,7 +22,7 @@ const KEYWORDS: [(&str, &str); 17] = [
     ("string", "System.String"),
 ];
 
-/// Whether the character separates type names.
+/// Whether the character is between the type names of a generic type or array.
 fn is_between(c: char) -> bool {
     matches!(c, '<' | '>' | ',' | '[' | ']' | ' ')
 }
@@ -40,7 +41,7 @@ pub(super) fn with_full_names(pattern: &str) -> String {
     tokens(pattern).map(|token| KEYWORDS.iter().find(|(keyword, _)| *keyword == token).map_or(token, |(_, name)| *name)).collect()
 }
 
-/// Whether `pattern`, a type with generic arguments, matches `name`. Each type in the pattern may omit namespaces and enclosing types.
+/// Whether `pattern`, a type with generic arguments, matches all of `name`. Each type in the pattern may omit namespaces and enclosing types.
 pub(super) fn is_generic(pattern: &str, name: &str) -> bool {
     let mut name = tokens(name).filter(|token| *token != " ");
     let all = tokens(pattern).filter(|token| *token != " ").all(|wanted| name.next().is_some_and(|token| ends(token, wanted)));

@@ -19,23 +19,24 @@ pub struct OpenOptions {
     /// Descriptor overlays for runtimes that gcdump does not support, tried before the bundled ones.
     #[doc(hidden)]
     pub overlays: Vec<Overlay>,
-    /// Where to search for module files.
+    /// Where to search for module files and PDBs on this machine.
     #[doc(hidden)]
     pub search: FileSearch,
     /// Limits on reads and memory.
     pub limits: Limits,
-    /// Progress reporting of long operations: decompression, walks.
+    /// Receives the progress of long operations, such as decompression and heap walks.
     pub progress: Option<Arc<dyn Progress>>,
     /// Cache for decompressed dumps.
     #[doc(hidden)]
     pub cache: Option<Arc<dyn Cache>>,
-    /// Which index file answers may use.
+    /// The index file that answers may use.
     #[doc(hidden)]
     pub index: IndexUse,
     /// Records which memory of the process is read: see `Memory::recorder`. Used by `trim`.
     #[doc(hidden)]
     pub record: bool,
-    /// Images to complete from the contents of their files, which must be the files that the process had loaded. Used for copies of a dump.
+    /// Modules whose missing memory is completed from these contents of their files. The caller must know that the process had loaded exactly these
+    /// files. Used for copies of a dump.
     #[doc(hidden)]
     pub fill: Vec<(dump::Module, Arc<Bytes>)>,
     /// Hides contents: strings, characters, elements of numeric arrays, exception messages, thread names and process arguments are shown as
@@ -44,14 +45,14 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    /// The default options: only the dump itself is opened.
+    /// Creates the default options, which open only the dump itself.
     pub fn new() -> OpenOptions {
         OpenOptions::default()
     }
 
-    /// Searches this folder for module files by name. A file given here is used as a module file, or, if it is a single-file program, the
-    /// files in it are. Module files supply code and metadata that are missing from the dump, and thereby type names. Only files that match
-    /// the dump are used.
+    /// Searches this folder for module files by name. If the path is a file, it is used as a module file; from a single-file program, the
+    /// bundled files are used. Module files supply code and metadata that are missing from the dump, and thereby type names. Only files that
+    /// match the dump are used.
     #[must_use]
     pub fn modules(mut self, folder: impl Into<PathBuf>) -> OpenOptions {
         self.search.modules.push(folder.into());
@@ -59,21 +60,21 @@ impl OpenOptions {
     }
 
     /// Searches this folder for PDBs by name. Portable PDBs supply source lines; PDBs of NativeAOT programs for Windows supply type and
-    /// field names. Only PDBs that the modules name are used.
+    /// field names. A PDB is used only if the debug information of a module identifies it.
     #[must_use]
     pub fn symbols(mut self, folder: impl Into<PathBuf>) -> OpenOptions {
         self.search.symbols.push(folder.into());
         self
     }
 
-    /// Limits on reads and memory.
+    /// Sets the limits on reads and memory.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> OpenOptions {
         self.limits = limits;
         self
     }
 
-    /// Progress reporting of long operations.
+    /// Reports the progress of long operations to `progress`.
     #[must_use]
     pub fn progress(mut self, progress: Arc<dyn Progress>) -> OpenOptions {
         self.progress = Some(progress);
@@ -104,8 +105,8 @@ pub struct Dump {
 }
 
 impl Dump {
-    /// Opens the dump at `path`: an ELF core, a Windows minidump, or a `.gcdump` file, optionally compressed with zstd or gzip. Does not require
-    /// a readable runtime; [`Dump::runtime`] does.
+    /// Opens the dump at `path`: an ELF core, a Windows minidump, or a `.gcdump` file, optionally compressed with zstd or gzip. Succeeds
+    /// without a readable runtime; [`Dump::runtime`] then fails.
     ///
     /// # Errors
     /// [`Error::Dump`] if the file is not a dump or cannot be read.
@@ -166,7 +167,7 @@ impl Dump {
         options.search.note_unused(&file, &notes);
         let search = options.search.of_process(own_program(&file).map(|m| m.path.as_str()), &file, limits.max_memory);
         let finding = Options { overlays: options.overlays.clone(), search: search.clone(), limits: Arc::clone(&limits) };
-        // The search probes memory that may contain anything, so failed reads are not reported.
+        // The search for runtimes probes memory that may contain anything, so its failed reads are not reported.
         let found = match file.snapshot {
             Some(_) => Err(RuntimeError::Snapshot),
             None => tried(|| open_runtimes(&file, &mut memory, &finding, &notes)),
@@ -183,10 +184,10 @@ impl Dump {
             limits,
             search,
             progress: options.progress.clone().unwrap_or_else(|| Arc::new(Silent)),
-            // Answers that are recorded must read the dump itself.
+            // While reads are recorded, answers must read the dump itself.
             index: if options.record { IndexUse::None } else { options.index.clone() },
         });
-        // Advice about a complete dump would be misleading for a damaged one.
+        // For a damaged or truncated dump, report that first: advice that applies to complete dumps would be misleading.
         let (missing, damage) = (process.file.facts.truncated_bytes, process.file.facts.damage.clone());
         let found = found.map_err(|why| match (Box::new(why), damage) {
             (why, Some(damage)) if *why != RuntimeError::Snapshot => RuntimeError::Damaged { damage, why },
@@ -235,7 +236,7 @@ impl Dump {
         self.runtimes.as_ref().as_ref().map(Vec::as_slice).map_err(Clone::clone)
     }
 
-    /// The file as its container describes it: modules, OS threads, crash, facts.
+    /// The contents of the container except memory: modules, OS threads, crash, facts.
     #[doc(hidden)]
     pub fn file(&self) -> &DumpFile {
         &self.process.file
@@ -247,8 +248,8 @@ impl Dump {
         &self.process.memory
     }
 
-    /// The file on this machine of an image that the container lists, with this identity. An image without an identity in the dump has a
-    /// file only if its contents were compared when the dump was opened.
+    /// Finds the file on this machine for an image that the container lists and that has the identity `id`. Without `id`, only a file whose contents
+    /// were compared with the dump when it was opened is returned.
     pub(crate) fn file_of(&self, module: &dump::Module, id: Option<&FileId>) -> Option<ModuleFile> {
         let (search, os) = (&self.process.search, self.process.file.facts.os);
         let used = || {
@@ -275,7 +276,7 @@ impl Dump {
     }
 }
 
-/// A note on the other runtimes of the process, besides the one at `index` of `all`, with the option that selects them.
+/// The message that an answer is about the runtime at `index` of `all`, and how to select the others; `None` for the only runtime.
 fn others(index: usize, all: &[Description]) -> Option<String> {
     let name = |d: &Description| {
         let kind = if d.descriptor.is_native_aot() { ".NET NativeAOT" } else { ".NET" };
@@ -294,8 +295,8 @@ fn others(index: usize, all: &[Description]) -> Option<String> {
     Some(format!("this is about {mine}, of {} runtimes; --runtime {numbers} for the {other} ({names})", all.len()))
 }
 
-/// Hides text in the container's facts that the user of the process chose: arguments and thread names. The command line remains, because
-/// readers search it for module names.
+/// Hides the container's thread names, and arguments in its process name. The command line remains, because readers search it for module
+/// names.
 fn hide_contents(file: &mut DumpFile) {
     // In a `.gcdump` file of an earlier version, the process name may be the whole command line.
     if let Some(name) = &mut file.facts.process_name

@@ -7,7 +7,7 @@ use crate::dump::DumpError;
 use crate::graph::GraphError;
 use crate::heapgraph::MemoryLimit;
 
-/// Reason why a question has no answer. Data that is missing from an answer is in its [`Notes`](crate::base::Notes).
+/// Why a query has no answer. An answer from which data is missing is not an error: its [`Notes`](crate::base::Notes) report the loss.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -35,7 +35,7 @@ pub enum Error {
     /// The address is not in the requested range.
     #[error("{0} is not in {1}")]
     NotIn(Addr, &'static str),
-    /// The address of a root was requested, but the address is in an object.
+    /// The address of a root was required, but this address is in an object.
     #[error("{0} is in an object, not a root")]
     NoRoot(Addr),
     /// Objects of the type at this address have a header, so they cannot be shown as a value.
@@ -47,7 +47,7 @@ pub enum Error {
     /// The dump does not contain the requested item.
     #[error("{0}")]
     Nothing(String),
-    /// Nothing was found, but it may be in memory that is missing from the dump.
+    /// Nothing was found, but the requested item may be in memory that is missing from the dump.
     #[error("{0}, but the dump is incomplete: {1}")]
     Unknown(Box<Error>, String),
     /// The dumps are not of one process, or not in the order in which they were taken.
@@ -59,7 +59,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Converts "nothing found" to [`Error::Unknown`] if `notes` say that something could not be read.
+    /// Converts an error that nothing was found to [`Error::Unknown`] if `notes` report a loss of data.
     pub(crate) fn given(self, notes: &Notes) -> Error {
         match (self, notes.first_loss()) {
             (

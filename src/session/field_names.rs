@@ -1,5 +1,4 @@
-//! Names of the fields that contain references. Each is looked up once, because asking the namer for every reference would take longer than
-//! all other work.
+//! Caches the names of the fields that contain references. Asking the namer for every reference would take longer than all other work.
 
 use std::fmt;
 use std::hash::Hash;
@@ -9,12 +8,12 @@ use crate::base::Name;
 use crate::base::hash::Map;
 use crate::gc::ObjectType;
 
-/// The place of a reference in its object.
+/// The field or array element that contains a reference.
 #[derive(Clone, Debug)]
 pub(crate) enum FieldPlace {
     /// A field, or a path through structures.
     Field(Name),
-    /// An element of an array, and the path in it: empty, or `.key` if the elements are structures.
+    /// The index of an array element, and the path within the element: empty, or for structures `.key`.
     Element(u64, Name),
 }
 
@@ -41,17 +40,17 @@ impl fmt::Display for FieldPlace {
 pub(crate) struct FieldNames<'h, K> {
     namer: &'h Namer,
     word: u64,
-    /// Names by type and offset. For arrays, the key is the offset in the element, and the value is the text after the index.
+    /// Names by type and offset. For arrays, the offset is relative to the element, and the name is the path within the element.
     known: Map<(K, u64), Option<Name>>,
 }
 
 impl<'h, K: Copy + Eq + Hash> FieldNames<'h, K> {
-    /// A cache for a process with words of this many bytes.
+    /// Creates an empty cache. `word` is the size of a pointer in bytes.
     pub(crate) fn new(namer: &'h Namer, word: u64) -> FieldNames<'h, K> {
         FieldNames { namer, word, known: Map::default() }
     }
 
-    /// The place at `offset` of an object of the type `kind`; `None` if it cannot be read from the dump.
+    /// The field or element at `offset` in an object of the type `kind`; `None` if its name cannot be read from the dump.
     pub(crate) fn at(&mut self, key: K, kind: &ObjectType, offset: u64) -> Option<FieldPlace> {
         let (mt, namer) = (kind.method_table, self.namer);
         if !kind.is_array {

@@ -37,8 +37,8 @@ fn build(heap: &Heap, weak: bool) -> Result<Answer<HeapGraph>, Error> {
     Ok(notes.finish(graph))
 }
 
-/// Edges of `heap` that are not references: dependent handles in `roots`, and the loader allocators of the types met so far. `index`
-/// numbers the objects.
+/// The edges of `heap` that are not references: those of the dependent handles in `roots`, and those from objects of collectible types to their
+/// loader allocators. `index` numbers the objects. Types that no walk has found yet have no edges.
 pub(crate) fn extra_edges(heap: &Heap, namer: &Namer, index: &ObjectStarts, roots: &Roots) -> Extra {
     let collectible = heap.walker().types().list();
     let types = namer.types().ok();
@@ -58,10 +58,11 @@ fn frozen(heap: &Heap, index: &ObjectStarts) -> Vec<ObjectId> {
 }
 
 impl Heap {
-    /// The heap as a graph, with or without weak handles among its roots. Built once.
+    /// The heap as a graph, with or without weak handles among its roots. Each of the two graphs is built once.
     ///
     /// # Errors
-    /// [`Error::Graph`], [`Error::Memory`] or [`Error::Room`].
+    /// [`Error::Graph`] if there are too many objects or references to index, [`Error::Memory`] if the graph would exceed the memory limit,
+    /// [`Error::Room`] if its temporary files do not fit on the disk.
     pub(crate) fn graph(&self, weak: bool) -> Result<&Answer<HeapGraph>, Error> {
         let cell = if weak { &self.parts().graph_with_weak } else { &self.parts().graph };
         if let Some(graph) = cell.get() {
@@ -71,7 +72,7 @@ impl Heap {
         Ok(cell.get_or_init(|| graph))
     }
 
-    /// Retained sizes, with stack values as roots according to `stacks`. Computed once per setting.
+    /// The dominator tree with retained sizes, with stack values as roots according to `stacks`. Computed once per setting.
     ///
     /// # Errors
     /// See [`Heap::graph`].
@@ -81,13 +82,13 @@ impl Heap {
         dominators_of(graph, stacks, &self.parts().dominators, self.progress(), kept)
     }
 
-    /// The objects that are kept alive: see [`HeapGraph::live`]. `graph` must be the graph of this heap.
+    /// The live objects, from the index if possible: see [`HeapGraph::live`]. `graph` must be the graph of this heap.
     pub(crate) fn live(&self, graph: &HeapGraph, stacks: Stacks) -> ObjectSet {
         self.index().and_then(|index| index.live(graph, stacks)).unwrap_or_else(|| graph.live(stacks))
     }
 
-    /// The number of objects whose graph the next opening of this dump would have to build again, since it would not find an index. `None`
-    /// if the graph is not built yet, or if an index exists that the graph came from or that belongs to another dump.
+    /// The number of objects in the graph, if writing an index would spare the next command from building it again. `None` if the graph is not
+    /// built yet, if an index file exists, or if no index is looked for.
     #[doc(hidden)]
     pub fn index_spares(&self) -> Option<u32> {
         let graph = self.parts().graph.get()?;

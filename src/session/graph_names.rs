@@ -1,4 +1,4 @@
-//! Names for the contents of a graph: object types, and roots for display.
+//! Names of object types in a graph, and its roots for display.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use crate::heapgraph::{HeapGraph, RawRoot};
 use crate::model::{RootModel, Stacks};
 
 impl HeapGraph {
-    /// Returns `namer` for an answer about this graph, with the modules used to build the graph.
+    /// Returns `namer` with the modules that named roots while this graph was built, so that an answer about it has the notes on them.
     pub(crate) fn namer(&self, namer: Namer) -> Namer {
         namer.include(self.modules());
         namer
     }
 
-    /// Name of an object's type.
+    /// The name to show for an object's type; `?` if the type is unknown.
     pub fn type_name(&self, namer: &Namer, id: ObjectId) -> Name {
         let named = |k: &ObjectType| namer.of_object(self.address(id), k.method_table, namer.name_or_address(k.method_table));
         self.kind(id).map_or_else(|| "?".into(), named)
     }
 
-    /// For each type, whether it matches `patterns`.
+    /// For each type, whether it matches one of `patterns`. Free space never does.
     pub(crate) fn wanted_types(&self, namer: &Namer, patterns: &[TypePattern], notes: &Collector) -> IndexVec<TypeIndex, bool> {
         let labels = || self.types_met().filter(|t| !t.is_free).map(|t| namer.label(t.method_table)).collect();
         let filter = TypeFilter::of(patterns, labels, notes);

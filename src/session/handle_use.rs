@@ -1,5 +1,5 @@
-//! The purpose of strong GC handles that the runtime and its library created for themselves, decided in one place for lists of handles and
-//! for roots.
+//! Determines the purpose of strong GC handles that the runtime and its class library created for themselves, for both lists of handles and
+//! roots.
 
 use super::{Namer, Runtime};
 use crate::base::hash::Set;
@@ -8,13 +8,12 @@ use crate::clr::fields::CORE;
 use crate::gc::Gc;
 use crate::model::{HandleKind, HandleModel, HandleUse};
 
-/// The purposes of handles that a runtime created for itself.
+/// Recognizes handles that the runtime created for itself.
 #[derive(Debug)]
 pub(crate) struct HandleUses {
-    /// Handles of sync blocks to their locks (.NET 11).
+    /// Addresses of the handles through which sync blocks refer to their locks (.NET 11).
     locks: Set<Addr>,
-    /// The method table of the object that a wait handle refers to, where the library implements wait handles (NativeAOT, and .NET 11 on
-    /// Unix).
+    /// The method table of `WaitableObject`, to which wait handles refer if the class library implements them (NativeAOT, and .NET 11 on Unix).
     waitable: Option<Addr>,
 }
 
@@ -28,7 +27,7 @@ impl HandleUses {
         HandleUses { locks: locks.into_iter().collect(), waitable }
     }
 
-    /// Sets the purpose of the handle.
+    /// Sets the purpose of a strong handle, if it is known.
     pub(crate) fn decide(&self, handle: &mut HandleModel, gc: &Gc) {
         if handle.kind != HandleKind::Strong {
             return;

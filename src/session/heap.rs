@@ -17,11 +17,11 @@ use crate::heapgraph::{HeapIndex, IndexError, IndexUse, Sums, TypeSums, add_sums
 use crate::memory::Memory;
 use crate::model::{Generation, SegmentModel, Sum, WalkModel};
 
-/// A complete survey of a heap, without the heap.
+/// The object starts and type sums from a complete walk. They can be transferred to another `Heap` of the same dump.
 #[derive(Clone, Debug)]
 pub(crate) struct Survey {
     segments: Vec<SegmentModel>,
-    /// Method tables of the types, by index.
+    /// Method tables by the type indices of the surveyed heap.
     types: IndexVec<TypeIndex, Addr>,
     starts: Answer<Arc<ObjectStarts>>,
     sums: Answer<TypeSums>,
@@ -30,9 +30,10 @@ pub(crate) struct Survey {
 /// Counts objects, and records which segments contain objects of each type.
 #[derive(Default)]
 struct Counter {
-    /// Per type, with the segment where the latest object was found.
+    /// Count and size by type, and the segment that contains the latest object of the type.
     types: IndexVec<TypeIndex, (Sum, Option<SegmentIndex>)>,
     segment: SegmentIndex,
+    /// Pairs of a segment and the type of an object in it.
     places: Vec<(SegmentIndex, TypeIndex)>,
 }
 
@@ -54,7 +55,7 @@ impl Visitor for Counter {
     }
 }
 
-/// A visitor that sees only some segments.
+/// A visitor that skips all segments except `segments`.
 struct Within<'w, V> {
     segments: &'w BTreeSet<SegmentIndex>,
     visitor: V,
@@ -92,7 +93,7 @@ impl Heap {
         Heap { inner: Arc::new(Inner { runtime, parts }) }
     }
 
-    /// Whether both are handles to the same heap of the same opened dump.
+    /// Whether `self` and `other` share the same cached parts, so are handles to one heap of one opened dump.
     pub(crate) fn is(&self, other: &Heap) -> bool {
         Arc::ptr_eq(&self.inner.parts, &other.inner.parts)
     }
@@ -133,8 +134,8 @@ impl Heap {
         self.inner.parts.walker.segments()
     }
 
-    /// The generation at `address`; `None` outside the heap. Builds of the runtime with segments have generations 0 and 1 in one segment:
-    /// [`Generation::Ephemeral`].
+    /// The generation at `address`; `None` outside the heap. With segments instead of regions, generations 0 and 1 are in one segment, the
+    /// [ephemeral](Generation::Ephemeral) one.
     pub fn generation_of(&self, address: Addr) -> Option<Generation> {
         self.inner.parts.walker.generation_of(address)
     }
@@ -157,7 +158,7 @@ impl Heap {
         notes.extend(&self.inner.parts.walker.notes);
     }
 
-    /// Whether [`Heap::segments`] has all segments of the process.
+    /// Whether [`Heap::segments`] lists all segments of the process.
     pub(crate) fn segments_whole(&self) -> bool {
         self.inner.parts.walker.notes.complete()
     }
@@ -167,7 +168,7 @@ impl Heap {
         self.inner.parts.walker.notes.iter().find(|n| n.kind == NoteKind::NoHeap)
     }
 
-    /// Names of the types that walks have met so far, sorted, at most `most` types.
+    /// Names of at most `most` of the types that walks have found so far, sorted.
     pub(crate) fn type_names(&self, most: usize) -> Vec<String> {
         let namer = self.namer();
         let types = self.walker().types().list();
@@ -183,7 +184,8 @@ impl Heap {
         self.inner.runtime.namer()
     }
 
-    /// The meaning of type patterns for the types on the heap. The first call walks the heap to find the types' names.
+    /// Resolves type patterns against the types on the heap. A pattern that is a name requires the type sums, which the first call computes
+    /// by a heap walk.
     pub(crate) fn filter(&self, patterns: &[TypePattern], namer: &Namer, notes: &Collector) -> TypeFilter {
         let labels = || {
             let TypeSums { sums, .. } = notes.with(self.type_sums());
@@ -242,8 +244,8 @@ impl Heap {
         Some(Survey { segments: self.segments().to_vec(), types, starts: starts.clone(), sums: sums.clone() })
     }
 
-    /// Reuses the survey of another `Heap` of the same dump, even one opened with other module files: if its walk was complete, this walk
-    /// would find the same objects. Otherwise [surveys](Heap::survey) the heap.
+    /// Reuses the survey of another `Heap` of the same dump, even if that was opened with other module files: a walk of this heap would find the
+    /// same objects. [Surveys](Heap::survey) the heap if the segments or types differ.
     pub(crate) fn survey_like(&self, other: &Survey) {
         let types = || other.types.iter().map(|mt| Some(self.walker().type_at(*mt)?.index)).collect::<Option<IndexVec<_, _>>>();
         let known = (self.segments() == other.segments).then(types).flatten();
@@ -256,7 +258,7 @@ impl Heap {
         }
     }
 
-    /// The types with objects for which `wanted` returns true. The objects are [counted](Heap::type_sums) for this.
+    /// Selects the types that have objects and for which `wanted` returns true. Counts the objects first: see [`Heap::type_sums`].
     pub(crate) fn types_where(&self, notes: &Collector, wanted: impl Fn(&ObjectType) -> bool) -> IndexVec<TypeIndex, bool> {
         let TypeSums { sums, .. } = notes.with(self.type_sums());
         let types = self.walker().types().list();
@@ -264,7 +266,7 @@ impl Heap {
     }
 
     /// Walks the segments that contain objects of the `wanted` types, which [`Heap::types_where`] selected. The visitors also see the other
-    /// objects in these segments. Losses are in the notes of the count.
+    /// objects in these segments. The notes of [`Heap::type_sums`] report unreadable objects.
     pub(crate) fn walk_where<V: Visitor>(&self, wanted: &IndexVec<TypeIndex, bool>, visitor: impl Fn() -> V + Sync) -> Vec<V> {
         let places = self.type_sums().data.places();
         let segments: BTreeSet<SegmentIndex> = places.filter(|(_, ty)| wanted.get(*ty) == Some(&true)).map(|(at, _)| at).collect();
@@ -275,9 +277,9 @@ impl Heap {
         walked.visitors.into_iter().map(|within| within.visitor).collect()
     }
 
-    /// Passes the objects of the segments selected by `picked` to `visit`, in heap order, until it breaks. Returns the result of each
-    /// segment reached. If the objects are already counted, segments without any of the `wanted` types are skipped, and their results come
-    /// from the count.
+    /// Passes the objects of the segments selected by `picked` to `visit`, in heap order, until `visit` breaks. Returns the walk result of each
+    /// segment reached. If the objects are already counted, segments without objects of the `wanted` types are skipped, and their results
+    /// are taken from the count.
     pub(crate) fn visit(
         &self,
         picked: impl Fn(&SegmentModel) -> bool,
@@ -334,14 +336,14 @@ impl Heap {
         })
     }
 
-    /// Whether the object starts are known, or an index may have them.
+    /// Whether the object starts are cached or can probably be read from an index.
     pub(super) fn knows_starts(&self) -> bool {
         self.inner.parts.starts.get().is_some() || self.index().is_some()
     }
 
-    /// Caches object starts that were found by a walk with a wider purpose.
+    /// Caches object starts that another walk found as a by-product.
     pub(super) fn keep_starts(&self, starts: Answer<Arc<ObjectStarts>>) {
-        // If another thread was faster, its starts are equal.
+        // If another thread has set the starts already, they are equal to these.
         let _ = self.inner.parts.starts.set(starts);
     }
 
@@ -370,7 +372,7 @@ impl Heap {
         })
     }
 
-    /// Why the existing index cannot be used; `None` if it can, or if it does not exist. Opens the index.
+    /// The reason why the index cannot be used; `None` if it can, or if no index exists. Opens the index.
     #[doc(hidden)]
     pub fn index_problem(&self) -> Option<&IndexError> {
         self.opened_index().as_ref().err()
@@ -383,7 +385,7 @@ impl Heap {
     }
 }
 
-/// Prepares the walker, which works even without a readable thread list.
+/// Reads the GC's structures and the segments, and prepares the walker. The walker works without a readable thread list.
 fn open(runtime: &Runtime) -> Result<HeapParts, ContractError> {
     let gc = Arc::clone(runtime.gc()?);
     let notes = Collector::new();
@@ -407,7 +409,7 @@ impl Runtime {
     }
 
     /// The GC heap with separate caches: object starts, graph and dominators are freed with the last clone of this heap and of its objects.
-    /// For servers that keep many dumps open: keep the [`Runtime`], and drop this heap.
+    /// A server that keeps many dumps open can keep the [`Runtime`] and drop this heap.
     ///
     /// # Errors
     /// See [`Runtime::heap`].

@@ -1,4 +1,4 @@
-//! The parts of a heap that are bound or built once and shared by its handles. `heap` and `graph` fill them.
+//! The parts of a heap that are built once and shared by all handles to it. The modules `heap` and `graph` fill them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,19 +19,19 @@ pub(super) struct HeapParts {
     pub(super) sums: OnceLock<Answer<TypeSums>>,
     pub(super) graph: OnceLock<Answer<HeapGraph>>,
     pub(super) graph_with_weak: OnceLock<Answer<HeapGraph>>,
-    /// One per treatment of stack values, in the order of [`Stacks::ALL`].
+    /// One dominator tree per treatment of stack values, in the order of [`Stacks::ALL`].
     pub(super) dominators: [OnceLock<DominatorTree>; Stacks::ALL.len()],
 }
 
 impl HeapParts {
-    /// Parts with only the GC's structures and the walker.
+    /// Creates parts with only the GC's structures and the walker; the others are empty.
     pub(super) fn new(gc: Arc<Answer<Gc>>, walker: Answer<Walker>) -> HeapParts {
         let (index, starts, sums, graph, graph_with_weak, dominators) = Default::default();
         HeapParts { gc, walker, index, starts, sums, graph, graph_with_weak, dominators }
     }
 }
 
-/// The dominators of `graph`, computed once and kept in the cell for `stacks`.
+/// The dominator tree of `graph`, which is created once and kept in the cell for `stacks`. `kept` may supply it from an index.
 pub(super) fn dominators_of<'c>(
     graph: &HeapGraph,
     stacks: Stacks,

@@ -1,4 +1,4 @@
-//! Distinguishes images from other mapped files.
+//! Distinguishes executable images from other files that are mapped.
 
 use std::cell::LazyCell;
 
@@ -11,22 +11,22 @@ use crate::memory::Memory;
 
 /// Images among the modules of a container: executables, libraries, assemblies.
 ///
-/// An ELF core lists every file that is mapped from its beginning. Such a file is an image if its headers say so. If they were not
-/// captured, it is an image if a part of it is executable, if it is the program or its loader, if the runtime lists it, or if its name is
-/// that of an image: createdump does not capture the headers of an assembly that the runtime has mapped but not listed yet. A file that is
-/// mapped several times is an image in each mapping. Minidumps list only images.
+/// An ELF core lists every file that is mapped from its beginning. Such a file is an image if it begins with the magic of ELF or PE. If its
+/// headers were not captured, it is an image if a part of it is executable, if it is the program or its loader, if the runtime lists it, or
+/// if its extension is that of an image. The last rule is needed because createdump does not capture the headers of an assembly that the
+/// runtime has mapped but not listed yet. A file that is mapped several times is an image in each mapping. Minidumps list only images.
 #[derive(Debug)]
 pub(crate) struct Images<'f> {
     /// The images, in the order of the container.
     pub(crate) modules: Vec<&'f Module>,
-    /// Modules among them that may not be images, because the page with their headers is lost.
+    /// The modules in `modules` that may not be images: the page with their headers is lost, and no other rule decides.
     pub(crate) lost: Vec<&'f Module>,
 }
 
-/// Auxiliary vector entries (`elf.h`) that point to the program, `AT_PHDR` and `AT_ENTRY`, and to its loader, `AT_BASE`.
+/// Keys of the auxiliary vector entries (`elf.h`) that point into the program, `AT_PHDR` and `AT_ENTRY`, and into its loader, `AT_BASE`.
 const STARTED: [u64; 3] = [3, 7, 9];
 
-/// The contents of the first bytes of a mapped file.
+/// The kind of a mapped file according to its first bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Headers {
     Image,
@@ -36,7 +36,7 @@ enum Headers {
 }
 
 impl<'f> Images<'f> {
-    /// The images among the modules of `file`. `runtime` lists its modules only if the dump does not show what a file is.
+    /// The images among the modules of `file`. The modules that `runtime` lists are read only if the other rules do not decide.
     pub(crate) fn of(file: &'f DumpFile, memory: &Memory, runtime: Option<&Runtime>) -> Images<'f> {
         let executable = ranges::union(file.regions.iter().filter(|r| r.execute).map(|r| r.range).collect(), 0);
         let is_executable = |range: AddrRange| {
@@ -80,14 +80,14 @@ fn headers(memory: &Memory, base: Addr) -> Headers {
     }
 }
 
-/// Whether the file name is that of an image: `.dll`, `.exe`, `.so`, `.so.1.2`.
+/// Whether the file name ends like that of an image: `.dll`, `.exe`, `.so`, `.so.1.2`.
 fn is_named_so(module: &Module) -> bool {
     let name = module.file_name().to_ascii_lowercase();
     let version = |rest: &str| rest.chars().all(|c| c.is_ascii_digit() || c == '.');
     name.ends_with(".dll") || name.ends_with(".exe") || name.rsplit_once(".so").is_some_and(|(_, rest)| version(rest))
 }
 
-/// Bases and paths of the images that the runtime lists.
+/// The base addresses and the paths of the images that the runtime lists.
 fn listed_by_runtime(runtime: &Runtime) -> (Set<Addr>, Set<String>) {
     let namer = runtime.namer();
     let (Some(names), Ok(types)) = (namer.names(), namer.types()) else { return Default::default() };

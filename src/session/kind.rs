@@ -1,4 +1,4 @@
-//! The kind of a dump, and whether it was taken without the heap.
+//! Determines the kind of a dump, and whether it was taken without the heap.
 
 use super::Runtime;
 use crate::base::missed::tried;
@@ -17,24 +17,24 @@ pub(crate) struct Found<'s> {
     /// Whether the GC could be read.
     pub(crate) gc: bool,
     pub(crate) segments: &'s [SegmentModel],
-    /// Whether these are all segments.
+    /// Whether `segments` has all segments of the process.
     pub(crate) whole: bool,
 }
 
 impl Found<'_> {
-    /// Number of bytes of objects in the dump, and in the process.
+    /// Bytes of the segments that the dump has, and bytes that the process had allocated in them.
     fn bytes(&self) -> (u64, u64) {
         let sum = |of: fn(&SegmentModel) -> u64| total(self.segments.iter().map(of));
         (sum(|s| s.captured_bytes), sum(|s| s.allocated_bytes))
     }
 }
 
-/// A note if the dump was taken without the heap. `segments` and `rest` are what was found of the heap. The note comes first in every
-/// answer about the heap, and explains why data is missing.
+/// A note if the dump was taken without the heap. It comes first in every answer about the heap, and explains why data is missing. `rest` has the
+/// notes of reading `segments`.
 pub(super) fn no_heap(runtime: &Runtime, segments: &[SegmentModel], rest: &Notes) -> Notes {
     let found = Found { gc: true, segments, whole: rest.complete() };
     let (captured, allocated) = found.bytes();
-    // Segments that could not be read may exist all the same.
+    // Even if no segment was found, the process had some if a read failed.
     let lost = || rest.iter().any(|n| n.kind == NoteKind::Missing && n.address.is_some());
     let known = if segments.is_empty() { lost() } else { allocated > 0 || !found.whole };
     let mut notes = Notes::new();
@@ -49,7 +49,7 @@ pub(super) fn no_heap(runtime: &Runtime, segments: &[SegmentModel], rest: &Notes
     notes
 }
 
-/// Kind of dump, its evidence, and the program that wrote it.
+/// Returns the kind of the dump, the evidence for it, and the program that wrote the dump.
 pub(crate) fn kind(
     file: &DumpFile,
     memory: &Memory,

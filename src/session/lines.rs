@@ -1,4 +1,4 @@
-//! Source lines of code, for one answer.
+//! Finds the source lines of code addresses, for one answer.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,11 +14,12 @@ use crate::stack::StackError;
 use crate::stack::code::Code;
 use crate::stack::debug_info::{Bounds, DebugInfo};
 
-/// Number of reads that the source lines of one answer may take, at some hundred per method. The lists and tables of a forged dump or PDB
-/// may lead anywhere.
+/// Number of reads that the source lines of one answer may take. A method takes some hundred; lists in a forged dump or PDB may be arbitrarily
+/// long.
 const READS: u64 = 1 << 22;
-/// Bytes of sequence points, and entries of debug info, that are counted as one read.
+/// Bytes of sequence points that are counted as one read.
 const POINTS_OF_A_READ: u64 = 8;
+/// Entries of debug info, or local variables of a PDB, that are counted as one read.
 const ENTRIES_OF_A_READ: u64 = 8;
 
 /// A line of a source file.
@@ -33,9 +34,10 @@ pub(crate) struct SourceLine {
 /// The names and types of a method's locals at an instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NamedLocals {
-    /// Row of the locals' types in StandAloneSig; 0 without locals, `None` if the PDB does not record it.
+    /// Row of the locals' signature in StandAloneSig; 0 if the method has no locals, `None` if the PDB does not record the row.
     pub(crate) signature: Option<u32>,
-    /// Slots with names, each with its name at the instruction; `None` outside of all scopes of its names.
+    /// The slots that have a name anywhere in the method, each with its name at the instruction; `None` if the instruction is outside of the
+    /// name's scopes.
     pub(crate) names: BTreeMap<u32, Option<String>>,
 }
 
@@ -45,7 +47,7 @@ pub(crate) struct NamedLocals {
 pub(crate) struct SourceLines<'r> {
     runtime: &'r Runtime,
     namer: &'r Namer,
-    /// `None` if the runtime does not describe it.
+    /// `None` if the runtime does not describe its debug info.
     debug_info: Option<DebugInfo>,
     known: Mutex<LineCache>,
 }
@@ -59,10 +61,10 @@ struct LineCache {
     bounds: Map<Addr, Option<Arc<Bounds>>>,
     files: Map<(Addr, u32), Option<Name>>,
     modules: BTreeMap<Addr, Arc<Symbols>>,
-    /// Number of addresses whose line cannot be determined, and the reason for the first one.
+    /// Number of failed look-ups of an IL offset, for a line or for locals, and the reason for the first one.
     lost: u64,
     why: Option<StackError>,
-    /// Number of addresses whose offset cannot be determined, and the reason for the first one.
+    /// Number of addresses whose offset in the code cannot be determined, and the reason for the first one.
     unplaced: u64,
     why_unplaced: Option<StackError>,
 }
@@ -85,13 +87,13 @@ impl Default for LineCache {
 }
 
 impl<'r> SourceLines<'r> {
-    /// A reader of source lines for an answer about `runtime`, whose modules `namer` reads.
+    /// Creates a reader for an answer about `runtime`. `namer` supplies its modules.
     pub(crate) fn new(runtime: &'r Runtime, namer: &'r Namer) -> SourceLines<'r> {
         let debug_info = DebugInfo::bind(&runtime.descriptor().scope()).ok();
         SourceLines { runtime, namer, debug_info, known: Mutex::default() }
     }
 
-    /// The line of the instruction at, or around, `address` in the code of `method`; `None` if no PDB contains it.
+    /// The source line of the instruction at or around `address` in the code of `method`; `None` if it cannot be determined.
     pub(crate) fn at(&self, method: &MethodName, address: Addr) -> Option<SourceLine> {
         let (home, row) = (method.home?, method.token?.rid());
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -103,7 +105,7 @@ impl<'r> SourceLines<'r> {
         line
     }
 
-    /// The named locals of `method` at, or around, `address` in its code; `None` without a PDB.
+    /// The named locals of `method` at the instruction at or around `address`; `None` without a PDB.
     pub(crate) fn locals(&self, method: &MethodName, address: Addr) -> Option<NamedLocals> {
         let (home, row) = (method.home?, method.token?.rid());
         let modules = self.namer.names()?.modules();
@@ -122,7 +124,7 @@ impl<'r> SourceLines<'r> {
             None
         });
         let mut names: BTreeMap<u32, Option<String>> = BTreeMap::new();
-        // Inner scopes follow outer ones, so their names win.
+        // Inner scopes follow the scopes that contain them, so that their names replace the outer names.
         for local in all {
             let name = names.entry(local.slot).or_default();
             if il.is_some_and(|il| (local.scope.0..local.scope.1).contains(&il)) {
@@ -196,7 +198,8 @@ impl<'r> SourceLines<'r> {
         offset
     }
 
-    /// Reads the data that determines the source line of the code at `address`, with or without a PDB: for copies of the dump.
+    /// Reads the data that determines the source line of the code at `address`, even without a PDB, so that a copy of the dump will contain
+    /// it.
     pub(crate) fn touch(&self, address: Addr) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         // The caller that requests lines reports failed reads.

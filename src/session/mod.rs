@@ -1,4 +1,4 @@
-//! The session: one opened dump, and everything bound or built once for it.
+//! The session: one opened dump, with the readers and tables that are built once for it.
 //!
 //! | type | represents |
 //! | --- | --- |
@@ -8,9 +8,9 @@
 //! | [`HeapSnapshot`] | the objects of a `.gcdump` file: a graph without memory |
 //! | [`Namer`] | names of types and fields for one answer |
 //!
-//! All except `Namer` are handles: cheap to clone, `Send + Sync`, without lifetimes. Parts that are bound or built on first use are shared.
-//! Each part is an [`Answer`](crate::base::Answer) with its own notes, and an answer carries the notes of exactly the parts that it uses,
-//! so repeated queries return the same notes.
+//! All except `Namer` are handles: cheap to clone, `Send + Sync`, without lifetimes. They share parts that are built on first use, such as the
+//! graph. Each part is an [`Answer`](crate::base::Answer) with its own notes, and an answer has the notes of exactly the parts that it uses, so
+//! repeated queries return the same notes.
 
 mod bindings;
 pub(crate) mod continuations;

@@ -1,4 +1,4 @@
-//! Names of types and fields for answers, computed once per method table. A missing name never makes an answer fail.
+//! Names of types and fields for answers, computed once per method table. A missing name never makes an answer fail: a note reports it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -18,17 +18,17 @@ use crate::dump::OsThread;
 use crate::gc::TypeIndex;
 use crate::memory::Memory;
 
-/// Prefix of the names of continuation types.
+/// Prefix of the type names of runtime async continuations.
 const CONTINUATION: &str = "Continuation_";
 /// Maximum number of characters of a string that is shown as a name.
 const LONGEST: u32 = 1024;
-/// Maximum nesting of structures.
+/// Maximum nesting of structures in a field path.
 const MAX_DEPTH: u32 = 16;
 
-/// Fields by type and offset.
+/// Field paths by method table and offset; `None` if no field is at the offset.
 type Paths = Map<(Addr, u64), Kept<Option<Arc<str>>>>;
 
-/// Names of types of a snapshot file, which has no runtime. Numbers take the place of method tables.
+/// Names and modules of the types of a snapshot file, which has no runtime. Type numbers from 1 on replace method table addresses.
 #[derive(Debug, Default)]
 pub(crate) struct NameTable {
     types: IndexVec<TypeIndex, (String, Option<String>)>,
@@ -41,7 +41,7 @@ impl NameTable {
         self.types.push((name, module)).unwrap_or_default()
     }
 
-    /// The types, each with the number that takes the place of its method table.
+    /// The types, each with the number that replaces its method table address.
     pub(super) fn types(&self) -> impl Iterator<Item = (TypeIndex, Addr)> {
         self.types.indices().map(|index| (index, Addr(u64::from(index.as_u32()).saturating_add(1))))
     }
@@ -60,35 +60,36 @@ impl NameTable {
 
 /// Names types and fields for one answer, and records the modules that supplied names.
 ///
-/// Readers and metadata belong to the runtime and are shared; notes about missing names cover only the modules used by this
-/// answer.
+/// All namers of a runtime share its readers and metadata. Notes about missing names cover only the modules that this answer used.
 #[derive(Debug)]
 pub struct Namer {
     names: Option<Arc<TypeNames>>,
     /// Used instead of `names` for a snapshot file.
     table: Option<Arc<NameTable>>,
     types: Result<Arc<Types>, ContractError>,
-    /// The reason why names are missing.
+    /// The reason why no type has a name, if so.
     nameless: Option<String>,
-    /// Notes on what the descriptor does not have for names, and for types if they are used.
+    /// Notes on layouts for names that the descriptor does not have.
     name_losses: Notes,
+    /// Notes on layouts for types and fields that the descriptor does not have; added to the answer only if `types_used`.
     type_losses: Notes,
     types_used: AtomicBool,
     paths: Mutex<Paths>,
     memory: Arc<Memory>,
     runtime: Option<Arc<Bindings>>,
     suspended: OnceLock<Option<SuspendedMethods>>,
-    /// Thread names by their string object, since thousands of threads may share one; and the budget for them.
+    /// Thread names by string object: thousands of threads may share one string.
     thread_names: Mutex<Map<Addr, Name>>,
+    /// Memory budget for thread names.
     budget: Budget,
     /// Whether the dump is truncated.
     cut: bool,
-    /// Modules used to build the graph, for answers about it.
+    /// Modules added by [`Namer::include`], such as those that named roots while the graph was built.
     more: Mutex<Vec<Arc<Module>>>,
 }
 
 impl Namer {
-    /// Creates a namer for one answer about `runtime`. It has no names if the descriptor does not have the layouts.
+    /// Creates a namer for one answer about `runtime`. Types have no names if the descriptor does not have the required layouts.
     pub(crate) fn new(runtime: &Arc<Bindings>) -> Namer {
         let memory = runtime.memory();
         let names = runtime.type_names().map(|names| Arc::new(names.for_answer()));
@@ -113,7 +114,7 @@ impl Namer {
         }
     }
 
-    /// Names types by `table`, without fields.
+    /// Creates a namer that takes type names from `table` and has no field names.
     pub(super) fn of_table(table: Arc<NameTable>, memory: &Arc<Memory>) -> Namer {
         let undescribed = ContractError::NotAdvertised { contract: "RuntimeTypeSystem".into() };
         Namer {
@@ -140,7 +141,7 @@ impl Namer {
         self.names.as_ref()
     }
 
-    /// Notes on what the descriptor does not have for types and fields.
+    /// Notes on layouts for types and fields that the descriptor does not have.
     pub(crate) fn type_losses(&self) -> &Notes {
         &self.type_losses
     }
@@ -159,7 +160,7 @@ impl Namer {
         self.types().ok().and_then(|t| t.fields())
     }
 
-    /// Modules that supplied names, by address.
+    /// Modules that supplied names, in address order.
     pub(crate) fn modules(&self) -> Vec<Arc<Module>> {
         let mut all = self.names.as_ref().map(|n| n.modules().seen()).unwrap_or_default();
         all.extend(self.more.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned());
@@ -168,7 +169,7 @@ impl Namer {
         all
     }
 
-    /// Adds modules used by a part of the answer.
+    /// Adds modules that supplied names for a part of the answer, so that the notes cover them.
     pub(crate) fn include(&self, modules: &[Arc<Module>]) {
         self.more.lock().unwrap_or_else(PoisonError::into_inner).extend(modules.iter().cloned());
     }
@@ -182,20 +183,20 @@ impl Namer {
         (name.quality != NameQuality::Unknown).then(|| name.to_name())
     }
 
-    /// The async method whose state machine has the type at `method_table`.
+    /// The async method whose state machine type has this method table.
     pub(crate) fn kickoff(&self, method_table: Addr) -> Option<Name> {
         self.name(method_table)?;
         Some(self.names.as_ref()?.kickoff(method_table))
     }
 
-    /// The name for the type of the object at `object`, whose type name is `type_name`. For a continuation, the name for people contains
-    /// the method.
+    /// The name to show for the type of the object at `object`, whose type name is `type_name`. For a continuation, the display name contains the
+    /// suspended method.
     pub(crate) fn of_object(&self, object: Addr, method_table: Addr, type_name: Name) -> Name {
         // Few objects are continuations.
         if !type_name.starts_with(CONTINUATION) {
             return type_name;
         }
-        // If only a module's file has the name of the method, the type name is used, which is correct as well.
+        // If the name of the method is only in a module's file, the type name is used. It is correct as well, so no loss is reported.
         let method = tried(|| {
             let names = self.names.as_ref()?;
             names.method_tables().continuation(method_table)?;
@@ -221,19 +222,19 @@ impl Namer {
         Label { name: self.name_or_address(method_table), is_lost: self.is_lost(method_table) }
     }
 
-    /// Whether the name of the type is missing from the dump.
+    /// Whether the type has no name because data is missing from the dump.
     fn is_lost(&self, method_table: Addr) -> bool {
         self.names.as_ref().map_or(self.table.is_none(), |names| names.is_lost(method_table))
     }
 
-    /// Reports to the answer that it depends on the name of this type.
+    /// Records for the current answer that it depends on the name of this type, if that name is missing from the dump.
     pub(crate) fn depends_on(&self, method_table: Addr) {
         if self.is_lost(method_table) {
             unnamed(method_table);
         }
     }
 
-    /// File name of the module that defines the type; for arrays, the element type.
+    /// File name of the module that defines the type, or for arrays the element type.
     pub fn module(&self, method_table: Addr) -> Option<String> {
         if let Some(table) = &self.table {
             return table.get(method_table)?.1.clone();
@@ -254,7 +255,7 @@ impl Namer {
         let stride = u64::from(info.component_size);
         let (index, inner) = (within.checked_div(stride)?, within.checked_rem(stride)?);
         let element = tables.element_type(method_table).ok()?;
-        // Offsets in a structure count from its box.
+        // Field offsets in a structure start at the method table of its boxed form, so they include one word.
         match self.path(element, inner.checked_add(word)?) {
             Some(path) if tables.read(element).is_ok_and(|e| e.category == Category::ValueType) => Some(format!("[{index}].{path}")),
             _ => Some(format!("[{index}]")),
@@ -273,13 +274,13 @@ impl Namer {
         let types = self.types().ok()?;
         let fields = types.instance_fields(mt)?;
         let mut instance = fields.iter().filter(|f| f.storage == Storage::Instance);
-        // Fields may overlap in unions: take the last one that begins at or before the offset.
         if let Some(exact) = instance.clone().find(|f| f.offset == offset && !f.is_structure()) {
             return Some(exact.name.clone());
         }
         if depth > MAX_DEPTH {
             return None;
         }
+        // Structures may overlap in unions: take the last one that begins at or before the offset.
         let outer = instance.by_ref().filter(|f| f.is_structure() && f.offset <= offset).max_by_key(|f| f.offset)?;
         let inner = offset.checked_sub(outer.offset)?.checked_add(self.memory.ptr_bytes())?;
         let rest = outer.method_table.and_then(|mt| self.find_path(mt, inner, depth.saturating_add(1)));
@@ -291,7 +292,7 @@ impl Namer {
         self.types().ok()?.strings().until_nul(self.string_at(object, method_table, field)?, LONGEST)
     }
 
-    /// The string object in the field.
+    /// The string object that the field refers to.
     fn string_at(&self, object: Addr, method_table: Addr, field: &str) -> Option<Addr> {
         let offset = self.types().ok()?.own_offset(method_table, field)?;
         self.memory.ptr(object.plus(offset)).ok().filter(|a| !a.is_null())
@@ -332,8 +333,8 @@ impl Namer {
         self.names.iter().for_each(|names| names.note(notes));
     }
 
-    /// Whether most images of the process have their metadata in the dump. If not, dumps of this kind do not contain metadata (gcore,
-    /// kernel, mini), and the names of an image are not counted as lost.
+    /// Whether most images of the process have their metadata in the dump. If not, this is a kind of dump that does not contain metadata (gcore,
+    /// kernel, mini), and missing names of an image are not a loss of data.
     fn holds_metadata(&self) -> bool {
         let Some(names) = &self.names else { return false };
         let all: Vec<Addr> = self.types.iter().flat_map(|t| t.loader().modules()).collect();
@@ -341,7 +342,7 @@ impl Namer {
         have.saturating_mul(2) > all.len()
     }
 
-    /// Adds the notes on names to `answer`, for rows that are named while printing.
+    /// Adds the notes on names to `answer`. For answers whose rows get their names while they are printed.
     pub fn noted<T>(&self, answer: Answer<T>) -> Answer<T> {
         let notes = Collector::new();
         let data = notes.take(answer);
@@ -350,7 +351,8 @@ impl Namer {
     }
 }
 
-/// Adds notes on names from unproven files, and on names that are missing because metadata is missing, which is a loss if it `was_there`.
+/// Adds notes on names from unproven files, and on names that are missing because metadata is missing. The latter is a loss of data if `was_there`
+/// returns true.
 fn note_modules(modules: &[Arc<Module>], was_there: impl FnOnce() -> bool, notes: &Collector) {
     let mut nameless = Vec::new();
     for module in modules {
@@ -368,7 +370,7 @@ fn note_modules(modules: &[Arc<Module>], was_there: impl FnOnce() -> bool, notes
                 notes.add(NoteKind::ModuleMismatch, None, what);
             }
             MetadataOrigin::None => {
-                // The file exists but supplies no names: give the reason.
+                // A file was found but rejected: give the reason.
                 if let Some((path, why)) = module.rejected.first() {
                     notes.add(NoteKind::ModuleMismatch, None, format!("{} is not used for names of {name}: {why}", path.display()));
                 }

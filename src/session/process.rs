@@ -1,4 +1,4 @@
-//! State of an opened dump: its file, its memory, and its options.
+//! The state of an opened dump: file, memory and options.
 
 use std::sync::Arc;
 

@@ -37,13 +37,13 @@ impl HeapSnapshot {
     }
 }
 
-/// Bytes that the graph of a snapshot takes per node.
+/// Estimated bytes of memory that the graph of a snapshot takes per node.
 const BYTES_PER_NODE: u64 = 64;
 
-/// The text that `dotnet-gcdump` appends to the type names of large objects, without its end.
+/// Start of the suffix that `dotnet-gcdump` appends to the type names of large objects, as in `System.Byte[] (Bytes > 1M)`.
 const SIZE_CLASS: &str = " (Bytes > ";
 
-/// The group of objects that are never freed.
+/// Name of the group of objects in frozen segments, which are never freed.
 const FROZEN: &str = "[frozen objects]";
 
 /// Marks a node that is not an object.
@@ -61,9 +61,10 @@ struct Reader<'s> {
     damaged: u64,
 }
 
-/// Limits the references that are read: in a forged file, all nodes may share the same references.
+/// The number of references that may still be read. In a forged file, all nodes may share one list of references.
 struct Room {
     left: u64,
+    /// Whether a reference was refused.
     met: bool,
 }
 
@@ -77,7 +78,7 @@ impl Room {
     }
 }
 
-/// Whether a node is a group of roots, which the writer added.
+/// Whether a node is a group of roots that the writer added, not an object.
 fn is_group(file: &Snapshot, index: u32, node: &SnapshotNode<'_>) -> bool {
     let is_named_so = || file.types.get(node.ty).is_some_and(|ty| ty.name.starts_with('[') && ty.name.ends_with(']'));
     file.address(index) == 0 && (index == file.root || node.size == 0 && is_named_so())
@@ -90,7 +91,7 @@ fn is_group(file: &Snapshot, index: u32, node: &SnapshotNode<'_>) -> bool {
 fn store_of(limits: &Limits, file: &Snapshot) -> Result<Store, Error> {
     let Some(allowed) = limits.max_memory else { return Ok(Store::default()) };
     let nodes = u64::from(file.nodes);
-    // An upper bound: as if all members of groups were different objects.
+    // An upper bound of the number of roots: all members of groups may be different objects.
     let children = total((0..file.nodes).inspect(|index| check_at(*index)).filter_map(|index| {
         let node = file.node(index).filter(|node| is_group(file, index, node))?;
         Some(node.child_count().into())
@@ -112,7 +113,7 @@ impl<'s> Reader<'s> {
         let mut known: Map<(String, Option<String>), TypeIndex> = Map::default();
         let mut types = Vec::with_capacity(file.types.len());
         for ty in &file.types {
-            // Large objects have the same type as the others, as in a dump.
+            // Remove the size class, so that large objects have the same type as the others.
             let large = ty.name.strip_suffix(')').and_then(|name| name.rsplit_once(SIZE_CLASS));
             let name = large.map_or(&*ty.name, |(name, _)| name).to_string();
             let module = ty.module.as_ref().map(|m| crate::base::file_name(m).to_string()).filter(|m| !m.is_empty());
@@ -122,9 +123,10 @@ impl<'s> Reader<'s> {
         Reader { file, objects: Buffer::default(), nodes: Buffer::default(), names, types, damaged: 0 }
     }
 
-    /// Numbers the objects by address, like the objects of a dump. Returns their addresses.
+    /// Numbers the objects by address, as for a dump, and returns their addresses. Nodes without an address, and further nodes with the address
+    /// of another, get made-up addresses from 0x8 on.
     fn number(&mut self, store: &Store, notes: &Collector) -> Buffer<u64> {
-        // Address and node of each object, and the nodes without an address.
+        // Pairs of address and node number for nodes with an address, and the nodes without one.
         let (mut found, mut without) = (Buffer::<[u64; 2]>::new(store), Buffer::<u32>::new(store));
         for index in 0..self.file.nodes {
             check_at(index);
@@ -140,7 +142,7 @@ impl<'s> Reader<'s> {
         let same = |one: &[u64; 2], other: &[u64; 2]| one.first() == other.first();
         found.chunk_by(same).flat_map(|nodes| nodes.iter().skip(1)).for_each(|twice| without.push(node_of(twice)));
         let found_first = || found.chunk_by(same).filter_map(<[_]>::first);
-        // Addresses below all objects are available for nodes without one.
+        // Nodes without an address get the addresses below all objects, as many as there are.
         if let Some([lowest, _]) = found.first() {
             let most = usize::try_from(lowest / 8).unwrap_or(usize::MAX).saturating_sub(1);
             let lost = without.len().saturating_sub(most);
@@ -177,13 +179,13 @@ impl<'s> Reader<'s> {
         self.objects.get(node as usize).copied().filter(|id| *id != NO_OBJECT).map(ObjectId::from_u32)
     }
 
-    /// The roots, which are the children of the root node through groups; and the objects that are never freed.
+    /// The roots, and the objects of frozen segments. A root is an object that the root node reaches through groups only.
     fn roots(&self, room: &mut Room) -> (Roots, Vec<ObjectId>) {
         let (mut roots, mut frozen) = (Roots::default(), Vec::new());
-        // By type, because many groups may have the same long name.
+        // Kind and label of groups by type index, so that the long name of many groups is stored once.
         let mut groups: Map<usize, (RootKind, Option<StaticIndex>)> = Map::default();
         let mut seen = BitSet::new(self.file.nodes);
-        // A group may contain the same object a million times.
+        // Pairs that are already roots: a group may contain the same object a million times.
         let mut rooted: Set<(StaticIndex, ObjectId)> = Set::default();
         let mut waiting = vec![self.file.root];
         while let Some(group) = waiting.pop() {
@@ -261,7 +263,7 @@ impl<'s> Reader<'s> {
     }
 }
 
-/// Kind and label of the roots in a group with this name, as PerfView writes it.
+/// Kind and label of the roots in a group with this name. The names are those that PerfView writes.
 fn group_kind(name: &str) -> (RootKind, String) {
     let plain = name.strip_prefix('[').and_then(|n| n.strip_suffix(']')).unwrap_or(name);
     let lower = plain.to_ascii_lowercase();
@@ -275,7 +277,7 @@ fn group_kind(name: &str) -> (RootKind, String) {
     };
     let label = match (plain.split_at_checked(11), &*lower) {
         (Some((start, field)), _) if start.eq_ignore_ascii_case("static var ") => field.to_string(),
-        // Labels as for a dump.
+        // Use the labels that such roots have in a dump.
         (_, "strong handles") => "strong handle".into(),
         (_, "pinning handles") => "pinned handle".into(),
         _ => plain.to_string(),

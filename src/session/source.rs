@@ -1,4 +1,4 @@
-//! Sources of a heap graph.
+//! [`GraphSource`]: the interface to a heap graph, from a process or from a heap snapshot.
 
 use std::sync::Arc;
 
@@ -28,11 +28,11 @@ pub trait GraphSource: std::fmt::Debug + Sync {
     #[doc(hidden)]
     fn graph(&self, weak: bool) -> Result<&HeapGraph, Error>;
 
-    /// Adds the notes of building that graph.
+    /// Adds the notes of building the graph that [`GraphSource::graph`] returns.
     #[doc(hidden)]
     fn graph_notes(&self, weak: bool, notes: &Collector);
 
-    /// Retained sizes, with stack values as roots according to `stacks`.
+    /// The dominator tree with retained sizes, with stack values as roots according to `stacks`.
     ///
     /// # Errors
     /// See [`GraphSource::graph`].

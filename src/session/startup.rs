@@ -1,22 +1,23 @@
 //! The arguments and the environment that a process was started with.
 //!
-//! Linux stores them on the first stack. From lower to higher addresses: the number of arguments; a pointer to each argument, and a null; a
-//! pointer to each environment variable, and a null; the auxiliary vector; the strings; the path that was started. The core's copy of the
-//! vector contains the address of that path, and so leads to the vector itself, from which all other parts are found backwards
-//! (`create_elf_tables`, fs/binfmt_elf.c). These are the initial values: the C library moves the environment when the program changes it.
+//! Linux stores both on the main thread's stack (`create_elf_tables`, fs/binfmt_elf.c). From lower to higher addresses: the number of arguments;
+//! a pointer to each argument, and a null; a pointer to each environment variable, and a null; the auxiliary vector; the strings; the path of the
+//! program. The core's copy of the auxiliary vector contains the address of that path. With it, the vector on the stack is found, and from the
+//! vector all other parts, backwards. The values are the initial ones: the C library moves the environment when the program changes it.
 //!
-//! Windows stores them in the process parameters (`RTL_USER_PROCESS_PARAMETERS`, `dt ntdll!_PEB`), which the thread environment blocks lead
-//! to. They include changes that the program made.
+//! Windows stores both in the process parameters (`RTL_USER_PROCESS_PARAMETERS`, `dt ntdll!_PEB`), to which every TEB leads. They include changes
+//! that the program made.
 
 use crate::base::{Addr, AddrRange, PtrSize, len64};
 use crate::dump::{Container, DumpFile};
 use crate::memory::Memory;
 use crate::model::StartupSource;
 
-/// Type of the path in the auxiliary vector (`AT_EXECFN`), and an upper bound of all types.
+/// Key of the program's path in the auxiliary vector: `AT_EXECFN`.
 const PATH: u64 = 31;
+/// Exclusive upper bound of the keys in an auxiliary vector.
 const GREATEST_KEY: u64 = 1 << 10;
-/// Maximum size in bytes of strings and pointers: a quarter of a stack of 8 MiB, and the rest (`ARG_MAX`, `MAX_ARG_STRINGS`).
+/// Maximum size in bytes of the strings and pointers. The kernel limits them to three quarters of `_STK_LIM`, which is 8 MiB (fs/exec.c).
 const MOST: u64 = 6 << 20;
 
 /// The arguments and the environment of a process.
@@ -24,9 +25,9 @@ const MOST: u64 = 6 << 20;
 pub(crate) struct Startup {
     /// Where the data was found.
     pub(crate) source: StartupSource,
-    /// Arguments, starting with the program name. On Windows, programs split the command line themselves.
+    /// Arguments, starting with the program name; `None` on Windows, where programs split the command line themselves.
     pub(crate) arguments: Option<Vec<String>>,
-    /// The command line (Windows).
+    /// The command line; `None` except on Windows.
     pub(crate) line: Option<String>,
     /// Environment variables: name and value.
     pub(crate) environment: Vec<(String, String)>,
@@ -35,7 +36,7 @@ pub(crate) struct Startup {
 impl Startup {
     /// The startup data of the process in `dump`; `None` if the dump does not have it, or if it is inconsistent.
     pub(crate) fn of(dump: &DumpFile, memory: &Memory) -> Option<Startup> {
-        // A redacted copy has the pointers, and zeros instead of the strings.
+        // A redacted copy has the pointers, but zeros instead of the strings.
         if dump.facts.trimmed.is_some_and(|trimmed| trimmed.redacted) {
             return None;
         }
@@ -47,11 +48,11 @@ impl Startup {
         let word = memory.ptr_bytes();
         let below = AddrRange::new(path.minus(MOST).unwrap_or(Addr::NULL).align_down(word), path.align_down(word));
         let is_pair = |at: Addr| at.minus(word).and_then(|key| memory.word(key).ok()) == Some(PATH);
-        // The nearest match; stacks are at lower addresses.
+        // Take the match nearest to the path. Stack frames, which may contain copies, are at lower addresses.
         let found = memory.set_words(below).filter(|(at, value)| *value == path.0 && is_pair(*at)).last();
         let mut at = found.and_then(|(at, _)| at.minus(word))?;
         let two = word.saturating_mul(2);
-        // Types are small numbers, pointers are not. Before the first type is the null that ends the environment.
+        // Keys are small numbers, unlike pointers. The word before the first key is the null that ends the environment pointers.
         while let Some(before) = at.minus(two).filter(|before| memory.word(*before).is_ok_and(|key| (1..GREATEST_KEY).contains(&key))) {
             at = before;
         }
@@ -82,7 +83,7 @@ fn variable(text: &str) -> Option<(String, String)> {
 const MOST_OF_WINDOWS: u64 = 1 << 20;
 
 fn windows(dump: &DumpFile, memory: &Memory) -> Option<Startup> {
-    // The TEB leads to the PEB, the PEB to the parameters, and these to the command line (a UNICODE_STRING) and the environment.
+    // The TEB points to the PEB, which points to the parameters. They contain the command line, a UNICODE_STRING, and a pointer to the environment.
     let (peb, parameters, line, pointer, environment) = match memory.shape().ptr {
         PtrSize::Eight => (0x60, 0x20, 0x70, 8, 0x80),
         PtrSize::Four => (0x30, 0x10, 0x40, 4, 0x48),
@@ -114,8 +115,8 @@ fn windows(dump: &DumpFile, memory: &Memory) -> Option<Startup> {
     Some(Startup { source: StartupSource::ProcessParameters, arguments: None, line: Some(text), environment: variables })
 }
 
-/// The pointers before the null at `end`, in order, and the address of the word before them. All must point to strings between `end` and
-/// `path`.
+/// The pointers before the null at `end`, in order, and the address of the word before them. They extend down to the first word that does not
+/// point between `end` and `path`. `None` if the word at `end` is not null.
 fn pointers(memory: &Memory, end: Addr, path: Addr) -> Option<(Vec<Addr>, Addr)> {
     let word = memory.ptr_bytes();
     (memory.word(end).ok()? == 0).then_some(())?;

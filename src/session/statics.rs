@@ -22,13 +22,13 @@ use crate::model::{FieldValue, Order, StaticModel, StaticSort, StaticThread, Sta
 pub struct StaticsQuery {
     /// Only fields of these types; empty for all.
     pub types: Vec<TypePattern>,
-    /// Read thread statics instead of ordinary ones.
+    /// Read thread statics instead of ordinary statics.
     pub thread_statics: bool,
-    /// List uninitialized fields instead of only counting them, and initial values in module images (RVA fields).
+    /// List uninitialized fields instead of only counting them, and RVA fields, whose initial values are in module images.
     pub everything: bool,
     /// Whether to compute what the fields retain.
     pub retained: bool,
-    /// Order of the fields; `None` for the order of the types, or by retained size if it is computed.
+    /// Order of the fields. `None` means by retained size if it is computed, else the order of the types.
     pub sort: Option<Order<StaticSort>>,
     /// Maximum number of fields to list; 0 for all.
     pub top: usize,
@@ -36,7 +36,7 @@ pub struct StaticsQuery {
 
 /// Bytes of memory that the fields of an answer may take per byte of the dump.
 const EXPANSION: u64 = 4;
-/// Bytes of memory that the texts of a value take in addition to their length.
+/// Estimated bytes of memory that the texts of a value take in addition to their length.
 const PLAIN: u64 = 96;
 
 /// Reads static fields.
@@ -46,9 +46,9 @@ pub struct StaticsReader<'t> {
     statics: Statics,
     /// The managed threads, for thread statics.
     threads: Vec<Owner<'t>>,
-    /// Number of threads whose thread statics belong to another thread, and the first of them.
+    /// Number of threads with the thread statics block of an earlier thread, and the address of the first such thread.
     claimed: (u64, Option<Addr>),
-    /// Budget for the thread statics of all threads, and for the fields that are kept.
+    /// Budget for the steps of reading thread statics and for the memory of the fields in the answer.
     budget: Budget,
 }
 
@@ -57,7 +57,7 @@ pub struct StaticsReader<'t> {
 struct Owner<'t> {
     thread: &'t Thread,
     block: ThreadBlock,
-    /// Whether another thread has the same block, so that it is read only for that thread.
+    /// Whether an earlier thread has the same block. A block is read only for the first thread that has it.
     claimed: bool,
 }
 
@@ -75,8 +75,8 @@ pub(crate) struct StaticSpot<'s, 't> {
 }
 
 impl<'t> StaticsReader<'t> {
-    /// Binds to `runtime`, whose types are `types`. Layouts that the descriptor does not have are added to `notes`. Thread statics have no
-    /// values before [`StaticsReader::with_threads`].
+    /// Binds to `runtime`, whose types are `types`. Notes report layouts that the descriptor does not have. Thread statics are not listed
+    /// unless [`StaticsReader::with_threads`] supplies the threads.
     pub(crate) fn bind(runtime: &Runtime, types: &Arc<Types>, notes: &Collector) -> Self {
         runtime.scoped(notes, |d| StaticsReader::new(runtime.memory(), d, types))
     }
@@ -92,7 +92,7 @@ impl<'t> StaticsReader<'t> {
         }
     }
 
-    /// Reads thread statics of these threads. A block that several threads share is read for the first.
+    /// Makes the reader list the thread statics of these threads. A block that several threads share is read only for the first of them.
     #[must_use]
     pub fn with_threads(mut self, threads: &'t [Thread]) -> Self {
         let mut seen = Set::default();
@@ -108,13 +108,13 @@ impl<'t> StaticsReader<'t> {
         self
     }
 
-    /// Adds texts for references to objects.
+    /// Makes values that refer to objects show the texts of `texts`.
     #[must_use]
     pub(crate) fn with_texts(self, texts: Arc<dyn ObjectTexts>) -> Self {
         StaticsReader { values: self.values.with_texts(texts), ..self }
     }
 
-    /// The reader that locates static fields.
+    /// The reader of the locations of static fields.
     pub(crate) fn statics(&self) -> &Statics {
         &self.statics
     }
@@ -123,7 +123,8 @@ impl<'t> StaticsReader<'t> {
         self.values.types()
     }
 
-    /// Passes the static fields of all loaded types and of `more`, such as types of heap objects, to `each`. Returns their counts.
+    /// Passes the static fields of all loaded types to `each`, and those of the types `more`, such as types of heap objects. Returns counts of types
+    /// and fields.
     pub fn each(&self, more: &[Addr], options: &StaticsQuery, notes: &Collector, each: &mut dyn FnMut(StaticModel)) -> StaticsReport {
         let mut report = StaticsReport { types: 0, initialized: 0, not_initialized: 0, unknown: 0, statics: Vec::new(), shown: None };
         let mut seen = Set::default();
@@ -167,7 +168,7 @@ impl<'t> StaticsReader<'t> {
         report
     }
 
-    /// The types in `list` with `wanted` static fields, and these fields.
+    /// The types in `list` with at least one `wanted` static field, each with all of its static fields.
     fn declaring(&self, list: impl Iterator<Item = Addr>, wanted: &dyn Fn(&Field) -> bool) -> Vec<(MethodTableInfo, Arc<Vec<Field>>)> {
         // Fields are checked first, because names are expensive and most types have no static fields.
         let of = |mt: Addr| {
@@ -177,8 +178,8 @@ impl<'t> StaticsReader<'t> {
         list.filter_map(of).collect()
     }
 
-    /// Passes the `wanted` static fields of all loaded types to `each`, if they have a location. Thread statics are passed once per thread
-    /// that has any.
+    /// Passes the `wanted` static fields of all loaded types to `each`: thread statics once per thread that has thread statics, and once more for
+    /// all other threads together, as not initialized.
     pub(crate) fn visit(
         &self,
         wanted: impl Fn(&Field) -> bool,
@@ -194,8 +195,8 @@ impl<'t> StaticsReader<'t> {
         ControlFlow::Continue(())
     }
 
-    /// Passes a static field to `each`, or a thread static once per thread, with the number of threads that it represents. Threads without
-    /// thread statics are combined unless `everything` is set.
+    /// Passes a static field to `each`, or a thread static once per thread, with the number of threads that the call represents. Threads
+    /// without thread statics are combined in one call, unless `everything` is set.
     fn spots(
         &self,
         (info, field): (&MethodTableInfo, &Field),
@@ -234,7 +235,7 @@ impl<'t> StaticsReader<'t> {
         self.types().names().name(field.declaring)
     }
 
-    /// Adds notes on what may be missing from the fields that were read.
+    /// Adds notes on fields that may be missing or without a value.
     pub(crate) fn note(&self, notes: &Collector) {
         self.statics.note(notes);
         self.budget.note("reading static fields", notes);
@@ -244,7 +245,7 @@ impl<'t> StaticsReader<'t> {
         }
     }
 
-    /// The static fields of one type, with thread statics once per thread.
+    /// The static fields of one type, including RVA fields, with thread statics once per thread.
     pub fn of_type(&self, mt: Addr) -> Vec<StaticModel> {
         let Ok(info) = self.types().names().method_tables().read(mt) else { return Vec::new() };
         let mut out = Vec::new();
@@ -261,7 +262,7 @@ impl<'t> StaticsReader<'t> {
         out
     }
 
-    /// The static fields of a type that can have values; `None` for open generic types.
+    /// The static fields of a type; `None` for open generic types and arrays, whose static fields have no values.
     fn fields(&self, mt: Addr) -> Option<Arc<Vec<Field>>> {
         let info = self.types().names().method_tables().read(mt).ok()?;
         (info.generics != Generics::Definition && !info.is_array).then(|| self.types().static_fields(mt))?
@@ -280,7 +281,8 @@ impl<'t> StaticsReader<'t> {
         }
     }
 
-    /// The result of `f` for `field`. Heap dumps do not have the images with initial values, so for those only lost memory is reported.
+    /// Runs `f`, which reads `field`. For an RVA field, whose value is in a module image that heap dumps omit, a failed read is reported only if
+    /// the dump is damaged there.
     fn unless_lost<T>(&self, field: &Field, f: impl FnOnce() -> T) -> T {
         if field.storage != Storage::Rva {
             return f();

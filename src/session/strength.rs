@@ -1,4 +1,4 @@
-//! Which GC handles keep their objects alive, decided in one place for lists of handles and for roots.
+//! Decides which GC handles keep their objects alive, for both lists of handles and roots.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::model::{HandleKind, HandleModel};
 /// Decides which handles of a runtime keep their objects alive.
 pub(crate) struct Strength {
     wrappers: Wrappers,
-    /// The descriptor scope for what is read here.
+    /// The descriptor scope that records which layouts were requested here.
     asked: Arc<Descriptor>,
     /// Whether any ref-counted handle was found.
     met: bool,
@@ -26,7 +26,8 @@ impl Strength {
         Strength { wrappers: Wrappers::bind(runtime.memory(), &asked, headers), asked, met: false }
     }
 
-    /// Sets the reference count of a ref-counted handle, and whether it keeps its object alive. For all others, the handle type decides.
+    /// Sets the reference count of a ref-counted handle, and whether it keeps its object alive. For other handles, the kind decides, so they stay
+    /// unchanged.
     pub(crate) fn decide(&mut self, handle: &mut HandleModel, gc: &Gc, namer: &Namer) {
         if handle.kind != HandleKind::RefCounted {
             return;
@@ -38,7 +39,7 @@ impl Strength {
         }
     }
 
-    /// Notes on items of the descriptor that could not be used, if any ref-counted handle was found.
+    /// Notes on layouts that the descriptor does not have. Empty unless a ref-counted handle was found.
     pub(crate) fn losses(&self) -> Notes {
         if self.met { self.asked.losses() } else { Notes::new() }
     }

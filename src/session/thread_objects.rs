@@ -1,4 +1,4 @@
-//! Checks that managed threads and their `Thread` objects refer to each other.
+//! Checks that the runtime's threads and their managed `System.Threading.Thread` objects refer to each other.
 
 use super::Runtime;
 use crate::base::hash::Map;
@@ -8,13 +8,13 @@ use crate::clr::fields::CORE;
 use crate::clr::threads::Thread;
 use crate::contract::ContractError;
 
-/// The fields of a thread's object that the runtime writes.
+/// A thread's managed object, with the fields that the runtime writes.
 struct ThreadObject {
-    /// Whether it is a `System.Threading.Thread`.
+    /// Whether the object is a `System.Threading.Thread`.
     is_thread: bool,
-    /// The `Thread` that it refers to.
+    /// The address of the runtime's thread that the object refers to.
     thread: Option<Addr>,
-    /// The managed thread ID in it.
+    /// The managed thread ID in the object.
     id: Option<u32>,
 }
 
@@ -34,7 +34,7 @@ impl Runtime {
         Ok(threads)
     }
 
-    /// Adds notes on managed thread IDs that contradict the runtime or the threads' objects: for answers that show the IDs.
+    /// Adds notes on managed thread IDs that are inconsistent or differ from the threads' objects, for answers that show the IDs.
     pub(crate) fn note_thread_ids(&self, notes: &Collector) {
         let (Ok(reader), Ok(threads)) = (self.thread_reader(), self.thread_list()) else { return };
         reader.note_ids(threads, notes);
@@ -48,7 +48,7 @@ impl Runtime {
         }
     }
 
-    /// Adds notes on managed threads with wrong objects: for answers that show the objects, or their names.
+    /// Adds notes on managed threads with wrong objects, for answers that show the objects or the names in them.
     pub(crate) fn note_thread_objects(&self, notes: &Collector) {
         let (Ok(reader), Ok(threads)) = (self.thread_reader(), self.thread_list()) else { return };
         reader.note_handles(threads, notes);
@@ -65,8 +65,8 @@ impl Runtime {
         }
     }
 
-    /// The objects of `threads` that are in the dump. Empty while a collection moves objects, and for NativeAOT, where the object is used
-    /// to find the thread.
+    /// The managed objects of `threads` that are in the dump. Empty if a collection was moving objects, and for NativeAOT, where threads
+    /// are matched to objects by these very fields.
     fn thread_objects<'t>(&self, threads: &'t [Thread]) -> Vec<(&'t Thread, ThreadObject)> {
         let moving = || self.gc().is_ok_and(|gc| gc.facts().moves_objects());
         if self.descriptor().is_native_aot() || moving() {
@@ -81,7 +81,7 @@ impl Runtime {
                 let mt = objects.method_table(object)?;
                 let is_thread = match types.definition(mt) {
                     Some(found) => found == definition,
-                    // An array, or not a type at all.
+                    // The type is an array. If the method table cannot be read, the object is skipped.
                     None if types.names().method_tables().read(mt).is_ok() => false,
                     None => return None,
                 };

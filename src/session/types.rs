@@ -11,15 +11,15 @@ use crate::clr::fields::Types;
 use crate::clr::type_names::Label;
 use crate::gc::ObjectType;
 
-/// A type, as users name it.
+/// A user's description of one or more types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypePattern {
     /// The type with this method table.
     MethodTable(Addr),
-    /// Types by name. Between slashes, a regular expression for a part of the full name. With `*` or `?`, a wildcard pattern for the whole
-    /// full name. Otherwise the full name if there is such a type, else the simple name, which may omit namespaces, enclosing types and
-    /// generic arguments, else any part of the full name; the latter two ignore case. C# keywords represent the types that they name: `int`
-    /// is `System.Int32`.
+    /// Types by name. `/…/` is a regular expression that must match a part of the full name. A text with `*` or `?` is a wildcard pattern
+    /// for the whole full name. Any other text is first compared with full names, then with simple names, which may omit namespaces,
+    /// enclosing types and generic arguments, then with parts of full names; the last two ignore case. C# keywords are replaced by the
+    /// types that they name: `int` is `System.Int32`.
     Name(String),
 }
 
@@ -27,7 +27,7 @@ impl TypePattern {
     /// Parses a pattern.
     ///
     /// # Errors
-    /// A description of what is wrong with a regular expression.
+    /// A message if the pattern is an invalid regular expression.
     pub fn named(name: &str) -> Result<TypePattern, String> {
         match expression(name) {
             Some(Err(e)) => Err(format!("{name} is not a regular expression: {e}")),
@@ -35,18 +35,18 @@ impl TypePattern {
         }
     }
 
-    /// Whether the pattern may match several types by its form: it has wildcards, or is a regular expression.
+    /// Whether the pattern has wildcards or is a regular expression, so that it may match several types.
     pub(crate) fn is_wild(name: &str) -> bool {
         name.contains(['*', '?']) || source(name).is_some()
     }
 }
 
-/// The source of a regular expression between slashes.
+/// The text between the slashes of a regular expression; `None` for other patterns.
 fn source(pattern: &str) -> Option<&str> {
     pattern.strip_prefix('/')?.strip_suffix('/').filter(|source| !source.is_empty())
 }
 
-/// The regular expression between slashes.
+/// The compiled regular expression between slashes; `None` for other patterns.
 fn expression(pattern: &str) -> Option<Result<Regex, regex_lite::Error>> {
     source(pattern).map(Regex::new)
 }
@@ -60,7 +60,7 @@ impl fmt::Display for TypePattern {
     }
 }
 
-/// How closely a type's name matches a pattern.
+/// How closely a type's name matches a pattern, from the loosest to the closest match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Closeness {
     Part,
@@ -68,12 +68,12 @@ enum Closeness {
     Full,
 }
 
-/// How closely a type's name matches, in the runtime's form or in the form for people.
+/// The closer match of `pattern` with the runtime's name or with the display name; `None` if neither matches.
 fn closeness(pattern: &str, name: &Name) -> Option<Closeness> {
     exact_closeness(pattern, name).max(shown_closeness(pattern, name.shown()))
 }
 
-/// Closeness of the form for people, which begins with a word: `async Lab.Service.Fetch`. Only patterns of the same form match it.
+/// Closeness of a display name that begins with a word, such as `async Lab.Service.Fetch`. A pattern without wildcards must begin with that word.
 fn shown_closeness(pattern: &str, shown: &str) -> Option<Closeness> {
     if pattern.contains(['*', '?']) {
         return glob(pattern, shown).then_some(Closeness::Full);
@@ -91,7 +91,7 @@ fn exact_closeness(pattern: &str, name: &str) -> Option<Closeness> {
         return Some(Closeness::Full);
     }
     let (pattern, name) = (pattern.to_ascii_lowercase(), name.to_ascii_lowercase());
-    // Generic types as metadata writes them: List`1.
+    // Metadata writes generic types with their arity, as in List`1: remove it.
     let simple = pattern.rsplit_once('`').filter(|(_, arity)| arity.bytes().all(|b| b.is_ascii_digit())).map_or(&*pattern, |(s, _)| s);
     let simple = if pattern.contains('<') {
         ends_with(&name, simple) || is_generic(simple, &name)
@@ -126,14 +126,14 @@ fn without_arguments(name: &str) -> String {
     name.chars().filter(outside).collect()
 }
 
-/// The meaning of a pattern.
+/// A pattern resolved against the types that a query is about.
 #[derive(Clone, Debug)]
 enum Meaning {
     Table(Addr),
-    /// Names that match this closely.
+    /// Types whose names match the text at least this closely.
     Name(String, Closeness),
     Expression(Regex),
-    /// No type.
+    /// The pattern matches no type.
     Nothing,
 }
 
@@ -147,15 +147,15 @@ impl Meaning {
     }
 }
 
-/// The meaning of the patterns of a query for the types that it is about.
+/// The patterns of a query, resolved against the types that it is about.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TypeFilter {
     meanings: Vec<Meaning>,
 }
 
 impl TypeFilter {
-    /// Chooses the closest matches among the types with these labels, which are requested only if a pattern is a name. Adds notes on
-    /// patterns that match no type, and on patterns that may match a type without a name.
+    /// Resolves each pattern to its closest matches among `labels`, the names of the types, which are computed only if a pattern is a name.
+    /// Adds notes on patterns that match no type, and on patterns that might match a type whose name is missing from the dump.
     pub(crate) fn of(patterns: &[TypePattern], labels: impl FnOnce() -> Vec<Label>, notes: &Collector) -> TypeFilter {
         let is_name = |p: &TypePattern| matches!(p, TypePattern::Name(_));
         let labels = if patterns.iter().any(is_name) { labels() } else { Vec::new() };
@@ -171,7 +171,7 @@ impl TypeFilter {
                     let full = with_full_names(text);
                     let wild = TypePattern::is_wild(&full);
                     let closest = if wild { Some(Closeness::Full) } else { closest(&full, &labels) };
-                    // A keyword matches only whole names.
+                    // A C# keyword matches only full and simple names, not parts of names.
                     let closest = closest.filter(|closest| full == *text || *closest > Closeness::Part);
                     closest.map_or(Meaning::Nothing, |closest| Meaning::Name(full, closest))
                 }
@@ -179,7 +179,7 @@ impl TypeFilter {
             if let Some(why) = no_match(text, &meaning, &labels) {
                 notes.add(NoteKind::NoMatch, None, why);
             }
-            // A label that replaces a missing name contains a '!', which names do not; and a full name belongs to one type.
+            // Types without a name cannot be meant if the pattern has a '!', which only labels of such types contain, or is the full name of a type.
             let is_one = !TypePattern::is_wild(text) && matches!(meaning, Meaning::Name(_, Closeness::Full));
             if !text.contains('!') && !is_one {
                 note_lost(text, &meaning, &labels, notes);
@@ -212,7 +212,7 @@ impl TypeFilter {
     }
 }
 
-/// How closely the closest of the names match `pattern`.
+/// The closeness of the best match of `pattern` among the names; `None` if no name matches.
 fn closest(pattern: &str, labels: &[Label]) -> Option<Closeness> {
     labels.iter().filter_map(|l| closeness(pattern, &l.name)).max()
 }
@@ -220,7 +220,7 @@ fn closest(pattern: &str, labels: &[Label]) -> Option<Closeness> {
 /// Maximum number of names suggested for a pattern that matches nothing.
 const NEAREST: usize = 3;
 
-/// Adds a note on types that `pattern` might match if they had names.
+/// Adds a note with the number of types that `pattern` might match if their names were in the dump.
 fn note_lost(pattern: &str, meaning: &Meaning, labels: &[Label], notes: &Collector) {
     let lost = labels.iter().filter(|l| l.is_lost && !meaning.has(&l.name));
     let lost = len64(lost.count());
@@ -230,8 +230,8 @@ fn note_lost(pattern: &str, meaning: &Meaning, labels: &[Label], notes: &Collect
     }
 }
 
-/// A message that no type matches `pattern`, with suggestions; `None` if a type does. For wildcards and regular expressions, returned only
-/// if they match in another case or form.
+/// A message that no type matches `pattern`, with suggestions; `None` if a type does. For a wildcard pattern or regular expression, also `None`
+/// unless it matches in another case or form.
 fn no_match(pattern: &str, meaning: &Meaning, labels: &[Label]) -> Option<String> {
     let wild = TypePattern::is_wild(pattern);
     if (wild || !matches!(meaning, Meaning::Nothing)) && labels.iter().any(|l| meaning.has(&l.name)) {
@@ -259,7 +259,7 @@ fn no_match(pattern: &str, meaning: &Meaning, labels: &[Label]) -> Option<String
     Some(text)
 }
 
-/// Suggests names for a pattern without a match: those that it matches without regard to case, or as a regular expression.
+/// Suggests names that the pattern matches if case is ignored, or if a wildcard pattern is read as a regular expression.
 fn other_form(pattern: &str, labels: &[Label]) -> Option<String> {
     let found = |matches: &dyn Fn(&str) -> bool| {
         let mut names: Vec<&str> = labels.iter().map(|l| &*l.name).filter(|name| matches(name)).collect();
@@ -294,7 +294,8 @@ fn last_part(name: &str) -> String {
     bare.rsplit(['.', '+']).next().unwrap_or_default().to_string()
 }
 
-/// Method tables of all loaded types: those of every module by token, including open generic types, followed by the generic instances.
+/// Method tables of all loaded types: the type definitions of every module by token, including open generic types, then the generic instances.
+/// For NativeAOT with type blobs, all named types in address order.
 pub(crate) fn loaded_types(types: &Types) -> Vec<Addr> {
     let tables = types.names().method_tables();
     if let Some(blobs) = types.names().native_aot().and_then(|p| p.blobs()) {

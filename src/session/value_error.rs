@@ -1,4 +1,4 @@
-//! Errors of typed reads. The messages describe what was found instead.
+//! Errors of typed reads. The messages describe what was found instead of the requested value.
 
 use std::fmt;
 
@@ -71,7 +71,7 @@ pub enum ValueError {
         /// The collection.
         what: String,
     },
-    /// An array has fewer elements.
+    /// The index is beyond the end of the array.
     #[error("there is no element {index} in a {type_name} of {length}")]
     NoElement {
         /// Type of the array.

@@ -1,4 +1,4 @@
-//! Tables that are made from the answers of commands and contain the same facts.
+//! The tables `types`, `roots`, `segments`, `handles`, `suspects` and `strings`, which contain the answers of the corresponding commands.
 
 use std::ops::ControlFlow;
 
@@ -18,12 +18,12 @@ use crate::model::{ExportTable, HandleModel, RootModel};
 use crate::session::Error;
 use crate::session::roots::RootOptions;
 
-/// Longest string, in characters, that is read: longer ones get neither hash nor text.
+/// Maximum length of a string that is read, in characters. Longer strings get neither a hash nor a text.
 const MAX_CHARS: u32 = 1 << 16;
 
 /// Writes a table to `feed`.
 pub(super) fn table(context: &Context<'_>, table: ExportTable, tree: Option<&DominatorTree>, feed: &mut Feed) -> Result<(), Error> {
-    // Rows after a failure are dropped; the thread that writes reports the error.
+    // A break means that writing has failed. The writer thread reports the error.
     let _ = match table {
         ExportTable::Types => types(context, tree, feed)?,
         ExportTable::Roots => roots_of(context, feed)?,
@@ -36,7 +36,7 @@ pub(super) fn table(context: &Context<'_>, table: ExportTable, tree: Option<&Dom
     Ok(())
 }
 
-/// Names that many rows share, stored once.
+/// Names that many rows share, each allocated once.
 #[derive(Default)]
 struct Names(Map<String, Name>);
 

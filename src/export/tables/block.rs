@@ -1,4 +1,4 @@
-//! Rows of a table, by column.
+//! Blocks of table rows, stored by column.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::base::{Addr, Name};
 /// Type of a column's values. Any value may be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Signed numbers of 64 bits: Spark reads unsigned ones as decimals, three times slower.
+    /// Signed 64-bit integers. Unsigned ones are not used: Spark reads them as decimals, three times slower.
     Int,
     /// Floating point numbers.
     Real,
@@ -22,9 +22,9 @@ pub enum Kind {
 /// How Parquet packs a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// Differences between consecutive rows: for increasing numbers.
+    /// Differences between consecutive rows, for numbers that increase.
     Delta,
-    /// Indices into the distinct values: for columns with few of them.
+    /// Indices in a list of the distinct values, for columns with few of them.
     Dictionary,
     /// Values stored as they are.
     Plain,
@@ -59,7 +59,7 @@ pub enum Value<'v> {
 }
 
 impl From<u64> for Value<'_> {
-    /// Counts and sizes. Real ones fit in 63 bits.
+    /// Converts a count or size. Values above `i64::MAX`, which only damaged dumps have, become `i64::MAX`.
     fn from(n: u64) -> Self {
         Value::Int(i64::try_from(n).unwrap_or(i64::MAX))
     }
@@ -72,7 +72,7 @@ impl From<u32> for Value<'_> {
 }
 
 impl From<Addr> for Value<'_> {
-    /// User-space addresses are positive; other addresses keep their bits.
+    /// Converts an address to the signed number with the same bits. User-space addresses stay positive.
     fn from(at: Addr) -> Self {
         Value::Int(at.0.cast_signed())
     }
@@ -114,15 +114,16 @@ impl<'v, T: Into<Value<'v>>> From<Option<T>> for Value<'v> {
     }
 }
 
-/// The text of a column; each shared name is stored once.
+/// The texts of a column. Each shared name is stored once.
 #[derive(Debug, Default)]
 pub struct Texts {
-    /// The distinct texts.
+    /// The stored texts: each shared name once, and each other text once per row.
     pub words: Vec<Name>,
-    /// For each row with a value: its index in `words`.
+    /// For each row with a value, the index of its text in `words`.
     pub rows: Vec<u32>,
-    /// Indices of shared names by the address of their text, which stays valid because `words` keeps the names.
+    /// Indices of shared names by the address of their text. `words` keeps the names alive, so no other text can have such an address.
     known: FxHashMap<usize, u32>,
+    /// Key and index of the latest shared name, since consecutive rows often have the same one.
     last: Option<(usize, u32)>,
 }
 
@@ -157,7 +158,7 @@ impl Texts {
     }
 }
 
-/// The values of a column without the missing ones, in row order.
+/// The values of a column in row order, without missing values.
 #[derive(Debug)]
 pub enum Values {
     /// See [`Kind::Int`].
@@ -175,7 +176,7 @@ pub enum Values {
 pub struct Cells {
     /// The values.
     pub values: Values,
-    /// Parquet definition level of each row: 1 with a value, 0 without.
+    /// Parquet definition level of each row: 1 if the row has a value, 0 if it is missing.
     pub levels: Vec<i16>,
 }
 
@@ -271,13 +272,13 @@ impl Block {
         self.rows = self.rows.saturating_add(1);
     }
 
-    /// Adds a row from an iterator, like [`Block::row`].
+    /// Adds a row from an iterator, which must yield one value for each column.
     pub fn values<'v>(&mut self, values: impl Iterator<Item = Value<'v>>) {
         self.cells.iter_mut().zip(values).for_each(|(cells, value)| cells.push(value));
         self.rows = self.rows.saturating_add(1);
     }
 
-    /// Adds a row: `values` for the first columns, `more` for the rest.
+    /// Adds a row with `values` for the first columns and `more` for the rest.
     #[inline]
     pub fn wider<'v, const N: usize>(&mut self, values: [Value<'_>; N], more: impl Iterator<Item = Value<'v>>) {
         let (first, rest) = self.cells.split_at_mut_checked(N).unwrap_or_default();

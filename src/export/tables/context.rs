@@ -13,9 +13,9 @@ pub struct Tables {
     pub format: ExportFormat,
     /// The tables.
     pub tables: Vec<ExportTable>,
-    /// Fill the columns that need the graph of the heap: retained sizes, dominators, distances.
+    /// Whether to fill the columns that need the graph of the heap: retained sizes, dominators, distances.
     pub retained: bool,
-    /// Which stack values count as roots.
+    /// The stack values that are treated as roots.
     pub stacks: Stacks,
     /// Whether to include the contents of strings.
     pub contents: bool,
@@ -31,7 +31,7 @@ impl Tables {
 
 /// A type on the heap.
 pub(super) struct HeapType {
-    /// Number of the type: types are numbered in method table order.
+    /// Number of the type. Types are numbered in method table order.
     pub(super) id: u32,
     pub(super) name: Name,
 }
@@ -48,7 +48,7 @@ pub(super) struct Context<'c> {
 }
 
 impl Context<'_> {
-    /// Returns the number of the object at an address, or null if no such object is on the heap.
+    /// Returns the number of the object at an address; null if no object on the heap starts there.
     pub(super) fn object(&self, at: Addr) -> Value<'static> {
         self.starts.id_of(at).map(crate::base::Index::as_u32).into()
     }

@@ -10,16 +10,16 @@ use crate::dump::DumpFacts;
 use crate::model::{ExportTable, GcKind, GcLayout, HandleKind};
 use crate::session::{Dump, Error};
 
-/// The dump with facts about its file.
+/// A dump with facts about its file.
 #[derive(Clone, Debug)]
 pub struct About {
     /// The dump.
     pub dump: Dump,
-    /// When the file was last written, in seconds since 1970. ELF cores do not record when they were written.
+    /// Modification time of the file, in seconds since 1970. ELF cores do not record when they were written.
     pub file_time: Option<u64>,
 }
 
-/// Writes the row of a dump that cannot be read, with the reason.
+/// Writes the table `dumps` for a dump that cannot be read: one row with facts about the file and the reason `why`.
 ///
 /// # Errors
 /// Errors of the file.
@@ -41,7 +41,7 @@ pub fn failed(path: &str, file: Option<&std::fs::Metadata>, why: &str, mut to: B
     to.finish()
 }
 
-/// Seconds since 1970.
+/// Returns a time in seconds since 1970; `None` for earlier times.
 pub fn seconds(time: std::time::SystemTime) -> Option<u64> {
     Some(time.duration_since(std::time::UNIX_EPOCH).ok()?.as_secs())
 }
@@ -53,7 +53,7 @@ pub(super) fn dump(context: &Context<'_>, about: &About, feed: &mut Feed) -> Res
     let facts: &DumpFacts = &runtime.file().facts;
     let gc = notes.with(runtime.gc()?).facts();
     let sizes = notes.take(heap(runtime, &HeapQuery::default())?).totals;
-    // Each of these may be unknown even if the heap is known.
+    // Handles and finalizers may be unreadable even if the heap is readable.
     let counts = or_noted(handles(runtime, &HandlesQuery { stat: true, ..HandlesQuery::default() }), "handles", notes);
     let of_kind = |kind| counts.as_ref().map(|c| total(c.counts.iter().filter(|s| s.kind == kind).map(|s| s.count)));
     let queue = or_noted(finalizers(runtime, &FinalizersQuery { top: 1, ..FinalizersQuery::default() }), "finalizers", notes);
@@ -91,7 +91,7 @@ pub(super) fn dump(context: &Context<'_>, about: &About, feed: &mut Feed) -> Res
     Ok(())
 }
 
-/// Returns the answer, or `None` with a note that gives the error.
+/// Returns the data of an answer and adds its notes. For an error, adds a note and returns `None`.
 pub(super) fn or_noted<T>(answer: Result<Answer<T>, Error>, what: &str, notes: &Collector) -> Option<T> {
     match answer {
         Ok(answer) => Some(notes.take(answer)),

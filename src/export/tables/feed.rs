@@ -21,14 +21,14 @@ pub(super) struct Feed {
 }
 
 impl Feed {
-    /// Adds a row. Breaks once writing has failed.
+    /// Adds a row. Returns `Break` once writing has failed.
     #[inline]
     pub(super) fn row<const N: usize>(&mut self, values: [Value<'_>; N]) -> ControlFlow<()> {
         self.block.row(values);
         self.counted()
     }
 
-    /// Adds a row to a table with additional columns.
+    /// Adds a row with `values` for the first columns and `more` for the additional ones.
     #[inline]
     pub(super) fn wider<'v, const N: usize>(&mut self, values: [Value<'_>; N], more: impl Iterator<Item = Value<'v>>) -> ControlFlow<()> {
         self.block.wider(values, more);
@@ -58,7 +58,7 @@ impl Feed {
         if sent { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 
-    /// Finishes the file if no thread does.
+    /// Finishes the file, unless a writer thread does.
     fn finish(self) -> io::Result<()> {
         match self.to {
             To::Thread { .. } => Ok(()),
@@ -76,7 +76,7 @@ enum To {
         /// Returns written blocks for reuse.
         back: Receiver<Block>,
     },
-    /// The current thread, if the system cannot start another; with the result of writing so far.
+    /// The current thread, if no thread could be started; with the result of writing so far.
     Here(Box<dyn Sink>, io::Result<()>),
 }
 
@@ -85,27 +85,27 @@ fn encode(mut sink: Box<dyn Sink>, blocks: &Receiver<Block>, back: &Sender<Block
     for mut block in blocks {
         sink.block(&block)?;
         block.clear();
-        // The receiver no longer exists after the last rows.
+        // Sending fails after the last rows, when the feed no longer exists.
         let _ = back.send(block);
     }
     sink.finish()
 }
 
-/// A table with its columns and its output file.
+/// A table with its columns and the writer of its file.
 pub(super) struct Opened {
     pub(super) table: ExportTable,
     pub(super) columns: Vec<Column>,
     pub(super) sink: Box<dyn Sink>,
 }
 
-/// Runs `produce` with a feed for each table, each written by its own thread.
+/// Runs `produce` with a feed for each table. Each table is written by its own thread. Adds the tables and their numbers of rows to `done`.
 pub(super) fn fed<T>(tables: Vec<Opened>, done: &mut Vec<(ExportTable, u64)>, produce: impl FnOnce(&mut [Feed]) -> T) -> io::Result<T> {
     std::thread::scope(|scope| {
         let (mut feeds, threads): (Vec<Feed>, Vec<_>) = tables.into_iter().map(|opened| feed(scope, opened)).unzip();
         let made = produce(&mut feeds);
         for feed in &mut feeds {
             if feed.block.rows > 0 {
-                // The writer thread reports errors of the file.
+                // Joining the thread returns its error.
                 let _ = feed.send();
             }
             done.push((feed.table, feed.rows));

@@ -1,4 +1,4 @@
-//! Selected fields as typed columns of the table `objects`: the values of `objects --fields`.
+//! The columns that `--fields` adds to the table `objects`. They have the same values as `gcdump objects --fields`, with types.
 
 use std::ops::ControlFlow;
 
@@ -9,13 +9,13 @@ use crate::managed::BoundField;
 use crate::model::{FieldValue, ValueKind};
 use crate::session::Heap;
 
-/// Prefix for a field whose name is already that of another column.
+/// Prefix of a column whose field has the name of another column.
 const PREFIX: &str = "field_";
 
-/// The unsigned type whose upper half does not fit a signed column.
+/// A type whose values above `i64::MAX` do not fit a signed column.
 const UNSIGNED: &str = "System.UInt64";
 
-/// The value of a field.
+/// The value of a field, with one of the types of columns.
 #[derive(Clone, Debug, PartialEq)]
 enum Read {
     Null,
@@ -57,7 +57,7 @@ impl Read {
         })
     }
 
-    /// Converts the value to a column of type `kind`; the column is text if types disagree.
+    /// Converts the value to the column type `kind`. Any value fits a text column; other mismatches become `Null`.
     fn fit(self, kind: Kind) -> Read {
         let text = match &self {
             _ if self.kind().is_none_or(|own| own == kind) => return self,
@@ -80,7 +80,7 @@ impl Read {
     }
 }
 
-/// Type of a column as determined so far: text if the types disagree.
+/// The column type that fits all values seen so far: text if they have several types, `None` before the first value.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct ColumnKind(Option<Kind>);
 
@@ -99,7 +99,7 @@ fn kind_of(type_name: &str) -> Option<Kind> {
         "System.Boolean" => Kind::Flag,
         "System.SByte" | "System.Byte" | "System.Int16" | "System.UInt16" | "System.Int32" | "System.UInt32" | "System.Int64" => Kind::Int,
         "System.Single" | "System.Double" => Kind::Real,
-        // The value of a nullable type has the type of its argument.
+        // A nullable value has the type of its argument.
         _ if type_name.starts_with("System.Nullable<") => return None,
         _ => Kind::Text,
     })
@@ -108,15 +108,15 @@ fn kind_of(type_name: &str) -> Option<Kind> {
 /// A selected field.
 struct Chosen {
     path: Vec<String>,
-    /// The field in each type, if the type has it.
+    /// For each type, the field bound to it: `None` before the first look-up, `Some(None)` if the type does not have the field.
     bound: IndexVec<TypeIndex, Option<Option<BoundField>>>,
-    /// For each type: whether its column type can only be determined from its objects.
+    /// For each type, whether only its objects determine the column type.
     open: IndexVec<TypeIndex, bool>,
     known: ColumnKind,
 }
 
 impl Chosen {
-    /// Merges the column type that `ty` declares.
+    /// Merges the column type that the field's declared type in `ty` determines, or marks `ty` as open.
     fn declare(&mut self, heap: &Heap, ty: &ObjectType) {
         let Some(field) = self.field(heap, ty) else { return };
         match field.declared(heap).as_deref().and_then(kind_of) {
@@ -129,7 +129,7 @@ impl Chosen {
         }
     }
 
-    /// Whether objects may change the column type.
+    /// Whether values that were not read yet may change the column type.
     fn is_open(&self) -> bool {
         self.known.0 != Some(Kind::Text) && self.open.iter().any(|open| *open)
     }
@@ -159,9 +159,9 @@ pub(super) struct Fields<'h> {
 }
 
 impl<'h> Fields<'h> {
-    /// Resolves the fields at `paths`, for a table that already has `columns`. The type of a column follows from the declarations of all
-    /// types that have the field. If declared types do not determine it, as past a reference, it follows from the objects, which requires a
-    /// heap walk.
+    /// Resolves the fields at `paths`, for a table that already has `columns`. The type of a column follows from the declared types of the field
+    /// in all types that have it. Where a declaration does not determine it, as after a reference, the values do, which requires a heap
+    /// walk.
     pub(super) fn of(heap: &'h Heap, paths: &[String], columns: &[Column]) -> Fields<'h> {
         let mut names: Vec<String> = Vec::new();
         let mut chosen = Vec::new();
@@ -193,7 +193,7 @@ impl<'h> Fields<'h> {
         if !self.chosen.iter().any(Chosen::is_open) {
             return;
         }
-        // The later walk that writes the rows reports unreadable objects.
+        // The later walk that writes the rows reports unreadable objects, so this one does not.
         let look = |object: &Object<'_>| {
             for chosen in self.chosen.iter_mut().filter(|c| c.is_open() && c.open.get(object.ty.index) == Some(&true)) {
                 if let Some(kind) = chosen.read(heap, object.ty, object.address).kind() {
@@ -205,7 +205,7 @@ impl<'h> Fields<'h> {
         heap.walker().visit(heap.progress(), |_, _| true, look);
     }
 
-    /// Returns the columns.
+    /// Returns the columns to add.
     pub(super) fn columns(&self) -> impl Iterator<Item = Column> {
         let packed = |kind| if matches!(kind, Kind::Int | Kind::Text) { Packing::Dictionary } else { Packing::Plain };
         let column = move |(name, chosen): (&String, &Chosen)| Column {

@@ -1,5 +1,5 @@
-//! Tables of a heap for databases. One thread builds rows in blocks and one thread per table encodes them, so that neither the heap nor a
-//! table is ever entirely in memory. A format is a [`Sink`], one file of this folder.
+//! Tables of a heap for databases. One thread builds blocks of rows, and one thread per table encodes them, so that the large tables are never
+//! entirely in memory. Each format is a [`Sink`] in its own file.
 
 mod answers;
 mod block;
@@ -28,10 +28,10 @@ use std::io;
 
 use crate::model::{ExportFormat, ExportTable};
 
-/// Rows per block, and per Parquet row group: DuckDB's row group size.
+/// Maximum number of rows of a block, which becomes one Parquet row group. DuckDB uses row groups of this size.
 pub const BLOCK_ROWS: usize = 122_880;
 
-/// Consumes the rows of a table.
+/// A writer of one table in one format.
 pub trait Sink: Send {
     /// Writes a block of at most [`BLOCK_ROWS`] rows.
     ///
@@ -39,7 +39,7 @@ pub trait Sink: Send {
     /// Errors of the file.
     fn block(&mut self, block: &Block) -> io::Result<()>;
 
-    /// Finishes the file.
+    /// Writes all remaining data to the file.
     ///
     /// # Errors
     /// Errors of the file.
@@ -78,7 +78,7 @@ mod tests {
         }
     }
 
-    /// Words reserved in DuckDB or PostgreSQL: a column with such a name would have to be quoted in every query.
+    /// Words reserved in DuckDB or PostgreSQL. A column with such a name would have to be quoted in every query.
     const RESERVED: [&str; 36] = [
         "all",
         "and",

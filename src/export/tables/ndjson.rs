@@ -1,4 +1,4 @@
-//! Tables as NDJSON: one JSON object per line. Missing values are `null`.
+//! Writes tables as NDJSON: one JSON object per line. Missing values are `null`.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -9,7 +9,7 @@ use super::block::{Block, Cell, Column};
 /// An NDJSON file.
 pub(super) struct Ndjson {
     out: BufWriter<File>,
-    /// The names of the columns, quoted.
+    /// The names of the columns, as JSON strings.
     keys: Vec<String>,
 }
 

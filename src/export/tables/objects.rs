@@ -15,18 +15,18 @@ use crate::heapgraph::{DominatorTree, Extra, HeapGraph};
 use crate::model::{Generation, SegmentModel};
 use crate::session::{FieldNames, FieldPlace};
 
-/// Retained sizes, dominators and distances.
+/// Retained size, dominator and distance of each object.
 pub(super) struct Retention<'h> {
     pub(super) tree: &'h DominatorTree,
-    /// For each object: number of references from the nearest root, or [`FAR`].
+    /// For each object, the number of references on a shortest path from the nearest start of dominance, or [`FAR`].
     distances: IndexVec<ObjectId, u32>,
 }
 
-/// Distance of objects that no root reaches.
+/// Marks the distance of objects that no root reaches.
 const FAR: u32 = u32::MAX;
 
 impl<'h> Retention<'h> {
-    /// Computes distances from the rooted objects `starts`.
+    /// Computes the distances from the objects `starts`, which have distance 0.
     pub(super) fn new(graph: &HeapGraph, tree: &'h DominatorTree, starts: Vec<ObjectId>) -> Retention<'h> {
         let mut distances: IndexVec<ObjectId, u32> = graph.ids().map(|_| FAR).collect();
         let (mut level, mut next, mut distance) = (starts, Vec::new(), 0u32);
@@ -56,13 +56,13 @@ impl<'h> Retention<'h> {
     }
 }
 
-/// Dominator number of objects that are dominated only by the roots.
+/// Value of the column `dominator` for objects that no other object dominates.
 const HELD_BY_ROOTS: i64 = -1;
 
 /// Names of the fields that hold references. All elements of an array share one name; the offset identifies the element.
 struct Places<'h> {
     names: FieldNames<'h, TypeIndex>,
-    /// `[]` followed by the field within the element.
+    /// Names of array elements by the path within the element: `.key` has the name `[].key`.
     elements: Map<Name, Name>,
 }
 

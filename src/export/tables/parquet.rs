@@ -1,4 +1,4 @@
-//! Tables in Parquet: one row group per block, zstd, and a suitable encoding for each column.
+//! Writes tables as Parquet: one row group per block, compressed with zstd, with an encoding for each column.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -15,7 +15,7 @@ use super::Sink;
 use super::block::{Block, Column, Kind, Packing, Values};
 use crate::model::ExportTable;
 
-/// zstd level: 1 compresses almost as well as 3 in half the time.
+/// Compression level of zstd. Level 1 compresses almost as well as level 3 in half the time.
 const LEVEL: i32 = 1;
 
 /// A Parquet file.
@@ -25,7 +25,7 @@ pub(super) struct Parquet {
 
 fn failed(e: ParquetError) -> io::Error {
     match e {
-        // Unwraps the error of the file.
+        // The error of the file is wrapped: return it as it is.
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {
             Ok(e) => *e,
             Err(e) => io::Error::other(e),

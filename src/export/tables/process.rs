@@ -1,5 +1,5 @@
-//! Tables about the process other than its objects: static fields, threads, frames, exceptions, tasks, requests, locks, modules. They come
-//! from the answers of the commands, which are entirely in memory: none has more rows than objects of one kind, or frames.
+//! Tables about the process: static fields, threads, frames, exceptions, tasks, requests, locks, modules. Their rows come from the answers of
+//! commands, which are kept in memory as a whole, except frames.
 
 use std::ops::ControlFlow;
 
@@ -17,7 +17,7 @@ use crate::session::Dump;
 
 /// Writes a table to `feed`. Data missing from the dump adds a note and no row.
 pub(super) fn table(context: &Context<'_>, dump: &Dump, table: ExportTable, feed: &mut Feed) {
-    // Rows after a failure are dropped; the thread that writes reports the error.
+    // A break means that writing has failed. The writer thread reports the error.
     let _ = match table {
         ExportTable::Statics => statics_of(context, feed),
         ExportTable::Threads => threads_of(context, feed),
@@ -31,12 +31,12 @@ pub(super) fn table(context: &Context<'_>, dump: &Dump, table: ExportTable, feed
     };
 }
 
-/// A signed number.
+/// Converts a signed number, such as an HRESULT.
 fn signed<'v>(n: impl Into<i64>) -> Value<'v> {
     Value::Int(n.into())
 }
 
-/// Returns the number of an object, or null without one.
+/// Returns the number of the object at an address; null for `None`, and if no object is there.
 fn object(context: &Context<'_>, at: Option<Addr>) -> Value<'static> {
     at.map_or(Value::Null, |at| context.object(at))
 }

@@ -1,4 +1,5 @@
-//! The columns of the tables. Names are stored next to ids: users get joins wrong, and dictionary encoding makes names cheap.
+//! The columns of the tables. Tables contain the names next to the ids that they belong to, so that queries need no joins; dictionary encoding makes
+//! repeated names cheap.
 
 use std::borrow::Cow;
 

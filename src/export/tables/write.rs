@@ -74,7 +74,7 @@ pub fn written(
             objects::stream(&context, retention.as_ref(), (&extra, &mut fields), objects, refs);
         })?;
     }
-    // Written last: what is missing from the dump is known once all other tables exist.
+    // The table `dumps` is written last: its column `complete` depends on the notes of all other tables.
     let small = ExportTable::ALL.into_iter().filter(|t| !matches!(t, ExportTable::Objects | ExportTable::Refs | ExportTable::Dumps));
     for table in small.chain([ExportTable::Dumps]).filter(|t| options.has(*t)) {
         let sinks = open(table)?.into_iter().collect();
@@ -95,7 +95,7 @@ pub fn written(
     Ok(notes.finish(Written { tables: done, objects }))
 }
 
-/// Numbers the types of the heap by method table, so that the numbers are the same in every run. Indexed by type.
+/// Numbers the types of the heap in method table order, so that the numbers are the same in every run. Returns them by type index.
 fn numbered(heap: &Heap, stat: &StatReport) -> IndexVec<TypeIndex, Option<HeapType>> {
     let mut rows: Vec<(Addr, &str)> = stat.types.iter().flatten().map(|t| (t.method_table, t.type_name.as_str())).collect();
     rows.sort_unstable();
@@ -114,7 +114,7 @@ fn retention<'c>(context: &Context<'c>) -> Result<Retention<'c>, Error> {
 
 /// Collects the edges that are not references of objects: dependent handles and loader allocators.
 fn extra(context: &Context<'_>) -> Extra {
-    // Dependent handles are collected with any kind of roots.
+    // Dependent handles are collected for any choice of roots, so roots on stacks are not needed.
     let options = RootOptions { stacks: Stacks::None, ..RootOptions::default() };
     let roots = context.notes.take(Roots::collect(context.heap, context.namer, &options));
     extra_edges(context.heap, context.namer, context.starts, &roots)

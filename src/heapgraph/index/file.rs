@@ -1,4 +1,4 @@
-//! The file of an index: arrays in this machine's byte order, each aligned to 64 bytes, followed by a description of them.
+//! The format of an index file: a head, arrays in native byte order that are aligned to 64 bytes each, and a description of the arrays as JSON.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -11,7 +11,7 @@ use crate::base::{Array, Packed, len64};
 use crate::dump::Bytes;
 use crate::graph::{Offsets, Rows};
 
-/// The first bytes. The digits are the version of the format.
+/// The first bytes of the file. The digits are the version of the format.
 const MAGIC: &[u8; 16] = b"gcdump-index 03\n";
 /// Bytes of the head: the magic, and the offset, length and checksum of the description.
 const HEAD: usize = 40;
@@ -20,22 +20,23 @@ const ALIGNMENT: u64 = 64;
 const LONGEST: u64 = 256 << 20;
 /// Bytes that one checksum covers.
 const CHUNK: u64 = 1 << 20;
-/// Number of chunks that are checked when a file is opened. The last chunk is one of them.
+/// Minimum number of chunks that are checked when a file is opened, if it has as many. At most twice as many are, including the last chunk.
 const CHECKED: u64 = 8;
 
-/// A checksum of bytes: FNV-1a, eight bytes at a time. It detects damage but not forgery, since a forger can compute checksums.
+/// A checksum of bytes: like FNV-1a, but of eight bytes at a time and with a rotation. It detects damage but not forgery, since anyone can compute
+/// it.
 pub fn checksum(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     digest(words.iter().map(|word| u64::from_le_bytes(*word)).chain(rest.iter().map(|byte| u64::from(*byte))))
 }
 
-/// A checksum of numbers.
+/// The checksum function over numbers instead of bytes.
 pub(super) fn digest(numbers: impl Iterator<Item = u64>) -> u64 {
     const PRIME: u64 = 0x0000_0100_0000_01b3;
     numbers.fold(0xcbf2_9ce4_8422_2325, |hash, word| (hash ^ word).wrapping_mul(PRIME).rotate_left(23))
 }
 
-/// The location of an array.
+/// Name and location of an array in the file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Section {
     name: String,
@@ -46,7 +47,7 @@ struct Section {
 #[derive(Debug, Serialize, Deserialize)]
 struct Description<K> {
     sections: Vec<Section>,
-    /// Checksums of the chunks between head and description.
+    /// Checksums of the chunks between the head and the description.
     checksums: Vec<u64>,
     kept: K,
 }
@@ -56,7 +57,7 @@ pub(super) struct Writer<'f> {
     file: BufWriter<&'f File>,
     at: u64,
     sections: Vec<Section>,
-    /// The bytes of the current chunk that were written.
+    /// The bytes already written of the current chunk.
     chunk: Vec<u8>,
     checksums: Vec<u64>,
 }
@@ -65,7 +66,7 @@ impl<'f> Writer<'f> {
     pub(super) fn new(file: &'f File) -> io::Result<Writer<'f>> {
         let mut writer =
             Writer { file: BufWriter::with_capacity(1 << 20, file), at: 0, sections: Vec::new(), chunk: Vec::new(), checksums: Vec::new() };
-        // The head is written last, so that an unfinished file has none.
+        // Reserve the head. It is written last, so that an unfinished file is not a valid index.
         writer.file.write_all(&[0; HEAD])?;
         writer.at = len64(HEAD);
         Ok(writer)
@@ -115,7 +116,7 @@ impl<'f> Writer<'f> {
         self.put(&format!("{name}.large"), large)
     }
 
-    /// Completes the file with its description. Returns its length in bytes.
+    /// Writes the description and the head. Returns the length of the file in bytes.
     pub(super) fn finish<K: Serialize>(mut self, kept: &K) -> io::Result<u64> {
         self.end_chunk();
         let description = Description { sections: self.sections, checksums: self.checksums, kept };
@@ -161,7 +162,10 @@ pub(super) struct Sections {
 }
 
 impl Sections {
-    /// The arrays and the description in a file. A few chunks are checked.
+    /// Opens an index file, and checks the description and a few chunks against their checksums.
+    ///
+    /// # Errors
+    /// [`IndexError`] if the file is damaged or has another format, and on big-endian machines.
     pub(super) fn open<K: for<'d> Deserialize<'d>>(file: &File) -> Result<(Sections, K), IndexError> {
         if cfg!(target_endian = "big") {
             return Err(IndexError::Format);
@@ -182,7 +186,7 @@ impl Sections {
         Ok((sections, description.kept))
     }
 
-    /// Checks all chunks.
+    /// Checks all chunks against their checksums.
     pub(super) fn check_all(&self) -> Result<(), IndexError> {
         (0..len64(self.checksums.len())).try_for_each(|chunk| self.check(chunk))
     }

@@ -1,4 +1,4 @@
-//! The description of an index: its arrays, and the dump and heap that it belongs to.
+//! The part of an index file that is stored as JSON: the dump and heap that it belongs to, notes, and sums.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,11 +10,12 @@ use crate::dump::DumpFile;
 use crate::gc::{GcDesc, ObjectId, ObjectType};
 use crate::model::{Generation, ReachTotals, SegmentModel, Stacks, Sum, WalkModel};
 
-/// Bytes of each piece of a sample, and number of pieces.
+/// Size in bytes of each piece of the sample that identifies a dump.
 const PIECE: u64 = 4096;
+/// Number of pieces of the sample.
 const PIECES: u64 = 256;
 
-/// The description of an index.
+/// Everything in an index that is not an array.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Kept {
     /// Version of the program that created the index. Another version may walk the heap differently.
@@ -26,20 +27,20 @@ pub(super) struct Kept {
     pub(super) sums_notes: KeptNotes,
     /// Notes of the walk for references.
     pub(super) graph_notes: KeptNotes,
-    /// Number and bytes by type.
+    /// Number and bytes of the objects by type.
     pub(super) sums: Vec<Sum>,
     /// Pairs of a segment and a type of its objects.
     pub(super) places: Vec<(u32, u32)>,
     pub(super) walks: Vec<(u32, WalkModel)>,
-    /// Total of all objects.
+    /// Size of all objects in bytes.
     pub(super) bytes: u64,
-    /// Whether types take 32 bits each.
+    /// Whether the type index of each object takes 32 bits instead of 16.
     pub(super) wide_types: bool,
-    /// Digest of the edges that are not references.
+    /// Digest of the edges that are not references: see [`links`].
     pub(super) links: u64,
     /// The stack values that are roots of the dominator tree.
     pub(super) stacks: Stacks,
-    /// Digest of the objects that roots hold.
+    /// Digest of the objects that roots hold: see [`held`].
     pub(super) held: u64,
     pub(super) totals: ReachTotals,
     pub(super) by_type: Vec<OfType>,
@@ -51,7 +52,7 @@ pub(super) struct Kept {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Identity {
     bytes: u64,
-    /// Checksum of pieces at even distances.
+    /// Digest of the checksums of pieces at even distances.
     sample: u64,
 }
 
@@ -63,17 +64,19 @@ impl Identity {
     }
 }
 
-/// A segment, and the indices of its objects.
+/// A segment, and the ids of its objects.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct KeptSegment {
     pub(super) start: Addr,
     pub(super) allocated: Addr,
     pub(super) generation: Generation,
-    /// End of its objects.
+    /// End address of the walked objects.
     pub(super) end: u64,
+    /// Id of the first object.
     pub(super) first: u32,
+    /// Number of objects.
     pub(super) count: u32,
-    /// Words of the segment's bitmap; `None` if its objects are listed.
+    /// Number of words of the segment's bitmap of object starts; `None` if its starts are listed instead.
     pub(super) words: Option<u64>,
 }
 
@@ -83,7 +86,7 @@ impl KeptSegment {
         KeptSegment { start: *start, allocated: *allocated, generation: *generation, end: 0, first: 0, count: 0, words: None }
     }
 
-    /// Whether this is `segment`.
+    /// Whether `segment` has the recorded bounds and generation.
     pub(super) fn is(&self, segment: &SegmentModel) -> bool {
         (self.start, self.allocated, self.generation) == (segment.start, segment.allocated, segment.generation)
     }
@@ -113,7 +116,7 @@ impl KeptType {
         KeptType { method_table: ty.method_table, shape: digest(fixed.chain(kind).chain(series).chain(items)) }
     }
 
-    /// Whether this is `ty`.
+    /// Whether a walk would treat `ty` as it treated the recorded type.
     pub(super) fn is(&self, ty: &ObjectType) -> bool {
         self.shape == KeptType::of(ty).shape
     }

@@ -1,12 +1,12 @@
-//! An index: the results of a walk and the graph of a heap, in a file beside the dump, so that later commands need not compute them again.
+//! An index file stores the results of a heap walk and the graph beside the dump, so that later commands need not compute them again.
 //!
 //! The index has the start, type and size of each object, the references in both directions, the dominator tree with retained sizes, and sums. The
 //! file is mapped, so that a query reads only the parts that it needs. All other data (roots, names, fields, values) is still read from the dump.
 //!
 //! An index is optional, and it is checked before use: it must belong to this dump (length and a sample), to these segments, and to types with the
 //! same data; a few chunks must have the recorded checksums; and a sample of its objects must match the dump. Dominators are used only if the
-//! roots, which are always read from the dump, hold the same objects. All accesses are bounds-checked, so a forged index can cause wrong answers
-//! but nothing worse.
+//! roots, which are always read from the dump, hold the same objects. All accesses are bounds-checked, so the worst effect of a forged index is a
+//! wrong answer.
 
 mod file;
 mod kept;
@@ -35,7 +35,7 @@ use crate::gc::{ObjectId, ObjectStarts, ObjectType, Part, SegmentIndex, Starts, 
 use crate::graph::{Csr, Dominators};
 use crate::model::Stacks;
 
-/// Objects that are compared with the dump when an index is opened.
+/// Minimum number of objects that are compared with the dump when an index is opened, if the heap has as many. At most twice as many are.
 const SAMPLE: u32 = 64;
 
 /// The index that answers may be read from.
@@ -48,7 +48,7 @@ pub enum IndexUse {
     Auto,
     /// The index in this file, which must match.
     File(PathBuf),
-    /// The index beside the dump, which is already open.
+    /// This file, which the caller has opened and which must match.
     Open(OpenIndex),
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct HeapIndex {
     kept: Kept,
     /// The types, in the order of the index.
     types: IndexVec<TypeIndex, Arc<ObjectType>>,
-    /// Number of objects. The lengths of all arrays agree with it.
+    /// Number of objects. [`HeapIndex::open`] has checked the lengths of all arrays against it.
     objects: u32,
 }
 
@@ -93,7 +93,7 @@ impl HeapIndex {
         if segments.len() != kept.segments.len() || !segments.iter().zip(&kept.segments).all(|(now, then)| then.is(now)) {
             return Err(other("its segments differ"));
         }
-        // Each listed type takes the memory of a type, so repetitions are refused.
+        // Each entry takes the memory of a type, so a forged list of repeated types is refused.
         if !kept.types.is_sorted_by(|one, next| one.method_table < next.method_table) {
             return Err(IndexError::Damaged("its types are not in order".into()));
         }
@@ -110,7 +110,8 @@ impl HeapIndex {
         Ok(index)
     }
 
-    /// Checks the lengths of all arrays against the numbers of objects and types, which determine the memory for data made from them.
+    /// Checks the lengths of all arrays against the numbers of objects and types. Data made from the arrays takes memory in proportion to these
+    /// numbers.
     fn check_lengths(&self) -> Result<(), IndexError> {
         let (objects, types, segments) = (self.objects, self.types.len(), self.kept.segments.len());
         let agree = |what: &str, agree: bool| match agree {
@@ -153,7 +154,7 @@ impl HeapIndex {
         Ok(())
     }
 
-    /// Reads the whole file to check whether it was changed since it was created.
+    /// Reads the whole file and compares it with its checksums, to detect changes since it was created.
     pub(crate) fn check_all(&self) -> Result<(), IndexError> {
         self.sections.check_all()?;
         let rows = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
@@ -181,7 +182,7 @@ impl HeapIndex {
             objects = objects.checked_add(segment.count).ok_or_else(damaged)?;
             let starts = match segment.words {
                 Some(len) => {
-                    // One bit for each object.
+                    // The bitmap has one set bit for each object.
                     if u64::from(segment.count) > len.saturating_mul(64) {
                         return Err(damaged());
                     }
@@ -214,7 +215,7 @@ impl HeapIndex {
         Ok(Described { types, sizes: self.sections.packed("sizes")?, bytes: self.kept.bytes })
     }
 
-    /// The object starts.
+    /// The object starts; `None` if their part of the file is damaged.
     pub(crate) fn starts(&self, walker: &Walker) -> Option<Answer<Arc<ObjectStarts>>> {
         Some(Answer::new(Arc::new(self.object_starts(walker).ok()?), self.kept.starts_notes.notes()))
     }
@@ -235,13 +236,13 @@ impl HeapIndex {
         Answer::new(TypeSums::of(sums, places.collect(), walks.collect()), self.kept.sums_notes.notes())
     }
 
-    /// The graph, if `extra` has the edges without a reference that the index was created with.
+    /// The references of the graph; `None` if the edges in `extra` differ from those when the index was created.
     pub(crate) fn graph(&self, extra: &Extra) -> Option<References> {
         let has = |table| self.types.as_slice().binary_search_by_key(&table, |ty| ty.method_table).is_ok();
         if self.kept.links != kept::links(extra.all(has)) {
             return None;
         }
-        // Overlapping rows are the only way in which there can be more work than items.
+        // Refuse overlapping rows: with them, a traversal could visit more edges than the file has.
         let whole = |name: &str, rows: u32| self.sections.rows(name).ok().filter(|all| all.is_of(rows));
         let (references, reversed) = (whole("references", self.objects)?, whole("reversed", self.objects)?);
         let by_type = whole("by_type", u32::try_from(self.types.len()).ok()?)?;
@@ -256,18 +257,18 @@ impl HeapIndex {
         })
     }
 
-    /// Whether the dominators of the index are those of `graph`, i.e. the roots hold the same objects.
+    /// Whether the dominators of the index are valid for `graph`: it has the references of the index, and its roots hold the same objects.
     fn has_roots_of(&self, graph: &HeapGraph, stacks: Stacks) -> bool {
         graph.is_of_index && stacks == self.kept.stacks && self.kept.held == kept::held(graph, stacks)
     }
 
-    /// The reachable objects.
+    /// The reachable objects, under the same condition as [`HeapIndex::dominators`].
     pub(crate) fn live(&self, graph: &HeapGraph, stacks: Stacks) -> Option<ObjectSet> {
         let words = self.sections.array("live").ok().filter(|_| self.has_roots_of(graph, stacks))?;
         Some(ObjectSet::of_words(graph.len(), &words))
     }
 
-    /// The dominators of the index, if the roots of `graph` hold the objects that they held when it was created.
+    /// The dominator tree of the index; `None` if the roots of `graph` hold other objects than when the index was created.
     pub(crate) fn dominators(&self, graph: &HeapGraph, stacks: Stacks) -> Option<DominatorTree> {
         if !self.has_roots_of(graph, stacks) {
             return None;

@@ -13,12 +13,12 @@ use crate::gc::{ObjectId, ObjectStarts, ObjectType, Part, Starts, TypeIndex, Wal
 use crate::graph::Rows;
 use crate::model::{SegmentModel, Stacks};
 
-/// The types of objects in the order of their method tables. The heap's own order depends on the threads of the walk and on earlier queries, but
-/// the index of a heap must always be the same.
+/// The types of objects in the order of their method tables. The order on the heap depends on the threads of the walk and on earlier queries, but
+/// two indexes of a heap must be equal.
 struct Ordered {
     /// Types in the order of the index.
     types: Vec<std::sync::Arc<ObjectType>>,
-    /// Maps the heap's type indices to those of the index.
+    /// Maps type indices of the heap to type indices of the index file; `None` for types without objects.
     to: IndexVec<TypeIndex, Option<u32>>,
 }
 
@@ -46,7 +46,7 @@ impl Ordered {
         self.types.binary_search_by_key(&method_table, |ty| ty.method_table).is_ok()
     }
 
-    /// Reorders `items` from the heap's type indices to those of the index.
+    /// Reorders `items` from the type indices of the heap to the type indices of the index file.
     fn sorted<T: Clone + Default>(&self, items: &IndexVec<TypeIndex, T>) -> Vec<T> {
         self.types.iter().map(|ty| items.get(ty.index).cloned().unwrap_or_default()).collect()
     }
@@ -68,7 +68,7 @@ pub(crate) struct Contents<'c> {
 /// Writes the index of a heap to `file`. Returns its length in bytes.
 ///
 /// # Errors
-/// [`io::Error`] where it cannot be written.
+/// [`io::Error`] if the file cannot be written.
 pub(crate) fn write(contents: &Contents<'_>, file: &File) -> io::Result<u64> {
     let Contents { dump, walker, sums, starts, graph, extra, tree } = contents;
     let stacks = Stacks::default();

@@ -23,26 +23,27 @@ const STATUS_STACK_OVERFLOW: u32 = 0xc000_00fd;
 const STACK_OVERFLOW: &str = "System.StackOverflowException";
 /// Maximum number of native frames.
 const MAX_FRAMES: usize = 256;
-/// Maximum number of reads for unwinding them.
+/// Maximum number of reads for unwinding the native frames.
 const READS: u64 = 1 << 20;
-/// Number of bytes above the stack pointer that are searched for the signal frame, since the handler runs there.
+/// Number of bytes above the stack pointer that are searched for the signal frame. The frames of the signal handler are between the two.
 const SEARCHED: u64 = 1 << 16;
 
-/// The layout of the state that the kernel saves for an interrupted thread, relative to the `siginfo_t` next to it: `struct rt_sigframe`,
-/// `struct ucontext` and `struct sigcontext` of Linux.
+/// Layout of the signal frame in which the Linux kernel saves the state of an interrupted thread: `struct rt_sigframe`, which contains a
+/// `siginfo_t` and a `ucontext_t` with a `struct sigcontext`. All offsets are in bytes.
 struct SignalFrame {
-    /// Distance in bytes from the `ucontext_t` to the `siginfo_t`, or the other way.
+    /// Distance between the `ucontext_t` and the `siginfo_t`: `Ok` if the `ucontext_t` comes first, `Err` if the `siginfo_t` does.
     context: Result<u64, u64>,
-    /// Names of the registers in the order of the frame, and their offset in the `ucontext_t`.
+    /// Names of the saved registers in order.
     registers: &'static [&'static str],
+    /// Offset of the first saved register in the `ucontext_t`.
     registers_at: u64,
-    /// Offset of the instruction pointer.
+    /// Offset of the instruction pointer in the `ucontext_t`.
     ip_at: u64,
-    /// Offset of the faulting address.
+    /// Offset of the faulting address in the `ucontext_t`.
     address_at: u64,
 }
 
-/// Offset of `uc_link` in `ucontext_t`, which the kernel sets to null.
+/// Offset of `uc_link` in the `ucontext_t`. The kernel sets it to null.
 const LINK_AT: u64 = 8;
 
 const X64: SignalFrame = SignalFrame {
@@ -78,7 +79,7 @@ impl Runtime {
     }
 }
 
-/// Failed reads do not make an answer partial: [`FaultModel::end`] says what is missing.
+/// The fault in the dump; `None` if no thread crashed. Failed reads do not make the answer partial: [`FaultModel::end`] gives what is missing.
 fn fault(file: &DumpFile, memory: &std::sync::Arc<Memory>, runtime: Option<&Runtime>) -> Option<FaultModel> {
     let crash = file.crash.as_ref()?;
     Some(tried(|| {
@@ -119,8 +120,8 @@ struct Reader<'r> {
 }
 
 impl Reader<'_> {
-    /// The registers of the exception, or those that the kernel saved for the signal handler, or else the thread's. Also returns whether
-    /// they belong to the fault: createdump runs while the handler waits, and the kernel writes a core without a handler.
+    /// The registers to unwind from: those of the exception record, else those in the signal frame, else the thread's. Also returns whether they
+    /// are from the time of the fault. The thread's are, unless createdump wrote the dump, because it runs while the signal handler waits.
     fn start(&self, crash: &Crash) -> Option<(Registers, bool)> {
         let facts = &self.file.facts;
         if let Some(registers) = crash.state.as_ref().and_then(|state| registers_of(facts, state)) {
@@ -131,7 +132,8 @@ impl Reader<'_> {
         self.interrupted(crash, thread).map(|registers| (registers, true)).or_else(own)
     }
 
-    /// The registers that the kernel saved when the signal interrupted the thread, if the process has a handler, which made the dump.
+    /// The registers in the thread's signal frame. `None` if no signal frame with the signal of `crash` is found, as when the kernel wrote the core
+    /// before any handler ran.
     fn interrupted(&self, crash: &Crash, thread: &OsThread) -> Option<Registers> {
         let facts = &self.file.facts;
         let layout = match (facts.os, facts.arch) {
@@ -172,7 +174,7 @@ impl Reader<'_> {
         words.filter(is_signal).find_map(registers)
     }
 
-    /// Adds the native frames starting with `registers`. Returns the reason why they end.
+    /// Adds the native frames from `registers` on to `out`. Returns the reason why the frames end.
     fn unwind(&self, mut registers: Registers, out: &mut Vec<NativeFrameModel>) -> String {
         let listed = self.file.modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size)));
         let mut listed: Vec<AddrRange> = listed.chain(self.file.kernel_library()).collect();
@@ -183,7 +185,7 @@ impl Reader<'_> {
         let mut leaf = true;
         loop {
             if is_managed(registers.ip) {
-                // A fault in managed code has no other native frames.
+                // The fault is in managed code: its frame is the only one to list.
                 if out.is_empty() {
                     out.push(self.frame(&registers, None, leaf));
                 }
@@ -207,8 +209,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether the last exception of the crashed thread is the preallocated stack overflow exception. The runtime sets it before it ends
-    /// the process, and a program cannot throw that object.
+    /// Whether the last thrown exception of the crashed thread is the preallocated stack overflow exception. The runtime sets it before it ends
+    /// the process, and programs cannot throw that object.
     fn names_overflow(&self, crash: &Crash) -> Option<bool> {
         let runtime = self.runtime?;
         let id = u64::from(crash.thread?);
@@ -219,7 +221,7 @@ impl Reader<'_> {
         Some(names.name(read.method_table).name == STACK_OVERFLOW && read.is_bare())
     }
 
-    /// Whether native code called by managed code sent the signal, rather than the runtime, which sends one for unhandled exceptions.
+    /// Whether the signal was sent by native code that managed code called, and not by the runtime, which sends one for unhandled exceptions.
     fn is_sent_by_native(&self, model: &FaultModel) -> bool {
         let runtime = self.runtime.and_then(|r| r.description().site.image.as_ref()).map(|image| image.range);
         let of_runtime = |frame: &NativeFrameModel| runtime.is_none_or(|range| range.contains(frame.ip));
@@ -227,7 +229,7 @@ impl Reader<'_> {
     }
 
     fn frame(&self, registers: &Registers, module: Option<(&Module, Option<&Image>)>, leaf: bool) -> NativeFrameModel {
-        // The last instruction of a function may be a call that does not return.
+        // A return address may be past the end of the function, if its last instruction is a call that does not return: look up the call.
         let within = registers.ip.minus(u64::from(!leaf)).unwrap_or(registers.ip);
         let export = module.and_then(|(_, image)| {
             let image = image?;
@@ -244,7 +246,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Adds what the runtime knows about the thread: its ID, the managed method below the native frames, and the P/Invoke between them.
+    /// Adds the managed thread ID, the stack pointer of the managed frame below the native frames, and the method of the P/Invoke between them.
     fn managed(&self, crash: &Crash, sp: Option<Addr>, model: &mut FaultModel) -> Option<()> {
         let runtime = self.runtime?;
         let id = u64::from(crash.thread?);

@@ -12,27 +12,28 @@ use crate::stack::walked::Walk;
 pub(super) enum Way {
     /// From the thread's registers.
     Walk {
-        /// The memory of the stack in use, if known, up to the stack of the next thread.
+        /// The used part of the stack, if it is in the dump, at most up to the stack pointer of the next thread. `None` for a thread on its signal
+        /// stack.
         stack: Option<AddrRange>,
         /// For a thread on its signal stack: the used part of its original stack.
         own: Option<AddrRange>,
-        /// Number of bytes of the stack that the dump has and that no other walk counts.
+        /// Number of captured bytes of the stack, for the walk's share of the budget. Bytes are counted for one walk only.
         bytes: u64,
     },
-    /// The stack belongs to the `Thread` at this address and is not walked again.
+    /// Not at all: the stack belongs to the `Thread` at this address and is walked only for that thread.
     Claimed(Addr),
 }
 
 /// The plan for walking all stacks.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// By index in the list of threads.
+    /// How to walk each stack, by index in the list of threads.
     ways: Vec<Way>,
     budget: WalkBudget,
 }
 
 impl Plan {
-    /// A plan with the ways by index in the list of threads, and a budget for all walks.
+    /// Creates a plan. `ways` has an entry for each thread in the list.
     pub(super) const fn new(ways: Vec<Way>, budget: WalkBudget) -> Plan {
         Plan { ways, budget }
     }
@@ -50,8 +51,8 @@ impl Plan {
 
 type KeptWalk = OnceLock<Kept<Arc<Walk>>>;
 
-/// The walks of a runtime, by index of their thread in its list. Most commands request the same walks several times, so each stack is
-/// walked once with the references in its frames, and once without them.
+/// The cached walks of a runtime's threads, by index in the thread list. Most commands request the same walks several times. A stack is walked at
+/// most twice: once without and once with the references in its frames. Walks that return registers are not cached.
 #[derive(Debug, Default)]
 pub(in crate::session) struct KeptWalks {
     pub(super) plan: OnceLock<Plan>,

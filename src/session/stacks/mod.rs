@@ -1,4 +1,4 @@
-//! The stacks of the managed threads.
+//! Walks the stacks of the managed threads.
 
 mod fault;
 pub(super) mod kept;
@@ -19,12 +19,12 @@ use crate::stack::walked::{Gap, Lack, Walk};
 use crate::stack::{RegisterNames, Registers, Saved, StackError};
 use kept::Way;
 
-/// State flags of threads without a stack, which have not started or have exited.
+/// State flags of threads without a stack: `TS_Unstarted` and `TS_Dead`.
 const WITHOUT_STACK: u32 = 0x400 | 0x800;
 /// State flag of a thread that runs on its alternate signal stack.
 const ON_ALTERNATE_STACK: u32 = 0x40;
 
-/// State flag of a thread with a return address that was hijacked for a suspension.
+/// State flag of a thread whose return address was hijacked for a suspension.
 const HIJACKED: u32 = 0x80;
 
 /// A thread with its stack.
@@ -32,7 +32,7 @@ const HIJACKED: u32 = 0x80;
 pub(crate) struct ThreadStack<'t> {
     /// The thread.
     pub(crate) thread: &'t Thread,
-    /// Index of the thread in the runtime's list.
+    /// Index of the thread in the runtime's thread list.
     pub(crate) index: usize,
     /// The operating system's thread, if it is in the dump.
     pub(crate) native: Option<&'t OsThread>,
@@ -43,7 +43,7 @@ pub(crate) struct ThreadStack<'t> {
 }
 
 impl Thread {
-    /// Whether the thread can have a stack: it has started and not ended.
+    /// Whether the thread has started and not ended, so that it has a stack.
     pub(crate) fn has_stack(&self) -> bool {
         self.os_id.is_some_and(|id| id != 0) && self.state.is_none_or(|s| s & WITHOUT_STACK == 0)
     }
@@ -53,15 +53,15 @@ impl Thread {
         self.state.is_some_and(|s| s & HIJACKED != 0)
     }
 
-    /// Whether the thread ran on its signal stack, so that its stack pointer is not on its original stack.
+    /// Whether the thread runs on its alternate signal stack, so that its stack pointer is not on its original stack.
     pub(crate) fn on_signal_stack(&self) -> bool {
         self.state.is_some_and(|s| s & ON_ALTERNATE_STACK != 0)
     }
 }
 
 impl Runtime {
-    /// Walks the stacks of the runtime's threads for which `wanted` returns true. Walks that reach limits, and threads that claim the stack
-    /// of another thread, are added to `notes`.
+    /// Walks the stacks of the managed threads for which `wanted` returns true. Adds notes on walks that reached a limit, and on threads that claim
+    /// the stack of another thread.
     ///
     /// # Errors
     /// [`ContractError`] if the runtime does not describe its code or its frames.
@@ -73,7 +73,7 @@ impl Runtime {
     ) -> Result<Vec<ThreadStack<'_>>, ContractError> {
         let walker = self.stack_walker()?;
         let stacks = ThreadStacks::new(self.file());
-        // The caller has reported what is missing from the list.
+        // The caller has reported that the thread list is incomplete, if it is.
         let threads = tried(|| self.thread_list().map_or(&[][..], |list| list.data.as_slice()));
         let kept = self.kept_walks();
         let plan = kept.plan.get_or_init(|| tried(|| plan::plan(self, walker, &stacks, threads)));
@@ -115,8 +115,8 @@ impl Runtime {
         Ok(walked)
     }
 
-    /// For the fuzz target: walks each stack, with the references in its frames. Returns the number of frames of each, and the number that
-    /// its share of the budget allows.
+    /// Walks each stack, with the references in its frames, for the fuzz target. Returns the number of frames of each stack, and the number of
+    /// frames that its share of the budget allows.
     #[cfg(feature = "internals")]
     pub fn try_stacks(&self, registers: bool) -> Vec<[u64; 2]> {
         let asked = Asked { roots: true, registers };
@@ -129,7 +129,7 @@ impl Runtime {
         walked.iter().map(|stack| [len64(stack.walk.frames.len()), allowed(stack.index)]).collect()
     }
 
-    /// The module whose file contains the data that is missing for a gap of a stack.
+    /// The module whose file contains the data that a stack walk missed at `gap`.
     pub(crate) fn module_of_gap(&self, gap: &Gap, namer: &Namer) -> Option<String> {
         let managed = || {
             let (_, module) = self.stack_walker().ok()?.code().image(gap.ip?).ok()??;
@@ -144,12 +144,12 @@ impl Runtime {
         tried(|| managed().or_else(native))
     }
 
-    /// The used part of a thread's stack: from its stack pointer to its end.
+    /// The used part of a thread's stack, from the stack pointer to the base of the stack.
     pub(crate) fn stack_in_use(&self, stacks: &ThreadStacks<'_>, thread: &Thread, native: &OsThread) -> Option<AddrRange> {
         let sp = native.stack_pointer?;
         let from = Addr(sp.0.checked_next_multiple_of(self.memory().ptr_bytes())?);
         let mut end = stacks.of(native)?.end;
-        // The kernel merges adjacent mappings, so the end that the runtime or the C library records is more precise.
+        // The kernel merges adjacent mappings, so the stack base that the runtime or the C library records is more precise.
         for closer in [thread.stack_base, native.thread_base].into_iter().flatten() {
             if from < closer && closer < end {
                 end = closer;
@@ -158,8 +158,8 @@ impl Runtime {
         (from < end).then(|| AddrRange::new(from, end))
     }
 
-    /// The stack memory in use of `threads`, by index in the list: at most `Limits::stack_bytes` per stack, and in total no more than the
-    /// dump has, unless they overlap. `None` if a stack is not in the dump.
+    /// The used part of each thread's stack, with the index in `threads`: at most `Limits::stack_bytes` per stack. `None` if the stack is not in the
+    /// dump, or if the stacks together have more bytes than the dump, which means that they overlap.
     pub(crate) fn stacks_in_use<'t>(&self, threads: &'t [Thread], notes: &Collector) -> Vec<(usize, &'t Thread, Option<AddrRange>)> {
         let stacks = ThreadStacks::new(self.file());
         let most = self.limits().stack_bytes;
@@ -191,13 +191,13 @@ impl Runtime {
         plan::own_stack(self.stack_walker().ok()?, stacks, thread)
     }
 
-    /// The registers of a thread in the dump.
+    /// The registers that the dump has for a thread.
     fn registers(&self, native: &OsThread) -> Option<Registers> {
         registers_of(&self.file().facts, native)
     }
 }
 
-/// The registers of a thread in the dump.
+/// The registers that the dump has for a thread; `None` without its instruction pointer or stack pointer.
 fn registers_of(facts: &DumpFacts, native: &OsThread) -> Option<Registers> {
     let mut registers = Registers::new(facts.arch)?.on(facts.os);
     registers.ip = native.instruction_pointer?;

@@ -1,4 +1,4 @@
-//! Plans stack walks: which stacks to walk, their address ranges, and the budget that the walks share.
+//! Plans the stack walks: which stacks to walk, their address ranges, and the budget that the walks share.
 
 use super::kept::{Plan, Way};
 use crate::base::hash::Map;
@@ -9,9 +9,9 @@ use crate::session::Runtime;
 use crate::stack::WalkBudget;
 use crate::stack::walk::StackWalker;
 
-/// The owner of each stack, as an index in the list of threads. Two `Thread`s have the same stack if their OS thread IDs, their stack
-/// pointers or their first explicit frames are equal. The first one owns it, except that with equal OS thread IDs, a `Thread` whose stack
-/// bounds contain the stack pointer has priority.
+/// The thread that owns each stack, as an index in the list of threads. Two `Thread`s claim the same stack if their OS thread IDs, their stack
+/// pointers or their first explicit frames are equal. The first one owns the stack. Among `Thread`s with equal OS thread IDs, however, the first
+/// whose stack bounds contain the stack pointer owns it.
 #[derive(Debug, Default)]
 struct Owners {
     by_os_id: Map<u64, usize>,
@@ -32,7 +32,7 @@ pub(super) fn plan(runtime: &Runtime, walker: &StackWalker, stacks: &ThreadStack
             *owner = index;
         }
     }
-    // The address of each stack's owner, if that is another thread.
+    // For each thread, the address of the thread that owns its stack, if that is another one.
     let mut claimed: Vec<Option<Addr>> = vec![None; threads.len()];
     for (index, thread) in with_stack() {
         let by_id = thread.os_id.and_then(|id| owners.by_os_id.get(&id).copied()).filter(|by| *by != index);
@@ -50,7 +50,7 @@ pub(super) fn plan(runtime: &Runtime, walker: &StackWalker, stacks: &ThreadStack
     let mut starts: Vec<Addr> =
         with_stack().filter(|(i, _)| claimed.get(*i).is_some_and(Option::is_none)).filter_map(|(_, t)| sp(t)).collect();
     starts.sort_unstable();
-    // Stacks do not overlap, so their total size is at most that of the dump. The limit matters for forged dumps.
+    // Genuine stacks do not overlap, so together they have at most the size of the dump. A forged dump may exceed this limit.
     let memory = runtime.memory();
     let mut left = memory.dump_bytes();
     let mut take = |range: AddrRange| {
@@ -71,7 +71,7 @@ pub(super) fn plan(runtime: &Runtime, walker: &StackWalker, stacks: &ThreadStack
         if !thread.on_signal_stack() {
             return Way::Walk { stack: range, own: None, bytes };
         }
-        // The stack pointer is in the signal stack. The walk continues on the original stack, which the explicit frames locate.
+        // The stack pointer is on the signal stack. The walk continues on the original stack, which the explicit frames locate.
         let own = own_stack(walker, stacks, thread);
         let more = own.map_or(0, &mut take);
         Way::Walk { stack: None, own, bytes: bytes.saturating_add(more) }
@@ -82,8 +82,8 @@ pub(super) fn plan(runtime: &Runtime, walker: &StackWalker, stacks: &ThreadStack
     Plan::new(ways, WalkBudget::new(memory.dump_bytes(), &sizes, runtime.limits().max_memory))
 }
 
-/// The used part of the original stack of a thread that is on its signal stack. It starts at the stack pointer of the first method that an
-/// explicit frame describes.
+/// The used part of the original stack of a thread that is on its signal stack, from the stack pointer of the first method that an explicit frame
+/// describes.
 pub(crate) fn own_stack(walker: &StackWalker, stacks: &ThreadStacks<'_>, thread: &Thread) -> Option<AddrRange> {
     let sp = walker.first_caller(thread.address)?;
     let end = stacks.at_or_after(sp)?.end;

@@ -1,7 +1,7 @@
 //! Arguments of frames, and the values of variables.
 //!
-//! A value is shown only if the method's debug info gives a location for it at the very instruction of the frame, and the walk knows the
-//! contents of that location. The calling convention is never used.
+//! A value is shown only if the method's debug info gives its location at the frame's current instruction, and the stack walk knows the
+//! contents of that location. Locations are never guessed from the calling convention.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ use crate::stack::frames::Left;
 use crate::stack::walked::{ManagedFrame, Part, Walk};
 use crate::stack::{RegisterNames, Saved, StackError};
 
-/// Limits on the values shown: a frame is not the place for long texts and whole trees.
+/// Limits on the values shown in a frame, which keep each frame short.
 const LIMITS: ValueLimits = ValueLimits { string_chars: 256, depth: 2, fields: 64, raw_bytes: 64, text_chars: 200 };
-/// Maximum number of parameters that are cached for further frames: a method may have as many instances as frames.
+/// Number of cached parameters and locals after which no signature is cached: every frame may be of another generic instance.
 const MOST_KEPT: usize = 1 << 18;
-/// Bytes of memory that a value takes in addition to its texts.
+/// Estimated bytes of memory that a value takes in addition to its texts.
 const PLAIN: u64 = 256;
 
 /// The location of a variable of a frame.
@@ -31,8 +31,8 @@ const PLAIN: u64 = 256;
 pub(crate) enum VariableAt {
     /// In memory.
     Memory(Place),
-    /// In a register: the type of the value as a place without an address, the contents of the register, and the address where a callee
-    /// saved it.
+    /// In a register: a place with the type of the value and a null address, the contents of the register, and the stack address where a
+    /// callee saved the register, if one did.
     Register(Place, u64, Option<Addr>),
 }
 
@@ -43,9 +43,9 @@ pub(crate) struct FoundVariable {
     pub(crate) name: Option<String>,
     /// The declared type.
     pub(crate) type_name: String,
-    /// The location according to the debug info, as in a disassembly.
+    /// The location according to the debug info, written as in a disassembly.
     pub(crate) location: Option<String>,
-    /// The actual location, or why it is unknown.
+    /// The location in this frame, or why it is unknown.
     pub(crate) at: Result<VariableAt, NoValue>,
 }
 
@@ -69,16 +69,17 @@ pub(crate) struct ArgumentReader<'r> {
     pub(super) thunks: Thunks,
     variables: FrameVariables<'r>,
     signatures: Map<(Addr, Option<GenericContext>), Signature>,
-    /// The locals of methods, by method, context and row of their types.
+    /// The locals of methods, by method, generic context and row in StandAloneSig.
     pub(super) local_signatures: Map<(Addr, Option<GenericContext>, u32), Signature>,
-    /// Rows of the types of locals in StandAloneSig, by method, read from its IL.
+    /// The row in StandAloneSig with the locals' types, by method, read from the method's IL.
     pub(super) rows: Map<Addr, Option<u32>>,
-    /// Number of methods whose types of locals are unknown, and the module of the first one.
+    /// Number of frames whose locals have unknown types.
     pub(super) untyped: u64,
+    /// Module of the first such frame's method.
     pub(super) module: Option<String>,
     /// Number of parameters and locals in the cached signatures.
     kept: usize,
-    /// Whether the walk kept no registers for a frame.
+    /// Whether the stack walk dropped the registers of a frame to save memory.
     cut: bool,
 }
 
@@ -126,7 +127,7 @@ impl NoValue {
 }
 
 impl<'r> ArgumentReader<'r> {
-    /// A reader for `runtime`; `None` if the runtime does not describe types.
+    /// Creates a reader; `None` if the runtime does not describe types.
     pub(crate) fn new(runtime: &'r Runtime, namer: &'r Namer, methods: &Methods) -> Option<ArgumentReader<'r>> {
         let values = Values::new(namer.types().ok()?, LIMITS);
         let (methods, variables) = (methods.clone(), FrameVariables::new(runtime));
@@ -154,9 +155,9 @@ impl<'r> ArgumentReader<'r> {
         Some(self.list(walk, frame, &numbered))
     }
 
-    /// Finds `variables`, each with its IL number, which counts arguments before locals.
+    /// Finds `variables`. Each has its IL variable number: arguments are numbered before locals.
     pub(super) fn list(&mut self, walk: &Walk, frame: &ManagedFrame, variables: &[(u32, &Variable)]) -> Vec<FoundVariable> {
-        // The stack pointer is always known, so empty registers mean that the walk dropped them.
+        // The stack pointer is always known, so an empty list means that the walk dropped the registers.
         let registers = walk.registers(frame);
         self.cut |= registers.is_empty();
         let info = match () {
@@ -182,7 +183,7 @@ impl<'r> ArgumentReader<'r> {
         }
     }
 
-    /// The parameters of the method of `frame`, and the generic instance that they belong to, if it is known.
+    /// The parameters of the frame's method, and the generic context in which their types are exact, if it is known.
     pub(super) fn signature(&mut self, walk: &Walk, frame: &ManagedFrame) -> Option<(Option<GenericContext>, Arc<Vec<Variable>>)> {
         let method = frame.code.method_desc;
         let context = self.namer.names().and_then(|names| self.methods.instance(names, method, walk.contexts(frame)));
@@ -190,7 +191,7 @@ impl<'r> ArgumentReader<'r> {
         exact.or_else(|| Some((None, self.parameters(method, None)?)))
     }
 
-    /// Whether there is room for `signature` in the cache.
+    /// Whether there is room for `signature` in the cache. If so, counts it as cached.
     pub(super) fn keeps(&mut self, signature: &Signature) -> bool {
         let keeps = self.kept < MOST_KEPT;
         if keeps {
@@ -218,7 +219,10 @@ impl<'r> ArgumentReader<'r> {
         signature
     }
 
-    /// The debug info on the variables of a frame, if the frame still has any.
+    /// The debug info on the variables of a frame.
+    ///
+    /// # Errors
+    /// The reason why the variables have no locations, such as a frame that was unwound or that stopped in a prologue.
     fn debug_info(&mut self, frame: &ManagedFrame) -> Result<MethodVariables, NoValue> {
         if frame.unwound {
             return Err(NoValue::Left);
@@ -230,13 +234,13 @@ impl<'r> ArgumentReader<'r> {
         if info.variables.is_none() {
             return Err(NoValue::NoDebugInfo);
         }
-        // Only a frame that stopped at an arbitrary instruction can be incomplete.
+        // Only a frame that stopped at an arbitrary instruction, not at a call, can be incomplete.
         let anywhere = matches!(frame.left, Left::Stopped | Left::Fault);
         let whole = info.bounds.as_ref().zip(offset(frame)).is_some_and(|(bounds, at)| !bounds.is_prologue_or_epilogue(at));
         if anywhere && (!whole || frame.part != Part::Body) { Err(NoValue::Moving) } else { Ok(info) }
     }
 
-    /// Decodes the value of the variable.
+    /// Reads the value of a variable, or gives the reason why it has none.
     pub(crate) fn model(&self, found: FoundVariable) -> ArgumentModel {
         let FoundVariable { name, type_name, location, at } = found;
         let named = || (name.clone().unwrap_or_default(), type_name.clone());
@@ -290,7 +294,7 @@ impl<'r> ArgumentReader<'r> {
             saved.and_then(|s| Some((s.value?, s.place))).ok_or(reason)
         };
         let slot = |slot: Slot| {
-            // Funclets of the method have a separate stack pointer.
+            // A funclet has its own stack pointer, so offsets from the method's stack pointer are invalid there.
             let is_sp = Held::Register(slot.base).text(arch).is_some_and(|name| name.ends_with("sp"));
             if is_sp && frame.part != Part::Body {
                 return Err(NoValue::Parts);
@@ -308,7 +312,7 @@ impl<'r> ArgumentReader<'r> {
                 }
             }
             Held::Stack(s) => slot(s).map(in_memory),
-            // Only structures are passed by address.
+            // Only structures are passed by reference to a copy.
             Held::AtRegister(_) | Held::AtStack(_) if element != CorElementType::ValueType => Err(NoValue::Parts),
             Held::AtRegister(number) => Ok(in_memory(Addr(register(number)?.0))),
             Held::AtStack(s) => {
@@ -348,6 +352,6 @@ pub(crate) fn argument_bytes(arguments: &[ArgumentModel]) -> u64 {
 
 fn value_bytes(value: &FieldValue) -> u64 {
     let own = [&value.name, &value.type_name, &value.text].into_iter().fold(PLAIN, |n, t| n.saturating_add(len64(t.len())));
-    // Texts are counted twice, because the decoded value contains them as well.
+    // The text is counted twice, because the decoded value contains it as well.
     value.fields.iter().map(value_bytes).fold(own.saturating_add(len64(value.text.len())), u64::saturating_add)
 }

@@ -1,5 +1,5 @@
-//! Local variables of frames: their types from the signature in the metadata, their names from the PDB, and their values like those of
-//! arguments.
+//! Local variables of frames. Their types come from the signature in the metadata and their names from the PDB; their values are found like those
+//! of arguments.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::session::NamedLocals;
 use crate::stack::walked::{ManagedFrame, Walk};
 
 impl ArgumentReader<'_> {
-    /// The locals of `frame`, a frame of `method`, by slot, without those whose name belongs to another scope. `None` if their types are
-    /// unknown.
+    /// The locals of `frame`, a frame of `method`, in slot order. A local whose name is valid only in other scopes is left out. `None` if the types
+    /// are unknown.
     pub(crate) fn locals(
         &mut self,
         walk: &Walk,
@@ -43,8 +43,8 @@ impl ArgumentReader<'_> {
         Some(self.list(walk, frame, &numbered))
     }
 
-    /// RVA of the IL that the code of the method at `desc` was compiled from. `None` if it is not the IL in the image: the runtime
-    /// implements the method itself, or an edit of the running process may have replaced it.
+    /// RVA of the IL from which the code of the method at `desc` was compiled. `None` if the code may not come from IL in the image: the runtime
+    /// implements the method itself, or hot reload may have replaced its IL.
     fn body(&self, desc: Addr, method: &MethodName) -> Option<u32> {
         let (names, home) = (self.namer.names()?, method.home?);
         let module = names.module(home);
@@ -52,13 +52,13 @@ impl ArgumentReader<'_> {
         metadata.method_body(method.token?.rid()).filter(|rva| *rva != 0)
     }
 
-    /// Row of the types of a method's locals, read from its IL.
+    /// Row of the locals' signature in StandAloneSig, from the header of the method's IL.
     fn row(&mut self, desc: Addr, method: &MethodName, body: u32) -> Option<u32> {
         let namer = self.namer;
         *self.rows.entry(desc).or_insert_with(|| namer.names()?.modules().local_signature(method.home?, body))
     }
 
-    /// The locals of a method, without names.
+    /// The types of a method's locals, as variables without names. `row` is the row in StandAloneSig, or 0 without locals.
     fn types(&mut self, desc: Addr, context: Option<GenericContext>, method: &MethodName, row: u32) -> Signature {
         if row == 0 {
             return Some(Arc::default());
@@ -81,7 +81,7 @@ impl ArgumentReader<'_> {
         signature
     }
 
-    /// Adds a note on methods whose locals are not listed.
+    /// Adds a note on frames whose locals are not listed.
     pub(super) fn note_untyped(&self, notes: &Collector) {
         if let Some(module) = &self.module {
             let what = format!(

@@ -1,4 +1,4 @@
-//! Arguments and local variables of frames, for one answer.
+//! Reads arguments and local variables of frames, for one answer.
 
 mod arguments;
 mod locals;
@@ -16,12 +16,12 @@ use crate::stack::walked::ManagedFrame;
 
 pub(crate) use arguments::{ArgumentReader, FoundVariable, VariableAt, argument_bytes};
 
-/// Number of reads that the variables of one answer may take, at some hundred per method.
+/// Number of reads that the variables of one answer may take. A method takes some hundred.
 const READS: u64 = 1 << 22;
 /// Entries of debug info that are counted as one read.
 const ENTRIES_OF_A_READ: u64 = 8;
 
-/// The debug info of a method.
+/// The parts of a method's debug info that locate its variables.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MethodVariables {
     /// Locations of the variables; `None` if the debug info has none.
@@ -39,9 +39,11 @@ const NOT_DESCRIBED: &str = "the runtime does not describe its debug info: argum
 #[derive(Debug)]
 pub(crate) struct FrameVariables<'r> {
     runtime: &'r Runtime,
-    /// `None` if the runtime does not describe it.
+    /// `None` if the runtime does not describe its debug info.
     debug_info: Option<DebugInfo>,
+    /// Reads left.
     reads: u64,
+    /// Results by start address of the code.
     known: Map<Addr, Found>,
     /// Number of methods whose debug info is not in the dump, and the reason for the first one.
     lost: u64,
@@ -49,13 +51,13 @@ pub(crate) struct FrameVariables<'r> {
 }
 
 impl<'r> FrameVariables<'r> {
-    /// A reader for an answer about `runtime`.
+    /// Creates a reader for an answer about `runtime`.
     pub(crate) fn new(runtime: &'r Runtime) -> FrameVariables<'r> {
         let debug_info = DebugInfo::bind(&runtime.descriptor().scope()).ok();
         FrameVariables { runtime, debug_info, reads: READS, known: Map::default(), lost: 0, why: None }
     }
 
-    /// Takes the reads for `entries` entries of debug info. Returns whether any were left.
+    /// Deducts the reads for `entries` entries of debug info. Returns whether any reads were left before.
     pub(crate) fn afford(&mut self, entries: u64) -> bool {
         let left = self.reads > 0;
         self.reads = self.reads.saturating_sub(entries / ENTRIES_OF_A_READ);
@@ -67,7 +69,7 @@ impl<'r> FrameVariables<'r> {
         self.debug_info.is_some()
     }
 
-    /// The variables of the method of a frame.
+    /// The locations of the variables of a frame's method.
     ///
     /// # Errors
     /// [`StackError`] if the debug info is not in the dump, or is invalid.
@@ -97,7 +99,7 @@ impl<'r> FrameVariables<'r> {
     /// Adds a note on methods whose variables cannot be shown because the dump does not have their debug info.
     pub(crate) fn note(&self, notes: &Collector) {
         if !self.are_described() {
-            // As for unknown .NET versions: no data is missing from the dump.
+            // As for unknown .NET versions, this is not a loss: no data is missing from the dump.
             notes.add(NoteKind::Descriptor, None, NOT_DESCRIBED);
         } else if self.reads == 0 {
             notes.add(NoteKind::LimitHit, None, "the search for arguments took too many reads; further arguments are left out");
