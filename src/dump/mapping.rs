@@ -1,5 +1,5 @@
-//! Memory mappings of gcdump itself: the contents of files, and memory for large arrays. Besides `huge_pages`, the only module with
-//! `unsafe` code.
+//! Memory mappings of gcdump itself: the contents of files, and memory for large arrays. The library has `unsafe` code
+//! only here.
 
 use std::fmt;
 use std::fs::File;
