@@ -1,4 +1,4 @@
-//! Compressed dumps, which are decompressed into an unlinked temporary file or into a file of a cache, and then mapped.
+//! Decompresses dumps into an unlinked temporary file, or into a file of a cache, which is then mapped.
 
 use std::cell::Cell;
 use std::fmt::Debug;
@@ -23,13 +23,13 @@ pub trait Cache: Debug + Send + Sync {
 pub enum Found {
     /// The file with the decompressed dump.
     Kept(File),
-    /// The cache has no such file, and keeps what is written to this draft.
+    /// The cache does not have the dump yet. It will keep the draft once the decompressed dump has been written to it.
     New(Box<dyn Draft>),
-    /// The cache has no such file and does not keep one.
+    /// The cache does not have the dump and will not keep it.
     None,
 }
 
-/// A file for a decompressed dump, not yet kept.
+/// A file of a cache into which a dump is decompressed. The cache keeps it only after [`Draft::keep`].
 pub trait Draft: Debug {
     /// The file, empty.
     fn file(&self) -> &File;
@@ -43,20 +43,20 @@ pub trait Draft: Debug {
     /// The folder of the file, for messages.
     fn folder(&self) -> PathBuf;
 
-    /// Keeps the file, which contains the whole dump.
+    /// Adds the file to the cache. Called when it contains the whole dump.
     fn keep(self: Box<Self>);
 }
 
 /// Size of the buffer for decompressed data, in bytes. When a decoder fails, the output that is still in this buffer is lost.
 const BUFFER: usize = 128 << 10;
-/// Bytes of compressed data that a decoder is given at once, which bounds the error of reported offsets of damage.
+/// Maximum number of compressed bytes that a decoder is given at once. Reported offsets of damage are exact to this number.
 const INPUT: usize = 64 << 10;
 
 /// The largest window that libzstd accepts: 2 GiB on 64-bit hosts, as `zstd --long=31` writes.
 const WINDOW_LOG_MAX: u32 = if usize::BITS == 64 { 31 } else { 30 };
 /// The window that every decoder accepts by default, 128 MiB: all compression levels without `--long` need less.
 const WINDOW: u64 = 128 << 20;
-/// The window of all levels except `--ultra`, which is always accepted.
+/// The largest window of the compression levels without `--ultra`. It is accepted whatever the memory limit.
 const SMALL_WINDOW: u64 = 8 << 20;
 /// Bytes of window allowed for each compressed byte. Without this limit, a frame of a few bytes could require the largest window.
 const WINDOW_FACTOR: u64 = 16;
@@ -74,7 +74,7 @@ pub(super) struct Decompressed {
 #[derive(Debug)]
 pub(super) struct Damage {
     pub(super) kind: DamageKind,
-    /// A sentence without its end, which contains the offset.
+    /// A sentence without its full stop. It includes the offset of the damage.
     pub(super) text: String,
     /// The decoder's error.
     source: io::Error,
@@ -83,7 +83,7 @@ pub(super) struct Damage {
 /// Kinds of damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DamageKind {
-    /// The file ends early. The decompressed data is correct.
+    /// The file ends early. The data decompressed so far is correct.
     Cut,
     /// Bytes are wrong. Decompressed data before the point of detection may be wrong as well.
     Wrong,
@@ -109,7 +109,7 @@ impl Damage {
         Damage { kind, text, source }
     }
 
-    /// The damage as an error, for when too little was decompressed.
+    /// The damage as an error, if too little was decompressed to open the dump.
     pub(super) fn into_error(self) -> io::Error {
         io::Error::new(self.source.kind(), self.text)
     }
@@ -166,8 +166,8 @@ fn unpack(
         return Ok(first);
     }
     drop(first);
-    // The window takes no more memory than the decompressed data, which is limited here, since a small dump may declare a window of any
-    // size.
+    // The second attempt accepts any window, because a small dump may declare a large one. The decoder needs no more memory for the window
+    // than for the decompressed data, so limiting that data limits the memory.
     let whole = Decoding { limit: window.min(limit), window_log: WINDOW_LOG_MAX, ..small }.run();
     whole.map_err(|e| match e {
         DumpError::DecompressedTooLarge { path, .. } if window < limit => DumpError::WindowTooLarge { path, limit: window },
@@ -175,7 +175,7 @@ fn unpack(
     })
 }
 
-/// Whether the decoder stopped at a frame that asks for a larger window.
+/// Whether the decoder stopped at a frame whose window is larger than allowed (an error message of libzstd).
 fn wants_window(e: &io::Error) -> bool {
     e.to_string().contains("requires too much memory")
 }
@@ -245,7 +245,8 @@ impl Decoding<'_> {
             file.write_all(buffer.get(..got).unwrap_or(&[])).map_err(|e| out_failed(e, written))?;
             written = next;
         };
-        // Windows maps a file through a writable handle as writable, and Wine does not rename such a file.
+        // The draft is mapped through a read-only handle: on Windows, a mapping through a writable handle is writable, and Wine cannot rename
+        // the file while such a mapping exists.
         let kept = self.draft.map(Draft::reader).transpose().map_err(|e| out_failed(e, written))?;
         let bytes = Bytes::map_file(kept.as_ref().unwrap_or(&file)).map_err(|e| out_failed(e, written))?;
         Ok(Decompressed { bytes, damage })
@@ -265,7 +266,7 @@ pub(crate) fn sniff_inside(compressed: impl Read, format: Compression) -> Option
     Some(sniff(&first, len64(first.len())))
 }
 
-/// The size that the first zstd frame declares. An oversized dump can thus be refused before it fills the disk.
+/// The decompressed size that the first zstd frame declares, so that an oversized dump is refused before it fills the disk.
 fn declared_size(compressed: &[u8], format: Compression) -> Option<u64> {
     match format {
         Compression::Zstd => zstd::zstd_safe::get_frame_content_size(compressed).ok().flatten(),
@@ -273,7 +274,7 @@ fn declared_size(compressed: &[u8], format: Compression) -> Option<u64> {
     }
 }
 
-/// Reports `finish` on drop, however decompression ends.
+/// Reports the end of decompression when dropped, also after errors and cancellation.
 struct Reporting<'a>(Option<&'a dyn Progress>);
 
 impl<'a> Reporting<'a> {

@@ -53,14 +53,14 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         notes.oddities.push(format!("only the first {} modules are listed", limits.modules));
     }
     oddities.append(&mut notes.oddities);
-    // The program headers of a trimmed core cover only the memory that was kept; its note lists all mappings.
+    // The program headers of a trimmed core cover only the memory that was kept; the note of `gcdump trim` lists all mappings.
     if let Some(own) = &mut notes.trimmed {
         memory.regions = std::mem::take(&mut own.regions);
         memory.uncaptured = own.uncaptured;
     }
     let header_of_createdump = header.e_ident.get(7) == Some(&ELFOSABI_GNU);
-    // Old releases of createdump write no diagnostics page, and set SIGABRT for the first thread even if the process goes on; they write no
-    // NT_SIGINFO.
+    // Old releases of createdump, which write neither a diagnostics page nor NT_SIGINFO, set SIGABRT for the first thread even in a dump on
+    // request.
     let has_page = || memory.regions.iter().any(|r| diag_page_places(class).contains(&r.range.start.0));
     let is_old = header_of_createdump && !notes.has_signal_info() && !has_page();
     let crash = if is_old { None } else { notes.crash() };
@@ -104,7 +104,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
     })
 }
 
-/// A segment of notes.
+/// A PT_NOTE segment.
 pub(super) struct NoteSegment<'a> {
     /// The bytes of the segment that are read.
     pub(super) data: Fields<'a>,
@@ -118,7 +118,8 @@ pub(super) struct NoteSegment<'a> {
     max: u64,
 }
 
-/// The note segments. Without a limit on their total size, overlapping segments would multiply the memory that a small file can demand.
+/// The PT_NOTE segments, at most [`Limits::note_bytes`] in all. Without a limit, many segments of a small file could overlap and demand much
+/// memory.
 pub(super) fn note_segments<'a>(file: &Fields<'a>, headers: &[ProgramHeader], limits: &Limits) -> impl Iterator<Item = NoteSegment<'a>> {
     let file = *file;
     let max = limits.note_bytes.min(file.len());
@@ -144,7 +145,8 @@ pub(super) fn header(bytes: &[u8], path: &Path) -> Result<Header, DumpError> {
     })
 }
 
-/// Fixed addresses, outside of any mapping, where createdump adds its diagnostics page. 64-bit: Linux and newer macOS, older macOS.
+/// Fixed addresses, outside of any mapping, where createdump adds its diagnostics page. In 64-bit processes, the first is that of Linux and
+/// newer macOS, the second that of older macOS.
 pub(crate) fn diag_page_places(ptr: PtrSize) -> &'static [u64] {
     match ptr {
         PtrSize::Eight => &[0x0000_7fff_fff1_0000, 0x7fff_ffff_1000_0000],
@@ -152,7 +154,7 @@ pub(crate) fn diag_page_places(ptr: PtrSize) -> &'static [u64] {
     }
 }
 
-/// `EI_OSABI` of createdump's cores.
+/// `EI_OSABI` in the cores of createdump.
 const ELFOSABI_GNU: u8 = 3;
 
 /// Decodes `EI_OSABI`. The kernel writes 0 and createdump 3; 2, 6, 9 and 12 are NetBSD, Solaris, FreeBSD and OpenBSD.
@@ -221,7 +223,7 @@ pub(super) fn program_headers(
     ProgramHeader::parse(file.bytes, offset, count, ctx).map_err(|e| malformed(format!("invalid program headers: {e}")))
 }
 
-/// The number of program headers where it exceeds `e_phnum`.
+/// The number of program headers if it does not fit in `e_phnum`.
 fn extended_count(file: &Fields<'_>, header: &Header, shape: Shape, entry: u64, oddities: &mut Vec<String>) -> u64 {
     let info_at = match shape.ptr {
         PtrSize::Four => 28,
@@ -231,8 +233,8 @@ fn extended_count(file: &Fields<'_>, header: &Header, shape: Shape, entry: u64, 
     match count {
         Some(count) if count != 0 => u64::from(count),
         _ => {
-            // Folklore: the kernel writes the section header last, so a truncated core does not have it. The contents of the first
-            // program header (the notes) follow the table, so its offset bounds the table's length.
+            // The kernel writes the section header at the end of the file, so a truncated core does not have it. The notes, which the first
+            // program header describes, follow the table, so their offset bounds the length of the table.
             let offset_at = header.e_phoff.saturating_add(shape.ptr.bytes());
             let after = file.word(offset_at, shape.ptr).unwrap_or(0);
             let guess = after.saturating_sub(header.e_phoff).checked_div(entry).unwrap_or(0);

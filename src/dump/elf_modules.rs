@@ -4,19 +4,19 @@ use super::{FileMapping, Module};
 use crate::base::Limits;
 use crate::base::hash::Map;
 
-/// The widest gap within one image, in bytes. PE sections are mapped 64 KiB apart, ELF segments up to 2 MiB (the alignment
-/// of old linkers). Mappings farther apart belong to separate copies, or to a bundle that its host maps piecemeal.
+/// Maximum gap in bytes between two mappings of one image. PE sections are mapped 64 KiB apart, ELF segments up to 2 MiB (the alignment of old
+/// linkers). Mappings farther apart are separate copies, or parts of a bundle that its host maps one by one.
 const MAX_GAP: u64 = 4 << 20;
 
-/// Distance in bytes from the headers of a PE image to its first section in loaded layout: coreclr on Linux reserves with
-/// 64 KiB granularity. The first section starts in the file's first page, so its file offset is 0 as well.
+/// Maximum distance in bytes from the headers of a PE image to its first section in loaded layout: coreclr on Linux aligns sections to
+/// 64 KiB. The first section starts in the first page of the file, so its mapping also has file offset 0.
 const PE_FIRST_SECTION: u64 = 64 << 10;
 
 /// Groups file mappings into modules, in the order of their first mappings.
 ///
-/// One path may yield several modules: the runtime maps a managed assembly flat to inspect it, and again in loaded layout to
-/// run it. A module starts at file offset 0 and absorbs further mappings of its path while addresses and offsets increase
-/// together. Mappings that belong to no module (assemblies inside a single-file host) remain file mappings only.
+/// One path may yield several modules: the runtime maps a managed assembly flat to inspect it, and again in loaded layout to run it. A module
+/// starts at file offset 0 and takes further mappings of its path while addresses and offsets increase together. Other mappings, such as
+/// those of assemblies in a single-file program, do not become modules.
 pub(super) fn modules(files: &[FileMapping], limits: &Limits) -> Vec<Module> {
     let mut modules: Vec<Module> = Vec::new();
     // Path → the module that its next mapping may extend.
@@ -50,15 +50,19 @@ pub(super) fn modules(files: &[FileMapping], limits: &Limits) -> Vec<Module> {
     modules
 }
 
-/// The largest page size that segments are aligned to.
+/// The largest page size in bytes that segments are aligned to.
 const LARGEST_PAGE: u64 = 1 << 16;
 
 /// A module that further mappings may extend.
 struct Open {
+    /// Index in the list of modules.
     index: usize,
     start: u64,
+    /// End of the last mapping.
     end: u64,
+    /// File offset of the last mapping.
     offset: u64,
+    /// Number of mappings.
     mappings: u64,
 }
 
@@ -67,18 +71,19 @@ impl Open {
         Open { index, start: file.range.start.0, end: file.range.end.0, offset: file.file_offset, mappings: 1 }
     }
 
+    /// Whether `file`, a mapping of the same path, belongs to this module.
     fn takes(&self, file: &FileMapping) -> bool {
         let start = file.range.start.0;
         let Some(gap) = start.checked_sub(self.end) else { return false };
         let Some(from_base) = start.checked_sub(self.start) else { return false };
         if file.file_offset == 0 {
-            // The first section after the headers of a loaded PE image. A second flat mapping would have the size of the
-            // first and follow without a gap.
+            // The first section after the headers of a PE image in loaded layout. A second flat mapping, in contrast, may follow without a
+            // gap, and then has the same size as the first.
             let first = self.end.saturating_sub(self.start);
             let differs = first < from_base || file.range.len() != first;
             return self.mappings == 1 && from_base <= PE_FIRST_SECTION && differs;
         }
-        // An image is at least as large in memory as in the file. A page shared by two segments is mapped twice; on arm64, up to 64 KiB.
+        // An image is at least as large in memory as in the file. A page that two segments share is mapped twice: up to 64 KiB on arm64.
         file.file_offset.saturating_add(LARGEST_PAGE) > self.offset
             && gap <= MAX_GAP
             && from_base.saturating_add(LARGEST_PAGE) >= file.file_offset
@@ -91,7 +96,7 @@ impl Open {
     }
 }
 
-/// Whether the kernel uses the path for memory that is not backed by a regular file.
+/// Whether the path is a name by which the kernel lists memory that is not backed by a regular file.
 fn is_pseudo(path: &str) -> bool {
     let device = path.starts_with("/dev/") && !path.starts_with("/dev/shm/");
     device

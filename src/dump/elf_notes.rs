@@ -1,4 +1,4 @@
-//! Notes of an ELF core: threads, file mappings, the auxiliary vector, the signal.
+//! Notes of an ELF core: threads, file mappings, the auxiliary vector, and the signal that ended the process.
 
 use super::fields::Fields;
 use super::registers::{self, named};
@@ -20,16 +20,17 @@ pub(super) struct CoreNotes {
     pub(super) files: Vec<FileMapping>,
     /// NT_AUXV without the terminator.
     pub(super) auxv: Vec<(u64, u64)>,
-    /// Process id (NT_PRPSINFO).
+    /// Process ID (NT_PRPSINFO).
     pub(super) pid: Option<u32>,
     /// Program name (NT_PRPSINFO).
     pub(super) process_name: Option<String>,
-    /// Command line (NT_PRPSINFO), cut at 80 bytes.
+    /// Command line (NT_PRPSINFO), which the kernel truncates to 80 bytes.
     pub(super) command_line: Option<String>,
     /// The note that `gcdump trim` adds.
     pub(super) trimmed: Option<TrimNote>,
     /// Irregularities, one sentence each.
     pub(super) oddities: Vec<String>,
+    /// NT_SIGINFO entries.
     signals: Vec<SignalInfo>,
 }
 
@@ -37,7 +38,7 @@ pub(super) struct CoreNotes {
 pub(super) const TRIM_OWNER: &[u8] = b"gcdump\0";
 /// Type of the note that `gcdump trim` adds.
 pub(super) const NT_TRIM: u32 = 1;
-/// Size in bytes of a region in the note of `gcdump trim`: start, end, permissions as in `p_flags`.
+/// Size in bytes of a mapping in the note that `gcdump trim` adds: start, end, permissions as in `p_flags`.
 const TRIM_REGION: u64 = 24;
 
 /// Facts about the original of a trimmed core: flags (1: redacted), the number of mappings without captured bytes, then the mappings. All
@@ -70,12 +71,15 @@ impl TrimNote {
     }
 }
 
-/// NT_SIGINFO.
+/// A decoded NT_SIGINFO note.
 #[derive(Clone, Copy, Debug)]
 struct SignalInfo {
+    /// ID of the thread whose NT_PRSTATUS precedes the note.
     thread: Option<u32>,
     signal: u32,
+    /// `si_code`.
     code: i32,
+    /// The fault address, for hardware faults only.
     address: Option<Addr>,
 }
 
@@ -87,14 +91,14 @@ pub(super) struct RawNote<'a> {
     pub(super) desc: &'a [u8],
     /// Declared size of the description in bytes.
     desc_len: u64,
-    /// Whether the owner is "CORE". "GNU" notes contain build IDs, "LINUX" notes further register sets.
+    /// Whether the owner is "CORE". Of other notes, only the one of `gcdump trim` is decoded.
     pub(super) core: bool,
 }
 
-/// Alignment in bytes of the descriptions and ends of notes in a segment: 4, also in 64-bit cores, or 8 in a segment that is aligned to 8
-/// (gABI, "Note Section"; GNU binutils, `ELF_NOTE_DESC_OFFSET`). Some writers align the segment to 8 but not its notes.
+/// Alignment in bytes of the notes of a segment and of their descriptions: 4, also in 64-bit cores, or 8 if `segment`, the segment's
+/// `p_align`, is 8 (gABI, "Note Section"; GNU binutils, `ELF_NOTE_DESC_OFFSET`). Some writers align only the segment to 8, not its notes.
 pub(super) fn note_alignment(data: &Fields<'_>, segment: u64) -> u64 {
-    // The owner name of a note ends with a NUL. Notes read with the wrong alignment fail this check.
+    // The owner name of each note ends with a NUL, which is usually missing if the alignment is wrong.
     let readable = |align: u64| raw_notes(data, align).take_while(|n| n.owner.last() == Some(&0) && n.desc_len <= data.len()).count();
     if segment == 8 && readable(8) >= readable(4) { 8 } else { 4 }
 }
@@ -114,7 +118,7 @@ pub(super) fn raw_notes<'a>(data: &Fields<'a>, align: u64) -> impl Iterator<Item
     })
 }
 
-/// Reads one segment of notes into `out`. Values from earlier segments take precedence.
+/// Decodes the notes of one segment into `out`. Values of earlier notes take precedence.
 pub(super) fn read_notes(data: Fields<'_>, align: u64, (shape, arch): (Shape, Arch), limits: &Limits, out: &mut CoreNotes) {
     for note in raw_notes(&data, align) {
         let desc = Fields::new(note.desc, data.endian);
@@ -143,9 +147,10 @@ pub(super) fn read_notes(data: Fields<'_>, align: u64, (shape, arch): (Shape, Ar
 pub(super) const SIGNAL_OF_THREAD: u64 = 12;
 /// Size in bytes of the name in `struct elf_prpsinfo`.
 pub(super) const NAME_BYTES: u64 = 16;
-/// Key of the last entry of the auxiliary vector (`elf.h`).
+/// Type of the last entry of the auxiliary vector (`elf.h`).
 pub(super) const AT_NULL: u64 = 0;
-/// Keys that readers use: AT_PHDR, AT_BASE, AT_ENTRY, AT_EXECFN and AT_SYSINFO_EHDR.
+/// Types of the auxiliary vector entries that gcdump uses: AT_PHDR, AT_BASE, AT_ENTRY, AT_EXECFN and AT_SYSINFO_EHDR. A redacted copy keeps
+/// only these.
 pub(super) const AUXV_READ: [u64; 5] = [3, 7, 9, 31, 33];
 
 /// Offset of the 32-bit thread ID in `struct elf_prstatus`.
@@ -187,8 +192,8 @@ fn thread(desc: Fields<'_>, shape: Shape, arch: Arch) -> Option<OsThread> {
     let registers_at = registers_at(shape);
     let word = shape.ptr.bytes();
     let register = |index: u64| desc.word(registers_at + index * word, shape.ptr);
-    // Indices of instruction pointer and stack pointer in the kernel's user_regs_struct, and the names of the leading
-    // registers. The order on other architectures is unverified, so their registers are left out rather than guessed.
+    // Indices of the instruction pointer and the stack pointer in the kernel's `user_regs_struct`, and the names of its first registers.
+    // The order of registers on other architectures is unverified, so those registers are left out.
     let (ip, sp, names): (u64, u64, &[&'static str]) = match arch {
         Arch::X64 => (16, 19, &registers::ELF_X64),
         Arch::Arm64 => (32, 31, &registers::ARM64),
@@ -199,7 +204,7 @@ fn thread(desc: Fields<'_>, shape: Shape, arch: Arch) -> Option<OsThread> {
     let known = !names.is_empty();
     let general = names.iter().zip(0u64..).filter_map(|(name, i)| Some((*name, register(i)?)));
     let mut general = named(general);
-    // On x64 and x86, the stack pointer is not among the leading registers.
+    // On x64 and x86, the stack pointer is not among the first registers.
     if matches!(arch, Arch::X64 | Arch::X86) {
         let name = if arch == Arch::X64 { "rsp" } else { "esp" };
         general.extend(register(sp).map(|value| Register { name, value }));
@@ -228,7 +233,7 @@ fn process(desc: Fields<'_>, shape: Shape, limits: &Limits, out: &mut CoreNotes)
     let some = |text: String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
     // createdump does not write a command line.
     let line = some(text(name_at + NAME_BYTES, 80));
-    // The kernel truncates the name; the first word of the command line may contain all of it.
+    // The kernel truncates the name to 15 characters; the first word of the command line may contain the whole name.
     let program = line.as_deref().and_then(|line| line.split_whitespace().next()).map(file_name);
     let name = match (some(text(name_at, NAME_BYTES)), program) {
         (Some(name), Some(program)) if program.starts_with(&name) => Some(program.to_owned()),
@@ -255,8 +260,8 @@ fn auxv(desc: Fields<'_>, shape: Shape, out: &mut CoreNotes) {
 fn signal_info(desc: Fields<'_>, shape: Shape, limits: &Limits, out: &mut CoreNotes) {
     const SI_KERNEL: u32 = 0x80;
     let (Some(signal), Some(code)) = (desc.u32(0), desc.u32(8)) else { return };
-    // Only hardware faults (SIGILL, SIGBUS, SIGFPE, SIGSEGV) carry an address. Codes from user space are 0 or negative,
-    // and SI_KERNEL has no address.
+    // Only hardware faults (SIGILL, SIGBUS, SIGFPE, SIGSEGV) have an address. Signals sent by a program have a code of 0 or less, and
+    // SI_KERNEL has no address.
     let fault = matches!(signal, 4 | 7 | 8 | 11) && code != 0 && code != SI_KERNEL && code < 0x8000_0000;
     let address = desc.word(address_of_signal(shape), shape.ptr).filter(|_| fault).map(Addr);
     if out.signals.len() < limits.threads {
@@ -268,7 +273,7 @@ fn files(desc: Fields<'_>, shape: Shape, limits: &Limits, out: &mut CoreNotes) {
     let word = shape.ptr.bytes();
     let entry = word.saturating_mul(3);
     let (Some(declared), Some(page)) = (desc.word(0, shape.ptr), desc.word(word, shape.ptr)) else { return };
-    // The kernel and createdump count offsets in pages; gdb writes a page size of 1 and bytes.
+    // The kernel and createdump write offsets in units of the page size; gdb writes a page size of 1 and offsets in bytes.
     let page = page.max(1);
     let table = word.saturating_mul(2);
     let count = declared.min(desc.len().saturating_sub(table).checked_div(entry).unwrap_or(0));
@@ -301,7 +306,7 @@ fn files(desc: Fields<'_>, shape: Shape, limits: &Limits, out: &mut CoreNotes) {
     }
 }
 
-/// Decodes text, capped. Linux paths are arbitrary bytes; invalid UTF-8 becomes U+FFFD.
+/// Decodes at most [`Limits::string_bytes`] of a text. Linux paths are arbitrary bytes; invalid UTF-8 becomes U+FFFD.
 fn string(bytes: &[u8], limits: &Limits) -> String {
     let cap = usize::try_from(limits.string_bytes).unwrap_or(usize::MAX);
     String::from_utf8_lossy(bytes.get(..cap).unwrap_or(bytes)).into_owned()
@@ -315,9 +320,9 @@ impl CoreNotes {
 
     /// The signal that ended the process, if any.
     ///
-    /// Measured: createdump records `pr_cursig` and NT_SIGINFO only when it runs because of a signal; in dumps on request
-    /// both are 0 or absent. The kernel records the signal in every thread, the receiving thread first. gcore leaves
-    /// `pr_cursig` 0 and writes an NT_SIGINFO per thread with gdb's own SIGSTOP, which is not a crash.
+    /// Measured: createdump records `pr_cursig` and NT_SIGINFO only if a signal started it; in a dump on request, `pr_cursig` is 0 and
+    /// NT_SIGINFO is absent or has signal 0. The kernel records the signal in every thread, the receiving thread first. gcore leaves
+    /// `pr_cursig` 0 and writes an NT_SIGINFO per thread with the SIGSTOP that gdb sent, which is not a crash.
     pub(super) fn crash(&self) -> Option<Crash> {
         let first = self.threads.iter().find(|t| ends_process(t.signal));
         let (thread, signal) = match first {
@@ -345,13 +350,13 @@ impl CoreNotes {
     }
 }
 
-/// Whether the signal ends a process, as opposed to stopping, continuing or being ignored.
+/// Whether the default action of the signal ends the process, rather than stops or continues it or ignores the signal.
 fn ends_process(signal: u32) -> bool {
     !matches!(signal, 0 | 17..=23 | 28)
 }
 
 impl Crash {
-    /// Name of the source of the signal (`siginfo.h` of Linux); `None` if it is not recorded, or for other values.
+    /// Name of `si_code`, the cause of the signal (`siginfo.h` of Linux); `None` if the dump does not record it, or for other values.
     pub(crate) fn signal_code_name(&self) -> Option<&'static str> {
         let code = self.signal_code?;
         let names: &[&'static str] = match self.code {
@@ -371,12 +376,12 @@ impl Crash {
         }
     }
 
-    /// Whether the processor raised the signal or exception at an instruction, as opposed to a program that sent a signal or threw an
-    /// exception.
+    /// Whether an instruction faulted, rather than a program sent the signal or threw the exception. Without `si_code`, the code is taken as a
+    /// Windows exception code.
     pub(crate) fn is_fault(&self) -> bool {
         match self.signal_code {
             Some(code) => matches!(self.code, 4 | 5 | 7 | 8 | 11) && code > 0,
-            // Windows: `NTSTATUS` errors of the operating system. Codes that programs define have bit 29 set.
+            // Windows: an `NTSTATUS` with severity "error" from the system. Bit 29 is set in codes that programs define.
             None => self.code >> 28 == 0xc,
         }
     }

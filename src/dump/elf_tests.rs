@@ -39,7 +39,7 @@ impl Core {
         out
     }
 
-    /// An NT_PRSTATUS whose register n is 0x1000 + n.
+    /// An NT_PRSTATUS note, in which register n has the value 0x1000 + n.
     pub(in crate::dump) fn prstatus(&self, tid: u64, signal: u64, registers: u64) -> Vec<u8> {
         let (pid_at, registers_at) = if self.shape.ptr == PtrSize::Four { (24, 72) } else { (32, 112) };
         let mut desc = vec![0; 12];
@@ -133,7 +133,7 @@ impl Core {
     }
 }
 
-/// A core with one of each kind of contents.
+/// A core with one of each note and segment that the reader knows.
 pub(in crate::dump) fn small_core(ptr: PtrSize, endian: Endian, machine: u16) -> Vec<u8> {
     let mut core = Core::new(ptr, endian, machine);
     let mut prpsinfo = vec![0; if ptr == PtrSize::Eight { 24 } else { 12 }];
@@ -194,7 +194,7 @@ fn reads_all_shapes() {
         let first = &dump.threads[0];
         let found = first.instruction_pointer.zip(first.stack_pointer).map(|(i, s)| (i.0, s.0, first.registers.len()));
         assert_eq!(found, registers, "{arch:?}");
-        // *(name, index in the kernel's structure)*.
+        // *(name, index in the kernel's `user_regs_struct`)*.
         let named = |name: &str| first.registers.iter().find(|r| r.name == name).map(|r| r.value);
         let places: &[(&str, u64)] = match arch {
             Arch::X64 => &[("r15", 0), ("rbp", 4), ("rbx", 5), ("rax", 10), ("rdi", 14), ("rsp", 19)],
@@ -217,7 +217,7 @@ fn stopping_is_not_crashing() {
     notes.extend(core.siginfo(19, 0x80, 0));
     core.segments.push((4, 0, 0, 0, notes.clone()));
     assert_eq!(open(core.build()).unwrap().crash, None);
-    // A signal recorded only in NT_SIGINFO.
+    // The signal is recorded only in NT_SIGINFO.
     notes.extend(core.siginfo(6, 0, 0));
     core.segments[0].4 = notes;
     let crash = open(core.build()).unwrap().crash.unwrap();
@@ -236,7 +236,7 @@ fn more_headers_than_e_phnum_can_express() {
         let dump = open(bytes.clone()).unwrap();
         assert_eq!((dump.ranges.len(), dump.threads.len()), (70_000, 1));
         assert_eq!(dump.facts.oddities, Vec::<String>::new());
-        // Without the section header, the count follows from the offset of the first segment.
+        // Without the section header, the count is computed from the offset of the first segment.
         let shoff = if ptr == PtrSize::Eight { 40..48 } else { 32..36 };
         bytes[shoff].fill(0);
         let dump = open(bytes).unwrap();

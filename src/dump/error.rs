@@ -65,7 +65,7 @@ pub enum DumpError {
         /// Offset in the (decompressed) file.
         offset: u64,
     },
-    /// Too little could be decompressed to read anything.
+    /// The compressed data is damaged or truncated, and too little of it could be decompressed to open the dump.
     #[error("cannot decompress {}", path.display())]
     Decompress {
         /// The compressed file.
@@ -73,24 +73,24 @@ pub enum DumpError {
         /// The decompressor's error.
         source: io::Error,
     },
-    /// The temporary directory is too small for the decompressed dump.
+    /// The disk has too little space for the decompressed dump.
     #[error("cannot decompress {}: no space left in {} after {written} bytes", path.display(), directory.display())]
     NoSpace {
         /// The compressed file.
         path: PathBuf,
-        /// The temporary directory.
+        /// The folder of the file that is written: the temporary folder or that of the cache.
         directory: PathBuf,
         /// Bytes written before the disk was full.
         written: u64,
         /// The underlying error.
         source: io::Error,
     },
-    /// A file for the decompressed dump cannot be made.
+    /// The file for the decompressed dump cannot be created, written or mapped.
     #[error("cannot decompress {}: cannot write a temporary file in {}", path.display(), directory.display())]
     NoTemporaryFile {
         /// The compressed file.
         path: PathBuf,
-        /// The temporary directory.
+        /// The folder of the file that is written: the temporary folder or that of the cache.
         directory: PathBuf,
         /// The underlying error.
         source: io::Error,
@@ -103,7 +103,7 @@ pub enum DumpError {
         /// The limit in bytes.
         limit: u64,
     },
-    /// The dump is compressed with a window that takes more memory than its size, or `Limits::max_memory`, allows.
+    /// The decoder would need more memory for the window than the size of the compressed dump, or `Limits::max_memory`, allows.
     #[error("{} is compressed with a window of more than {limit} bytes (zstd --long)", path.display())]
     WindowTooLarge {
         /// The compressed file.

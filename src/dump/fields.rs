@@ -5,14 +5,14 @@ use crate::base::{Endian, PtrSize, Shape};
 /// A slice of the dump file with its byte order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fields<'a> {
-    /// The bytes; offsets are relative to their start.
+    /// The bytes. Offsets are relative to the first of them.
     pub(super) bytes: &'a [u8],
     /// Byte order.
     pub(super) endian: Endian,
 }
 
 impl<'a> Fields<'a> {
-    /// Wraps `bytes`.
+    /// Fields of `bytes`, in the byte order `endian`.
     pub(super) fn new(bytes: &'a [u8], endian: Endian) -> Fields<'a> {
         Fields { bytes, endian }
     }

@@ -5,10 +5,10 @@ use std::fs::{self, File, FileType};
 use std::io;
 use std::path::Path;
 
-/// Opens the regular file at `path`. Does not block, even if a FIFO has replaced the file since its type was checked.
+/// Opens the regular file at `path`. Does not block, even if a FIFO replaces the file after the check of its type.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] if it is not a regular file, and the errors of the system.
+/// [`io::ErrorKind::InvalidInput`] if it is not a regular file, or an error of the system.
 pub(crate) fn regular(path: &Path) -> io::Result<File> {
     checked(fs::metadata(path)?.file_type())?;
     let file = open(path)?;
@@ -20,7 +20,7 @@ pub(crate) fn regular(path: &Path) -> io::Result<File> {
 fn open(path: &Path) -> io::Result<File> {
     use rustix::fs::OFlags;
     use std::os::unix::fs::OpenOptionsExt;
-    // The flags do not affect reads of a regular file.
+    // NONBLOCK prevents that opening a FIFO blocks, NOCTTY that a terminal becomes the controlling one. Neither affects regular files.
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)
 }
@@ -71,7 +71,7 @@ pub(crate) fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
 mod tests {
     use super::*;
 
-    /// Each kind of thing that may have the path of a dump, an index, an overlay, a module or symbols is refused at once, with its name.
+    /// A path that is not a regular file is refused without blocking, and the error names the kind of file.
     #[test]
     fn only_regular_files_are_opened() {
         let folder = tempfile::tempdir().unwrap();
@@ -85,7 +85,7 @@ mod tests {
         }
         assert!(regular(Path::new("/dev/zero")).unwrap_err().to_string().contains("a device"));
         assert_eq!(io::read_to_string(regular(&at("file")).unwrap()).unwrap(), "contents");
-        // A FIFO that replaces a file between the check and the opening.
+        // Simulates a FIFO that replaces the file between the check and the opening.
         assert!(checked(open(&at("pipe")).unwrap().metadata().unwrap().file_type()).is_err());
         assert!(is_same(&at("file"), &at("../").join(folder.path().file_name().unwrap()).join("file")).unwrap());
         assert!(!is_same(&at("file"), &at("pipe")).unwrap());

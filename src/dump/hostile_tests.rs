@@ -1,4 +1,4 @@
-//! No mutation or truncation may panic, hang or take much memory. Compression round-trips.
+//! Opens mutated and truncated dumps, which must not panic, hang or take much memory, and compressed dumps.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -15,7 +15,7 @@ fn open_vec(bytes: Vec<u8>) -> Result<DumpFile, DumpError> {
     open_bytes(Bytes::Owned(bytes), Path::new("some/file"), &OpenOptions::default())
 }
 
-/// The beginnings of real dumps: everything that is parsed, and little of the memory.
+/// The beginnings of real dumps, which contain everything that is parsed and little memory.
 fn real_samples() -> Vec<Vec<u8>> {
     let names = ["net10-wks-wait-kernel", "net10-wks-crash-heap", "win-net10-wks-crash-full", "win-net10-wks-basics-mini"];
     let paths = names.iter().map(|n| super::real_tests::folder().join(format!("{n}.dmp")));
@@ -39,7 +39,7 @@ fn samples() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Invariants of every opened dump: ranges lie within the file and the address space.
+/// Checks the invariants of an opened dump: ranges lie within the file and the address space.
 fn check(dump: &DumpFile) {
     for range in &dump.ranges {
         assert!(range.len > 0 && dump.bytes.range(range.offset, range.len).is_some());
@@ -65,7 +65,7 @@ fn mutations_are_harmless() {
         for round in 0..rounds {
             let mut bytes = sample.clone();
             for _ in 0..=next(&mut state) % most {
-                // Mostly the headers: flips in captured memory do not affect parsing.
+                // Half of the rounds change only headers, because changes in captured memory do not affect parsing.
                 let reach = if round % 2 == 0 { 0x200.min(bytes.len()) } else { bytes.len() };
                 let at = usize::try_from(next(&mut state)).unwrap() % reach;
                 bytes[at] = match next(&mut state) % 4 {
@@ -158,7 +158,7 @@ fn compressed_dumps_round_trip() {
 fn data_decompressed_before_the_damage_is_kept() {
     let mut plain = small_core(PtrSize::Eight, LE, 62);
     let mut state = 1u64;
-    // Incompressible memory, and enough of it that some is decompressed before the cut.
+    // Incompressible memory, enough that some of it is decompressed before the cut.
     plain.extend((0..2_000_000).map(|_| next(&mut state).to_le_bytes()[0]));
     for packed in [zstd(&plain), gzip(&plain)] {
         let dump = open_vec(packed[..packed.len() / 2].to_vec()).unwrap();
@@ -170,12 +170,12 @@ fn data_decompressed_before_the_damage_is_kept() {
     }
 }
 
-/// Wrong bytes are distinguished from a cut, and extra data from both.
+/// Damage is reported differently for wrong bytes, truncation, and extra data after the compressed data.
 #[test]
 fn damage_within_compressed_data_is_distinguished_from_a_cut() {
     let mut plain = small_core(PtrSize::Eight, LE, 62);
     let mut state = 1u64;
-    // Text, which deflate and zstd compress.
+    // Compressible text.
     plain.extend((0..400_000).flat_map(|_| format!("{:x} ", next(&mut state) % 5000).into_bytes()));
     let checked = |bytes: &[u8]| {
         let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
@@ -195,10 +195,10 @@ fn damage_within_compressed_data_is_distinguished_from_a_cut() {
         let len = packed.len();
         for at in [len / 4, len / 2 + 1000, len * 9 / 10] {
             let mut wrong = packed.clone();
-            // One byte, and a page of zeros.
+            // Changes one byte, then a page.
             for range in [at..at + 1, at..at + 4096] {
                 wrong[range].iter_mut().for_each(|byte| *byte ^= 0x55);
-                // A wrong byte may go unnoticed in zstd data without a checksum.
+                // Without a checksum, zstd does not detect every wrong byte.
                 let dump = open_vec(wrong.clone()).unwrap();
                 let Some(damage) = dump.facts.damage.as_ref() else {
                     assert_eq!(what, "zstd without a checksum", "{at}: {:?}", dump.facts.oddities);

@@ -1,4 +1,5 @@
-//! Memory mappings of this process: the contents of files, and memory for large arrays. Contains the library's only `unsafe` code.
+//! Memory mappings of gcdump itself: the contents of files, and memory for large arrays. The library has `unsafe` code
+//! only here.
 
 use std::fmt;
 use std::fs::File;
@@ -10,7 +11,7 @@ use memmap2::{Mmap, MmapMut, MmapOptions};
 
 use super::files::regular;
 
-/// The largest base page size of the supported hosts.
+/// The largest page size in bytes of the supported hosts, of which every page size is a divisor.
 #[cfg(unix)]
 const RELEASED_PAGE: u64 = 64 << 10;
 
@@ -40,10 +41,10 @@ impl Bytes {
         if file.metadata()?.len() == 0 {
             return Ok(Bytes::Owned(Vec::new()));
         }
-        // SAFETY: the mapping is read-only and private, and readers treat its bytes as untrusted data without invariants:
-        // concurrent modification of the file may change answers but cannot break memory safety. Truncating the file while
-        // it is mapped raises SIGBUS on access to the lost pages. That is the price of not reading a 20 GB dump into memory;
-        // dumps are written once and not modified afterwards.
+        // SAFETY: the mapping is read-only and private, and readers treat its bytes as untrusted data without invariants: concurrent
+        // modification of the file may change answers but cannot break memory safety. If the file is truncated while it is mapped, access to
+        // the lost pages raises SIGBUS. This is accepted, because a 20 GB dump cannot be read into memory, and dumps are not modified after
+        // they were written.
         let map = unsafe { Mmap::map(file)? };
         Ok(Bytes::Mapped(map))
     }
@@ -72,8 +73,8 @@ impl Bytes {
         self.get(start..end)
     }
 
-    /// Releases the whole pages within the `len` bytes at `offset`: they leave this process's resident set but stay in
-    /// the page cache. Reading them again is allowed, at the cost of page faults.
+    /// Drops the whole pages within the `len` bytes at `offset` from gcdump's resident set. They stay in the page cache and can be read again, at
+    /// the cost of page faults.
     #[allow(unsafe_code)]
     pub(crate) fn release(&self, offset: u64, len: u64) {
         #[cfg(unix)]
@@ -82,8 +83,8 @@ impl Bytes {
             let to = offset.saturating_add(len) & !RELEASED_PAGE.saturating_sub(1);
             let inside = usize::try_from(from).ok().zip(usize::try_from(to.saturating_sub(from)).ok());
             if let Some((from, len)) = inside.filter(|(from, len)| *len > 0 && from.saturating_add(*len) <= map.len()) {
-                // SAFETY: the mapping is read-only and file-backed, so a dropped page is reloaded with the same bytes and
-                // borrowed data does not change. Failure has no effect and is ignored.
+                // SAFETY: the mapping is read-only and file-backed, so a dropped page is reloaded with the same bytes, and borrowed data does
+                // not change. An error is ignored, because it only means that the pages stay resident.
                 let _ = unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, from, len) };
             }
         }
@@ -92,14 +93,14 @@ impl Bytes {
     }
 }
 
-/// Maps a file for reading and writing. The file must be this process's own, without a name, so that nothing else accesses it. Its blocks
-/// must be allocated: when the disk is full, writing to the mapping would end the process.
+/// Maps a file for reading and writing. It must be an unnamed file that this process made, so that nothing else accesses it. Its disk blocks
+/// must be allocated: otherwise, a write to the mapping when the disk is full would end the process with SIGBUS.
 ///
 /// # Errors
 /// Fails if the file cannot be mapped.
 #[allow(unsafe_code)]
 pub(super) fn map_own(file: &File) -> io::Result<MmapMut> {
-    // SAFETY: only the region that owns `file` accesses it (see above), so no other mapping exists, and nothing truncates or writes it.
+    // SAFETY: only the `Region` that owns `file` accesses it, so no other mapping exists, and nothing else truncates or writes the file.
     unsafe { MmapMut::map_mut(file) }
 }
 

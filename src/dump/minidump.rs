@@ -1,8 +1,8 @@
 //! Minidumps: header, stream directory, system info, threads, exception. Either byte order; Windows writes little endian.
 //!
-//! The `minidump` crate decodes system info, contexts and exceptions, stream by stream. The directory and the lists are read here, because
-//! the crate discards a whole list for one bad entry (measured: a truncated dump then has no memory at all), drops overlapping ranges, and
-//! copies a string per module from anywhere in the file, which lets a hostile file demand terabytes.
+//! The `minidump` crate decodes system info, processor contexts and exceptions. The directory and the lists are read here, because the crate
+//! discards a whole list for one bad entry (measured: a truncated dump then has no memory at all), drops overlapping ranges, and copies a
+//! string per module from anywhere in the file, so a hostile file could make it allocate terabytes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -93,7 +93,7 @@ fn system(reading: &mut Reading<'_>) -> Option<MinidumpSystemInfo> {
         reading.oddities.push("there is no system info, so the architecture is unknown".to_owned());
         return None;
     };
-    // The rest of the file is withheld: the service pack's name is not needed, and the crate would trust its length.
+    // The crate gets only the stream: the service pack's name, elsewhere in the file, is not needed, and the crate would trust its length.
     let system = MinidumpSystemInfo::read(stream.bytes, &[], file_endian(stream.endian), None);
     if let Err(e) = &system {
         reading.oddities.push(format!("the system info is unreadable: {e}"));
@@ -103,7 +103,7 @@ fn system(reading: &mut Reading<'_>) -> Option<MinidumpSystemInfo> {
 
 fn arch(processor: u16) -> Arch {
     match processor {
-        // 10: WOW64.
+        // 10: a 32-bit process on 64-bit Windows (`PROCESSOR_ARCHITECTURE_IA32_ON_WIN64`).
         0 | 10 => Arch::X86,
         3 => Arch::Ppc,
         5 => Arch::Arm,
@@ -244,7 +244,7 @@ fn registers(context: &MinidumpContext, thread: &mut OsThread) {
     thread.registers = general;
 }
 
-/// The exception that the dump was written for. Dumps written on request have no exception stream, or an empty one.
+/// The exception for which the dump was written. A dump on request has no exception stream, or an empty one.
 fn exception(reading: &mut Reading<'_>, os: Os, system: Option<&MinidumpSystemInfo>) -> Option<Crash> {
     /// Code that Breakpad writes into Linux dumps on request.
     const DUMP_REQUESTED: u32 = 0xffff_ffff;

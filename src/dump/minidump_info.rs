@@ -6,13 +6,15 @@ use super::minidump_reading::{Reading, stream};
 use crate::base::hash::Map;
 use crate::base::{Endian, Limits, utf16};
 
-/// Maximum total size in bytes of a minidump's strings. A process with a thousand modules has about 100 KB; without a limit on the total,
-/// many entries could share one long string and multiply it.
+/// Maximum total size in bytes of a minidump's strings. A process with a thousand modules has about 100 KB. Without this limit, many entries of
+/// a hostile file could refer to one long string and multiply it.
 const MAX_STRINGS: u64 = 64 << 20;
 
 /// Reads strings within a budget.
 pub(super) struct Strings {
+    /// Maximum size of one string in bytes.
     each: u64,
+    /// Remaining size of all strings in bytes.
     left: u64,
 }
 
@@ -22,8 +24,8 @@ impl Strings {
         Strings { each: limits.string_bytes, left: MAX_STRINGS.min(file.len()) }
     }
 
-    /// The length-prefixed UTF-16 string at `offset` of the file, cut at the end of the file or the budget. Unpaired
-    /// surrogates are escaped: see [`utf16`].
+    /// The length-prefixed UTF-16 string at `offset` of the file, up to a NUL. The limits and the end of the file cut it. Unpaired surrogates
+    /// are escaped: see [`utf16`].
     fn read(&mut self, file: Fields<'_>, offset: u64) -> Option<String> {
         let declared = u64::from(file.u32(offset)?);
         let bytes = file.clamped(offset.saturating_add(4), declared.min(self.each).min(self.left));
@@ -36,7 +38,7 @@ impl Strings {
     }
 }
 
-/// The module list. Modules with unreadable names are kept.
+/// Reads the module list. A module whose name is unreadable has an empty path.
 pub(super) fn modules(reading: &mut Reading<'_>, strings: &mut Strings) -> Vec<Module> {
     const ENTRY: u64 = 108;
     let Some(list) = reading.stream(stream::MODULES, "module list") else { return Vec::new() };
@@ -73,7 +75,7 @@ pub(super) fn modules(reading: &mut Reading<'_>, strings: &mut Strings) -> Vec<M
     modules
 }
 
-/// The file version from `VS_FIXEDFILEINFO`: its signature and the two halves of the version.
+/// Decodes the file version from three fields of `VS_FIXEDFILEINFO`: the signature, and the two halves of the version.
 fn version(signature: Option<u32>, high: Option<u32>, low: Option<u32>) -> Option<[u16; 4]> {
     if signature != Some(0xfeef_04bd) {
         return None;
@@ -112,7 +114,7 @@ pub(super) fn thread_names(reading: &mut Reading<'_>, strings: &mut Strings) -> 
     names
 }
 
-/// The process ID and the start time in seconds since 1970, where the MiscInfo stream declares them.
+/// The process ID and the start time in seconds since 1970, if the flags of the MiscInfo stream declare them valid.
 pub(super) fn process(reading: &mut Reading<'_>) -> (Option<u32>, Option<u64>) {
     const HAS_PROCESS_ID: u32 = 1;
     const HAS_PROCESS_TIMES: u32 = 2;

@@ -8,7 +8,7 @@ use crate::base::AddrRange;
 /// Captured memory.
 #[derive(Debug, Default)]
 pub(super) struct MemoryLists {
-    /// The ranges of both lists, 64-bit list first.
+    /// The ranges of both lists, those of the 64-bit list first.
     pub(super) ranges: Vec<CapturedRange>,
     /// Bytes that the lists declare but the truncated file does not hold.
     pub(super) truncated: u64,
@@ -33,7 +33,8 @@ pub(super) fn memory_lists(reading: &mut Reading<'_>) -> MemoryLists {
     memory
 }
 
-/// Memory64List: count, file offset of the first range's bytes, then *(start, length)* entries; the bytes are contiguous.
+/// Reads Memory64List: the count, the file offset of the first range's bytes, then *(start, length)* entries. The bytes of all ranges are
+/// contiguous in the file.
 fn memory64(reading: &mut Reading<'_>, list: Fields<'_>, memory: &mut MemoryLists) {
     const START: u64 = 16;
     const ENTRY: u64 = 16;
@@ -53,7 +54,7 @@ fn memory64(reading: &mut Reading<'_>, list: Fields<'_>, memory: &mut MemoryList
     }
 }
 
-/// MemoryList: count, then *(start, length, file offset)* entries.
+/// Reads MemoryList: the count, then *(start, length, file offset)* entries.
 fn memory32(reading: &mut Reading<'_>, list: Fields<'_>, memory: &mut MemoryLists) {
     const ENTRY: u64 = 16;
     let (begin, count) = reading.list(list, ENTRY, "memory list");
@@ -68,7 +69,7 @@ fn memory32(reading: &mut Reading<'_>, list: Fields<'_>, memory: &mut MemoryList
 
 fn add(reading: &Reading<'_>, memory: &mut MemoryLists, start: u64, len: u64, offset: u64) {
     let start = reading.addr(start);
-    // Empty ranges occur (microsoft/clrmd#300). Clamp ranges that run past the end of the address space.
+    // Ranges may be empty (microsoft/clrmd#300). Clamp ranges that run past the end of the address space.
     let possible = len.min(reading.max_address.saturating_sub(start.0));
     let len = possible.min(reading.file.len().saturating_sub(offset));
     memory.truncated = memory.truncated.saturating_add(possible.saturating_sub(len));
@@ -77,7 +78,7 @@ fn add(reading: &Reading<'_>, memory: &mut MemoryLists, start: u64, len: u64, of
     }
 }
 
-/// Number of ranges that start inside another one. They are kept: the memory floor decides which one wins.
+/// Number of ranges that overlap a range with a lower or equal start. They are kept: `Memory::new` resolves overlaps.
 fn overlaps(ranges: &[CapturedRange]) -> usize {
     let mut spans: Vec<(u64, u64)> = ranges.iter().map(|r| (r.start.0, r.start.plus(r.len).0)).collect();
     spans.sort_unstable();
@@ -92,14 +93,14 @@ fn overlaps(ranges: &[CapturedRange]) -> usize {
     count
 }
 
-/// The contents of MemoryInfoList.
+/// The regions of MemoryInfoList.
 #[derive(Debug, Default)]
 pub(super) struct Regions {
     /// Committed regions.
     pub(super) committed: Vec<MappedRegion>,
-    /// Regions that are only reserved.
+    /// Regions that are reserved but not committed.
     pub(super) reserved: Vec<MappedRegion>,
-    /// Number of committed bytes; `None` if no such list exists.
+    /// Number of committed bytes; `None` if the dump has no MemoryInfoList.
     pub(super) mapped_bytes: Option<u64>,
 }
 
@@ -139,7 +140,7 @@ pub(super) fn memory_regions(reading: &mut Reading<'_>) -> Regions {
         let committed = state == COMMITTED;
         let region = MappedRegion {
             range: AddrRange::new(start, start.plus(size)),
-            // One bit each, from PAGE_READONLY to PAGE_EXECUTE_WRITECOPY. Meaningless for reserved regions.
+            // The protection is one bit, from PAGE_READONLY (2) to PAGE_EXECUTE_WRITECOPY (0x80). It is undefined for reserved regions.
             read: committed && protection & 0xee != 0,
             write: committed && protection & 0xcc != 0,
             execute: committed && protection & 0xf0 != 0,
@@ -157,7 +158,7 @@ pub(super) fn memory_regions(reading: &mut Reading<'_>) -> Regions {
     regions
 }
 
-/// Decodes `MEM_PRIVATE`, `MEM_MAPPED` and `MEM_IMAGE`.
+/// Decodes the type of a region: `MEM_PRIVATE`, `MEM_MAPPED` or `MEM_IMAGE`.
 fn backing(kind: u32) -> Option<Backing> {
     match kind {
         0x0002_0000 => Some(Backing::Private),

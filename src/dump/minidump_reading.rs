@@ -18,7 +18,7 @@ pub(super) mod stream {
     pub(in crate::dump) const MISC: u32 = 15;
     pub(in crate::dump) const MEMORY_INFO: u32 = 16;
     pub(in crate::dump) const THREAD_NAMES: u32 = 24;
-    /// Written by `gcdump trim`: 32-bit flags; 1 means redacted. Types above 0xffff are reserved for applications.
+    /// The stream that `gcdump trim` adds: 32-bit flags, where 1 means redacted. Types above 0xffff are reserved for applications.
     pub(in crate::dump) const TRIM: u32 = 0x6763_0001;
 }
 
@@ -26,17 +26,19 @@ pub(super) mod stream {
 pub(super) struct Reading<'a> {
     /// The whole file.
     pub(super) file: Fields<'a>,
-    /// The highest address. Masks the sign extension of addresses in 32-bit dumps.
+    /// The highest address of the process, also a mask that removes the sign extension of addresses in 32-bit dumps. `u64::MAX` until the reader
+    /// sets it.
     pub(super) max_address: u64,
     /// Limits on what is read.
     pub(super) limits: &'a Limits,
     /// Irregularities, one sentence each.
     pub(super) oddities: Vec<String>,
+    /// File offset and length of each stream, by type.
     pub(super) streams: Map<u32, (u64, u64)>,
 }
 
 impl<'a> Reading<'a> {
-    /// The bytes of a stream, cut at the end of the file. A missing stream is normal, a truncated one an irregularity.
+    /// The bytes of a stream, cut at the end of the file. `None` if the stream does not exist. A truncated stream is reported as an irregularity.
     pub(super) fn stream(&mut self, kind: u32, name: &str) -> Option<Fields<'a>> {
         let (offset, len) = *self.streams.get(&kind)?;
         let bytes = Fields::new(self.file.clamped(offset, len), self.file.endian);
@@ -46,7 +48,8 @@ impl<'a> Reading<'a> {
         Some(bytes)
     }
 
-    /// Offset and number of the entries of a list that starts with a 32-bit count. Some writers align the entries to 8 bytes.
+    /// Offset of the entries of a list that starts with a 32-bit count, and the number of entries that the stream contains. Some writers align
+    /// the entries to 8 bytes.
     pub(super) fn list(&mut self, stream: Fields<'_>, entry: u64, name: &str) -> (u64, u64) {
         let Some(declared) = stream.u32(0).map(u64::from) else {
             if stream.len() > 0 {
@@ -75,7 +78,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Reads the stream directory. The first of several streams with equal types wins.
+/// Reads the stream directory. Of several streams with the same type, the first is used.
 fn directory(reading: &mut Reading<'_>, path: &Path) -> Result<(), DumpError> {
     const HEADER: u64 = 32;
     const ENTRY: u64 = 12;

@@ -29,7 +29,7 @@ impl Mini {
         at
     }
 
-    /// `fields` are (value, size in bytes).
+    /// Adds a stream of type `kind` with these fields: *(value, size in bytes)*.
     pub(in crate::dump) fn stream(&mut self, kind: u32, fields: &[(u64, usize)]) {
         let mut out = Vec::new();
         for (value, len) in fields {
@@ -73,7 +73,7 @@ impl Mini {
     }
 }
 
-/// A minidump with one of each kind of contents, and 0x180 bytes of memory at its end.
+/// A minidump with one of each stream that the reader knows, and 0x180 bytes of memory at its end.
 pub(in crate::dump) fn small_mini(endian: Endian) -> Vec<u8> {
     let mut mini = Mini::new(endian, 9);
     let name = mini.string("C:\\app\\lab.exe");

@@ -1,13 +1,13 @@
 //! Parses a dump file into captured ranges, modules, threads and facts. Knows nothing about .NET.
 //!
-//! Every container reduces to one table of *(target address, length, file offset)*: [`DumpFile::ranges`]. Memory that was
-//! mapped but not captured is absent from that table; nothing is ever substituted for it.
+//! Whatever the container, the result is one table of *(target address, length, file offset)*: [`DumpFile::ranges`]. Memory that was mapped
+//! but not captured is absent from that table.
 //!
 //! | module | reads |
 //! | --- | --- |
 //! | `open`, `sniff`, `compressed`, `mapping` | any file: format detection, decompression, mapping |
 //! | `elf_core`, `elf_notes`, `elf_modules` | ELF cores by createdump, the kernel and gdb |
-//! | `minidump`, `minidump_info`, `minidump_memory` | Windows minidumps |
+//! | `minidump`, `minidump_info`, `minidump_memory`, `minidump_reading` | Windows minidumps |
 //! | `snapshot` | `.gcdump` files: heap snapshots |
 //! | `stacks` | the bounds of the threads' stacks |
 //! | `write` | lays out trimmed dumps |
@@ -97,7 +97,7 @@ pub struct DumpFile {
 }
 
 impl DumpFile {
-    /// The mapping of the kernel's library, `[vdso]` (ELF cores).
+    /// The mapping of the vDSO, the library that the kernel maps into each process (ELF cores).
     pub(crate) fn kernel_library(&self) -> Option<AddrRange> {
         /// `AT_SYSINFO_EHDR`.
         const LIBRARY: u64 = 33;
@@ -105,7 +105,8 @@ impl DumpFile {
         self.regions.iter().map(|r| r.range).find(|range| range.contains(at))
     }
 
-    /// Mappings of the runtime's executable allocator, which gives this name to memory that it maps twice (`doublememorymapper.cpp`).
+    /// Mappings of the runtime's executable allocator, which maps memory twice, as an anonymous file with the name `doublemapper`
+    /// (`doublememorymapper.cpp`).
     pub(crate) fn double_mapped(&self) -> impl Iterator<Item = AddrRange> {
         self.files.iter().filter(|f| f.path.starts_with("/memfd:doublemapper")).map(|f| f.range)
     }
@@ -149,7 +150,7 @@ pub struct DumpFacts {
     pub process_name: Option<String>,
     /// Command line, if recorded. It is user data, which [`InfoReport`](crate::model::InfoReport) hides if contents are to be hidden.
     pub command_line: Option<String>,
-    /// When the dump was written, in seconds since 1970. Minidumps only.
+    /// When the dump was written, in seconds since 1970. ELF cores do not record it.
     pub time: Option<u64>,
     /// When the process was started, in seconds since 1970. Minidumps only.
     pub started: Option<u64>,
@@ -157,7 +158,7 @@ pub struct DumpFacts {
     pub file_bytes: u64,
     /// Captured memory in bytes.
     pub captured_bytes: u64,
-    /// Mapped memory in bytes, captured or not. `None` if the container does not record it.
+    /// Mapped (committed) memory in bytes, captured or not. `None` if the container does not record it.
     pub mapped_bytes: Option<u64>,
     /// Bytes of memory that the dump declares but the truncated file does not hold.
     pub truncated_bytes: u64,
@@ -165,11 +166,11 @@ pub struct DumpFacts {
     pub damage: Option<String>,
     /// `MINIDUMP_TYPE` flags of a minidump's header.
     pub minidump_flags: Option<u64>,
-    /// Whether the header of an ELF core is that of createdump, of any release: `EI_OSABI` is 3 (GNU/Linux). Kernels and gdb write 0.
+    /// Whether createdump wrote the header of this ELF core: `EI_OSABI` is 3 (GNU/Linux). The kernel and gdb write 0.
     pub header_of_createdump: bool,
     /// Number of mappings of an ELF core without captured bytes. Kernel cores have many; createdump writes none.
     pub uncaptured_mappings: u64,
-    /// Set if `gcdump trim` wrote this dump.
+    /// How `gcdump trim` changed the dump, if it wrote this file.
     pub trimmed: Option<Trimmed>,
     /// Irregularities that the reader worked around, one sentence each.
     pub oddities: Vec<String>,
@@ -296,17 +297,17 @@ pub struct OsThread {
     pub registers: Vec<Register>,
     /// Base of thread-local storage (`fs_base`; x64 Linux only). The C library places it at the top of the stacks that it allocates.
     pub thread_base: Option<Addr>,
-    /// Signal that the thread was handling (ELF `pr_cursig`), 0 if none.
+    /// The thread's current signal (ELF `pr_cursig`), 0 if none.
     pub signal: u32,
     /// Name, if recorded.
     pub name: Option<String>,
-    /// Captured part of the stack (minidump thread record).
+    /// The stack as the thread record of a minidump declares it, from the stack pointer to the stack's base.
     pub stack: Option<AddrRange>,
     /// Thread environment block (Windows).
     pub teb: Option<Addr>,
 }
 
-/// Why the process ended.
+/// The signal or exception that ended the process, or for which the dump was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Crash {
     /// ID of the crashing thread.

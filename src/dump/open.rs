@@ -11,7 +11,7 @@ use super::sniff::SNIFF_BYTES;
 use super::{Bytes, Compression, DumpError, DumpFile, FileKind, compressed, elf_core, sniff};
 use crate::base::{Limits, Progress};
 
-/// Maximum number of oddities kept per dump.
+/// Maximum number of [`DumpFacts::oddities`](super::DumpFacts::oddities) of a dump.
 const MAX_ODDITIES: usize = 50;
 
 /// How to open a dump.
@@ -30,9 +30,9 @@ pub struct OpenOptions {
 /// Opens the dump at `path`. Format and compression are detected from the contents, never from the name.
 ///
 /// # Errors
-/// Fails if the file cannot be read, is not a dump, or is missing structures that are essential. Other damage is not an error: everything
-/// readable is kept, and [`DumpFacts::oddities`](super::DumpFacts::oddities) and
-/// [`DumpFacts::truncated_bytes`](super::DumpFacts::truncated_bytes) report the rest.
+/// Fails if the file cannot be read, is not a dump, or does not have essential structures. Other damage is not an error: everything readable
+/// is kept, and [`DumpFacts::oddities`](super::DumpFacts::oddities) and [`DumpFacts::truncated_bytes`](super::DumpFacts::truncated_bytes)
+/// report the rest.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<DumpFile, DumpError> {
     let io = |source| DumpError::Io { path: path.to_owned(), source };
     let kind = fs::metadata(path).map_err(io)?;
@@ -87,7 +87,7 @@ pub fn open_bytes(bytes: Bytes, path: &Path, options: &OpenOptions) -> Result<Du
             let facts = &mut dump.facts;
             facts.compression = Some(compression);
             if let Some(damage) = damage {
-                // A complete dump does not need the data after it.
+                // Data after the compressed dump does not matter if the dump is complete.
                 let is_wrong = match damage.kind {
                     DamageKind::Wrong => true,
                     DamageKind::Trailing => facts.truncated_bytes > 0,
@@ -102,7 +102,7 @@ pub fn open_bytes(bytes: Bytes, path: &Path, options: &OpenOptions) -> Result<Du
             }
             Ok(dump)
         }
-        // Too little was decompressed. Report the cause, not the parse error that follows from it.
+        // Too little was decompressed to parse. Report the damage, not the parse error that it caused.
         (Err(_), Some(damage)) => Err(DumpError::Decompress { path: path.to_owned(), source: damage.into_error() }),
         (Err(DumpError::NotADump { path, kind }), None) => Err(DumpError::CompressedNotADump { path, kind }),
         (Err(e), None) => Err(e),
@@ -122,7 +122,7 @@ fn parse(kind: FileKind, bytes: Bytes, path: &Path, options: &OpenOptions) -> Re
         FileKind::GcdumpTrace => super::snapshot::read(Arc::new(bytes), path),
         kind => Err(DumpError::NotADump { path: path.to_owned(), kind }),
     }?;
-    // Each broken note or segment adds a sentence, and a hostile file may have millions.
+    // Each broken note or segment adds a sentence, and a hostile file may have millions of them.
     let oddities = &mut dump.facts.oddities;
     let more = oddities.len().saturating_sub(MAX_ODDITIES);
     if more > 0 {

@@ -1,4 +1,4 @@
-//! Real dumps from `GCDUMP_TEST_DUMPS` or `~/.cache/gcdump-dumps`. Missing dumps are skipped with a printed line.
+//! Tests with real dumps in `GCDUMP_TEST_DUMPS` or `~/.cache/gcdump-dumps`. A test prints a line for each dump that it skips.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -65,8 +65,8 @@ fn all_dumps_open() {
         assert!(dump.threads.iter().all(|t| t.stack_pointer.is_some() && t.registers.len() == 16), "{name}");
         let rsp = |t: &crate::dump::OsThread| t.registers.iter().find(|r| r.name == "rsp").map(|r| r.value);
         assert!(dump.threads.iter().all(|t| rsp(t) == t.stack_pointer.map(|sp| sp.0)), "{name}");
-        // On Linux, thread-local storage lies in the stack's mapping, above the used part. The first thread's stack is
-        // allocated by the kernel.
+        // On Linux, thread-local storage is in the mapping of the stack, above the used part. The kernel allocates the first thread's stack,
+        // without such storage.
         for thread in dump.threads.iter().filter(|_| !windows) {
             let (sp, base) = (thread.stack_pointer.unwrap(), thread.thread_base.unwrap());
             let mapping = dump.regions.iter().find(|r| r.range.contains(sp)).unwrap();
@@ -75,7 +75,7 @@ fn all_dumps_open() {
             assert!(!own || (sp < base && mapping.range.contains(base)), "{name}: thread {}: {sp} {base} {:?}", thread.id, mapping.range);
         }
         let runtime = if windows { "coreclr.dll" } else { "libcoreclr.so" };
-        // NativeAOT programs carry the runtime in their own image.
+        // A NativeAOT program contains the runtime in its own image.
         let expected = usize::from(!name.contains("aot"));
         assert_eq!(dump.modules.iter().filter(|m| m.file_name() == runtime).count(), expected, "{name}");
     }
@@ -110,18 +110,18 @@ fn agrees_with_clrmd() {
         assert!(pid == 0 || u64::from(dump.facts.pid.unwrap()) == pid, "{name}: {pid}");
         let file_name = |v: &serde_json::Value| v.as_str().unwrap_or("").rsplit(['/', '\\']).next().unwrap().to_owned();
         let bases = |file: &str| dump.modules.iter().filter(|m| m.file_name() == file).map(|m| m.base.0).collect::<Vec<_>>();
-        // Modules of size 0: ClrMD lists a mapping in the middle of an image as a separate module.
+        // ClrMD lists a mapping in the middle of an image as a separate module of size 0.
         let native = list(&info["native_modules"]).into_iter().filter(|m| m["size"] != 0);
         let native = native.map(|m| (hex(&m["base"]), file_name(&m["file"])));
         let managed = list(&info["modules"])
             .into_iter()
             .filter(|m| !m["image_base"].is_null() && m["pe"] == true)
             .map(|m| (hex(&m["image_base"]), file_name(&m["name"])));
-        // An assembly that the runtime laid out itself is in anonymous memory.
+        // An assembly that the runtime copies into loaded layout is in anonymous memory, so no module is expected.
         let mapped = |base: u64| dump.files.is_empty() || dump.files.iter().any(|f| f.range.contains(Addr(base)));
         let managed = managed.filter(|(base, _)| mapped(*base));
         let mut compared = 0;
-        // ClrMD lists "/memfd:doublemapper" as a module.
+        // Modules that only ClrMD lists, such as "/memfd:doublemapper", are not compared.
         for (base, file) in native.chain(managed).filter(|m| m.0 != 0 && !bases(&m.1).is_empty()) {
             assert!(bases(&file).contains(&base), "{name}: {file} at {base:#x}, found at {:x?}", bases(&file));
             compared += 1;

@@ -1,7 +1,7 @@
 //! `.gcdump` files of `dotnet-gcdump`, PerfView and gcdump itself: the objects of a heap by type, size and reference.
 //!
-//! The file is a stream of PerfView's FastSerialization with an object `GCHeapDump`, whose `Graphs.MemoryGraph` has the nodes in a blob of
-//! packed numbers (`docs/internals/exports.md`). Nodes are decoded on access.
+//! The file is a stream in PerfView's FastSerialization format. It contains one `GCHeapDump` object, and in it a `Graphs.MemoryGraph` with
+//! the nodes as a blob of packed numbers (`docs/internals/exports.md`). Nodes are decoded on access.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::{Bytes, Container, DumpError, DumpFacts, DumpFile};
 use crate::base::hash::Map;
 use crate::base::{Arch, Os, PtrSize, Shape, len64, utf16};
 
-/// Tags of the stream.
+/// Tags of FastSerialization: each announces the item that follows it.
 pub(crate) mod tag {
     pub(crate) const NULL: u8 = 1;
     pub(crate) const REFERENCE: u8 = 2;
@@ -27,13 +27,13 @@ pub(crate) mod tag {
 
 /// The Unix epoch in ticks of 100 ns since the year 1.
 pub(crate) const EPOCH: i64 = 621_355_968_000_000_000;
-/// Prefix of the collection log that gcdump writes into a file with missing objects, references or roots. The reason follows it.
+/// Prefix of the collection log of a file that gcdump wrote without some objects, references or roots. The reason follows the prefix.
 pub(crate) const PARTIAL: &str = "partial: ";
 /// Maximum number of characters of the reason that are kept.
 const MAX_REASON: usize = 1024;
-/// The beginning of the file.
+/// The first string of the file.
 pub(crate) const SIGNATURE: &str = "!FastSerialization.1";
-/// Maximum nesting of objects: unknown objects of other tools are skipped and may be nested.
+/// Maximum nesting of the unknown objects that are skipped; limits the recursion.
 const MAX_DEPTH: u32 = 16;
 
 /// A type of a snapshot.
@@ -41,7 +41,7 @@ const MAX_DEPTH: u32 = 16;
 pub struct SnapshotType {
     /// The type's name, as the writer recorded it.
     pub name: String,
-    /// Size in bytes of nodes without their own size.
+    /// Size in bytes of each node of this type that does not store a size.
     pub size: u64,
     /// Path of the type's module.
     pub module: Option<String>,
@@ -55,7 +55,7 @@ pub struct Snapshot {
     pub types: Vec<SnapshotType>,
     /// Number of nodes.
     pub nodes: u32,
-    /// The node that refers to the roots.
+    /// Index of the node whose children are the roots.
     pub root: u32,
     /// Number of objects that each node represents: more than 1 in a sample of a heap.
     pub sampling: f32,
@@ -63,8 +63,11 @@ pub struct Snapshot {
     pub tool: Option<String>,
     /// Why the file does not contain the whole heap, if gcdump wrote it and recorded a reason.
     pub loss: Option<String>,
+    /// File offset of the table of nodes: the 32-bit offset of each node in the blob.
     offsets: usize,
+    /// Start and end of the blob in the file.
     blob: (usize, usize),
+    /// File offset of the table of the nodes' addresses, 64 bits each.
     addresses: usize,
 }
 
@@ -75,14 +78,17 @@ pub struct SnapshotNode<'s> {
     pub ty: usize,
     /// Size of the node in bytes.
     pub size: u64,
+    /// Index of the node.
     own: u32,
+    /// Number of nodes in the file.
     nodes: u32,
     children: u32,
+    /// The part of the blob that starts with the children: packed differences between their indices and `own`.
     rest: &'s [u8],
 }
 
 impl SnapshotNode<'_> {
-    /// The nodes that this node refers to; ends early if the file is damaged.
+    /// Indices of the nodes that this node refers to. Ends early if the file is damaged.
     pub fn children(&self) -> impl Iterator<Item = u32> {
         let (own, nodes, mut rest) = (i64::from(self.own), self.nodes, self.rest);
         let next = move || Some(i64::from(packed(&mut rest)?));
@@ -97,7 +103,8 @@ impl SnapshotNode<'_> {
     }
 }
 
-/// Decodes a number of 1 to 5 bytes, 7 bits each, most significant first; bit 6 of the first byte is the sign.
+/// Decodes a signed number of 1 to 5 bytes. Each byte has 7 bits, most significant first, and bit 7 if another byte follows; bit 6 of the
+/// first byte is the sign.
 fn packed(rest: &mut &[u8]) -> Option<i32> {
     let mut value = 0i32;
     for place in 0..5 {
@@ -113,7 +120,7 @@ fn packed(rest: &mut &[u8]) -> Option<i32> {
 }
 
 impl Snapshot {
-    /// The node at `index`; `None` if it is damaged.
+    /// The node at `index`; `None` if its data is damaged.
     pub fn node(&self, index: u32) -> Option<SnapshotNode<'_>> {
         let at = self.offsets.checked_add(usize::try_from(index).ok()?.checked_mul(4)?)?;
         let offset = u32::from_le_bytes(*self.bytes.get(at..)?.first_chunk()?);
@@ -131,7 +138,7 @@ impl Snapshot {
         len64(self.blob.1.saturating_sub(self.blob.0))
     }
 
-    /// The address of the node; 0 if it is not an object.
+    /// The address of the node's object; 0 if the node is not an object.
     pub fn address(&self, index: u32) -> u64 {
         let at = usize::try_from(index).ok().and_then(|i| self.addresses.checked_add(i.checked_mul(8)?));
         at.and_then(|at| self.bytes.get(at..)?.first_chunk()).map_or(0, |bytes| u64::from_le_bytes(*bytes))
@@ -194,11 +201,12 @@ struct About {
     process_id: Option<u32>,
 }
 
-/// A class of the stream: its name, and the oldest version of a reader that can read it.
+/// A class that the stream defines.
 #[derive(Clone)]
 struct Class {
-    /// Shared, because each object names its class, and all of them may name a class with a long name.
+    /// Shared, because each object has a copy of its class, and a hostile file may define a long name.
     name: Arc<str>,
+    /// The oldest version of a reader that can read objects of the class.
     minimum: i32,
 }
 
@@ -208,7 +216,7 @@ type Read<T> = Result<T, &'static str>;
 struct Stream<'b> {
     bytes: &'b [u8],
     at: usize,
-    /// Classes by the offset of their definition.
+    /// Classes by the file offset of their definition, which later objects refer to.
     classes: Map<usize, Class>,
 }
 
@@ -245,14 +253,14 @@ impl Stream<'_> {
         if n.saturating_mul(each) > left { Err(CUT) } else { Ok(n) }
     }
 
-    /// Skips `n` items of `each` bytes.
+    /// Skips `n` items of `each` bytes. Returns the offset of the first.
     fn skip(&mut self, n: usize, each: usize) -> Read<usize> {
         let from = self.at;
         self.take(n.checked_mul(each).ok_or(CUT)?)?;
         Ok(from)
     }
 
-    /// Reads a string, whose UTF-16 units are each encoded like UTF-8; `None` for null.
+    /// Reads a string; `None` for null. Each UTF-16 code unit, including each half of a surrogate pair, is encoded as in UTF-8.
     fn text(&mut self) -> Read<Option<String>> {
         let n = self.int()?;
         if n == -1 {
@@ -304,7 +312,7 @@ impl Stream<'_> {
         }
     }
 
-    /// Skips the fields that newer writers append, to the end of the object. Returns the last string among them.
+    /// Skips the remaining, tagged fields of an object, which newer writers append, and its end. Returns the last string among them.
     fn end(&mut self, depth: u32) -> Read<Option<String>> {
         let mut last = None;
         loop {
@@ -327,7 +335,7 @@ impl Stream<'_> {
         }
     }
 
-    /// Follows a forward reference. The table of their targets is at the end of the file.
+    /// Reads a forward reference and continues at its target. The table of targets is at the end of the file.
     fn forward(&mut self) -> Read<()> {
         let index = usize::try_from(self.int()?).map_err(|_| "a forward reference is negative")?;
         let word = |at: usize| -> Read<usize> {
@@ -340,7 +348,7 @@ impl Stream<'_> {
         }
         let place = index.checked_mul(4).and_then(|i| table.checked_add(4)?.checked_add(i)).ok_or(CUT)?;
         let to = word(place)?;
-        // A jump back could loop.
+        // A backward jump could loop forever.
         if to < self.at {
             return Err("a forward reference points backwards");
         }
@@ -363,7 +371,7 @@ impl Stream<'_> {
         let is_64 = self.byte()? != 0;
         snapshot.sampling = f32::from_le_bytes(self.array()?);
         self.take(4)?;
-        // The heap of a JavaScript engine, whose fields are skipped.
+        // Information about the heap of a JavaScript engine, if the process has one.
         if self.begin()?.is_some() {
             self.end(0)?;
         }
@@ -400,7 +408,7 @@ impl Stream<'_> {
         let offsets = self.skip(count, 4)?;
         let length = self.count(1)?;
         let blob = self.skip(length, 1)?;
-        // Deferred names, of types in modules that PerfView would look up.
+        // The names of some types are stored elsewhere, because PerfView looks them up in symbol files. They are skipped.
         if class.minimum >= 1 {
             self.forward()?;
         }
@@ -417,7 +425,7 @@ impl Stream<'_> {
         Ok(Snapshot { bytes: Arc::clone(bytes), types, nodes, root, sampling: 1.0, tool: None, loss: None, offsets, blob, addresses })
     }
 
-    /// Skips the bounds of the generations.
+    /// Skips the list of heap segments, with the bounds of their generations.
     fn segments(&mut self) -> Read<()> {
         if self.begin()?.is_none() {
             return Ok(());

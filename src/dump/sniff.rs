@@ -29,7 +29,7 @@ pub enum FileKind {
     },
     /// Windows executable or library, or a managed assembly.
     PeImage,
-    /// Heap snapshot of `dotnet-gcdump` or PerfView. Supported by the commands that need types, sizes and references only.
+    /// Heap snapshot of `dotnet-gcdump`, PerfView or gcdump. Supported by the commands that need only types, sizes and references.
     GcdumpTrace,
     /// Output of `dotnet-trace`.
     Nettrace,
@@ -64,17 +64,17 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// Whether gcdump opens such files.
+    /// Whether such a file is the dump of a process that gcdump can open. Heap snapshots and compressed files are not.
     pub(crate) fn is_dump(self) -> bool {
         matches!(self, FileKind::ElfCore | FileKind::Minidump)
     }
 
-    /// Whether gcdump decompresses such files and opens their contents.
+    /// Whether gcdump decompresses such a file and opens the contents.
     pub(crate) fn is_compressed(self) -> bool {
         matches!(self, FileKind::Zstd | FileKind::Gzip)
     }
 
-    /// A predicate that follows the file's name: what the file is, and what to do about it.
+    /// The rest of a sentence that begins with the file's name: what the file is, and what to do about it.
     pub(crate) fn describe(self) -> &'static str {
         match self {
             FileKind::ElfCore => "is an ELF core dump",
@@ -139,7 +139,7 @@ fn by_magic(first: &[u8]) -> Option<FileKind> {
         [0x1f, 0x8b, 0x08, ..] => FileKind::Gzip,
         [0xce | 0xcf, 0xfa, 0xed, 0xfe, ..] => macho(little.u32(12)),
         [0xfe, 0xed, 0xfa, 0xce | 0xcf, ..] => macho(Fields::new(first, Endian::Big).u32(12)),
-        // Universal binary. Java class files share the magic but have a version above 40 in place of the slice count.
+        // Universal binary with 1 to 32 slices. A Java class file has the same magic, and a version above 40 instead of the number of slices.
         [0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, 1..=32, ..] => FileKind::Macho,
         [b'P', b'A', b'G', b'E', b'D', b'U', b'M', b'P', ..] | [b'P', b'A', b'G', b'E', b'D', b'U', b'6', b'4', ..] => {
             FileKind::WindowsKernelDump
@@ -151,7 +151,7 @@ fn by_magic(first: &[u8]) -> Option<FileKind> {
         [0x04, 0x22, 0x4d, 0x18, ..] => FileKind::Lz4,
         [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c, ..] => FileKind::SevenZip,
         [b'M', b'Z', ..] if !looks_like_text(first) => FileKind::PeImage,
-        // The serializer's signature, preceded by its length.
+        // FastSerialization: the length of the signature, then the signature.
         [_, _, _, _, rest @ ..] if rest.starts_with(b"!FastSerialization.") => FileKind::GcdumpTrace,
         _ if first.get(257..262) == Some(b"ustar") => FileKind::Tar,
         _ => return None,
@@ -164,7 +164,7 @@ fn macho(file_type: Option<u32>) -> FileKind {
     if file_type == Some(MH_CORE) { FileKind::MachoCore } else { FileKind::Macho }
 }
 
-/// Valid UTF-8 without control characters (the last character may be cut), or UTF-16 with a byte order mark.
+/// Whether the bytes are UTF-8 without control characters (the last character may be cut), or UTF-16 with a byte order mark.
 fn looks_like_text(first: &[u8]) -> bool {
     if first.starts_with(&[0xff, 0xfe]) || first.starts_with(&[0xfe, 0xff]) {
         return true;

@@ -1,27 +1,27 @@
-//! Stack bounds, and threads by ID. Indexed, because a dump may have ten thousand threads.
+//! Finds the bounds of stacks, and threads by ID. Uses sorted indices, because a dump may have ten thousand threads.
 
 use std::collections::HashMap;
 
 use super::{DumpFile, OsThread};
 use crate::base::{Addr, AddrRange, PAGE};
 
-/// Maximum size in bytes of a stack's guard region.
+/// Maximum size in bytes of the guard region below a stack.
 const GUARD: u64 = 1 << 20;
 
 /// The threads of a dump by ID, and the memory around their stack pointers.
 #[derive(Debug)]
 pub(crate) struct ThreadStacks<'d> {
     threads: HashMap<u64, &'d OsThread>,
-    /// Sorted by start.
+    /// The regions of the address space, sorted by start.
     mapped: Vec<AddrRange>,
-    /// Sorted by start.
+    /// The captured ranges, sorted by start.
     captured: Vec<AddrRange>,
-    /// Sorted.
+    /// The stack pointers of all threads, sorted.
     pointers: Vec<Addr>,
 }
 
 impl<'d> ThreadStacks<'d> {
-    /// Indexes the threads, regions and ranges of `dump`. The first of several threads with equal IDs wins.
+    /// Indexes the threads, regions and captured ranges of `dump`. Of several threads with the same ID, the first is used.
     pub(crate) fn new(dump: &'d DumpFile) -> ThreadStacks<'d> {
         let mut threads = HashMap::with_capacity(dump.threads.len());
         for thread in &dump.threads {
@@ -46,21 +46,22 @@ impl<'d> ThreadStacks<'d> {
         self.threads.get(&id).copied()
     }
 
-    /// The mapping around `pointer`, or else the captured range. The kernel merges adjacent mappings, so this may span
-    /// more than the stack.
+    /// The mapping that contains `pointer`, or else the captured range. The kernel merges adjacent mappings, so the result may include more than
+    /// the stack.
     pub(crate) fn around(&self, pointer: Addr) -> Option<AddrRange> {
         at(&self.mapped, pointer).or_else(|| at(&self.captured, pointer))
     }
 
-    /// The mapping around `pointer`, or the next one: after a stack overflow, the pointer is in the guard region.
+    /// The mapping that contains `pointer`, or else the next mapping if it starts within [`GUARD`]: after a stack overflow, the stack pointer is in
+    /// the guard region.
     pub(crate) fn at_or_after(&self, pointer: Addr) -> Option<AddrRange> {
         let next = |sorted: &[AddrRange]| sorted.get(sorted.partition_point(|r| r.start <= pointer)).copied();
         let list = if self.mapped.is_empty() { &self.captured } else { &self.mapped };
         self.around(pointer).or_else(|| next(list).filter(|r| r.start.since(pointer).is_some_and(|n| n <= GUARD)))
     }
 
-    /// The stack of `thread`: as recorded, or else from its stack pointer to the end of the surrounding mapping, stopping at
-    /// the next thread's stack pointer. ELF cores do not record stack bounds.
+    /// The used stack of `thread`: the recorded one, or else the range from the stack pointer to the end of the mapping, or to the next thread's
+    /// stack pointer if that is lower. ELF cores do not record stacks.
     pub(crate) fn of(&self, thread: &OsThread) -> Option<AddrRange> {
         let pointer = thread.stack_pointer;
         let recorded = thread.stack.filter(|s| pointer.is_none_or(|sp| s.contains(sp)));
@@ -72,8 +73,9 @@ impl<'d> ThreadStacks<'d> {
         })
     }
 
-    /// The original stack of a thread that runs on another one, as signal handlers do. The C library places thread-local storage at the top
-    /// of the stacks that it allocates; at the top of the first thread's stack, the kernel places random bytes (`AT_RANDOM`).
+    /// The original stack of a thread that runs on another stack, such as the alternate stack of a signal handler; `None` if the stack pointer is
+    /// on the original stack. The top is found by thread-local storage, which the C library places at the top of each stack that it allocates,
+    /// or for the first thread by the random bytes that the kernel places there (`AT_RANDOM`).
     pub(crate) fn left(&self, dump: &DumpFile, thread: &OsThread) -> Option<AddrRange> {
         const AT_RANDOM: u64 = 25;
         let pointer = thread.stack_pointer?;
@@ -84,8 +86,8 @@ impl<'d> ThreadStacks<'d> {
         (!own.contains(pointer)).then(|| AddrRange::new(own.start, end))
     }
 
-    /// The whole mapped stack of `thread`, including unused parts below the stack pointer, up to `base` if the runtime recorded it. The C
-    /// library places thread-local storage at the top of the stacks that it allocates.
+    /// The whole mapped stack of `thread`, including the unused part below the stack pointer. It ends at `base` if the runtime recorded it, or else
+    /// at thread-local storage, which the C library places at the top of each stack that it allocates.
     pub(crate) fn whole(&self, thread: &OsThread, base: Option<Addr>) -> Option<AddrRange> {
         let Some(pointer) = thread.stack_pointer else { return thread.stack };
         let around = self.around(pointer)?;
@@ -94,14 +96,14 @@ impl<'d> ThreadStacks<'d> {
         let known = |top: Addr| (pointer < top && top <= end).then_some(top);
         let storage = || known(thread.thread_base?.plus(PAGE).align_down(PAGE));
         let top = base.and_then(known).or_else(storage).unwrap_or(end);
-        // If the mapping contains several stacks, the stack pointer of the next lower thread bounds this one, whose unused part is left
-        // out.
+        // If the mapping also contains a lower stack, the boundary between the two is unknown, so the unused part of this stack is left out.
         let below = self.pointers.partition_point(|p| *p < pointer).checked_sub(1).and_then(|i| self.pointers.get(i));
         let start = below.filter(|p| around.contains(**p)).map_or(around.start, |_| pointer.align_down(PAGE));
         Some(AddrRange::new(start, top))
     }
 }
 
+/// The last of the ranges `sorted` by start that starts at or below `address`, if it contains the address.
 fn at(sorted: &[AddrRange], address: Addr) -> Option<AddrRange> {
     let last = sorted.partition_point(|r| r.start <= address).checked_sub(1)?;
     sorted.get(last).copied().filter(|r| r.contains(address))

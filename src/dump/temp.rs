@@ -1,4 +1,4 @@
-//! Large arrays in mapped temporary files, whose pages the system can write to the disk and reload at any time.
+//! Large arrays in memory-mapped temporary files, whose pages the system can write back to the disk when memory is short.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -11,14 +11,14 @@ use super::mapping::map_own;
 use crate::base::cancel::check;
 use crate::base::{Files, NoRoom, Region};
 
-/// Makes temporary files in `TMPDIR`. They have no name, so that none remains, however the process ends.
+/// Makes temporary files in the system's folder for them (`TMPDIR`). They have no name, so they are deleted however the process ends.
 #[derive(Debug)]
 pub struct TempFiles {
     folder: PathBuf,
 }
 
 impl TempFiles {
-    /// Temporary files in the system's folder for them, or in `TMPDIR`.
+    /// Uses the folder `TMPDIR` or, if it is not set, the system's folder for temporary files.
     pub fn new() -> TempFiles {
         TempFiles { folder: std::env::temp_dir() }
     }
@@ -38,7 +38,7 @@ impl Files for TempFiles {
     }
 }
 
-/// The cause of an error of the `tempfile` crate, without the name of the file, which means nothing to the user.
+/// Removes the random name of the file from an error of the `tempfile` crate.
 pub(crate) fn reason(e: io::Error) -> io::Error {
     let text = e.to_string();
     match text.split_once(" at path ") {
@@ -71,7 +71,7 @@ impl Region for TempFile {
 
     fn grow(&mut self, bytes: usize) -> Result<(), NoRoom> {
         let len = u64::try_from(bytes).unwrap_or(u64::MAX);
-        // Windows cannot grow a mapped file.
+        // The mapping is removed first, because Windows cannot grow a mapped file.
         self.map = None;
         let mapped = allocate(&mut self.file, self.len, len).and_then(|()| map_own(&self.file));
         self.map = Some(mapped.map_err(|source| no_room(&self.folder, len, source))?);
@@ -80,7 +80,7 @@ impl Region for TempFile {
     }
 }
 
-/// Grows a file, and allocates disk blocks for the new part.
+/// Grows a file from `from` to `to` bytes, and allocates disk blocks for the new part: see [`map_own`].
 fn allocate(file: &mut File, from: u64, to: u64) -> io::Result<()> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     loop {
@@ -89,7 +89,7 @@ fn allocate(file: &mut File, from: u64, to: u64) -> io::Result<()> {
         match fallocate(&*file, FallocateFlags::empty(), from, to.saturating_sub(from)) {
             Ok(()) => return Ok(()),
             Err(Errno::INTR) => check(),
-            // Not supported by every file system.
+            // The file system does not support it.
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => break,
             Err(e) => return Err(e.into()),
         }

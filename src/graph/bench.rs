@@ -1,4 +1,4 @@
-//! Measures time and memory on a graph with the size and shape of a large heap. Run it with `-- --ignored --nocapture`, in release.
+//! Measures time and memory on a graph with the size and shape of a large heap. Run it in a release build, with `-- --ignored --nocapture`.
 
 #![allow(clippy::cast_possible_truncation)]
 
@@ -10,14 +10,14 @@ const NODES: u32 = 16_800_000;
 const EDGES: u32 = 18_900_000;
 const ROOTS: u32 = 1000;
 
-/// A figure in `/proc/self/status`, in MB.
+/// A field of `/proc/self/status`, in MiB.
 fn status(name: &str) -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|l| l.strip_prefix(name)).unwrap_or("0");
     line.split_whitespace().find_map(|w| w.parse::<u64>().ok()).unwrap_or(0) / 1024
 }
 
-/// CPU time of this thread in seconds, which excludes other work on the machine.
+/// CPU time of this thread in seconds. Unlike elapsed time, it does not include other work on the machine.
 fn processor() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split_whitespace().next().and_then(|w| w.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
@@ -33,9 +33,9 @@ fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
     out
 }
 
-/// Each node but the roots has one edge from an earlier node: in the second quarter from the node before it, which makes long
-/// lists, else mostly from a near one. Half of the remaining edges lead to near nodes, half anywhere. `scattered` renumbers nodes
-/// within blocks of a million, so that neighbors in the graph are not neighbors in memory.
+/// A graph in which each node except the roots has an edge from an earlier node. In the second quarter of the nodes, that is the previous node,
+/// which makes long lists; elsewhere, it is mostly a near node. Half of the remaining edges lead to near nodes, half to any node. `scattered`
+/// renumbers the nodes within blocks of a million, so that neighbors in the graph are not neighbors in memory.
 fn heap(scattered: bool) -> Csr {
     let mut seed = 1u64;
     let mut below = |bound: u32| {

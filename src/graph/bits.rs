@@ -15,7 +15,7 @@ impl BitSet {
         Self { words: vec![0; bound.div_ceil(64) as usize], bound }
     }
 
-    /// The set of the bits of `words` that are below `bound`. If there are too few words, the missing bits are taken as 0.
+    /// The set whose members are the set bits of `words` below `bound`. Missing words are taken as 0.
     pub fn of_words(bound: u32, words: &[u64]) -> Self {
         let mut set = Self::new(bound);
         set.words.iter_mut().zip(words).for_each(|(to, from)| *to = *from);
@@ -93,7 +93,7 @@ impl BitSet {
     }
 }
 
-/// The ranks of the members of a [`BitSet`].
+/// Finds the rank of an index in a [`BitSet`], the number of members below it, in constant time.
 #[derive(Debug)]
 pub(super) struct Ranks<'s> {
     set: &'s BitSet,
@@ -146,8 +146,11 @@ pub struct BitIter<'a> {
     words: std::slice::Iter<'a, u64>,
     /// All ones to iterate over the indices that are not members, else 0.
     flip: u64,
+    /// The bits of the current word that have not been returned.
     word: u64,
+    /// Index of bit 0 of the current word.
     base: u32,
+    /// Index of bit 0 of the next word.
     next_base: u32,
 }
 
@@ -158,7 +161,7 @@ impl Iterator for BitIter<'_> {
         while self.word == 0 {
             self.word = *self.words.next()? ^ self.flip;
             self.base = self.next_base;
-            // The last word may start less than 64 below 2^32; nothing is read after it.
+            // After the last word, this may overflow; the value is then not used.
             self.next_base = self.next_base.wrapping_add(64);
         }
         let bit = self.word.trailing_zeros();

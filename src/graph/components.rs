@@ -6,9 +6,9 @@ use crate::base::cancel::check_at;
 
 /// The strongly connected components of a graph, or of the subgraph of the nodes that a filter accepts.
 ///
-/// Components are indexed in reverse topological order: a component comes after every other one that it can reach. So an
-/// edge between different components always goes from a larger index to a smaller one, component 0 has no edge to
-/// another component, and ascending order visits targets before sources.
+/// Components are indexed in reverse topological order: a component comes after every other component that it can reach. So an edge between
+/// two components goes from the larger index to the smaller, component 0 has no edge to another component, and ascending order visits targets
+/// before sources.
 #[derive(Debug)]
 pub struct Components {
     /// Component by node; [`NONE`] for nodes that the filter rejected.
@@ -21,9 +21,11 @@ struct Frame {
     node: u32,
     /// Index of the node in order of discovery, from 1.
     index: u32,
-    /// The smallest index reached so far.
+    /// The smallest index reached from the node so far.
     low: u32,
+    /// The next edge to follow.
     edge: u32,
+    /// The end of the node's edges.
     end: u32,
 }
 
@@ -39,8 +41,8 @@ impl Components {
     /// O(n + m) time, 4 bytes per node, 4 per node of unfinished components and 20 per node on the search path.
     pub fn compute_where(graph: &Csr, include: impl Fn(u32) -> bool) -> Self {
         let rows = graph.rows();
-        // 0: not seen. Small: index of discovery, or the smallest one reached. Large: `ROOT` minus the component, which is
-        // larger than any index of discovery in use because these are reused when a component is complete.
+        // The mark of a node is 0 until it is discovered, then its index of discovery or the smallest index that it reaches, and at last `ROOT`
+        // minus its component. The last is larger than all indices in use, because indices are reused when a component is complete.
         let mut marks = Buffer::<u32>::zeroed(graph.store(), graph.nodes() as usize);
         let mark: &mut [u32] = &mut marks;
         let (mut frames, mut unfinished): (Vec<Frame>, Vec<u32>) = (Vec::new(), Vec::new());
@@ -111,7 +113,7 @@ impl Components {
 
     /// The nodes of each component, in increasing order. Uses 4 bytes per component and 4 per node.
     pub fn members(&self) -> Rows {
-        // Rejected nodes have a row beyond the last, which the sort drops.
+        // The component of a rejected node is `NONE`, a row that does not exist, so the sort drops the node.
         Rows::sorted(self.of.store(), self.count, self.of.iter().copied().zip(0..len32(self.of.len())))
     }
 

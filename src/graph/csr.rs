@@ -6,20 +6,20 @@ use super::offsets::{Offsets, OffsetsBuilder};
 use super::{at, len32};
 use crate::base::{Array, Buffer, Store};
 
-/// Maximum number of nodes in a graph. Two indices are reserved for "none" and "the virtual root", and the number of nodes
-/// including the virtual root must fit as well.
+/// Maximum number of nodes in a graph. The two largest `u32` values mean "none" and "the virtual root", and the number of nodes including the
+/// virtual root must be less than both.
 pub const MAX_NODES: u32 = u32::MAX - 3;
 
 /// Why a graph could not be built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum GraphError {
-    /// More nodes than 32-bit indices can address.
+    /// More nodes than [`MAX_NODES`].
     #[error("the graph has {0} nodes, but at most {MAX_NODES} are supported")]
     TooManyNodes(u64),
     /// More edges than 32-bit offsets can count.
     #[error("the graph has {0} edges, but at most {max} are supported", max = u32::MAX)]
     TooManyEdges(u64),
-    /// An edge has a node that does not exist.
+    /// The source or target of an edge does not exist.
     #[error("an edge leads to node {node}, but there are only {nodes} nodes")]
     NoSuchNode {
         /// The index of the missing node.
@@ -47,8 +47,8 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// A stable counting sort of `(row, item)` pairs. There must be at most `u32::MAX` pairs, and clones of the iterator
-    /// must yield the same ones. Pairs of rows beyond the last are dropped. Uses four bytes per row besides the result.
+    /// Distributes `(row, item)` pairs to `rows` rows by a stable counting sort. There must be at most `u32::MAX` pairs, and clones of the
+    /// iterator must yield the same pairs. Pairs whose row does not exist are dropped. Uses four bytes per row besides the result.
     pub fn sorted(store: &Store, rows: u32, pairs: impl DoubleEndedIterator<Item = (u32, u32)> + Clone) -> Self {
         let mut counts = Buffer::<u32>::zeroed(store, rows as usize);
         let counts: &mut [u32] = &mut counts;
@@ -58,7 +58,7 @@ impl Rows {
             }
         });
         let mut offsets = OffsetsBuilder::with_capacity(store, rows);
-        // `counts` becomes the end of each row; filling rows from the last pair to the first turns that into the start.
+        // From here on, `counts` has the end of the free part of each row. Rows are filled from the end, with the pairs in reverse order.
         let total = counts.iter_mut().fold(0u32, |sum, count| {
             offsets.push(*count);
             *count += sum;
@@ -80,7 +80,7 @@ impl Rows {
         Self { offsets, items }
     }
 
-    /// Whether there are `rows` rows, and each item is in exactly one of them.
+    /// Whether there are `rows` rows, and each item is in exactly one row. Rows read from a file may be invalid.
     pub(crate) fn is_of(&self, rows: u32) -> bool {
         u32::try_from(self.items.len()).is_ok_and(|items| self.offsets.is_of(rows, items))
     }
@@ -171,7 +171,7 @@ impl Csr {
         }
     }
 
-    /// A graph with `nodes` nodes. `lengths` are their numbers of edges, `targets` the targets of all edges by source.
+    /// A graph with `nodes` nodes. `lengths` are the number of edges of each node; `targets` are the targets of all edges, ordered by source.
     ///
     /// # Errors
     /// [`GraphError`] if there are too many nodes or edges, or a target is not a node.
@@ -237,7 +237,7 @@ impl Csr {
         self.rows.row(node)
     }
 
-    /// The rows, for loops that keep positions in several of them.
+    /// The rows, for loops that keep positions in several rows at once.
     #[inline(always)]
     pub(crate) fn rows(&self) -> &Rows {
         &self.rows
@@ -257,9 +257,9 @@ impl Csr {
 /// The number of edges of each node, in one byte for most nodes.
 #[derive(Debug, Default)]
 pub struct Lengths {
-    /// The number of edges by node; [`MANY`] if it is in `many`.
+    /// The number of edges by node; [`MANY`] if the number is stored in `many`.
     short: Buffer<u8>,
-    /// Nodes with many edges: node and number of edges.
+    /// *(node, number of edges)* of each node with at least 255 edges, ascending.
     many: Buffer<[u32; 2]>,
 }
 

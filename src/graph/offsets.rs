@@ -11,14 +11,14 @@ use crate::base::{Array, Buffer, Store};
 const ROWS: u32 = 8;
 /// Marks a length that is stored separately.
 const LONG: u64 = 255;
-/// 1 in each byte.
+/// Each byte is 1.
 const BYTES: u64 = 0x0101_0101_0101_0101;
-/// 1 in each pair of bytes.
+/// Each pair of bytes is 1.
 const PAIRS: u64 = 0x0001_0001_0001_0001;
 
 /// The offset of the first row of a block, and the length of each row as a byte, with the first row in the lowest byte.
 ///
-/// Both are usually in one cache line. Graphs are accessed at random, so each additional line costs time.
+/// A block is usually in one cache line. Graphs are accessed at random, so each additional cache line costs time.
 pub(crate) type Block = [u32; 3];
 
 /// Start and end of each row in an array of all items.
@@ -36,6 +36,7 @@ fn low(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
+/// The lengths of the rows of a block, a byte each.
 fn lengths(block: &Block) -> u64 {
     let [_, first, second] = *block;
     u64::from(first) | u64::from(second) << 32
@@ -48,7 +49,7 @@ fn sum(lengths: u64, n: u32) -> (u32, bool) {
     const EVEN: u64 = 0x00ff_00ff_00ff_00ff;
     let pairs = (below & EVEN) + (below >> 8 & EVEN);
     let sum = pairs.wrapping_mul(PAIRS) >> 48;
-    // The usual test for a zero byte in a word.
+    // A byte of `below` is `LONG` if the byte of its complement is 0: the usual test for a zero byte in a word.
     let rest = !below;
     let long = rest.wrapping_sub(BYTES) & !rest & BYTES << 7 != 0;
     (low(sum), long)
@@ -65,8 +66,8 @@ impl Offsets {
         Offsets { blocks, long, rows }
     }
 
-    /// Whether there are `rows` consecutive rows that contain each of `items` items exactly once. Offsets read from a file may be invalid,
-    /// and walking overlapping rows could take time proportional to the product of rows and items.
+    /// Whether there are `rows` consecutive rows that contain each of `items` items exactly once. Offsets read from a file may be invalid, and
+    /// walking overlapping rows could take time proportional to the product of the numbers of rows and items.
     pub(super) fn is_of(&self, rows: u32, items: u32) -> bool {
         /// Number of blocks that a thread checks at a time.
         const CHUNK: usize = 1 << 15;
@@ -76,7 +77,7 @@ impl Offsets {
         if self.rows != rows || blocks.len() != rows.div_ceil(ROWS) as usize || !begins || !ascend {
             return false;
         }
-        // Checks that each block ends where the next one begins. Returns the number of rows whose length is stored separately.
+        // Checks that each block of a chunk ends where the next block begins. Returns the number of rows whose length is stored separately.
         let chunk = |(n, chunk): (usize, &[Block])| {
             let start = n.saturating_mul(CHUNK);
             let ends = blocks.get(start.saturating_add(1)..).unwrap_or_default().iter().map(|block| block[0]).chain([items]);
@@ -116,7 +117,7 @@ impl Offsets {
         builder.finish()
     }
 
-    /// Joins consecutive parts. All but the last have a multiple of eight rows, and each begins where the one before ends.
+    /// Joins consecutive parts. Each part but the last must have a multiple of eight rows, and each must begin where the previous part ends.
     pub(super) fn joined(store: &Store, parts: Vec<OffsetsBuilder>) -> Offsets {
         let blocks = parts.iter().map(|part| part.blocks.len().saturating_add(1)).sum();
         let mut all = OffsetsBuilder { blocks: Buffer::with_capacity(store, blocks), ..OffsetsBuilder::part(0..0, 0) };
@@ -134,7 +135,7 @@ impl Offsets {
         self.rows
     }
 
-    /// Start and end of a row; an empty range for a row that does not exist.
+    /// Start and end of a row; an empty range if the row does not exist.
     #[inline(always)]
     pub(crate) fn span(&self, row: u32) -> (u32, u32) {
         let Some(block) = self.blocks.get((row / ROWS) as usize) else { return (0, 0) };
@@ -171,9 +172,13 @@ impl Offsets {
 pub(super) struct OffsetsBuilder {
     /// The complete blocks.
     blocks: Buffer<Block>,
+    /// The current block.
     block: Block,
+    /// Rows whose length does not fit in a byte: row and length, ascending.
     long: Buffer<[u32; 2]>,
+    /// Number of the next row.
     rows: u32,
+    /// Offset of the next row.
     end: u32,
 }
 
@@ -204,12 +209,13 @@ impl OffsetsBuilder {
         }
     }
 
-    /// A builder for the part with these rows, the first of which begins at `end`: see [`Offsets::joined`].
+    /// A builder for a part that has these rows, where the first row begins at offset `end`: see [`Offsets::joined`].
     pub(super) fn part(rows: Range<u32>, end: u32) -> OffsetsBuilder {
         let builder = OffsetsBuilder::with_capacity(&Store::default(), rows.end.saturating_sub(rows.start));
         OffsetsBuilder { rows: rows.start, end, ..builder }
     }
 
+    /// Adds the last block if it is not full.
     fn end_block(&mut self) {
         if !self.rows.is_multiple_of(ROWS) {
             self.blocks.push(self.block);
@@ -246,7 +252,7 @@ mod tests {
             prop_assert!(beyond.0 == beyond.1 && offsets.span(u32::MAX) == (0, 0));
         }
 
-        /// A changed bit makes rows overlap, leaves items without a row, or changes a part that does not belong to any row.
+        /// Each changed bit makes rows overlap, leaves items without a row, or changes bits that belong to no row.
         #[test]
         fn invalid_offsets_of_a_file_are_detected(
             lengths in prop::collection::vec(prop_oneof![0u32..4, 250u32..260, Just(70_000u32)], 1..60),

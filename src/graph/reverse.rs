@@ -1,8 +1,8 @@
 //! Reverses the edges of a large graph on all threads.
 //!
-//! Writing each edge at the place of its target would access the array of all edges at random, and no cache holds that array. So each
-//! thread first distributes the edges of its share of the sources to buckets of neighboring targets. Each bucket is then sorted within
-//! the cache.
+//! Writing each edge directly into the row of its target would access the array of all edges at random, and that array does not fit in a
+//! cache. So each thread first distributes the edges of its share of the sources to buckets, each for a range of targets. Each bucket fits in
+//! the cache, where it is then sorted.
 
 use std::iter::Zip;
 use std::ops::Range;
@@ -17,16 +17,16 @@ use crate::base::Buffer;
 use crate::base::cancel::{check, check_at};
 use crate::base::missed::Carried;
 
-/// Number of buckets at most, since that many places in memory are written to in turn.
+/// Maximum number of buckets. A thread writes to all of them in turn, and too many places in memory would not stay in the cache.
 const BUCKETS: u32 = 512;
-/// Log2 of the minimum number of targets of a bucket.
+/// Base 2 logarithm of the minimum number of targets of a bucket.
 const SMALLEST: u32 = if cfg!(test) { 3 } else { 12 };
-/// Log2 of the maximum: the targets of a bucket are numbered with 16 bits.
+/// Base 2 logarithm of the maximum number of targets of a bucket, which are numbered with 16 bits.
 const LARGEST: u32 = u16::BITS;
-/// Number of edges from which it is worthwhile. It is small in tests, whose graphs are small.
+/// Minimum number of edges for which buckets are faster than [`Rows::sorted`]. It is small in tests, whose graphs are small.
 const LEAST: u32 = if cfg!(test) { 8 } else { 1 << 20 };
 
-/// Slots in a bucket for the edges of a share of the sources: source, and target within the bucket.
+/// The slots in one bucket for the edges from one share of the sources: source, and target relative to the bucket's first target.
 type Places<'p> = Zip<IterMut<'p, u32>, IterMut<'p, u16>>;
 
 impl Csr {
@@ -41,8 +41,8 @@ impl Csr {
     }
 }
 
-/// The reversed rows of `graph`, with ascending sources in each; `None` if another method is better because there is one thread, the graph
-/// is small, or its arrays are in files. Uses two bytes per edge besides the result.
+/// The rows of the reversed graph, with ascending sources in each row. `None` if [`Rows::sorted`] is better, because there is one thread, the
+/// graph is small, or its arrays are in files. Uses two bytes per edge besides the result.
 fn reversed(graph: &Csr) -> Option<Rows> {
     let (nodes, edges) = (graph.nodes(), graph.edges());
     if rayon::current_num_threads() == 1 || edges < LEAST || graph.store().is_in_files() {
@@ -71,7 +71,7 @@ fn reversed(graph: &Csr) -> Option<Rows> {
     let of_bucket = |bucket: usize| counts.iter().filter_map(move |of_share| of_share.get(bucket).copied());
     let totals: Vec<u32> = (0..buckets as usize).map(|bucket| of_bucket(bucket).fold(0, u32::saturating_add)).collect();
 
-    // Edges are ordered by bucket, and by share within a bucket, so sources are ascending.
+    // Edges are ordered by bucket, and within a bucket by share, so the sources in a bucket are ascending.
     let (mut items, mut targets) = (Buffer::zeroed(graph.store(), edges as usize), vec![0u16; edges as usize]);
     let mut places: Vec<Vec<Places<'_>>> = shares.iter().map(|_| Vec::with_capacity(buckets as usize)).collect();
     let (mut rest, mut rest_of_targets): (&mut [u32], &mut [u16]) = (&mut items, &mut targets);
@@ -117,13 +117,14 @@ fn reversed(graph: &Csr) -> Option<Rows> {
 /// Buffers that a thread reuses to sort buckets.
 #[derive(Default)]
 struct Scratch {
-    /// The number of edges by row, later the place of the row's next edge.
+    /// The number of edges of each row, and later the place of the row's next edge.
     places: Vec<u32>,
+    /// The sources of the bucket before they are sorted.
     sources: Vec<u32>,
 }
 
 impl Scratch {
-    /// Sorts the edges of a bucket by target. The bucket has these rows and begins at `start` in the array of all items.
+    /// Sorts `sources` by target, and returns the offsets of the bucket's `rows`, the first of which begins at `start` in the array of all edges.
     fn sort(&mut self, rows: Range<u32>, start: u32, sources: &mut [u32], targets: &[u16]) -> OffsetsBuilder {
         let Scratch { places, sources: unsorted } = self;
         places.clear();
@@ -164,7 +165,7 @@ mod tests {
 
         #[test]
         fn equals_a_sort_of_all_edges(edges in prop::collection::vec((0u32..9000, 0u32..9000), 8..400), last in 0u32..400) {
-            // Many edges to one node: their number does not fit in a byte.
+            // Up to 400 edges have the same target, so the length of its row may not fit in a byte.
             let edges: Vec<(u32, u32)> = edges.into_iter().chain((0..last).map(|i| (i, last))).collect();
             let graph = Csr::from_edges(9000, &edges).unwrap();
             let turned = (0..9000).flat_map(|source| graph.successors(source).iter().map(move |target| (*target, source)));

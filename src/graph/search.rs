@@ -6,19 +6,19 @@ use super::{BitSet, Csr, NONE, ROOT, TwoWay};
 use crate::base::Buffer;
 use crate::base::cancel::{check, check_at};
 
-/// A breadth-first search from several sources. Has, for each node reached, the node before it on a shortest path.
+/// A breadth-first search from several sources. Stores, for each node reached, its predecessor on a shortest path.
 #[derive(Debug)]
 pub struct Bfs {
-    /// The complement of the node before, or of [`ROOT`] for a source. 0, the complement of [`NONE`], means "not reached",
-    /// so that a short search never touches most pages of a large array.
+    /// By node, the bitwise complement of the predecessor, or of [`ROOT`] for a source. 0, the complement of [`NONE`], means "not reached", so
+    /// that a short search does not touch most pages of a large zeroed array.
     before: Buffer<u32>,
 }
 
 impl Bfs {
-    /// Searches all nodes that the first group of sources reaches, then those that only the second reaches, and so on, until
-    /// `meet` returns false. `meet` is called once for each node, nearest first, sources included, with the search so far, which
-    /// already has the path to that node. The path to a node is a shortest one from the first group that reaches it; of equally long
-    /// paths, it is the one from the earliest source of the group.
+    /// Visits all nodes that the first group of sources reaches, then the other nodes that the second group reaches, and so on, until `meet`
+    /// returns false. `meet` is called once for each node, nearest first, sources included, with the search so far, which already has the path
+    /// to that node. The path to a node is a shortest one from the first group that reaches it; of equally long paths, the one from the
+    /// earliest source of the group.
     pub fn in_turn(graph: &Csr, groups: &[impl AsRef<[u32]>], mut meet: impl FnMut(&Self, u32) -> bool) -> Self {
         let mut search = Self { before: Buffer::zeroed(graph.store(), graph.nodes() as usize) };
         let (mut level, mut next) = (Vec::new(), Vec::new());
@@ -83,8 +83,7 @@ impl Bfs {
     }
 }
 
-/// How good a root is as an explanation: its class, where 0 is the best, and its order among roots of the same class and
-/// distance.
+/// How good a root is as an explanation: its class, where 0 is the best, and its order among roots with the same class and distance.
 pub type Rank = (u8, u8);
 
 /// The roots that reach a node.
@@ -126,15 +125,16 @@ impl<'g, O: Fn(u32, u32) -> bool> Backwards<'g, O> {
         self.level = next;
     }
 
-    /// The `roots` that lead to reached nodes, and the undecided ones, whose forward searches were given up after too many edges. Forward
-    /// searches are short for most roots, while a backward search past the nearest roots meets every node that refers to a popular one.
+    /// Searches forwards from each of `roots`. Returns the roots that lead to a node that the backward search reached, and the undecided roots,
+    /// whose searches were given up after too many edges. A forward search is short for most roots, while the backward search past the nearest
+    /// roots meets every node that refers to a widely shared object.
     fn decide(&self, roots: impl Iterator<Item = u32>) -> (Vec<u32>, Vec<u32>) {
         let graph = self.edges.graph();
         let mut left = (graph.edges() / FORWARD_SHARE).max(FORWARD_LEAST);
-        // Nodes that do not lead to reached nodes are not visited again.
+        // Nodes visited so far, except those visited from leading and undecided roots: none of them leads to a reached node.
         let mut seen = BitSet::new(graph.nodes());
         let (mut leading, mut undecided) = (Vec::new(), Vec::new());
-        // `way` has nodes, each with the number of its edges that were followed.
+        // `met` has the nodes visited from one root. `way` is the search stack: each node with the number of its edges that were followed.
         let (mut met, mut way): (Vec<u32>, Vec<(u32, usize)>) = (Vec::new(), Vec::new());
         for root in roots {
             met.clear();
@@ -143,10 +143,10 @@ impl<'g, O: Fn(u32, u32) -> bool> Backwards<'g, O> {
                 met.push(root);
                 way.push((root, 0));
             }
-            // Leaves a part of the edges for other roots.
+            // At most a quarter of the remaining edges, so that some are left for other roots.
             let most = left / 4;
             let (mut followed, mut leads) = (0u32, false);
-            // Depth first: nodes that are referred to from everywhere are found at the first leaves.
+            // Depth first, because widely shared nodes are found at the first leaves.
             while let Some((node, next)) = way.last_mut() {
                 if leads || followed >= most {
                     break;
@@ -182,16 +182,16 @@ impl<'g, O: Fn(u32, u32) -> bool> Backwards<'g, O> {
     }
 }
 
-/// Divisor of the number of edges: the limit on edges that forward searches follow. They take a few milliseconds, a backward search
+/// Forward searches follow at most this fraction of the graph's edges (1/64), which takes a few milliseconds. A backward search takes
 /// hundreds.
 const FORWARD_SHARE: u32 = 64;
-/// Minimum of that limit, for small graphs.
+/// Minimum number of edges that forward searches may follow, for small graphs.
 const FORWARD_LEAST: u32 = if cfg!(test) { 12 } else { 1 << 14 };
 
-/// The `roots` that reach `target` along edges for which `open` returns true, and paths from at most `limit` of them, the best by `rank`.
+/// The `roots` that reach `target` along edges for which `open` returns true, and paths from the best of them by `rank`, at most `limit`.
 ///
-/// Searches backwards and continues past roots, so a path may begin at one root and pass another. Each node is visited
-/// once, so paths may share their ends.
+/// Searches backwards and continues past roots, so a path may begin at one root and pass through another. Each node is visited once, so paths
+/// may share their last nodes.
 pub fn paths_to_roots(
     edges: &TwoWay,
     target: u32,
@@ -239,7 +239,7 @@ pub fn reachable(graph: &Csr, roots: &[u32]) -> BitSet {
 /// Like [`reachable`], but only along edges for which `open` returns true.
 pub fn reach(graph: &Csr, starts: impl IntoIterator<Item = u32>, open: impl Fn(u32, u32) -> bool) -> BitSet {
     let mut seen = BitSet::new(graph.nodes());
-    // Level by level instead of with a stack: the reads of one level do not wait for each other, which is three times as fast.
+    // Breadth first: the memory reads of one level do not depend on each other, which is three times as fast as a depth-first search.
     let mut level: Vec<u32> = starts.into_iter().filter(|start| seen.set(*start)).collect();
     let mut next = Vec::new();
     while !level.is_empty() {

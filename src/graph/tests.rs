@@ -1,4 +1,5 @@
-//! Compares every algorithm with its definition on small random graphs, with petgraph on larger ones, and runs it on deep ones.
+//! Compares each algorithm with its definition on small random graphs, dominators with petgraph on larger graphs, and runs the algorithms on
+//! deep graphs.
 
 #![allow(clippy::cast_possible_truncation)]
 
@@ -21,7 +22,7 @@ struct Sample {
 }
 
 impl Sample {
-    /// The graph. Half of the samples use a test double for arrays in files.
+    /// The graph. Half of the samples store derived arrays in a test double for files.
     fn graph(&self) -> Csr {
         let store = if self.edges.len().is_multiple_of(2) { Store::default() } else { stand_in() };
         Csr::from_edges(self.nodes, &self.edges).unwrap().with_store(&store)
@@ -31,7 +32,7 @@ impl Sample {
         1 << node
     }
 
-    /// The nodes that `from` reaches through `allowed` nodes, by repeated sweeps over the edges.
+    /// Whether `from` reaches each node through `allowed` nodes, by repeated sweeps over the edges.
     fn reach(&self, from: &[u32], allowed: impl Fn(u32) -> bool) -> Vec<bool> {
         let mut seen = vec![false; self.nodes as usize];
         from.iter().filter(|n| allowed(**n)).for_each(|n| seen[*n as usize] = true);
@@ -48,7 +49,7 @@ impl Sample {
         seen
     }
 
-    /// `dominates[a][b]`: whether every path from the roots to `b` passes `a`, determined by removing `a`.
+    /// A matrix: `[a][b]` is whether every path from the roots to `b` passes through `a`, determined by removing `a`.
     fn dominates(&self) -> Vec<Vec<bool>> {
         let all = self.reach(&self.roots, |_| true);
         let without = |a| self.reach(&self.roots, |n| n != a);
@@ -57,7 +58,7 @@ impl Sample {
     }
 }
 
-/// Sparse to dense graphs with self loops, parallel edges, unreachable nodes and repeated roots.
+/// Sparse to dense graphs of at most `max` nodes, with self loops, parallel edges, unreachable nodes and repeated roots.
 fn sample(max: u32) -> impl Strategy<Value = Sample> {
     (1..=max, 0usize..4).prop_flat_map(|(nodes, density)| {
         let edges = prop::collection::vec((0..nodes, 0..nodes), 0..=(nodes as usize * (density + 1)));
@@ -103,7 +104,7 @@ fn expect_retained(s: &Sample) {
         let alone = |n: &&u32| !members.iter().any(|a| a != *n && dominates[*a as usize][**n as usize]);
         members.iter().filter(alone).map(|n| retained[*n as usize]).sum::<u64>()
     };
-    // Group 4 means "none".
+    // Nodes in group 4 belong to no group.
     let sum = |group: u32| {
         let members = (0..s.nodes).filter(|n| group_of(*n) == group && tree.is_reachable(*n));
         let (nodes, size) = members.fold((0, 0), |(nodes, size), n| (nodes + 1, size + Sample::size(n)));
@@ -194,7 +195,7 @@ fn expect_searches(s: &Sample) {
             assert_eq!((found, roots.iter().collect::<BTreeSet<_>>().len()), (expected.clone(), roots.len()));
         }
     }
-    // Searches along some edges only.
+    // Searches that follow only some of the edges.
     let is_open = |a: u32, b: u32| !(a + b).is_multiple_of(3);
     let open: Vec<(u32, u32)> = s.edges.iter().copied().filter(|(a, b)| is_open(*a, *b)).map(|(a, b)| (b, a)).collect();
     for node in 0..s.nodes {
@@ -240,7 +241,7 @@ proptest! {
     fn rows_keep_their_edges(s in sample(30)) {
         let graph = s.graph();
         let mut builder = CsrBuilder::default();
-        // About every third edge is added later, after the others of its source.
+        // About every third edge is added by `with_edges`, after the other edges of its source.
         let (mut first, mut later, mut all) = (CsrBuilder::default(), Vec::new(), CsrBuilder::with_capacity(&Store::default(), 4, 4));
         for node in 0..s.nodes {
             let expected: Vec<u32> = s.edges.iter().filter(|e| e.0 == node).map(|e| e.1).collect();
@@ -326,7 +327,7 @@ fn dominators_agree_with_petgraph() {
     }
 }
 
-/// A long list, also with an edge back from each node to the first: no algorithm may recurse.
+/// Runs the algorithms on a long list, without and with an edge from each node back to the first. Recursion would overflow the stack.
 #[test]
 fn long_lists_do_not_overflow_the_stack() {
     const NODES: u32 = 200_000;

@@ -1,7 +1,8 @@
 //! A graph whose edges can be followed forwards and backwards.
 //!
-//! A backward search from one node usually meets few others, and reversing all edges for it takes longer than the search. So the edges to
-//! the nodes of a level are found by a parallel pass over all edges, until the passes would have taken as long as reversing the graph.
+//! A backward search from one node usually meets few others, and reversing all edges takes longer than such a search. So the edges to the
+//! nodes of each level are found by a parallel pass over all edges. After as many passes as take the time of reversing the graph, the graph
+//! is reversed.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -21,9 +22,9 @@ use crate::base::missed::Carried;
 const PASSES: u32 = if cfg!(test) { 2 } else { 12 };
 /// Number of edges that a thread handles at a time.
 const PIECE: usize = if cfg!(test) { 40 } else { 1 << 17 };
-/// Number of edges that are compared before a branch on whether one of them matches.
+/// Number of edges that are compared before one branch on whether any of them matches.
 const TOGETHER: usize = 32;
-/// Number of edges at which a pass gives up: more passes would follow and find even more.
+/// Number of found edges at which a pass gives up: the next levels would be even larger, so the graph is reversed instead.
 const MANY: usize = if cfg!(test) { 12 } else { 1 << 16 };
 
 /// A graph, and its reversed graph once it is needed.
@@ -66,13 +67,14 @@ impl TwoWay {
         if let Some(reversed) = self.reversed.get() {
             return reversed;
         }
-        // Not within `get_or_init`: while it waits for the pool, this thread may take other work that asks for the reversed graph too.
+        // Not within `get_or_init`, which would deadlock: while this thread waits for rayon's pool, it may run a task that also needs the
+        // reversed graph.
         let reversed = self.graph.reversed();
         self.reversed.get_or_init(|| reversed)
     }
 
-    /// Calls `found` with the source and target of each edge to `targets`, which are distinct: in the order of `targets`, and in ascending
-    /// order of sources for each of them.
+    /// Calls `found` with the source and target of each edge to `targets`, which must be distinct. The order is that of `targets`; for each
+    /// target, sources are ascending.
     pub(super) fn edges_to(&self, targets: &[u32], mut found: impl FnMut(u32, u32)) {
         let is_worth_it = || self.reversed.get().is_none() && self.passes.fetch_add(1, Ordering::Relaxed) < PASSES;
         if targets.len() < MANY
@@ -89,7 +91,7 @@ impl TwoWay {
         }
     }
 
-    /// The edges to `targets` as index into `targets`, source and target, ascending; `None` if there are too many.
+    /// The edges to `targets` as *(index in `targets`, source, target)*, ascending; `None` if there are [`MANY`] or more.
     fn pass(&self, targets: &[u32]) -> Option<Vec<(u32, u32, u32)>> {
         let places = match targets {
             [target] => self.places(|node| node == *target),
@@ -112,7 +114,7 @@ impl TwoWay {
         Some(edges)
     }
 
-    /// The places of the edges whose targets are `wanted`; `None` if there are too many.
+    /// The places, in the array of all edges, of those whose targets are `wanted`; `None` if there are [`MANY`] or more.
     fn places(&self, wanted: impl Fn(u32) -> bool + Sync) -> Option<Vec<u32>> {
         let (carried, found) = (Carried::here(), AtomicUsize::new(0));
         let piece = |(number, targets): (usize, &[u32])| {
@@ -123,7 +125,7 @@ impl TwoWay {
                     return places;
                 }
                 for (of_chunk, chunk) in (number.saturating_mul(PIECE)..).step_by(TOGETHER).zip(targets.chunks(TOGETHER)) {
-                    // Avoids a branch per edge: almost no target is wanted.
+                    // One branch for all edges of the chunk, because almost no target is wanted.
                     if chunk.iter().fold(false, |any, target| any | wanted(*target)) {
                         let of_chunk = (len32(of_chunk)..).zip(chunk).filter(|(_, target)| wanted(**target));
                         places.extend(of_chunk.map(|(place, _)| place));

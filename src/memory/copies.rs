@@ -1,4 +1,4 @@
-//! Copies of those parts of a module's image that the dump does not have. They are relocated before they fill the gaps.
+//! Copies, from a module's file, of those parts of the image that the dump does not have. They are relocated before they fill the gaps.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    /// Reserves zeros for the gaps of `memory` in `wanted`. `None` if they exceed the memory budget of the opening.
+    /// Allocates zeroed copies for the gaps of `memory` in `wanted`. `None` if they exceed the memory budget of the opening.
     pub(super) fn reserve(memory: &Memory, wanted: Vec<AddrRange>) -> Option<Copies> {
         let gaps: Vec<AddrRange> = ranges::union(wanted, 0).into_iter().flat_map(|r| memory.gaps(r)).collect();
         let len = ranges::bytes(&gaps);
@@ -28,7 +28,7 @@ impl Copies {
         Some(Copies { parts: gaps.into_iter().map(part).collect(), bytes: vec![0; room] })
     }
 
-    /// The parts, each with its bytes.
+    /// The copied ranges, each with its bytes.
     pub(super) fn parts(&mut self) -> impl Iterator<Item = (AddrRange, &mut [u8])> {
         let mut rest = self.bytes.as_mut_slice();
         self.parts.iter().map_while(move |(range, _)| {
@@ -38,7 +38,7 @@ impl Copies {
         })
     }
 
-    /// The `N` bytes at `address`, if they belong to a copy.
+    /// The `N` bytes at `address`; `None` unless one copy contains all of them.
     pub(super) fn at<const N: usize>(&mut self, address: Addr) -> Option<&mut [u8; N]> {
         let last = self.parts.partition_point(|(r, _)| r.start <= address).checked_sub(1)?;
         let (range, offset) = self.parts.get(last)?;
@@ -47,7 +47,7 @@ impl Copies {
         part.get_mut(skip..)?.first_chunk_mut()
     }
 
-    /// Whether the list of copies is empty.
+    /// Whether nothing is copied, because `memory` has no gaps.
     pub(super) fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }

@@ -7,7 +7,7 @@ use super::Memory;
 use crate::base::Addr;
 use crate::dump::{DumpFile, diag_page_places};
 
-/// createdump's record for debuggers.
+/// The record that createdump leaves for debuggers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DiagPage {
     /// Address of the crash's exception record, if any.
@@ -22,17 +22,19 @@ fn places(memory: &Memory) -> impl Iterator<Item = Addr> {
     diag_page_places(memory.shape().ptr).iter().copied().map(Addr)
 }
 
-/// Whether the page is at `start`. Memory declared there proves that createdump wrote the dump, even if the dump is truncated before it.
+/// Whether `start` is an address where createdump adds the page. A mapping there proves that createdump wrote the dump, even if the dump is
+/// truncated before the contents of the page.
 pub(crate) fn is_diag_page(memory: &Memory, start: Addr) -> bool {
     places(memory).any(|place| place == start)
 }
 
-/// Whether createdump wrote `dump`: its header says so, or it has the diagnostics page. A truncated dump may only declare the page.
+/// Whether createdump wrote `dump`: the header says so, or there is a diagnostics page. A truncated dump may declare the page without its
+/// contents.
 pub(crate) fn is_by_createdump(dump: &DumpFile, memory: &Memory) -> bool {
     dump.facts.header_of_createdump || diag_page(memory).is_some() || dump.regions.iter().any(|r| is_diag_page(memory, r.range.start))
 }
 
-/// Reads the page. Its presence proves that createdump wrote the dump.
+/// Reads the diagnostics page. `None` if the dump does not contain it.
 pub(crate) fn diag_page(memory: &Memory) -> Option<DiagPage> {
     let at = places(memory).find(|a| memory.slice(*a, 16).is_some_and(|b| b == SIGNATURE))?;
     let version = memory.i32(at.plus(16)).ok()?;

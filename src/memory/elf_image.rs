@@ -13,7 +13,7 @@ pub(super) const MAX_PROGRAM_HEADERS: u64 = 256;
 const MAX_NOTES: usize = 64;
 /// Cap on entries of the dynamic section. libcoreclr has about 35.
 const MAX_DYNAMIC: u64 = 512;
-/// Cap on the length of a hash chain.
+/// Cap on the number of symbols in one chain of the hash table.
 const MAX_CHAIN: u64 = 100_000;
 /// Cap on the buckets of a hash table when all of them are read. libcoreclr has 16, large C++ libraries about ten thousand.
 const MAX_BUCKETS: u64 = 1 << 20;
@@ -42,7 +42,7 @@ struct Segment {
     flags: u32,
     vaddr: u64,
     mem_size: u64,
-    /// Number of bytes that come from the file. It may be missing in trimmed dumps.
+    /// Number of bytes that come from the file (`p_filesz`). `None` in trimmed dumps without this field.
     file_size: Option<u64>,
 }
 
@@ -123,7 +123,7 @@ fn build_id(memory: &Memory, notes: AddrRange) -> Option<Vec<u8>> {
     None
 }
 
-/// The loaded segments of an image, named by their permissions.
+/// The `PT_LOAD` segments of an image. The part from the file is named by its permissions, the rest is `bss`.
 pub(super) fn sections(image: &Image, memory: &Memory) -> Vec<Section> {
     let mut out = Vec::new();
     for s in segments(memory, image.base).unwrap_or_default().into_iter().filter(|s| s.kind == PT_LOAD) {
@@ -136,7 +136,7 @@ pub(super) fn sections(image: &Image, memory: &Memory) -> Vec<Section> {
     out
 }
 
-/// The segment of `.eh_frame_hdr`, if the image has one.
+/// The range of `.eh_frame_hdr` (`PT_GNU_EH_FRAME`), if the image has one.
 pub(super) fn unwind_table(image: &Image, memory: &Memory) -> Result<Option<AddrRange>, ReadError> {
     let found = segments(memory, image.base)?.into_iter().find(|s| s.kind == PT_GNU_EH_FRAME);
     Ok(found.map(|s| {
@@ -145,7 +145,7 @@ pub(super) fn unwind_table(image: &Image, memory: &Memory) -> Result<Option<Addr
     }))
 }
 
-/// Passes every exported symbol to `nearest`. Returns whether some of them are not in the dump.
+/// Passes every exported symbol to `nearest`. Returns whether some exports may be missing because parts of the tables are not in the dump.
 pub(super) fn each_export(image: &Image, memory: &Memory, nearest: &mut Nearest) -> bool {
     if image.exports.is_none() {
         return false;
@@ -162,7 +162,7 @@ pub(super) fn each_export(image: &Image, memory: &Memory, nearest: &mut Nearest)
     incomplete
 }
 
-/// The *(tag, value)* entries of the dynamic section, up to its terminator or the first absent entry.
+/// The *(tag, value)* entries of the dynamic section, up to `DT_NULL` or the first absent entry.
 pub(super) fn dynamic_entries(image: &Image, memory: &Memory) -> impl Iterator<Item = (u64, u64)> {
     let word = memory.ptr_bytes();
     let start = image.exports.map(|dynamic| dynamic.start);
@@ -173,7 +173,7 @@ pub(super) fn dynamic_entries(image: &Image, memory: &Memory) -> impl Iterator<I
     })
 }
 
-/// The name that a library's dynamic section gives it (`DT_SONAME`), at most `cap` bytes.
+/// The `DT_SONAME` of a library, at most `cap` bytes.
 pub(super) fn own_name(image: &Image, memory: &Memory, cap: u64) -> Option<String> {
     let entries: Vec<(u64, u64)> = dynamic_entries(image, memory).collect();
     let value = |tag: u64| entries.iter().find(|e| e.0 == tag).map(|e| e.1);
@@ -181,8 +181,8 @@ pub(super) fn own_name(image: &Image, memory: &Memory, cap: u64) -> Option<Strin
     memory.text(at, cap).ok().filter(|name| !name.is_empty())
 }
 
-/// The address in an entry of the dynamic section. glibc relocates these entries in place; musl leaves them relative to the base, as in the
-/// file.
+/// The address that an entry of the dynamic section refers to. glibc relocates these entries in place; musl leaves the link-time addresses of
+/// the file.
 fn relocated(image: &Image, value: u64) -> Addr {
     if value < image.base.0 { Addr(image.bias.wrapping_add(value)) } else { Addr(value) }
 }
@@ -230,8 +230,8 @@ impl Tables {
         self.symbols.element(index, size)
     }
 
-    /// The value of a symbol and the address of its name. `Some(None)` if the image does not define the symbol, `None` if it is absent from
-    /// the dump.
+    /// The value of a symbol and the address of its name. `Some(None)` if the image imports the symbol or it is thread-local; `None` if the
+    /// symbol table entry is absent from the dump.
     fn defined(&self, memory: &Memory, index: u64) -> Option<Option<(u64, Addr)>> {
         let at = self.symbol(memory.shape(), index);
         let name = self.strings.plus(u64::from(memory.u32(at).ok()?));
@@ -242,7 +242,7 @@ impl Tables {
         Some((section != 0 && info & 0xf != STT_TLS).then_some((value, name)))
     }
 
-    /// Indices of the symbols in the hash table; `None` if a part of it is absent.
+    /// Indices of the symbols in the hash table; `None` if a part of the table is absent.
     fn exported(&self, memory: &Memory) -> Option<std::ops::Range<u64>> {
         let (buckets, first, bucket_table) = self.buckets(memory)?;
         let mut last = 0;
@@ -252,7 +252,7 @@ impl Tables {
         if last < first {
             return Some(first..first);
         }
-        // The chain of the last bucket ends with the last symbol.
+        // The buckets contain the first symbol of each chain, so the chain with the highest first symbol ends with the last symbol.
         let chains = bucket_table.element(buckets, 4);
         for _ in 0..MAX_CHAIN {
             let end = memory.u32(chains.element(last.checked_sub(first)?, 4)).ok()? & 1 == 1;
@@ -264,12 +264,12 @@ impl Tables {
         None
     }
 
-    /// The number of buckets, the first symbol in the hash table, and the address of the buckets.
+    /// The number of buckets, the index of the first symbol in the hash table, and the address of the buckets.
     fn buckets(&self, memory: &Memory) -> Option<(u64, u64, Addr)> {
         let buckets = u64::from(memory.u32(self.hash).ok()?);
         let first_symbol = u64::from(memory.u32(self.hash.plus(4)).ok()?);
         let bloom_words = u64::from(memory.u32(self.hash.plus(8)).ok()?);
-        // The Bloom filter is skipped: it only saves time, and its page may be absent.
+        // The Bloom filter is not used: it only speeds up failing lookups, and its page may be absent.
         (buckets != 0).then(|| (buckets, first_symbol, self.hash.plus(16).element(bloom_words, memory.ptr_bytes())))
     }
 

@@ -1,13 +1,13 @@
 //! Module files, which supply read-only pages that the dump does not have.
 //!
 //! A file is used only if it is provably the one that the process had loaded: its GNU build ID (ELF), or its time stamp and size (PE),
-//! match. If a core has no headers of an ELF image, its contents are compared. Only pages that the process cannot have modified are filled:
-//! read-only segments, and RELRO with its relative relocations applied. Missing writable pages stay missing, because the file's contents
-//! would be a guess, unless dumps of this kind hold every modified page.
+//! match. If the dump has no headers of an ELF image, captured pages of the image are compared with the file. Only pages that the process
+//! cannot have modified are filled: read-only segments, and RELRO with its relative relocations applied. Missing writable pages stay missing,
+//! because the file's contents would be a guess, unless dumps of this kind contain every modified page.
 //!
-//! The loader zeroes the rest of the last page of a segment that is larger in memory than in the file. These zeros are supplied if nothing
-//! can have written there since: the page is read-only, or becomes read-only after relocation. Further pages of `.bss`, and the tails of
-//! writable pages, stay missing: a process that has such a page has modified it.
+//! If a segment is larger in memory than in the file, the loader zeroes the rest of the last file-backed page. These zeros are supplied if
+//! nothing can have written there since: the page is read-only, or becomes read-only after relocation. Further pages of `.bss`, and the
+//! tails of writable pages, stay missing: the kernel creates them when the process writes to them.
 
 mod bundle;
 mod identity;
@@ -33,7 +33,7 @@ pub(crate) use local::{framework, framework_packages, is_version, rids, target};
 pub use search::FileSearch;
 pub(crate) use search::{ModuleFile, module_id};
 
-/// Steps of the opening's budget that one file takes.
+/// Steps of the opening's budget for opening and checking one candidate.
 const STEPS_OF_A_FILE: u64 = 1 << 11;
 
 const DT_RELA: u64 = 7;
@@ -46,7 +46,7 @@ const DT_RELR: u64 = 36;
 pub enum DataPages {
     /// The pages stay missing, because the process may have changed them.
     Absent,
-    /// The dump has each page that the process changed, so the missing pages equal the file's.
+    /// The dump has each page that the process changed, so missing pages are filled from the file.
     Unchanged,
     /// The pages are filled from the file with their initial contents: constants, and relocated pointers. Bytes that the process may have
     /// changed are [marked as such](Memory::is_initial).
@@ -102,7 +102,7 @@ pub fn fill_module(memory: &mut Memory, module: &Module, image: Option<&Image>, 
                 filled.file = Some(path);
                 return filled;
             }
-            // Shared places contain files of other programs as well, so a mismatch there is not reported.
+            // Shared places also contain files of other programs, so a mismatch there is normal.
             Err(_) if file.place().is_shared() => {}
             Err(reason) => filled.rejected.push((path, reason)),
         }
@@ -116,7 +116,8 @@ impl Memory {
         let _ = fill_pe(self, module, None, bytes);
     }
 
-    /// The parts of `range` that the dump or module files have, except file contents that the process may have changed.
+    /// The parts of `range` whose contents at the time of the dump are known: captured bytes, and bytes of module files that the process
+    /// cannot have changed.
     pub(crate) fn known(&self, range: AddrRange) -> Vec<AddrRange> {
         let first = self.at_or_behind(range.start);
         let cut = |p: &Piece| AddrRange::new(Addr(p.start).max(range.start), Addr(p.end).min(range.end));
@@ -128,11 +129,11 @@ impl Memory {
     }
 }
 
-/// The image in the file at `path`, relocated to the load address of `module`. Used for data that code does not change although it is in
-/// writable pages, which the dump does not have.
+/// The image in the file at `path`, relocated to the load address of `module`. Used to read constants in writable pages that the dump does
+/// not have.
 ///
 /// # Errors
-/// The reason why the file is not the one that the process had loaded.
+/// The reason why the file cannot be used: it cannot be read, or is not the one that the process had loaded.
 #[cfg(feature = "internals")]
 pub fn file_image(module: &Module, image: &Image, path: &Path, shape: Shape) -> Result<Memory, String> {
     let bytes = Bytes::map_path(path).map_err(|e| e.to_string())?;
@@ -154,7 +155,7 @@ fn fill_from(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes:
     }
 }
 
-/// An ELF file laid out as the loader does.
+/// The segments of an ELF file at their addresses in the process, without relocation.
 #[derive(Debug)]
 struct LoadedElf {
     memory: Memory,
@@ -164,6 +165,7 @@ struct LoadedElf {
     machine: u16,
 }
 
+/// Lays out the segments of an ELF file for the load address `base`. `None` if `bytes` is not an ELF image for processes of this `shape`.
 fn load_elf(bytes: &Arc<Bytes>, shape: Shape, base: Addr) -> Option<LoadedElf> {
     let header = goblin::elf::Elf::parse_header(bytes).ok()?;
     let container = match shape.ptr {
@@ -203,7 +205,7 @@ fn fill_elf(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: 
     let mut added = 0u64;
     for h in loaded.headers.iter().filter(|h| h.p_type == PT_LOAD && h.p_flags & PF_W == 0) {
         let start = Addr(image.bias.wrapping_add(h.p_vaddr));
-        // The loader maps whole pages, so adjacent bytes of the file are in memory as well, unless it zeroes them.
+        // The loader maps whole pages, so memory also has the bytes of the file around the segment, except where the loader zeroes them.
         let head = start.0 % PAGE;
         let page = Addr(start.0.saturating_sub(head));
         let end = start.plus(h.p_filesz);
@@ -219,7 +221,7 @@ fn fill_elf(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: 
     let ranges = loaded.headers.iter().filter(|h| is_relro(h) || is_data(h)).map(range);
     let wanted = ranges.filter(|r| loaded.memory.captured(*r) == r.len()).collect();
     if data == DataPages::Initial {
-        // Nothing changes RELRO after relocation.
+        // The loader makes RELRO read-only after relocation, so the process cannot change it.
         let fixed: Vec<AddrRange> = loaded.headers.iter().filter(is_relro).map(range).collect();
         let written: Vec<AddrRange> = loaded.headers.iter().filter(is_data).map(range).collect();
         memory.mark_initial(ranges::subtract(&ranges::union(written, 0), &ranges::union(fixed, 0)));
@@ -235,16 +237,17 @@ fn fill_elf(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: 
     Ok(added)
 }
 
-/// Minimum number of relocated pointers that must agree with the dump if the file has no build ID. They change with every change of the code
-/// before their targets. libcoreclr has 11,000 in RELRO, a small NativeAOT program 254.
+/// Minimum number of relocated pointers that must agree if the dump has no build ID of the image. A pointer differs between builds if the
+/// size of any code or data before its target changed. libcoreclr has 11,000 in RELRO, a small NativeAOT program 254.
 const AGREEING_POINTERS: u64 = 128;
-/// Minimum number of data pages that must agree instead. A single page may occur in many files.
+/// Minimum number of read-only data pages that must agree if the pointers do not decide. A single page may occur in many files.
 const AGREEING_PAGES: u64 = 16;
-/// Number of agreeing pages required for each page that differs: the runtime writes to a page or two of its constants.
+/// Minimum number of agreeing pages for each page that differs: the runtime writes to a page or two of its constants.
 const PAGES_FOR_ONE: u64 = 8;
 
-/// Compares the file with parts of the image that hardly any process changes: relocated pointers in RELRO, and data that is not writable.
-/// Kernels dump RELRO even if they leave out headers and code (`coredump_filter` without bit 4), because relocation has written to it.
+/// Checks that the file is the one that the process had loaded, by parts of the image that processes hardly ever change: relocated pointers
+/// in RELRO, and read-only data. A kernel core contains RELRO even without headers and code (`coredump_filter` without bit 4), because
+/// relocation has made its pages private.
 fn compare_contents(memory: &Memory, elf: &LoadedElf) -> Result<(), Rejected> {
     let range = |h: &ProgramHeader| {
         let start = Addr(elf.image.bias.wrapping_add(h.p_vaddr));
@@ -288,8 +291,8 @@ fn compare_contents(memory: &Memory, elf: &LoadedElf) -> Result<(), Rejected> {
     }
 }
 
-/// The ends of segments that the loader fills with zeros, up to the end of a page, and that nothing writes afterwards: those of read-only
-/// segments, and of RELRO, whose whole pages the loader protects.
+/// The ranges after the file contents of segments, up to the end of a page, that the loader zeroes and that nothing writes afterwards: in
+/// read-only segments, and in those pages of RELRO that the loader protects as a whole.
 fn zeroed(elf: &LoadedElf, afford: impl Fn(u64) -> bool) -> Vec<AddrRange> {
     let at = |vaddr: u64| Addr(elf.image.bias.wrapping_add(vaddr));
     let relro = elf.headers.iter().filter(|h| h.p_type == PT_GNU_RELRO);
@@ -304,7 +307,7 @@ fn zeroed(elf: &LoadedElf, afford: impl Fn(u64) -> bool) -> Vec<AddrRange> {
             (from < to && fixed).then(|| AddrRange::new(from, to))
         })
         .collect();
-    // A program keeps copies of variables of libraries there (`.bss.rel.ro`), which relocations with a symbol fill.
+    // Copy relocations write variables of libraries into such a tail of a program (`.bss.rel.ro`). All of them have a symbol.
     if !tails.is_empty() {
         for Relocation { offset, .. } in relocations(elf).filter(|r| r.symbol != 0) {
             if !afford(1) {
@@ -316,7 +319,7 @@ fn zeroed(elf: &LoadedElf, afford: impl Fn(u64) -> bool) -> Vec<AddrRange> {
     tails
 }
 
-/// A relocation with an addend.
+/// An entry of the table of relocations with explicit addends (`DT_RELA`).
 struct Relocation {
     offset: u64,
     kind: u64,
@@ -324,7 +327,8 @@ struct Relocation {
     addend: u64,
 }
 
-/// The relocations with addends of the image, up to the first one that is missing from the file.
+/// The `DT_RELA` relocations of the image, up to the first one that is missing from the file. Does not read `DT_REL`, which 32-bit x86 and
+/// arm use.
 fn relocations(elf: &LoadedElf) -> impl Iterator<Item = Relocation> {
     let word = elf.memory.shape().ptr.bytes();
     let entry = |tag: u64| elf_image::dynamic_entries(&elf.image, &elf.memory).find(|e| e.0 == tag).map(|e| e.1);
@@ -340,7 +344,8 @@ fn relocations(elf: &LoadedElf) -> impl Iterator<Item = Relocation> {
     })
 }
 
-/// Copies the bytes of the image and applies its relative relocations. `None` if `afford` refuses the steps.
+/// Fills `copies` with the bytes of the image and applies relative relocations. Words with other relocations keep the file's contents. `None`
+/// if `afford` refuses the steps.
 fn relocated(elf: &LoadedElf, mut copies: Copies, afford: impl Fn(u64) -> bool) -> Option<Copies> {
     for (range, bytes) in copies.parts() {
         elf.memory.read(range.start, bytes).ok()?;
@@ -360,8 +365,8 @@ fn relocated(elf: &LoadedElf, mut copies: Copies, afford: impl Fn(u64) -> bool) 
     Some(copies)
 }
 
-/// Number of an architecture's relative relocation (`elf.h`). Other relocations without a symbol are for thread-local storage and indirect
-/// functions.
+/// The type of the relative relocation (`R_*_RELATIVE` in `elf.h`) for the machine `e_machine`. Other relocations without a symbol are for
+/// thread-local storage and indirect functions.
 fn relative_kind(machine: u16) -> Option<u64> {
     Some(match machine {
         3 | 62 => 8,
@@ -387,7 +392,8 @@ fn each_relative(elf: &LoadedElf, afford: impl Fn(u64) -> bool, mut patch: impl 
         }
     }
     if let (Some(table), Some(size)) = (value(DT_RELR), value(DT_RELR_SIZE)) {
-        // Packed relative relocations: an even word is an address, an odd one a bitmap of the words that follow it.
+        // Packed relative relocations. An even entry is the address of a pointer; an odd entry is a bitmap that says which of the next 63
+        // words (31 in 32-bit images) are pointers.
         let mut next = 0u64;
         let mut relocate = |a: u64| {
             let at = bias.wrapping_add(a);

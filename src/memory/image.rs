@@ -1,8 +1,8 @@
 //! Executable images in the target's memory: extent, identity, exported symbols.
 //!
-//! Unlike `goblin`, which works on files and needs all pages, a lookup here needs only the pages that it touches. createdump keeps exactly
-//! the pages that the DAC touched when it looked up two exports, so a lookup through the hash table works where a linear scan of the symbol
-//! table fails (measured, 9.0.5 to 10.0.14).
+//! The crate `goblin` parses whole files; a lookup here reads only the pages that it needs. createdump captures only the pages that the DAC
+//! read when it looked up two exports, so a lookup through the hash table works, while a linear scan of the symbol table fails (measured,
+//! 9.0.5 to 10.0.14).
 
 use crate::base::{Addr, AddrRange};
 
@@ -27,7 +27,7 @@ pub struct Export {
 /// The identity of a PE image's PDB, from its CodeView record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CodeView {
-    /// GUID and age, 20 bytes.
+    /// GUID and age, 20 bytes as stored.
     pub(crate) id: Vec<u8>,
     /// File name of the PDB at link time.
     pub(crate) name: String,
@@ -50,17 +50,17 @@ pub struct Image {
     pub timestamp: Option<u32>,
     /// Load bias: memory address minus link-time address (`p_vaddr`, symbol value, RVA). Wraps.
     pub(super) bias: u64,
-    /// Start of the export lookup: dynamic section (ELF), export directory (PE).
+    /// Where the lookup of exports starts: the dynamic section (ELF) or the export directory (PE).
     pub(super) exports: Option<AddrRange>,
 }
 
 impl Image {
-    /// An image without headers: only its extent and its writable parts are known, from another source.
+    /// An image whose headers are absent. Its range and writable parts are known from another source.
     pub(crate) fn bare(format: ImageFormat, range: AddrRange, writable: Vec<AddrRange>) -> Image {
         Image { base: range.start, format, range, writable, build_id: None, timestamp: None, bias: range.start.0, exports: None }
     }
 
-    /// Load bias: memory address minus link-time address, as in symbols and debug information. Wraps.
+    /// Load bias: memory address minus link-time address, which symbols and debug information use. Wraps.
     pub(crate) fn bias(&self) -> u64 {
         self.bias
     }

@@ -1,4 +1,4 @@
-//! Reads the headers of ELF and PE images.
+//! The methods of [`Image`], which call the reader of the image's format: ELF or PE.
 
 use super::image::{CodeView, Export, Image, ImageFormat};
 use super::symbols::{Nearest, NearestExport, Section};
@@ -19,7 +19,7 @@ impl Image {
         }
     }
 
-    /// Looks up an exported symbol. `None` if it is not exported *or* if a page that the lookup needs is absent.
+    /// Looks up an exported symbol. `None` if the image does not export it *or* if a page that the lookup needs is absent.
     pub fn export(&self, memory: &Memory, name: &str) -> Option<Export> {
         match self.format {
             ImageFormat::Elf => elf_image::export(self, memory, name),
@@ -27,7 +27,7 @@ impl Image {
         }
     }
 
-    /// The PDB that the image names. `None` if it does not name one, or a page with the record is absent.
+    /// The identity of the PDB in the image's CodeView record. `None` if the image has no such record, or if the record is absent from the dump.
     #[cfg_attr(not(feature = "minidump"), allow(dead_code))]
     pub(crate) fn code_view(&self, memory: &Memory) -> Option<CodeView> {
         match self.format {
@@ -36,7 +36,7 @@ impl Image {
         }
     }
 
-    /// The start of each section of a PE image, relative to the base, in the order of the section table. `None` if any is absent.
+    /// The RVA of each section of a PE image, in the order of the section table. `None` if any RVA is absent, or for an ELF image.
     #[cfg_attr(not(feature = "minidump"), allow(dead_code))]
     pub(crate) fn section_starts(&self, memory: &Memory) -> Option<Vec<u64>> {
         match self.format {
@@ -45,7 +45,8 @@ impl Image {
         }
     }
 
-    /// The table that leads to the unwind information of native code: `.eh_frame_hdr` (ELF) or `.pdata` (PE). `None` if the image has none.
+    /// The table that locates the unwind information of native code: `.eh_frame_hdr` (ELF) or `.pdata` (PE). `None` if the image has no such
+    /// table.
     ///
     /// # Errors
     /// A part of the headers is absent.
@@ -56,7 +57,7 @@ impl Image {
         }
     }
 
-    /// The section that contains `address`.
+    /// The section (PE) or segment (ELF) that contains `address`.
     pub fn section(&self, memory: &Memory, address: Addr) -> Option<Section> {
         let list = match self.format {
             ImageFormat::Elf => elf_image::sections(self, memory),
@@ -65,7 +66,7 @@ impl Image {
         list.into_iter().find(|s| s.range.contains(address))
     }
 
-    /// The last export at or below `address`: within `within` if there is one, else anywhere in the image.
+    /// The last export at or below `address`. An export in `within` is preferred to others in the image.
     pub fn nearest_export(&self, memory: &Memory, address: Addr, within: Option<AddrRange>) -> NearestExport {
         let mut nearest = Nearest { image: self.range, address, within, same: None, any: None };
         let incomplete = match self.format {

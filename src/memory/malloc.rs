@@ -1,14 +1,14 @@
-//! Heaps of glibc's `malloc`: their ranges, and the blocks in use in them.
+//! Heaps of glibc's `malloc`: their ranges, and the chunks in use in them. gcdump calls a chunk a block.
 //!
 //! | heap | where | how it is recognized |
 //! | --- | --- | --- |
-//! | the first one, which the kernel grows (`brk`) | the first memory after the program's image, at most 1 GiB past its end | by its position |
-//! | arenas of threads, in heaps of 64 MiB each | at multiples of 64 MiB | `heap_info` (arena.c): its arena, its size and accessible size |
-//! | large blocks, mapped one by one | at the start of a page | header without a block before it, with the flag of mapped blocks |
+//! | main arena, which the kernel grows (`brk`) | first memory after the program's image, at most 1 GiB past the image's end | position |
+//! | heaps of thread arenas, 64 MiB of addresses each | at multiples of 64 MiB | `heap_info` (arena.c): arena, size, accessible size |
+//! | large blocks, mapped one by one | at the start of a page | block header with `IS_MMAPPED`, and 0 as the size of the block before |
 //!
-//! Heaps consist of blocks (`struct malloc_chunk`, malloc.c). The word before the memory handed to the program contains the block's size
-//! and three flags, one of which says whether the block *before* it is in use. Blocks that a thread keeps for its next allocation
-//! (`tcache`, fast bins) are counted as in use. The last block of a heap (the top chunk) is its unused rest.
+//! A heap consists of blocks (`struct malloc_chunk`, malloc.c). The word before the memory that the program uses contains the block's size
+//! and three flags, one of which says whether the *preceding* block is in use. Free blocks that are kept for fast reuse (`tcache`, fast bins)
+//! count as in use. The last block of a heap (the top chunk) is unused.
 
 use std::collections::BTreeMap;
 
@@ -18,21 +18,21 @@ use crate::base::{Addr, AddrRange, Count, PAGE, PtrSize};
 use crate::dump::DumpFile;
 use crate::model::{MallocBlockSize, MallocHeapKind, MallocUse, Sum};
 
-/// Maximum distance of the first heap from the end of the program, which kernels choose at random.
+/// Maximum distance in bytes of the `brk` heap from the end of the program. The kernel chooses the distance at random.
 const BRK: u64 = 1 << 30;
-/// Maximum number of regions after the program that are tried as the first heap.
+/// Maximum number of regions after the program that are tried as the `brk` heap.
 const NEAR: usize = 64;
-/// Size and alignment of a heap of an arena (`HEAP_MAX_SIZE`).
+/// Size and alignment in bytes of a heap of a thread arena (`HEAP_MAX_SIZE`).
 const HEAP: u64 = 64 << 20;
-/// Size of `heap_info` since glibc 2.35, and before.
+/// Size in bytes of `heap_info`: since glibc 2.35, and before. The arena follows it.
 const INFO: [u64; 2] = [0x30, 0x20];
 /// Maximum size in bytes of `heap_info` and the arena before the first block.
 const ARENA: u64 = 0x1000;
-/// Flags in the size word of a block.
+/// Flags in the size word of a block: `PREV_INUSE`, `IS_MMAPPED`, and all three.
 const IN_USE_BEFORE: u64 = 1;
 const MAPPED: u64 = 2;
 const FLAGS: u64 = 7;
-/// Alignment of blocks, and their minimum size. A smaller block ends a heap that was continued elsewhere.
+/// Alignment and minimum size of blocks in bytes. A smaller block is a fencepost: it ends the `brk` heap if `malloc` continued elsewhere.
 const ALIGNED: u64 = 16;
 const LEAST: u64 = 32;
 /// Number of consecutive valid blocks that confirm the start of a heap.
@@ -43,12 +43,12 @@ const SURE: u64 = 16;
 pub(crate) struct MallocHeap {
     pub(crate) kind: MallocHeapKind,
     pub(crate) range: AddrRange,
-    /// The arena that the heap belongs to.
+    /// Address of the thread arena that the heap belongs to; `None` for other kinds of heap.
     pub(crate) arena: Option<Addr>,
 }
 
-/// The heaps in `memory` in address order, except in the ranges `taken` by other structures. `program` is the end of the program's image.
-/// Supports 64-bit processes only.
+/// The heaps in `memory`, in address order. Ranges in `taken`, which belong to other structures, are skipped. `program` is the end of the
+/// program's image. Empty for 32-bit processes, which are not supported.
 pub(crate) fn malloc_heaps(dump: &DumpFile, memory: &Memory, program: Option<Addr>, taken: &[AddrRange]) -> Vec<MallocHeap> {
     let mut out = Vec::new();
     if memory.shape().ptr != PtrSize::Eight {
@@ -85,7 +85,7 @@ pub(crate) fn malloc_heaps(dump: &DumpFile, memory: &Memory, program: Option<Add
     out
 }
 
-/// The range that the kernel grows: the first one after the program.
+/// The range that `brk` grows: the first writable one after `end`, the end of the program, that is not a mapped file.
 fn brk(dump: &DumpFile, writable: &[AddrRange], end: Addr) -> Option<AddrRange> {
     let of_file = |r: &AddrRange| dump.files.iter().any(|f| f.range.contains(r.start));
     let first = writable.iter().copied().filter(|r| r.start >= end).take(NEAR).find(|r| !of_file(r))?;
@@ -95,7 +95,7 @@ fn brk(dump: &DumpFile, writable: &[AddrRange], end: Addr) -> Option<AddrRange> 
     (!between && !bss && first.start < end.plus(BRK)).then_some(first)
 }
 
-/// The heap of an arena at `at`.
+/// The heap of a thread arena that begins at `at`, if there is one. The region ends at `end`.
 fn arena_heap(memory: &Memory, at: Addr, end: Addr) -> Option<MallocHeap> {
     at.is_aligned(HEAP).then_some(())?;
     let bytes = peek::<32>(memory, at)?;
@@ -115,12 +115,12 @@ fn arena_heap(memory: &Memory, at: Addr, end: Addr) -> Option<MallocHeap> {
     })
 }
 
-/// Bytes at `at`, which may turn out to be something else.
+/// The `N` bytes at `at`. The read is not recorded, because the bytes may not belong to a heap.
 fn peek<const N: usize>(memory: &Memory, at: Addr) -> Option<&[u8; N]> {
     memory.contiguous(at)?.first_chunk()
 }
 
-/// The block that was mapped at `at`.
+/// The large block mapped at `at`, if there is one. The region ends at `end`.
 fn mapped(memory: &Memory, at: Addr, end: Addr) -> Option<MallocHeap> {
     let bytes = peek::<16>(memory, at)?;
     let mut words = bytes.as_chunks::<8>().0.iter().map(|word| memory.shape().number(word));
@@ -136,7 +136,7 @@ fn mapped(memory: &Memory, at: Addr, end: Addr) -> Option<MallocHeap> {
 /// Number of blocks in use, by size.
 pub(crate) type Sizes = BTreeMap<u64, u64>;
 
-/// The block sizes in use that take the most bytes.
+/// The `most` block sizes whose blocks take the most bytes in all.
 pub(crate) fn most_common(sizes: Sizes, most: usize) -> Vec<MallocBlockSize> {
     let mut all: Vec<MallocBlockSize> =
         sizes.into_iter().map(|(size, count)| MallocBlockSize { size, count, bytes: size.saturating_mul(count) }).collect();
@@ -146,7 +146,8 @@ pub(crate) fn most_common(sizes: Sizes, most: usize) -> Vec<MallocBlockSize> {
 }
 
 impl MallocHeap {
-    /// The use of the heap; adds its blocks to `sizes`. `None` if the dump does not have its blocks, or if they contradict each other.
+    /// How much of the heap is used. Adds the blocks in use to `sizes`. `None` if the dump does not have all block headers, or if they contradict
+    /// each other.
     pub(crate) fn used(&self, memory: &Memory, sizes: &mut Sizes) -> Option<MallocUse> {
         let (start, end) = (self.range.start, self.range.end);
         if self.kind == MallocHeapKind::Mapped {
@@ -161,7 +162,8 @@ impl MallocHeap {
         };
         let mut found = MallocUse { used: Sum::default(), free: Sum::default(), left_bytes: 0 };
         let (mut at, mut head) = (first, blocks.head(first)?);
-        // The accessible part of a heap past its size is counted as free as well.
+        // If the accessible part extends past the size of the heap, the top chunk is followed by zeros: the chunk is counted as free, and the
+        // rest in `left_bytes` if it is at most a page.
         loop {
             let size = head & !FLAGS;
             let next = at.plus(size);
@@ -182,15 +184,16 @@ impl MallocHeap {
     }
 }
 
-/// Reads the headers of blocks.
+/// Reads the headers of blocks. Keeps the last contiguous piece of memory.
 struct Blocks<'m> {
     memory: &'m Memory,
+    /// Address of `bytes`.
     at: Addr,
     bytes: &'m [u8],
 }
 
 impl Blocks<'_> {
-    /// Size and flags of the block at `block`.
+    /// The size word of the block at `block`: size and flags.
     fn head(&mut self, block: Addr) -> Option<u64> {
         let word = block.plus(8);
         let here = |blocks: &Self| {
@@ -204,7 +207,7 @@ impl Blocks<'_> {
         })
     }
 
-    /// Whether valid blocks follow each other from `first` on, to the end or for [`SURE`] blocks.
+    /// Whether `first` is the start of a chain of valid blocks: [`SURE`] of them, or as many as reach exactly to `end`.
     fn is_start(&mut self, first: Addr, end: Addr) -> bool {
         let mut at = first;
         for _ in 0..SURE {

@@ -1,15 +1,16 @@
 //! The target's address space. All code above this layer reads the dumped process through [`Memory`].
 //!
-//! Reading memory that was not captured is an error, never zero: other tools that fill with zeros invent objects.
+//! A read of memory that was not captured is an error and never returns zeros, which would look like valid data.
 //!
 //! | module | provides |
 //! | --- | --- |
-//! | `mod`, `window`, `text` | reads of bytes, integers, words and text |
-//! | `image`, `elf_image`, `pe_image`, `pe` | executable images and their exports |
+//! | `mod`, `window`, `words`, `text` | reads of bytes, integers, words and text |
+//! | `image`, `image_formats`, `elf_image`, `pe_image`, `pe` | executable images and their exports |
 //! | `symbols` | section and nearest export of an address |
 //! | `files`, `copies` | pages supplied by matching module files |
 //! | `unlisted` | modules of a core that lists no mapped files |
-//! | `record` | what was read, for `trim` |
+//! | `malloc` | heaps of glibc's `malloc` |
+//! | `record` | the ranges that were read, for `gcdump trim` |
 //! | `diag_page` | createdump's diagnostics page |
 
 mod copies;
@@ -62,7 +63,7 @@ pub struct ReadError {
 }
 
 thread_local! {
-    /// Index of the piece that this thread read last.
+    /// Index of the piece that this thread read last, in any [`Memory`].
     static LAST: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -84,9 +85,9 @@ pub struct Memory {
     sources: Vec<Arc<Bytes>>,
     /// Sorted and disjoint; adjacent pieces are joined.
     pieces: Vec<Piece>,
-    /// The ends of the pieces, stored contiguously: a heap dump has thousands of pieces, and each read searches for one.
+    /// The end of each piece. A separate array, because a heap dump has thousands of pieces and each read does a binary search by end.
     ends: Vec<u64>,
-    /// Memory of the runtime that the writer left out of the dump, sorted.
+    /// Mappings of the executable allocator ([`DumpFile::double_mapped`]) if the writer left out all of them, sorted.
     left_out: Vec<AddrRange>,
     /// Whether the dump is truncated.
     cut: bool,
@@ -94,7 +95,7 @@ pub struct Memory {
     all: bool,
     /// Whether the dump is a trimmed copy, which contains only the memory that gcdump read when it made the copy.
     trimmed: bool,
-    /// Parts of images for which module files supply only the initial contents.
+    /// Ranges that the process may have changed. Bytes of module files in them are initial contents: see [`Memory::is_initial`].
     initial: Vec<AddrRange>,
     /// Record of reads, if enabled. Callers of [`Memory::contiguous`] and [`Memory::stretches`], which return more bytes than are used,
     /// report the used ones through [`Memory::touch`] and [`Memory::scan`].
@@ -106,7 +107,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Indexes the captured ranges of `dump`. Where ranges overlap, the one that starts first wins; among equal starts, the first in the
+    /// Indexes the captured ranges of `dump`. Where they overlap, the one with the lowest start wins; among equal starts, the first in the
     /// file.
     pub fn new(dump: &DumpFile, shape: Shape) -> Memory {
         let mut wanted: Vec<Piece> = dump
@@ -119,14 +120,14 @@ impl Memory {
         let pieces = if sorted {
             join(wanted)
         } else {
-            // File order decides among equal starts; overlaps are cut from the later range.
+            // Ranges with equal starts keep their file order.
             let mut ordered: Vec<(usize, Piece)> = wanted.drain(..).enumerate().collect();
             ordered.sort_by_key(|(i, p)| (p.start, *i));
             join(without_overlaps(ordered))
         };
         let (cut, all, trimmed) = (dump.facts.truncated_bytes > 0, dump.facts.states_all_memory(), dump.facts.trimmed.is_some());
         let mut memory = Memory { cut, all, trimmed, ..Memory::of(shape, vec![Arc::clone(&dump.bytes)], pieces) };
-        // All or nothing: a writer that selects pages leaves out only unused ones.
+        // If any byte of these mappings was captured, the writer selected pages, and the missing pages were unused rather than left out.
         let left_out = ranges::union(dump.double_mapped().collect(), 0);
         if left_out.iter().all(|r| memory.captured(*r) == 0) {
             memory.left_out = left_out;
@@ -159,7 +160,7 @@ impl Memory {
         Memory::of(shape, Vec::new(), Vec::new())
     }
 
-    /// Counts the captured bytes before each piece, and lists their ends.
+    /// Computes [`Piece::before`] of each piece and `ends`. Must follow each change of `pieces`.
     fn index(&mut self) {
         let mut before = 0u64;
         for p in &mut self.pieces {
@@ -172,7 +173,7 @@ impl Memory {
     /// The text that replaces hidden contents.
     pub(crate) const HIDDEN: &str = "(hidden)";
 
-    /// Hides text that the program stored: strings, characters, elements of numeric arrays, messages. Each reader of text must check it.
+    /// Hides the data of the program: strings, characters, elements of numeric arrays, messages. Readers must check `hides_contents`.
     pub(crate) fn hide_contents(&mut self) {
         self.hides_contents = true;
     }
@@ -182,12 +183,12 @@ impl Memory {
         self.hides_contents
     }
 
-    /// Sets the budget for searches, at the start of the opening.
+    /// Sets the budget of searches. Called when the opening of the dump begins.
     pub(crate) fn begin(&mut self, budget: Arc<Budget>) {
         self.budget = Some(budget);
     }
 
-    /// Removes the budget at the end of the opening: later requests have their own limits.
+    /// Removes the budget. Called when the dump is open: later requests have their own limits.
     pub(crate) fn opened(&mut self) {
         self.budget = None;
     }
@@ -202,7 +203,7 @@ impl Memory {
         self.budget.as_ref().is_none_or(|b| b.bytes(n))
     }
 
-    /// Takes `n` bytes of memory of the opening's budget: see [`Budget::memory`].
+    /// Takes `n` bytes of allocated memory of the opening's budget: see [`Budget::memory`].
     pub(crate) fn afford_memory(&self, n: u64) -> bool {
         self.budget.as_ref().is_none_or(|b| b.memory(n))
     }
@@ -217,7 +218,7 @@ impl Memory {
         self.shape.ptr.bytes()
     }
 
-    /// Backs the gaps of `range` with `source` from `offset` on. Returns the number of bytes added.
+    /// Backs the gaps of `range` with `source`; the byte at `offset` belongs to the start of `range`. Returns the number of bytes added.
     pub fn fill_gaps(&mut self, range: AddrRange, source: &Arc<Bytes>, offset: u64) -> u64 {
         let file_len = u64::try_from(source.len()).unwrap_or(u64::MAX);
         let range = AddrRange::new(range.start, range.start.plus(range.len().min(file_len.saturating_sub(offset))));
@@ -242,7 +243,7 @@ impl Memory {
         gaps
     }
 
-    /// Adds absent ranges, each with the offset of its bytes in `source`. Returns the number of bytes added.
+    /// Adds absent ranges, each with the offset of its bytes in `source`. Returns the number of bytes added: 0 if the budget is used up.
     fn add(&mut self, parts: Vec<(AddrRange, u64)>, source: &Arc<Bytes>) -> u64 {
         let bytes = parts.iter().fold(0u64, |n, (range, _)| n.saturating_add(range.len()));
         // Each call sorts all pieces, which costs steps.
@@ -274,7 +275,7 @@ impl Memory {
     #[inline]
     fn piece(&self, address: Addr) -> Option<&Piece> {
         tick();
-        // Most reads are close to the previous one. The index may belong to another dump, so the piece is checked.
+        // Most reads are close to the previous one. `LAST` may be an index of another `Memory`, so the piece is checked.
         if let Some(p) = self.pieces.get(LAST.get()).filter(|p| (p.start..p.end).contains(&address.0)) {
             return Some(p);
         }
@@ -288,14 +289,14 @@ impl Memory {
         self.sources.get(p.source)?.range(p.offset, p.end.saturating_sub(p.start))
     }
 
-    /// The bytes from `address` to the end of its contiguous piece, without copying.
+    /// The bytes from `address` to the end of the piece that contains it, without copying. The read is not recorded.
     pub(crate) fn contiguous(&self, address: Addr) -> Option<&[u8]> {
         let p = self.piece(address)?;
         let skip = usize::try_from(address.0.checked_sub(p.start)?).ok()?;
         self.piece_bytes(p)?.get(skip..)
     }
 
-    /// Releases the pages of `range` from this process; they can be read again. See [`Bytes::release`].
+    /// Drops the pages of `range`, up to the end of the first piece, from gcdump's resident set: see [`Bytes::release`].
     pub(crate) fn release(&self, range: AddrRange) {
         if let Some(p) = self.piece(range.start) {
             let skip = range.start.0.saturating_sub(p.start);
@@ -386,7 +387,7 @@ impl Memory {
         self.chunk::<N>(address).map(|chunk| self.shape.number(&chunk))
     }
 
-    /// A little-endian integer of `N` bytes, independent of the target's byte order: for files mapped into the target.
+    /// A little-endian integer of `N` bytes, whatever the byte order of the target: for formats such as PE and metadata.
     pub(crate) fn little<const N: usize>(&self, address: Addr) -> Result<u64, ReadError> {
         self.chunk::<N>(address).map(|chunk| Shape { endian: Endian::Little, ..self.shape }.number(&chunk))
     }
@@ -450,18 +451,18 @@ impl Memory {
         self.word(address).map(Addr)
     }
 
-    /// Reads a runtime pointer that is about to be dereferenced. `None` if it is null or not in the dump, or if it is not a valid address.
-    /// An invalid pointer is reported, because failed reads through it are not.
+    /// Reads the runtime pointer at `address`, to follow it. `None` if the pointer is absent from the dump, null, or not a valid address.
+    /// An invalid pointer is reported here, because failed reads through it are not.
     pub(crate) fn link(&self, address: Addr) -> Option<Addr> {
         self.link_or_null(address).filter(|to| !to.is_null())
     }
 
-    /// Like [`Memory::link`], but returns null, for pointers where null has a meaning.
+    /// Like [`Memory::link`], but returns a null pointer as such, for pointers where null has a meaning.
     pub(crate) fn link_or_null(&self, address: Addr) -> Option<Addr> {
         self.followed(address, self.ptr(address).ok()?)
     }
 
-    /// Checks `to`, which was decoded from the word at `address`, as [`Memory::link_or_null`] does.
+    /// Checks a pointer as [`Memory::link_or_null`] does. `to` was decoded from the word at `address`.
     pub(crate) fn followed(&self, address: Addr, to: Addr) -> Option<Addr> {
         let followed = to.is_null() || may_be_mapped(to);
         if !followed {
@@ -479,7 +480,7 @@ impl Memory {
         found
     }
 
-    /// Reports a failed read unless all of `range` was captured: for code that looks at its [words](Memory::words).
+    /// Reports a failed read unless all of `range` was captured. For code that uses [`Memory::words`], which skips gaps.
     pub(crate) fn need(&self, range: AddrRange) {
         if self.captured(range) < range.len()
             && let Some(gap) = self.gaps(range).first()
@@ -488,8 +489,8 @@ impl Memory {
         }
     }
 
-    /// Whether `address`, which was not captured, may have been memory: it is close to captured memory or in memory of the runtime that was
-    /// left out, or the dump is truncated. Other addresses are unused address space.
+    /// Whether `address`, which was not captured, may have been mapped: it is less than 64 KiB from captured memory, the writer left it out
+    /// (`left_out`), or the dump is truncated. Other addresses are taken as unused address space.
     pub(crate) fn is_beside(&self, address: Addr) -> bool {
         const CLOSE: u64 = 1 << 16;
         let i = self.at_or_behind(address);
@@ -509,15 +510,15 @@ impl Memory {
         self.trimmed
     }
 
-    /// Whether the page at `address` is only partly captured by the dump itself, which no writer does. A page that module files supply a
-    /// part of is not torn, because a segment of a file may end within it.
+    /// Whether the dump itself has only a part of the page at `address`: the dump is truncated or trimmed, or its writer captures ranges that
+    /// are not whole pages. A page of which only module files supply a part is not torn, because a segment of a file may end within it.
     pub(crate) fn is_torn(&self, address: Addr) -> bool {
         let page = AddrRange::new(address.align_down(PAGE), address.align_down(PAGE).plus(PAGE));
         self.captured(page) < PAGE && self.in_dump(page).any(|r| !r.is_empty())
     }
 
-    /// Whether `range`, a part of which was not captured, would be in a complete dump of this kind: the dump is truncated, states that it
-    /// holds all memory, or has a part of the pages.
+    /// Whether a complete dump of this kind would contain `range`, of which a part was not captured: this dump is truncated, states that it
+    /// holds all memory, or has a part of the first or last page of `range`.
     pub(crate) fn is_lost(&self, range: AddrRange) -> bool {
         self.cut || self.all || self.is_torn(range.start) || range.end.minus(1).is_some_and(|last| self.is_torn(last))
     }
@@ -527,7 +528,7 @@ impl Memory {
         missed.find(|at, len| self.is_lost(AddrRange::new(at, at.plus(len)))).is_some()
     }
 
-    /// Size of the (decompressed) dump in bytes, which is an upper bound of the memory in a genuine dump.
+    /// Size of the (decompressed) dump in bytes, an upper bound of the captured memory unless ranges share bytes of the file.
     pub(crate) fn dump_bytes(&self) -> u64 {
         self.sources.first().and_then(|s| u64::try_from(s.len()).ok()).unwrap_or(0)
     }
@@ -543,7 +544,7 @@ impl Memory {
         last.map_or(0, |p| p.before.saturating_add(p.end.min(address.0).saturating_sub(p.start)))
     }
 
-    /// The captured parts of `range` with their bytes, in address order.
+    /// The captured parts of `range` with their bytes, in address order. The reads are not recorded.
     pub fn stretches(&self, range: AddrRange) -> impl Iterator<Item = (Addr, &[u8])> {
         let first = self.at_or_behind(range.start);
         self.pieces.iter().skip(first).take_while(move |p| p.start < range.end.0).filter_map(move |p| {
@@ -563,12 +564,12 @@ impl Memory {
         self.pieces.iter().skip(first).take_while(move |p| p.start < range.end.0).filter(|p| p.source == 0).map(cut)
     }
 
-    /// Marks ranges for which module files supply the initial contents, which the process may have changed.
+    /// Marks ranges that the process may have changed, so that bytes of module files in them are only initial contents.
     fn mark_initial(&mut self, ranges: Vec<AddrRange>) {
         self.initial.extend(ranges);
     }
 
-    /// Whether the byte at `address` comes from a module file although the process may have changed it. Such bytes are never process state.
+    /// Whether the byte at `address` comes from a module file although the process may have changed it.
     pub(crate) fn is_initial(&self, address: Addr) -> bool {
         self.initial.iter().any(|r| r.contains(address)) && !self.is_from_dump(address)
     }
@@ -579,7 +580,7 @@ impl Memory {
     }
 }
 
-/// Removes overlaps from the later pieces. `ordered` is sorted by start.
+/// Cuts each piece where an earlier one overlaps it. `ordered` is sorted by start.
 fn without_overlaps(ordered: Vec<(usize, Piece)>) -> Vec<Piece> {
     let mut out: Vec<Piece> = Vec::with_capacity(ordered.len());
     for (_, mut p) in ordered {

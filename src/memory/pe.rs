@@ -1,7 +1,7 @@
 //! PE headers: one reader for images in memory, in files and in bundles. PE is little endian on every target.
 //!
-//! Source: the PE/COFF specification. `Machine` is ignored, because ReadyToRun images for other systems scramble it (0xfd1d for x64 Linux;
-//! `docs/internals/types.md#metadata`).
+//! Source: the PE/COFF specification. `Machine` is ignored, because ReadyToRun images for other systems than Windows XOR it with a constant
+//! (0xfd1d for x64 Linux; `docs/internals/types.md#metadata`).
 
 /// Maximum number of sections that the loader accepts.
 const MAX_SECTIONS: u16 = 96;
@@ -23,9 +23,9 @@ pub(crate) struct PeHeaders {
     pub(crate) timestamp: u32,
     /// Size of the mapped image in bytes.
     pub(crate) size_of_image: u32,
-    /// Size of the headers in bytes, including the section table.
+    /// `SizeOfHeaders`: size in bytes of all headers, including the section table.
     pub(super) headers_size: u32,
-    /// Preferred load address.
+    /// `ImageBase`: the preferred load address in the file. The loader stores the actual one in memory.
     pub(super) image_base: u64,
     /// Export directory.
     pub(super) exports: Option<Directory>,
@@ -68,10 +68,11 @@ impl Section {
 }
 
 impl PeHeaders {
-    /// Reads the headers of an image through `u16_at`, which returns the 16-bit integer at an offset from the image's start.
+    /// Reads the headers of an image through `u16_at`, which returns the 16-bit integer at an offset from the start of the image. `None` if a
+    /// signature is wrong or an essential field is absent.
     ///
-    /// Trimmed dumps contain only the fields that gcdump read when it made them. So absent fields are treated as 0, and the signature `MZ`
-    /// is checked only if it was captured.
+    /// A trimmed dump contains only the fields that gcdump read when it made the dump. So other absent fields are treated as 0, and the
+    /// signature `MZ` is checked only if it was captured.
     pub(crate) fn read(u16_at: impl Fn(u64) -> Option<u16>) -> Option<PeHeaders> {
         let u32_at = |at: u64| Some(u32::from(u16_at(at)?) | u32::from(u16_at(at.checked_add(2)?)?) << 16);
         if u16_at(0).is_some_and(|magic| magic != u16::from_le_bytes(*b"MZ")) {
@@ -117,12 +118,12 @@ impl PeHeaders {
         })
     }
 
-    /// Reads the headers of an image in `bytes`.
+    /// Reads the headers of the PE file `bytes`.
     pub(crate) fn parse(bytes: &[u8]) -> Option<PeHeaders> {
         PeHeaders::read(|at| Some(u16::from_le_bytes(*bytes.get(usize::try_from(at).ok()?..)?.first_chunk()?)))
     }
 
-    /// File offset of the byte at `rva`; `None` if no section contains it.
+    /// File offset of the byte at `rva`; `None` if it is not in the file part of a section.
     pub(crate) fn file_offset(&self, rva: u32) -> Option<u32> {
         let section = self.sections.iter().find(|s| rva.checked_sub(s.rva).is_some_and(|d| d < s.raw_size))?;
         rva.checked_sub(section.rva)?.checked_add(section.raw)

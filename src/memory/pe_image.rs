@@ -7,19 +7,21 @@ use super::symbols::{Nearest, Section};
 use super::{Memory, ReadError};
 use crate::base::{Addr, AddrRange, Shape, file_name, len64};
 
-/// Size in bytes of an entry of the debug directory, the maximum number of entries, and the type of CodeView entries.
+/// Size in bytes of an entry of the debug directory.
 const DEBUG_ENTRY: u64 = 28;
+/// Cap on the entries of the debug directory.
 const MAX_DEBUG_ENTRIES: u64 = 64;
+/// `IMAGE_DEBUG_TYPE_CODEVIEW`.
 const CODE_VIEW: u64 = 2;
 /// Maximum size in bytes of a CodeView record, which contains a path.
 const MAX_CODE_VIEW: u64 = 4096;
-/// GUID and age.
+/// Size in bytes of GUID and age in a CodeView record.
 const PDB_ID: usize = 20;
 /// Cap on exported names. coreclr.dll has about 30, large system libraries a few thousand.
 const MAX_NAMES: u64 = 65_536;
 /// Maximum length in bytes of an export's name in comparisons.
 const MAX_NAME: u64 = 512;
-/// Number of bytes of a name that take one step of the opening's budget, since they are read one by one.
+/// Number of bytes of a name whose comparison takes one step of the opening's budget.
 const BYTES_OF_A_STEP: u64 = 4;
 
 fn le16(memory: &Memory, at: Addr) -> Result<u64, ReadError> {
@@ -58,7 +60,7 @@ pub(super) fn unwind_table(image: &Image, memory: &Memory) -> Result<Option<Addr
     directory(image, memory, EXCEPTIONS)
 }
 
-/// A data directory, if the image has one. The entry is read separately, because [`PeHeaders`] treats absent fields as 0.
+/// The range of the data directory `index`, if the image has one. Its entry is not taken from [`PeHeaders`], which treats absent fields as 0.
 fn directory(image: &Image, memory: &Memory, index: u64) -> Result<Option<AddrRange>, ReadError> {
     let optional = optional_header(image, memory)?;
     let directories = optional.plus(if le16(memory, optional)? == 0x20b { 112 } else { 96 });
@@ -84,8 +86,7 @@ pub(super) fn code_view(image: &Image, memory: &Memory) -> Option<CodeView> {
     Some(CodeView { id: id.to_vec(), name: file_name(&String::from_utf8_lossy(path)).to_string() })
 }
 
-/// The start of each section as an RVA, in the order of the section table: symbols refer to sections by number. `None` if any is absent,
-/// since the numbers would then be wrong.
+/// The RVA of each section, in the order of the section table, because symbols refer to sections by number. `None` if any RVA is absent.
 pub(super) fn section_starts(image: &Image, memory: &Memory) -> Option<Vec<u64>> {
     const SECTION: u64 = 40;
     const MAX_SECTIONS: u64 = 96;
@@ -106,7 +107,7 @@ pub(super) fn sections(image: &Image, memory: &Memory) -> Vec<Section> {
     headers(memory, image.base).iter().flat_map(|h| &h.sections).filter_map(named).collect()
 }
 
-/// Passes every named export to `nearest`. Returns whether some of them are not in the dump.
+/// Passes every named export to `nearest`. Returns whether some exports may be missing because parts of the tables are not in the dump.
 pub(super) fn each_export(image: &Image, memory: &Memory, nearest: &mut Nearest) -> bool {
     let Some(directory) = image.exports else { return false };
     let field = |offset: u64| le32(memory, directory.start.plus(offset)).ok();
@@ -120,7 +121,7 @@ pub(super) fn each_export(image: &Image, memory: &Memory, nearest: &mut Nearest)
             Ok::<_, ReadError>((image.base.plus(function), image.base.plus(le32(memory, name_table.element(i, 4))?)))
         };
         match read() {
-            // The "function" of a forwarded export is the name of another library's export, in the export directory.
+            // The RVA of a forwarded export is not a function but the name of another library's export, within the export directory.
             Ok((function, name)) if !directory.contains(function) => nearest.meet(function, name),
             Ok(_) => {}
             Err(_) => incomplete = true,
@@ -155,18 +156,18 @@ pub(super) fn export(image: &Image, memory: &Memory, name: &str) -> Option<Expor
     None
 }
 
-/// A part of an image that the process cannot have modified.
+/// The headers or a section of a PE file, at their address in an image.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Loaded {
     /// The addresses of the part.
     pub(crate) range: AddrRange,
-    /// Offset and size of its bytes in the file; zeros follow them.
+    /// Offset and size of the bytes in the file; the rest of `range` is zero.
     raw: u32,
     raw_size: u32,
 }
 
 impl Loaded {
-    /// Copies the bytes of the part in `range` into `to`, the zeroed copy of that range.
+    /// Copies those bytes of the part that are in `range` into `to`, a zeroed buffer for `range`.
     pub(crate) fn read(&self, file: &[u8], range: AddrRange, to: &mut [u8]) {
         let count = |n: Option<u64>| n.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
         let start = self.range.start.max(range.start);
@@ -181,7 +182,7 @@ impl Loaded {
 }
 
 impl PeHeaders {
-    /// The headers and the sections that the process cannot have modified, at `base`. `None` if sections overlap, which the loader rejects.
+    /// The headers and the sections that are not writable, in an image at `base`. `None` if they overlap, which the loader rejects.
     pub(crate) fn loaded(&self, base: Addr) -> Option<Vec<Loaded>> {
         let headers = self.part(base, 0, self.headers_size, 0, self.headers_size);
         let mut all: Vec<Loaded> = std::iter::once(headers).chain(self.sections_at(base, false)).collect();
@@ -189,7 +190,7 @@ impl PeHeaders {
         all.windows(2).all(|w| matches!(w, [a, b] if a.range.end <= b.range.start)).then_some(all)
     }
 
-    /// The sections that the process may have modified, at `base`, with their initial contents.
+    /// The writable sections, in an image at `base`, with their initial contents.
     pub(crate) fn writable(&self, base: Addr) -> Vec<Loaded> {
         self.sections_at(base, true).collect()
     }
@@ -201,25 +202,24 @@ impl PeHeaders {
 
     fn part(&self, base: Addr, rva: u32, size: u32, raw: u32, raw_size: u32) -> Loaded {
         let start = base.plus(u64::from(rva));
-        // No section extends past the end of the image.
+        // A section of a corrupt file is cut at the end of the image.
         let size = size.min(self.size_of_image.saturating_sub(rva));
         Loaded { range: AddrRange::new(start, start.plus(u64::from(size))), raw, raw_size: raw_size.min(size) }
     }
 
-    /// The target of a pointer that the file stores as `value`, for an image loaded at `base`: relocation adds the distance from the
-    /// preferred address. `None` if the target is outside of the image.
+    /// The address that the stored pointer `value` has after relocation, in an image at `base`. `None` if it is outside of the image.
     pub(crate) fn relocated(&self, value: u64, base: Addr) -> Option<Addr> {
         let rva = value.checked_sub(self.image_base).filter(|rva| *rva < u64::from(self.size_of_image))?;
         Some(base.plus(rva))
     }
 
-    /// Applies the relocations of `file`, loaded at `base`, to `copies`. `None` if `afford` refuses the steps.
+    /// Applies the base relocations of `file`, loaded at `base`, to `copies`. `None` if `afford` refuses the steps.
     pub(super) fn relocate(&self, file: &[u8], base: Addr, copies: &mut Copies, afford: impl Fn(u64) -> bool) -> Option<()> {
         let delta = base.0.wrapping_sub(self.image_base);
         let Some(Directory { rva, size }) = self.relocations else { return Some(()) };
         let table = self.file_offset(rva).and_then(|at| file.get(usize::try_from(at).ok()?..)).unwrap_or_default();
         let mut table = table.get(..usize::try_from(size).ok()?).unwrap_or(table);
-        // Blocks of one page each: the RVA, the size of the block, and 16 bits for each relocation.
+        // The table consists of a block for each page: RVA of the page, size of the block, and 16 bits for each relocation.
         while let Some(([p0, p1, p2, p3, l0, l1, l2, l3], _)) = table.split_first_chunk::<8>() {
             let page = u32::from_le_bytes([*p0, *p1, *p2, *p3]);
             let len = usize::try_from(u32::from_le_bytes([*l0, *l1, *l2, *l3])).unwrap_or(usize::MAX);
@@ -229,7 +229,7 @@ impl PeHeaders {
             for entry in block.get(8..).unwrap_or_default().as_chunks::<2>().0 {
                 let entry = u16::from_le_bytes(*entry);
                 let place = base.plus(u64::from(page).saturating_add(u64::from(entry & 0xfff)));
-                // 10 = DIR64, 3 = HIGHLOW; others do not occur in images that .NET loads.
+                // `IMAGE_REL_BASED_DIR64` is 10, `IMAGE_REL_BASED_HIGHLOW` 3. Other types do not occur in images that .NET loads.
                 match entry >> 12 {
                     10 => {
                         if let Some(n) = copies.at::<8>(place) {

@@ -1,4 +1,4 @@
-//! Records reads: one bit for every eight bytes.
+//! Records which memory was read, for `gcdump trim`: one bit for every eight bytes.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -9,21 +9,23 @@ use super::Memory;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, AddrRange};
 
-/// Bytes per bit. Structures are aligned to pointers; a finer granularity for the strings between them would gain little.
+/// Bytes per bit. Most structures are aligned to pointers, so a finer granularity would gain little.
 const GRAIN: u64 = 8;
 /// Bytes per block of bits. Blocks are allocated on first use, so the cost depends on what is read, not on the size of the dump.
 const BLOCK: u64 = 1 << 12;
+/// Number of words of bits per block.
 const WORDS: usize = 8;
-/// Number of blocks that every dump may use, in addition to the blocks for its bytes and ranges.
+/// Number of blocks that every recorder may use, in addition to those that the size and the ranges of the dump justify.
 const FREE_BLOCKS: usize = 1 << 16;
 
 type Bits = [AtomicU64; WORDS];
 
 thread_local! {
-    /// The block that this thread marked last, since a structure is read field by field: the recorder, the block and its bits.
+    /// The block that this thread marked last: ID of the recorder, index of the block, and its bits. Saves look-ups, because a structure is
+    /// read field by field.
     static LAST: RefCell<Option<(u64, u64, Arc<Bits>)>> = const { RefCell::new(None) };
 
-    /// The heap segment of the object that this thread read last: the recorder, and the bounds.
+    /// The recorded heap segment that this thread read last: ID of the recorder, start and end.
     static LAST_OBJECTS: Cell<(u64, u64, u64)> = const { Cell::new((u64::MAX, 0, 0)) };
 
     /// Whether this thread is reading text, which is recorded separately.
@@ -33,23 +35,24 @@ thread_local! {
 /// A record of reads. Thread-safe.
 #[derive(Debug, Default)]
 pub struct Recorder {
-    /// Identifies the recorder.
+    /// Distinguishes recorders in thread-local variables.
     id: u64,
+    /// The bits of each block, by index of the block.
     read: RwLock<Map<u64, Arc<Bits>>>,
     scanned: Mutex<Set<(u64, u64)>>,
-    /// The ranges of `scanned` that are heap segments: start and end.
+    /// The ranges of `scanned` that are heap segments: end by start.
     objects: RwLock<BTreeMap<u64, u64>>,
     texts: Mutex<Set<(u64, u64)>>,
     spared: Mutex<Set<(u64, u64)>>,
     reports: Mutex<Set<(u64, u64)>>,
     private: Mutex<Set<(u64, u64)>>,
-    /// Maximum number of blocks. More are needed only if the dump maps the same bytes at many addresses.
+    /// Maximum number of blocks. More are needed only if a hostile dump has the same bytes at many addresses.
     most: usize,
     overflow: AtomicBool,
 }
 
 impl Recorder {
-    /// A recorder for a dump of `bytes` bytes in `ranges` ranges, each of which begins and ends within a block.
+    /// A recorder for a dump of `bytes` bytes in `ranges` ranges. Each range may share its first and last block with others.
     fn new(bytes: u64, ranges: usize) -> Recorder {
         static IDS: AtomicU64 = AtomicU64::new(0);
         let blocks = usize::try_from(bytes / BLOCK).unwrap_or(usize::MAX);
@@ -57,7 +60,7 @@ impl Recorder {
         Recorder { id: IDS.fetch_add(1, Ordering::Relaxed), most, ..Recorder::default() }
     }
 
-    /// Whether more was read than a genuine dump contains.
+    /// Whether reads were lost, because they needed more blocks than a genuine dump does.
     pub(crate) fn overflowed(&self) -> bool {
         self.overflow.load(Ordering::Relaxed)
     }
@@ -65,7 +68,7 @@ impl Recorder {
     /// Marks `len` bytes at `address` as read.
     pub(super) fn mark(&self, address: Addr, len: u64) {
         let Some(last) = len.checked_sub(1).map(|n| address.0.saturating_add(n)) else { return };
-        // Most reads are close to the previous one: in an object of the same segment, or in the same block.
+        // Most reads are close to the previous one: in the same heap segment, or in the same block.
         if self.is_last_segment(address.0, last) {
             return;
         }
@@ -97,7 +100,7 @@ impl Recorder {
         id == self.id && start <= first && last < end
     }
 
-    /// Whether a heap segment that is recorded as a whole contains `first..=last`.
+    /// Whether a recorded heap segment contains `first..=last`. Remembers that segment for this thread.
     fn is_of_segment(&self, first: u64, last: u64) -> bool {
         let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
         let Some((start, end)) = objects.range(..=first).next_back().filter(|(_, end)| last < **end) else { return false };
@@ -148,7 +151,8 @@ impl Recorder {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner).insert((range.start.0, range.end.0));
     }
 
-    /// The ranges that were read, rounded to eight bytes, sorted and disjoint, without reads of objects in recorded heap segments.
+    /// The ranges that were read, rounded to eight bytes, sorted and disjoint. Reads in heap segments are left out if they happened after the
+    /// segment was recorded.
     pub fn read(&self) -> Vec<AddrRange> {
         let blocks = self.read.read().unwrap_or_else(PoisonError::into_inner);
         let mut indices: Vec<u64> = blocks.keys().copied().collect();
@@ -176,7 +180,7 @@ impl Recorder {
         sorted(&self.scanned)
     }
 
-    /// The ranges outside of heap segments that hold characters of managed strings. Sorted; may overlap.
+    /// The ranges outside of recorded heap segments that were read as characters of managed strings. Sorted; may overlap.
     pub fn texts(&self) -> Vec<AddrRange> {
         sorted(&self.texts)
     }
@@ -186,7 +190,7 @@ impl Recorder {
         sorted(&self.spared)
     }
 
-    /// The ranges with crash reports, or with data that begins like one. Sorted; may overlap.
+    /// The ranges with crash reports, or with data that begins like a crash report. Sorted; may overlap.
     pub fn reports(&self) -> Vec<AddrRange> {
         sorted(&self.reports)
     }
@@ -251,15 +255,15 @@ impl Memory {
         }
     }
 
-    /// [Scans](Memory::scan) the objects of a heap segment.
+    /// [Scans](Memory::scan) the objects of a heap segment. Later reads in `range` are not recorded one by one.
     pub(crate) fn scan_objects(&self, range: AddrRange) {
         if let Some(recorder) = self.recorder.as_ref().filter(|_| !range.is_empty()) {
             recorder.scan_objects(range);
         }
     }
 
-    /// Records that `range` is a structure that a redacted copy must keep even on a stack, where it otherwise keeps only addresses: the
-    /// data that the C library places at the top of a thread's stack.
+    /// Records that a redacted copy must keep all of `range` even on a stack, of which it otherwise keeps only addresses. For data that the
+    /// kernel or the C library places at the top of a stack.
     pub(crate) fn spare(&self, range: AddrRange) {
         if let Some(recorder) = self.recorder.as_ref().filter(|_| !range.is_empty()) {
             recorder.spared.lock().unwrap_or_else(PoisonError::into_inner).insert((range.start.0, range.end.0));
@@ -281,8 +285,8 @@ impl Memory {
         }
     }
 
-    /// Reads the characters of a managed string in `range`, and records them only as text: a corrupt reference may lead to other memory,
-    /// which a redacted copy must not contain.
+    /// Calls `read`, which reads the characters of a managed string in `range`, and records the range only as text. A corrupt reference may
+    /// point to other memory, which a redacted copy must not contain.
     pub(crate) fn as_text<T>(&self, range: AddrRange, read: impl FnOnce() -> T) -> T {
         let Some(recorder) = self.recorder.as_ref().filter(|_| !range.is_empty()) else { return read() };
         recorder.text(range);
@@ -292,7 +296,7 @@ impl Memory {
     }
 }
 
-/// Ends the reading of text, even if the work is cancelled.
+/// Clears `READS_TEXT` when dropped, even if cancellation unwinds the stack.
 struct EndOfText;
 
 impl Drop for EndOfText {

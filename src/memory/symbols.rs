@@ -1,12 +1,12 @@
-//! The parts of an image around an address: its section, and the nearest export.
+//! Describes an address in an image by its section and the nearest export.
 
 use crate::base::{Addr, AddrRange};
 
 /// A part of an image, as its headers divide it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// Name in the section table (PE). The section table of an ELF image is not loaded, so the name is the permissions of the segment, such
-    /// as `rw-`, or `bss` for the part that is not in the file.
+    /// Name in the section table (PE). The section table of an ELF image is not in memory, so the name is the permissions of the segment, such
+    /// as `rw-`, or `bss` for the part of a segment that is not in the file.
     pub name: String,
     /// The addresses of the section.
     pub range: AddrRange,
@@ -21,18 +21,21 @@ pub struct NearestExport {
     pub incomplete: bool,
 }
 
-/// Finds the nearest of the exports passed to it.
+/// Finds the nearest of the exports passed to [`Nearest::meet`].
 pub(super) struct Nearest {
     pub(super) image: AddrRange,
+    /// The address for which the nearest export is searched.
     pub(super) address: Addr,
+    /// The section of `address`.
     pub(super) within: Option<AddrRange>,
-    /// The nearest export in the same section, and in the image: its address, and the address of its name.
+    /// The nearest export in `within`: its address, and the address of its name.
     pub(super) same: Option<(Addr, Addr)>,
+    /// The nearest export in `image`: its address, and the address of its name.
     pub(super) any: Option<(Addr, Addr)>,
 }
 
 impl Nearest {
-    /// Considers an export. The first of several exports at one address wins.
+    /// Considers the export at `at`, whose name is at `name`. Of several exports at one address, the first is kept.
     pub(super) fn meet(&mut self, at: Addr, name: Addr) {
         if at > self.address || !self.image.contains(at) {
             return;

@@ -1,4 +1,4 @@
-//! Bounded reads of text.
+//! Reads of text with a maximum length.
 
 use super::{Memory, ReadError};
 use crate::base::missed::missed;
@@ -10,8 +10,7 @@ pub(crate) fn utf8(bytes: Vec<u8>) -> String {
 }
 
 impl Memory {
-    /// The NUL-terminated UTF-8 text at `address`, at most `cap` bytes. Invalid sequences become U+FFFD; text that runs into
-    /// absent memory is cut there.
+    /// The NUL-terminated UTF-8 text at `address`, cut at `cap` bytes or at absent memory. Invalid sequences become U+FFFD.
     ///
     /// # Errors
     /// Fails if the first byte is absent.
@@ -23,7 +22,8 @@ impl Memory {
         Ok(utf8(self.until_nul(address, cap).0))
     }
 
-    /// The bytes at `address` up to a NUL, at most `cap`, and whether a NUL ended them. Absent memory also ends them, and is reported.
+    /// The bytes at `address` up to a NUL, at most `cap` of them, and whether there is a NUL. Absent memory also ends the bytes and is reported
+    /// as a failed read.
     pub(crate) fn until_nul(&self, address: Addr, cap: u64) -> (Vec<u8>, bool) {
         let (mut out, mut at, mut left) = (Vec::new(), address, cap);
         while left > 0 {
@@ -46,10 +46,10 @@ impl Memory {
         (out, false)
     }
 
-    /// The UTF-16 text of `bytes` bytes at `address`, at most `cap` bytes, up to a NUL. Lone surrogates are escaped: see [`utf16`].
+    /// The UTF-16 text of `bytes` bytes at `address`, cut at `cap` bytes and at a NUL. Lone surrogates are escaped: see [`utf16`].
     ///
     /// # Errors
-    /// Fails if any of it is absent.
+    /// Fails if any of the bytes is absent, even after the NUL.
     pub(crate) fn utf16(&self, address: Addr, bytes: u64, cap: u64) -> Result<String, ReadError> {
         let raw = self.bytes(address, bytes.min(cap) & !1)?;
         let units = raw.as_chunks::<2>().0.iter().map(|c| match self.shape().endian {
@@ -61,7 +61,7 @@ impl Memory {
         Ok(utf16(units))
     }
 
-    /// The NUL-terminated UTF-16 text at `address`, at most `cap` bytes. Text that runs into absent memory is cut there.
+    /// The NUL-terminated UTF-16 text at `address`, cut at `cap` bytes or at absent memory.
     ///
     /// # Errors
     /// Fails if the first code unit is absent.

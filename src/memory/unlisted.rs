@@ -1,4 +1,4 @@
-//! Modules of a core without a list of mapped files (NT_FILE), which old kernels and emulators do not write.
+//! Finds the modules of a core that has no list of mapped files (NT_FILE). Old kernels and emulators do not write this list.
 
 use super::{Image, Memory, elf_image};
 use crate::base::{Addr, AddrRange, Limits, PAGE, len64, ranges};
@@ -8,8 +8,8 @@ use crate::dump::{DumpFile, Module};
 const AT_PHDR: u64 = 3;
 const AT_EXECFN: u64 = 31;
 
-/// ELF images whose headers are in captured memory that is not writable, by address. Their names come from their dynamic sections; the
-/// program is named by its path.
+/// The ELF images whose headers are in captured memory that is not writable, in address order. The path of the program is that in `AT_EXECFN`;
+/// the path of a library is its `DT_SONAME`.
 pub(crate) fn unlisted_modules(dump: &DumpFile, memory: &Memory, limits: &Limits) -> Vec<Module> {
     let writable = ranges::union(dump.regions.iter().filter(|r| r.write).map(|r| r.range).collect(), 0);
     let captured = ranges::union(dump.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect(), 0);
@@ -24,7 +24,7 @@ pub(crate) fn unlisted_modules(dump: &DumpFile, memory: &Memory, limits: &Limits
     for range in ranges::subtract(&captured, &writable) {
         let mut at = range.start.plus(PAGE.saturating_sub(1)).align_down(PAGE);
         while at < range.end && out.len() < limits.modules && memory.afford_steps(1) {
-            // The signature is checked without recording a read, so that a trimmed copy need not contain pages without an image.
+            // This read is not recorded, so that a trimmed copy does not contain a part of each page.
             let is_elf = memory.contiguous(at).is_some_and(|bytes| bytes.starts_with(b"\x7fELF"));
             if let Some(image) = is_elf.then(|| Image::at(memory, at)).flatten() {
                 let is_program = aux(AT_PHDR).is_some_and(|headers| image.range.contains(headers));

@@ -1,4 +1,4 @@
-//! Reads with locality: keeps the last contiguous piece, so that most reads skip the lookup.
+//! Reads of nearby addresses: keeps the last contiguous piece of memory, so that most reads need no lookup.
 
 use super::Memory;
 use crate::base::Addr;
@@ -7,6 +7,7 @@ use crate::base::Addr;
 #[derive(Clone, Debug)]
 pub struct Window<'a> {
     memory: &'a Memory,
+    /// Address of `bytes`.
     start: u64,
     bytes: &'a [u8],
 }

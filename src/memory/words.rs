@@ -1,28 +1,29 @@
-//! Iterates over the words of memory, for scans.
+//! Iterates over the pointer-sized words of memory.
 
 use super::Memory;
 use crate::base::cancel::tick;
 use crate::base::{Addr, AddrRange};
 
 impl Memory {
-    /// The captured, aligned, pointer-sized words of `range`, in address order.
+    /// The captured, aligned, pointer-sized words of `range`, in address order. The reads are not recorded.
     pub fn words(&self, range: AddrRange) -> impl Iterator<Item = (Addr, &[u8])> {
         let word = self.ptr_bytes();
         Words { stretches: self.stretches(range), at: 0, bytes: &[], word, len: usize::try_from(word).unwrap_or(8) }
     }
 
-    /// The nonzero values of [`Memory::words`], for a search for addresses: the answer does not depend on other words.
+    /// The nonzero values of [`Memory::words`], for searches for addresses. Records that the answer depends on all of `range`: see
+    /// [`Memory::scan`].
     pub(crate) fn search(&self, range: AddrRange) -> impl Iterator<Item = (Addr, u64)> + '_ {
         self.scan(range);
         self.set_words(range)
     }
 
-    /// The word at `address`, which may be an address, if it is not zero: see [`Memory::search`].
+    /// The word at `address` as an address; `None` if it is zero or absent. Recorded as in [`Memory::search`].
     pub(crate) fn search_at(&self, address: Addr) -> Option<Addr> {
         self.search(AddrRange::new(address, address.plus(self.ptr_bytes()))).next().map(|(_, value)| Addr(value))
     }
 
-    /// The nonzero values of [`Memory::words`].
+    /// The nonzero values of [`Memory::words`]. The reads are not recorded.
     pub(crate) fn set_words(&self, range: AddrRange) -> impl Iterator<Item = (Addr, u64)> + '_ {
         let (mut words, shape) = (self.words(range), self.shape);
         std::iter::from_fn(move || {
@@ -37,16 +38,19 @@ impl Memory {
     }
 }
 
-/// Number of bytes of words for which one tick is counted; a power of two.
+/// Number of bytes for which one [`tick`] is counted; a power of two.
 const WORDS_OF_A_TICK: u64 = 256;
 
-/// The words of stretches of memory. Implemented by hand, because unoptimized builds spend much of their time here.
+/// The words of stretches of memory. Not built from iterator adapters, because unoptimized builds spend much of their time here.
 struct Words<'m, S> {
     stretches: S,
-    /// Address of `bytes`, the rest of the current stretch.
+    /// Address of `bytes`.
     at: u64,
+    /// The rest of the current stretch.
     bytes: &'m [u8],
+    /// Size of a word in bytes.
     word: u64,
+    /// Length of a word as a slice, equal to `word`.
     len: usize,
 }
 

@@ -1,4 +1,4 @@
-//! ELF cores: header, program headers, notes.
+//! Lays out trimmed ELF cores: header, program headers, notes.
 
 use super::super::elf_core::{self, NoteSegment, PN_XNUM};
 use super::super::elf_notes::{
@@ -31,7 +31,7 @@ pub(super) fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<Reda
         PtrSize::Eight => (64, 56, 64),
     };
     let count = u64::try_from(ranges.len()).unwrap_or(u64::MAX).saturating_add(1);
-    // Too many for the 16-bit `e_phnum`: the count is stored in section header 0, as the kernel does.
+    // A count that does not fit in the 16-bit `e_phnum` is stored in `sh_info` of section header 0, as the kernel does.
     let extended = count >= u64::from(PN_XNUM);
     let table_end = u64::from(header_bytes).saturating_add(count.saturating_mul(u64::from(entry_bytes)));
     let notes_at = table_end.saturating_add(if extended { u64::from(section_bytes) } else { 0 });
@@ -54,7 +54,7 @@ pub(super) fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<Reda
     out.u16(0);
 
     program_header(&mut out, shape, PT_NOTE, 0, notes_at, AddrRange::default(), notes.at())?;
-    // Sorted, to find the region of a range by binary search.
+    // Sorted, so that a binary search finds the region that contains a range.
     let mut regions: Vec<&MappedRegion> = dump.regions.iter().collect();
     regions.sort_by_key(|r| r.range.start);
     for range in &placed {
@@ -64,7 +64,7 @@ pub(super) fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<Reda
         program_header(&mut out, shape, PT_LOAD, flags, range.offset, AddrRange::new(range.start, range.start.plus(range.len)), range.len)?;
     }
     if extended {
-        // sh_info follows name, type, flags, address, offset, size and link.
+        // Offset of `sh_info`, which follows name, type, flags, address, offset, size and link.
         let before = u64::from(section_bytes).min(match shape.ptr {
             PtrSize::Four => 28,
             PtrSize::Eight => 44,
@@ -78,6 +78,7 @@ pub(super) fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<Reda
     Ok(Layout { head: out.bytes, ranges: placed, file_bytes })
 }
 
+/// The permissions as `p_flags`: 4 readable, 2 writable, 1 executable.
 fn flags_of(region: &MappedRegion) -> u32 {
     u32::from(region.read) << 2 | u32::from(region.write) << 1 | u32::from(region.execute)
 }
@@ -117,7 +118,7 @@ fn note(out: &mut Out, owner: &[u8], kind: u32, desc: &[u8]) -> Result<(), Write
     Ok(())
 }
 
-/// Copies the notes that `elf_notes` reads, without vector registers and notes of other tools.
+/// Copies the notes that `elf_notes` decodes. Other notes, such as vector registers, are left out.
 fn copy_notes(segment: &NoteSegment<'_>, shape: Shape, redact: Option<RedactRegisters<'_>>, out: &mut Out) -> Result<(), WriteError> {
     let wanted = |kind: u32| matches!(kind, NT_PRSTATUS | NT_PRPSINFO | NT_AUXV | NT_SIGINFO | NT_FILE);
     for raw in raw_notes(&segment.data, segment.align).filter(|n| n.core && wanted(n.kind)) {
@@ -130,8 +131,8 @@ fn copy_notes(segment: &NoteSegment<'_>, shape: Shape, redact: Option<RedactRegi
     Ok(())
 }
 
-/// Zeroes what readers do not need: all register values except addresses, the command line, and everything in the auxiliary vector and in
-/// signals that readers do not use.
+/// Zeroes the parts of a note that readers do not need: register values that are not addresses, the command line, unused fields of signals.
+/// Removes unused entries of the auxiliary vector.
 fn redact_note(kind: u32, desc: &mut Vec<u8>, shape: Shape, address: RedactRegisters<'_>) {
     let len = u64::try_from(desc.len()).unwrap_or(u64::MAX);
     let from = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
@@ -154,7 +155,7 @@ fn redact_note(kind: u32, desc: &mut Vec<u8>, shape: Shape, address: RedactRegis
             let value = Fields::new(desc, shape.endian).word(at, shape.ptr);
             match value.is_some_and(|value| address(value) || has_no_text(value)) {
                 true => blank_but(desc, &[(0, 4), (code, 4), (at, word)]),
-                // Without its code, the signal has no address, which differs from the address 0.
+                // The code is zeroed as well: readers would otherwise report the zeroed address as the fault address 0.
                 false => blank_but(desc, &[(0, 4)]),
             }
         }
@@ -170,7 +171,7 @@ fn redact_note(kind: u32, desc: &mut Vec<u8>, shape: Shape, address: RedactRegis
     }
 }
 
-/// Writes the facts about the original dump that readers need.
+/// Writes the note with facts about the original dump: see `TrimNote` in `elf_notes`.
 fn trim_note(dump: &DumpFile, redacted: bool, out: &mut Out) -> Result<(), WriteError> {
     let mut desc = Out::new(out.endian);
     let before = dump.facts.trimmed.is_some_and(|t| t.redacted);

@@ -1,4 +1,4 @@
-//! Minidumps: header, directory, streams.
+//! Lays out trimmed minidumps: header, stream directory, streams.
 
 use super::super::DumpFile;
 use super::super::fields::Fields;
@@ -9,7 +9,7 @@ use crate::base::{AddrRange, Arch, Endian, Limits};
 
 /// Size in bytes of the largest processor context that is copied. A context with vector registers takes a few kilobytes.
 const MAX_CONTEXT: u64 = 64 << 10;
-/// Size in bytes of the system information.
+/// Size in bytes of `MINIDUMP_SYSTEM_INFO`.
 const SYSTEM_BYTES: u64 = 56;
 /// Size in bytes of the part of MiscInfo that is copied: process ID and times, but not the time zone and build names.
 const MISC_BYTES: u64 = 24;
@@ -18,17 +18,21 @@ const MISC_BYTES: u64 = 24;
 struct Copy<'a, 'r> {
     from: Reading<'a>,
     out: Out,
+    /// Decides which register values stay. `None` if the copy is not redacted.
     redact: Option<RedactRegisters<'r>>,
     arch: Arch,
+    /// Offsets in the copy of strings, by their offset in the original and whether they are secret.
     strings: Map<(u64, bool), u32>,
     /// Offsets in the copy of parts of the original, by their use, offset and length. The use is in the key because it decides how a part
     /// is redacted.
     parts: Map<(&'static str, u32, u32), u32>,
-    /// Number of bytes of such parts, and of strings, that may still be copied: the size of the original. Overlapping parts would otherwise
-    /// multiply.
+    /// Number of bytes of such parts that may still be copied. Starts as the size of the original: a hostile dump has parts that overlap, and
+    /// copying each would multiply its size.
     left: u64,
+    /// Number of bytes of strings that may still be copied, limited for the same reason.
     strings_left: u64,
-    /// *(offset of the file offset in a thread record, stack address)*, patched once the ranges are placed.
+    /// For each thread, the offset in the copy of its stack's file offset (`Rva`), which is patched once the ranges are placed, and the address
+    /// of its stack.
     stacks: Vec<(u64, u64)>,
 }
 
@@ -62,7 +66,7 @@ pub(super) fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<Reda
         (stream::EXCEPTION, Copy::exception),
         (stream::MEMORY_INFO, Copy::memory_info),
     ];
-    // Room for the directory entries of these streams, the trim marker and the memory list.
+    // Room for nine directory entries: these streams, the trim marker and the memory list.
     let room = ENTRY.saturating_mul(9);
     copy.out.bytes.resize(usize::try_from(HEADER.saturating_add(room)).unwrap_or(0), 0);
     let mut directory = Out::new(endian);
@@ -97,7 +101,7 @@ pub(super) fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<Reda
         copy.out.u64(range.len);
     }
     for (at, stack) in &copy.stacks {
-        // Offsets past 4 GiB cannot be represented; readers then use the memory list.
+        // An offset of 4 GiB or more does not fit; it stays 0, and readers use the memory list.
         let last = placed.partition_point(|r| r.start.0 <= *stack).checked_sub(1).and_then(|i| placed.get(i));
         let inside = last.filter(|r| stack.saturating_sub(r.start.0) < r.len);
         let offset = inside.and_then(|r| u32::try_from(r.offset.saturating_add(stack.saturating_sub(r.start.0))).ok());
@@ -106,13 +110,13 @@ pub(super) fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<Reda
     copy.out.patch(HEADER, &directory.bytes);
     copy.out.patch32(8, count);
     copy.out.patch32(12, u32::try_from(HEADER).unwrap_or(0));
-    // The checksum, which is always 0.
+    // Minidumps do not use the checksum.
     copy.out.patch32(16, 0);
     Ok(Layout { head: copy.out.bytes, ranges: placed, file_bytes })
 }
 
 impl Copy<'_, '_> {
-    /// Copies the first `max` bytes of a stream verbatim.
+    /// Copies at most the first `max` bytes of a stream verbatim. Returns offset and length in the copy.
     fn plain(&mut self, kind: u32, max: u64) -> Option<(u64, u64)> {
         let stream = self.from.stream(kind, "stream")?;
         let at = self.out.at();
@@ -148,7 +152,7 @@ impl Copy<'_, '_> {
         Ok(self.plain(stream::MEMORY_INFO, bytes))
     }
 
-    /// Copies the records of a list that starts with a 32-bit count. Returns the new offset and old contents of each.
+    /// Copies the records, of `entry` bytes each, of a list that starts with a 32-bit count.
     fn list(&mut self, kind: u32, entry: u64, name: &str) -> Result<Option<List>, WriteError> {
         let Some(stream) = self.from.stream(kind, name) else { return Ok(None) };
         let (start, count) = self.from.list(stream, entry, name);
@@ -171,7 +175,7 @@ impl Copy<'_, '_> {
             let name = record.u32(20).map_or(Ok(0), |n| self.string(u64::from(n), false))?;
             self.out.patch32(at.saturating_add(20), name);
             if self.redact.is_some() {
-                // Reserved.
+                // The two reserved fields.
                 self.out.patch(at.saturating_add(92), &[0; 16]);
             }
             let (len, from) = (record.u32(76).unwrap_or(0), record.u32(80).unwrap_or(0));
@@ -221,7 +225,8 @@ impl Copy<'_, '_> {
         Ok(())
     }
 
-    /// Copies a part of the original, given by offset and length, once even if it is shared. Returns its place.
+    /// Copies a part of the original, given by offset and length, only once even if several records refer to it. `bytes` returns its contents,
+    /// `len` bytes. Returns the offset in the copy.
     fn once(
         &mut self,
         (from, declared): (u32, u32),
@@ -265,7 +270,7 @@ impl Copy<'_, '_> {
         Ok(place)
     }
 
-    /// Zeroes the exception record at `at`, except for its code, addresses, and words that cannot be text.
+    /// Zeroes the record of the exception stream at `at`, except for the exception code, addresses, and words that cannot be text.
     fn redact_exception(&mut self, at: u64) {
         const RECORD: (u64, u64) = (8, 160);
         const PARAMETERS: u64 = 40;
@@ -290,13 +295,14 @@ impl Copy<'_, '_> {
         }
     }
 
-    /// Copies the string at `from` of the original, once even if it is shared. `secret` strings come from the program and are redacted.
+    /// Copies the string at `from` of the original, only once even if it is shared. In a redacted copy, a `secret` string, which comes from the
+    /// program, consists of `x`. Returns the offset in the copy.
     fn string(&mut self, from: u64, secret: bool) -> Result<u32, WriteError> {
         if let Some(at) = self.strings.get(&(from, secret)) {
             return Ok(*at);
         }
         let declared = self.from.file.u32(from).unwrap_or(0);
-        // The reader has the same limit.
+        // The reader of minidumps cuts strings at the same length.
         let most = u64::from(declared).min(self.from.limits.string_bytes).min(self.strings_left);
         let bytes = self.from.file.clamped(from.saturating_add(4), most & !1);
         self.strings_left = self.strings_left.saturating_sub(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
@@ -319,7 +325,7 @@ impl Copy<'_, '_> {
 /// Exception code that the runtime raises for a managed exception.
 const CLR_EXCEPTION: u32 = 0xe043_4352;
 
-/// Zeroes the bytes after the path in the debug record of a PE image, which consists of signature, GUID, age and the path of the PDB.
+/// Zeroes the bytes after the path in a CodeView record, which consists of the signature `RSDS`, GUID, age and the path of the PDB.
 fn end_path(record: &mut [u8]) {
     const PATH: usize = 24;
     if record.starts_with(b"RSDS") {
@@ -329,11 +335,11 @@ fn end_path(record: &mut [u8]) {
     }
 }
 
-/// Zeroes a processor context, except for its flags, which say what it contains, and the addresses in general-purpose registers. Vector
-/// registers hold parts of strings, and readers do not use them.
+/// Zeroes a processor context, except for `ContextFlags`, which says what it contains, and addresses in general-purpose registers. Vector
+/// registers may contain parts of strings, and readers do not use them.
 fn redact_context(bytes: &mut [u8], arch: Arch, endian: Endian, address: RedactRegisters<'_>) {
     let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-    // Size of a register, and the offsets of flags and registers (`CONTEXT` of `winnt.h`).
+    // Size of a register in bytes, and the offsets of flags and general-purpose registers (`CONTEXT` of `winnt.h`).
     let (word, flags, registers) = match arch {
         Arch::X64 => (8, 0x30..0x34, 0x78..0x100),
         Arch::X86 => (4, 0..4, 0x9c..0xc8),
@@ -352,6 +358,7 @@ fn redact_context(bytes: &mut [u8], arch: Arch, endian: Endian, address: RedactR
 
 /// A copied list.
 struct List {
+    /// Offset and length in the copy.
     place: (u64, u64),
     /// New offset and original contents of each record.
     records: Vec<(u64, Vec<u8>)>,

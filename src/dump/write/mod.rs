@@ -1,6 +1,6 @@
-//! Lays out trimmed dumps: everything but the memory itself, for a given set of ranges.
+//! Lays out trimmed dumps with a given set of memory ranges: produces headers and tables, not the memory itself.
 //!
-//! Keeps the container format, and writes only the notes and streams that this layer reads.
+//! The trimmed dump has the container format of the original, and only the notes and streams that gcdump reads.
 
 mod elf;
 #[cfg(feature = "minidump")]
@@ -29,7 +29,7 @@ pub enum WriteError {
     /// The original dump could not be read.
     #[error(transparent)]
     Source(#[from] DumpError),
-    /// The original's headers lead to the same bytes many times.
+    /// Records of the original refer to the same bytes so often that copying each would take more than the size of the original.
     #[error("{0} overlap in the dump, so they are not copied; in a genuine dump they do not overlap")]
     Overlapping(&'static str),
     /// The new dump's tables would exceed the limits of the format.
@@ -37,10 +37,10 @@ pub enum WriteError {
     TooLarge(&'static str),
 }
 
-/// Limits of a container on ranges of memory.
+/// Limits of a container format on ranges of memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Ranges {
-    /// Approximate size in bytes of a range's table entry: a shorter gap costs less than a second range.
+    /// Approximate size in bytes of a range's table entry. Including a shorter gap between two ranges takes less space than a second entry.
     pub entry_bytes: u64,
     /// The maximum number of ranges that other tools read.
     pub most: usize,
@@ -50,7 +50,7 @@ impl Ranges {
     /// The limits of `container`.
     pub fn of(container: Container) -> Ranges {
         match container {
-            // Some readers do not support more than 65,534 program headers (`PN_XNUM`).
+            // Some readers do not support `PN_XNUM`, which is needed for more than 65,534 program headers.
             Container::ElfCore => Ranges { entry_bytes: 64, most: 60_000 },
             Container::Minidump | Container::Gcdump => Ranges { entry_bytes: 16, most: usize::MAX },
         }
@@ -151,13 +151,13 @@ fn place(ranges: &[AddrRange], offset: u64) -> (Vec<CapturedRange>, u64) {
     (placed, at)
 }
 
-/// Whether a word that is not an address may stay in a redacted copy: at most one of its bytes could belong to a string. Frame identifiers,
-/// counts, flags and list terminators are such words.
+/// Whether a word that is not an address may stay in a redacted copy, because at most one of its bytes could be a character. Examples are frame
+/// identifiers, counts, flags and list terminators.
 pub fn has_no_text(word: u64) -> bool {
     word.to_le_bytes().into_iter().filter(|byte| (0x20..0xff).contains(byte)).count() <= 1
 }
 
-/// Zeroes `bytes` except for the parts in `keep`: offset and length.
+/// Zeroes `bytes` except for the parts in `keep`, given by offset and length.
 fn blank_but(bytes: &mut [u8], keep: &[(u64, u64)]) {
     for (byte, at) in bytes.iter_mut().zip(0u64..) {
         if !keep.iter().any(|(from, len)| at.checked_sub(*from).is_some_and(|n| n < *len)) {
@@ -166,7 +166,7 @@ fn blank_but(bytes: &mut [u8], keep: &[(u64, u64)]) {
     }
 }
 
-/// Zeroes the words of `bytes` that are not addresses.
+/// Zeroes the words of `bytes`, `size` bytes each, for which `address` returns false.
 fn redact_words(bytes: &mut [u8], size: usize, endian: Endian, address: RedactRegisters<'_>) {
     for word in bytes.chunks_mut(size.max(1)) {
         if !address(Shape { endian, ..Shape::LE64 }.number(word)) {

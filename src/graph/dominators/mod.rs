@@ -1,4 +1,4 @@
-//! Dominators: a node dominates another if every path from the roots to the other passes it.
+//! Dominators: a node dominates another if every path from the roots to the other passes through it.
 
 mod search;
 mod semi;
@@ -14,21 +14,21 @@ use super::{Csr, ROOT, at, len32, put};
 use crate::base::cancel::check_at;
 use crate::base::{Array, Buffer, Packed, Packing, Store};
 
-/// The immediate dominator of a node: the last node that every path from the roots to it passes.
+/// The immediate dominator of a node: of the other nodes through which every path from the roots passes, the nearest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Idom {
     /// No root reaches the node.
     Unreachable,
-    /// No single node: the node is a root, or different roots reach it by paths that have no other node in common.
+    /// The virtual root: the node is a root, or no other node is on every path from the roots.
     Root,
-    /// A node.
+    /// This node.
     Node(u32),
 }
 
 /// The dominator tree of a graph with several roots, which are below one virtual root.
 ///
-/// The tree is stored in preorder, where every subtree is a range of positions. Position 0 is the virtual root. The tree uses 10 bytes
-/// per node, and 8 for each number that does not fit in a byte. Sums over subtrees, groups and sets are single passes.
+/// The tree is stored in preorder, where every subtree is a range of positions. Position 0 is the virtual root. The tree uses 10 bytes per
+/// node, and 8 for each size or distance that does not fit in a byte. A sum over all subtrees or groups is a single pass.
 #[derive(Debug, Clone)]
 pub struct Dominators {
     /// Position by node; 0 for nodes that no root reaches.
@@ -44,28 +44,29 @@ pub struct Dominators {
 }
 
 impl Dominators {
-    /// Computes the immediate dominator of every node that a root reaches. Roots are grouped: roots that an earlier group reaches are
-    /// ignored, and so are repeated roots and indices out of range.
+    /// Computes the immediate dominator of every node that a root reaches. A root that an earlier group reaches is ignored, and so are repeated
+    /// roots and indices out of range.
     ///
-    /// Semi-NCA, from L. Georgiadis, "Linear-Time Algorithms for Dominators and Related Problems" (Princeton, 2005),
-    /// with simple path compression: O(m log n) for the semidominators, close to linear in practice. Semidominators are computed only for
-    /// nodes with more than one incoming edge; a node with one predecessor is dominated by it. The search uses one thread; later steps
-    /// use all threads unless they depend on an order.
-    /// Besides the graph, this needs at most 14 bytes per node at a time, about 30 per edge that the search met after its target, 4 per
-    /// thread and node on the longest path of the search, and 12 per node on that path with edges left to follow.
+    /// Uses the algorithm Semi-NCA, from L. Georgiadis, "Linear-Time Algorithms for Dominators and Related Problems" (Princeton, 2005), with
+    /// simple path compression: O(m log n) for the semidominators, close to linear in practice. Semidominators are computed only for nodes with
+    /// more than one incoming edge; the immediate dominator of a node with one predecessor is that predecessor. The depth-first search uses one
+    /// thread; the other steps use all threads unless they depend on an order.
+    ///
+    /// Besides the graph, this needs at most 14 bytes per node at a time, about 30 per edge outside of the spanning tree, 4 per thread and node
+    /// on the longest path of the search, and 12 per node on that path with edges left to follow.
     pub fn compute(graph: &Csr, groups: &[&[u32]]) -> Self {
         let Searched { number, parent, others } = Searched::run(graph, groups);
         let idom = semi::immediate(parent, others);
         Self::in_tree_order(number, idom)
     }
 
-    /// Renumbers from preorder of the spanning tree to preorder of the dominator tree. In both, a dominator has a smaller number than the
+    /// Converts preorder numbers in the spanning tree to preorder numbers in the dominator tree. In both, a node has a smaller number than the
     /// nodes that it dominates.
     fn in_tree_order(mut number: Buffer<u32>, mut idoms: Buffer<u32>) -> Self {
         let (total, store) = (len32(idoms.len()), number.store().clone());
         let (mut all_below, mut all_up) = (Packing::zeroed(&store, idoms.len()), Packing::zeroed(&store, idoms.len()));
         let (mut below, mut up) = (all_below.slots(), all_up.slots());
-        // The size of each subtree, without its top.
+        // The number of nodes below each node.
         let mut all_sizes = Buffer::<u32>::zeroed(&store, idoms.len());
         let (idom, sizes): (&mut [u32], &mut [u32]) = (&mut idoms, &mut all_sizes);
         for node in (1..total).rev() {
@@ -75,8 +76,7 @@ impl Dominators {
                 *above += more;
             }
         }
-        // Once a node has been placed, the slot for its size holds the place of its next child, and the slot for its dominator holds its
-        // own place.
+        // Once a node has a position, its slot in `sizes` holds the position of its next child, and its slot in `idom` its own position.
         below.put(0, at(sizes, 0).into());
         put(sizes, 0, 1);
         put(idom, 0, 0);
@@ -111,7 +111,7 @@ impl Dominators {
         Self { position, order, below, up, store: Store::default() }
     }
 
-    /// Whether the lengths of the arrays fit a graph with `nodes` nodes. Arrays read from a file may be invalid.
+    /// Whether the arrays have the lengths that a graph with `nodes` nodes requires. Arrays read from a file may be invalid.
     pub(crate) fn is_of(&self, nodes: u32) -> bool {
         let positions = self.order.len();
         let fit = (1..=nodes as usize + 1).contains(&positions) && self.position.len() == nodes as usize;
@@ -161,8 +161,8 @@ impl Dominators {
         self.position.get(node as usize).copied().filter(|position| *position != 0)
     }
 
-    /// Whether every path from the roots to `node` passes `above`. A node dominates itself; unreachable nodes do not dominate
-    /// and are not dominated. Takes constant time.
+    /// Whether every path from the roots to `node` passes through `above`. A node dominates itself; unreachable nodes neither dominate nor are
+    /// dominated. Takes constant time.
     pub fn dominates(&self, above: u32, node: u32) -> bool {
         match (self.position_of(above), self.position_of(node)) {
             (Some(above), Some(node)) => above <= node && node < self.end(above),
@@ -180,7 +180,7 @@ impl Dominators {
         Chain { tree: self, position: self.position_of(node).map_or(0, |position| self.above(position)) }
     }
 
-    /// The positions of the nodes that `node` dominates, its own first; empty for an unreachable node.
+    /// The positions of the nodes that `node` dominates, starting with its own position; empty for an unreachable node.
     pub(crate) fn positions_below(&self, node: u32) -> Range<usize> {
         self.position_of(node).map_or(0..0, |p| p as usize..self.end(p) as usize)
     }
@@ -200,7 +200,7 @@ impl Dominators {
         self.children_at(self.position_of(node))
     }
 
-    /// The nodes that only the virtual root dominates.
+    /// The nodes whose immediate dominator is the virtual root.
     pub fn top(&self) -> Children<'_> {
         self.children_at(Some(0))
     }

@@ -1,4 +1,4 @@
-//! The depth-first search.
+//! The depth-first search that numbers nodes for the computation of dominators.
 
 use std::ops::Range;
 
@@ -12,17 +12,17 @@ use crate::base::{Buffer, Store};
 pub(super) struct Searched {
     /// Number by node; 0 for nodes not reached.
     pub(super) number: Buffer<u32>,
-    /// Parent in the spanning tree by number.
+    /// Number of the parent in the spanning tree, by number.
     pub(super) parent: Buffer<u32>,
     /// The edges that are not in the spanning tree.
     pub(super) others: Others,
 }
 
-/// The edges that are not in the spanning tree, ordered by source but not by target.
+/// The edges that are not in the spanning tree. Both lists are ordered by source.
 pub(super) struct Others {
-    /// Edges to nodes that were found before the source, which are found in order.
+    /// Edges to nodes that the search reached before the source. The search meets them in order of sources.
     earlier: Buffer<Edge>,
-    /// Edges to nodes that were found below the source. They are few, and sorted afterwards.
+    /// Edges to nodes that the search reached below the source. They are few, and are sorted after the search.
     later: Buffer<Edge>,
 }
 
@@ -72,7 +72,7 @@ impl OthersOf<'_> {
     }
 }
 
-/// An edge: the number of its source in the high half and that of its target in the low half, so that edges sort by source.
+/// An edge: the number of the source in the high half and the number of the target in the low half, so that edges sort by source.
 pub(super) type Edge = u64;
 
 pub(super) fn edge(source: u32, target: u32) -> Edge {
@@ -85,7 +85,7 @@ pub(super) fn ends(edge: Edge) -> (u32, u32) {
 }
 
 impl Searched {
-    /// Searches from the roots of each group in turn. Roots that an earlier group reaches are ignored.
+    /// Searches from the roots of each group in turn. A root that an earlier group reaches is ignored.
     pub(super) fn run(graph: &Csr, groups: &[&[u32]]) -> Self {
         let (nodes, store) = (graph.nodes() as usize, graph.store());
         let rows = graph.rows();
@@ -94,18 +94,18 @@ impl Searched {
         // The virtual root has number 0.
         let mut found = 1;
         let (mut earlier, mut later): (Buffer<Edge>, Buffer<Edge>) = (Buffer::new(store), Buffer::new(store));
-        // The search stack: only nodes that still have edges to follow.
+        // The search stack, with only those nodes that have edges left to follow: number, next edge, end of the edges.
         let mut waiting: Vec<(u32, u32, u32)> = Vec::new();
         for group in groups {
             let new: Vec<u32> = group.iter().copied().filter(|root| at(number, *root) == 0).collect();
             for root in new {
-                // Starts with a separate row for the virtual root's edge to `root`.
+                // The first step follows the edge from the virtual root to `root`, after which this source has no more edges.
                 let (mut source, mut target, mut next, mut end) = (0, root, 0, 0);
                 loop {
                     let known = at(number, target);
                     if known == 0 {
                         if next < end {
-                            // A prefetch: the next target is read from memory while this one is followed.
+                            // Prefetch: the processor loads the data of the next target while this one is followed.
                             let soon = rows.item(next);
                             std::hint::black_box((at(number, soon), rows.span(soon).0));
                             waiting.push((source, next, end));
@@ -117,7 +117,7 @@ impl Searched {
                         put(parent, new, source);
                         source = new;
                         (next, end) = rows.span(target);
-                        // All edges of a node are checked at once, so that memory reads overlap and sources are in order.
+                        // All edges of a node are checked at once, so that memory reads overlap and `earlier` is in order of sources.
                         for place in next..end {
                             check_at(place);
                             let known = at(number, rows.item(place));

@@ -14,22 +14,24 @@ use crate::base::missed::Carried;
 use crate::base::{Buffer, Store};
 use crate::graph::pieces::pieces;
 
-/// The nodes with more than one incoming edge, numbered in preorder. Only these can have a dominator other than their parent.
+/// The nodes with more than one incoming edge, called joins. Only a join can have an immediate dominator other than its parent. Joins are
+/// numbered in preorder.
 struct Joins {
-    /// Preorder numbers, ascending.
+    /// The preorder number of each join, ascending.
     nodes: Buffer<u32>,
-    /// The semidominator of each join: the smallest number of a node with a path to the join on which all nodes between have larger numbers
-    /// than the join.
+    /// The semidominator of each join: the smallest preorder number of a node with a path to the join on which all inner nodes have larger
+    /// numbers than the join.
     semi: Buffer<u32>,
-    /// Paths between joins: the join that a path leads to, and the last join on the part of the path in the spanning tree.
+    /// *(join, other)* pairs: `other` is the nearest join at or above the source of an edge to `join`. It and its ancestors with larger numbers
+    /// than `join` may lower the semidominator of `join`.
     paths: Buffer<Edge>,
-    /// The nearest join among the ancestors of each join, or [`NONE`].
+    /// By join, the nearest join among its ancestors in the spanning tree, or [`NONE`].
     above: Buffer<u32>,
 }
 
-/// The paths and ancestors found in a piece of the preorder.
+/// The parts of [`Joins`] found in a piece of the preorder.
 struct Piece {
-    /// The nearest join among the ancestors of each join in the piece.
+    /// `Joins::above` for the joins in the piece.
     above: Buffer<u32>,
     paths: Buffer<Edge>,
 }
@@ -73,9 +75,10 @@ impl Joins {
         Joins { nodes, semi, paths, above }
     }
 
-    /// A pass in preorder that keeps the path from the virtual root to the current node. Numbers ascend on that path, and a node with a
-    /// number between those of two neighbors on the path is below the upper one. So the nearest common ancestor of the ends of an edge is
-    /// the last node on the path to the source whose number is not above the target's. `offer` is called with the join and that number.
+    /// Visits the nodes `numbers` in preorder and keeps the path from the virtual root to the current node. Numbers ascend on the path, and a
+    /// node whose number lies between two neighbors on the path is below the upper one. So the nearest common ancestor of the ends of an edge
+    /// is the last node on the path to the source whose number is not above the target's. Calls `offer` with each join that is the target of
+    /// an edge, and the number of that ancestor.
     fn piece(
         store: &Store,
         numbers: Range<u32>,
@@ -99,7 +102,7 @@ impl Joins {
                 break;
             }
             check_at(node);
-            // The path is empty for the virtual root, which is first and has no parent.
+            // At the virtual root, which comes first and has no parent, the path is empty.
             while path.last().is_some_and(|last| last != up) {
                 let left = path.pop();
                 joins_on_path.pop_if(|join| left == Some(at(nodes, *join)));
@@ -113,9 +116,9 @@ impl Joins {
             while let Some(target) = rest.next_of(node) {
                 let join = joins.before(target);
                 let common = path.partition_point(|on| *on <= target).checked_sub(1).and_then(|i| path.get(i)).copied().unwrap_or(0);
-                // For an edge from an ancestor down to the join, the common ancestor is the source.
+                // If the source is an ancestor of the join, it is the common ancestor.
                 offer(join, common.min(node));
-                // Joins on the path between the two may lead to a smaller number.
+                // Joins on the path below the common ancestor may have a smaller semidominator.
                 if let Some(last) = joins_on_path.last().filter(|last| at(nodes, **last) > target) {
                     paths.push(edge(join, *last));
                 }
@@ -124,7 +127,7 @@ impl Joins {
         Piece { above, paths }
     }
 
-    /// Completes the semidominators, from the last join to the first.
+    /// Completes the semidominators by following `paths`, from the last join to the first.
     fn settle(&mut self) {
         let mut all_links = Buffer::collected(self.above.store(), self.above.iter().map(|above| [*above, NONE]));
         let links: &mut [Link] = &mut all_links;
@@ -145,11 +148,11 @@ impl Joins {
     }
 }
 
-/// A node of the link-eval forest: the nearest known linked ancestor, and the smallest semidominator on the path to it.
+/// A join in the link-eval forest: an ancestor in the forest, and the smallest semidominator on the path up to, but not including, it.
 type Link = [u32; 2];
 
-/// The smallest semidominator on the path of joins from `join` up to, but not including, the first one not above `limit`.
-/// Compresses the path; `path` is scratch.
+/// The smallest semidominator on the path of joins from `join` up to, but not including, the first join with a number of at most `limit`.
+/// Compresses the path. `path` is a buffer that callers reuse.
 fn eval(links: &mut [Link], path: &mut Vec<u32>, join: u32, limit: u32) -> u32 {
     let link = |links: &[Link], n: u32| links.get(n as usize).copied().unwrap_or([NONE, NONE]);
     let more = |ancestor: u32| ancestor != NONE && ancestor > limit;
@@ -170,7 +173,7 @@ fn eval(links: &mut [Link], path: &mut Vec<u32>, join: u32, limit: u32) -> u32 {
     best
 }
 
-/// Replaces the parent of each node by its immediate dominator, by preorder numbers.
+/// Replaces the parent of each node in the spanning tree with its immediate dominator. Nodes are given by preorder number.
 pub(super) fn immediate(mut parents: Buffer<u32>, others: Others) -> Buffer<u32> {
     let parent: &mut [u32] = &mut parents;
     let mut joins = Joins::of(parent, others);

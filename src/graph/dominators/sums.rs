@@ -1,4 +1,4 @@
-//! Sums over the dominator tree, by parallel passes over pieces of the preorder.
+//! Sums over the dominator tree, computed in parallel on pieces of the preorder.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,18 +12,18 @@ use crate::base::missed::Carried;
 use crate::base::{Packed, Packing};
 use crate::graph::pieces::pieces;
 
-/// Sums over the reachable nodes of a group.
+/// Sums over the reachable nodes of one group.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GroupSum {
     /// Number of nodes.
     pub nodes: u64,
     /// Sum of the sizes of the nodes.
     pub size: u64,
-    /// Retained size of the group: the sum over the nodes that no other node of the group dominates.
+    /// Retained size of the group: the sum of the retained sizes of those nodes that no other node of the group dominates.
     pub retained: u64,
 }
 
-/// Partial sums of subtrees that extend beyond a piece, with the position of their top.
+/// Partial sums of subtrees that extend beyond a piece: *(position of the subtree's top, sum)*.
 type Parts = Vec<(u32, u128)>;
 
 impl Dominators {
@@ -35,7 +35,7 @@ impl Dominators {
         all
     }
 
-    /// The pieces of the tree, without the virtual root.
+    /// The positions of the tree, without the virtual root, split into pieces.
     fn pieces(&self) -> Vec<Range<u32>> {
         pieces(len32(self.reached().len())).into_iter().map(|piece| piece.start + 1..piece.end + 1).collect()
     }
@@ -45,7 +45,7 @@ impl Dominators {
     pub(crate) fn retained(&self, size: impl Fn(u32) -> u64 + Sync) -> Packed<u16> {
         let carried = Carried::here();
         let piece = |positions| carried.run(|| self.retained_in(positions, &size));
-        // With arrays in files, each piece would need a file.
+        // With arrays in files, each piece would need its own file, so there is only one piece.
         let whole = || std::iter::once(1..len32(self.reached().len()) + 1).collect();
         let pieces = if self.store.is_in_files() { whole() } else { self.pieces() };
         let found: Vec<(Packing<u16>, Parts)> = pieces.into_par_iter().map(piece).collect();
@@ -60,14 +60,14 @@ impl Dominators {
         sums.finish()
     }
 
-    /// The sums of the subtrees within a piece, and partial sums of the others.
+    /// The sums of the subtrees that lie within a piece, and partial sums of subtrees that extend beyond it.
     fn retained_in(&self, positions: Range<u32>, size: impl Fn(u32) -> u64) -> (Packing<u16>, Parts) {
         let start = positions.start;
         let mut all = Packing::zeroed(&self.store, positions.len());
         let mut sums = all.slots();
         let mut across = Parts::new();
         let mut sum = 0u128;
-        // Subtrees that have not ended: position, end, sum before it.
+        // The subtrees that contain the current position: position of the top, end, and the total sum before the top.
         let mut open: Vec<(u32, u32, u128)> = self.above_all(start).into_iter().map(|top| (top, self.end(top), 0)).collect();
         let nodes = self.order.get(start as usize..).unwrap_or_default();
         for ((position, node), below) in positions.zip(nodes).zip(self.below.iter_from(start as usize)) {
@@ -89,10 +89,11 @@ impl Dominators {
         (all, across)
     }
 
-    /// The sums of every group over its nodes, with their `size` and their `retained` size. Nodes in group `groups` or above are ignored.
+    /// The sums of each group, by number of the group. `size` and `retained` are the size and the retained size of each node. Nodes whose group
+    /// is not below `groups` are ignored.
     ///
-    /// A pass in preorder keeps, for each group, the end of the subtree of the member counted last. Takes O(n + groups) time, and 32 bytes
-    /// per group and piece.
+    /// A pass in preorder keeps, for each group, the end of the subtree of the member whose retained size was added last. Takes O(n + groups)
+    /// time, and 32 bytes per group and piece.
     pub(crate) fn by_group(
         &self,
         group_of: impl Fn(u32) -> u32 + Sync,
@@ -123,7 +124,7 @@ impl Dominators {
         retained: &Packed<u16>,
     ) -> Vec<GroupSum> {
         let start = positions.start as usize;
-        // The number is the end of the subtree of the member counted last.
+        // For each group: its sums, and the end of the subtree of the member whose retained size was added last.
         let mut sums = vec![(GroupSum::default(), 0u32); groups as usize];
         for top in self.above_all(positions.start) {
             if let Some((_, covered)) = sums.get_mut(group_of(at(&self.order, top)) as usize) {

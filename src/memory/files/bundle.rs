@@ -1,7 +1,7 @@
 //! Single-file programs: .NET's host followed by the files of the program, each plain or compressed.
 //!
-//! Source: the runtime's design document of the single-file bundler, and `corehost/bundle`. The host's data contains the file offset of the
-//! bundle's header and, after it, a mark. The header lists the files.
+//! Source: the runtime's design document of the single-file bundler, and `corehost/bundle`. The data of the host contains the file offset of
+//! the bundle's header, followed by a fixed mark. The header lists the files.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ use crate::base::hash::Map;
 use crate::base::{file_name, len64};
 use crate::dump::Bytes;
 
-/// The mark after the offset of the header: the SHA-256 of ".net core bundle" and a line feed. Found in the hosts of .NET 8, 10 and 11.
+/// The mark after the offset of the header: the SHA-256 of ".net core bundle" and a line feed. Verified in the hosts of .NET 8, 10 and 11.
 const MARK: [u8; 32] = [
     0x8b, 0x12, 0x02, 0xb9, 0x6a, 0x61, 0x20, 0x38, 0x72, 0x7b, 0x93, 0x02, 0x14, 0xd7, 0xa0, 0x32, 0x13, 0xf5, 0xb9, 0xe6, 0xef, 0xae,
     0x33, 0x18, 0xee, 0x3b, 0x2d, 0xce, 0x24, 0xb3, 0x6a, 0xae,
 ];
-/// Number of bytes of a file that are searched for the mark. Hosts that contain the runtime have 12 to 70 MB.
+/// Number of bytes of a file that are searched for the mark. The largest hosts, which contain the runtime, have 12 to 70 MB.
 const MAX_HOST: usize = 256 << 20;
-/// Maximum number of occurrences of the mark that are tried: libraries that write bundles contain it as well.
+/// Maximum number of occurrences of the mark that are tried. A program that contains a library for writing bundles has several.
 const MAX_MARKS: usize = 16;
 /// Versions of the header: .NET 5, and .NET 6 and later.
 const NET5: u32 = 2;
@@ -32,16 +32,16 @@ const MAX_FILES: u32 = 1 << 14;
 const MAX_TEXT: usize = 4096;
 /// Cap on the ratio between a file's size and its compressed size. Assemblies have a ratio of two or three.
 const MAX_RATIO: u64 = 64;
-/// Cap on the total size in bytes of all files unpacked in a session; the size of the dump if that is larger.
+/// Cap on the total size in bytes of all files decompressed in a session, unless the dump is larger: then its size is the cap.
 const MAX_UNPACKED: u64 = 256 << 20;
 
 /// Why a file cannot be read as a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BundleError {
-    /// The file has no mark, or no offset before it: the host of a program whose files are next to it.
+    /// The file has no mark, or the offset before the mark is 0, as in the host of a program whose files are separate.
     #[error("it is not a single-file program")]
     NotOne,
-    /// The header has this version, which is unknown.
+    /// The header has an unknown major version.
     #[error("it is a single-file program whose list of files has version {0}, which this gcdump does not know")]
     Version(u32),
     /// The header is corrupt, or the file is truncated.
@@ -89,7 +89,7 @@ struct Bundle {
 #[derive(Debug, Default)]
 pub struct Bundles {
     paths: Vec<PathBuf>,
-    /// Number of bytes that further unpacked files may take.
+    /// Number of bytes that may still be decompressed.
     room: AtomicU64,
     read: OnceLock<Vec<Bundle>>,
 }
@@ -103,7 +103,8 @@ pub(super) struct BundledFile {
 }
 
 impl Bundles {
-    /// The bundles among `paths`, for a session whose dump has `dump` bytes. `most` is the user's memory limit.
+    /// The single-file programs among the files at `paths`, for a session whose dump has `dump` bytes. `most` is the user's memory limit in
+    /// bytes.
     pub(super) fn new(paths: Vec<PathBuf>, dump: u64, most: Option<u64>) -> Bundles {
         let room = dump.max(MAX_UNPACKED).min(most.unwrap_or(u64::MAX));
         Bundles { paths, room: AtomicU64::new(room), read: OnceLock::new() }
@@ -113,7 +114,7 @@ impl Bundles {
         self.read.get_or_init(|| self.paths.iter().filter_map(|path| Bundle::open(path).ok()).collect())
     }
 
-    /// The files called `name`, each with the path shown to the user: the program's path and the file's path in it.
+    /// The files called `name` in any folder of a bundle. Each has a path to show to the user: the path of the program, followed by `name`.
     pub(super) fn named(self: &Arc<Self>, name: &str) -> Vec<(PathBuf, BundledFile)> {
         let key = name.to_ascii_lowercase();
         let mut out = Vec::new();
@@ -174,7 +175,7 @@ impl Bundle {
         let mut found = BundleError::NotOne;
         for at in memchr::memmem::find_iter(host, &MARK).take(MAX_MARKS) {
             let before = host.get(..at).and_then(<[u8]>::last_chunk::<8>);
-            // The offset is 0 in a host without a bundle.
+            // The SDK stores the offset when it appends a bundle to the host, where it is 0.
             let Some(offset) = before.map(|b| u64::from_le_bytes(*b)).filter(|offset| *offset != 0) else { continue };
             let header = usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..));
             match Bundle::parse(path, header.unwrap_or_default()) {
@@ -197,7 +198,7 @@ impl Bundle {
         let list = |rest: &mut &[u8]| {
             let count = number32(rest).filter(|n| *n <= MAX_FILES)?;
             let _id = text(rest)?;
-            // Offsets and sizes of two files that the host reads, and flags.
+            // Offset and size of `deps.json` and of `runtimeconfig.json`, and flags.
             for _ in 0..5 {
                 number64(rest)?;
             }
@@ -208,7 +209,7 @@ impl Bundle {
                 let (_kind, after) = rest.split_first()?;
                 *rest = after;
                 let name = text(rest)?;
-                // A name that is not valid UTF-8 cannot match, since names are compared as strings.
+                // Files are looked up by a UTF-8 name, so another name cannot match.
                 if let Ok(name) = std::str::from_utf8(name) {
                     bundle.by_name.entry(file_name(name).to_ascii_lowercase()).or_default().push(index);
                 }
@@ -234,14 +235,14 @@ fn number32(rest: &mut &[u8]) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes))
 }
 
-/// A signed number that must not be negative.
+/// A 64-bit signed number; `None` if it is negative.
 fn number64(rest: &mut &[u8]) -> Option<u64> {
     let (bytes, after) = rest.split_first_chunk::<8>()?;
     *rest = after;
     u64::try_from(i64::from_le_bytes(*bytes)).ok()
 }
 
-/// A length-prefixed text. The length takes one or two bytes of seven bits each.
+/// A text with its length before it, in one or two bytes of seven bits each (`BinaryWriter.Write7BitEncodedInt`).
 fn text<'b>(rest: &mut &'b [u8]) -> Option<&'b [u8]> {
     let (low, after) = rest.split_first()?;
     let (len, after) = match low & 0x80 {

@@ -1,4 +1,4 @@
-//! Single-file programs, written as the format requires, and forged ones.
+//! Tests with valid and with forged single-file programs.
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn sample(major: u32) -> Program {
     program(HOST, major, &files.map(|(path, compressed)| File { path, contents: LAB, compressed }))
 }
 
-/// The bundle of this program, and the temporary folder that contains it.
+/// The program `bytes` as a bundle, and the temporary folder that contains it.
 fn bundles(bytes: &[u8]) -> (tempfile::TempDir, Arc<Bundles>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("lab");
@@ -47,7 +47,7 @@ fn plain_and_compressed_files_are_found_by_name() {
     let (folder, bundles) = bundles(&sample(NET6).bytes);
     let (path, part) = bundles.named("lab.dll").remove(0);
     assert_eq!(path, folder.path().join("lab").join("lab.dll"));
-    // The contents are read once.
+    // The contents are decompressed only once.
     assert!(Arc::ptr_eq(&part.open().unwrap(), &part.clone().open().unwrap()));
 }
 
@@ -59,12 +59,12 @@ fn a_host_without_files_is_not_a_bundle() {
     made.put(made.header_at, 0);
     assert_eq!(checked(&made.bytes), Err(BundleError::NotOne));
     assert_eq!((checked(HOST), checked(b"")), (Err(BundleError::NotOne), Err(BundleError::NotOne)));
-    // A library that writes bundles contains the mark too, with an invalid offset before it.
+    // A library that writes bundles also contains the mark, with an invalid offset before it.
     let files = [File { path: "lab.dll", contents: LAB, compressed: false }];
     let host = program(HOST, NET6, &[]);
     let second = program(&host.bytes[..host.header], NET6, &files);
     assert_eq!(contents(&second.bytes, "lab.dll"), [Ok(LAB.to_vec())]);
-    // Truncated, or written by a later release.
+    // A truncated program, and one of a later release.
     made.put(made.header_at, header);
     for len in [made.header, made.header + 11, made.header + 40, made.records[1] + 30, made.bytes.len() - 1] {
         assert_eq!(checked(&made.bytes[..len]), Err(BundleError::Corrupt), "{len}");

@@ -1,6 +1,6 @@
-//! Identities of files: how a file proves that it is the right one, and the keys under which symbol servers and caches store it.
+//! Identities of files: the values that show that a file is the right one, and the keys under which symbol servers and caches store it.
 //!
-//! Source: "Simple Symbol Query Protocol" (SSQP) and its key conventions (dotnet/symstore); `Microsoft.SymbolStore` writes the caches.
+//! Source: "Simple Symbol Query Protocol" (SSQP) and the SSQP key conventions (dotnet/symstore). `Microsoft.SymbolStore` writes the caches.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use crate::base::{Addr, Shape, len64};
 use crate::dump::Bytes;
 use crate::memory::pe::PeHeaders;
 
-/// Valid lengths in bytes of a build ID: SHA-1 has 20, other styles 16 to 64.
+/// Valid lengths in bytes of a build ID. SHA-1 has 20, MD5 and UUID 16, and lld's `fast` style 8.
 const BUILD_ID: std::ops::RangeInclusive<usize> = 8..=64;
-/// The key part that symbol servers use for portable PDBs in place of an age.
+/// The part of the key of a portable PDB that replaces the age.
 const PORTABLE: &str = "ffffffff";
 
 /// The identity of a file.
@@ -26,7 +26,7 @@ pub(crate) enum FileId {
         /// `SizeOfImage`.
         size: u32,
     },
-    /// A portable PDB: its GUID as it is stored, and its stamp.
+    /// A portable PDB: the 20 bytes of its ID (GUID and stamp).
     Pdb([u8; 20]),
 }
 
@@ -36,7 +36,7 @@ impl FileId {
         BUILD_ID.contains(&id.len()).then(|| FileId::BuildId(id.to_vec()))
     }
 
-    /// The name of the file in gcdump's own cache: hexadecimal digits of the identity, and no text from a dump.
+    /// The name of the file in gcdump's own cache: a prefix and the identity in hexadecimal digits, without text from a dump.
     pub(crate) fn cache_name(&self) -> String {
         match self {
             FileId::BuildId(id) => format!("elf-{}", hex(id)),
@@ -45,7 +45,7 @@ impl FileId {
         }
     }
 
-    /// The identity as it is printed: `build id …`, `time stamp … and size …`, `PDB …`.
+    /// The identity for messages: `build id …`, `time stamp … and size …`, `PDB id …`.
     #[cfg_attr(not(feature = "fetch"), allow(dead_code))]
     pub(crate) fn text(&self) -> String {
         match self {
@@ -55,7 +55,7 @@ impl FileId {
         }
     }
 
-    /// The middle part of symbol-server keys: the published form, then the form that some tools write. They differ in the case of digits.
+    /// The middle part of symbol-server keys: the published form, then the forms that some tools write, with other cases of digits.
     fn keys(&self) -> Vec<String> {
         match self {
             FileId::BuildId(id) => vec![format!("elf-buildid-{}", hex(id))],
@@ -67,8 +67,8 @@ impl FileId {
         }
     }
 
-    /// The keys of this file, called `name`, on a symbol server or in a cache with the same layout. The published form, with names in lower
-    /// case, is first. `name` must be [plain](plain_name).
+    /// The keys of this file, called `name`, on a symbol server or in a cache with the same layout. The published form, with the name in lower
+    /// case, comes first. `name` must be [plain](plain_name).
     pub(crate) fn symbol_keys(&self, name: &str) -> Vec<[String; 3]> {
         let lower = name.to_ascii_lowercase();
         let names = if lower == name { vec![lower] } else { vec![lower, name.to_string()] };
@@ -79,7 +79,7 @@ impl FileId {
     /// Checks that `bytes` is a complete file with this identity, for a process of this `shape`. Portable PDBs are checked by their reader.
     ///
     /// # Errors
-    /// The reason why it is not.
+    /// The reason why the file has another identity or is not complete.
     pub(crate) fn check(&self, bytes: &Arc<Bytes>, shape: Shape) -> Result<(), String> {
         match self {
             FileId::BuildId(wanted) => {
@@ -107,24 +107,24 @@ impl FileId {
     }
 }
 
-/// Fails if a file is shorter than `end`, where its last part ends according to its headers.
+/// Fails if a file is shorter than `end`, the end of the last segment or section according to the headers.
 fn whole(end: u64, bytes: &Bytes) -> Result<(), String> {
     let len = len64(bytes.len());
     if len < end { Err(format!("it is cut off: it has {len} of at least {end} bytes")) } else { Ok(()) }
 }
 
-/// A GUID as symbol servers write it. The first three parts are numbers in the byte order of the file.
+/// A GUID as symbol servers write it. The first three parts are stored as little-endian numbers.
 fn guid(id: &[u8; 20]) -> String {
     let [a, b, c, d, e, f, g, h, rest @ ..] = id;
     let rest = rest.get(..8).unwrap_or_default();
     format!("{}{}", hex(&[*d, *c, *b, *a, *f, *e, *h, *g]), hex(rest))
 }
 
-/// Maximum length of a file name.
+/// Maximum length in bytes of a plain file name.
 const LONGEST_NAME: usize = 128;
 
-/// Returns the name if it can only name a file in a folder, on every system: letters, digits, `.`, `-`, `_` and `+`, and not the name of a
-/// device. Only such text from a dump becomes a part of a path.
+/// Returns `name` if it is safe as the name of a file on every system: ASCII letters, digits, `.`, `-`, `_` and `+`, and not the name of a
+/// Windows device. Only such text from a dump becomes a part of a path.
 pub(crate) fn plain_name(name: &str) -> Option<&str> {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || b".-_+".contains(&b);
     let ends = name.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric() || b == b'_') && !name.ends_with('.');

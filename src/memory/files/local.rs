@@ -1,8 +1,8 @@
 //! Places on this machine that may contain module files although no option names them: `$GCDUMP_MODULES`, installations of .NET, NuGet
 //! packages, caches of symbol servers, and gcdump's own cache.
 //!
-//! Paths in these places are looked up, not searched for. A name from a dump becomes a part of a path only if it is [plain](plain_name).
-//! Framework folders are used only if their names are a framework and a version.
+//! These places are not searched: the path of each candidate is computed. A name from a dump becomes a part of a path only if it is
+//! [plain](plain_name), and a framework folder is listed only for subfolders whose names are versions.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,21 +13,21 @@ use super::identity::{FileId, plain_name};
 use crate::base::{Arch, Os, file_name};
 use crate::model::FilePlace;
 
-/// The shared frameworks, and the names of the packages with their files.
+/// Each shared framework, and the name of the runtime pack with its files: a NuGet package, without the suffix of the platform.
 const FRAMEWORKS: [(&str, &str); 3] = [
     ("Microsoft.NETCore.App", "microsoft.netcore.app.runtime"),
     ("Microsoft.AspNetCore.App", "microsoft.aspnetcore.app.runtime"),
     ("Microsoft.WindowsDesktop.App", "microsoft.windowsdesktop.app.runtime"),
 ];
-/// Maximum number of versions of a framework to try: folders of an installation.
+/// Maximum number of entries of a framework or package folder that are examined.
 const MAX_VERSIONS: usize = 64;
-/// Maximum number of places of one kind in an environment variable.
+/// Maximum number of places of one kind.
 const MAX_PLACES: usize = 64;
 
 /// Places on this machine that may contain module files.
 #[derive(Debug, Default)]
 pub struct LocalFiles {
-    /// Folders that contain files by name, and files (`$GCDUMP_MODULES`).
+    /// Folders that contain module files by name, and module files themselves (`$GCDUMP_MODULES`).
     modules: Vec<PathBuf>,
     /// Installations of .NET: folders that contain `shared`.
     dotnet: Vec<PathBuf>,
@@ -41,21 +41,21 @@ pub struct LocalFiles {
     versions: OnceLock<Vec<Version>>,
 }
 
-/// A version of a framework, or of a package with the files of one.
+/// An installed version of a shared framework or of a runtime pack.
 #[derive(Debug)]
 struct Version {
     place: FilePlace,
-    /// The folder with the files in an installation; the folder of the version in a package.
+    /// The folder of the version. In an installation, it contains the files; in a package, they are in `runtimes` below it.
     folder: PathBuf,
     version: String,
-    /// Suffix of the package name: `linux-x64`.
+    /// Runtime identifier of a package, such as `linux-x64`; `None` in an installation.
     rid: Option<String>,
 }
 
 impl LocalFiles {
     /// The places that the environment names, and the usual ones. `variable` returns environment variables; `own` is gcdump's own cache.
     ///
-    /// `GCDUMP_MODULES=off` disables all of them.
+    /// `GCDUMP_MODULES=off` disables all places.
     pub fn of_environment(variable: impl Fn(&str) -> Option<OsString>, own: Option<PathBuf>) -> LocalFiles {
         let list = |name: &str| variable(name).map(|list| std::env::split_paths(&list).filter(|p| is_local(p)).take(MAX_PLACES).collect());
         let modules: Vec<PathBuf> = list("GCDUMP_MODULES").unwrap_or_default();
@@ -84,12 +84,13 @@ impl LocalFiles {
         }
     }
 
-    /// Files that the environment names, which may be single-file programs.
+    /// Files, as opposed to folders, that `$GCDUMP_MODULES` names. They may be single-file programs.
     pub(super) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         self.modules.iter().filter(|path| path.is_file())
     }
 
-    /// Paths that may be the file of the module recorded as `path`, with this identity if it is known, in the order of the places.
+    /// Paths that may be the file of the module recorded as `path`, whose identity is `id` if known: first those in `$GCDUMP_MODULES`, then in
+    /// installations, packages and caches. The files need not exist.
     pub(super) fn candidates(&self, path: &str, id: Option<&FileId>, (os, arch): (Os, Arch)) -> Vec<(FilePlace, PathBuf)> {
         let Some(name) = plain_name(file_name(path)) else { return self.by_identity(None, id) };
         let mut out: Vec<(FilePlace, PathBuf)> = Vec::new();
@@ -97,7 +98,7 @@ impl LocalFiles {
             let is_it = given.file_name().is_some_and(|own| own.eq_ignore_ascii_case(name)) && given.is_file();
             out.push((FilePlace::Variable, if is_it { given.clone() } else { given.join(name) }));
         }
-        // Files in the other places can be verified only by identity.
+        // In the other places, a name does not identify a file, so an identity is needed to verify it.
         if id.is_some() {
             out.extend(self.in_frameworks(path, name, (os, arch)));
             out.extend(self.by_identity(Some(name), id));
@@ -105,7 +106,7 @@ impl LocalFiles {
         out
     }
 
-    /// Paths by identity: in caches of symbol servers, where the file has a `name`, and in gcdump's own cache.
+    /// Paths of the file with the identity `id`: in caches of symbol servers, if its `name` is known, and in gcdump's own cache.
     pub(super) fn by_identity(&self, name: Option<&str>, id: Option<&FileId>) -> Vec<(FilePlace, PathBuf)> {
         let Some(id) = id else { return Vec::new() };
         let keys = name.and_then(plain_name).map_or_else(Vec::new, |name| id.symbol_keys(name));
@@ -114,7 +115,8 @@ impl LocalFiles {
         cached.map(|path| (FilePlace::Symbols, path)).chain(own).collect()
     }
 
-    /// Paths in installations and packages. If `path` names the framework and its version, only that version is used.
+    /// Paths of the file called `name` in installations and packages. If the recorded `path` names the framework's version, other versions are
+    /// left out.
     fn in_frameworks(&self, path: &str, name: &str, (os, arch): (Os, Arch)) -> Vec<(FilePlace, PathBuf)> {
         let rids = rids(os, arch);
         let recorded = framework(path);
@@ -137,7 +139,7 @@ impl LocalFiles {
         out
     }
 
-    /// The installed versions of frameworks, and of packages with their files. Each listed folder contains a few versions.
+    /// The installed versions of frameworks and of runtime packs.
     fn list_versions(&self) -> Vec<Version> {
         let mut out = Vec::new();
         for root in &self.dotnet {
@@ -157,8 +159,8 @@ impl LocalFiles {
     }
 }
 
-/// Whether a path from the environment refers to local files, independent of the current folder. Network paths are rejected, so that
-/// servers are not contacted.
+/// Whether a path from the environment is absolute and not a network path. A relative path would depend on the current folder, and opening a
+/// network path would contact a server.
 fn is_local(path: &Path) -> bool {
     let text = path.as_os_str().as_encoded_bytes();
     path.is_absolute() && !text.starts_with(b"//") && !text.starts_with(br"\\")
@@ -174,7 +176,7 @@ fn distinct(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
     out
 }
 
-/// The folders in `folder` whose names are versions, newest first.
+/// The entries of `folder` whose names are versions, in descending order of the text, so 9.0.0 comes before 10.0.0.
 fn versions(folder: &Path) -> Vec<(PathBuf, String)> {
     let names = fs::read_dir(folder).into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let mut names: Vec<String> = names.take(MAX_VERSIONS).filter(|name| is_version(name)).collect();
@@ -199,7 +201,7 @@ pub(crate) fn framework(path: &str) -> Option<(&'static str, &str)> {
     (shared == "shared" && is_version(version)).then_some((framework, version))
 }
 
-/// The folder in a package that contains the assemblies of `version`: `net10.0`.
+/// The target framework of a `version`, which names the folder of assemblies in a package: `net10.0`.
 pub(crate) fn target(version: &str) -> Option<String> {
     let mut parts = version.split('.');
     let (major, minor) = (parts.next()?, parts.next()?);
@@ -213,7 +215,7 @@ pub(crate) fn framework_packages() -> impl Iterator<Item = &'static str> {
     FRAMEWORKS.into_iter().map(|(_, package)| package)
 }
 
-/// Platforms that Microsoft builds for (`RuntimeIdentifier`).
+/// Runtime identifiers of the runtime packs that are looked up.
 const ALL_RIDS: &[&str] = &[
     "linux-x64",
     "linux-musl-x64",
@@ -228,7 +230,7 @@ const ALL_RIDS: &[&str] = &[
     "osx-arm64",
 ];
 
-/// Platforms that a process of this system and architecture may have been built for.
+/// Runtime identifiers that a process with this system and architecture may have been built for.
 pub(crate) fn rids(os: Os, arch: Arch) -> Vec<&'static str> {
     let systems: &[&str] = match os {
         Os::Linux => &["linux", "linux-musl"],
@@ -241,9 +243,9 @@ pub(crate) fn rids(os: Os, arch: Arch) -> Vec<&'static str> {
     ALL_RIDS.iter().copied().filter(is_one).collect()
 }
 
-/// Whether a path that a dump records may be opened on this machine. It must name a file on a local disk. Paths to other machines
-/// (`\\server\share`, `/net/server`) are rejected, because the system would send the user's credentials there; so are devices and kernel
-/// files (`\\.\pipe`, `/dev`, `/proc`).
+/// Whether `path`, which a dump of a process on `os` records, may be opened on this machine, which is Windows if `windows` is set. It must
+/// name a file on a local disk: paths to other machines (`\\server\share`, `/net/server`) are rejected, because the system would send the
+/// user's credentials there, and so are devices and kernel files (`\\.\pipe`, `/dev`, `/proc`).
 pub(crate) fn is_openable(path: &str, os: Os, windows: bool) -> bool {
     if path.contains('\0') || os == Os::Unknown {
         return false;

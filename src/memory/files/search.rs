@@ -1,4 +1,5 @@
-//! The places where module files are searched.
+//! Finds candidates for module files and PDBs: in places that options name, at recorded paths, in single-file programs, and in other places
+//! on this machine.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,23 +19,24 @@ use crate::model::FilePlace;
 pub struct FileSearch {
     /// Folders that contain module files by name, and module files themselves (`--modules`).
     pub modules: Vec<PathBuf>,
-    /// Folders that contain PDBs by name (`--symbols`), in addition to those with module files.
+    /// Folders that contain PDBs by name (`--symbols`), in addition to `modules`.
     pub symbols: Vec<PathBuf>,
     /// Root folder that contains module files under their recorded paths (`--sysroot`).
     pub sysroot: Option<PathBuf>,
     /// Whether recorded paths may be opened on this machine.
     pub recorded_paths: bool,
-    /// Further places on this machine; empty by default.
+    /// Places on this machine that no option names; empty by default.
     pub local: Arc<LocalFiles>,
     /// Single-file programs that contain module files by name ([`FileSearch::of_process`]).
     pub bundles: Arc<Bundles>,
-    /// The images that the container of the dump records ([`FileSearch::of_process`]).
+    /// Identities of the images that the container of the dump records ([`FileSearch::of_process`]).
     pub recorded: Arc<RecordedImages>,
 }
 
-/// Identities and architecture of the images that the container of a dump records.
+/// Identities of images, and the architecture of the process, as the container of a dump records them.
 #[derive(Debug, Default)]
 pub struct RecordedImages {
+    /// Time stamp and size of each image by load address. Only minidumps record them.
     stamps: Map<Addr, FileId>,
     arch: Option<Arch>,
 }
@@ -44,11 +46,12 @@ pub struct RecordedImages {
 pub(crate) struct ModuleFile {
     path: PathBuf,
     place: FilePlace,
+    /// The file in a single-file program; `None` for a file at `path`.
     within: Option<BundledFile>,
 }
 
 impl ModuleFile {
-    /// Path of the file; in a single-file program, the path of the program followed by the name.
+    /// Path of the file. For a file in a single-file program, the path of the program followed by the name.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -75,8 +78,8 @@ impl From<PathBuf> for ModuleFile {
 }
 
 impl FileSearch {
-    /// This search extended for one process: it includes the program recorded as `program`, and files given with `--modules`, if they are
-    /// single-file programs. `most` is the user's memory limit.
+    /// This search for the process in `file`. It also looks into single-file programs: the program recorded as `program`, and files that
+    /// `--modules` or `$GCDUMP_MODULES` name. `most` is the user's memory limit in bytes.
     pub(crate) fn of_process(&self, program: Option<&str>, file: &DumpFile, most: Option<u64>) -> FileSearch {
         let own = program.map_or_else(Vec::new, |path| self.files(path, file.facts.os));
         let mut paths: Vec<PathBuf> = self.modules.iter().filter(|given| given.is_file()).cloned().collect();
@@ -117,7 +120,7 @@ impl FileSearch {
         }
     }
 
-    /// Whether there is a candidate for any module of `file`, whose images are in `memory`.
+    /// Whether there is a candidate for any module of the dump `file`, whose images are in `memory`.
     pub(crate) fn finds_any(&self, file: &DumpFile, memory: &Memory) -> bool {
         let os = file.facts.os;
         let local = |m: &Module| {
@@ -144,8 +147,8 @@ impl FileSearch {
         self.recorded.stamps.get(&base)
     }
 
-    /// Candidates for the PDB with this identity of the module recorded as `path`: next to the module, or under the name that the module
-    /// records.
+    /// Candidates for the PDB of the module recorded as `path`: files with the name of the module and the extension `pdb`, or with `named`, the
+    /// name that the module records, and files in caches with the identity `id`.
     pub(crate) fn pdb_candidates(&self, path: Option<&str>, named: Option<&str>, id: Option<&FileId>, os: Os) -> Vec<ModuleFile> {
         let beside = |path: &str| {
             let stem = path.rsplit_once('.').filter(|(_, e)| e.eq_ignore_ascii_case("dll") || e.eq_ignore_ascii_case("exe"));
@@ -165,8 +168,8 @@ impl FileSearch {
         out
     }
 
-    /// Candidates for the module recorded as `path`, best first: files given by options and at the recorded path, files in single-file
-    /// programs, then files in other places on this machine, which are looked up by the identity `id`.
+    /// Candidates for the file of the module recorded as `path`, best first: files that options name, the recorded path, files in single-file
+    /// programs, then other places on this machine, where files are looked up by the identity `id`.
     pub(crate) fn candidates(&self, path: &str, id: Option<&FileId>, os: Os) -> Vec<ModuleFile> {
         let file = |(place, path)| ModuleFile { path, place, within: None };
         let mut out: Vec<ModuleFile> = self.files(path, os).into_iter().map(file).collect();
@@ -178,13 +181,13 @@ impl FileSearch {
         out
     }
 
-    /// Candidates in other places on this machine.
+    /// Candidates in the places of `local`, if they are regular files.
     fn local_files(&self, path: &str, id: Option<&FileId>, os: Os) -> impl Iterator<Item = (FilePlace, PathBuf)> {
         self.local.candidates(path, id, (os, self.recorded.arch.unwrap_or(Arch::Unknown))).into_iter().filter(|(_, path)| is_file(path))
     }
 
-    /// Candidates on this machine that options and the dump name. Only regular files are returned: a dump may name a device or a FIFO, and
-    /// opening one could block.
+    /// Candidates in places that options name, and at the recorded `path`. Only regular files are returned: a dump may name a device or a FIFO,
+    /// and opening one could block.
     fn files(&self, path: &str, os: Os) -> Vec<(FilePlace, PathBuf)> {
         let name = file_name(path);
         let mut out = Vec::new();
@@ -195,7 +198,7 @@ impl FileSearch {
             }
         }
         let mut out: Vec<(FilePlace, PathBuf)> = out.into_iter().map(|path| (FilePlace::Given, path)).collect();
-        // A ".." in a recorded path must not lead outside of the given root.
+        // Components such as ".." are dropped, because the path must stay below the given root.
         let unix = if os == Os::Windows { path.replace('\\', "/") } else { path.to_string() };
         let unix = unix.split_once(":/").map_or(unix.as_str(), |(_drive, rest)| rest);
         let relative: PathBuf = Path::new(unix)
@@ -222,7 +225,7 @@ fn is_file(path: &Path) -> bool {
     path.metadata().is_ok_and(|m| m.is_file())
 }
 
-/// The identity of the file of `module`, whose image in memory is `image`, if the dump records one.
+/// The identity of the file of `module`, from the module list or from `image`, the image in memory; `None` if neither has one.
 pub(crate) fn module_id(module: &Module, image: Option<&Image>) -> Option<FileId> {
     let format = image.map(|i| i.format);
     let timestamp = module.timestamp.or_else(|| image.filter(|i| i.format == ImageFormat::Pe)?.timestamp);
@@ -234,7 +237,7 @@ pub(crate) fn module_id(module: &Module, image: Option<&Image>) -> Option<FileId
     FileId::of_build_id(build_id.filter(|_| format != Some(ImageFormat::Pe))?)
 }
 
-/// Whether `given` is a file called `name`.
+/// Whether `given` is a file called `name`, ignoring the case of ASCII letters.
 fn is_file_named(given: &Path, name: &str) -> bool {
     given.file_name().is_some_and(|own| own.eq_ignore_ascii_case(name)) && given.is_file()
 }

@@ -34,7 +34,7 @@ fn a_matching_file_fills_read_only_pages_and_unmodified_writable_ones() {
     assert!(missing(&clean) > 0 && missing(&clean) < missing(&guarded));
     let dynamic = image.exports.unwrap();
     assert!(image.export(&clean, "malloc").is_some() && clean.has(dynamic.start));
-    // Relocated: pointers in RELRO point into the image at its new base.
+    // After relocation, pointers in RELRO point into the image at its load address.
     let relro = image.writable[0].start;
     let inside = (0..64).filter_map(|i| clean.ptr(relro.element(i, 8)).ok()).filter(|p| image.range.contains(*p)).count();
     assert!(inside > 8, "{inside}");
@@ -59,7 +59,7 @@ fn contents_prove_a_file_without_headers_in_the_dump() {
     let mut bytes = vec![0; usize::try_from(captured.len()).unwrap()];
     whole.read(captured.start, &mut bytes).unwrap();
     assert_eq!(with(bytes.clone()), (true, None, image.build_id.clone()));
-    // A pointer of another build, and a dump with nothing to compare.
+    // First a pointer that differs as in another build, then a dump with nothing to compare.
     let pointer = (0..bytes.len() / 8).find(|i| whole.ptr(captured.start.element(*i as u64, 8)).is_ok_and(|p| image.range.contains(p)));
     bytes[pointer.unwrap() * 8] ^= 8;
     assert!(
@@ -84,14 +84,15 @@ fn a_file_with_another_build_id_is_rejected() {
     assert!(filled.rejected.iter().any(|r| r.0 == path && is_other(&r.1)), "{:?}", filled.rejected);
 }
 
-/// An ELF file with a read-only, a RELRO and a data segment, each of which ends within a page and is larger in memory.
+/// An ELF file with a read-only, a RELRO and a data segment. The file contents of each end within a page, and each is larger in memory. Its
+/// only relocation, at `copied`, refers to a symbol, as copy relocations do.
 fn small(copied: u64) -> Arc<Bytes> {
     let mut file = vec![0xeeu8; 0x3800];
     let mut put = |at: usize, n: u64, len: usize| file[at..at + len].copy_from_slice(&n.to_le_bytes()[..len]);
     put(0, 0x0001_0102_464c_457f, 8);
     put(32, 64, 8);
     put(54, 56, 2);
-    // Kind, flags, offset and address, size in the file, size in memory.
+    // (type, flags, offset, address, size in the file, size in memory)
     let headers: [(u32, u32, u64, u64, u64, u64); 6] = [
         (PT_LOAD, 4, 0, 0, 0x800, 0x900),
         (PT_LOAD, 4 | PF_W, 0x1000, 0x1000, 0x800, 0x1000),
@@ -110,7 +111,7 @@ fn small(copied: u64) -> Arc<Bytes> {
         put(0x400 + i * 16, *tag, 8);
         put(0x408 + i * 16, *n, 8);
     });
-    // A build ID, and a relocation of the first symbol.
+    // The note with the build ID, then the relocation.
     [(0x500, 4, 4), (0x504, 4, 4), (0x508, 3, 4), (0x50c, 0x0055_4e47, 4), (0x510, 7, 4)]
         .iter()
         .for_each(|(at, n, len)| put(*at, *n, *len));
@@ -149,7 +150,7 @@ fn the_end_of_a_page_is_zero_if_the_loader_zeroed_it_and_nothing_wrote_to_it() {
     };
     assert_eq!(initial(DataPages::Initial), [false, false, true, true, false]);
     assert_eq!([DataPages::Unchanged, DataPages::Absent].map(initial), [[false; 5]; 2]);
-    // A program with a copy of a library's variable in that place.
+    // With a copy relocation at 0x1900, the tail of RELRO is not known to be zero.
     let copy = filled(0x1900, DataPages::Absent);
     assert_eq!([0x8ff, 0x17ff, 0x1800, 0x1fff].map(copy), [Some(0), Some(0xee), None, None]);
 }
