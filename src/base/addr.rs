@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The page size that layouts are rounded to: 4 KiB, the smallest page size of the supported targets.
+/// Page size to which layouts are rounded: 4 KiB, the smallest page size of the supported targets.
 pub(crate) const PAGE: u64 = 4096;
 
 /// An address in the dumped process (never an offset in the dump file).
@@ -23,8 +23,8 @@ impl Addr {
         self.0 == 0
     }
 
-    /// The address `bytes` above this one. Saturates: the last byte of a 64-bit address space is never captured, so an
-    /// overflowing sum reads as absent instead of wrapping to a plausible address.
+    /// The address `bytes` above this one. A sum that overflows saturates instead of wrapping to a plausible address. Reads there fail,
+    /// because the last byte of a 64-bit address space is never captured.
     #[must_use]
     pub const fn plus(self, bytes: u64) -> Addr {
         Addr(self.0.saturating_add(bytes))
@@ -60,7 +60,7 @@ impl Addr {
         self.0 & alignment.saturating_sub(1) == 0
     }
 
-    /// The hexadecimal text of the address, made without the formatter, because lists of objects print millions of addresses.
+    /// The hexadecimal text of the address. It is made without `std::fmt`, which would be slow for lists of millions of objects.
     #[doc(hidden)]
     pub fn hex(self) -> Hex {
         let digits = u64::BITS.saturating_sub(self.0.leading_zeros()).div_ceil(4).max(1);

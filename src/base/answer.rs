@@ -6,13 +6,13 @@ use super::{Collector, Notes};
 
 /// Data, with the notes that were made while it was read.
 ///
-/// Dereferences to its data: `heap.stat()?.types`.
+/// An answer dereferences to its data: `heap.stat()?.types`.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Answer<T> {
     /// The data.
     pub data: T,
-    /// Notes on what could not be read, and further remarks.
+    /// Notes on data that could not be read, and further remarks.
     pub notes: Notes,
 }
 
@@ -27,7 +27,7 @@ impl<T> Answer<T> {
         Answer { data, notes: Notes::new() }
     }
 
-    /// Whether the answer is complete: no note makes it partial.
+    /// Whether the answer is complete: see [`Notes::complete`].
     pub fn complete(&self) -> bool {
         self.notes.complete()
     }
@@ -37,7 +37,7 @@ impl<T> Answer<T> {
         Answer { data: f(self.data), notes: self.notes }
     }
 
-    /// Returns the data. Its notes are added to `notes`, which belong to the answer that the data becomes a part of.
+    /// Returns the data, and adds its notes to `notes`. For data that becomes a part of another answer, which has `notes`.
     pub fn into_part(self, notes: &mut Notes) -> T {
         notes.extend(&self.notes);
         self.data
@@ -80,7 +80,7 @@ impl Collector {
         part.into_part(&mut self.own())
     }
 
-    /// Returns the data of a part that other answers share, and adds the notes of the part.
+    /// Returns a reference to the data of a part that several answers share, and adds the notes of the part.
     pub fn with<'p, T>(&self, part: &'p Answer<T>) -> &'p T {
         self.extend(&part.notes);
         &part.data

@@ -1,7 +1,7 @@
-//! Arrays of numbers that are only read.
+//! Read-only arrays of numbers.
 //!
-//! No crate is used: arrays made by this process and arrays mapped from an index file have one type here, and a mapping is checked when it
-//! is made.
+//! One type represents arrays in memory and arrays in a mapped index file. The size and alignment of a mapped array are checked when it is
+//! created.
 
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -11,13 +11,13 @@ use bytemuck::Pod;
 use yoke::Yoke;
 use yoke::erased::ErasedArcCart;
 
-/// Numbers that are made once and only read afterwards, in memory or in a mapped file.
+/// A read-only array of numbers, in memory or in a mapped file. Clones share the memory.
 #[derive(Clone)]
 pub(crate) struct Array<T: 'static>(Yoke<&'static [T], ErasedArcCart>);
 
 impl<T: Pod + Send + Sync> Array<T> {
-    /// The numbers at `range` of `bytes`, in this machine's byte order. `None` if the range is misaligned, lies past the end, or is not a
-    /// whole number of items.
+    /// The numbers in the byte range `range` of `bytes`, in this machine's byte order. `None` if the range is misaligned, extends past the
+    /// end, or is not a whole number of items.
     pub(crate) fn of_bytes<C>(bytes: Arc<C>, range: Range<usize>) -> Option<Array<T>>
     where
         C: Deref<Target = [u8]> + Send + Sync + 'static,
@@ -27,7 +27,7 @@ impl<T: Pod + Send + Sync> Array<T> {
         yoke.ok().map(|yoke| Array(yoke.erase_arc_cart()))
     }
 
-    /// A part of the array, which shares its memory.
+    /// A part of the array, which shares the memory; `None` if `range` extends past the end.
     pub(crate) fn part(&self, range: Range<usize>) -> Option<Array<T>> {
         self.0.try_map_project_cloned(|all, _| all.get(range).ok_or(())).ok().map(Array)
     }

@@ -6,7 +6,7 @@ pub(crate) fn change(before: u64, after: u64) -> i64 {
     i64::try_from(exact).unwrap_or(if exact < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// The change from `before` to `after` as a fraction of `before`: 0.5 is an increase by half. `None` if `before` is 0. Rounded to four
+/// The change from `before` to `after` as a fraction of `before`: 0.5 is an increase by half. `None` if `before` is 0. Truncated to four
 /// decimal places, so that every machine prints the same number.
 pub(crate) fn growth(before: u64, after: u64) -> Option<f64> {
     let scaled = i128::from(after).checked_sub(i128::from(before))?.checked_mul(10_000)?;

@@ -1,4 +1,4 @@
-//! Saturating counters and sums: a damaged dump may contain any number, which must neither wrap nor panic.
+//! Saturating counters and sums. A damaged dump may contain any number, so sums must neither wrap nor panic.
 
 /// A saturating counter.
 pub(crate) trait Count: Sized {
@@ -42,7 +42,7 @@ pub(crate) fn top_or_all(top: usize) -> usize {
     if top == 0 { usize::MAX } else { top }
 }
 
-/// Truncates `rows` to the first `top`; 0 keeps all. Returns the number of rows kept if any were dropped: `shown` of a report.
+/// Truncates `rows` to the first `top`; 0 keeps all. If rows were dropped, returns the number of rows kept, which a report has as `shown`.
 pub(crate) fn cut<T>(rows: &mut Vec<T>, top: usize) -> Option<u64> {
     let most = top_or_all(top);
     let more = rows.len() > most;

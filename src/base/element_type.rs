@@ -1,4 +1,4 @@
-//! Element types: the runtime's codes for kinds of types (ECMA-335 II.23.1.16; `corhdr.h`, `corpriv.h`).
+//! Element types (`CorElementType`): the runtime's codes for kinds of types (ECMA-335 II.23.1.16; `corhdr.h`, `corpriv.h`).
 
 use serde::{Serialize, Serializer};
 
@@ -43,7 +43,7 @@ pub enum CorElementType {
     String = 0x0e,
     /// An unmanaged pointer.
     Ptr = 0x0f,
-    /// A managed pointer: `ref`.
+    /// A managed pointer (`ref`).
     ByRef = 0x10,
     /// A structure or, in signatures, an enum.
     ValueType = 0x11,
@@ -51,7 +51,7 @@ pub enum CorElementType {
     Class = 0x12,
     /// A generic parameter of a type.
     Var = 0x13,
-    /// An array with several dimensions, or with a lower bound.
+    /// An array with several dimensions or a lower bound.
     Array = 0x14,
     /// An instance of a generic type.
     GenericInst = 0x15,
@@ -165,9 +165,9 @@ impl CorElementType {
         })
     }
 
-    /// The element types of exactly one type, each with the full name of that type.
+    /// The element types that identify exactly one type, with the full name of that type.
     pub(crate) fn named() -> impl Iterator<Item = (CorElementType, &'static str)> {
-        // `Object` has the largest number of them.
+        // `Object` has the highest code of all element types with a name.
         (0..=CorElementType::Object.byte()).filter_map(CorElementType::of).filter_map(|element| Some((element, element.type_name()?)))
     }
 
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn numbers_match_the_runtime() {
         let unknown: Vec<u8> = (0..=u8::MAX).filter(|byte| CorElementType::of(*byte).is_none()).collect();
-        // Field descriptors store five bits, and each value of five bits has a name.
+        // A `FieldDesc` stores the element type in five bits. All 32 values are defined.
         assert!(unknown.iter().all(|byte| *byte > 0x22 && ![0x40, 0x41, 0x45].contains(byte)) && unknown.len() == 256 - 0x23 - 3);
         assert!((0..=u8::MAX).all(|byte| CorElementType::of(byte).is_none_or(|element| element.byte() == byte)));
         assert_eq!(serde_json::to_value(CorElementType::SzArray).unwrap(), 29);

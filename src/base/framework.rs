@@ -1,22 +1,24 @@
-//! Distinguishes code of .NET from that of the program by the names of assemblies and namespaces.
+//! Distinguishes types and methods of .NET from those of the program by the names of assemblies and namespaces.
 //!
-//! Source: the libraries of .NET and ASP.NET Core, and the packages of their makers, are assemblies `System.*` and `Microsoft.*` and the facades
-//! `mscorlib`, `netstandard` and `WindowsBase`: <https://learn.microsoft.com/dotnet/standard/design-guidelines/names-of-namespaces>.
+//! Source: the assemblies of .NET, ASP.NET Core and Microsoft's packages are `System.*`, `Microsoft.*`, and the facades `mscorlib`,
+//! `netstandard` and `WindowsBase`. See <https://learn.microsoft.com/dotnet/standard/design-guidelines/names-of-namespaces>.
 
-/// Names, and beginnings of names up to a dot, of assemblies and namespaces.
+/// First parts of the names of assemblies and namespaces of the framework.
 const OF_THE_FRAMEWORK: [&str; 2] = ["System", "Microsoft"];
-/// Assemblies of other names that are .NET's.
+/// Assemblies of the framework with other names.
 const FACADES: [&str; 3] = ["mscorlib", "netstandard", "WindowsBase"];
-/// Namespaces and types without a namespace that only .NET's own assemblies have, and what the runtime makes itself.
+/// First parts of further names: of internal namespaces and types of the framework, and of classes that the runtime generates for stubs and
+/// dynamic methods.
 const INTERNAL: [&str; 4] = ["Internal", "Interop", "ILStubClass", "DynamicClass"];
 
-/// Whether a type or method is of the framework by its namespace: where its assembly is not known.
+/// Whether the namespace of a type or method belongs to the framework. For names whose assembly is not known.
 pub(crate) fn is_of_framework(name: &str) -> bool {
     OF_THE_FRAMEWORK.iter().any(|first| starts_with_part(name, first))
 }
 
-/// Whether a type only lies between objects that people know: a type of the framework, and not a collection or delegate of the program's types such
-/// as `List<Lab.Order>`. Nodes and buckets of collections are nested types: `Dictionary<String, Lab.Order>+Entry[]`.
+/// Whether objects of a type are only intermediate steps on a path between objects of the program. That applies to types of the framework,
+/// unless they have type arguments of the program, such as `List<Lab.Order>`. It also applies to nested types, which are nodes and buckets
+/// of collections: `Dictionary<String, Lab.Order>+Entry[]`.
 pub(crate) fn is_intermediate_type(name: &str) -> bool {
     let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '+' | '`');
     let (outer, rest) = name.split_at(name.find(|c| !is_name(c)).unwrap_or(name.len()));
@@ -25,29 +27,30 @@ pub(crate) fn is_intermediate_type(name: &str) -> bool {
     is_of_framework(outer) && (is_nested() || arguments.all(is_of_framework))
 }
 
-/// Whether a method is of the framework: by the file name of its assembly, without one by its namespace.
+/// Whether a method belongs to the framework, by the file name of its assembly. If `module` is `None`, by its namespace.
 pub(crate) fn is_framework_method(module: Option<&str>, method: &str) -> bool {
     let Some(module) = module else { return is_of_framework(method) || INTERNAL.iter().any(|first| starts_with_part(method, first)) };
     let stem = module.strip_suffix(".dll").or_else(|| module.strip_suffix(".exe")).unwrap_or(module);
     FACADES.contains(&stem) || OF_THE_FRAMEWORK.iter().any(|first| starts_with_part(stem, first))
 }
 
-/// Whether `first` is the first part of a dotted name, or of one with a nested type.
+/// Whether `first` is the whole name, or the part before its first `.` or `+`.
 fn starts_with_part(name: &str, first: &str) -> bool {
     name.strip_prefix(first).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '+']))
 }
 
-/// The namespace of a method or of a type's member, named as the runtime or gcdump writes it; empty if it has none.
+/// The namespace in the name of a method, as the runtime or gcdump writes it; empty if the method has no namespace.
 fn namespace(method: &str) -> &str {
-    // A method of runtime async without a name in the dump is identified by its file.
+    // If the dump does not have the name of a method of runtime async, its text contains the file name of its module.
     if let Some(file) = method.strip_prefix("a method of ") {
         return file.split(".dll").next().unwrap_or_default();
     }
-    // Stubs that the runtime makes have its frame's type before.
+    // The text of a stub begins with the type of the runtime's frame, in brackets.
     let method = method.split_once("] ").map_or(method, |(_, rest)| rest);
     let end = method.find(['`', '+', '(', '[', '<']).unwrap_or(method.len());
     let (name, rest) = method.split_at(end);
-    // Behind the type's name, these begin its arguments or a nested type; otherwise the method's name ends there.
+    // If `name` ends at one of these, it is the name of a type, before its arguments or a nested type. Otherwise it includes the name of
+    // the method.
     let of_type = rest.starts_with(['`', '+']);
     let outer = |name: &'_ str| name.rfind('.').unwrap_or(0);
     let type_end = if of_type { name.len() } else { outer(name) };
@@ -55,12 +58,13 @@ fn namespace(method: &str) -> &str {
     type_name.get(..outer(type_name)).unwrap_or_default()
 }
 
-/// The first two parts of the namespaces of `methods`, in the order in which they come, at most three: `System.Threading and System.Net`.
+/// Lists the namespaces of `methods`, each cut to its first two parts, in order of first occurrence, and at most three: `System.Threading
+/// and System.Net`.
 pub(crate) fn families<'m>(methods: impl IntoIterator<Item = &'m str>) -> String {
     joined(methods.into_iter().map(namespace))
 }
 
-/// Names the families of types, given by their names for people.
+/// Like [`families`], for the display names of types.
 pub(crate) fn type_families<'t>(types: impl IntoIterator<Item = &'t str>) -> String {
     let namespace = |name: &'t str| {
         let end = name.find(['<', '+', '[', '`']).unwrap_or(name.len());

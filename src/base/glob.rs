@@ -2,11 +2,11 @@
 //!
 //! The `globset` crate is not used, because brackets and slashes are parts of names here.
 
-/// Whether `pattern` matches the whole of `name`. The worst case takes time proportional to the product of both lengths.
+/// Whether `pattern` matches the whole `name`. The worst-case time is proportional to the product of both lengths.
 pub(crate) fn glob(pattern: &str, name: &str) -> bool {
     let mut p = pattern.chars();
     let mut n = name.chars();
-    // Backtracking point: the position after the last star, and the next character for the star to absorb.
+    // Backtracking point: the pattern after the last star, and the name from the next character that the star would absorb.
     let mut retry: Option<(std::str::Chars<'_>, std::str::Chars<'_>)> = None;
     loop {
         let (before_p, before_n) = (p.clone(), n.clone());

@@ -1,5 +1,5 @@
-//! Typed indices, and vectors that accept only their own type of index. Numbers of more than 32 bits and indices past the end are handled
-//! here rather than at each use.
+//! Typed 32-bit indices, and vectors that accept only one type of index. Numbers of more than 32 bits and indices past the end yield
+//! `None`, so that callers need no checks.
 //!
 //! The `index_vec` crate is not used, because an index past the end must not panic.
 
@@ -102,7 +102,7 @@ pub struct IndexVec<I, T> {
     index: PhantomData<fn(I)>,
 }
 
-/// Minimum number of items that a vector grows by, so that repeated growth by one item stays cheap.
+/// Number of items by which [`IndexVec::slot`] grows a vector beyond the requested index, so that repeated growth stays cheap.
 const GROW: usize = 64;
 
 impl<I: Index, T> IndexVec<I, T> {
@@ -175,14 +175,14 @@ impl<I: Index, T> IndexVec<I, T> {
         self.items.is_empty()
     }
 
-    /// Bytes of memory that the items take, without memory that they own elsewhere.
+    /// Size in bytes of the vector's allocation, without memory that the items themselves own.
     pub fn bytes(&self) -> u64 {
         super::len64(self.items.capacity()).saturating_mul(super::len64(size_of::<T>()))
     }
 }
 
 impl<I: Index, T: Clone + Default> IndexVec<I, T> {
-    /// The item at `index`. A vector that is too short grows, so the result is never `None`.
+    /// The item at `index`, mutably. A vector that is too short grows, so the result is never `None`.
     #[inline]
     pub fn slot(&mut self, index: I) -> Option<&mut T> {
         let at = index.index();

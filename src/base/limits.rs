@@ -1,6 +1,6 @@
 //! Limits on everything that a hostile or damaged dump could make unbounded. See `docs/limits.md`.
 
-/// The limits, each with its rationale. Reaching one adds a note and makes the answer partial; nothing is cut silently.
+/// The limits, each with its rationale. If a limit is reached, a note reports it and the answer is partial.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Bytes of one descriptor's JSON. Largest seen: 10,934 (10.0 win-arm64). Microsoft's reader accepts 10 MB.

@@ -49,7 +49,7 @@ named_enum! {
     }
 }
 
-/// Kind of a note, with what is missing if the kind is `missing`. Converts from [`NoteKind`] and [`Missing`].
+/// The kind of a note and, for the kind `missing`, the missing part. Converts from [`NoteKind`] and [`Missing`].
 #[derive(Clone, Copy, Debug)]
 pub struct NoteReason {
     pub(super) kind: NoteKind,
@@ -63,7 +63,7 @@ impl From<Missing> for NoteReason {
 }
 
 impl From<NoteKind> for NoteReason {
-    /// Memory is missing, unless the reader names a part.
+    /// For the kind `missing`, the missing part is memory.
     fn from(kind: NoteKind) -> NoteReason {
         NoteReason { kind, code: (kind == NoteKind::Missing).then_some(Missing::Memory) }
     }

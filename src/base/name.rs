@@ -1,4 +1,4 @@
-//! Names that many rows share.
+//! Names of types, methods and fields. Many rows share one allocation.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -12,15 +12,15 @@ use super::glob;
 
 /// The name of a type, method or field. Cheap to clone.
 ///
-/// The exact form is the runtime's name: a `Name` dereferences to it, is compared by it, and serializes as it. [`fmt::Display`] prints the
-/// form for people, which differs for names that a compiler generated: `async Lab.Service.Fetch` for the box of an async method.
+/// A name has two forms. The exact form is the runtime's name; dereferencing, comparison and serialization use it. [`fmt::Display`] prints
+/// the form for people, which differs for compiler-generated names: `async Lab.Service.Fetch` for the box of an async method.
 #[derive(Clone)]
 pub struct Name(Arc<Text>);
 
 /// Both forms of a name.
 struct Text {
     exact: Box<str>,
-    /// `None` where it equals the exact form.
+    /// The form for people; `None` if it equals the exact form.
     shown: Option<Box<str>>,
 }
 
@@ -35,7 +35,7 @@ impl Name {
         &self.0.exact
     }
 
-    /// A copy that shares no memory with this name, so that threads which clone both do not contend for one reference count.
+    /// A copy in separate memory. Threads that clone this name and the copy do not contend for one reference count.
     pub(crate) fn unshared(&self) -> Name {
         Name::shown_as(self.as_str(), self.0.shown.as_deref().map(String::from))
     }
@@ -48,7 +48,7 @@ impl Name {
         }
     }
 
-    /// Whether `pattern` matches one of the forms; `*` is any text and `?` one character.
+    /// Whether the glob `pattern` matches one of the two forms.
     pub(crate) fn matches(&self, pattern: &str) -> bool {
         glob(pattern, self) || glob(pattern, self.shown())
     }

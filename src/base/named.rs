@@ -1,4 +1,4 @@
-//! Enums whose values have names: the same word on the command line, in JSON and in tables.
+//! Enums whose values have names. A name is the same on the command line, in JSON and in tables.
 //!
 //! The `strum` crate is not used: here, aliases, suggestions, help and schemas come from one declaration.
 
@@ -151,14 +151,14 @@ impl UnknownName {
     }
 }
 
-/// The end of a sentence that asks whether one of the `names` was meant; empty if none is near. A third of the letters of `given` may be
-/// wrong.
+/// The text `; did you mean NAME?` with the nearest of `names`; empty if none is near. A third of the letters of `given`, but at least one,
+/// may be wrong.
 pub(crate) fn did_you_mean<'n>(given: &str, names: impl Iterator<Item = &'n str>) -> String {
     let most = given.chars().count().div_euclid(3).max(1);
     nearest(given, names, most).map(|near| format!("; did you mean {near}?")).unwrap_or_default()
 }
 
-/// The first of the `names` nearest to `given`, at a distance of at most `most`.
+/// The one of `names` that is nearest to `given`, at an edit distance of at most `most`. Of equally near names, the first.
 pub(crate) fn nearest<'n>(given: &str, names: impl Iterator<Item = &'n str>, most: usize) -> Option<&'n str> {
     let near = names.map(|name| (strsim::osa_distance(given, name), name)).min_by_key(|(distance, _)| *distance);
     near.filter(|(distance, _)| *distance <= most).map(|(_, name)| name)
@@ -182,7 +182,7 @@ pub(crate) fn find<T: Copy>(text: &str, spellings: &[(&str, T)], known: &'static
     found.map(|(_, value)| *value).ok_or_else(|| UnknownName { given: text.into(), known })
 }
 
-/// Serializes the number of an open enum's `Unknown`.
+/// Serializes the number in the `Unknown` value of an open enum.
 pub(crate) fn serialize_unknown<S: serde::Serializer>(number: &impl fmt::Display, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&format_args!("unknown-{number}"))
 }

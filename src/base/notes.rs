@@ -53,7 +53,7 @@ named_enum! {
 }
 
 impl NoteKind {
-    /// Whether a note of this kind means that something which the process had is missing from the answer.
+    /// Whether a note of this kind means that the answer may differ from the complete dump's answer.
     pub fn makes_partial(self) -> bool {
         matches!(self, NoteKind::Missing | NoteKind::Invalid | NoteKind::LimitHit | NoteKind::DamagedStream)
     }
@@ -74,13 +74,13 @@ pub struct Note {
     pub address: Option<Addr>,
 }
 
-/// Maximum number of notes that one answer keeps. A hostile dump could cause a note for each of a million threads.
+/// Maximum number of different notes in one answer. A hostile dump could cause a note for each of a million threads.
 const MAX_NOTES: usize = 10_000;
 
 /// The notes of one answer: an ordered set, each with the number of times it was added.
 ///
-/// A reader makes its own notes and returns them with its data (see [`Answer`](super::Answer)): a problem belongs to the value that it
-/// affects, not to a log shared with other readers.
+/// A reader returns its notes with its data (see [`Answer`](super::Answer)), so that each note stays with the value that it affects. There
+/// is not a log that all readers share.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Notes {
@@ -144,13 +144,13 @@ impl Notes {
         self.list.is_empty()
     }
 
-    /// Whether the answer is complete: no note means that something which the process had is missing from it.
+    /// Whether the answer is complete: no note [makes it partial](NoteKind::makes_partial).
     pub fn complete(&self) -> bool {
         !self.iter().any(|n| n.kind.makes_partial())
     }
 
-    /// Adds a note on names that the answer depends on and on contradictions, and a note on failed reads or an invalid pointer unless
-    /// another note already makes the answer partial.
+    /// Adds notes on missing names and on contradictions. If the answer is still complete, adds a note on an invalid pointer or on failed
+    /// reads.
     pub(crate) fn add_missed(&mut self, missed: &Missed) {
         if let Some((first, types)) = missed.first_unnamed() {
             let of = match types {
@@ -186,7 +186,7 @@ impl Notes {
         );
     }
 
-    /// The first note on a name or pattern that matches nothing.
+    /// The first note on a name or pattern that does not match anything.
     pub(crate) fn no_match(&self) -> Option<&Note> {
         self.iter().find(|n| n.kind == NoteKind::NoMatch)
     }
@@ -205,7 +205,7 @@ impl FromIterator<(Note, u64)> for Notes {
     }
 }
 
-/// Collects the notes of one answer while it is read, for readers whose methods take `&self`. Reads that fail meanwhile get a note, unless
+/// Collects the notes of one answer, for readers whose methods take `&self`. Reads that fail during its lifetime result in a note, unless
 /// another note already makes the answer partial.
 #[derive(Debug)]
 pub struct Collector {

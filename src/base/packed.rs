@@ -1,7 +1,7 @@
-//! Arrays of mostly small numbers.
+//! Arrays of 64-bit numbers, most of which are small.
 //!
-//! The `sux` crate is not used: these arrays are built in any [`Store`] and read from mapped files, and reading a small number takes one
-//! memory access.
+//! The `sux` crate is not used, because these arrays are built in any [`Store`] and read from mapped files. Reading a small number takes
+//! one memory access.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,12 +9,12 @@ use std::ops::Range;
 use super::array::Array;
 use super::store::{Buffer, Store};
 
-/// Numbers in a block. Finding a large number counts the large ones before it in its block.
+/// Number of numbers in a block. To find a large number, the large numbers before it in its block are counted.
 const BLOCK: usize = 64;
 
-/// The integer type that small numbers are stored as. Its largest value marks a large number, which is stored apart.
+/// An integer type for small numbers. Its largest value marks a large number, which is stored in a separate array.
 pub(crate) trait Small: bytemuck::Pod + Eq + Send + Sync {
-    /// Marks a number that is stored apart.
+    /// Marks a number that is stored separately.
     const APART: Self;
 
     /// `value` as a small number; [`Small::APART`] if it does not fit.
@@ -43,23 +43,23 @@ macro_rules! small {
 }
 small!(u8, u16);
 
-/// 64-bit numbers in the space of a small integer each. Numbers that do not fit are stored apart in order, and are found by counting the
-/// ones before them.
+/// 64-bit numbers, each stored as a small integer if it fits. The other numbers are in a separate array, in order; the position of one
+/// there is the number of large numbers before it.
 #[derive(Clone)]
 pub(crate) struct Packed<S: Small> {
     small: Array<S>,
-    /// For each block, how many numbers before it are stored apart.
+    /// For each block, the number of large numbers before it.
     before: Array<u32>,
     large: Array<u64>,
 }
 
 impl<S: Small> Packed<S> {
-    /// The array with these parts, as [`Packed::parts`] returns them.
+    /// The array with these parts, as returned by [`Packed::parts`].
     pub(crate) fn of_parts(small: Array<S>, before: Array<u32>, large: Array<u64>) -> Packed<S> {
         Packed { small, before, large }
     }
 
-    /// Whether the parts fit an array of this many numbers; a file may contain anything.
+    /// Whether the sizes of the parts fit an array of this many numbers. Used for parts from a file, which may contain anything.
     pub(crate) fn is_of(&self, numbers: usize) -> bool {
         self.small.len() == numbers && self.before.len() == numbers.div_ceil(BLOCK) && self.large.len() <= numbers
     }
@@ -80,7 +80,7 @@ impl<S: Small> Packed<S> {
         self.large.get(self.apart_before(index)).copied()
     }
 
-    /// How many of the numbers before `index` are stored apart.
+    /// The number of large numbers before `index`.
     fn apart_before(&self, index: usize) -> usize {
         let block = index / BLOCK;
         let here = self.small.get(block.saturating_mul(BLOCK)..index).unwrap_or_default();
@@ -110,14 +110,14 @@ impl<S: Small> fmt::Debug for Packed<S> {
     }
 }
 
-/// Numbers being packed: appended in order, or written at any index, each at most once.
+/// A [`Packed`] array under construction. Numbers are appended, or each is written once at any index.
 #[derive(Debug)]
 pub(crate) struct Packing<S: Small> {
     small: Buffer<S>,
     large: Buffer<Large>,
 }
 
-/// A number that is stored apart: its index, and the lower and upper half of the number.
+/// A large number: its index, and the lower and upper half of its value.
 type Large = [u32; 3];
 
 fn large(index: u32, value: u64) -> Large {
@@ -156,8 +156,8 @@ impl<S: Small> Packing<S> {
         self.append_with(&more.small, &more.large, 0);
     }
 
-    /// Appends the numbers of `more` in `range`. `more` must have been filled [in order](Packing::push). It may be split into many ranges,
-    /// since each costs time proportional to its length only.
+    /// Appends the numbers of `more` in `range`. `more` must have been filled only by [`Packing::push`]. The cost is proportional to the
+    /// length of `range`.
     pub(crate) fn append_part(&mut self, more: &Packing<S>, range: Range<usize>) {
         let before = |end: usize| more.large.partition_point(|[index, ..]| (*index as usize) < end);
         let large = more.large.get(before(range.start)..before(range.end)).unwrap_or_default();
@@ -165,24 +165,24 @@ impl<S: Small> Packing<S> {
         self.append_with(more.small.get(range).unwrap_or_default(), large, first);
     }
 
-    /// Appends numbers from another packing, where the first one had the index `first`.
+    /// Appends numbers from another packing, in which the first of them had the index `first`.
     fn append_with(&mut self, small: &[S], large: &[Large], first: u32) {
         let to = u32::try_from(self.small.len()).unwrap_or(u32::MAX);
         self.large.extend(large.iter().map(|[index, low, high]| [index.saturating_sub(first).saturating_add(to), *low, *high]));
         self.small.extend_from_slice(small);
     }
 
-    /// A view that writes many numbers.
+    /// A view for writing many numbers.
     pub(crate) fn slots(&mut self) -> Slots<'_, S> {
         Slots { small: &mut self.small, large: &mut self.large }
     }
 
-    /// [Writes](Slots::put) one number.
+    /// Writes one number: see [`Slots::put`].
     pub(crate) fn put(&mut self, index: u32, value: u64) {
         self.slots().put(index, value);
     }
 
-    /// The numbers, complete.
+    /// Converts to a [`Packed`] array.
     pub(crate) fn finish(mut self) -> Packed<S> {
         if !self.large.is_sorted_by_key(|[index, ..]| *index) {
             self.large.sort_unstable_by_key(|[index, ..]| *index);
@@ -200,7 +200,7 @@ impl<S: Small> Packing<S> {
     }
 }
 
-/// A view of a [`Packing`] for writing, with its buffers already resolved.
+/// A view of a [`Packing`] for writing. It holds the slice of small numbers, which is costly to obtain for each write.
 pub(crate) struct Slots<'p, S: Small> {
     small: &'p mut [S],
     large: &'p mut Buffer<Large>,

@@ -1,10 +1,10 @@
-//! Set operations on lists of ranges. Unless noted otherwise, a list is sorted, and its ranges neither overlap nor touch.
+//! Set operations on lists of address ranges. Unless noted otherwise, a list is sorted, and its ranges neither overlap nor touch.
 //!
-//! The `rangemap` crate is not used: the lists are built once, in order, and then searched, which needs no tree with insertions.
+//! The `rangemap` crate is not used: the lists are built once, in order, and then only searched, so a tree with insertions is not needed.
 
 use super::AddrRange;
 
-/// Normalizes `list`, which may be unsorted and overlapping. Gaps of at most `gap` bytes are closed.
+/// Sorts and merges `list`, which may be unsorted and overlapping. Ranges with a gap of at most `gap` bytes between them are merged, too.
 pub fn union(mut list: Vec<AddrRange>, gap: u64) -> Vec<AddrRange> {
     list.retain(|r| !r.is_empty());
     list.sort_unstable_by_key(|r| (r.start, r.end));
@@ -59,7 +59,7 @@ pub fn subtract(a: &[AddrRange], b: &[AddrRange]) -> Vec<AddrRange> {
     out
 }
 
-/// Total length in bytes.
+/// Total length of the ranges in bytes.
 pub fn bytes(list: &[AddrRange]) -> u64 {
     list.iter().fold(0, |n, r| n.saturating_add(r.len()))
 }

@@ -1,7 +1,7 @@
 //! Samples of a file: pieces at even distances.
 
-/// Offsets of `pieces` pieces of `piece` bytes in a file of `len` bytes: the first piece is at the start, the last at the end. Pieces of a
-/// short file overlap.
+/// Offsets in a file of `len` bytes of `pieces` pieces, each of `piece` bytes. The first piece is at the start of the file, the last one at
+/// its end. Pieces of a short file overlap.
 pub(crate) fn at_even_distances(len: u64, piece: u64, pieces: u64) -> impl Iterator<Item = u64> {
     let last = u128::from(len.saturating_sub(piece));
     let gaps = u128::from(pieces.saturating_sub(1).max(1));

@@ -52,9 +52,9 @@ impl Shape {
     /// 64-bit little endian: x64 and arm64.
     pub const LE64: Shape = Shape { ptr: PtrSize::Eight, endian: Endian::Little };
 
-    /// Decodes `bytes`, at most 8 of them, as an unsigned integer.
+    /// Decodes at most 8 bytes as an unsigned integer in the byte order of the dumped process.
     pub fn number(self, bytes: &[u8]) -> u64 {
-        // Most calls decode whole words.
+        // Fast path: most calls decode 8 bytes.
         if let Ok(word) = bytes.try_into() {
             return match self.endian {
                 Endian::Little => u64::from_le_bytes(word),

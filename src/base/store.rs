@@ -1,9 +1,10 @@
-//! Storage for large arrays: memory, or mapped temporary files where a memory limit requires them.
+//! Storage for large arrays: memory, or mapped temporary files if a memory limit requires them.
 //!
-//! Most code that builds the heap graph does not return errors, and a disk may fill up at any time. So code that runs out of room unwinds,
-//! as cancelled work [does](super::cancel), up to the place where an answer is requested: [`caught`].
+//! The disk may fill up at any time, but most code that builds the heap graph does not return errors. So code that runs out of room unwinds
+//! like [cancelled work](super::cancel), up to the call of [`caught`] that requested the answer.
 //!
-//! No crate is used: a vector and a mapped temporary file are one [`Buffer`], so that each algorithm of `src/graph` is written once.
+//! No crate is used, because a [`Buffer`] is either a vector or a mapped temporary file, so that each algorithm of `src/graph` is written
+//! once.
 
 use std::fmt;
 use std::io;
@@ -16,7 +17,7 @@ use bytemuck::Pod;
 use super::array::Array;
 use super::cancel;
 
-/// Maximum size in bytes of an array that always stays in memory. Arrays of unit tests are small.
+/// Arrays of at most this size in bytes always stay in memory. The limit is 1 in unit tests, whose arrays are small.
 const SMALL: usize = if cfg!(test) { 1 } else { 8 << 10 };
 
 /// The disk has no room for a temporary file that replaces memory.
@@ -25,7 +26,7 @@ const SMALL: usize = if cfg!(test) { 1 } else { 8 << 10 };
 pub struct NoRoom {
     /// The folder of the temporary file.
     pub folder: PathBuf,
-    /// Size of the file in bytes; 0 if no file can be made.
+    /// Requested size of the file in bytes; 0 if the file could not be created.
     pub bytes: u64,
     /// The error of the operating system.
     pub source: Arc<io::Error>,
@@ -39,13 +40,13 @@ fn file_of(bytes: u64) -> String {
 }
 
 impl NoRoom {
-    /// Unwinds the work of this thread.
+    /// Unwinds the work of this thread up to [`caught`].
     fn raise(self) -> ! {
         cancel::raise(self)
     }
 }
 
-/// Runs `work` and returns its value, unless it [runs out of room](NoRoom).
+/// Runs `work` and returns its value, unless it unwinds with [`NoRoom`].
 ///
 /// # Errors
 /// [`NoRoom`].
@@ -61,7 +62,7 @@ pub trait Region: fmt::Debug + Send + Sync {
     /// The bytes, mutably.
     fn bytes_mut(&mut self) -> &mut [u8];
 
-    /// Grows the file to this size; new bytes are zero. Writing to them later must not fail.
+    /// Grows the file to `bytes` bytes; new bytes are zero. The space must be allocated, so that writing to it later cannot fail.
     ///
     /// # Errors
     /// [`NoRoom`]; the previous contents may be lost.
@@ -77,7 +78,7 @@ pub trait Files: fmt::Debug + Send + Sync {
     fn region(&self) -> Result<Box<dyn Region>, NoRoom>;
 }
 
-/// Decides where large arrays are stored: in memory by default.
+/// The place where large arrays are stored: memory by default.
 #[derive(Clone, Debug, Default)]
 pub struct Store(Option<Arc<dyn Files>>);
 
@@ -95,11 +96,11 @@ impl Store {
 
 enum At<T> {
     Memory(Vec<T>),
-    /// The number of items at the beginning of the region.
+    /// A file, and the number of items at its start that are in use.
     File(Box<dyn Region>, usize),
 }
 
-/// An array of numbers being built: a vector, which moves to a file once it is large and the [`Store`] uses files.
+/// An array of numbers that can be modified. If the [`Store`] uses files, a buffer that becomes large moves from memory to a file.
 pub struct Buffer<T> {
     at: At<T>,
     store: Store,
@@ -194,7 +195,8 @@ impl<T: Pod> Buffer<T> {
         self.make_room(more, self.len() / 2);
     }
 
-    /// Reserves room for `more` items, and for `beyond` further ones, since each move costs time.
+    /// Reserves room for `more` items. If the buffer has to move or a file has to grow, reserves room for `beyond` further items, since
+    /// each move costs time.
     fn make_room(&mut self, more: usize, beyond: usize) {
         let needed = self.len().saturating_add(more);
         let room = needed.saturating_add(beyond);
@@ -234,7 +236,7 @@ fn write_at<T: Pod>(region: &mut dyn Region, index: usize, items: &[T]) {
 }
 
 impl<T: Pod + Send + Sync> Buffer<T> {
-    /// The items, which are only read from now on.
+    /// Converts the buffer to a read-only array without copying the items.
     pub(crate) fn freeze(self) -> Array<T> {
         match self.at {
             At::Memory(items) => items.into(),

@@ -1,6 +1,6 @@
-//! Decimal numbers with thousands separators, and counts with their nouns.
+//! Decimal numbers with thousands separators, counts with their nouns, and sizes in binary units.
 //!
-//! The `bytesize` crate is not used: sizes are rounded down here, so that a total never looks larger than it is.
+//! The `bytesize` crate is not used, because sizes are rounded down here, so that a total never looks larger than it is.
 
 /// `n` in decimal, with a comma every three digits.
 pub(crate) fn thousands(n: u64) -> String {
@@ -38,7 +38,7 @@ pub fn in_units(n: u64) -> String {
     format!("{}.{} {unit}", tenths / 10, tenths % 10)
 }
 
-/// The verb after such a count.
+/// The verb `is` or `are` for a count of `n`.
 pub(crate) fn be(n: u64) -> &'static str {
     if n == 1 { "is" } else { "are" }
 }

@@ -1,5 +1,5 @@
-//! Threads of this process. Where the system starts no threads, because of a process limit (`ulimit -u`, `pids.max`), the calling thread
-//! does all the work.
+//! Threads of this process. If the operating system refuses to start threads, because of a limit (`ulimit -u`, `pids.max`), the calling
+//! thread does all the work.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,19 +8,18 @@ use std::thread::{Builder, Scope, ScopedJoinHandle, available_parallelism};
 
 use rayon::{ThreadBuilder, ThreadPool, ThreadPoolBuilder};
 
-/// Whether the threads of the pool could not be started, so that the calling thread does all the work.
+/// Set if the threads of the pool could not be started. Then no further threads are started.
 static ALONE: AtomicBool = AtomicBool::new(false);
 
 #[cfg(feature = "cli")]
-/// A thread per processor, or the number in `RAYON_NUM_THREADS`: rayon's own choice.
+/// The number of threads that rayon would choose: `RAYON_NUM_THREADS`, or one per processor.
 fn usual() -> usize {
     let asked = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse().ok());
     asked.filter(|n| *n > 0).unwrap_or_else(|| available_parallelism().map_or(1, usize::from))
 }
 
-/// Makes rayon's global pool, with `threads` threads or one per processor. If the system does not start all of them, the calling thread is
-/// the pool and no other thread is started; rayon itself would panic at the first loop. Only the first call has an effect; an existing pool
-/// is kept.
+/// Makes rayon's global pool, with `threads` threads or the usual number. If not all of them start, the pool consists of the calling
+/// thread; rayon itself would panic at the first parallel loop. Only the first call has an effect, and an existing pool is kept.
 #[cfg(feature = "cli")]
 pub(crate) fn make_pool(threads: Option<usize>) {
     static MADE: Once = Once::new();
@@ -44,8 +43,8 @@ fn make(threads: usize) {
 }
 
 #[cfg(feature = "cli")]
-/// Threads that wait to become a part of a pool; `None` if not all of them start. They are started before rayon is asked, because rayon
-/// does not retry.
+/// Starts threads that wait to become threads of a pool; `None` if not all of them start. This happens before the pool is built, because
+/// rayon does not recover from a thread that fails to start.
 fn waiting(
     threads: usize,
     start: impl Fn(Builder, Box<dyn FnOnce() + Send>) -> io::Result<()>,
@@ -53,7 +52,7 @@ fn waiting(
     let one = |_| {
         let (give, part) = mpsc::sync_channel::<ThreadBuilder>(1);
         let work = move || {
-            // Receiving fails if a pool existed already.
+            // Receiving fails if a pool exists already, or another thread did not start.
             if let Ok(part) = part.recv() {
                 part.run();
             }
@@ -65,8 +64,7 @@ fn waiting(
 
 /// Starts `work` on a thread of `scope`, with a stack of `stack` bytes.
 ///
-/// # Errors
-/// The system does not start a thread; the caller does the work itself, or skips it.
+/// # Errors The thread was not started. The caller has to do the work itself, or skip it.
 pub(crate) fn start<'s, T: Send + 's>(
     scope: &'s Scope<'s, '_>,
     stack: Option<usize>,
@@ -78,15 +76,14 @@ pub(crate) fn start<'s, T: Send + 's>(
 
 /// Starts `work` on a detached thread called `name`.
 ///
-/// # Errors
-/// The system does not start a thread.
+/// # Errors The thread was not started.
 #[cfg(feature = "cli")]
 pub(crate) fn start_apart(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     allowed()?;
     Builder::new().name(name.into()).spawn(work).map(drop)
 }
 
-/// Fails if the pool has no threads: further threads would have no pool.
+/// Fails if the calling thread is the pool: other threads could not use it.
 fn allowed() -> io::Result<()> {
     if ALONE.load(Ordering::Relaxed) { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
 }
@@ -95,7 +92,7 @@ fn allowed() -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Simulates a process limit before a pool exists. The process of this test has its pool from other tests.
+    /// Tests [`waiting`] instead of [`make_pool`], because other tests of this process may have made the pool already.
     #[test]
     fn a_pool_has_all_its_threads_or_is_the_calling_thread() {
         let started = std::cell::Cell::new(0);

@@ -4,11 +4,11 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// Number of bits of a token that hold its row.
+/// Number of low bits of a token that contain the row.
 const ROW_BITS: u32 = 24;
 const LAST_ROW: u32 = (1 << ROW_BITS) - 1;
 
-/// The table of a token: the tables that the runtime's structures and the signatures of types refer to.
+/// Table of a token. Only the tables to which structures of the runtime and signatures refer are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 #[repr(u8)]
@@ -17,9 +17,9 @@ pub enum TokenTable {
     TypeRef = 0x01,
     /// Types that the module defines.
     TypeDef = 0x02,
-    /// Fields of those types.
+    /// Fields that the module defines.
     FieldDef = 0x04,
-    /// Methods of those types.
+    /// Methods that the module defines.
     MethodDef = 0x06,
     /// Signatures of locals and of indirect calls.
     StandAloneSig = 0x11,
@@ -29,7 +29,7 @@ pub enum TokenTable {
 
 /// A metadata token: a table of a module, and a row in it. Rows count from 1; a nil token has row 0.
 ///
-/// Prints and serializes as the runtime's tools write it: `0x06000001`.
+/// A token prints and serializes in the form that the runtime's tools use: `0x06000001`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(u32);
 
@@ -42,7 +42,7 @@ impl Token {
         if rid <= LAST_ROW { Some(Token::in_low_bits(table, rid)) } else { None }
     }
 
-    /// The token of the row in the low 24 bits of `word`. Field and method descriptors keep flags in the high bits.
+    /// The token of the row in the low 24 bits of `word`. The high bits are ignored: field and method descriptors keep flags there.
     pub(crate) const fn in_low_bits(table: TokenTable, word: u32) -> Token {
         Token((table as u32) << ROW_BITS | word & LAST_ROW)
     }
@@ -70,12 +70,12 @@ impl Token {
         })
     }
 
-    /// The row, which the runtime calls RID; 0 for a nil token.
+    /// The row number (RID); 0 for a nil token.
     pub const fn rid(self) -> u32 {
         self.0 & LAST_ROW
     }
 
-    /// Whether the token is nil, in any table.
+    /// Whether the row number is 0.
     pub const fn is_nil(self) -> bool {
         self.rid() == 0
     }

@@ -1,9 +1,8 @@
 //! Text from UTF-16 code units.
 //!
-//! .NET strings may hold lone surrogates, which Unicode text cannot. JSON could escape one as `\ud800`, but `jq` 1.6, `serde_json` and many
-//! other readers then reject the whole document. Here the text itself contains these six characters, in every format: nothing is lost, and
-//! two values that differ in a surrogate differ as text. A string that contains the backslash and these letters literally has a larger
-//! length.
+//! .NET strings may contain lone surrogates, which UTF-8 cannot represent. JSON could escape one as `\ud800`, but `jq` 1.6, `serde_json`
+//! and many other readers then reject the whole document. So in all formats the text contains these six characters: values that differ in a
+//! surrogate differ as text. The length in code units distinguishes a string that contains the six characters literally.
 
 /// The text of `units`. A lone surrogate becomes six characters: a backslash, `u` and its four hexadecimal digits.
 pub(crate) fn utf16(units: impl IntoIterator<Item = u16>) -> String {
@@ -17,12 +16,12 @@ pub(crate) fn utf16(units: impl IntoIterator<Item = u16>) -> String {
     out
 }
 
-/// A code unit as lone surrogates are written.
+/// The six characters that represent a lone surrogate.
 pub(crate) fn escaped_unit(unit: u16) -> String {
     format!("\\u{unit:04x}")
 }
 
-/// Removes the first half of a surrogate pair from the end of `units` if `is_cut`, because the second half was cut off.
+/// If `is_cut`, removes a high surrogate from the end of `units`: the low surrogate of the pair was cut off.
 pub(crate) fn drop_split_pair(units: &mut Vec<u16>, is_cut: bool) {
     units.pop_if(|last| is_cut && (0xd800..0xdc00).contains(last));
 }

@@ -1,6 +1,6 @@
-//! Delegates: the methods that they call, and the objects that they call them on.
+//! Delegates: their methods and targets.
 //!
-//! `docs/internals/delegates.md` describes the facts that this relies on.
+//! `docs/internals/delegates.md` describes the layouts.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::stack::{CodeBytes, LookUps};
 
 /// Maximum number of parts of a multicast delegate that are read.
 const MAX_PARTS: u64 = 1 << 16;
-/// Steps that a part costs: it is an object, and is kept.
+/// Steps that a part costs, since it is an object to read and is kept in memory.
 const STEPS_OF_A_PART: u64 = 4;
 
 library_types! {
@@ -35,7 +35,7 @@ library_types! {
 
 fields_of! {
     struct Fields {
-        // The second names are those of NativeAOT and, since .NET 11, of CoreCLR as well.
+        // The first name is that of CoreCLR. The others are those of NativeAOT and, for some fields, of CoreCLR since .NET 11.
         target: req "_target|_firstParameter",
         entry: req "_methodPtr|_functionPointer",
         entry_of_open: req "_methodPtrAux|_extraFunctionPointerOrData",
@@ -44,18 +44,18 @@ fields_of! {
     }
 }
 
-/// The method and target of one delegate. A multicast delegate calls its [parts](Delegates::parts).
+/// The target and code of one delegate that is not multicast, or of one [part](Delegates::parts) of a multicast delegate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
     /// The delegate.
     pub(crate) delegate: Addr,
-    /// The object that the method is called on, or the first argument. `None` for open delegates.
+    /// The object on which the method is called, or the first argument of a static method. `None` for open delegates.
     pub(crate) target: Option<Addr>,
     /// Address of the code that is called.
     pub(crate) entry: Addr,
 }
 
-/// Finds methods by code address: in precodes, jitted code and images.
+/// Finds methods by the entry point of a delegate, which may be in a precode, jitted code or an image.
 #[derive(Debug)]
 struct Entries {
     methods: Methods,
@@ -78,7 +78,7 @@ impl Entries {
 
     fn method(&self, types: &Types, entry: Addr) -> Option<Addr> {
         let in_code = || self.code.as_ref()?.find(entry).ok().flatten().filter(|code| code.start == entry).map(|code| code.method_desc);
-        // Few delegates point to code itself, so failed look-ups of code are not reported where a precode leads to the method.
+        // Most entry points are precodes. So a failed look-up in code is reported only if the precodes do not have the method either.
         let (found, missed) = watched(|| self.look_ups.one(in_code));
         let found = found.or_else(|| self.precodes.as_ref().ok()?.method(entry, |desc| self.methods.is_method(types.names(), desc)));
         if found.is_none() && self.methods.memory().has_lost(&missed) {
@@ -96,12 +96,12 @@ pub(crate) struct Delegates {
     classifier: Classifier<DelegateType>,
     fields: Result<Fields, NoSuchField>,
     entries: Result<Entries, ContractError>,
-    /// The budget for all lists of parts: in a forged dump, many delegates may share one list.
+    /// The budget for all invocation lists. In a forged dump, many delegates may share one list.
     budget: Budget,
 }
 
 impl Delegates {
-    /// Binds to the types of an answer. Layouts that the descriptor does not have are added to `notes`.
+    /// Binds to the types of an answer. Adds notes on layouts that the descriptor does not have.
     pub(crate) fn bind(runtime: &Runtime, types: &Arc<Types>, notes: &Collector) -> Delegates {
         let classifier = Classifier::bind(types);
         let table = classifier.table(DelegateType::Multicast);
@@ -115,7 +115,7 @@ impl Delegates {
         Delegates { types: Arc::clone(types), memory, classifier, fields, entries, budget }
     }
 
-    /// Adds a note if this runtime's delegates cannot be read, or if all lists of parts together are too long.
+    /// Adds notes if the fields of delegates are unknown, or all invocation lists together exceed the budget.
     pub(crate) fn note_lists(&self, notes: &Collector) {
         self.budget.note("reading delegates", notes);
         if let Err(missing) = &self.fields {
@@ -123,8 +123,8 @@ impl Delegates {
         }
     }
 
-    /// Like [`Delegates::note_lists`], and adds a note if methods cannot be found or finding them takes too long; for answers that show
-    /// delegates.
+    /// Like [`Delegates::note_lists`], for answers that show methods of delegates. Adds notes if methods cannot be found, or the look-ups
+    /// exceed their limit.
     pub(crate) fn note(&self, notes: &Collector) {
         self.note_lists(notes);
         if let Ok(entries) = &self.entries {
@@ -149,7 +149,8 @@ impl Delegates {
         self.types.objects().method_table(object).is_some_and(|mt| self.is_delegate(mt))
     }
 
-    /// The call of the delegate at `delegate`; of a multicast delegate, the call of its last part. `None` if it is not in the dump.
+    /// The call of the delegate at `delegate`; for a multicast delegate, the call of its last part. `None` if its fields are not in the
+    /// dump.
     pub(crate) fn call(&self, delegate: Addr) -> Option<Call> {
         match self.list(delegate) {
             Some((_, 0)) | None => self.single(delegate),
@@ -157,7 +158,7 @@ impl Delegates {
         }
     }
 
-    /// The parts of a multicast delegate, in order, and whether all of them were read; `None` for other delegates.
+    /// The parts of a multicast delegate, in order of invocation, and whether all of them were read. `None` for other delegates.
     pub(crate) fn parts(&self, delegate: Addr) -> Option<(Vec<Call>, bool)> {
         let (list, count) = self.list(delegate)?;
         let shown = count.min(MAX_PARTS);
@@ -168,11 +169,11 @@ impl Delegates {
         Some((parts, complete))
     }
 
-    /// The list of parts of a multicast delegate, and the number of elements in use.
+    /// The invocation list of a multicast delegate, and the number of its elements that are in use.
     fn list(&self, delegate: Addr) -> Option<(Addr, u64)> {
         let fields = self.fields.as_ref().ok()?;
         let list = self.memory.ptr(fields.list.of_object(delegate)).ok().filter(|a| !a.is_null())?;
-        // Wrapper delegates, and delegates for collectible types, store other objects in this field.
+        // Wrapper delegates and delegates for collectible types store an object that is not an array in this field.
         let is_array = |mt: Addr| self.types.names().method_tables().read(mt).is_ok_and(|info| info.is_array);
         self.types.objects().method_table(list).filter(|mt| is_array(*mt))?;
         let length = u64::from(self.types.objects().component_count(list)?);
@@ -180,7 +181,7 @@ impl Delegates {
         (count <= length).then_some((list, count))
     }
 
-    /// The array of the parts of a multicast delegate.
+    /// The invocation list (an array) of a multicast delegate.
     pub(crate) fn list_of(&self, delegate: Addr) -> Option<Addr> {
         self.list(delegate).map(|(list, _)| list)
     }
@@ -196,7 +197,7 @@ impl Delegates {
             let target = self.memory.ptr(fields.target.of_object(delegate)).ok()?;
             (Some(target), Addr(self.memory.word(fields.entry.of_object(delegate)).ok()?))
         } else {
-            // An open delegate: the target is the delegate itself, for the stub that shuffles the arguments.
+            // The delegate is open: its target field refers to itself, for the stub that shuffles the arguments.
             (None, open)
         };
         Some(Call { delegate, target: target.filter(|a| !a.is_null()), entry })
@@ -207,14 +208,15 @@ impl Delegates {
         self.entries.as_ref().ok()?.method(&self.types, call.entry)
     }
 
-    /// The method at `desc` that a call enters, with the exact generic arguments where the target determines them.
+    /// The name of the method at `desc`, which a call enters, with exact generic arguments if the target determines them.
     fn method(&self, call: &Call, desc: Addr) -> Option<MethodName> {
         let (methods, names) = (&self.entries.as_ref().ok()?.methods, self.types.names());
         let exact = call.target.and_then(|this| methods.exact_name(names, desc, GenericContext::This(this)));
         exact.or_else(|| methods.name(names, desc))
     }
 
-    /// The name of the method of a call, which is at `desc`; without parameters in NativeAOT programs.
+    /// The name of the method of a call. Its `MethodDesc` is `desc`. In NativeAOT programs, `desc` is not needed, and the name has no
+    /// parameters.
     fn method_name(&self, call: &Call, desc: Option<Addr>) -> Option<Name> {
         match self.types.names().native_aot() {
             Some(program) => program.method_at(call.entry),
@@ -222,13 +224,13 @@ impl Delegates {
         }
     }
 
-    /// The method of a call. Its exact name has no parameters: `Lab.Program.<Main>b__0`.
+    /// The name of the method of a call. Its exact form has no parameters: `Lab.Program.<Main>b__0`.
     pub(crate) fn called(&self, call: &Call) -> Option<Name> {
         let name = self.method_name(call, self.desc(call))?;
         Some(Name::shown_as(parameters_of(&name).0, Some(name.to_string())))
     }
 
-    /// The text of a delegate for people: `Lab.Program.Main.b__0_0 (lambda) on 0x7f0012345678`, and the number of further parts.
+    /// The text of a delegate for people: `Lab.Program.Main.b__0_0 (lambda) on 0x7f0012345678`, then the number of further parts.
     pub(crate) fn text(&self, delegate: Addr) -> Option<String> {
         let call = self.call(delegate)?;
         let mut text = self.called(&call).map_or_else(|| format!("code at {}", call.entry), |method| method.to_string());
@@ -242,7 +244,8 @@ impl Delegates {
         Some(text)
     }
 
-    /// The delegate for answers; `None` if the object is not a delegate. Losses are added to `notes`.
+    /// The model of a delegate, with at most `most` parts; `None` if the object is not a delegate. Adds notes on data that could not be
+    /// read.
     pub(crate) fn model(&self, delegate: Addr, most: u64, notes: &Collector) -> Option<DelegateModel> {
         self.is(delegate).then_some(())?;
         self.note(notes);

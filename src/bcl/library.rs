@@ -1,6 +1,6 @@
-//! Access to objects of .NET's own libraries for analyses: by address, through fields that are bound once per type.
+//! Access to objects of .NET's base class library: by address, through fields that are bound once per type.
 //!
-//! Cheaper than [`Object`](super::Object) handles, which look fields up by name: a heap may have millions of tasks.
+//! This is cheaper than [`Object`](super::Object) handles, which look up each field by name: a heap may have millions of tasks.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -24,14 +24,15 @@ pub(crate) struct Library {
     values: Values,
     memory: Arc<Memory>,
     collections: OnceLock<Tables>,
-    /// The budget for all lists of an answer: in a forged dump, one list may occur many times.
+    /// The budget for all lists that an answer reads. In a forged dump, many objects may refer to one list.
     budget: Budget,
-    /// The array at the lowest address that was not read completely, and the number of elements read.
+    /// Of the arrays that were not read completely, the one at the lowest address, and the number of elements that were read.
     cut: Mutex<Option<(Addr, u64)>>,
 }
 
 impl Library {
-    /// Binds to the types of an answer's `namer`. Layouts that the descriptor does not have are added to `notes`.
+    /// Binds to the types of an answer's `namer`. Adds notes if the descriptor does not have a layout, or the metadata of the core library
+    /// is missing.
     ///
     /// # Errors
     /// [`Error::Contract`] if the runtime does not describe types and fields.
@@ -51,7 +52,7 @@ impl Library {
         Ok(Library::of(runtime, types, notes))
     }
 
-    /// Binds to these types. Layouts that the descriptor does not have are added to `notes`.
+    /// Binds to `types`. Adds notes on layouts that the descriptor does not have.
     pub(crate) fn of(runtime: &Runtime, types: &Arc<Types>, notes: &Collector) -> Library {
         let statics = runtime.scoped(notes, |d| Statics::new(runtime.memory(), d, types));
         let values = Values::new(types, ValueLimits::default());
@@ -75,12 +76,12 @@ impl Library {
         self.collections.get_or_init(|| Tables::bind(&self.types))
     }
 
-    /// Takes `n` steps: from object to object, or of reading elements. Returns whether they were left.
+    /// Charges `n` steps: objects that are visited, or elements that are read. Returns whether they were left.
     pub(crate) fn afford(&self, n: u64) -> bool {
         self.budget.steps(n)
     }
 
-    /// Adds a note if lists were cut short, because one of them or all together take too long.
+    /// Adds notes if lists were not read completely, because one is too long or all together exceed the budget.
     pub(crate) fn note(&self, notes: &Collector) {
         self.budget.note("reading the lists of objects", notes);
         self.statics.note(notes);
@@ -89,7 +90,7 @@ impl Library {
         }
     }
 
-    /// Decodes values for people.
+    /// The decoder that formats values for people.
     pub(crate) fn values(&self) -> &Values {
         &self.values
     }
@@ -99,12 +100,12 @@ impl Library {
         self.types.objects().method_table(object)
     }
 
-    /// The object that a field refers to; `None` for null, or if it is not in the dump.
+    /// The object that a field refers to; `None` if the field is null or not in the dump.
     pub(crate) fn reference(&self, object: Addr, field: FieldAt) -> Option<Addr> {
         self.reference_at(field.of_object(object))
     }
 
-    /// The object that the slot at `address` refers to.
+    /// The object that the slot at `address` refers to; `None` if the slot is null or not in the dump.
     pub(crate) fn reference_at(&self, address: Addr) -> Option<Addr> {
         self.memory.ptr(address).ok().filter(|target| !target.is_null())
     }
@@ -154,12 +155,12 @@ impl Library {
         self.memory.u16(address).ok()
     }
 
-    /// Whether contents are hidden.
+    /// Whether the user requested that contents of strings and buffers are hidden.
     pub(crate) fn hides_contents(&self) -> bool {
         self.memory.hides_contents()
     }
 
-    /// The text of the string that a field refers to.
+    /// The text of the string that a field refers to, cut to 1,024 characters.
     pub(crate) fn string(&self, object: Addr, field: FieldAt) -> Option<String> {
         self.types.strings().text(self.reference(object, field)?, LONGEST).map(|(text, _)| text)
     }
@@ -171,12 +172,13 @@ impl Library {
     }
 
     /// The elements of an array of references, nulls included: slot and target. The list ends before the first element that is not in the
-    /// dump, and is empty if the elements exceed the budget. If there are more than `most`, [`Library::note`] reports it.
+    /// dump, and is empty if the elements exceed the budget. If the array has more than `most` elements, only these are read, and
+    /// [`Library::note`] adds a note.
     pub(crate) fn references(&self, array: Addr, most: u64) -> Vec<(Addr, Addr)> {
         self.first_references(array, u64::MAX, most)
     }
 
-    /// Like [`Library::references`], for an array with only its first `count` elements in use.
+    /// Like [`Library::references`], for an array of which only the first `count` elements are in use.
     pub(crate) fn first_references(&self, array: Addr, count: u64, most: u64) -> Vec<(Addr, Addr)> {
         let Some(shape) = self.array(array) else { return Vec::new() };
         let slot = |i| shape.data.element(i, shape.element_bytes);
@@ -193,8 +195,8 @@ impl Library {
         slots.map_while(|at| Some((at, self.memory.ptr(at).ok()?))).collect()
     }
 
-    /// The address of a static field of the type at `method_table`. `names` has alternative names, separated by `|`. `None` if the class is
-    /// not initialized, or the address is not in the dump.
+    /// The address of a static field of the type at `method_table`. `names` are alternative names, separated by `|`. `None` if the class is
+    /// not initialized, or the address is unknown.
     ///
     /// # Errors
     /// [`NoSuchField`]
@@ -202,7 +204,8 @@ impl Library {
         Ok(place(self.statics.named(method_table, names, None)?))
     }
 
-    /// The address of a thread static of the `Thread` at `thread`. `None` if that thread has not used the field.
+    /// The address of a thread static for the `Thread` at `thread`. `None` if that thread has not used the field, or the address is
+    /// unknown.
     ///
     /// # Errors
     /// [`NoSuchField`]
@@ -210,7 +213,7 @@ impl Library {
         Ok(place(self.statics.named(method_table, names, Some(thread))?))
     }
 
-    /// The object that a static field refers to.
+    /// The object that a static field refers to; `None` if the field is null, or its address or value is unknown.
     ///
     /// # Errors
     /// [`NoSuchField`]

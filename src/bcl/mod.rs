@@ -1,8 +1,7 @@
-//! Facts about .NET's own library (the base class library): the layout of its tasks, queues, delegates, sockets and collections on the
-//! heap.
+//! Readers for objects of .NET's base class library (BCL): tasks, queues, delegates, network addresses and collections.
 //!
-//! Classes and fields are found by name in the metadata of the process (`clr/library`), bound once per answer, and read by address, because
-//! a heap may have millions of tasks.
+//! Classes and fields are looked up by name in the metadata of the process (`clr/library`) once per answer. Objects are then read by field
+//! offsets, because a heap may have millions of tasks.
 
 pub(crate) mod collections;
 pub(crate) mod delegates;

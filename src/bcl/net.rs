@@ -1,4 +1,4 @@
-//! Network addresses.
+//! Network addresses: `IPEndPoint` and `IPAddress`.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -32,7 +32,7 @@ fields_of! {
     }
 }
 
-/// Reads `IPEndPoint` and `IPAddress`.
+/// Reads network addresses.
 #[derive(Debug)]
 pub(crate) struct EndPoints<'l> {
     library: &'l Library,
@@ -50,13 +50,14 @@ impl<'l> EndPoints<'l> {
         EndPoints { library, types, fields }
     }
 
-    /// The text of an endpoint, such as `127.0.0.1:8080` or `[::1]:443`; `None` for other objects, or if it is not in the dump.
+    /// The text of an endpoint or address, such as `127.0.0.1:8080`, `[::1]:443` or `::1`; `None` for other objects, or if a part is not in
+    /// the dump.
     pub(crate) fn text(&self, object: Addr) -> Option<String> {
         let (end, fields) = self.fields.as_ref()?.as_ref().ok()?;
         let kinds = self.types.object(object);
         let ip = |address: Addr| -> Option<std::net::IpAddr> {
             let Some(numbers) = self.library.reference(address, fields.numbers) else {
-                // In network byte order.
+                // An IPv4 address: the field contains the four bytes in network byte order.
                 return Some(Ipv4Addr::from(self.library.u32(address, fields.address)?.to_le_bytes()).into());
             };
             let shape = self.library.array(numbers)?;

@@ -1,4 +1,4 @@
-//! Texts that describe objects to people, shown where a value refers to one.
+//! Short texts for people that describe an object, shown next to a reference to it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,11 +14,11 @@ use crate::clr::values::ObjectTexts;
 use crate::session::Runtime;
 use crate::session::continuations::{ContinuationFields, Suspended, SuspendedMethods, named};
 
-/// Maximum number of characters of a text.
+/// Maximum number of characters of a quoted text.
 const LONGEST: usize = 100;
 
 library_types! {
-    /// Types whose objects have a special text.
+    /// Types whose objects have such a text.
     enum TextType {
         in "System.Private.CoreLib" {
             Task = "System.Threading.Tasks.Task",
@@ -35,7 +35,7 @@ library_types! {
     }
 }
 
-/// Texts of delegates, tasks, addresses and the like.
+/// Makes the texts of delegates, tasks, continuations, strings under construction, URIs and network addresses.
 #[derive(Debug)]
 pub(crate) struct Texts {
     library: Library,
@@ -48,7 +48,7 @@ pub(crate) struct Texts {
 }
 
 impl Texts {
-    /// Binds to the types of an answer. Layouts that the descriptor does not have are added to `notes`.
+    /// Binds to the types of an answer. Adds notes on layouts that the descriptor does not have.
     pub(crate) fn bind(runtime: &Runtime, types: &Arc<Types>, notes: &Collector) -> Texts {
         let texts = Classifier::<TextType>::bind(types);
         let field = |kind, name| types.field_at(texts.table(kind)?, name).ok();
@@ -73,7 +73,7 @@ impl Texts {
         &self.suspended
     }
 
-    /// Adds notes on fields that this runtime does not have, for the kinds of objects met so far.
+    /// Adds notes on delegates, if any was met so far, and on suspended methods that could not be read.
     pub(crate) fn note(&self, notes: &Collector) {
         if self.delegates_met.load(Ordering::Relaxed) {
             self.delegates.note(notes);
@@ -81,7 +81,7 @@ impl Texts {
         self.suspended.note(notes);
     }
 
-    /// The method of runtime async that is suspended in the continuation at `object`.
+    /// The text of the continuation at `object`: the method of runtime async that is suspended in it.
     fn suspended(&self, object: Addr) -> Option<String> {
         match self.suspended.of(self.library.types().names(), object) {
             Suspended::Method(name) => Some(format!("({})", named(name.shown()))),
@@ -102,7 +102,7 @@ impl ObjectTexts for Texts {
             TextType::Continuation => self.suspended(object),
             TextType::StringBuilder => {
                 let contents = self.library.collections().read(object, 0).ok()??;
-                // The text read of a long builder is not its beginning.
+                // The text of a builder with too many chunks is not its beginning.
                 if contents.cut { Some("…".into()) } else { Some(quoted(&contents.text?)) }
             }
             TextType::Uri => Some(quoted(&self.library.string(object, self.uri?)?)),

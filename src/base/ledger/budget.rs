@@ -1,15 +1,15 @@
-//! Budgets for the searches that one opening of a dump makes, and for reading the types of one answer.
+//! Budgets for the searches while a dump is opened, and for reading the types and lists of one answer.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::cancel::tick;
 use crate::base::{Collector, NoteKind};
 
-/// Limits shared by all searches of one opening, so that many short searches cost no more than a long one; or by all types or modules of an
-/// answer.
+/// Limits on steps, bytes and memory. All searches of one opening share a budget, so that many short searches cost no more than a long one.
+/// Other budgets are shared by all types, modules or lists of an answer.
 ///
-/// The limits grow with the size of the dump. The fixed part is fifty times what opening any dump of the corpus takes, so only a forged
-/// dump reaches it. A search that reaches a limit ends with what it has found, and the opening gets a note.
+/// The limits grow with the size of the dump. Their fixed part is fifty times what opening any dump of the corpus takes, so only a forged
+/// dump should reach it. A search that reaches a limit ends with the results so far, and [`Budget::note`] adds a note.
 #[derive(Debug)]
 pub struct Budget {
     steps: Allowance,
@@ -17,12 +17,12 @@ pub struct Budget {
     memory: Allowance,
 }
 
-/// One kind of cost.
+/// The limit on one kind of cost.
 #[derive(Debug)]
 struct Allowance {
     total: u64,
     left: AtomicU64,
-    /// Size of the first request that was refused, or 0.
+    /// Size of the first request that was refused; 0 if none was.
     refused: AtomicU64,
 }
 
@@ -45,17 +45,18 @@ impl Allowance {
     }
 }
 
-/// Steps, bytes and memory that every dump may cost. A step takes about 50 ns; reading a byte takes a tenth of that.
+/// Fixed parts of the limits, independent of the size of the dump: steps, bytes read, and bytes of memory. A step takes about 50 ns;
+/// reading a byte takes a tenth of that.
 const STEPS: u64 = 1 << 22;
 const BYTES: u64 = 1 << 30;
 const MEMORY: u64 = 64 << 20;
-/// Memory that may be kept for the types, or the modules, of an answer.
+/// Fixed part of the memory for the types, or the modules, of an answer, in bytes.
 const MEMORY_OF_TYPES: u64 = 32 << 20;
-/// Minimum amount of memory, without which a dump cannot be opened.
+/// Lower bound in bytes of the memory limit. With less, a dump cannot be opened.
 const FIXED_MEMORY: u64 = 4 << 20;
 
 impl Budget {
-    /// The budget for a dump of `captured` bytes. `max_memory` bounds the memory as well, except for the fixed part.
+    /// The budget for a dump of `captured` bytes. `max_memory` additionally limits the memory, but to no less than 4 MiB.
     pub fn new(captured: u64, max_memory: Option<u64>) -> Budget {
         Budget::with(MEMORY, captured, max_memory)
     }
@@ -80,18 +81,18 @@ impl Budget {
         Budget { steps: again(&self.steps), bytes: again(&self.bytes), memory: again(&self.memory) }
     }
 
-    /// Takes `n` steps: entries of tables and lists that are looked at one by one. Returns whether they were left; once they are not, all
-    /// searches end.
+    /// Charges `n` steps: entries of tables and lists that are visited one by one. Returns whether they were left. After the first refusal,
+    /// all requests are refused, so that all searches end.
     pub fn steps(&self, n: u64) -> bool {
         !self.steps.met() && self.steps.take(n)
     }
 
-    /// Takes `n` bytes to scan. Returns whether they were left; once they are not, all searches end.
+    /// Charges `n` bytes to scan. Returns whether they were left. After the first refusal, all requests are refused.
     pub fn bytes(&self, n: u64) -> bool {
         !self.bytes.met() && self.bytes.take(n)
     }
 
-    /// Takes `n` bytes of this process's memory. Returns whether they were left; a smaller request may still succeed.
+    /// Charges `n` bytes of this process's memory. Returns whether they were left. After a refusal, a smaller request may still succeed.
     pub fn memory(&self, n: u64) -> bool {
         self.memory.take(n)
     }
@@ -101,7 +102,7 @@ impl Budget {
         self.steps.met() || self.bytes.met() || self.memory.met()
     }
 
-    /// Adds a note for each limit that `what` reached.
+    /// Adds a note for each limit that was reached. `what` is the activity, and begins the note: `reading tasks`.
     pub fn note(&self, what: &str, notes: &Collector) {
         for (part, of) in [
             (&self.steps, "steps: tables and lists in the dump are longer, or lead to the same place more often, than in a genuine one"),
@@ -115,8 +116,8 @@ impl Budget {
     }
 }
 
-/// Number of entries that one answer may read from structures that do not share memory. Together such entries fit into the dump, unless it
-/// is forged and maps the same bytes at many addresses.
+/// The limit on the number of entries that one answer reads from structures that do not share memory. All such entries together fit into
+/// the dump, unless it is forged and maps the same bytes at many addresses.
 #[derive(Debug)]
 pub struct Disjoint(Allowance);
 
@@ -126,12 +127,12 @@ impl Disjoint {
         Disjoint(Allowance::new(dump_bytes.checked_div(entry_bytes).unwrap_or(0)))
     }
 
-    /// Takes `n` entries. Returns whether they were left; once they are not, all searches end.
+    /// Charges `n` entries. Returns whether they were left. After the first refusal, all requests are refused.
     pub fn take(&self, n: u64) -> bool {
         !self.0.met() && self.0.take(n)
     }
 
-    /// Adds a note if `what` exceeded the limit.
+    /// Adds a note if the limit was exceeded. `what` is the activity, and begins the note.
     pub fn note(&self, what: &str, notes: &Collector) {
         if self.0.met() {
             let text = format!(

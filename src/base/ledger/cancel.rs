@@ -1,9 +1,9 @@
 //! Cancellation of work from another thread.
 //!
-//! Cancelled work unwinds from its next [`check`], as in other tools that answer queries from caches: values under construction are
-//! dropped, and no signature between an analysis and its innermost loop has to mention cancellation. Every read of the dump's memory and
-//! every step of a [`Budget`](crate::base::Budget) [counts](tick) towards a check, so readers need no checks in their loops. Loops over
-//! arrays in memory check every 65,536 steps. Unwinding may release a held lock; the lock does not stay poisoned.
+//! Cancelled work unwinds from its next [`check`]. Values under construction are dropped, and the functions between an analysis and its
+//! innermost loop do not have to return an error. Every read of the dump's memory and every charge to a [`Budget`](crate::base::Budget)
+//! [counts](tick) towards a check, so readers need no checks in their loops. Loops over arrays in memory check every 65,536 steps.
+//! Unwinding poisons a lock that is held; all code of gcdump ignores that a lock is poisoned.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -15,13 +15,13 @@ use std::time::{Duration, Instant};
 thread_local! {
     /// The handle that cancels the work of this thread.
     static CURRENT: RefCell<Option<Cancel>> = const { RefCell::new(None) };
-    /// Ticks of this thread until the next check.
+    /// Number of ticks of this thread before the next check.
     static LEFT: Cell<u32> = const { Cell::new(TICKS) };
 }
 
 /// Steps of a loop between two checks; a power of two.
 const STEPS: u32 = 1 << 16;
-/// Ticks between two checks. There are fewer than [`STEPS`], because the work between two reads may take long.
+/// Ticks between two checks. They are fewer than [`STEPS`], because the work between two reads may take long.
 const TICKS: u32 = 1 << 10;
 
 /// A handle that cancels work. Clones cancel the same work.
@@ -40,7 +40,7 @@ const TICKS: u32 = 1 << 10;
 #[derive(Clone, Default)]
 pub struct Cancel {
     flag: Arc<AtomicBool>,
-    /// Called at each check; returns whether to cancel the work. Used where no other thread sets the flag.
+    /// Called at each check; returns whether to cancel the work. For conditions that no thread signals with the flag, such as a deadline.
     look: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
 }
 
@@ -56,7 +56,7 @@ impl fmt::Debug for Cancel {
 pub struct Cancelled;
 
 impl Cancel {
-    /// A handle for work that any thread can cancel by [`Cancel::cancel`].
+    /// A handle for work that any thread can cancel with [`Cancel::cancel`].
     pub fn new() -> Cancel {
         Cancel::default()
     }
@@ -87,8 +87,8 @@ impl Cancel {
         self.flag.load(Ordering::Relaxed) || self.look.as_ref().is_some_and(|look| look())
     }
 
-    /// Runs `work` and returns its value unless it is cancelled meanwhile. Cancelled work unwinds: values under construction are dropped,
-    /// values that were finished before stay.
+    /// Runs `work` and returns its value unless it is cancelled. Cancelled work unwinds: values under construction are dropped, and caches
+    /// keep values that were complete before.
     ///
     /// # Errors
     /// [`Cancelled`] if the work was cancelled.
@@ -97,16 +97,16 @@ impl Cancel {
     }
 }
 
-/// Runs `work` and returns its value, or the reason of type `R` that it unwinds with. Panics are passed on.
+/// Runs `work` and returns its value, or the reason of type `R` with which it called [`raise`]. Other panics continue to unwind.
 pub(in crate::base) fn caught<T, R: 'static>(work: impl FnOnce() -> T) -> Result<T, R> {
-    // Unwind safety: values are built aside and stored only when they are complete.
+    // Unwind safety: caches contain only complete values, since a value is stored after it is computed.
     catch_unwind(AssertUnwindSafe(work)).map_err(|thrown| match thrown.downcast::<R>() {
         Ok(reason) => *reason,
         Err(panic) => resume_unwind(panic),
     })
 }
 
-/// Unwinds the work of this thread with this reason.
+/// Unwinds the work of this thread up to [`caught`] with the same type of reason. The panic hook is not called.
 pub(in crate::base) fn raise<R: Send + 'static>(reason: R) -> ! {
     resume_unwind(Box::new(reason))
 }
@@ -116,7 +116,7 @@ pub(crate) fn current() -> Option<Cancel> {
     CURRENT.with_borrow(Clone::clone)
 }
 
-/// Runs `work` with `cancel` as the handle that cancels it.
+/// Runs `work` with `cancel` as the handle of this thread.
 pub(crate) fn within<T>(cancel: Option<Cancel>, work: impl FnOnce() -> T) -> T {
     struct Before(Option<Cancel>);
     impl Drop for Before {
@@ -135,7 +135,7 @@ pub(crate) fn check() {
     }
 }
 
-/// Calls [`check`] at every 65,536th `step` of a loop.
+/// Calls [`check`] if `step`, the number of a loop's iteration, is a multiple of 65,536.
 #[inline(always)]
 pub(crate) fn check_at(step: u32) {
     if step & (STEPS - 1) == 0 {
@@ -143,7 +143,7 @@ pub(crate) fn check_at(step: u32) {
     }
 }
 
-/// Calls [`check`] at every 1,024th tick of this thread.
+/// Counts down, and calls [`check`] after every 1,024 ticks of this thread.
 #[inline(always)]
 pub(crate) fn tick() {
     match LEFT.get().checked_sub(1) {

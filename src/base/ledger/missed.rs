@@ -1,14 +1,14 @@
 //! Attributes failed memory reads to the answer being computed.
 //!
 //! A reader may continue without data that it could not read: a type shows its token instead of a name, or a list ends early. The answer
-//! must not hide that, and passing errors on would take hundreds of places. So `Memory` reports each failed read to the innermost [`Scope`]
-//! of its thread. Each [`Collector`](crate::base::Collector) holds a scope, and adds a note to an answer with failed reads that no other
-//! note explains. A value that is [kept](Kept) for later answers keeps its failed reads as well, and reports them to each answer that uses
-//! it.
+//! must report that, but returning such errors through all readers would take hundreds of changes. So `Memory` reports each failed read to
+//! the innermost [`Scope`] of its thread. Each [`Collector`](crate::base::Collector) holds a scope, and adds a note if reads failed that no
+//! other note explains. A value that is [kept](Kept) for later answers keeps its failed reads as well, and reports them to each answer that
+//! uses it.
 //!
-//! Use [`tried`] to probe a word that may not be an address; reads where no process has memory are ignored anyway. Code that follows a
-//! runtime pointer, which must be null or an address, reports any other value with [`stray`]. Report a type whose names are not in the dump
-//! with [`unnamed`], and a word that contradicts another one with [`contradiction`].
+//! Use [`tried`] to read through a word that may not be an address. Failed reads at addresses that no process can map are always ignored.
+//! Report a runtime pointer that is neither null nor a valid address with [`stray`], a type whose names are not in the dump with
+//! [`unnamed`], and a word that contradicts another one with [`contradiction`].
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,13 +19,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::cancel::{self, Cancel};
 use crate::base::Addr;
 
-/// Maximum number of failed reads that a scope keeps: those at the lowest addresses, so that the order of reads does not matter.
+/// Maximum number of failures of each kind that a scope keeps: those at the lowest addresses, so that the result does not depend on the
+/// order of reads.
 const MOST: usize = 4096;
 /// The lowest address at which a process has memory. Lower values are null pointers plus an offset.
 const LOWEST: u64 = 1 << 16;
 
 thread_local! {
-    /// Scopes of this thread, innermost last; `None` where failures are ignored.
+    /// Open scopes of this thread, innermost last, by ID. `None` if the scope ignores failures.
     static SCOPES: RefCell<Vec<(u64, Option<Shared>)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -36,13 +37,13 @@ type Shared = Arc<Mutex<ScopeLosses>>;
 pub(crate) struct Missed {
     /// Failed reads: address and length in bytes.
     reads: BTreeMap<Addr, u64>,
-    /// Invalid pointers, by the address where they are stored.
+    /// Invalid pointers, by the address at which each is stored.
     strays: BTreeMap<Addr, Addr>,
     /// Method tables of types for which a name or a field was requested that is not in the dump.
     unnamed: BTreeSet<Addr>,
     /// Contradictory words by address, each with a description.
     wrong: BTreeMap<Addr, &'static str>,
-    /// Identifies this set, so that a scope adds it only once; 0 if the set is empty.
+    /// ID of this set, so that a scope adds it only once; 0 if the set is empty.
     id: u64,
 }
 
@@ -50,7 +51,8 @@ pub(crate) struct Missed {
 #[derive(Debug, Default)]
 struct ScopeLosses {
     missed: Missed,
-    /// Identifiers of the sets added so far: a value with failed reads may be used for each of a million objects.
+    /// IDs of the sets added so far. They make repeated reports cheap: a kept value with failed reads may be used for each of a million
+    /// objects.
     of: BTreeSet<u64>,
 }
 
@@ -104,7 +106,7 @@ impl Missed {
         self.reads.is_empty() && self.strays.is_empty() && self.unnamed.is_empty() && self.wrong.is_empty()
     }
 
-    /// The contradictory words: for each kind the lowest address, and the number of them.
+    /// The contradictory words by description: the lowest address, and the number of words.
     pub(crate) fn contradictions(&self) -> BTreeMap<&'static str, (Addr, u64)> {
         let mut out = BTreeMap::new();
         for (at, what) in &self.wrong {
@@ -114,12 +116,12 @@ impl Missed {
         out
     }
 
-    /// The invalid pointer stored at the lowest address: that address, and the pointer.
+    /// The invalid pointer that is stored at the lowest address: the address, and the pointer.
     pub(crate) fn first_stray(&self) -> Option<(Addr, Addr)> {
         self.strays.first_key_value().map(|(at, to)| (*at, *to))
     }
 
-    /// The lowest method table of a type without names, and the number of such types.
+    /// The lowest of the method tables of types without names, and the number of such types.
     pub(crate) fn first_unnamed(&self) -> Option<(Addr, usize)> {
         self.unnamed.first().map(|mt| (*mt, self.unnamed.len()))
     }
@@ -144,7 +146,7 @@ impl Missed {
 
 fn innermost(f: impl FnOnce(&mut ScopeLosses)) {
     let scope = SCOPES.with_borrow(|scopes| scopes.last().and_then(|(_, scope)| scope.clone()));
-    // Work that was handed to another thread without `Carried` would hide its losses.
+    // The failures of work on a pool thread without `Carried` would be lost.
     #[cfg(all(debug_assertions, feature = "internals"))]
     assert!(SCOPES.with_borrow(|scopes| !scopes.is_empty()) || rayon::current_thread_index().is_none(), "work without a ledger");
     if let Some(scope) = scope {
@@ -171,13 +173,14 @@ pub(crate) fn stray(at: Addr, to: Addr) {
     innermost(|scope| scope.missed.add_stray(at, to));
 }
 
-/// Reports that the metadata which names the type at `method_table`, or its fields, is not in the dump although the answer depends on it.
+/// Reports that the answer needs the name or fields of the type at `method_table`, and that their metadata is not in the dump.
 #[cold]
 pub(crate) fn unnamed(method_table: Addr) {
     innermost(|scope| scope.missed.add_unnamed(method_table));
 }
 
-/// Reports that the word at `at` contradicts another word of the dump. `what` is the beginning of a sentence.
+/// Reports that the word at `at` contradicts another word of the dump. `what` is a clause without a final period, and becomes a part of the
+/// note.
 #[cold]
 pub(crate) fn contradiction(at: Addr, what: &'static str) {
     innermost(|scope| scope.missed.add_wrong(at, what));
@@ -220,54 +223,55 @@ impl Scope {
 
 impl Drop for Scope {
     fn drop(&mut self) {
-        // Scopes need not end in the reverse order of their opening.
+        // Scopes may be dropped in any order.
         SCOPES.with_borrow_mut(|scopes| scopes.retain(|s| s.0 != self.id));
     }
 }
 
-/// Runs `f` and returns its value and the reads that failed meanwhile, which no other scope sees.
+/// Runs `f` and returns its value and the failures during the call. They are not reported to any outer scope.
 pub(crate) fn watched<T>(f: impl FnOnce() -> T) -> (T, Missed) {
     let scope = Scope::open();
     let value = f();
     (value, scope.missed())
 }
 
-/// A value that is kept for later answers, or for later parts of one, with the reads that failed while it was made.
+/// A value that is kept for later answers, or for later parts of one answer, with the reads that failed while it was computed.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept<T> {
     value: T,
-    /// Boxed: there are many values, and few have failed reads.
+    /// Boxed, because there are many values and few have failed reads.
     missed: Option<Box<Missed>>,
 }
 
 impl<T> Kept<T> {
-    /// Keeps the value of `make`. Its failed reads are reported whenever the value is used.
+    /// Computes the value with `make`, and keeps it with its failed reads. [`Kept::get`] reports them.
     pub(crate) fn of(make: impl FnOnce() -> T) -> Kept<T> {
         let (value, missed) = watched(make);
         Kept { value, missed: (!missed.is_empty()).then(|| Box::new(missed)) }
     }
 
-    /// Like [`Kept::of`], but drops the failed reads that the value itself explains.
+    /// Like [`Kept::of`], but drops failed reads at addresses for which `explains` returns true, because the value itself represents the
+    /// loss.
     pub(crate) fn explaining(make: impl FnOnce() -> T, explains: impl Fn(&T, Addr) -> bool) -> Kept<T> {
         let (value, mut missed) = watched(make);
         missed.reads.retain(|at, _| !explains(&value, *at));
         Kept { value, missed: (!missed.is_empty()).then(|| Box::new(missed)) }
     }
 
-    /// The value. Reports its failed reads to the innermost scope of this thread.
+    /// Returns the value, and reports its failed reads to the innermost scope of this thread.
     pub(crate) fn get(&self) -> &T {
         self.missed.iter().for_each(|missed| missed.tell());
         &self.value
     }
 }
 
-/// Runs `f`, which reads through words that may not be addresses; failed reads are ignored.
+/// Runs `f` and ignores its failures. For code that reads through words that may not be addresses.
 pub(crate) fn tried<T>(f: impl FnOnce() -> T) -> T {
     let _scope = Scope::enter(None);
     f()
 }
 
-/// The innermost scope of a thread and the handle that cancels its work, for work that is handed to other threads.
+/// The innermost scope and the cancellation handle of a thread, to be used for work on other threads.
 #[derive(Clone, Debug)]
 pub(crate) struct Carried {
     scope: Option<Shared>,
@@ -275,13 +279,13 @@ pub(crate) struct Carried {
 }
 
 impl Carried {
-    /// The context of this thread.
+    /// Captures the scope and the handle of this thread.
     pub(crate) fn here() -> Carried {
         let scope = SCOPES.with_borrow(|scopes| scopes.last().and_then(|(_, scope)| scope.clone()));
         Carried { scope, cancel: cancel::current() }
     }
 
-    /// Runs `f` in this context: the scope receives its failed reads, and the handle cancels it.
+    /// Runs `f` on the current thread such that its failures are reported to the captured scope and the captured handle cancels it.
     pub(crate) fn run<T>(&self, f: impl FnOnce() -> T) -> T {
         let _scope = Scope::enter(self.scope.clone());
         cancel::within(self.cancel.clone(), f)

@@ -1,13 +1,13 @@
-//! A limit on the number of reads that a thread's current work may take.
+//! A limit on the number of reads that the current work of a thread may take.
 
 use std::cell::Cell;
 
 thread_local! {
-    /// Number of reads left; `None` where reads are not limited.
+    /// Number of reads left; `None` if reads are not limited.
     static LEFT: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// Runs `f` with at most `reads` reads; further reads fail. In a forged dump, lists and tables may lead anywhere and never end.
+/// Runs `f` with a limit of `reads` reads, after which reads fail. Lists in a forged dump may never end.
 pub(crate) fn bounded<T>(reads: u64, f: impl FnOnce() -> T) -> T {
     let before = LEFT.replace(Some(reads));
     let value = f();
@@ -15,7 +15,7 @@ pub(crate) fn bounded<T>(reads: u64, f: impl FnOnce() -> T) -> T {
     value
 }
 
-/// Runs `f`, whose reads are taken from `reads`; once none are left, reads fail.
+/// Runs `f` with the limit `reads`, and subtracts the reads that it takes from `reads`.
 pub(crate) fn taking<T>(reads: &mut u64, f: impl FnOnce() -> T) -> T {
     let before = LEFT.replace(Some(*reads));
     let value = f();
@@ -23,24 +23,24 @@ pub(crate) fn taking<T>(reads: &mut u64, f: impl FnOnce() -> T) -> T {
     value
 }
 
-/// Takes `reads` additional reads, for work on data that was read.
+/// Charges `reads` reads for work on data that was already read.
 pub(crate) fn take(reads: u64) {
     LEFT.set(LEFT.get().map(|left| left.saturating_sub(reads)));
 }
 
-/// Takes one read. Returns whether one was left.
+/// Charges one read. Returns false if none was left.
 pub(crate) fn take_one() -> bool {
     let Some(left) = LEFT.get() else { return true };
     LEFT.set(Some(left.saturating_sub(1)));
     left > 0
 }
 
-/// The number of reads left; `None` where reads are not limited.
+/// The number of reads left; `None` if reads are not limited.
 pub(crate) fn left() -> Option<u64> {
     LEFT.get()
 }
 
-/// Whether no reads are left, so that the latest failure says nothing about the dump.
+/// Whether no reads are left. The latest failure may then be due to the limit, and not to the dump.
 pub(crate) fn exhausted() -> bool {
     left() == Some(0)
 }

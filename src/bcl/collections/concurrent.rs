@@ -56,8 +56,8 @@ impl Collections<'_> {
         Ok(Some(out))
     }
 
-    /// A `ConcurrentQueue`: a list of segments, each a ring of slots with sequence numbers. `afford` returns whether this number of slots
-    /// may be read.
+    /// A `ConcurrentQueue`: a list of segments, each of which is a ring of slots with sequence numbers. `afford` charges a number of slots
+    /// to a limit and returns whether they may be read.
     pub(super) fn concurrent_queue(&self, object: Addr, mt: Addr, most: u64, afford: &dyn Fn(u64) -> bool) -> Read<Contents> {
         let mut out = Contents::new(ContainerKind::ConcurrentQueue, 0, None);
         let fields = self.layouts().headed.of(self.types(), mt)?;
@@ -71,9 +71,9 @@ impl Collections<'_> {
             let (head, tail, mask) = (there!(number(fields.head)), there!(number(fields.tail)), there!(number(fields.mask)));
             let shape = there!(self.array_of(segment, fields.slots));
             let frozen = there!(self.library.u8(segment, fields.frozen)) != 0;
-            // Freezing a segment adds twice its number of slots to the tail.
+            // When a segment is frozen, twice its number of slots is added to its tail.
             let added = if frozen { u32::try_from(shape.length.saturating_mul(2)).unwrap_or(0) } else { 0 };
-            // Head and tail wrap around.
+            // Head and tail are counters that wrap around.
             let count = u64::from(tail.wrapping_sub(added).wrapping_sub(head)).min(shape.length);
             out.count = out.count.saturating_add(count);
             let slot = match &slot_fields {
@@ -91,7 +91,7 @@ impl Collections<'_> {
                 let number = head.wrapping_add(i);
                 let at = shape.data.element(u64::from(number & mask), shape.element_bytes);
                 let is_there = there!(self.library.u32_at(self.within(slot.sequence, at)));
-                // A slot contains an element once its sequence number is the next one.
+                // The slot contains an element if its sequence number is the element's number plus one.
                 if is_there == number.wrapping_add(1) {
                     out.items.push(Item { key: None, value: self.in_structure(&slot.item, at) });
                 }
@@ -112,7 +112,7 @@ impl Collections<'_> {
         Ok(Some(out))
     }
 
-    /// A `ConcurrentBag`: one queue per thread that has used it.
+    /// A `ConcurrentBag`: a linked list with one queue for each thread that has used it.
     pub(super) fn concurrent_bag(&self, object: Addr, mt: Addr, most: u64) -> Read<Contents> {
         let mut out = Contents::new(ContainerKind::ConcurrentBag, 0, None);
         let fields = self.layouts().bag.of(self.types(), mt)?;
@@ -137,8 +137,8 @@ impl Collections<'_> {
         Ok(Some(out))
     }
 
-    /// The references in the thread pool's local queue at `queue`, whose type is at `mt`, without work items that other threads have
-    /// stolen.
+    /// The work items in the local queue of a thread of the thread pool at `queue`, whose type is at `mt`. Slots whose item was taken are
+    /// null and omitted.
     pub(crate) fn work_stealing_queue(&self, queue: Addr, mt: Addr, afford: &dyn Fn(u64) -> bool) -> Read<Vec<Addr>> {
         let fields = self.layouts().local.of(self.types(), mt)?;
         let array = there!(self.array_of(queue, fields.array));
@@ -153,7 +153,7 @@ impl Collections<'_> {
         Ok(Some(slots.filter_map(|i| self.library.reference_at(slot(i))).collect()))
     }
 
-    /// The objects in the `ConcurrentQueue<object>` at `queue`, oldest first, and whether there may be more.
+    /// The objects in the `ConcurrentQueue<object>` at `queue`, oldest first, and whether some may be missing because of a limit.
     pub(crate) fn queued(&self, queue: Addr, afford: &dyn Fn(u64) -> bool) -> Read<(Vec<Addr>, bool)> {
         let mt = there!(self.library.method_table(queue));
         let contents = there!(self.concurrent_queue(queue, mt, u64::MAX, afford)?);

@@ -1,4 +1,4 @@
-//! Hash tables.
+//! Hash tables: `Dictionary`, `HashSet`, `Hashtable`, `ConditionalWeakTable`.
 
 use super::{Collections, Contents, Item, Read, there};
 use crate::base::Addr;
@@ -25,7 +25,8 @@ impl Collections<'_> {
                 break;
             }
             let at = entries.data.element(i, entries.element_bytes);
-            // An entry on the free list stores its link as -3 minus the index.
+            // `next` is the index of the next entry of the chain, or -1. An entry on the free list has -3 minus the index of the next free
+            // entry instead.
             if there!(self.library.u32_at(self.within(next, at))).cast_signed() >= -1 {
                 let key = key.and_then(|key| self.in_structure(key, at));
                 out.items.push(Item { key, value: self.in_structure(value, at) });
@@ -34,7 +35,7 @@ impl Collections<'_> {
         Ok(Some(out))
     }
 
-    /// A `Hashtable`. The key of a removed entry is the array of buckets.
+    /// A `Hashtable`. The key of a removed entry is the array of buckets itself.
     pub(super) fn hashtable(&self, object: Addr, mt: Addr, most: u64) -> Read<Contents> {
         let fields = self.layouts().hashtable.of(self.types(), mt)?;
         let count = there!(self.number(object, fields.count));
@@ -55,7 +56,7 @@ impl Collections<'_> {
         Ok(Some(out))
     }
 
-    /// A `ConditionalWeakTable`: counts the entries whose dependent handle has a primary object.
+    /// A `ConditionalWeakTable`. Only entries whose dependent handle still has a primary object are counted.
     pub(super) fn weak_table(&self, object: Addr, mt: Addr, most: u64) -> Read<Contents> {
         let table = self.layouts().weak.of(self.types(), mt)?;
         let container = there!(self.library.reference(object, table.container));
@@ -67,7 +68,7 @@ impl Collections<'_> {
         if !self.afford(used.min(shape.length)) {
             return Ok(None);
         }
-        // `DependentHandle` has a single field, the handle.
+        // `depHnd` is a `DependentHandle`, whose only field is the handle.
         for i in 0..used.min(shape.length) {
             let at = self.within(dependent, shape.data.element(i, shape.element_bytes));
             let Some(handle) = self.library.reference_at(at) else { continue };

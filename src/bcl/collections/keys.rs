@@ -1,4 +1,4 @@
-//! Keys of dictionary entries, for references from their values.
+//! Finds the key of a dictionary entry from a reference in its value.
 
 use super::tables::EntryType;
 use super::{Collections, Slot};
@@ -6,12 +6,12 @@ use crate::base::Addr;
 use crate::clr::fields::Field;
 use crate::clr::type_names::TypeNames;
 
-/// Maximum nesting of structures: a node with a bucket with a pair.
+/// Maximum nesting of structures. Real types need three: a node that contains a bucket that contains a pair.
 const MAX_DEPTH: u32 = 4;
 
 impl Collections<'_> {
-    /// The key whose value contains the reference at `offset` of the object at `object`, if the object is a node or the array of entries of
-    /// a dictionary, or the array of values of the dictionary at `holder`. `None` for other references and other objects.
+    /// The key of the dictionary entry whose value contains the reference at `offset` of `object`. `object` may be a node, an array of
+    /// entries, or the array of values of the dictionary at `holder`. `None` for other objects, and for references that are not in a value.
     pub(crate) fn key_of(&self, holder: Option<Addr>, object: Addr, method_table: Addr, offset: u64) -> Option<Slot> {
         let tables = self.types().names().method_tables();
         if !tables.read(method_table).ok()?.is_array {
@@ -24,13 +24,14 @@ impl Collections<'_> {
             return Some(key);
         }
         let element = tables.element_type(method_table).ok().and_then(TypeNames::method_table_of)?;
-        // Offsets in a structure count from its box.
+        // Field offsets in a structure are relative to its boxed form.
         let word = self.types().pointer_bytes();
         let entry = shape.data.element(index, shape.element_bytes).minus(word)?;
         self.key_within(entry, element, inner.checked_add(word)?, MAX_DEPTH)
     }
 
-    /// The key of the reference at `offset` of the object at `start`, or of the structure whose box would start there.
+    /// Like [`Collections::key_of`], for a reference in the node at `start`. For a structure, `start` is the address that its boxed form
+    /// would have.
     fn key_within(&self, start: Addr, method_table: Addr, offset: u64, depth: u32) -> Option<Slot> {
         use EntryType as E;
         let (types, layouts) = (self.types(), self.layouts());
@@ -52,7 +53,7 @@ impl Collections<'_> {
         self.key_within(at, of, offset.checked_sub(inner.offset)?.checked_add(word)?, depth.checked_sub(1)?)
     }
 
-    /// Whether the reference at `offset` is in `field`: the last field of its type that starts at or before it.
+    /// Whether the reference at `offset` is in `field`, that is, whether `field` is the last field that starts at or before `offset`.
     fn is_in(&self, field: &Field, method_table: Addr, offset: u64) -> bool {
         let Some(fields) = self.types().instance_fields(method_table) else { return false };
         field.offset <= offset && !fields.iter().any(|other| other.offset > field.offset && other.offset <= offset)
@@ -65,7 +66,7 @@ impl Collections<'_> {
         if !matches!(kind, EntryType::SortedList | EntryType::OldSortedList | EntryType::Frozen) {
             return None;
         }
-        // Some frozen dictionaries store keys in other ways.
+        // Frozen dictionaries that store keys in other ways do not have these fields.
         let fields = self.layouts().parallel.of(self.types(), mt).ok()?;
         if self.library.reference(holder, fields.values) != Some(values) {
             return None;

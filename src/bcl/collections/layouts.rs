@@ -8,7 +8,7 @@ use crate::base::missed::Kept;
 use crate::clr::fields::{Field, Types};
 use crate::clr::library::{FieldAt, NoSuchField};
 
-/// A cache of a value per method table.
+/// A cache with one value per method table.
 #[derive(Debug)]
 pub(super) struct PerType<T>(Mutex<Map<Addr, Kept<T>>>);
 
@@ -19,24 +19,24 @@ impl<T> Default for PerType<T> {
 }
 
 impl<T: Clone> PerType<T> {
-    /// The value for the type at `method_table`, which `find` computes the first time.
+    /// The value for the type at `method_table`. `find` computes it at the first call.
     pub(super) fn get(&self, method_table: Addr, find: impl FnOnce() -> T) -> T {
         let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = known().get(&method_table) {
             return found.get().clone();
         }
-        // The lock is not held here, because `find` may look up other types.
+        // Do not hold the lock here, because `find` may look up other types in the same cache.
         let found = Kept::of(find);
         known().entry(method_table).or_insert(found).get().clone()
     }
 }
 
-/// Fields of one type.
+/// The fields of a type that a reader needs.
 pub(super) trait Layout: Sized {
     fn bind(types: &Types, method_table: Addr) -> Result<Self, NoSuchField>;
 }
 
-/// The layouts of types of one kind, since each instance of a generic type has its own.
+/// The layouts of all types of one kind, by method table: each instance of a generic type has its own layout.
 pub(super) type Bound<F> = PerType<Result<Arc<F>, NoSuchField>>;
 
 impl<F: Layout> Bound<F> {
@@ -46,8 +46,8 @@ impl<F: Layout> Bound<F> {
     }
 }
 
-/// Declares the layouts, and [`Layouts`] with one of each. A field is needed only for its address (`at`), optional (`opt`), or with its
-/// type, since its value is `shown`.
+/// Declares the layouts, and [`Layouts`] with a cache for each. The keyword of a field determines what is bound: its location (`at`), its
+/// location if it exists (`opt`), or its location and type, because its value is shown to people (`shown`).
 macro_rules! layouts {
     ($( $(#[$about:meta])* $own:ident : $name:ident { $( $field:ident : $need:ident $names:literal ),+ $(,)? } )+) => {
         $(
@@ -62,7 +62,7 @@ macro_rules! layouts {
             }
         )+
 
-        /// The layouts of all kinds of types.
+        /// Caches of the layouts of all kinds of types.
         #[derive(Debug, Default)]
         pub(super) struct Layouts {
             $( pub(super) $own: Bound<$name>, )+
@@ -100,7 +100,7 @@ layouts! {
     ring: Ring { size: at "_size", head: at "_head", array: at "_array" }
     /// `PriorityQueue`.
     heap: Heap { size: at "_size", nodes: at "_nodes" }
-    /// A tuple of element and priority.
+    /// An element of a `PriorityQueue`: a tuple of element and priority.
     pair_of_heap: Prioritized { element: shown "Item1", priority: shown "Item2" }
     /// `SortedList`.
     sorted_list: SortedList { size: at "_size", keys: at "keys", values: at "values" }
@@ -126,9 +126,9 @@ layouts! {
         right: at "<Right>k__BackingField|Right",
         item: shown "<Item>k__BackingField|Item",
     }
-    /// An entry or node with a key and a value.
+    /// An entry or node of any dictionary that has a key and a value.
     keyed: Keyed { key: shown "key|_key|Key", value: shown "value|_value|Value|val" }
-    /// Keys and values in two arrays.
+    /// A dictionary that stores keys and values in two arrays.
     parallel: Parallel { keys: at "keys|_keys", values: at "values|_values" }
     /// `KeyValuePair`.
     pair: Pair { key: shown "key", value: shown "value" }
@@ -136,7 +136,7 @@ layouts! {
     immutable_list: ImmutableList { root: at "_root" }
     /// A node of an `ImmutableList`.
     list_node: ListNode { left: at "_left", right: at "_right", item: shown "_key" }
-    /// The number of nodes in the root of an `ImmutableList`.
+    /// The root node of an `ImmutableList`, which has the number of elements.
     list_root: ListRoot { count: at "_count" }
     /// `ImmutableDictionary`.
     immutable_map: ImmutableMap { count: at "_count", root: at "_root" }
@@ -154,7 +154,7 @@ layouts! {
     concurrent_node: ConcurrentNode { next: at "_next", key: shown "_key", value: shown "_value" }
     /// `ConcurrentQueue`, `ConcurrentStack`.
     headed: Headed { head: at "_head" }
-    /// A slot of a segment.
+    /// A slot of a segment of a `ConcurrentQueue`.
     slot: SlotFields { item: shown "Item", sequence: at "SequenceNumber" }
     /// A node of a `ConcurrentStack`.
     stack_node: StackNode { next: at "_next", value: shown "_value" }
@@ -170,7 +170,7 @@ layouts! {
         tail: at "_tailIndex",
         mask: at "_mask",
     }
-    /// The queue of a thread in the thread pool.
+    /// The local queue of a thread of the thread pool (`WorkStealingQueue`).
     local: Local { array: at "m_array", head: at "m_headIndex", tail: at "m_tailIndex", mask: at "m_mask" }
 }
 

@@ -1,4 +1,4 @@
-//! Collections that are based on one array, or on none.
+//! Collections that store their elements in arrays, and `Lazy`, `StringBuilder` and `MemoryStream`.
 
 use super::{Collections, Contents, Item, Read, there};
 use crate::base::{Addr, drop_split_pair, len64, utf16};
@@ -6,9 +6,9 @@ use crate::clr::values::ArrayShape;
 use crate::memory::Memory;
 use crate::model::ContainerKind;
 
-/// Maximum number of characters shown of a `StringBuilder`.
+/// Maximum number of UTF-16 code units of a `StringBuilder` that are shown.
 const MOST_TEXT: u64 = 4096;
-/// Maximum number of chunks of a `StringBuilder` that are visited on the way to its first one.
+/// Maximum number of chunks of a `StringBuilder` that are visited. They are linked from the last to the first.
 const MOST_CHUNKS: usize = 1024;
 
 impl Collections<'_> {
@@ -71,7 +71,7 @@ impl Collections<'_> {
         Ok(Some(out))
     }
 
-    /// An array of references: the elements that are not null.
+    /// An array of references. Elements that are null are not counted.
     pub(super) fn array(&self, object: Addr, most: u64) -> Option<Contents> {
         let shape = self.library.array(object)?;
         let mut out = Contents::new(ContainerKind::Array, 0, Some(shape.length));
@@ -126,12 +126,12 @@ impl Collections<'_> {
         Ok(Some(Contents::new(ContainerKind::StringBuilder, count, Some(room))))
     }
 
-    /// A `StringBuilder`, whose chunks are linked from the last to the first.
+    /// A `StringBuilder` with its text. `cut` means that it has too many chunks, and the text is not its beginning.
     pub(super) fn string_builder(&self, object: Addr, mt: Addr) -> Read<Contents> {
         let mut out = there!(self.builder(object, mt)?);
         let fields = self.layouts().builder.of(self.types(), mt)?;
         let count = out.count;
-        // Limited separately, because the rows of many answers show texts.
+        // The limit is far below `super::MOST`, because many rows of an answer may show such texts.
         let before = |chunk: &Addr| self.library.reference(*chunk, fields.previous);
         let chunks: Vec<Addr> = std::iter::successors(Some(object), before).take(MOST_CHUNKS).collect();
         let mut units: Vec<u16> = Vec::new();

@@ -1,7 +1,7 @@
-//! Collections of .NET's own library: how many elements they have, and where these are stored.
+//! Collections of .NET's base class library: the number and the locations of their elements.
 //!
-//! `docs/internals/collections.md` describes the rules. A dump may catch a lock-free collection in the middle of an operation, so that its
-//! count differs from its elements by one or two.
+//! `docs/internals/collections.md` describes the layouts. If a dump is taken during an operation on a lock-free collection, its count may
+//! differ from the number of its elements by one or two.
 
 mod concurrent;
 mod hashed;
@@ -26,17 +26,17 @@ use crate::clr::type_names::TypeNames;
 use crate::clr::values::{ArrayShape, Place, Values};
 use crate::model::ContainerKind;
 
-/// Maximum number of nodes of a list, tree or chain that are visited.
+/// Maximum number of nodes of a list, tree or chain that are visited, and of slots of one queue.
 const MOST: usize = 1 << 24;
 
-/// The place of an element or a key, with its declared type.
+/// The location of an element or a key, with its declared type.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
     pub(crate) place: Place,
     pub(crate) type_name: String,
 }
 
-/// An element.
+/// An element: a value, or a key with its value.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Item {
     pub(crate) key: Option<Slot>,
@@ -47,13 +47,14 @@ pub(crate) struct Item {
 #[derive(Clone, Debug)]
 pub(crate) struct Contents {
     pub(crate) kind: ContainerKind,
-    /// Number of elements, as the collection counts them.
+    /// Number of elements according to the collection; for a string builder, characters; for a stream, bytes; for an array, elements that
+    /// are not null.
     pub(crate) count: u64,
     pub(crate) capacity: Option<u64>,
     pub(crate) text: Option<String>,
     /// The first elements.
     pub(crate) items: Vec<Item>,
-    /// Whether a list of nodes has a cycle or exceeds its limit.
+    /// Whether elements may be missing because a list of nodes has a cycle or a limit was reached.
     pub(crate) cut: bool,
 }
 
@@ -66,7 +67,7 @@ impl Contents {
 /// The result of reading: `Ok(None)` if a part of the collection is not in the dump.
 type Read<T> = Result<Option<T>, NoSuchField>;
 
-/// Returns `Ok(None)` from the function if a part of a collection is not in the dump.
+/// Unwraps an `Option`. For `None`, returns `Ok(None)` from the function: a part of the collection is not in the dump.
 macro_rules! there {
     ($part:expr) => {
         match $part {
@@ -78,7 +79,7 @@ macro_rules! there {
 use there;
 
 impl Library {
-    /// The reader of collections. Each type is bound once.
+    /// The reader of collections. It shares the bound types and layouts of this library.
     pub(crate) fn collections(&self) -> Collections<'_> {
         Collections { library: self, tables: self.collection_tables() }
     }
@@ -92,7 +93,7 @@ pub(crate) struct Collections<'l> {
 }
 
 impl<'l> Collections<'l> {
-    /// Takes `n` steps: from node to node, or of reading elements. Returns whether they were left.
+    /// Charges `n` steps: nodes that are visited, or elements that are read. Returns whether they were left.
     fn afford(&self, n: u64) -> bool {
         self.library.afford(n)
     }
@@ -105,7 +106,7 @@ impl<'l> Collections<'l> {
         self.library.types()
     }
 
-    /// The collection kind of objects with this method table.
+    /// The kind of collection of objects with this method table; `None` for other objects.
     pub(crate) fn kind(&self, method_table: Addr) -> Option<ContainerKind> {
         self.tables.kinds.get(method_table, || self.classify(method_table))
     }
@@ -146,14 +147,15 @@ impl<'l> Collections<'l> {
         })
     }
 
-    /// The collection at `object`, without its elements and its text.
+    /// The collection at `object` without its elements and its text. `Ok(None)` if it is not a collection, or if a part of it is not in the
+    /// dump.
     ///
     /// # Errors
     /// [`NoSuchField`]
     pub(crate) fn counted(&self, object: Addr) -> Read<Contents> {
         let mt = there!(self.library.method_table(object));
         match there!(self.kind(mt)) {
-            // Each chunk is a builder with the chunks before it, and a long text has thousands.
+            // Do not visit the chunks: each chunk of a `StringBuilder` is itself a `StringBuilder`, and a long text has thousands.
             ContainerKind::StringBuilder => self.builder(object, mt),
             _ => self.read(object, 0),
         }
@@ -201,45 +203,47 @@ impl<'l> Collections<'l> {
         }
     }
 
-    /// A non-negative 32-bit number.
+    /// The value of a 32-bit field; `None` if it is negative or not in the dump.
     fn number(&self, object: Addr, field: FieldAt) -> Option<u64> {
         self.library.i32(object, field).and_then(|n| u64::try_from(n).ok())
     }
 
-    /// The array that a field refers to; `None` if the collection has not allocated it yet.
+    /// The array that a field refers to; `None` if the field is null, because the array is not allocated yet, or if the array is not in the
+    /// dump.
     fn array_of(&self, object: Addr, field: FieldAt) -> Option<ArrayShape> {
         self.library.array(self.library.reference(object, field)?)
     }
 
-    /// Address of a field of the structure at `at`. Offsets count from the structure's box.
+    /// Address of a field of the structure at `at`. Field offsets in a structure are relative to its boxed form.
     fn within(&self, field: FieldAt, at: Addr) -> Addr {
         at.plus(field.offset.saturating_sub(self.types().pointer_bytes()))
     }
 
-    /// A field of an object.
+    /// The slot of a field of an object.
     fn in_object(field: &Field, object: Addr) -> Slot {
         Slot { place: Values::place(field, object), type_name: field.type_name.clone() }
     }
 
-    /// A field of a structure. Offsets count from the structure's box.
+    /// The slot of a field of the structure at `at`. Field offsets in a structure are relative to its boxed form.
     fn in_structure(&self, field: &Field, at: Addr) -> Option<Slot> {
         Some(Self::in_object(field, at.minus(self.types().pointer_bytes())?))
     }
 
-    /// An element of an array.
+    /// The slot of an array element.
     fn element(&self, shape: &ArrayShape, index: u64) -> Slot {
         let place = self.library.values().element_place(shape);
         let place = Place { address: shape.data.element(index, shape.element_bytes), ..place };
         Slot { place, type_name: self.types().names().handle_name(shape.element).name.clone() }
     }
 
-    /// The reference at `address`.
+    /// The slot of a reference to an object of any type at `address`.
     fn object_at(&self, address: Addr) -> Slot {
         let place = Place { address, element: CorElementType::Object, method_table: None, definition: None, bytes: None };
         Slot { place, type_name: "System.Object".into() }
     }
 
-    /// The nodes from `first` on, linked by the field `next`, and whether the list ends.
+    /// The nodes of the list that starts with `first` and is linked by the field `next`. Returns false as well if the list has a cycle or
+    /// exceeds a limit.
     fn chain(&self, first: Option<Addr>, next: FieldAt) -> (Vec<Addr>, bool) {
         let (mut nodes, mut seen) = (Vec::new(), Set::default());
         let mut at = first;

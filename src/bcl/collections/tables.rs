@@ -1,4 +1,4 @@
-//! The types of collections, with their layouts.
+//! The supported types of collections, entries and nodes, and the caches of their layouts.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::clr::library::{Classifier, library_types};
 use crate::model::ContainerKind;
 
 library_types! {
-    /// Supported collection types.
+    /// Supported types of collections.
     pub(crate) enum CollectionType {
         in "System.Private.CoreLib" {
             Dictionary = "System.Collections.Generic.Dictionary`2",
@@ -48,7 +48,7 @@ library_types! {
 }
 
 library_types! {
-    /// Entries and nodes of dictionaries, and types that store keys in a separate array next to their values.
+    /// Types of entries and nodes of dictionaries, and dictionaries that store keys and values in two arrays.
     pub(super) enum EntryType {
         in "System.Private.CoreLib" {
             Entry = "System.Collections.Generic.Dictionary`2+Entry",
@@ -83,7 +83,7 @@ library_types! {
     }
 }
 
-/// Bound types and layouts of collections.
+/// The types and layouts of collections, bound for one answer.
 #[derive(Debug)]
 pub(in crate::bcl) struct Tables {
     pub(super) classifier: Classifier<CollectionType>,

@@ -16,14 +16,14 @@ impl Collections<'_> {
         let mut at = Some(head);
         while let Some(node) = at.filter(|_| len64(out.items.len()) < most.min(count)) {
             out.items.push(Item { key: None, value: Some(Self::in_object(&fields.item, node)) });
-            // The list is a ring.
+            // The list is circular.
             at = self.library.reference(node, fields.next).filter(|next| *next != head);
         }
         Ok(Some(out))
     }
 
-    /// The first `most` nodes of a tree, in order, and whether it is a tree. With `ends`, a shared node without children represents an
-    /// empty subtree.
+    /// The first `most` nodes of a binary tree, in order. Returns false as well if a node occurs twice or a limit is exceeded. With `ends`,
+    /// a node without children is not an element: it is a shared object that represents the empty subtree.
     fn in_order(&self, root: Option<Addr>, (left, right): (FieldAt, FieldAt), ends: bool, most: u64) -> (Vec<Addr>, bool) {
         let has = |node: Addr, field| self.library.reference(node, field).is_some();
         let is_node = |node: &Addr| !ends || has(*node, left) || has(*node, right);
@@ -43,7 +43,7 @@ impl Collections<'_> {
         }
     }
 
-    /// A `SortedSet`, or a `SortedDictionary`, which is a sorted set of pairs.
+    /// A `SortedSet`, or a `SortedDictionary`, which contains a `SortedSet` of pairs.
     pub(super) fn sorted(&self, kind: ContainerKind, object: Addr, mt: Addr, most: u64) -> Read<Contents> {
         let (object, mt) = if kind == ContainerKind::SortedDictionary {
             let fields = self.layouts().sorted_map.of(self.types(), mt)?;
@@ -69,7 +69,7 @@ impl Collections<'_> {
         Ok(Some(out))
     }
 
-    /// A `KeyValuePair`.
+    /// Key and value of the `KeyValuePair` at `at`.
     fn pair(&self, mt: Addr, at: Addr) -> Result<Item, crate::clr::library::NoSuchField> {
         let fields = self.layouts().pair.of(self.types(), mt)?;
         Ok(Item { key: self.in_structure(&fields.key, at), value: self.in_structure(&fields.value, at) })
@@ -88,8 +88,8 @@ impl Collections<'_> {
         Ok(Some(out))
     }
 
-    /// An `ImmutableDictionary`: a tree of buckets by hash code, each with a first pair and a list of further pairs with the same hash
-    /// code.
+    /// An `ImmutableDictionary`: a tree of buckets by hash code. A bucket has a first pair, and an `ImmutableList` of further pairs with
+    /// the same hash code.
     pub(super) fn immutable_dictionary(&self, object: Addr, mt: Addr, most: u64) -> Read<Contents> {
         let fields = self.layouts().immutable_map.of(self.types(), mt)?;
         let count = there!(self.number(object, fields.count));

@@ -1,6 +1,6 @@
-//! Continuation chains of runtime async (.NET 11): suspended methods, and methods that a thread is running.
+//! Continuation chains of runtime async (.NET 11): suspended methods, and methods that threads are running.
 //!
-//! `docs/internals/runtime-async.md` describes them.
+//! Source: `docs/internals/runtime-async.md`.
 
 use super::{AsyncType, Plan, Tasks};
 use crate::base::hash::{Map, Set};
@@ -13,20 +13,20 @@ use crate::session::{Namer, Runtime};
 use crate::stack::walk::Asked;
 use crate::stack::walked::Frame;
 
-/// Maximum number of tasks that one thread resumes inside each other.
+/// Maximum number of nested dispatchers of one thread that are read.
 const MAX_NESTED: usize = 1 << 10;
 /// Maximum size in bytes of a continuation whose references are read.
 const MAX_CONTINUATION: u64 = 1 << 16;
-/// The stub between the library's dispatch loop and a method that it resumes.
+/// Part of the name of the stub through which the library's dispatch loop calls a resumed method.
 const STUB: &str = "IL_STUB_AsyncResume";
-/// Types of the library whose methods are on the stack between that loop and the stub.
+/// Types of the library whose methods are on the stack between the dispatch loop and the stub.
 const HELPERS: [&str; 2] =
     ["System.Runtime.CompilerServices.AsyncHelpers", "System.Runtime.CompilerServices.RuntimeAsyncInstrumentationHelpers"];
-/// The type whose methods complete the task and run its continuations, after the task's methods have ended.
+/// The type whose methods complete the task and run its continuations. If one of them is called, no method of the task is running any more.
 const COMPLETION: &str = "System.Threading.Tasks.Task";
 
 fields_of! {
-    /// Fields of `AsyncDispatcherInfo`, a structure on the stack of a thread that resumes methods.
+    /// Fields of `AsyncDispatcherInfo`, a structure on the stack of a thread that resumes methods of a task.
     struct DispatcherFields {
         next: req "Next",
         continuation: req "NextContinuation",
@@ -34,10 +34,10 @@ fields_of! {
     }
 }
 
-/// The suspended methods of a task.
+/// The continuation chain of a task.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chain {
-    /// The innermost continuation, if it belongs to an `await` and not to a method.
+    /// The innermost continuation, if it represents the awaited task or source and not a method.
     pub(crate) leaf: Option<Addr>,
     /// The continuations of methods, from the innermost outwards.
     pub(crate) frames: Vec<Addr>,
@@ -50,7 +50,7 @@ pub(crate) struct Running {
     pub(crate) next: Option<Addr>,
     /// The managed thread ID.
     pub(crate) thread: Option<u32>,
-    /// The method; `None` if it is not known.
+    /// Name of the method; `None` if unknown.
     pub(crate) method: Option<Name>,
 }
 
@@ -64,13 +64,13 @@ impl Tasks {
         self.continuations
     }
 
-    /// The suspended methods of the task at `task`; empty while a thread runs one of them.
+    /// The continuation chain of the task at `task`; empty while a thread runs one of its methods.
     pub(crate) fn chain(&self, task: Addr, notes: &Collector) -> Chain {
         let first = self.fields.and_then(|f| self.library.reference(task, f.state?));
         self.chain_from(first, notes)
     }
 
-    /// The suspended methods from the continuation at `first` on.
+    /// The continuation chain that begins with the continuation at `first`.
     pub(crate) fn chain_from(&self, first: Option<Addr>, notes: &Collector) -> Chain {
         let mut out = Chain::default();
         let Some(next) = self.continuations.map(|f| f.next) else { return out };
@@ -95,7 +95,7 @@ impl Tasks {
         out
     }
 
-    /// The continuation of the caller of the method whose continuation is at `object`.
+    /// The next continuation after the one at `object`: that of the method which awaits it.
     pub(crate) fn caller(&self, object: Addr) -> Option<Addr> {
         self.library.reference(object, self.continuations?.next)
     }
@@ -105,25 +105,25 @@ impl Tasks {
         self.library.i32(object, self.continuations?.state?)
     }
 
-    /// The `ResumeInfo` of the continuation at `object`, which identifies its suspension point.
+    /// Address of the `ResumeInfo` of the continuation at `object`, which identifies its suspension point.
     pub(crate) fn resume_info(&self, object: Addr) -> Option<Addr> {
         self.library.reference(object, self.continuations?.info?)
     }
 
-    /// The task, or other source, that the continuation of an `await` at `leaf` waits for.
+    /// The task or other source for which the continuation at `leaf` waits: see [`Chain::leaf`].
     pub(crate) fn awaited(&self, leaf: Addr) -> Option<Addr> {
         let plan = self.plan_of(leaf)?;
         plan.awaited.iter().find_map(|field| self.library.reference(leaf, *field))
     }
 
-    /// The objects that the variables in the continuation at `object` refer to.
+    /// The objects to which the captured variables in the continuation at `object` refer.
     pub(crate) fn captured(&self, object: Addr) -> Vec<Addr> {
         let tables = self.library.types().names().method_tables();
         let read = || {
             let mt = self.library.method_table(object)?;
             let base = tables.read(self.continuations?.base).ok()?.base_size;
             let info = tables.read(mt).ok()?;
-            // Base sizes include the object header, and offsets do not.
+            // Variables follow the fields of the base type. Base sizes include the object header; offsets do not.
             let first = u64::from(base).saturating_sub(self.library.types().pointer_bytes());
             let slots = GcDesc::offsets(self.library.types().memory(), &info, MAX_CONTINUATION);
             let own = slots.into_iter().filter(|at| *at >= first && self.afford(1));
@@ -132,7 +132,7 @@ impl Tasks {
         read().unwrap_or_default()
     }
 
-    /// The methods of runtime async that `threads` are running, by task.
+    /// The methods of runtime async that `threads` are running, by address of the task.
     pub(crate) fn running(&self, runtime: &Runtime, threads: &[Thread], namer: &Namer, notes: &Collector) -> Map<Addr, Running> {
         let found = self.dispatchers(threads.iter(), notes);
         if found.is_empty() {
@@ -152,7 +152,7 @@ impl Tasks {
         out
     }
 
-    /// The tasks whose methods `threads` are resuming, each with the address of its `Thread`.
+    /// The tasks whose methods `threads` are running, each with the address of the `Thread`.
     pub(crate) fn resumed<'t>(&self, threads: impl Iterator<Item = &'t Thread>, notes: &Collector) -> Vec<(Addr, Addr)> {
         self.dispatchers(threads, notes).into_iter().map(|d| (d.task, d.thread)).collect()
     }
@@ -165,7 +165,7 @@ impl Tasks {
         self.position(node, plan).into_iter().flat_map(|p| p.awaiters).flatten().collect()
     }
 
-    /// The dispatcher structures of threads that are resuming methods.
+    /// The dispatchers of the tasks whose methods `threads` are running.
     fn dispatchers<'t>(&self, threads: impl Iterator<Item = &'t Thread>, notes: &Collector) -> Vec<Dispatcher> {
         noted(self.dispatchers_of(threads), "running methods of runtime async", notes).unwrap_or_default()
     }
@@ -175,7 +175,7 @@ impl Tasks {
         let types = self.library.types();
         let Some(table) = self.kinds.table(AsyncType::Dispatcher) else { return Ok(out) };
         let fields = DispatcherFields::bind(types, table)?;
-        // Offsets in a structure count from its box.
+        // Field offsets in a structure are relative to its boxed form.
         let within = |at: Addr, offset: u64| self.library.reference_at(at.plus(offset).minus(types.pointer_bytes())?);
         for thread in threads.filter(|t| t.has_stack()) {
             let slot = self.library.thread_static_at(table, "t_current", thread.address)?;
@@ -195,7 +195,7 @@ impl Tasks {
     }
 }
 
-/// An `AsyncDispatcherInfo`.
+/// The contents of an `AsyncDispatcherInfo`.
 struct Dispatcher {
     at: Addr,
     /// Address of the `Thread`.
@@ -204,12 +204,13 @@ struct Dispatcher {
     next: Option<Addr>,
 }
 
-/// The method that the frame around `place` has resumed: the one that its stub calls. `frames` are the frames of a stack, innermost first.
+/// The method that a dispatch loop has resumed. `place` is the dispatcher, a local variable of the loop. `frames` are the frames of the
+/// stack, innermost first. Walking inwards from the loop, the method is the first frame that is neither a helper nor the stub.
 fn resumed(frames: &[Frame], place: Addr, methods: &SuspendedMethods, namer: &Namer) -> Option<Name> {
     let names = namer.names()?;
     let managed = frames.iter().filter_map(|frame| if let Frame::Managed(frame) = frame { Some(frame) } else { None });
     let inner: Vec<_> = managed.take_while(|frame| frame.sp <= place).collect();
-    // The last one is the library's dispatch loop.
+    // The outermost of these frames is the dispatch loop.
     for frame in inner.iter().rev().skip(1) {
         let method = methods.named(names, frame.code.method_desc)?;
         if method.name.contains(STUB) || HELPERS.iter().any(|helper| method.name.starts_with(helper)) {
@@ -221,7 +222,8 @@ fn resumed(frames: &[Frame], place: Addr, methods: &SuspendedMethods, namer: &Na
 }
 
 impl Plan {
-    /// Sets the kind of a continuation: it belongs to a method and was made by the runtime, or it belongs to an `await`.
+    /// Sets the fields that describe a type of continuations. The runtime generates types for suspended methods; types of the library
+    /// represent an awaited task or source.
     pub(super) fn set_continuation(&mut self, tasks: &Tasks, method_table: Addr) {
         let types = tasks.library.types();
         let field = |name| types.field_at(method_table, name).ok();

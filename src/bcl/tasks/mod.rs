@@ -1,6 +1,7 @@
-//! Tasks, async methods and their continuations, read from their fields.
+//! Tasks, async methods and their continuations, read from the fields of objects on the heap.
 //!
-//! Source: `docs/internals/async.md`. Fields are looked up by name once per type (a [`Plan`]); objects are read by offsets.
+//! Source: `docs/internals/async.md`. Fields are looked up by name once per type, which results in a [`Plan`]. Objects are read by the
+//! offsets in it.
 
 mod continuations;
 mod plan;
@@ -67,7 +68,7 @@ fields_of! {
     }
 }
 
-/// The fields from a task to its exceptions.
+/// The fields that lead from a task to its exceptions.
 #[derive(Clone, Copy, Debug)]
 struct Faults {
     holder: FieldAt,
@@ -76,7 +77,7 @@ struct Faults {
     exception: FieldAt,
 }
 
-/// Bits of `m_stateFlags`.
+/// Bits of `Task.m_stateFlags`.
 pub(crate) mod flags {
     pub(crate) const DELEGATE: u32 = 0x20000;
     pub(crate) const COMPLETED: u32 = 0x160_0000;
@@ -94,22 +95,22 @@ pub(crate) mod flags {
     ];
 }
 
-/// `Task.Status` of a task with these flags.
+/// The value of `Task.Status` for a task with these state flags.
 pub(crate) fn status(state_flags: u32) -> TaskStatus {
     flags::ALL_STATUS.iter().find(|(bit, _)| state_flags & bit != 0).map_or(TaskStatus::Created, |(_, status)| *status)
 }
 
-/// Maximum number of steps from a continuation object to its target.
+/// Maximum number of references that are followed from a continuation object to its waiter.
 const STEPS: u32 = 16;
 
-/// The code that runs after something has completed.
+/// The continuation of a task or other source of a result: the task, method, thread or callback that continues when it completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waiter {
     /// A task, or the box of an async method.
     Node(Addr),
-    /// A blocked thread: the event that it waits for.
+    /// A blocked thread, given by the event object that it waits for.
     Thread(Addr),
-    /// Anything else: a delegate, or an unknown continuation.
+    /// Any other continuation, such as a delegate.
     Callback(Addr),
 }
 
@@ -118,7 +119,7 @@ pub(crate) enum Waiter {
 pub(crate) struct Position {
     /// `<>1__state`; `None` if it cannot be read.
     pub(crate) state: Option<i32>,
-    /// Awaiter fields that are set, each with the objects that it refers to.
+    /// For each awaiter field that is set, the objects to which it refers.
     pub(crate) awaiters: Vec<Vec<Addr>>,
 }
 
@@ -138,19 +139,19 @@ pub(crate) struct Tasks {
     fields: Option<TaskFields>,
     faults: Option<Faults>,
     continuations: Option<ContinuationFields>,
-    /// The modules of channels and sockets.
+    /// The modules `System.Threading.Channels` and `System.Net.Sockets`, if loaded.
     channels: Option<Addr>,
     sockets: Option<Addr>,
     plans: Mutex<Map<Addr, Kept<Arc<Plan>>>>,
     machines: Mutex<Map<Addr, Kept<Option<Arc<Machine>>>>>,
     action: Option<Addr>,
     sentinel: Option<Addr>,
-    /// The budget for finding callbacks and reading lists: a forged dump may contain one list a million times.
+    /// The budget for finding callbacks and reading lists. In a forged dump, a million objects may refer to one list.
     budget: Budget,
 }
 
 impl Tasks {
-    /// Binds to the types of `library`. Fields that this runtime does not have are added to `notes`.
+    /// Binds to the types of `library`. Adds notes on fields that this runtime does not have.
     pub(crate) fn bind(library: Library, notes: &Collector) -> Tasks {
         let kinds = Classifier::<AsyncType>::bind(library.types());
         let budget = Budget::new(library.types().memory().dump_bytes(), None);
@@ -172,7 +173,7 @@ impl Tasks {
             let what = "tasks: the definition of System.Threading.Tasks.Task is not in the dump";
             notes.add(Missing::Async, None, what);
         }
-        // Without a method table, the class has never been used.
+        // If the class has no method table, the process has never used it.
         if let Some(table) = out.kinds.table(AsyncType::Task) {
             let field = |names: &'static str, what: &str| noted(out.library.types().field_at(table, names), what, notes);
             field("m_action", "delegates of tasks");
@@ -180,7 +181,8 @@ impl Tasks {
             out.fields = noted(TaskFields::bind(out.library.types(), table), "tasks", notes);
             out.faults = out.bind_faults(notes);
             out.bind_continuations(notes);
-            // `PeriodicTimer` is checked for the many types with a `ManualResetValueTaskSourceCore`.
+            // Many types contain a `ManualResetValueTaskSourceCore`. Check in one of them, `PeriodicTimer`, that the field for the state of
+            // callbacks exists.
             if let Some(timer) = out.kinds.table(AsyncType::PeriodicTimer).filter(|mt| out.plan(*mt).states.is_empty()) {
                 let name = out.library.types().names().name(timer).name.clone();
                 noted::<()>(Err(NoSuchField::Absent { type_name: name, field: plan::STATE }), "sources of results", notes);
@@ -204,19 +206,19 @@ impl Tasks {
         })
     }
 
-    /// Takes `n` steps: fields and items to read. Returns whether they were left.
+    /// Charges `n` steps: fields and items to read. Returns whether they were left.
     pub(crate) fn afford(&self, n: u64) -> bool {
         self.budget.steps(n)
     }
 
-    /// Adds notes on data that was left out.
+    /// Adds notes on data that was not read because of limits.
     pub(crate) fn note(&self, notes: &Collector) {
         self.budget.note("reading tasks", notes);
         self.library.note(notes);
     }
 
-    /// The first `count` elements of the array of references at `array`, without nulls: slot and target. Empty if they exceed the budget.
-    /// If there are more than `most`, [`Tasks::note`] reports it.
+    /// The elements that are not null among the first `count` elements of the array of references at `array`: slot and target. Empty if
+    /// they exceed the budget. At most `most` elements are read; if there are more, [`Tasks::note`] adds a note.
     pub(crate) fn elements(&self, array: Addr, count: u64, most: u64) -> Vec<(Addr, Addr)> {
         let length = self.library.array(array).map_or(0, |shape| shape.length.min(count).min(most));
         let mut all = if self.afford(length.max(1)) { self.library.first_references(array, count, most) } else { Vec::new() };
@@ -224,7 +226,7 @@ impl Tasks {
         all
     }
 
-    /// The reader of the library's objects.
+    /// The reader of objects of the base class library.
     pub(crate) fn library(&self) -> &Library {
         &self.library
     }
@@ -234,7 +236,7 @@ impl Tasks {
         self.kinds.of(method_table)
     }
 
-    /// The method table of a type, which must not be generic.
+    /// The method table of `kind`, which must not be a generic type; `None` if the process has not loaded it.
     pub(crate) fn table(&self, kind: AsyncType) -> Option<Addr> {
         self.kinds.table(kind)
     }
@@ -253,7 +255,7 @@ impl Tasks {
     pub(crate) fn plan_of(&self, object: Addr) -> Option<Arc<Plan>> {
         let method_table = self.library.method_table(object)?;
         let known = self.plans.lock().unwrap_or_else(PoisonError::into_inner).get(&method_table).map(|plan| Arc::clone(plan.get()));
-        // Plans are not cached for words that only look like a method table.
+        // Check the method table first, so that the cache has no plans for invalid words.
         let valid = || self.library.types().names().method_tables().is_valid(method_table) == Ok(true);
         known.or_else(|| valid().then(|| self.plan(method_table)))
     }
@@ -277,7 +279,7 @@ impl Tasks {
         self.library.reference(task, self.fields?.action?)
     }
 
-    /// The exceptions of the faulted task at `task`, found through the fields of the objects between them.
+    /// The exceptions of the faulted task at `task`. `None` if it has none, or a part of them is not in the dump.
     pub(crate) fn exceptions(&self, task: Addr) -> Option<TaskExceptions> {
         let contingent = self.library.reference(task, self.fields?.contingent?)?;
         let faults = self.faults?;
@@ -302,7 +304,7 @@ impl Tasks {
         read().unwrap_or_default()
     }
 
-    /// The suspension point of the box at `object`.
+    /// The suspension point of the async method whose box is at `object`.
     pub(crate) fn position(&self, object: Addr, plan: &Plan) -> Option<Position> {
         let (machine, at) = match plan.machine.as_ref()? {
             MachineAt::Inside(machine) => (Arc::clone(machine), object),
@@ -326,7 +328,7 @@ impl Tasks {
         }
     }
 
-    /// Whether the box at `object` is that of an `async void` method.
+    /// Whether the box at `object` belongs to an `async void` method.
     pub(crate) fn is_void(&self, object: Addr, plan: &Plan) -> bool {
         match &plan.machine {
             Some(MachineAt::Inside(machine)) => machine.is_void,
@@ -338,14 +340,14 @@ impl Tasks {
         }
     }
 
-    /// The waiters that continue when the task at `task` completes, according to its `m_continuationObject`.
+    /// Adds the waiters that continue when the task at `task` completes, according to its `m_continuationObject`.
     pub(crate) fn waiters(&self, task: Addr, out: &mut Vec<Waiter>) {
         if let Some(continuation) = self.fields.and_then(|f| self.library.reference(task, f.continuation)) {
             self.resolve_all(continuation, out);
         }
     }
 
-    /// The waiters that the continuation at `object`, or each one in a list, leads to.
+    /// Adds the waiter of the continuation at `object` or, if it is a list, the waiters of all continuations in it.
     pub(crate) fn resolve_all(&self, object: Addr, out: &mut Vec<Waiter>) {
         let Some(plan) = self.plan_of(object) else { return };
         if plan.list.is_some() {
@@ -355,7 +357,7 @@ impl Tasks {
         }
     }
 
-    /// The waiter that a continuation object leads to.
+    /// The waiter of the continuation at `object`, found by following the references from one continuation object to the next.
     pub(crate) fn resolve(&self, object: Addr) -> Option<Waiter> {
         let mut at = object;
         for _ in 0..STEPS {
@@ -367,7 +369,7 @@ impl Tasks {
                 return Some(Waiter::Thread(at));
             }
             match plan.next.and_then(|field| self.library.reference(at, field)) {
-                // A closed delegate refers to its target; a delegate without one refers to itself.
+                // A closed delegate refers to its target, an open delegate to itself.
                 Some(next) if next != at => at = next,
                 _ => break,
             }
@@ -375,12 +377,12 @@ impl Tasks {
         Some(Waiter::Callback(object))
     }
 
-    /// Whether the object at `object` is the sentinel that replaces the continuations of every completed task.
+    /// Whether the object at `object` is the sentinel that replaces the continuation in every completed task.
     pub(crate) fn is_sentinel(&self, object: Addr) -> bool {
         self.sentinel == Some(object)
     }
 
-    /// The tasks and methods that are the states of callbacks in the object at `object`.
+    /// Adds the tasks and methods that continue through the callbacks in the object at `object`: the states of these callbacks.
     pub(crate) fn states(&self, object: Addr, plan: &Plan, out: &mut Vec<Waiter>) {
         for offset in &plan.states {
             let Some(state) = self.library.reference_at(object.plus(*offset)) else { continue };
@@ -390,7 +392,7 @@ impl Tasks {
         }
     }
 
-    /// The tasks and methods that continue through the `Action`s which the object at `object` holds.
+    /// Adds the tasks and methods that continue through the `Action`s in the object at `object`.
     pub(crate) fn delegates(&self, object: Addr, plan: &Plan, out: &mut Vec<Waiter>) {
         let fields = plan.actions.iter().filter_map(|offset| self.library.reference_at(object.plus(*offset)));
         let items = if plan.array_of_actions { self.elements(object, u64::MAX, u64::MAX) } else { Vec::new() };

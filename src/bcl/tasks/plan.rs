@@ -9,15 +9,15 @@ use crate::clr::library::{FieldAt, Kinds};
 use crate::clr::type_names::TypeNames;
 use crate::gc::GcDesc;
 
-/// Maximum nesting of structures.
+/// Maximum nesting of structures in which callbacks are searched for.
 const MAX_DEPTH: u32 = 8;
 /// Maximum size of a state machine, in bytes.
 const MAX_MACHINE: u64 = 1 << 20;
 /// Maximum number of base types.
 const MAX_BASES: usize = 64;
-/// The field that contains the state of a callback.
+/// The field of `ManualResetValueTaskSourceCore` that contains the state object of a callback.
 pub(super) const STATE: &str = "_continuationState";
-/// Maximum number of callbacks of one type.
+/// Maximum number of fields with callbacks of one type.
 const MAX_HOOKS: usize = 64;
 
 /// The fields of a type that concern asynchronous work, with their offsets.
@@ -25,29 +25,30 @@ const MAX_HOOKS: usize = 64;
 pub(crate) struct Plan {
     /// The async types that the type is or derives from.
     pub(crate) kinds: Kinds<AsyncType>,
-    /// The kind of a type in another module, found by the names of the type and its bases: searching those modules would cost more.
+    /// The kind of a type outside the core library. It is found by comparing the names of the type and its base types: to search these
+    /// modules for the definitions would cost more.
     pub(crate) outside: Option<Outside>,
     /// The state machine of a box.
     pub(crate) machine: Option<MachineAt>,
     /// `_items` and `_size` of a list.
     pub(crate) list: Option<(FieldAt, FieldAt)>,
-    /// The field of a continuation that leads to what it continues.
+    /// The field of a continuation object that refers to the next object on the way to its waiter.
     pub(crate) next: Option<FieldAt>,
     /// The fields of the continuation of an `await` that refer to the awaited object.
     pub(crate) awaited: Vec<FieldAt>,
-    /// Whether the type is the continuation of a method of runtime async.
+    /// Whether the type is the continuation of a suspended method of runtime async.
     pub(crate) suspends: bool,
     /// Whether the type is `System.Action`.
     pub(crate) is_action: bool,
-    /// Offsets of the states of callbacks, at any depth in structures.
+    /// Offsets of the states of callbacks, including those in nested structures.
     pub(crate) states: Vec<u64>,
-    /// Offsets of fields of type `Action`, at any depth in structures.
+    /// Offsets of fields of type `Action`, including those in nested structures.
     pub(crate) actions: Vec<u64>,
     /// Whether the type is an array of `Action`.
     pub(crate) array_of_actions: bool,
 }
 
-/// Types of modules other than System.Private.CoreLib.
+/// Kinds of types outside System.Private.CoreLib.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outside {
     /// A channel.
@@ -57,7 +58,7 @@ pub(crate) enum Outside {
 }
 
 impl Outside {
-    /// The kind of the type at `method_table`, or of a type that it derives from.
+    /// The kind of the type at `method_table`, or of its nearest base type that has a kind.
     fn of(tasks: &Tasks, method_table: Addr) -> Option<Outside> {
         let types = tasks.library().types();
         let names = types.names();
@@ -83,9 +84,9 @@ impl Outside {
 /// The state machine of a box.
 #[derive(Clone, Debug)]
 pub(crate) enum MachineAt {
-    /// A structure in the box. Offsets count from the start of the box.
+    /// A structure in the box. Offsets are relative to the start of the box.
     Inside(Arc<Machine>),
-    /// An object that the box refers to, in code compiled without optimization.
+    /// An object to which a field of the box refers, in code compiled without optimization.
     Behind(FieldAt),
 }
 
@@ -96,9 +97,9 @@ pub(crate) struct Machine {
     pub(crate) method_table: Addr,
     /// `<>1__state`.
     pub(crate) state: Option<FieldAt>,
-    /// Offsets of the references in each awaiter, `<>u__N`.
+    /// For each awaiter field `<>u__N`, the offsets of the references in it.
     pub(crate) awaiters: Vec<Vec<u64>>,
-    /// Whether it belongs to an `async void` method.
+    /// Whether the state machine belongs to an `async void` method.
     pub(crate) is_void: bool,
 }
 
@@ -113,7 +114,7 @@ impl Plan {
             () if is(AsyncType::ContinueWith) => field("m_task"),
             () if is(AsyncType::AwaitContinuation) => field("m_action"),
             () if is(AsyncType::ContinuationWrapper) => field("_continuation"),
-            // An `ITaskCompletionAction` that is not a task.
+            // The type may be an `ITaskCompletionAction` that is not a task.
             () if kinds.is_empty() => field("_stateMachineBox|m_innerTask|_task"),
             () => None,
         };
@@ -151,7 +152,7 @@ impl Plan {
         }
         callbacks(tasks, method_table, (0, 0), &mut plan);
         if is(AsyncType::PoolingBox) {
-            // These `Action`s are the box's own.
+            // The `Action`s of the box run its own method, so they are not continuations of it.
             plan.actions.clear();
         }
         plan
@@ -168,7 +169,8 @@ impl Plan {
     }
 }
 
-/// Finds fields that hold a callback, or its state.
+/// Adds to `plan` the fields of the type at `method_table` that contain a callback or its state. `base` is added to the offsets of its
+/// fields.
 fn callbacks(tasks: &Tasks, method_table: Addr, (base, depth): (u64, u32), plan: &mut Plan) {
     let types = tasks.library().types();
     let Some(fields) = types.instance_fields(method_table).filter(|f| tasks.afford(len64(f.len()))) else { return };
@@ -184,7 +186,7 @@ fn callbacks(tasks: &Tasks, method_table: Addr, (base, depth): (u64, u32), plan:
                 plan.actions.push(offset);
             }
         } else if let Some(inner) = field.method_table.filter(|_| field.is_structure() && depth < MAX_DEPTH) {
-            // Offsets in a structure count from its box.
+            // Field offsets in a structure are relative to its boxed form.
             callbacks(tasks, inner, (offset.saturating_sub(types.pointer_bytes()), depth.saturating_add(1)), plan);
         }
     }
@@ -198,7 +200,7 @@ fn machine(tasks: &Tasks, method_table: Addr) -> Option<MachineAt> {
     let Some(inner) = field.method_table.filter(|_| field.is_structure()) else {
         return field.is_reference().then_some(MachineAt::Behind(at));
     };
-    // Offsets in a structure count from its box.
+    // Field offsets in a structure are relative to its boxed form.
     let base = field.offset.saturating_sub(types.pointer_bytes());
     let fields = types.instance_fields(inner)?;
     let others = own.iter().filter(|f| f.token != field.token || f.declaring != field.declaring);
@@ -207,14 +209,15 @@ fn machine(tasks: &Tasks, method_table: Addr) -> Option<MachineAt> {
 }
 
 impl Machine {
-    /// The state machine of a class.
+    /// The state machine that is a class.
     pub(super) fn of_class(tasks: &Tasks, method_table: Addr) -> Option<Machine> {
         let fields = tasks.library().types().instance_fields(method_table)?;
         let ends = fields.iter().map(|f| f.offset).collect();
         Machine::of_fields(tasks, (method_table, method_table), &fields, 0, ends)
     }
 
-    /// `ends` are the offsets of all fields. A reference belongs to the last field that starts at or before it.
+    /// Finds the fields of a state machine of type `own` in objects of type `object`, at offset `base`. `ends` are the offsets of all
+    /// fields of the object: a reference belongs to the last field that starts at or before it.
     fn of_fields(tasks: &Tasks, (object, own): (Addr, Addr), fields: &[Field], base: u64, mut ends: Vec<u64>) -> Option<Machine> {
         let types = tasks.library().types();
         ends.sort_unstable();

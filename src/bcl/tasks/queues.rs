@@ -4,7 +4,7 @@ use super::Tasks;
 use crate::base::{Addr, Collector, Missing, NoteKind};
 use crate::clr::library::{NoSuchField, fields_of, noted};
 
-/// Maximum number of assignable queues.
+/// Maximum number of assignable queues that are read.
 const MAX_QUEUES: u64 = 1 << 12;
 
 fields_of! {
@@ -18,7 +18,7 @@ fields_of! {
 }
 
 impl Tasks {
-    /// The queues of the `ThreadPoolWorkQueue` at `object` that all threads share, with their names.
+    /// The shared queues of the `ThreadPoolWorkQueue` at `object`, with their names.
     pub(crate) fn shared_queues(&self, object: Addr, notes: &Collector) -> Vec<(&'static str, Addr)> {
         let library = self.library();
         let bound = library.method_table(object).map(|mt| WorkQueueFields::bind(library.types(), mt));
@@ -43,7 +43,7 @@ impl Tasks {
         Some(items)
     }
 
-    /// The items of a thread's local queue at `queue`, whose type is at `method_table`; `None` if they cannot be read.
+    /// The items of the local queue of a thread at `queue`. `method_table` is the type of the queue. `None` if the items cannot be read.
     ///
     /// # Errors
     /// [`NoSuchField`]

@@ -1,11 +1,11 @@
 //! CodeView type records of a PDB: classes, enumerations, and field lists.
 //!
-//! The `pdb2` crate finds the records, but does not parse them, because its parser panics on some (`LF_VTSHAPE` in a field list; sizes with
-//! an unknown prefix in builds with assertions), or allocates as much memory as a count in the file says (`LF_ARGLIST`).
+//! The `pdb2` crate is used to find the records, but not to parse them: its parser panics on some (`LF_VTSHAPE` in a field list; in builds
+//! with assertions, numeric leaves of unknown form), and allocates memory for any count in the file (`LF_ARGLIST`).
 //!
 //! Source: `cvinfo.h` of microsoft-pdb.
 
-/// Record kinds.
+/// Kinds of type records (`LF_POINTER` and so on).
 pub(super) const POINTER: u16 = 0x1002;
 const FIELD_LIST: u16 = 0x1203;
 const CLASS: u16 = 0x1504;
@@ -29,15 +29,16 @@ mod entry {
     pub(super) const BASE_INTERFACE: u16 = 0x151a;
 }
 
-/// Property of a forward-declared class.
+/// Property flag of a class record that is only a forward declaration.
 const FORWARD_REFERENCE: u16 = 1 << 7;
-/// Bits of a method's attributes with its kind, and the kinds (introducing virtual) that are followed by a vtable offset.
+/// Mask of the method kind in attributes that were shifted right by two bits. An entry of an *introducing virtual* kind has a vtable
+/// offset.
 const METHOD_KIND: u16 = 7;
 const INTRODUCING: [u16; 2] = [4, 6];
-/// First padding byte. Its low bits contain the number of bytes up to the next entry.
+/// Lowest value of a padding byte (`LF_PAD0`). The low four bits are the number of bytes up to the next entry.
 const PADDING: u8 = 0xf0;
 
-/// A type record. Type references are record indices.
+/// A type record. Each `u32` is a type index.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Record<'r> {
     /// A class or structure.
@@ -48,7 +49,7 @@ pub(super) enum Record<'r> {
     Fields(Vec<Field<'r>>, Option<u32>),
 }
 
-/// An entry of a field list. Other entries are skipped.
+/// An entry of a field list. Only these kinds are kept; the others are skipped.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Field<'r> {
     Base(u32),
@@ -57,7 +58,7 @@ pub(super) enum Field<'r> {
 }
 
 impl<'r> Record<'r> {
-    /// Parses the record in `bytes`, which begin with its kind. `None` if it is of another kind, or malformed according to `cvinfo.h`.
+    /// Parses the record in `bytes`, which begins with its kind. `None` if its kind is not supported, or the record is malformed.
     pub(super) fn read(bytes: &'r [u8]) -> Option<Record<'r>> {
         let mut rest = Rest(bytes);
         match rest.u16()? {
@@ -78,7 +79,7 @@ impl<'r> Record<'r> {
     }
 }
 
-/// The unread rest of a record.
+/// The part of a record that has not been read yet.
 struct Rest<'r>(&'r [u8]);
 
 impl<'r> Rest<'r> {
@@ -96,8 +97,8 @@ impl<'r> Rest<'r> {
         self.take().map(u32::from_le_bytes)
     }
 
-    /// Reads a numeric leaf: a 15-bit number, or a prefix with the size and the number. An unsigned 64-bit number is reinterpreted as
-    /// signed.
+    /// Reads a numeric leaf: a number of 15 bits, or a prefix that gives the form of the number after it. An unsigned 64-bit number is
+    /// reinterpreted as signed.
     fn number(&mut self) -> Option<i64> {
         Some(match self.u16()? {
             small @ ..0x8000 => small.into(),
@@ -153,7 +154,7 @@ impl<'r> Rest<'r> {
                 }
                 _ => return None,
             }
-            // The count in the first padding byte includes that byte.
+            // The number of bytes in the first padding byte includes that byte.
             while let Some(byte) = self.0.first().filter(|byte| **byte >= PADDING) {
                 self.0 = self.0.get(usize::from(byte & 0x0f).max(1)..)?;
             }
@@ -176,7 +177,7 @@ mod tests {
         let whole = list(&[&member, &virtual_method, &literal, &next]);
         let fields = vec![Field::Member { name: b"count", of: 0x74, offset: 8 }, Field::Literal { name: b"None", value: -1 }];
         assert_eq!(Record::read(&whole), Some(Record::Fields(fields, Some(0x1234))));
-        // The vtable shape and the argument list on which `pdb2` fails.
+        // `pdb2` fails on these kinds: `LF_VTSHAPE` and `LF_ARGLIST`.
         for kind in [0x000au16, 0x1201] {
             let forged = [&kind.to_le_bytes()[..], &[0xff; 4]].concat();
             assert_eq!(Record::read(&list(&[&member, &forged])), None);

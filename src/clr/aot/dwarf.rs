@@ -1,7 +1,7 @@
 //! DWARF debug information of a NativeAOT module: fields of types, and locations of static fields.
 //!
-//! The compiler writes one compile unit for all managed code. Its classes have the same mangled names as symbols. Value types have the
-//! fields of their unboxed form.
+//! The compiler writes one compile unit for all managed code. The names of its classes are mangled like symbols. Offsets in value types are
+//! relative to the unboxed value.
 
 use std::sync::Arc;
 
@@ -19,14 +19,15 @@ type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 /// Start of the compiler's name in `DW_AT_producer`.
 const PRODUCER: &[u8] = b"NetRuntime";
-/// Cost of parsing a byte of abbreviations, relative to reading it: abbreviations are measured, parsed, and decoded for the root.
+/// Cost of a byte of abbreviations, relative to a byte that is only read: the abbreviations of a unit are measured, parsed, and used to
+/// decode its root.
 const READS_OF_A_BYTE: u64 = 16;
-/// Maximum size of a unit's abbreviations, in bytes. Real ones have some hundred; parsed, each byte takes eight.
+/// Maximum size of a unit's abbreviation table, in bytes. Real tables have some hundred bytes; a parsed table takes eight times its size.
 const MAX_ABBREVIATIONS: usize = 1 << 20;
 
 /// Reads the debug information of a module's file. `None` if it was read completely and does not describe managed code.
 pub(super) fn read(file: &ElfFile, image: &Image, bounds: Bounds) -> Option<DebugTypes> {
-    // Line programs and unit names are omitted: a forged file may share them between units, each of which would parse them again.
+    // Line programs and unit names are not read: many units of a forged file may refer to the same one, and each unit would parse it again.
     let names = [SectionId::DebugInfo, SectionId::DebugAbbrev, SectionId::DebugStr, SectionId::DebugLineStr, SectionId::DebugStrOffsets];
     let sections = file.sections(names.map(|id| id.name()), bounds);
     let [info, abbreviations, strings, line_strings, offsets] = &sections.contents;
@@ -91,11 +92,11 @@ fn abbreviation_bytes(section: &[u8], offset: usize) -> Option<usize> {
             Err(_) => break false,
         }
     };
-    // A table that is cut off by the end of the section is corrupt; its parser reports that.
+    // A table that reaches the end of the section without a terminator is corrupt. Parsing it fails in `gimli`, and its unit is skipped.
     (ended || head.len() <= MAX_ABBREVIATIONS).then_some(head.len().saturating_sub(rest.len()))
 }
 
-/// String sections for the attributes of a unit.
+/// The string sections to which attributes of a unit refer.
 struct Strings<'d> {
     strings: &'d [u8],
     line_strings: &'d [u8],
@@ -104,7 +105,7 @@ struct Strings<'d> {
 }
 
 impl<'d> Strings<'d> {
-    /// The bytes from the start of the string to which `value` refers.
+    /// The rest of the string section, from the start of the string to which `value` refers.
     fn place(&self, header: &UnitHeader<Slice<'d>>, value: AttributeValue<Slice<'d>>) -> Option<&'d [u8]> {
         match value {
             AttributeValue::DebugStrRef(at) => self.strings.get(at.0..),
@@ -116,7 +117,7 @@ impl<'d> Strings<'d> {
         }
     }
 
-    /// The string that `value` contains or refers to; `None` if it does neither.
+    /// The string that `value` contains or refers to; `None` if `value` is not a string or the string is not terminated.
     fn text(&self, header: &UnitHeader<Slice<'d>>, value: AttributeValue<Slice<'d>>) -> Result<Option<&'d [u8]>, TooLong> {
         match value {
             AttributeValue::String(own) if own.len() > MAX_NAME => Err(TooLong),
@@ -127,7 +128,7 @@ impl<'d> Strings<'d> {
 
     /// Whether the unit with this root was written by the NativeAOT compiler.
     fn is_managed(&self, header: &UnitHeader<Slice<'d>>, root: &DebuggingInformationEntry<Slice<'d>>) -> bool {
-        // Compare the start only, since a forged string that many units share may be long.
+        // Compare only the start: many units of a forged file may share one long string.
         let producer = root.attr_value(constants::DW_AT_producer).and_then(|value| match value {
             AttributeValue::String(own) => Some(own.slice()),
             other => self.place(header, other),
@@ -165,7 +166,7 @@ struct Reader<'t, 'd> {
     bias: u64,
 }
 
-/// The class or enumeration to which the following members and enumerators belong, with the depth of its entry.
+/// The class or enumeration whose children are being read, with the depth of its entry.
 enum Open {
     Class(isize, Arc<str>, Class),
     Enum(isize, Arc<str>, Vec<(String, i64)>),
@@ -176,11 +177,11 @@ impl<'d> Reader<'_, 'd> {
     fn unit(&mut self, mut entries: EntriesRaw<'_, Slice<'d>>) -> Option<()> {
         let mut entry = DebuggingInformationEntry::null();
         let mut open: Option<Open> = None;
-        // Only padding follows the end of the root's children.
+        // The bytes after the root's last child are padding.
         while !entries.is_empty() && entries.next_depth() > 0 {
             let start = entries.next_offset().0;
             let is_entry = entries.read_entry(&mut entry).ok()?;
-            // Attributes of some forms take no bytes, so an entry of one byte may have as many attributes as its abbreviation.
+            // Attributes of some forms take no bytes, so the cost of an entry is its number of attributes if that exceeds its size.
             let bytes = entries.next_offset().0.saturating_sub(start);
             self.types.budget.steps(len64(entry.attrs().len().saturating_sub(bytes))).then_some(())?;
             let depth = entry.depth();
@@ -288,7 +289,7 @@ impl<'d> Reader<'_, 'd> {
         Some(text.into_owned())
     }
 
-    /// Records the location of a static field from the variable that defines it.
+    /// Records the location of a static field, which the `DW_TAG_variable` that defines the field contains.
     fn place(&mut self, entry: &DebuggingInformationEntry<Slice<'d>>) {
         let member = entry.attr_value(constants::DW_AT_specification).and_then(offset);
         let place = match entry.attr_value(constants::DW_AT_location) {
@@ -298,7 +299,7 @@ impl<'d> Reader<'_, 'd> {
                 while let Ok(Some(operation)) = operations.next() {
                     match operation {
                         Operation::Address { address } => base = Some(Addr(address.wrapping_add(self.bias))),
-                        // The number of dereferences depends on the version; the block is the object to which the slot points.
+                        // The number of dereferences depends on the .NET release. In all releases, the slot finally leads to the block.
                         Operation::Deref { .. } => leads = true,
                         Operation::PlusConstant { value } => offset = offset.saturating_add(value),
                         _ => return,
@@ -316,7 +317,7 @@ impl<'d> Reader<'_, 'd> {
     }
 }
 
-/// Offset of the entry to which a value refers, in the same unit.
+/// Offset in the unit of the entry to which a value refers; `None` if it refers to another unit.
 fn offset(value: AttributeValue<Slice<'_>>) -> Option<usize> {
     match value {
         AttributeValue::UnitRef(UnitOffset(at)) => Some(at),
@@ -324,7 +325,7 @@ fn offset(value: AttributeValue<Slice<'_>>) -> Option<usize> {
     }
 }
 
-/// Offset of the type entry of `entry`.
+/// Offset in the unit of the entry that describes the type of `entry`.
 fn target(entry: &DebuggingInformationEntry<Slice<'_>>) -> Option<usize> {
     entry.attr_value(constants::DW_AT_type).and_then(offset)
 }

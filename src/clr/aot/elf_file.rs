@@ -1,4 +1,4 @@
-//! ELF files with symbols or debug information: the module itself, or the separate debug file.
+//! ELF files with the symbols or debug information of a module: the module's own file, or the separate debug file.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -13,15 +13,15 @@ use crate::base::{Endian, Os, PtrSize, Shape, len64};
 use crate::dump::{Bytes, Module};
 use crate::memory::{FileId, FileSearch, Image, ModuleFile, hex};
 
-/// Maximum number of sections that are read. Programs have some fifty.
+/// Maximum number of section headers that are read. Programs have some fifty sections.
 const MAX_SECTIONS: usize = 4096;
 /// Maximum length of a symbol name or a name in debug information, in bytes. The longest symbol of the lab's program has 436.
 pub(super) const MAX_NAME: usize = 4096;
 /// Maximum size of a build ID in bytes. Linkers write 8 to 32.
 const MAX_BUILD_ID: usize = 64;
-/// Maximum expansion of compressed sections; real ones expand two to four times.
+/// Maximum ratio of the uncompressed size of sections to their size in the file. Real ratios are two to four.
 const MAX_RATIO: u64 = 16;
-/// Maximum size of all uncompressed sections, or the size of the dump if that is larger.
+/// Maximum total size in bytes of the uncompressed sections of a file. If the dump is larger, its size is the maximum.
 const MAX_UNPACKED: u64 = 256 << 20;
 /// Compression types. Source: System V ABI, "Section Compression".
 const ZLIB: u64 = 1;
@@ -34,11 +34,11 @@ pub(super) struct ElfFile {
     bytes: Arc<Bytes>,
     shape: Shape,
     sections: Vec<SectionHeader>,
-    /// Index of the section with the section names.
+    /// Index of the section with the section names (`e_shstrndx`).
     names: usize,
 }
 
-/// Limits on the debug information of a file.
+/// Parameters of the limits on debug information that is read from a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     /// Size of the dump in bytes.
@@ -47,7 +47,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// The number of bytes that are charged to a budget for `bytes` in a file, which may be sparse.
+    /// The size that determines a budget, for `bytes` in a file. It is capped, because a sparse file may have any size.
     pub(super) fn counted(self, bytes: u64) -> u64 {
         bytes.min(self.dump.max(MAX_UNPACKED))
     }
@@ -63,18 +63,19 @@ pub(super) struct Sections<'f, const N: usize> {
     pub(super) contents: [Cow<'f, [u8]>; N],
     /// Size of the sections in the file, in bytes.
     pub(super) packed: u64,
-    /// Whether no section was omitted because of its size.
+    /// False if a section was omitted because of its size. Missing and corrupt sections do not change it.
     pub(super) whole: bool,
 }
 
-/// Files that belong to a module, and candidates that do not.
+/// Candidate files of a module: those that belong to it, and the others with the reason.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) files: Vec<ElfFile>,
     pub(super) refused: Vec<(PathBuf, String)>,
 }
 
-/// The files with the symbols and the debug information of `module`: the module's own file, and `….dbg` and `….debug` beside it.
+/// Finds the files with symbols or debug information of `module`: the module's own file, and `….dbg` and `….debug` in the same folder.
+/// Without a build ID in the image, no file is accepted.
 pub(super) fn find(module: &Module, image: &Image, search: &FileSearch, os: Os, shape: Shape) -> Found {
     let mut found = Found::default();
     let beside = [".dbg", ".debug"].map(|ending| format!("{}{ending}", module.path));
@@ -85,7 +86,7 @@ pub(super) fn find(module: &Module, image: &Image, search: &FileSearch, os: Os, 
     for candidate in paths {
         let path = candidate.path().to_path_buf();
         match ElfFile::open(&candidate, shape) {
-            // Apart from the build ID, nothing is read from a file until it is known to belong to the module.
+            // Compare the build ID before reading anything else from the file.
             Ok(file) if file.build_id() == Some(wanted) => found.files.push(file),
             _ if candidate.place().is_shared() => {}
             Ok(file) => {
@@ -134,7 +135,7 @@ impl ElfFile {
 
     fn header(&self, name: &str) -> Option<&SectionHeader> {
         let names = self.contents(self.sections.get(self.names)?)?;
-        // Compared in place, since the names of a forged file may be long and overlap.
+        // Compare in place: the names of a forged file may be long and overlap.
         let is_named = |h: &&SectionHeader| {
             let rest = names.get(h.sh_name..).and_then(|rest| rest.strip_prefix(name.as_bytes()));
             h.sh_type != SHT_NOBITS && rest.and_then(<[u8]>::first) == Some(&0)
@@ -142,14 +143,14 @@ impl ElfFile {
         self.sections.iter().find(is_named)
     }
 
-    /// Contents of section `name` as in the file, and the header of the linked section.
+    /// Contents of section `name`, not uncompressed, and the header of the section that its `sh_link` names.
     pub(super) fn linked(&self, name: &str) -> Option<(&[u8], &SectionHeader)> {
         let header = self.header(name)?;
         Some((self.contents(header)?, self.sections.get(usize::try_from(header.sh_link).ok()?)?))
     }
 
-    /// The sections with these names, uncompressed. The limit is proportional to their size in the file, counting at most the size of the
-    /// file, since the sections of a forged file may overlap.
+    /// The sections with these names, uncompressed. Their total size is limited to [`MAX_RATIO`] times their size in the file. That size is
+    /// at most the size of the file, since the sections of a forged file may overlap.
     pub(super) fn sections<const N: usize>(&self, names: [&str; N], bounds: Bounds) -> Sections<'_, N> {
         let found = names.map(|name| self.header(name).and_then(|h| Some((h, self.contents(h)?))));
         let packed = found.iter().flatten().fold(0u64, |n, (_, bytes)| n.saturating_add(len64(bytes.len()))).min(self.len());
@@ -168,12 +169,13 @@ impl ElfFile {
         Sections { contents, packed, whole }
     }
 
-    /// A section, uncompressed if `afford` accepts its size. `None` if not, or if the section is corrupt.
+    /// The contents of a section, uncompressed if necessary. `None` if `afford` refuses the uncompressed size, the compression is unknown,
+    /// or the section is corrupt.
     fn unpack<'f>(&self, header: &SectionHeader, contents: &'f [u8], afford: impl FnOnce(u64) -> bool) -> Option<Cow<'f, [u8]>> {
         if header.sh_flags & u64::from(SHF_COMPRESSED) == 0 {
             return Some(Cow::Borrowed(contents));
         }
-        // The header has a type, padding on 64-bit targets, size and alignment.
+        // The compression header has type (padded to 8 bytes on 64-bit targets), uncompressed size, and alignment.
         let word = usize::try_from(self.shape.ptr.bytes()).ok()?;
         let head = word.checked_mul(3)?;
         let kind = self.shape.number(contents.get(..4)?);
@@ -184,11 +186,11 @@ impl ElfFile {
         let out = match kind {
             ZLIB => {
                 let mut out = Vec::with_capacity(room);
-                // One byte more reveals a wrong size.
+                // Read one byte more than the size, so that a wrong size is detected below.
                 ZlibDecoder::new(packed).take(size.checked_add(1)?).read_to_end(&mut out).ok()?;
                 out
             }
-            // Decompressed in one call: a streaming decoder would allocate the window that the frame header declares.
+            // Decompress in one call: a streaming decoder would allocate a window of the size that the frame header declares.
             ZSTD => zstd::bulk::decompress(packed, room).ok()?,
             _ => return None,
         };
@@ -206,7 +208,7 @@ impl ElfFile {
     }
 }
 
-/// A name is longer than [`MAX_NAME`].
+/// The error for a name that is longer than [`MAX_NAME`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooLong;
 

@@ -1,6 +1,6 @@
 //! Fields of .NET's own types in NativeAOT programs, from a bundled table, for programs without debug information.
 //!
-//! The compiler is free to choose a layout, so the table is a guess until a method table confirms it with [`fits`].
+//! The compiler may choose another layout, so the fields of a type are a guess until [`fits`] confirms them with its method table.
 
 use std::sync::OnceLock;
 
@@ -8,10 +8,10 @@ use crate::base::hash::Map;
 use crate::base::{CorElementType, PtrSize};
 use crate::contract::overlay::{self, Overlay};
 
-/// Names of types in the table: references, and structures without a known name.
+/// Type names that the table uses for every reference, and for a structure whose name it does not have.
 const OBJECT: &str = "object";
 const NAMELESS: &str = "struct";
-/// Names of primitives and pointers.
+/// Type names in the table of primitives and pointers.
 const PRIMITIVES: [(&str, CorElementType); 15] = [
     ("bool", CorElementType::Boolean),
     ("char", CorElementType::Char),
@@ -37,16 +37,16 @@ pub struct LibraryField {
     pub name: &'static str,
     /// Offset in bytes: from the method table in objects, from the start in structures.
     pub offset: u64,
-    /// Element type. For an enum, that of its values.
+    /// Element type; for an enum, the element type of its values.
     pub element: CorElementType,
-    /// For a structure, its full name as in metadata, if the table has it.
+    /// Full name of the structure type as in metadata; `None` for other fields, or if the table does not have the name.
     pub structure: Option<&'static str>,
     /// Minimum size of the field in bytes.
     size: u64,
 }
 
 impl LibraryField {
-    /// The field of a boxed structure.
+    /// This field of a structure, with its offset in the boxed form.
     pub fn boxed(&self, pointer_bytes: u64) -> LibraryField {
         LibraryField { offset: self.offset.saturating_add(pointer_bytes), ..self.clone() }
     }
@@ -54,9 +54,9 @@ impl LibraryField {
 
 type Fields = Map<&'static str, Vec<LibraryField>>;
 
-/// The instance fields of the type with this full name, as in metadata: declared and inherited ones, by offset. For a generic type, those
-/// that have the same offset in all instances. `release` is the one that the program was built with. `None` if the table does not have the
-/// type, or does not apply to this pointer size and release.
+/// The declared and inherited instance fields of the type with this full name (as in metadata), by offset. For a generic type, only fields
+/// with the same offset in all instances are listed. `release` is the .NET release that the program was built with, such as `9.0`. `None`
+/// if no table has the type for this pointer size and release.
 pub fn library_fields(name: &str, ptr: PtrSize, release: &str) -> Option<&'static [LibraryField]> {
     static FIELDS: OnceLock<Vec<(u32, Fields)>> = OnceLock::new();
     let of_overlay = |o: &'static Overlay| {
@@ -68,12 +68,12 @@ pub fn library_fields(name: &str, ptr: PtrSize, release: &str) -> Option<&'stati
     let tables = FIELDS.get_or_init(|| overlay::aot_library(ptr).filter_map(of_overlay).collect());
     let release = major(release)?;
     let between = |n: u32| (WHOLE.min(release)..=WHOLE.max(release)).contains(&n);
-    // The nearest release whose table has the type.
+    // A release only has the types that changed, so use the nearest release, on the way to the complete table, that has the type.
     let of_release = tables.iter().filter(|(n, fields)| between(*n) && fields.contains_key(name));
     of_release.min_by_key(|(n, _)| n.abs_diff(release)).and_then(|(_, fields)| fields.get(name)).map(Vec::as_slice)
 }
 
-/// The release whose table has all types that readers use. The tables of other releases have the differences.
+/// The release whose table is complete. The tables of other releases have only the types that differ.
 const WHOLE: u32 = 9;
 
 fn major(release: &str) -> Option<u32> {
@@ -92,11 +92,11 @@ fn field((name, offset, ty): &'static (String, u64, Option<String>), word: u64) 
     Some(LibraryField { name, offset: *offset, element, structure, size })
 }
 
-/// Whether objects whose method table has this base size in bytes, and references at these ascending offsets, can have `fields`. All fields
-/// must be within the object, and each reference field must be a GC reference. Other GC references may belong to a structure, or to fields
-/// whose type depends on the generic instance, but one that overlaps a primitive refutes the table.
+/// Whether objects with this base size in bytes, and with GC references at the ascending offsets `references`, can have `fields`. All
+/// fields must be within the object, and each reference field must be a GC reference. Further GC references may belong to structures, or to
+/// fields whose type depends on the generic instance; a GC reference that overlaps a primitive field refutes the table.
 pub fn fits(fields: &[LibraryField], base_size: u64, references: &[u64], word: u64) -> bool {
-    // The base size includes the object header, which is before the object.
+    // The base size includes the object header, which precedes the method table.
     let Some(end) = base_size.checked_sub(word) else { return false };
     fields.iter().all(|field| {
         let last = field.offset.saturating_add(field.size);
@@ -154,12 +154,12 @@ mod tests {
     #[test]
     fn only_method_tables_that_agree_confirm_the_table() {
         let fields = library_fields("System.Threading.Tasks.Task", PtrSize::Eight, "9.0").unwrap();
-        // Header, method table, five references, two numbers.
+        // Object header, method table, five references, and two numbers.
         let references = [8, 16, 24, 32, 40];
         assert!(fits(fields, 64, &references, 8));
-        // A derived type has more of both.
+        // A derived type is larger and has more references.
         assert!(fits(fields, 80, &[8, 16, 24, 32, 40, 56], 8));
-        // Too small; a reference field without a GC reference; a GC reference where a number is.
+        // The object is too small; a reference field is not a GC reference; a GC reference overlaps a number.
         assert!(!fits(fields, 56, &references, 8));
         assert!(!fits(fields, 64, &references[..4], 8));
         assert!(!fits(fields, 64, &[8, 16, 24, 32, 40, 48], 8));

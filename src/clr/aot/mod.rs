@@ -1,4 +1,4 @@
-//! NativeAOT modules: compiler-generated tables of types, static fields and methods, and what symbols and debug information add to them.
+//! NativeAOT modules: compiler-generated tables of types, static fields and methods; symbols and debug information.
 //!
 //! | module | provides |
 //! | --- | --- |
@@ -39,10 +39,11 @@ pub(crate) use program::Program;
 pub use symbols::{NativeSymbols, TypeSymbol};
 pub use types::{DebugField, DebugStatic, DebugTypes, FieldKind, StaticAt};
 
-/// Flag of method tables whose objects contain references, in .NET 9 and later. Source: `EETypeFlags` in `MethodTable.h` of the runtime.
+/// Flag of a method table: objects contain references. The value is that of .NET 9 and later. Source: `EETypeFlags` in `MethodTable.h` of
+/// the runtime.
 pub const HAS_POINTERS: u32 = 0x0100_0000;
 
-/// The value of [`HAS_POINTERS`] in this program. It differs in .NET 8, whose overlay defines it.
+/// The flag that [`HAS_POINTERS`] describes, for this program. In .NET 8 the value differs and comes from the overlay.
 pub(crate) fn has_pointers(descriptor: &Descriptor) -> u32 {
     descriptor.number("MethodTableHasPointersFlag").ok().and_then(|n| u32::try_from(n).ok()).unwrap_or(HAS_POINTERS)
 }
@@ -59,8 +60,8 @@ pub struct Debugging {
 }
 
 impl Debugging {
-    /// Looks for the files of `module`, whose image in memory is `image`: the module's own file, the separate debug file of a stripped one,
-    /// or its PDB. Only files with its build ID, or the PDB that it names, are used.
+    /// Finds and reads the symbols and debug information of `module`, which is loaded as `image`: in the module's own file, its separate
+    /// debug file, or its PDB. A file is used only if its build ID, or the GUID and age of the PDB, match the image.
     pub fn find(memory: &Memory, module: &Module, image: &Image, search: &FileSearch, os: Os, limits: &Limits) -> Debugging {
         match image.format {
             ImageFormat::Elf => {
@@ -78,7 +79,7 @@ impl Debugging {
         let found = elf_file::find(module, image, search, os, shape);
         let mut out = Debugging { refused: found.refused, ..Debugging::default() };
         for file in found.files {
-            // A file without readable types does not prevent the use of the next one.
+            // Continue with the next file if this one has no readable types.
             if out.types.as_ref().is_none_or(|types| types.classes.is_empty()) {
                 out.types = dwarf::read(&file, image, bounds).or(out.types);
             }
@@ -89,7 +90,7 @@ impl Debugging {
         out
     }
 
-    /// Reads a PDB, of whatever identity, for an image whose sections start at these offsets and that was loaded at `bias`.
+    /// Reads a PDB without checking its identity, for an image that is loaded at `bias` and whose sections have these RVAs.
     #[cfg(all(feature = "internals", feature = "minidump"))]
     pub fn of_pdb(pdb: Vec<u8>, sections: &[u64], bias: u64) -> Debugging {
         pdb::read(pdb, sections, bias)

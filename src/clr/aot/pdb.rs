@@ -1,10 +1,11 @@
 //! PDBs of NativeAOT modules for Windows: symbols, and types with their fields.
 //!
-//! The compiler mangles type names as on Unix, and symbol names like C++ on Windows: `??_7NAME@@6B@` is the method table of `NAME`,
-//! `?__GCSTATICS@NAME@@` the slot of its static fields. Static fields are members of separate types, `__type__GCSTATICSNAME`.
+//! The compiler mangles type names as on Unix, but decorates symbol names like MSVC does: `??_7NAME@@6B@` is the method table of `NAME`,
+//! and `?__GCSTATICS@NAME@@` is the slot that points to the block of its static references. The PDB describes static fields as members of a
+//! separate type, `__type__GCSTATICSNAME`.
 //!
 //! Source: `WindowsNodeMangler.cs`, `CodeViewTypesBuilder.cs`, `CodeViewSymbolsBuilder.cs`, `UserDefinedTypeDescriptor.cs` of the runtime.
-//! Not measured on a program; see `docs/internals/native-aot.md#not-measured`.
+//! No NativeAOT program for Windows was available for tests: see `docs/internals/native-aot.md#not-measured`.
 
 use std::borrow::Cow;
 use std::io;
@@ -21,16 +22,16 @@ use crate::base::{Addr, Budget, CorElementType, Limits, Os, len64};
 use crate::dump::{Bytes, Module};
 use crate::memory::{FileSearch, Image, Memory, ModuleFile, hex};
 
-/// Maximum number of object files of a module. Programs have some hundred.
+/// Maximum number of object files (DBI modules) of a PDB that are read. Programs have some hundred.
 const MAX_OBJECT_FILES: usize = 1 << 12;
-/// Maximum number of records in which a field list is continued.
+/// Maximum number of `LF_FIELDLIST` records that continue one field list.
 const MAX_PARTS: usize = 256;
 
-// Symbol kinds. Only these are parsed.
+// Kinds of CodeView symbols that are parsed: `S_PUB32`, and the procedures `S_LPROC32` and `S_GPROC32` with their `_ID` forms.
 const PUBLIC: u16 = 0x110e;
 const PROCEDURES: [u16; 4] = [0x110f, 0x1110, 0x1146, 0x1147];
 
-/// Primitive types, which have no record: type index and element type.
+/// CodeView primitive types, which have no record in the TPI stream: type index and element type.
 const PRIMITIVES: [(usize, CorElementType); 18] = [
     (0x30, CorElementType::Boolean),
     (0x71, CorElementType::Char),
@@ -56,22 +57,23 @@ const PRIMITIVES: [(usize, CorElementType); 18] = [
 const POINTERS: [usize; 2] = [0x403, 0x603];
 /// The TPI stream, which contains the types.
 const TYPES: StreamIndex = StreamIndex(2);
-/// Bits of a pointer's attributes with its mode, and the mode of references.
+/// Mask of the mode in the attributes of an `LF_POINTER`, and the mode of an lvalue reference.
 const POINTER_MODE: u32 = 7 << 5;
 const REFERENCE: u32 = 1 << 5;
 
-/// Kinds of static fields, in the order in which types list them: the symbol prefix on Unix and on Windows.
+/// Symbol prefixes of blocks of static fields, on Unix and on Windows. [`DebugTypes::statics_of`] requires this order of kinds.
 const STATICS: [(&str, &str); 3] =
     [(OTHER_STATICS, "__NONGCSTATICS"), (GC_STATICS, "__GCSTATICS"), (THREAD_STATICS, "__THREADSTATICINDEX")];
-/// Prefix of the type that contains the static fields of a type, and the name for thread statics after it.
+/// Prefix of the type whose members are the static fields of another type. The name of a block of thread statics follows it.
 const STATICS_TYPE: &str = "__type";
 const THREAD_STATICS_TYPE: &str = "__THREADSTATICS";
 
-/// Reads the PDB of `module`, whose image in memory is `image`. Only the PDB that the image names is used.
+/// Finds and reads the PDB of `module`, which is loaded as `image`. A PDB is used only if its GUID and age are those of the CodeView
+/// record.
 pub(super) fn find(memory: &Memory, module: &Module, image: &Image, search: &FileSearch, os: Os, limits: &Limits) -> Debugging {
     let mut out = Debugging::default();
     let named = image.code_view(memory);
-    // A minidump contains the identity as well, in case the pages of the image are absent.
+    // If the image's CodeView record is absent from memory, the module list of a minidump has the same identity.
     let wanted = named.as_ref().map(|n| n.id.as_slice()).or(module.build_id.as_deref());
     for file in search.pdb_candidates(Some(&module.path), named.as_ref().map(|n| n.name.as_str()), None, os) {
         match File::open(&file, wanted) {
@@ -103,13 +105,13 @@ pub(super) fn read(bytes: Vec<u8>, sections: &[u64], bias: u64) -> Debugging {
 #[derive(Debug)]
 struct Pages {
     bytes: Arc<Bytes>,
-    /// Number of bytes that may still be copied: a corrupt file has the same page in many streams.
+    /// Number of bytes that may still be copied. A corrupt file may use the same page in many streams.
     left: usize,
 }
 
 impl Pages {
     fn of(bytes: Arc<Bytes>) -> Pages {
-        // Each stream is read once, except those that describe the others.
+        // Most streams are read once. Those that describe other streams (header, directory, DBI) are read a few times.
         Pages { left: bytes.len().saturating_mul(4), bytes }
     }
 }
@@ -154,7 +156,7 @@ impl File {
         let unreadable = |_| "it is not a readable PDB for native code";
         let mut pdb = PDB::open(pages).map_err(unreadable)?;
         let (information, debug) = (pdb.pdb_information().map_err(unreadable)?, pdb.debug_information().map_err(unreadable)?);
-        // The age in the DBI header is preferred: tools increment the other one when they change the PDB.
+        // Prefer the age in the DBI header. Tools that modify the PDB increment the age in the information stream.
         let age = debug.age().unwrap_or(information.age);
         let id = [&information.guid.to_bytes_le()[..], &age.to_le_bytes()].concat();
         let wanted = wanted.ok_or("neither the dump nor a file of the module (--modules PATH) identifies its PDB")?;
@@ -164,7 +166,7 @@ impl File {
         Ok(File { pdb, bytes: len64(len) })
     }
 
-    /// The symbols of an image whose sections start at these offsets and that was loaded at `bias`.
+    /// The symbols of an image. `sections` are the RVAs of its sections; `bias` is its load address.
     fn symbols(&mut self, sections: &[u64], bias: u64, max_memory: Option<u64>) -> Option<NativeSymbols> {
         let mut names = Names { text: Vec::new(), budget: Budget::of_types(self.bytes, max_memory) };
         let place = |at: PdbInternalSectionOffset| {
@@ -203,7 +205,7 @@ impl File {
         NativeSymbols::of_pdb((names.text, names.budget), bias, objects, functions)
     }
 
-    /// The types. `None` if the PDB has none.
+    /// The types, with their fields and the locations of their static fields. `None` if the PDB has no class.
     fn types(&mut self, symbols: Option<&NativeSymbols>, max_memory: Option<u64>) -> Option<DebugTypes> {
         let information = self.pdb.type_information().ok()?;
         let raw = self.pdb.raw_stream(TYPES).ok()??;
@@ -232,9 +234,9 @@ impl Names {
     }
 }
 
-/// The name that the symbol would have on Unix.
+/// Converts the symbol of a method table or of static fields to its name on Unix. Other names are unchanged.
 fn as_on_unix(name: &str) -> Cow<'_, str> {
-    // C++ names have several parts.
+    // Names of C++ classes in namespaces have several parts, separated by `@`.
     let one = |name: &&str| !name.contains('@');
     if let Some(ty) = name.strip_prefix("??_7").and_then(|n| n.strip_suffix("@@6B@")).filter(one) {
         return format!("{METHOD_TABLE}{}{ty}", ty.len()).into();
@@ -244,25 +246,25 @@ fn as_on_unix(name: &str) -> Cow<'_, str> {
     kind.map_or(name.into(), |(ours, ty)| format!("{ours}{ty}").into())
 }
 
-/// A field list, or a part of one.
+/// One `LF_FIELDLIST` record: a field list, or a part of one.
 #[derive(Default)]
 struct List {
     base: Option<usize>,
     /// Name, offset and type index.
     members: Vec<(String, u64, usize)>,
     literals: Vec<(String, i64)>,
-    /// The record that continues the list.
+    /// Index of the record that continues the list.
     next: Option<usize>,
 }
 
 /// Reader of the types of a PDB.
 struct Reader<'t> {
     types: &'t mut DebugTypes,
-    /// Field lists by record index. Classes may share one.
+    /// Field lists by record index. Several classes may refer to the same list.
     lists: Map<usize, List>,
 }
 
-/// The records of a type stream, each with its kind but without its length. The size of the stream's header is its second number.
+/// The records of a TPI stream, each with its kind but without its length. The second number of the stream is the size of its header.
 fn raw_records(stream: &[u8]) -> impl Iterator<Item = &[u8]> {
     let head = u32_at(stream, 4).and_then(|size| usize::try_from(size).ok());
     let mut rest = head.and_then(|size| stream.get(size..)).unwrap_or_default();
@@ -303,7 +305,7 @@ impl Reader<'_> {
                 let to = usize::try_from(to).ok().filter(|_| attributes & POINTER_MODE == REFERENCE);
                 self.types.add(own, to.map_or(Entry::Pointer, Entry::Reference))?;
             }
-            // Other records are for C++.
+            // Managed types do not use the other records.
             match Record::read(bytes) {
                 None => {}
                 Some(Record::Fields(fields, next)) => {
@@ -317,7 +319,7 @@ impl Reader<'_> {
                     }
                     let mut literals = Vec::new();
                     for list in self.parts(number(fields)) {
-                        // Charged before the copy, since a list may continue in itself.
+                        // Charge the memory before copying, since the list of a corrupt file may continue in itself.
                         self.afford(list.literals.iter().map(|(name, _)| name))?;
                         literals.extend_from_slice(&list.literals);
                     }
@@ -348,7 +350,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// The parts of a field list.
+    /// The records of the field list that starts with record `first`.
     fn parts(&self, first: Option<usize>) -> impl Iterator<Item = &List> {
         let first = first.and_then(|at| self.lists.get(&at));
         std::iter::successors(first, |list| self.lists.get(&list.next?)).take(MAX_PARTS)
@@ -374,14 +376,15 @@ impl Reader<'_> {
         Some(String::from_utf8_lossy(name).into_owned())
     }
 
-    /// Charges the memory of copies of `names`.
+    /// Charges the memory for copies of `names`; `None` if the memory budget is exhausted.
     fn afford<'n>(&self, names: impl Iterator<Item = &'n String>) -> Option<()> {
         let bytes = names.fold(0u64, |n, name| n.saturating_add(len64(name.len())).saturating_add(BYTES_OF_AN_ITEM));
         self.types.budget.memory(bytes).then_some(())
     }
 }
 
-/// Moves the static fields to their declaring types, by kind. `None` if the memory budget is exhausted.
+/// Copies static fields from their separate types to the declaring types, one kind after the other. `None` if the memory budget is
+/// exhausted.
 fn place_statics(types: &mut DebugTypes, symbols: Option<&NativeSymbols>) -> Option<()> {
     let of_kind = |prefix| symbols.into_iter().flat_map(move |s| s.statics_with(prefix));
     let mut own = 0usize;
@@ -393,7 +396,7 @@ fn place_statics(types: &mut DebugTypes, symbols: Option<&NativeSymbols>) -> Opt
         for holder in holders {
             let owner = holder.strip_prefix(&prefix)?;
             let members = types.classes.get(&holder)?.members.clone();
-            // Skip fields without a location, which would take the location of another kind.
+            // Skip fields without a location: [`DebugTypes::statics_of`] would assign them the location of another kind.
             let placed = ours == THREAD_STATICS || places.contains_key(owner);
             let Some(class) = types.classes.get_mut(owner).filter(|_| placed) else { continue };
             for member in members {
@@ -402,7 +405,7 @@ fn place_statics(types: &mut DebugTypes, symbols: Option<&NativeSymbols>) -> Opt
                 let at = places.get(owner).zip(member.offset).and_then(|(place, offset)| match ours {
                     OTHER_STATICS => Some(StaticAt::Address(place.plus(offset))),
                     GC_STATICS => Some(StaticAt::InBlock { slot: *place, offset }),
-                    // The symbol of thread statics is the type index.
+                    // The symbol of thread statics is the address of the type index, not of the fields.
                     _ => None,
                 });
                 class.members.push(Member { offset: None, own, ..member });

@@ -1,4 +1,4 @@
-//! Tests of the PDB reader, with a PDB written by clang and lld: `tests/it/pdb/program.cpp`.
+//! Tests of the PDB reader. clang and lld made the PDB from `tests/it/pdb/program.cpp`.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::clr::aot::{DebugField, FieldKind, StaticKind, TypeSymbol};
 use crate::memory::{DataPages, ImageFormat, PeHeaders, fill_module};
 
 const BASE: Addr = Addr(0x1_8000_0000);
-/// Addresses at which the linker placed the sections.
+/// RVAs at which the linker placed the sections.
 const CODE: u64 = 0x1000;
 const CONSTANTS: u64 = 0x2000;
 const DATA: u64 = 0x3000;
@@ -21,7 +21,7 @@ fn pdb() -> Vec<u8> {
     unpacked(include_bytes!("../../../tests/it/pdb/program.pdb.zst"))
 }
 
-/// The program as a process loaded it, and the folder with its files.
+/// The program as a loaded module in memory, and the folder with its files.
 struct Loaded {
     folder: tempfile::TempDir,
     memory: Memory,
@@ -55,7 +55,7 @@ impl Loaded {
         FileSearch { modules: vec![folder.path().into()], ..FileSearch::default() }
     }
 
-    /// The debug information with this file beside the program.
+    /// The debug information that is found if `pdb` is written next to the program.
     fn with(&self, pdb: &[u8]) -> Debugging {
         std::fs::write(self.folder.path().join("program.pdb"), pdb).unwrap();
         let search = Loaded::search(&self.folder);
@@ -117,7 +117,7 @@ fn names_fields_and_places_come_from_the_pdb() {
     ];
     assert_eq!(fields.iter().map(seen).collect::<Vec<_>>(), wanted);
     assert_eq!((&*fields[0].declared_by, &*fields[2].declared_by), ("lab_Lab_Animal", "lab_Lab_Dog"));
-    // In a boxed structure, the fields follow the method table.
+    // In a boxed structure, the fields are after the method table.
     let boxed = debugging.fields_of(at(CONSTANTS + 32), 8).unwrap();
     assert_eq!(boxed.iter().map(|f| f.offset).collect::<Vec<_>>(), [8, 16]);
     let list = types.fields_of("S_P_CoreLib_System_Collections_Generic_List_1<Object>").unwrap();
@@ -150,7 +150,7 @@ fn only_the_pdb_that_the_module_names_is_used() {
         let [(path, refused)] = debugging.refused.as_slice() else { panic!("{:?}", debugging.refused) };
         assert!(path.ends_with("program.pdb") && refused.starts_with(why), "{refused}");
     }
-    // If the pages of the image are absent, a minidump identifies the PDB; if it does not, no PDB is used.
+    // If the image is absent from memory, the module list of a minidump identifies the PDB. Without that, no PDB is used.
     let mut loaded = loaded;
     loaded.memory = Memory::empty(Shape::LE64);
     assert!(loaded.with(&whole).refused[0].1.starts_with("neither the dump nor"));
@@ -160,7 +160,7 @@ fn only_the_pdb_that_the_module_names_is_used() {
     assert!(debugging.symbols.is_none() && debugging.types.unwrap().fields_of("lab_Lab_Dog").is_some());
 }
 
-/// Reads everything from these bytes as a PDB.
+/// Reads all symbols and types from `bytes` as a PDB.
 fn read_all(bytes: Vec<u8>) {
     let debugging = read(bytes, &[CODE, CONSTANTS, DATA], BASE.0);
     if let Some(types) = debugging.types {

@@ -1,4 +1,4 @@
-//! A NativeAOT program: its tables, and the contents of its files, which are read at first use.
+//! A NativeAOT program: its tables, and its symbols and debug information, which are read at first use.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -12,7 +12,7 @@ use crate::contract::{Descriptor, Site};
 use crate::dump::Module;
 use crate::memory::{FileSearch, Image, Memory};
 
-/// The data of a NativeAOT program besides its method tables. Shared between threads.
+/// The tables, symbols and debug information of a NativeAOT program. Threads share it.
 #[derive(Debug)]
 pub(crate) struct Program {
     blobs: Option<Blobs>,
@@ -59,12 +59,12 @@ impl Program {
         self.blobs.as_ref()
     }
 
-    /// The release of .NET whose measured layouts are used for the program: `10.0`.
+    /// The .NET release that the program was built with, such as `10.0`. It selects the bundled layouts.
     pub(crate) fn release(&self) -> Option<&str> {
         self.release.as_deref()
     }
 
-    /// Symbols and debug information from the program's file, or the separate debug file.
+    /// Symbols and debug information of the program. The first call finds and reads the files.
     pub(crate) fn debugging(&self) -> &Debugging {
         let read = || {
             let (module, image) = self.module.as_ref()?;
@@ -74,14 +74,14 @@ impl Program {
         self.debugging.get_or_init(|| Kept::of(|| read().unwrap_or_default())).get()
     }
 
-    /// Whether the value of a static field at `place` is that of the process, and not the initial value from the program's file, which
-    /// supplies missing pages.
+    /// Whether a static field at `place` has its current value. False if the page came from the program's file, which has the initial
+    /// value.
     pub(crate) fn is_current(&self, place: Addr) -> bool {
         let in_image = self.module.as_ref().is_some_and(|(_, image)| image.range.contains(place));
         !in_image || self.memory.is_from_dump(place)
     }
 
-    /// The method table of the type with this mangled name; for a structure, that of its boxed form.
+    /// The method table of the type with this mangled name; for a structure, the method table of the boxed form.
     pub(crate) fn type_of(&self, mangled: &str) -> Option<Addr> {
         let by_symbol = self.by_symbol.get_or_init(|| {
             let symbols = self.debugging().symbols.iter();
@@ -97,32 +97,32 @@ impl Program {
         debugging.types.as_ref()?.literals_of(debugging.symbols.as_ref()?.type_at(method_table)?.name)
     }
 
-    /// The type whose block of static fields the slot at `slot` points to.
+    /// Method table of the type that declares the static fields in the block to which `slot` points.
     pub(crate) fn statics_owner(&self, slot: Addr) -> Option<Addr> {
         let symbols = self.debugging().symbols.as_ref()?;
         self.type_of(symbols.statics_at(slot, StaticKind::Gc)?)
     }
 
-    /// Whether names of the program are missing from the dump.
+    /// Whether tables with names are missing from the dump or incomplete.
     pub(in crate::clr) fn lacks_names(&self) -> bool {
         self.blobs.as_ref().is_none_or(|blobs| !blobs.incomplete().is_empty())
     }
 
-    /// The method that contains `code`: `Lab.Program.Main`, or its mangled name if only a symbol identifies it.
+    /// The name of the method that contains `code`: `Lab.Program.Main`, or the mangled name if only a symbol identifies the method.
     pub(crate) fn method_at(&self, code: Addr) -> Option<Name> {
         let named = self.blobs.as_ref().and_then(|blobs| blobs.method_at(code));
         let symbol = || self.debugging().symbols.as_ref()?.function_at(code).map(|(name, _)| Name::from(name));
         named.map(|method| self.named(&method)).or_else(symbol)
     }
 
-    /// The source form of `method`. Local functions with equal names cannot be distinguished.
+    /// The name of `method`, with the source form for people. Local functions with equal names cannot be distinguished.
     fn named(&self, method: &Method) -> Name {
         let raw = format!("{}.{}", method.owner, method.name);
         let source = generated::method(&raw, || method.name != "MoveNext" || self.shares_name(&method.owner));
         Name::shown_as(raw, source.map(|source| source.with("")))
     }
 
-    /// Whether several state machines have the source name of `machine`.
+    /// Whether other state machines have the same source name as `machine`.
     pub(in crate::clr) fn shares_name(&self, machine: &str) -> bool {
         let names = || self.blobs.iter().flat_map(Blobs::definitions).map(|(_, definition)| definition.name.as_str());
         self.shared_names.get_or_init(|| Kept::of(|| SharedNames::of(names()))).get().has(machine)

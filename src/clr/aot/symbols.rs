@@ -1,8 +1,7 @@
 //! Symbols of a NativeAOT module: names of method tables, of static fields and of functions, by address.
 //!
-//! Mangling loses information: `.`, `+` and other characters all become `_`. So symbols are used only where the module's own tables have no
-//! name, and to look types up in debug information, which has the same mangled names. Source: `NativeAotNameMangler.cs`,
-//! `UnixNodeMangler.cs`.
+//! Mangling loses information: `.`, `+` and other characters all become `_`. So symbols name a type only if the module's own tables do not.
+//! They also give the mangled name under which debug information describes a type. Source: `NativeAotNameMangler.cs`, `UnixNodeMangler.cs`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,7 +15,7 @@ use crate::memory::Image;
 
 /// Prefix of method tables, followed by the length of the name and the name.
 pub(super) const METHOD_TABLE: &str = "_ZTV";
-/// Prefix of a structure's name in the symbol of its boxed method table.
+/// Prefix of the name of a structure, in the symbol of the method table for its boxed form.
 const BOXED: &str = "Boxed_";
 /// Prefix of the method tables of blocks of static fields.
 #[cfg(feature = "internals")]
@@ -24,12 +23,12 @@ const GC_STATIC_TYPE: &str = "__GCStaticEEType_";
 pub(super) const GC_STATICS: &str = "__GCSTATICS";
 pub(super) const OTHER_STATICS: &str = "__NONGCSTATICS";
 pub(super) const THREAD_STATICS: &str = "__TypeThreadStaticIndex";
-/// Suffix of a slot's name for the initial contents of its block.
+/// Suffix that distinguishes the symbol of a block's initial contents from the symbol of its slot.
 const CONTENTS: &str = "__PreInitData";
 const FUNCTION: u8 = 2;
-/// Memory for a symbol, in addition to its name, in bytes.
+/// Memory in bytes for a symbol without its name.
 const BYTES_OF_A_SYMBOL: u64 = 24;
-/// Maximum number of symbols that are read: the table of a sparse file may be arbitrarily large.
+/// Maximum number of symbols that are read. The symbol table of a sparse file may be arbitrarily large.
 const MAX_SYMBOLS: usize = 1 << 24;
 
 /// The type that a symbol of a method table names.
@@ -57,13 +56,13 @@ pub struct NativeSymbols {
     names: Names,
     /// Load address minus address in the file.
     bias: u64,
-    /// Objects by address: value, and offset of the name.
+    /// Objects, sorted: value (address in the file), and offset of the name.
     objects: Vec<(u64, u32)>,
-    /// Functions by address: value, size, and offset of the name.
+    /// Functions, sorted: value (address in the file), size in bytes, and offset of the name.
     functions: Vec<(u64, u64, u32)>,
-    /// Budget for the names of objects, many of which may be at one address and overlap.
+    /// Budget for reading names of objects. In a forged file, many symbols may have one address, and their names may overlap.
     budget: Budget,
-    /// Whether a symbol was omitted: there are too many, or its name is too long.
+    /// Whether a symbol was omitted because there are too many or its name is too long.
     cut: AtomicBool,
 }
 
@@ -75,7 +74,8 @@ impl NativeSymbols {
         let budget = Budget::of_types(bounds.counted(file.len()), bounds.max_memory);
         let (mut objects, mut functions) = (Vec::new(), Vec::new());
         let shape = file.shape();
-        // Entry size, then offsets of value, size, info and section index; 64-bit files have another order.
+        // Size of an entry; offsets of `st_value`, `st_size`, `st_info` and `st_shndx`; size of an address. The order of fields depends on
+        // the ELF class.
         let (entry, value, size, info, section, word) = match shape.ptr {
             PtrSize::Four => (16, 4, 8, 12, 14, 4),
             PtrSize::Eight => (24, 8, 16, 4, 6, 8),
@@ -100,8 +100,8 @@ impl NativeSymbols {
         NativeSymbols::sorted((Names::Elf(file, strings), budget, cut), image.bias(), objects, functions)
     }
 
-    /// Builds the symbols of a PDB, with names as on Unix: value and offset of the name for objects; value, size and offset of the name for
-    /// functions. The names were copied within the budget.
+    /// Builds the symbols of a PDB. `names` contains the names as on Unix, already charged to `budget`. An object has a value and the
+    /// offset of its name; a function has a value, a size, and the offset of its name.
     #[cfg(feature = "minidump")]
     pub(super) fn of_pdb(
         (names, budget): (Vec<u8>, Budget),
@@ -136,7 +136,7 @@ impl NativeSymbols {
         })
     }
 
-    /// The name of an object; `None` once the budget is exhausted.
+    /// The name of an object at `offset` of the names; `None` if it is not valid, or once the budget is exhausted.
     fn name(&self, offset: u32) -> Option<&str> {
         self.budget.steps(1).then_some(())?;
         let name = self.bytes_of(offset)?;
@@ -144,12 +144,12 @@ impl NativeSymbols {
         std::str::from_utf8(name).ok()
     }
 
-    /// Charges the memory of a copy of `name`. Returns whether it was available.
+    /// Charges the memory for a copy of `name`. Returns whether the budget covers it.
     pub(super) fn afford(&self, name: &str) -> bool {
         self.budget.memory(len64(name.len()).saturating_add(BYTES_OF_AN_ITEM))
     }
 
-    /// Whether everything requested was read within the budget.
+    /// Whether no symbol was omitted so far because of a limit.
     pub(super) fn is_whole(&self) -> bool {
         !self.cut.load(Ordering::Relaxed) && !self.budget.met()
     }
@@ -166,19 +166,20 @@ impl NativeSymbols {
         self.objects(method_table).find_map(type_symbol)
     }
 
-    /// All types with their method tables, by address.
+    /// All types that symbols name, with their method tables, in address order.
     pub fn types(&self) -> impl Iterator<Item = (TypeSymbol<'_>, Addr)> {
         self.objects.iter().filter_map(|(value, name)| Some((type_symbol(self.name(*name)?)?, Addr(value.wrapping_add(self.bias)))))
     }
 
-    /// Whether the method table at `method_table` is that of a block of static fields.
+    /// Whether `method_table` is the method table of a block of static fields.
     #[cfg(feature = "internals")]
     pub fn is_static_block(&self, method_table: Addr) -> bool {
         self.objects(method_table).any(|name| name.starts_with(GC_STATIC_TYPE))
     }
 
-    /// The mangled name of the type whose static fields of this kind are at `place`: the slot for references, the block for other fields,
-    /// the cell with the type index for thread statics. Empty blocks share a location; then the first name is returned.
+    /// The mangled name of the type that declares the static fields of this kind at `place`. `place` is the slot for references, the block
+    /// for other fields, and the cell with the type index for thread statics. Empty blocks may share a location; then the first name is
+    /// returned.
     pub fn statics_at(&self, place: Addr, kind: StaticKind) -> Option<&str> {
         let prefix = match kind {
             StaticKind::Gc => GC_STATICS,
@@ -195,13 +196,14 @@ impl NativeSymbols {
         self.objects.iter().filter_map(place)
     }
 
-    /// Name and start of the function that contains `code`. The mangled name of a method is that of its type, `__`, and its own.
+    /// Name and start of the function that contains `code`. The name of a method consists of the mangled name of its type, `__`, and its
+    /// own name.
     pub fn function_at(&self, code: Addr) -> Option<(&str, Addr)> {
         let value = code.0.wrapping_sub(self.bias);
         let last = self.functions.partition_point(|f| f.0 <= value).checked_sub(1)?;
         let start = self.functions.get(last)?.0;
         let first = self.functions.partition_point(|f| f.0 < start);
-        // Identical functions share their start; they are sorted by size.
+        // Several functions may start at one address. They are sorted by size, and the smallest one that contains `code` is used.
         let same = self.functions.get(first..=last)?;
         let found = same.get(same.partition_point(|(_, size, _)| *size <= value.wrapping_sub(start)))?;
         let name = std::str::from_utf8(self.bytes_of(found.2)?).ok()?;
@@ -209,11 +211,11 @@ impl NativeSymbols {
     }
 }
 
-/// Parses the symbol of a method table.
+/// Parses the symbol of a method table: the prefix, the length of the name, and the name.
 fn type_symbol(symbol: &str) -> Option<TypeSymbol<'_>> {
     let rest = symbol.strip_prefix(METHOD_TABLE)?;
     let name = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-    // C++ has symbols of this form as well, but with names of several parts.
+    // C++ vtables have the same prefix. For classes in namespaces, the rest is not one length and one name, so this check rejects them.
     let len: usize = rest.strip_suffix(name)?.parse().ok()?;
     (len == name.len()).then_some(())?;
     let unboxed = name.strip_prefix(BOXED);

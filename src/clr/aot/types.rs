@@ -1,6 +1,6 @@
 //! Types of a NativeAOT module from its debug information: fields, and locations of static fields.
 //!
-//! Types have the same mangled names as symbols. Structures have the fields of their unboxed form.
+//! Type names are mangled like symbols. Offsets of the fields of structures are relative to the unboxed value.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,11 +12,11 @@ use crate::base::{Addr, Budget, CorElementType, len64};
 const MAX_BASES: usize = 64;
 /// Maximum number of instances of a generic type that are compared.
 const MAX_INSTANCES: usize = 256;
-/// Mangled name of `System.Object`, for references of different types.
+/// Mangled name of `System.Object`: the type of a field whose reference type differs between instances of a generic type.
 const OBJECT: &str = "Object";
-/// Maximum size of the fields of a type and its base types, including the names of their types, in bytes: callers copy them.
+/// Maximum memory in bytes for the fields of one type and its base types, with all names. Callers copy it.
 const MAX_FIELD_BYTES: u64 = 16 << 20;
-/// Memory for an item of debug information, in addition to its name, in bytes.
+/// Estimated memory in bytes for an item of debug information (type, field, location) without its name.
 pub(super) const BYTES_OF_AN_ITEM: u64 = 64;
 
 /// The kind of value in a field.
@@ -82,7 +82,7 @@ pub struct DebugStatic {
     pub at: Option<StaticAt>,
 }
 
-/// A type, as referred to by others.
+/// A type that fields, pointers and derived types refer to by the key of its entry.
 #[derive(Clone, Debug)]
 pub(super) enum Entry {
     Primitive(CorElementType),
@@ -98,7 +98,7 @@ pub(super) struct Member {
     /// Offset in bytes; `None` for static fields.
     pub(super) offset: Option<u64>,
     pub(super) entry: usize,
-    /// Key of the location in [`DebugTypes::places`].
+    /// Key of this member's location in [`DebugTypes::places`], if the member is static.
     pub(super) own: usize,
 }
 
@@ -110,14 +110,14 @@ pub(super) struct Class {
     pub(super) members: Vec<Member>,
 }
 
-/// The layout that instances of a generic type share.
+/// The layout that all described instances of a generic type have in common.
 #[derive(Clone, Debug)]
 enum Agreed {
-    /// No instance has fields.
+    /// No described instance has fields.
     None,
-    /// The instances differ.
+    /// The layouts of the instances differ.
     Not,
-    /// The fields, and the entry of the base type.
+    /// The common fields, and the key of the base type's entry.
     On(Arc<[DebugField]>, Option<usize>),
 }
 
@@ -128,15 +128,15 @@ pub struct DebugTypes {
     pub(super) classes: Map<Arc<str>, Class>,
     /// Names of the instances of generic types, by the name of the definition.
     instances: Map<String, Vec<Arc<str>>>,
-    /// Names and values of enums.
+    /// Names and values of the members of enums.
     pub(super) literals: Map<Arc<str>, Vec<(String, i64)>>,
-    /// Locations of static fields, by the key in [`Member`].
+    /// Locations of static fields, by `Member::own`.
     pub(super) places: Map<usize, StaticAt>,
-    /// Shared layouts, by the definition of a generic type and the size of its instances.
+    /// Common layouts, by the definition of a generic type and the size of its instances (`None` if unknown).
     agreed: Mutex<Map<(String, Option<u64>), Agreed>>,
     pub(super) budget: Budget,
     pub(super) whole: bool,
-    /// Whether fields of a type were omitted.
+    /// Whether [`DebugTypes::fields_of`] failed because a type has too many fields or base types.
     cut: AtomicBool,
 }
 
@@ -166,7 +166,7 @@ impl DebugTypes {
         Some(())
     }
 
-    /// Adds the entry to which other types refer by `own`; `None` if the memory budget is exhausted.
+    /// Adds an entry with the key `own`; `None` if the memory budget is exhausted.
     pub(super) fn add(&mut self, own: usize, entry: Entry) -> Option<()> {
         self.budget.memory(BYTES_OF_AN_ITEM).then_some(())?;
         self.entries.insert(own, entry);
@@ -190,10 +190,10 @@ impl DebugTypes {
         self.classes.len()
     }
 
-    /// The instance fields of a type, those of its base types first. `None` if the type is not described. Arrays and strings have fields
-    /// for their length and first element.
+    /// The instance fields of a type, those of its base types first. Arrays and strings have fields for their length and first element.
+    /// `None` if debug information does not describe the type, or a limit is exceeded.
     ///
-    /// The compiler describes only one of a generic type's instances over references; its fields apply to the others.
+    /// The compiler describes only one instance of a generic type over references. The other instances have the same fields.
     pub fn fields_of(&self, mangled: &str) -> Option<Vec<DebugField>> {
         let (mut fields, mut room) = (Vec::new(), MAX_FIELD_BYTES);
         let mut name = mangled;
@@ -202,7 +202,6 @@ impl DebugTypes {
             let bytes = own.iter().map(DebugField::bytes).fold(0, u64::saturating_add);
             let Some(left) = room.checked_sub(bytes) else { break };
             room = left;
-            // Fields of base types come first.
             fields.splice(0..0, own);
             match base.and_then(|at| self.entries.get(&at)) {
                 Some(Entry::Class { name: base }) => name = base,
@@ -213,7 +212,7 @@ impl DebugTypes {
         None
     }
 
-    /// The instance fields that a type declares, and the entry of its base type.
+    /// The instance fields that a type declares, and the key of its base type's entry.
     fn own_fields(&self, name: &str) -> Option<(Vec<DebugField>, Option<usize>)> {
         let declared_by: Arc<str> = name.into();
         let fields = |class: &Class| {
@@ -230,7 +229,7 @@ impl DebugTypes {
         let known = || self.agreed.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (definition.to_string(), size);
         let found = known().get(&key).cloned();
-        // The result is the same for all instances of a size.
+        // The result depends only on the key: all instances of one size share it.
         let found = found.unwrap_or_else(|| known().entry(key).or_insert(self.agree(definition, size, fields)).clone());
         match found {
             Agreed::None => own.map(|class| (Vec::new(), class.base)),
@@ -243,12 +242,12 @@ impl DebugTypes {
         }
     }
 
-    /// The layout that the instances of a generic type with this size share.
+    /// The layout that all described instances of a generic type with this size have in common.
     fn agree(&self, definition: &str, size: Option<u64>, fields: impl Fn(&Class) -> Vec<DebugField>) -> Agreed {
         let same_size = |class: &&Class| !class.members.is_empty() && size.is_none_or(|size| size == class.size);
         let all = self.instances.get(definition).into_iter().flatten().take_while(|_| self.budget.steps(1));
         let others = all.filter_map(|i| self.classes.get(i)).filter(same_size);
-        // Charged before the fields are copied: a forged list may contain the same instance many times.
+        // Charge the steps before copying fields: a forged list may contain the same instance many times.
         let others = others.take(MAX_INSTANCES).take_while(|class| self.budget.steps(len64(class.members.len())));
         let mut others = others.map(|class| (fields(class), class.base));
         let Some((mut agreed, base)) = others.next() else { return Agreed::None };
@@ -272,9 +271,9 @@ impl DebugTypes {
 
     /// The static fields that a type declares.
     ///
-    /// The compiler lists the fields by kind, those without references first and thread statics last, but writes the locations in the order
-    /// of declaration. So the locations of each kind are assigned in turn. If a field's kind contradicts its location, no locations are
-    /// returned.
+    /// The compiler sorts the members by kind: fields without references, references, thread statics. It attaches the locations in the
+    /// order of declaration, so the n-th location of a kind belongs to the n-th field of that kind, and the attached member is ignored. If
+    /// the type of a field contradicts its location, no locations are returned.
     pub fn statics_of(&self, mangled: &str) -> Option<Vec<DebugStatic>> {
         let class = self.classes.get(mangled)?;
         let members = || class.members.iter().filter(|m| m.offset.is_none());
@@ -298,7 +297,7 @@ impl DebugTypes {
         Some(fields)
     }
 
-    /// Names and values of an enum.
+    /// Names and values of the members of an enum.
     pub fn literals_of(&self, mangled: &str) -> Option<&[(String, i64)]> {
         self.literals.get(mangled).map(Vec::as_slice)
     }
@@ -313,7 +312,7 @@ impl DebugTypes {
             Entry::Class { name } => FieldKind::Structure(Arc::clone(name)),
             Entry::Reference(to) => match self.entries.get(to) {
                 Some(Entry::Class { name }) => FieldKind::Reference(Arc::clone(name)),
-                // A `ref` field points into an object.
+                // The target is not a class: the entry is a `ref` field, which points into an object.
                 _ => FieldKind::Pointer,
             },
             Entry::Pointer => FieldKind::Pointer,

@@ -1,21 +1,22 @@
 //! Finds the start of the method to which a code address belongs, from the module's unwind information.
 //!
-//! Handlers (`catch`, `finally`, filters) are separate functions (funclets), whose language-specific data (LSDA) has their distance from
-//! the method. Sources: Linux Standard Base, ".eh_frame_hdr"; `UnixNativeCodeManager.cpp`, `CoffNativeCodeManager.cpp` of the runtime.
+//! Handlers (`catch`, `finally`, filters) are separate functions (funclets). The language-specific data area (LSDA) of a funclet contains
+//! the distance from the start of its method. Sources: Linux Standard Base, ".eh_frame_hdr"; `UnixNativeCodeManager.cpp`,
+//! `CoffNativeCodeManager.cpp` of the runtime.
 
 use gimli::{BaseAddresses, EhFrame, EhFrameOffset, LittleEndian, Pointer, UnwindSection as _};
 
 use crate::base::{Addr, AddrRange, len64};
 use crate::memory::{Image, ImageFormat, Memory};
 
-/// Maximum size of a CFI entry in bytes. Those of methods have some hundred.
+/// Maximum size of a CIE or FDE in bytes. Those of methods have some hundred bytes.
 const MAX_ENTRY: u32 = 1 << 16;
-/// Encodings of the table's count and entries: 4-byte count, 4-byte values relative to the table.
+/// Encodings in `.eh_frame_hdr`: a 4-byte count (`udata4`), and entries of 4-byte values relative to the table (`datarel | sdata4`).
 const ENTRIES: [u8; 2] = [0x03, 0x3b];
-/// Bits of the flags in a function's LSDA with its kind; 0 is the method itself.
+/// Mask of the function kind in the LSDA flags. Kind 0 is the method itself; other kinds are funclets.
 const KIND: u8 = 3;
 
-/// The start of the method to which the code at `code` belongs. `None` if it does not belong to a method, or the unwind information is
+/// The start of the method whose body or funclets contain `code`. `None` if no function contains `code`, or the unwind information is
 /// absent.
 pub(super) fn method_start(memory: &Memory, image: &Image, code: Addr) -> Option<Addr> {
     let table = image.unwind_table(memory).ok()??;
@@ -49,12 +50,13 @@ fn of_elf(memory: &Memory, table: AddrRange, code: Addr) -> Option<Addr> {
     if flags & KIND == 0 {
         return Some(function.range.start);
     }
-    // The LSDA of a funclet has the offset of the method's LSDA, then the distance in bytes from the start of the method.
+    // After the flags, the LSDA of a funclet has the relative address of the method's LSDA, then the distance in bytes from the start of
+    // the method.
     let distance = i64::from(memory.i32(data.plus(5)).ok()?);
     function.range.start.0.checked_add_signed(distance.checked_neg()?).map(Addr)
 }
 
-/// A function, as described by its frame description entry (FDE).
+/// A function (method or funclet), as its frame description entry (FDE) describes it.
 struct Function {
     range: AddrRange,
     /// Address of the LSDA.
@@ -67,14 +69,14 @@ impl Function {
         let pointer = at.plus(4);
         let distance = u64::from(memory.u32(pointer).ok()?);
         let common = pointer.minus(distance).filter(|_| distance != 0)?;
-        // Build a section with only the CIE and this FDE, and adjust the FDE's CIE pointer.
+        // Build an `.eh_frame` section with only the CIE and this FDE, and adjust the CIE pointer in the FDE.
         let mut section = memory.bytes(common, len(common)?).ok()?.into_owned();
         let fde = section.len();
         section.extend_from_slice(&memory.bytes(at, len(at)?).ok()?);
         let field = fde.checked_add(4)?;
         let distance = u32::try_from(field).ok()?;
         section.iter_mut().skip(field).zip(distance.to_le_bytes()).for_each(|(to, from)| *to = from);
-        // PC-relative values in the FDE must be relative to its original address.
+        // Set the section's address so that PC-relative values in the FDE are decoded relative to its original address.
         let bases = BaseAddresses::default().set_eh_frame(at.minus(len64(fde))?.0);
         let frames = EhFrame::new(&section, LittleEndian);
         let fde = frames.fde_from_offset(&bases, EhFrameOffset(fde), EhFrame::cie_from_offset).ok()?;
@@ -88,10 +90,10 @@ impl Function {
     }
 }
 
-/// Looks `code` up in the `RUNTIME_FUNCTION`s, sorted by address. Returns the start of the function: the layout of the data that links
-/// funclets to their method was not measured.
+/// Looks `code` up in the `RUNTIME_FUNCTION` entries, which are sorted by address. For code in a funclet, returns the start of the funclet,
+/// not of its method: the layout of the data that links them is not known.
 fn of_pe(memory: &Memory, image: &Image, table: AddrRange, code: Addr) -> Option<Addr> {
-    /// Size of an entry: start, end and unwind information, each an RVA.
+    /// Size of an entry in bytes: the RVAs of start, end and unwind information.
     const ENTRY: u64 = 12;
     let rva = code.since(image.base)?;
     let start = |i: u64| memory.u32(table.start.element(i, ENTRY)).ok().map(u64::from);

@@ -1,7 +1,7 @@
-//! A lazy reader of ECMA-335 metadata (II.22 to II.24): names of types, fields and methods; the Assembly row.
+//! A lazy reader of ECMA-335 metadata (II.22 to II.24): rows and names of types, fields and methods, signatures, and the Assembly row.
 //!
-//! Opening reads only the headers, and reading a name only its row. The input is untrusted: absent or invalid bytes yield `None`, never a
-//! panic, and allocations are bounded by the size of the blob.
+//! Opening reads only the headers; each query reads only the rows that it needs. The input is untrusted: absent or invalid bytes yield
+//! `None`, never a panic, and the size of the blob bounds allocations.
 
 mod rows;
 mod schema;
@@ -22,11 +22,11 @@ use schema::{
     PARAM_PTR, SCHEMA, TABLES, TYPE_DEF, TYPE_REF, Widths,
 };
 
-/// Maximum number of streams of a blob; there are five or six kinds.
+/// Maximum number of stream headers that are read. Real blobs have five or six streams.
 const MAX_STREAMS: u16 = 32;
-/// Maximum number of rows scanned in an unsorted table.
+/// Maximum number of rows of an unsorted table that are scanned.
 const MAX_SCAN: u32 = 1 << 20;
-/// Tables whose rows are looked up by a key, which is always in the same column.
+/// Tables whose rows are looked up by a key. Each table has one key column.
 const SEARCHED: [usize; 4] = [NESTED_CLASS, GENERIC_PARAM, CONSTANT, FIELD_RVA];
 /// Maximum length of a name in bytes. The runtime's limit for types is 1,023.
 const MAX_NAME: u64 = 4096;
@@ -54,7 +54,7 @@ struct Table {
     sorted: bool,
 }
 
-/// A column of a table.
+/// Position of a column in the rows of a table.
 #[derive(Clone, Copy, Debug, Default)]
 struct Column {
     /// Offset in the row in bytes.
@@ -63,7 +63,7 @@ struct Column {
     width: u8,
 }
 
-/// A range of the blob.
+/// A stream of the blob: a heap such as `#Strings`, or the table stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Heap {
     /// Offset in the blob.
@@ -82,7 +82,7 @@ pub struct Metadata {
     tables: [Table; TABLES],
     /// Columns of the tables that are read, by table and column.
     columns: [[Column; 9]; TABLES],
-    /// Rows of the tables with lookups, by key, if they are not sorted. Built on first use.
+    /// For each table of [`SEARCHED`] that is not sorted: row numbers by key, built at first use.
     unsorted: [OnceLock<Kept<Map<u32, u32>>>; SEARCHED.len()],
 }
 
@@ -106,7 +106,7 @@ pub struct AssemblyRow {
     pub version: [u16; 4],
 }
 
-/// Row counts of some tables: a fingerprint that is compared with the maps that the runtime allocated for the module.
+/// Row counts of some tables. They are compared with the sizes of the lookup maps that the runtime allocated for the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowCounts {
     /// Rows of TypeDef.
@@ -184,7 +184,8 @@ impl Metadata {
         let t = self.table(table);
         if !t.sorted {
             let index = self.unsorted.get(SEARCHED.iter().position(|s| *s == table)?)?;
-            // One scan serves all lookups, since one for each would take hours for a malicious blob. Of equal keys, the first row wins.
+            // One scan serves all lookups: a scan for each would take hours for a malicious blob. `rev` makes the first of several rows
+            // with a key win.
             let rows = (1..=t.rows.min(MAX_SCAN)).rev();
             let keys = || rows.filter_map(|row| Some((self.cell(table, row, column)?, row))).collect();
             return index.get_or_init(|| Kept::of(keys)).get().get(&wanted).copied();
@@ -201,7 +202,7 @@ impl Metadata {
         (self.cell(table, low, column)? == wanted).then_some(low)
     }
 
-    /// Number of rows of the tables that are indexed because they are not sorted.
+    /// Number of rows that indexes of unsorted tables contain, or will contain when they are built.
     pub(crate) fn indexed(&self) -> u64 {
         let tables = SEARCHED.iter().map(|table| self.table(*table)).filter(|t| !t.sorted);
         tables.map(|t| u64::from(t.rows.min(MAX_SCAN))).sum()
@@ -262,7 +263,8 @@ impl Metadata {
         self.list_of(TYPE_DEF, rid, column, table, pointers)
     }
 
-    /// The rows of `table` that belong to row `rid` of `owner`: from the one in its `column` up to that of the next row.
+    /// The rows of `table` that belong to row `rid` of `owner`. They begin with the row number in its `column`, and end before the row
+    /// number that the next row of `owner` has there. If the table `pointers` has rows, the list is a range of that table.
     fn list_of(&self, owner: usize, rid: u32, column: usize, table: usize, pointers: usize) -> Vec<u32> {
         // The runtime allows 65,535 fields and as many methods for each type.
         const MOST: usize = 65_535;
@@ -318,7 +320,7 @@ impl Metadata {
     }
 }
 
-/// The streams that are read.
+/// The streams of a metadata blob.
 #[derive(Default)]
 pub(super) struct Streams {
     /// `#Strings`.
@@ -328,7 +330,7 @@ pub(super) struct Streams {
     pub(super) blobs: Heap,
     /// `#~` or `#-`.
     pub(super) tables: Option<Heap>,
-    /// `#Pdb`, which only debug information has.
+    /// `#Pdb`, which only portable PDBs have.
     pub(super) pdb: Option<Heap>,
     minimal_delta: bool,
 }
@@ -348,7 +350,7 @@ impl Streams {
             let name = source.text(at.checked_add(8)?, 32)?;
             let padded = u64::try_from(name.len()).ok()?.checked_add(4)? & !3;
             at = at.checked_add(8)?.checked_add(padded)?;
-            // Truncate streams that extend past the end, since their rest is still readable.
+            // Truncate a stream that extends past the end of the blob: the part inside is still readable.
             let heap = Heap { at: start, len: len.min(source.len().saturating_sub(start)) };
             match name.as_str() {
                 "#Strings" => out.strings = heap,

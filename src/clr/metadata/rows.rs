@@ -5,7 +5,7 @@ use super::schema::{ASSEMBLY_REF, CONSTANT, FIELD, FIELD_RVA, METHOD_DEF, STAND_
 use super::signature::{self, MethodSig, TypeSig, compressed, type_def_or_ref};
 use crate::base::{CorElementType, Token};
 
-/// Maximum size of a blob in bytes. Signatures have a few dozen; constants as many as the literal.
+/// Maximum size in bytes of a signature or a constant. Signatures have a few dozen bytes; a constant is as long as its literal.
 const MAX_BLOB: u32 = 1 << 16;
 
 /// A row of the Field table.
@@ -33,7 +33,8 @@ pub struct MethodRow {
 /// A row of the TypeRef table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeRef {
-    /// Coded ResolutionScope: low two bits 0 Module, 1 ModuleRef, 2 AssemblyRef, 3 TypeRef (the enclosing type); row above.
+    /// ResolutionScope, a coded index. The low two bits select the table: 0 Module, 1 ModuleRef, 2 AssemblyRef, 3 TypeRef (the enclosing
+    /// type). The other bits are the row.
     pub scope: u32,
     /// Namespace; empty for nested types.
     pub namespace: String,
@@ -79,7 +80,7 @@ impl Metadata {
         self.cell(METHOD_DEF, rid, 1)
     }
 
-    /// RVA of the body of the method in row `rid` of MethodDef; 0 if it has none.
+    /// RVA of the body of the method in row `rid` of MethodDef; 0 if the method has no body.
     pub(crate) fn method_body(&self, rid: u32) -> Option<u32> {
         self.cell(METHOD_DEF, rid, 0)
     }
@@ -111,7 +112,7 @@ impl Metadata {
 
     /// The value of the literal field `rid`.
     pub fn constant(&self, rid: u32) -> Option<Constant> {
-        // HasConstant has two tag bits, which are 0 for Field.
+        // The parent is a HasConstant coded index: two tag bits, which are 0 for Field.
         let row = self.find(CONSTANT, 1, rid.checked_mul(4)?)?;
         let kind = u8::try_from(self.cell(CONSTANT, row, 0)? & 0xff).ok().and_then(CorElementType::of);
         Some(Constant { kind, bytes: self.blob(self.cell(CONSTANT, row, 2)?)? })

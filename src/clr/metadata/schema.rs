@@ -1,5 +1,5 @@
 //! Schema of the metadata tables (ECMA-335 II.22, II.24.2.6; the pointer and edit-and-continue tables from the runtime's
-//! `metamodelcolumndefs.h`). All tables are needed, because the offset of a table depends on the sizes of those before it.
+//! `metamodelcolumndefs.h`). All tables are listed, because the offset of a table depends on the sizes of the tables before it.
 
 /// Kind of a column.
 #[derive(Clone, Copy)]
@@ -16,9 +16,9 @@ pub(super) enum Column {
     Blob,
     /// A row index of a table.
     Row(usize),
-    /// The first row of a list in the first table, or in the second one (pointers to rows) if that has rows.
+    /// The first row of a list. The list is in the second table (pointers to rows) if that has rows, otherwise in the first table.
     List(usize, usize),
-    /// A coded index: a row of one of several tables, which the low bits select.
+    /// A coded index: the row of one of several tables. The low bits (their number is given) select the table.
     Coded(u32, &'static [usize]),
 }
 
@@ -152,7 +152,7 @@ pub(super) struct Widths {
     pub rows: [u32; 64],
     /// Bits 0, 1, 2: indices into `#Strings`, `#GUID`, `#Blob` have four bytes.
     pub heaps: u8,
-    /// Whether there is a `#JTD` stream (edit and continue, minimal delta), so that all indices have four bytes.
+    /// Whether all indices have four bytes: in a minimal delta of edit and continue, which has a `#JTD` stream.
     pub all_large: bool,
 }
 

@@ -1,6 +1,6 @@
 //! Signatures: types of fields and method parameters (ECMA-335 II.23.2).
 //!
-//! Signatures are untrusted. The blob bounds counts, and a depth limit bounds nesting.
+//! Signatures are untrusted. Fixed limits and the size of the blob bound all counts; a depth limit bounds nesting.
 
 use crate::base::{CorElementType, Token, TokenTable};
 
@@ -8,13 +8,13 @@ use crate::base::{CorElementType, Token, TokenTable};
 const MAX_DEPTH: u32 = 32;
 /// Maximum number of parameters or generic arguments of a signature.
 const MAX_ITEMS: u32 = 4096;
-/// Maximum number of dimensions of an array, as in the runtime.
+/// Maximum number of dimensions of an array. The runtime has the same limit.
 const MAX_RANK: u32 = 32;
 
-/// A type in a signature. Tokens are TypeDef, TypeRef or TypeSpec tokens of the module of the signature.
+/// A type in a signature. Tokens refer to TypeDef, TypeRef or TypeSpec of the module that contains the signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypeSig {
-    /// A type with its own element type: a primitive, `string`, `object`, `void`.
+    /// A type that its element type identifies: a primitive, `string`, `object`, `void`.
     Primitive(CorElementType),
     /// A class or interface.
     Class(Token),
@@ -60,7 +60,7 @@ pub struct MethodSig {
     pub parameters: Vec<TypeSig>,
 }
 
-/// Reads the signature of a field, without custom modifiers.
+/// Reads the type of a field from its signature. Custom modifiers are dropped.
 pub fn field(blob: &[u8]) -> Option<TypeSig> {
     let mut reader = Reader { rest: blob };
     (reader.byte()? & 0x0f == 0x06).then_some(())?;
@@ -77,7 +77,7 @@ pub fn type_spec(blob: &[u8]) -> Option<TypeSig> {
     Reader { rest: blob }.type_sig(0)
 }
 
-/// Reads the types of a method's locals (II.23.2.6), without the pinned modifiers.
+/// Reads the types of a method's locals (II.23.2.6). Pinned modifiers are dropped.
 pub(crate) fn locals(blob: &[u8]) -> Option<Vec<TypeSig>> {
     let mut reader = Reader { rest: blob };
     (reader.byte()? == 0x07).then_some(())?;
@@ -103,12 +103,12 @@ impl Reader<'_> {
         Some(n)
     }
 
-    /// Reads an element type, or another byte of a signature with the value of one.
+    /// Reads one byte as an element type. Modifiers and constraints (`PINNED`, `SENTINEL`) are encoded as element types, too.
     fn element(&mut self) -> Option<CorElementType> {
         CorElementType::of(self.byte()?)
     }
 
-    /// Reads the token of a type in its compressed form.
+    /// Reads a TypeDefOrRef coded index.
     fn token(&mut self) -> Option<Token> {
         type_def_or_ref(self.number()?)
     }
@@ -157,7 +157,7 @@ impl Reader<'_> {
     fn array(&mut self, depth: u32) -> Option<TypeSig> {
         let element = self.type_sig(depth)?;
         let rank = self.number().filter(|r| *r <= MAX_RANK)?;
-        // The sizes and the lower bounds are not part of the name.
+        // Skip the sizes and the lower bounds, which type names do not show.
         for _ in 0..2 {
             let count = self.number().filter(|n| *n <= MAX_RANK)?;
             for _ in 0..count {
@@ -189,7 +189,7 @@ impl Reader<'_> {
     }
 }
 
-/// The token in a coded index of a TypeDef, TypeRef or TypeSpec (II.24.2.6).
+/// Decodes a TypeDefOrRef coded index (II.24.2.6) to a token.
 pub(super) fn type_def_or_ref(coded: u32) -> Option<Token> {
     let table = match coded & 3 {
         0 => TokenTable::TypeDef,

@@ -43,7 +43,7 @@ impl Source {
         self.len() == 0
     }
 
-    /// The `count` bytes at `at`; `None` past the end, or if any of them is absent.
+    /// The `count` bytes at `at`; `None` past the end of the blob, or if any byte is absent.
     pub fn bytes(&self, at: u64, count: u64) -> Option<Cow<'_, [u8]>> {
         if at.checked_add(count)? > self.len() {
             return None;
@@ -89,7 +89,7 @@ impl Source {
         self.number::<8>(at)
     }
 
-    /// The NUL-terminated UTF-8 text at `at`, of at most `cap` bytes; `None` if it is not terminated or absent.
+    /// The NUL-terminated UTF-8 text at `at`; `None` if a NUL does not follow within `cap` bytes, or the text is absent.
     pub fn text(&self, at: u64, cap: u64) -> Option<String> {
         let most = cap.min(self.len().checked_sub(at)?);
         let (text, ended) = match self {

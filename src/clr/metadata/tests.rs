@@ -1,4 +1,4 @@
-//! Tests of the metadata reader with a handmade blob, and with mutations of that and of a real one.
+//! Tests of the metadata reader with a handmade blob, the blob of a real assembly, and mutations of both.
 
 #![allow(clippy::cast_possible_truncation)]
 
@@ -13,7 +13,7 @@ fn source(bytes: Vec<u8>) -> Source {
     Source::File { bytes: Arc::new(Bytes::Owned(bytes)), offset: 0, len }
 }
 
-/// A blob with the types `<Module>`, `N.Outer`1` and, nested in that, `Inner`. `stream` is the name of the table stream.
+/// A blob with the types `<Module>`, ``N.Outer`1`` and `Inner`, which is nested in `Outer`. `stream` is the name of the table stream.
 fn small(stream: &str, extra_data: bool) -> Vec<u8> {
     let mut strings = vec![0u8];
     let mut string = |text: &str| {
@@ -23,7 +23,7 @@ fn small(stream: &str, extra_data: bool) -> Vec<u8> {
         at.to_le_bytes()
     };
     let mut rows: Vec<u8> = Vec::new();
-    // Module: generation, name, MVID, two more ids.
+    // Module: generation, name, MVID, EncId, EncBaseId.
     rows.extend([0, 0]);
     rows.extend(string("small.dll"));
     rows.extend([1, 0, 0, 0, 0, 0]);
@@ -61,7 +61,7 @@ fn small(stream: &str, extra_data: bool) -> Vec<u8> {
     rows.extend([0, 0]);
     rows.extend(string("small"));
     rows.extend([0, 0]);
-    // NestedClass: 3 is in 2.
+    // NestedClass: type 3 is nested in type 2.
     rows.extend([3, 0, 2, 0]);
     // GenericParam: number, flags, owner, name. The owners are types 2 and 3.
     for owner in [2u16 << 1, 3 << 1] {
@@ -191,7 +191,7 @@ fn mutations_never_panic() {
     let small = small("#~", false);
     let blobs = [Some(small), real()];
     for blob in blobs.into_iter().flatten() {
-        // Headers and tables come first; corruption there has more effect than in the heaps.
+        // Headers and tables come first in the blob. Corruption there has more effects than in the heaps.
         let front = blob.len().min(600);
         let mut copy = blob.clone();
         for round in 0..20_000 {

@@ -1,6 +1,6 @@
 //! Portable PDBs: source lines of IL instructions, and names of local variables.
 //!
-//! Source: the runtime's specification of portable PDBs. The format is metadata with separate tables, of which only Document,
+//! Source: the runtime's specification of portable PDBs. A portable PDB is a metadata blob with its own tables. Only Document,
 //! MethodDebugInformation, LocalScope and LocalVariable are read. The input is untrusted: invalid bytes yield `None`, never a panic.
 
 mod points;
@@ -22,7 +22,7 @@ const DOCUMENT: usize = 0x30;
 const METHOD_DEBUG_INFORMATION: usize = 0x31;
 const LOCAL_SCOPE: usize = 0x32;
 const LOCAL_VARIABLE: usize = 0x33;
-/// Tables whose row counts determine widths of indices.
+/// Tables of which only the row count is needed: it determines the width of indices.
 const METHOD_DEF: usize = 0x06;
 const LOCAL_CONSTANT: usize = 0x34;
 const IMPORT_SCOPE: usize = 0x35;
@@ -30,11 +30,11 @@ const IMPORT_SCOPE: usize = 0x35;
 const LARGE_STRINGS: u8 = 1;
 const LARGE_GUIDS: u8 = 2;
 const LARGE_BLOBS: u8 = 4;
-/// Maximum number of parts of a document name, and its maximum length in bytes.
+/// Limits of a document name: number of parts, and length in bytes.
 const MAX_PARTS: usize = 1024;
 const MAX_NAME: usize = 4096;
 
-/// Identity of a portable PDB: GUID and stamp, as in the assembly's CodeView entry.
+/// Identity of a portable PDB: GUID and stamp. The CodeView entry of the assembly's debug directory has the same.
 pub(crate) type PdbId = [u8; 20];
 
 /// A table.
@@ -73,11 +73,11 @@ impl Pdb {
         Pdb::read(source, (streams.strings, streams.blobs), (id, methods), tables).ok_or(MetadataError::Headers)
     }
 
-    /// Reads the table stream. `methods` is the number of rows in the assembly's MethodDef.
+    /// Reads the table stream. `methods` is the number of rows of MethodDef in the assembly.
     fn read(source: Source, (strings, blobs): (Heap, Heap), (id, methods): (PdbId, u32), stream: Heap) -> Option<Pdb> {
         let heaps = source.u8(stream.at.checked_add(6)?)?;
         let valid = source.u64(stream.at.checked_add(8)?)?;
-        // The rows of tables of the assembly would have widths that are unknown here.
+        // Refuse a PDB that contains type-system tables (below 0x30): their row sizes are not computed here.
         (valid & 1u64.checked_shl(0x30)?.checked_sub(1)? == 0).then_some(())?;
         let mut at = stream.at.checked_add(24)?;
         let mut rows = [0u32; 64];
@@ -119,8 +119,8 @@ impl Pdb {
         self.id
     }
 
-    /// The document (as a row) and the line of the instruction at `il` in the method in row `method` of MethodDef; `None` if the compiler
-    /// recorded none.
+    /// The document (row of Document) and the line of the instruction at IL offset `il` of the method in row `method` of MethodDef. `None`
+    /// if the compiler recorded no line, or the sequence points cannot be read.
     pub(crate) fn line(&self, method: u32, il: u32) -> Option<(u32, u32)> {
         let (document, blob) = self.points(method)?;
         points::line_at(&blob, document, il)
@@ -131,13 +131,13 @@ impl Pdb {
         self.points(method).map_or(0, |(_, blob)| len64(blob.len()))
     }
 
-    /// Row in the assembly's StandAloneSig with the types of the locals of the method in row `method` of MethodDef; 0 if it has no
-    /// locals, `None` if the compiler recorded nothing for the method.
+    /// Row of the assembly's StandAloneSig with the types of the locals of the method in row `method` of MethodDef; 0 if the method has no
+    /// locals. `None` if the compiler recorded no sequence points for the method.
     pub(crate) fn local_signature(&self, method: u32) -> Option<u32> {
         compressed(&self.points(method).filter(|(_, blob)| !blob.is_empty())?.1).map(|(row, _)| row)
     }
 
-    /// The named local variables of the method in row `method` of MethodDef, outer scopes first.
+    /// The local variables of the method in row `method` of MethodDef, outer scopes first.
     pub(crate) fn locals(&self, method: u32) -> Vec<Local> {
         self.scopes.locals(&self.source, method)
     }
@@ -153,7 +153,7 @@ impl Pdb {
     pub(crate) fn document(&self, document: u32) -> Option<String> {
         let name = self.number(row(self.documents, document)?, self.blob_width)?;
         let blob = self.blob(name)?;
-        // A separator, and the parts as offsets of texts in the heap.
+        // The blob contains the separator, then the offset in `#Blob` of each part.
         let (separator, mut rest) = blob.split_first()?;
         let mut out = String::new();
         for i in 0..MAX_PARTS {
@@ -191,7 +191,7 @@ impl Pdb {
 
 /// Number of rows of the assembly's table `wanted`, from the stream `#Pdb`.
 fn rows_of_assembly(source: &Source, pdb: Heap, wanted: usize) -> Option<u32> {
-    // The identity and the entry point are followed by a mask of the tables, and their row counts.
+    // `#Pdb` has the identity (20 bytes), the entry point (4), a mask of the assembly's tables (8), and their row counts.
     let mask = source.u64(pdb.at.checked_add(24)?)?;
     if mask >> wanted & 1 == 0 {
         return Some(0);

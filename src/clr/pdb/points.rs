@@ -12,7 +12,8 @@ impl Numbers<'_> {
         self.take().map(|(n, _)| n)
     }
 
-    /// Reads a number with the sign in the lowest bit. Its length in bytes determines its number of bits.
+    /// Reads a compressed signed number (ECMA-335 II.23.2), which has the sign in the lowest bit. The length in bytes determines the number
+    /// of magnitude bits.
     fn signed(&mut self) -> Option<i32> {
         let (n, len) = self.take()?;
         let magnitude = (n >> 1).cast_signed();
@@ -36,17 +37,17 @@ fn moved(from: u32, delta: i32) -> Option<u32> {
     from.checked_add_signed(delta)
 }
 
-/// The document (row of the Document table) and line of the code at `il` in the method with the sequence points `blob`: those of the last
-/// point at or before `il` that is not hidden. `document` is the one in the method's row, or 0 if its points are in several. `None` if no
-/// point precedes `il`, or the points before it cannot be decoded.
+/// The document (row of Document) and line of the last sequence point at or before `il` that is not hidden. `blob` contains the sequence
+/// points of the method. `document` is the document in the method's row of MethodDebugInformation; 0 if the method spans several documents.
+/// `None` if such a point does not exist, or the points up to `il` cannot be decoded.
 pub(super) fn line_at(blob: &[u8], document: u32, il: u32) -> Option<(u32, u32)> {
     let mut numbers = Numbers { rest: blob };
-    // Token of the locals' signature.
+    // Row of StandAloneSig with the signature of the locals.
     numbers.unsigned()?;
     let mut document = if document == 0 { numbers.unsigned()? } else { document };
     let mut found = None;
     let mut offset = 0u32;
-    // Start of the last point that is not hidden.
+    // Line and column at which the last point that is not hidden starts.
     let mut last: Option<(u32, u32)> = None;
     let mut first = true;
     while !numbers.rest.is_empty() {
@@ -82,7 +83,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A sequence point for tests: IL offset, document, line; a hidden one has no line.
+    /// A sequence point for tests: IL offset, document, line. A hidden point has no line.
     pub(in crate::clr::pdb) type Point = (u32, u32, Option<u32>);
 
     fn unsigned(n: u32) -> Vec<u8> {
@@ -107,7 +108,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Encodes `points`. If `single`, the method's row has their document.
+    /// Encodes `points`. If `single`, the document is omitted, because the method's row has it.
     pub(in crate::clr::pdb) fn encode(points: &[Point], single: bool) -> Vec<u8> {
         let mut out = unsigned(0);
         let mut document = points.first().map_or(1, |p| p.1);

@@ -1,26 +1,27 @@
-//! Local variables: names of a method's slots, with the IL ranges where they apply (portable PDB specification, "LocalScope Table").
+//! Local variables: the names of a method's local slots, each with the IL range in which it is valid (portable PDB specification,
+//! "LocalScope Table").
 
 use super::{Heap, Source, Table, row};
 
-/// Maximum number of local variables of a method; compilers reach some hundred.
+/// Maximum number of local variables of a method that are read. Real methods have at most some hundred.
 const MOST: usize = 4096;
 /// Maximum length of a name in bytes.
 const MAX_NAME: u64 = 1024;
-/// Attribute of a variable that debuggers hide.
+/// Attribute of a variable that debuggers hide (`DebuggerHidden`).
 const HIDDEN: u16 = 1;
 
-/// A named local variable.
+/// A local variable in one scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Local {
-    /// Index among the method's locals.
+    /// Index of the slot among the method's locals.
     pub(crate) slot: u32,
     /// Name in the source; `None` for a variable that debuggers hide.
     pub(crate) name: Option<String>,
-    /// First IL offset of the scope, and the offset after the last.
+    /// IL range of the scope: the first offset, and the first offset after the scope.
     pub(crate) scope: (u32, u32),
 }
 
-/// Widths of indices in bytes.
+/// Widths in bytes of indices into tables and heaps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Widths {
     pub(super) method: u64,
@@ -31,12 +32,12 @@ pub(super) struct Widths {
 }
 
 impl Widths {
-    /// Offset in a LocalScope row of the first variable.
+    /// Offset in a LocalScope row of the column VariableList.
     fn variables(self) -> u64 {
         self.method.saturating_add(self.import)
     }
 
-    /// Offset in a LocalScope row of the IL range.
+    /// Offset in a LocalScope row of the columns StartOffset and Length.
     fn range(self) -> u64 {
         self.variables().saturating_add(self.variable).saturating_add(self.constant)
     }
@@ -62,7 +63,7 @@ pub(super) struct Scopes {
 }
 
 impl Scopes {
-    /// The named variables of the method in row `method`, by scope. The scopes of a method are consecutive, outer ones first.
+    /// The variables of the method in row `method` of MethodDef, by scope. The scopes of a method are consecutive rows, outer scopes first.
     pub(super) fn locals(&self, source: &Source, method: u32) -> Vec<Local> {
         let mut out = Vec::new();
         let mut scope = self.first(source, method);
@@ -80,7 +81,7 @@ impl Scopes {
         let start = source.u32(range)?;
         let end = start.checked_add(source.u32(range.checked_add(4)?)?)?;
         let first = self.first_variable(source, scope)?;
-        // The list ends before that of the next scope, or at the end of the table.
+        // The list ends at the first variable of the next scope, or at the end of the table.
         let limit = self.variables.rows.saturating_add(1);
         let last = if scope < self.scopes.rows { self.first_variable(source, scope.checked_add(1)?)?.min(limit) } else { limit };
         for variable in (first..last).take(MOST.saturating_sub(out.len())) {
@@ -93,7 +94,7 @@ impl Scopes {
         Some(())
     }
 
-    /// The first scope that does not belong to a method before `method`; scopes are sorted by method.
+    /// The first LocalScope row whose method is `method` or later. Rows are sorted by method.
     fn first(&self, source: &Source, method: u32) -> u32 {
         let (mut low, mut high) = (1u32, self.scopes.rows.saturating_add(1));
         while low < high {
@@ -136,7 +137,7 @@ mod tests {
     /// A scope: method, start, length, variables (attributes, slot, name).
     type Scope<'s> = (u32, u32, u32, &'s [(u16, u16, &'s str)]);
 
-    /// A PDB of an assembly with `methods` methods, and with these scopes.
+    /// A PDB with these scopes, for an assembly with `methods` methods.
     fn build(methods: u32, scopes: &[Scope<'_>]) -> Vec<u8> {
         let (mut strings, mut variables, mut rows) = (vec![0u8], Vec::new(), Vec::new());
         let mut number = 1u16;

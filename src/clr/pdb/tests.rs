@@ -10,7 +10,8 @@ use super::points::tests::{Point, encode};
 use super::*;
 use crate::dump::Bytes;
 
-/// A portable PDB with the documents `/src/NAME` for each of `documents`, and the sequence points of `methods`, by row.
+/// A portable PDB with a document `/src/NAME` for each name in `documents`, and the sequence points of `methods`, in the order of MethodDef
+/// rows.
 pub(crate) fn build(id: PdbId, documents: &[&str], methods: &[Vec<Point>]) -> Vec<u8> {
     let mut blobs = vec![0u8];
     let mut blob = |bytes: &[u8]| {

@@ -1,9 +1,10 @@
 //! Locations of static fields.
 //!
-//! Source: `docs/internals/types.md#statics`; every rule is measured. Static structures are boxed: their slot is a reference to the box.
+//! Source: `docs/internals/types.md#statics`; every rule was verified on dumps. A static structure is boxed: its slot is a reference to the
+//! box.
 //!
-//! The offset of a field is relative to the *base* of its kind (references or other, process or thread). The location of the base depends
-//! on the release: see `Bases`.
+//! The offset of a field is relative to a *base*. A type has separate bases for references and for other fields, and, for thread statics,
+//! separate bases in each thread. The location of the bases depends on the release: see `Bases`.
 
 mod base;
 mod net8;
@@ -24,15 +25,15 @@ use base::Base;
 use net8::Net8;
 use net9::Net9;
 
-/// Maximum number of bytes of a boxed structure that are examined.
+/// Maximum number of bytes of a boxed structure that [`Statics::is_zero`] examines.
 const MAX_BOX: u64 = 4096;
-/// Value of an RVA field's offset that does not fit in 27 bits. The RVA is then in the metadata.
+/// Offset of an RVA field whose RVA does not fit in 27 bits. The metadata contains the RVA.
 const BIG_RVA: u64 = 0x07ff_ffff;
 
 /// Location of a static field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StaticPlace {
-    /// The address of the field; for a structure, that of the data in its box.
+    /// The address of the field; for a structure, the address of the data in its box.
     At(Addr),
     /// The class is uninitialized and the field is still zero, or the thread has never accessed the field.
     NotInitialized,
@@ -40,32 +41,32 @@ pub enum StaticPlace {
     Unknown,
 }
 
-/// Release-specific location of the bases of statics.
+/// Locator of the bases of statics, by release.
 #[derive(Clone, Debug)]
 enum Bases {
     Net8(Net8),
     Net9(Net9),
 }
 
-/// Index of a thread static, which is the same in each thread's block.
+/// Index of a thread static, which is the same in the blocks of all threads.
 #[derive(Clone, Copy, Debug)]
 enum Slot {
     Net8(net8::ThreadSlot),
     Net9(u32),
 }
 
-/// Index of a thread static in each thread's block: unknown, not assigned yet, or known.
+/// Index of a thread static in the blocks of threads. `None` if unknown, `Some(None)` if not assigned yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThreadSlot(Option<Option<Slot>>);
 
 impl ThreadSlot {
-    /// Whether a thread with a block may have the thread static.
+    /// Whether a thread may have a value of the thread static. False only if no index is assigned yet.
     pub(crate) const fn is_used(&self) -> bool {
         !matches!(self.0, Some(None))
     }
 }
 
-/// Address and length of the thread statics of a thread; `None` if unknown, null if the thread has none.
+/// Address and length of a thread's block of thread statics. `None` if unknown; the address is null if the thread has no block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThreadBlock(Option<(Addr, u64)>);
 
@@ -85,7 +86,7 @@ pub struct Statics {
 }
 
 impl Statics {
-    /// Binds to a runtime. Fields whose layouts are missing from the descriptor are [`StaticPlace::Unknown`].
+    /// Binds to a runtime. If the descriptor does not have a layout, the fields that need it are [`StaticPlace::Unknown`].
     pub fn new(memory: &Arc<Memory>, d: &Descriptor, types: &Arc<Types>) -> Statics {
         // Offset of the first element of an `object[]`.
         let array_data = d.number("PtrArrayOffsetToDataArray").ok().or_else(|| types.objects().array_bytes());
@@ -100,7 +101,7 @@ impl Statics {
         self.bases.is_some() || self.types.names().native_aot().is_some()
     }
 
-    /// Adds notes about data that may be missing from the requested locations.
+    /// Adds notes about lists that were not read completely, so that locations may be missing.
     pub(crate) fn note(&self, notes: &Collector) {
         if let Some(Bases::Net9(net9)) = &self.bases {
             net9.note(notes);
@@ -127,8 +128,8 @@ impl Statics {
         }
     }
 
-    /// The location of the static field of the type at `method_table` with one of these `names`, separated by `|`. If it is a thread
-    /// static, the location for the `Thread` at `thread`.
+    /// The location of a static field of the type at `method_table`. `names` are alternative names, separated by `|`. For a thread static,
+    /// `thread` is the address of the `Thread`.
     ///
     /// # Errors
     /// [`NoSuchField`]
@@ -169,7 +170,7 @@ impl Statics {
         })
     }
 
-    /// The location of a thread static in the block of a thread. `afford` charges steps for reading lists.
+    /// The location of a thread static in a thread's block. `afford` charges steps for reading lists and returns whether they were left.
     pub(crate) fn in_block(
         &self,
         block: ThreadBlock,
@@ -197,7 +198,7 @@ impl Statics {
         }
     }
 
-    /// The location of a field relative to `base`, which is null if not allocated yet and `None` if unknown.
+    /// The location of a field relative to `base`. A null base is not allocated yet; `None` is unknown.
     fn field_at(&self, base: Option<Addr>, field: &Field) -> StaticPlace {
         let Some(base) = base else { return StaticPlace::Unknown };
         if base.is_null() {
@@ -228,7 +229,7 @@ impl Statics {
         field.element.primitive_bytes(word).unwrap_or(word)
     }
 
-    /// Whether a field is still zero. An uninitialized class with allocated statics may be running its constructor.
+    /// Whether a field is still zero. If the class is not initialized, its constructor may be running and may have set the field already.
     fn is_zero(&self, at: Addr, field: &Field) -> bool {
         let bytes = self.value_bytes(at, field);
         self.memory.bytes(at, bytes.min(MAX_BOX)).is_ok_and(|b| b.iter().all(|b| *b == 0))
@@ -241,7 +242,7 @@ impl Statics {
         }
     }
 
-    /// The address of the initial value of a field in its module's image.
+    /// The address of an RVA field, whose value is in the image of its module.
     fn in_image(&self, info: &MethodTableInfo, field: &Field) -> Option<Addr> {
         let names = self.types.names();
         let address = names.method_tables().module(info).ok()?;
@@ -250,7 +251,7 @@ impl Statics {
         let in_metadata = || names.module(address).metadata.as_ref()?.field_rva(field.token.rid());
         let rva = in_desc().or_else(in_metadata)?;
         let mapped = base.plus(rva.into());
-        // IL-only assemblies are mapped flat, with the section alignment of the file.
+        // The runtime may map IL-only assemblies flat, so that sections have their file offsets instead of their RVAs.
         let image = Source::Memory { memory: Arc::clone(&self.memory), base, len: 1 << 32 };
         let flat = || {
             let headers = pe::Headers::read(&image)?;
@@ -260,7 +261,7 @@ impl Statics {
     }
 }
 
-/// Whether the slot of a field is a reference, which includes boxed structures.
+/// Whether the slot of a field contains a reference: to the value, or to the box of a structure.
 fn has_reference(field: &Field) -> bool {
     field.is_reference() || field.is_structure()
 }

@@ -1,6 +1,6 @@
-//! Statics of .NET 8, which are in tables of the module (`DomainLocalModule`) and of each thread (`ThreadLocalModule`).
+//! Statics of .NET 8. They are in tables of each module (`DomainLocalModule`), and of each module and thread (`ThreadLocalModule`).
 //!
-//! Source: `appdomain.hpp`, `threadstatics.h` of .NET 8; every rule is measured (`docs/internals/types.md#statics`).
+//! Source: `appdomain.hpp`, `threadstatics.h` of .NET 8; every rule was verified on dumps (`docs/internals/types.md#statics`).
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,21 +16,21 @@ use crate::data::{
 };
 use crate::memory::Memory;
 
-/// Flag of a class whose constructor has run.
+/// Flag in `DataBlob` of a class whose constructor has run.
 const CLASS_INITIALIZED: u8 = 1;
 
 /// Index of a type's thread statics in the tables of each thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ThreadSlot {
     module: Addr,
-    /// Index of the module in the table of the thread.
+    /// Index of the module in a thread's table of modules (`ThreadLocalBlock`).
     index: u64,
     /// Index in the dynamic part: see [`Net8::dynamic_id`].
     dynamic: Option<Option<u64>>,
 }
 
-/// Locator of the bases of statics. Ordinary types have a fixed offset in the tables; generic and collectible types have an entry in the
-/// *dynamic* part.
+/// Locator of the bases of statics. The fields of ordinary types have fixed offsets in the module's tables. Generic and collectible types
+/// have an entry in the *dynamic* table.
 #[derive(Clone, Debug)]
 pub(super) struct Net8 {
     memory: Arc<Memory>,
@@ -39,10 +39,10 @@ pub(super) struct Net8 {
     thread: Option<Bound<Thread>>,
     /// Offset of `Module.DomainLocalModule`.
     module: u64,
-    /// Offset of `EEClass.OptionalFields`, and the offset in it of the index of collectible types.
+    /// Offsets of `EEClass.OptionalFields` and, in the optional fields, of the index of a collectible type in the dynamic table.
     optional: Option<(u64, u64)>,
     array_data: Option<u64>,
-    /// Owners of the tables of blocks that were read.
+    /// The thread that owns each table of modules read so far. A second owner is a contradiction.
     owners: Arc<Mutex<Map<Addr, Addr>>>,
 }
 
@@ -62,7 +62,7 @@ impl Net8 {
         })
     }
 
-    /// The base of statics: of references if `gc`, of other fields otherwise.
+    /// The base of a type's statics: of references if `gc`, otherwise of other fields.
     pub(super) fn base(&self, types: &Types, info: &MethodTableInfo, gc: bool) -> Option<Base> {
         let module = types.names().method_tables().loader_module(info.address)?;
         let domain = self.memory.link_or_null(module.plus(self.module))?;
@@ -81,7 +81,7 @@ impl Net8 {
         }
     }
 
-    /// The index of a type's thread statics in the tables of each thread; `Some(None)` if no thread has them yet.
+    /// The index of a type's thread statics in the tables of all threads. `None` if unknown; `Some(None)` if no thread has them yet.
     pub(super) fn thread_slot(&self, types: &Types, info: &MethodTableInfo) -> Option<Option<ThreadSlot>> {
         self.thread.as_ref()?;
         let module = types.names().method_tables().loader_module(info.address)?;
@@ -93,7 +93,7 @@ impl Net8 {
         Some(Some(ThreadSlot { module, index, dynamic: self.dynamic_id(types, info) }))
     }
 
-    /// The table of blocks of `thread`, with its length; null if absent.
+    /// The table of modules of `thread`, with its length; null if the thread has no table.
     pub(super) fn block(&self, thread: Addr) -> Option<(Addr, u64)> {
         let fields = self.thread.as_ref()?;
         let at = fields.place(thread, Thread::ThreadLocalBlockTable)?;
@@ -108,7 +108,8 @@ impl Net8 {
         Some((blocks, count))
     }
 
-    /// The base of the thread statics at `slot` in the table of a thread: of references if `gc`. Null if not allocated yet.
+    /// The base of the thread statics at `slot` in a thread's table: of references if `gc`, otherwise of other fields. Null if not
+    /// allocated yet.
     pub(super) fn in_block(
         &self,
         types: &Types,
@@ -134,8 +135,8 @@ impl Net8 {
         }
     }
 
-    /// Whether a class is initialized; the statics of a module are allocated earlier. Measured: agrees with ClrMD for all 204 classes in
-    /// three dumps from Linux and Windows.
+    /// Whether a class is initialized; true if that is unknown. The statics of a module are allocated before its classes are initialized.
+    /// Verified: agrees with ClrMD for all 204 classes in three dumps from Linux and Windows.
     fn is_initialized(&self, types: &Types, domain: Addr, info: &MethodTableInfo) -> bool {
         let read = || {
             let row = u64::from(types.names().method_tables().rid(info).ok()?).checked_sub(1)?;
@@ -144,7 +145,7 @@ impl Net8 {
         read().is_none_or(|flags| flags & CLASS_INITIALIZED != 0)
     }
 
-    /// Index of a type in the dynamic part; `Some(None)` for ordinary types.
+    /// Index of a type in the dynamic table; `Some(None)` for ordinary types, `None` if unknown.
     fn dynamic_id(&self, types: &Types, info: &MethodTableInfo) -> Option<Option<u64>> {
         let method_tables = types.names().method_tables();
         if let Some((_, id)) = method_tables.generic_statics(info) {
@@ -158,7 +159,7 @@ impl Net8 {
         Some(Some(u64::from(self.memory.u32(optional.plus(id)).ok()?)))
     }
 
-    /// Entry `id` in a table of {pointer, flags}; null if not allocated yet.
+    /// The pointer in entry `id` of a dynamic table, whose rows are {pointer, flags}. Null if not allocated yet.
     fn entry<S: Structure>(
         &self,
         fields: &Bound<S>,
@@ -174,8 +175,8 @@ impl Net8 {
         self.memory.link_or_null(table.element(id, stride))
     }
 
-    /// The base in an entry: a pointer to the references, followed by the inline primitive fields. For collectible types, both are in
-    /// objects that the managed `LoaderAllocator` keeps alive.
+    /// The base of the statics of a type in the dynamic table. `entry` is a block with a pointer to the references, then the primitive
+    /// fields. For collectible types, it has two handles of objects that the managed `LoaderAllocator` keeps alive.
     fn dynamic(&self, types: &Types, info: &MethodTableInfo, module: Addr, entry: Addr, gc: bool, of_thread: bool) -> Option<Addr> {
         if entry.is_null() {
             return Some(Addr::NULL);
@@ -198,13 +199,13 @@ impl Net8 {
         }
     }
 
-    /// The elements of the array whose handle is stored at `at`; null without an array.
+    /// The address of the elements of the array whose handle is stored at `at`; null without an array.
     fn elements_of_handle(&self, at: Addr) -> Option<Addr> {
         let object = object_of_handle(&self.memory, at)?;
         Some(if object.is_null() { Addr::NULL } else { object.plus(self.array_data?) })
     }
 
-    /// An object that the managed `LoaderAllocator` of a module keeps alive, in slot `handle / 2`, from 1.
+    /// The object of a handle of a collectible module: the element `handle / 2 - 1` of the slots of its managed `LoaderAllocator`.
     fn collectible_object(&self, types: &Types, module: Addr, handle: u64) -> Option<Addr> {
         if handle & 1 != 0 {
             // A handle with bit 0 set points to the reference itself.
@@ -215,7 +216,7 @@ impl Net8 {
         self.memory.link(slots.plus(self.array_data?).element(n, self.memory.ptr_bytes()))
     }
 
-    /// The array of references of the managed `LoaderAllocator` of a collectible module.
+    /// The array `m_slots` of the managed `LoaderAllocator` of a collectible module.
     fn allocator_slots(&self, types: &Types, module: Addr) -> Option<Addr> {
         let allocator = types.loader().allocator_object(module)?;
         let mt = types.objects().method_table(allocator)?;

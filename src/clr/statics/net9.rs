@@ -1,6 +1,7 @@
-//! Statics of .NET 9 and later, whose addresses are next to the method table. Thread statics have an index into lists of the thread.
+//! Statics of .NET 9 and later. The pointers to a type's statics directly precede the auxiliary data (`MethodTableAuxiliaryData`) of its
+//! method table. A thread static has an index into arrays of each thread.
 //!
-//! Source: contracts `RuntimeTypeSystem` and `Thread` of .NET 10; every rule is measured (`docs/internals/types.md#statics`).
+//! Source: contracts `RuntimeTypeSystem` and `Thread` of .NET 10; every rule was verified on dumps (`docs/internals/types.md#statics`).
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -25,7 +26,7 @@ const IN_ARRAY: u32 = 0;
 const COLLECTIBLE: u32 = 1;
 const DIRECT: u32 = 2;
 const INDEX_MASK: u32 = 0x00ff_ffff;
-/// Maximum number of entries in a thread's list of thread statics that are not in its array yet.
+/// Maximum number of entries of a thread's list of in-flight thread statics, which are not in its array yet.
 const MAX_IN_FLIGHT: usize = 65_536;
 
 /// Layouts of thread statics.
@@ -37,7 +38,7 @@ struct ThreadStatics {
     locals: Bound<ThreadLocalData>,
     in_flight: Option<Bound<InFlightTLSData>>,
     locals_bytes: u64,
-    /// Number of unused slots at the start of the array.
+    /// Number of indices at the start that have no element in the array.
     skipped: u64,
 }
 
@@ -67,9 +68,9 @@ pub(super) struct Net9 {
     mask: u64,
     threads: Option<ThreadStatics>,
     array_data: Option<u64>,
-    /// The first list of thread statics that was not read completely.
+    /// Address of the head of the first in-flight list that was not read completely.
     unended: Arc<OnceLock<Addr>>,
-    /// Owners of the blocks of thread statics that were read.
+    /// The thread that owns each block of thread statics read so far. A second owner is a contradiction.
     owners: Arc<Mutex<Map<Addr, Addr>>>,
 }
 
@@ -88,14 +89,14 @@ impl Net9 {
         })
     }
 
-    /// Adds a note about a list that was not read completely: statics that were not found in it may be allocated.
+    /// Adds a note if an in-flight list was not read completely. Thread statics that were not found in it may exist.
     pub(super) fn note(&self, notes: &Collector) {
         if let Some(at) = self.unended.get() {
             notes.add(NoteKind::LimitHit, *at, format!("the list of thread statics in flight at {at} has a cycle or exceeds its limit"));
         }
     }
 
-    /// The base of statics: of references if `gc`, of other fields otherwise.
+    /// The base of a type's statics: of references if `gc`, otherwise of other fields.
     pub(super) fn base(&self, types: &Types, info: &MethodTableInfo, gc: bool) -> Option<Base> {
         let Some(end) = types.names().method_tables().statics_end(info.address) else { return Some(Base::NONE) };
         let statics = end.minus(self.statics_bytes)?;
@@ -105,7 +106,7 @@ impl Net9 {
         Some(Base { address: self.memory.followed(at, Addr(word & self.mask))?, initialized: word & NOT_INITIALIZED == 0 })
     }
 
-    /// The index of a type's thread statics, which is the same in all threads; `Some(None)` if no thread has them yet.
+    /// The index of a type's thread statics, which is the same in all threads. `None` if unknown; `Some(None)` if no thread has them yet.
     pub(super) fn thread_index(&self, types: &Types, info: &MethodTableInfo, gc: bool) -> Option<Option<u32>> {
         let t = self.threads.as_ref()?;
         let Some(end) = types.names().method_tables().statics_end(info.address) else { return Some(None) };
@@ -114,25 +115,25 @@ impl Net9 {
         Some((index != NO_INDEX).then_some(index))
     }
 
-    /// The block of thread statics of `thread`; null for dead and unstarted threads, and for those that never accessed a thread static.
+    /// The block of thread statics of `thread`. Null for threads that are dead, have not started, or have never accessed a thread static.
     pub(super) fn block(&self, thread: Addr) -> Option<Addr> {
         let t = self.threads.as_ref()?;
         let data = self.locals(t, thread)?;
         if !data.is_null() {
-            // The block is in the storage of the OS thread.
+            // The block is in the thread-local storage of the OS thread.
             self.memory.spare(AddrRange::new(data, data.plus(t.locals_bytes)));
         }
         Some(data)
     }
 
-    /// The base at an index in the block at `data`; null if not allocated yet. `afford` charges steps for reading lists.
+    /// The base at `index` in the block at `data`; null if not allocated yet. `afford` charges steps for reading lists.
     pub(super) fn in_block(&self, data: Addr, index: u32, afford: &dyn Fn(u64) -> bool) -> Option<Addr> {
         let t = self.threads.as_ref()?;
         let base = self.indexed(t, data, index)?;
         if base.is_null() { self.in_flight(t, data, index, afford) } else { Some(base) }
     }
 
-    /// The array of thread statics of `thread`, with the address of the reference to it.
+    /// The array of thread statics of `thread`: the address of the reference to it, and its address.
     pub(super) fn thread_array(&self, thread: Addr) -> Option<(Addr, Addr)> {
         let t = self.threads.as_ref()?;
         let data = self.locals(t, thread).filter(|data| !data.is_null())?;
@@ -159,7 +160,7 @@ impl Net9 {
         Some(data)
     }
 
-    /// The base at an index; null if not allocated yet.
+    /// The base at `index`, without the in-flight list; null if not allocated yet.
     fn indexed(&self, t: &ThreadStatics, data: Addr, index: u32) -> Option<Addr> {
         let (kind, n) = (index >> 24, index & INDEX_MASK);
         let word = self.memory.ptr_bytes();
@@ -185,8 +186,8 @@ impl Net9 {
         }
     }
 
-    /// Looks an index up in the thread's separate list of objects. It contains an object while a class constructor runs, or if one ran when
-    /// the array was created (measured: agrees with ClrMD).
+    /// Looks `index` up in the thread's list of in-flight thread statics. An object is in that list while a class constructor runs, or if
+    /// one ran when the array was created (verified: agrees with ClrMD).
     fn in_flight(&self, t: &ThreadStatics, data: Addr, index: u32, afford: &dyn Fn(u64) -> bool) -> Option<Addr> {
         let head = t.locals.place(data, ThreadLocalData::InFlightData);
         let (Some(entry), Some(first)) = (&t.in_flight, head) else { return Some(Addr::NULL) };

@@ -1,4 +1,4 @@
-//! The ReadyToRun header, which lists a module's sections.
+//! The ReadyToRun header of a NativeAOT module, which lists the sections that contain the tables.
 //!
 //! Source of the layout and of its location: `ModuleHeaders.h`, `ReadyToRunHeaderNode.cs` of the runtime.
 
@@ -30,11 +30,11 @@ const MODULES: &str = "__modules";
 const MAGIC: &[u8] = b"RTR\0";
 /// Size of the fixed part of the header, in bytes.
 const HEAD: u64 = 16;
-/// Range of major versions. .NET 8 to 11 have 9, 10, 16 and 26. The version is a weak criterion; the shape of the table decides.
+/// Accepted major versions; .NET 8 to 11 have 9, 10, 16 and 26. The range is wide, because the other checks in [`Sections::read`] decide.
 const VERSIONS: std::ops::RangeInclusive<u16> = 8..=32;
 /// Maximum number of sections. .NET 9 has 34.
 const MAX_SECTIONS: u64 = 128;
-/// Cost of checking a match of the magic bytes in the opening's budget, in bytes.
+/// Number of bytes that checking one match of the magic bytes charges to the budget for opening the dump.
 const BYTES_OF_A_HIT: u64 = 256;
 
 /// Address ranges of a module's sections.
@@ -42,16 +42,16 @@ const BYTES_OF_A_HIT: u64 = 256;
 pub(super) struct Sections {
     /// Address of the header.
     pub(super) header: Addr,
-    /// Number of kind bits in a reference to metadata.
+    /// The division of references to metadata into kind and offset.
     pub(super) split: Split,
     rows: Vec<(u32, AddrRange)>,
 }
 
 impl Sections {
-    /// Finds the header of `image` through the export, otherwise by its magic bytes in writable memory, which contains it because its
-    /// pointers were relocated. Windows relocates read-only memory as well, and has the header there.
+    /// Finds the header of `image` through the exported symbol, otherwise by its magic bytes. On Unix the header is in writable memory,
+    /// because its pointers are relocated. On Windows it is in read-only memory, so the whole image is searched.
     pub(super) fn find(memory: &Memory, image: &Image) -> Option<Sections> {
-        // A match may be a coincidence, and a page of the search may be absent, so failed reads are not losses.
+        // Ignore failed reads: a match may be a coincidence, and pages of the searched range may be absent.
         tried(|| {
             let exported = image.export(memory, MODULES).and_then(|e| memory.ptr(e.address).ok());
             exported.and_then(|at| Sections::read(memory, image, at)).or_else(|| Sections::search(memory, image))
@@ -78,7 +78,7 @@ impl Sections {
         None
     }
 
-    /// Reads the header at `at`; `None` if it does not look like one.
+    /// Reads the header at `at`; `None` if the bytes there are not a valid header.
     fn read(memory: &Memory, image: &Image, at: Addr) -> Option<Sections> {
         let word = memory.ptr_bytes();
         let fits = at.is_aligned(word)
@@ -87,7 +87,7 @@ impl Sections {
             && VERSIONS.contains(&memory.u16(at.plus(4)).ok()?);
         let count = u64::from(memory.u16(at.plus(12)).ok()?);
         let entry = u64::from(memory.u8(at.plus(14)).ok()?);
-        // A row has id, flags, start and end; in .NET 11, id, length and start.
+        // A row consists of id, flags, start and end; in .NET 11, of id, length and start.
         let long = word.saturating_mul(2).saturating_add(8);
         let short = word.saturating_add(8);
         (fits && (1..=MAX_SECTIONS).contains(&count) && [long, short].contains(&entry)).then_some(())?;
@@ -101,7 +101,8 @@ impl Sections {
                 0 => Addr::NULL,
                 length => start.plus(length.into()),
             };
-            // The section of a single item has no end. An empty section may be at the end of the image.
+            // A null end means that the section is a single item; such sections are not kept. An empty section may be at the end of the
+            // image.
             let inside = |at: Addr| at >= image.range.start && at <= image.range.end;
             let single = end.is_null();
             (id > last && (start.is_null() || inside(start)) && (single || inside(end) && start <= end)).then_some(())?;

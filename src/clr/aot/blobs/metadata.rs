@@ -1,8 +1,8 @@
-//! Metadata in the native format: names of types, namespaces and modules.
+//! NativeAOT metadata (native format): names of types, namespaces and modules.
 //!
-//! A record is a sequence of numbers at an offset. A reference to a record of a known kind is its offset. Where kinds differ, the low bits
-//! contain the kind and the high bits the offset: the kind has 8 bits, and 7 since .NET 10. Source: `SchemaDef.cs` of the runtime's
-//! metadata generator.
+//! A record is a sequence of numbers at an offset. A reference is the offset of its target if the kind of the target is fixed. Otherwise
+//! its low bits contain the kind, its high bits the offset. The kind has 7 bits since .NET 10, and 8 before. Source: `SchemaDef.cs` of the
+//! runtime's metadata generator.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,13 +26,13 @@ const TYPE_SPECIFICATION: u8 = 0x3e;
 
 /// Maximum nesting of types and of namespaces.
 const MAX_NESTING: u32 = 64;
-/// Maximum length of a name in bytes. The compilers' own limit is 1,023.
+/// Maximum length of a name in bytes. Compilers limit names to 1,023.
 const MAX_NAME: u64 = 4096;
 
-/// The first major version of ReadyToRun headers in which kinds have 7 bits: that of .NET 10.
+/// The first major version of ReadyToRun headers in which kinds have 7 bits (.NET 10).
 const NARROW_SINCE: u16 = 16;
 
-/// Number of bits of a record reference that contain the kind.
+/// The division of a record reference into kind and offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Split {
     kind_bits: u32,
@@ -49,7 +49,7 @@ impl Split {
         Handle { kind: low_byte(n ^ offset << self.kind_bits), offset }
     }
 
-    /// Decodes a reference outside of metadata, which has the kind in the high bits.
+    /// Decodes a token: a reference from outside the metadata, which has the kind in its high bits.
     pub(super) fn of_token(self, n: u32) -> Handle {
         let shift = u32::BITS.saturating_sub(self.kind_bits);
         let kind = n >> shift;
@@ -69,14 +69,14 @@ pub(super) struct Handle {
     offset: u32,
 }
 
-/// A namespace, or the module's root, with the module's name.
+/// A namespace and its module. The text is empty for the root namespace.
 #[derive(Clone, Debug)]
 struct Namespace {
     namespace: String,
     module: Arc<str>,
 }
 
-/// Name of a type without generic arguments, and name of its module.
+/// Name of a type, without generic arguments, and of its module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
     /// Full name as in metadata: ``System.Collections.Generic.Dictionary`2+Entry``.
@@ -90,7 +90,7 @@ pub struct Definition {
 pub(super) struct Metadata {
     section: Section,
     split: Split,
-    /// Namespaces by offset, since most types share a few.
+    /// Namespaces by offset. Most types are in a few namespaces, so each is read once.
     places: Mutex<Map<u32, Kept<Option<Arc<Namespace>>>>>,
 }
 
@@ -135,7 +135,7 @@ impl Metadata {
                     names.push(self.string(name, budget)?);
                     self.split.of_reference(parent)
                 }
-                // The record of an instance begins with a reference to its definition.
+                // Both records begin with a reference: to the type, or to the generic definition.
                 TYPE_SPECIFICATION | TYPE_INSTANCE if names.is_empty() => self.split.of_reference(record.unsigned()?),
                 NAMESPACE_DEFINITION | NAMESPACE_REFERENCE if !names.is_empty() => {
                     return Some(named(&*self.place(handle, budget)?, &names)).filter(|d| budget.memory(len64(d.name.len())));
@@ -189,7 +189,7 @@ impl Metadata {
     }
 }
 
-/// The type with these names, innermost first, in a namespace.
+/// The definition of a type in the namespace `place`. `names` are its name and those of its enclosing types, innermost first.
 fn named(place: &Namespace, names: &[String]) -> Definition {
     let mut name = place.namespace.clone();
     for (i, part) in names.iter().rev().enumerate() {

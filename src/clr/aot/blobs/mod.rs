@@ -1,7 +1,8 @@
-//! The tables of every NativeAOT module for reflection, static fields and stack traces. They supply names without any symbols.
+//! Tables for reflection, static fields and stack traces, which the compiler writes into every NativeAOT module. They supply names even
+//! without symbols.
 //!
-//! The tables are read-only, so the dump may not contain them; the module's file then supplies them. Each table is read once, at first use.
-//! Missing parts are reported to each answer by [`Blobs::note`] and as failed reads.
+//! The tables are in read-only memory, which the dump may not contain; then the module's file supplies them. Each table is read once, at
+//! first use. Missing parts are reported to each answer by [`Blobs::note`] and as failed reads.
 
 mod header;
 mod metadata;
@@ -36,12 +37,12 @@ pub use statics::GcStatics;
 #[derive(Debug)]
 pub struct Blobs {
     memory: Arc<Memory>,
-    /// Memory from which the tables are read: that of the dump or that of the module's file.
+    /// Memory from which the tables are read: the memory in the dump, or the module's file.
     tables: Arc<Memory>,
     image: Image,
     sections: Sections,
     metadata: Option<Metadata>,
-    /// The flag of method tables whose objects contain references.
+    /// The flag of a method table whose objects contain references.
     has_pointers: u32,
     budget: Budget,
     types: OnceLock<Kept<Table<Types>>>,
@@ -58,9 +59,9 @@ struct Types {
 }
 
 impl Blobs {
-    /// Finds the tables of `image` in `memory`, or in the module's `file` ([`file_image`](crate::memory::file_image)), whose writable pages
-    /// contain the header. `has_pointers` is the flag of method tables whose objects contain references. `None` if they have no tables, or
-    /// if the page that points to them is absent.
+    /// Finds the tables of `image` in `memory`, otherwise in `file`, the [image of the module's file](crate::memory::file_image).
+    /// `has_pointers` is the flag of a method table whose objects contain references. `None` if neither has the header that lists the
+    /// tables.
     pub fn find(memory: &Arc<Memory>, file: Option<&Arc<Memory>>, image: &Image, has_pointers: u32, limits: &Limits) -> Option<Blobs> {
         let found = |tables: &Arc<Memory>| Some((Sections::find(tables, image)?, Arc::clone(tables)));
         let (sections, tables) = found(memory).or_else(|| found(file?))?;
@@ -89,19 +90,19 @@ impl Blobs {
         self.sections.open(&self.tables, id)
     }
 
-    /// Name and module of the type at `method_table`, which must not be a generic instance, an array or a pointer. `None` if the compiler
-    /// emitted no metadata for the type, or its metadata is absent.
+    /// Name and module of the type at `method_table`. `None` for generic instances, arrays and pointers, and if the compiler emitted no
+    /// metadata for the type or the metadata is absent.
     pub fn definition(&self, method_table: Addr) -> Option<&Definition> {
         self.types().by_table.get(&method_table)
     }
 
-    /// The name without the module: ``System.Collections.Generic.Dictionary`2``, `Lab.Program+Entry`.
+    /// The name of the type at `method_table`, without its module: ``System.Collections.Generic.Dictionary`2``, `Lab.Program+Entry`.
     #[cfg(feature = "internals")]
     pub fn definition_name(&self, method_table: Addr) -> Option<&str> {
         self.definition(method_table).map(|d| d.name.as_str())
     }
 
-    /// The method table of the type with this name in the module with that name, both as in [`Definition`].
+    /// The method table of the type `name` in `module`; both have the form of [`Definition`].
     pub fn method_table_of(&self, module: &str, name: &str) -> Option<Addr> {
         self.types().by_name.get(&(module.into(), name.to_string())).copied()
     }
@@ -111,7 +112,7 @@ impl Blobs {
         self.types().by_table.iter().map(|(at, d)| (*at, d))
     }
 
-    /// The tables, of those read so far, that have absent or invalid parts.
+    /// The tables that have absent or invalid parts. Tables that have not been read yet are not checked.
     pub fn incomplete(&self) -> Vec<&'static str> {
         let cut = [
             ("metadata", self.metadata.is_none()),
@@ -126,7 +127,7 @@ impl Blobs {
     pub(crate) fn note(&self, path: &str, notes: &Collector) {
         let names = self.sections.get(METADATA);
         if self.metadata.is_none() && names.is_none_or(|range| self.memory.captured(range) == 0) {
-            // Dumps of this kind never contain read-only memory, so this is not a loss.
+            // The dump has nothing of the metadata: dumps of this kind do not contain read-only memory. The answer remains complete.
             notes.add(NoteKind::NoMetadata, None, format!("types have no names: they are in {path}, which --modules PATH supplies"));
         } else if let [first, rest @ ..] = self.incomplete().as_slice() {
             let more = rest.iter().map(|what| format!(", {what}")).collect::<String>();
@@ -157,7 +158,7 @@ impl Blobs {
             let mut read = || {
                 let (index, token) = (entry.unsigned()?, entry.unsigned()?);
                 let table = fixups.relative(u64::from(index).checked_mul(4)?)?;
-                // Types that are blocked from reflection have references only, no definitions.
+                // For types that are blocked from reflection, the token is a type reference instead of a type definition.
                 Some((table, metadata.type_name(self.sections.split.of_token(token), &self.budget)?))
             };
             match read() {

@@ -1,4 +1,4 @@
-//! The types to which blocks of static fields belong.
+//! The types that own blocks of static fields, from the table that the module has for instances of generic types.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::base::hash::Map;
 use crate::base::{Addr, Budget};
 use crate::memory::Memory;
 
-/// Maximum number of blocks of a type; there is one of each kind.
+/// Maximum number of blocks listed for one type. Real types have at most one of each kind.
 const MAX_PAIRS: usize = 16;
 
 /// Estimated memory of an entry of [`Owners`], in bytes.
@@ -42,16 +42,16 @@ impl StaticKind {
 pub struct Owned {
     /// Method table of the declaring type.
     pub owner: Addr,
-    /// Kind of its static fields in the block.
+    /// Kind of the static fields in the block.
     pub kind: StaticKind,
 }
 
 /// The owners of blocks of static fields.
 #[derive(Debug, Default)]
 pub(super) struct Owners {
-    /// Owners by location. Types that have no fields of a kind may share one.
+    /// Owners with the location of their static fields. Types without fields of a kind may share a location.
     pub(super) all: Vec<(Addr, Owned)>,
-    /// Owners of blocks of references, by slot.
+    /// Owners of static references, by slot.
     pub(super) of_slots: Map<Addr, Addr>,
 }
 

@@ -1,4 +1,4 @@
-//! Readers for sequential data in a module: numbers of variable length, and hash tables of them.
+//! Readers for the native format in a module: numbers of variable length, and hash tables.
 //!
 //! Source of the formats: `NativeFormatReader.cs`, `NativeFormatWriter.cs`, `NativePrimitiveDecoder.cs` of the runtime.
 
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::base::{Addr, AddrRange, Budget};
 use crate::memory::Memory;
 
-/// Maximum number of buckets of a hash table, as a power of two: an upper limit of the number of types in a module.
+/// Maximum number of buckets of a hash table, as an exponent of two. It exceeds the number of types in any real module.
 const MAX_BUCKETS_LOG: u32 = 24;
 
 /// A section of the module. Any of its bytes may be absent.
@@ -31,7 +31,7 @@ impl Section {
         Cursor { section: self, at: offset }
     }
 
-    /// The `N` bytes at `offset`; `None` beyond the end, or if any of them is absent.
+    /// The `N` bytes at `offset`; `None` past the end of the section, or if any byte is absent.
     fn bytes<const N: usize>(&self, offset: u64) -> Option<[u8; N]> {
         let mut out = [0; N];
         let end = offset.checked_add(u64::try_from(N).ok()?)?;
@@ -61,8 +61,8 @@ impl Section {
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Calls `each` with a cursor at the payload of each entry of the hash table at the start of the section. Returns whether the table is
-    /// complete; parts of it may be absent or corrupt.
+    /// Calls `each` with a cursor at the payload of each entry of the hash table at the start of the section. Returns false if a part of
+    /// the table is absent or corrupt, or if the budget is exhausted.
     pub(super) fn entries(&self, budget: &Budget, mut each: impl FnMut(Cursor<'_>)) -> bool {
         let Some(table) = HashTable::read(self) else { return false };
         // An entry has at least two bytes, so disjoint buckets never reach this limit.
@@ -98,11 +98,11 @@ impl Section {
 struct HashTable<'a> {
     section: &'a Section,
     buckets: u64,
-    /// Size of an entry of the bucket table, in bytes.
+    /// Size in bytes of a bucket offset in the bucket table.
     entry: u64,
 }
 
-/// Offset of the bucket table, to which the offsets in it are relative.
+/// Offset of the bucket table in the section. Bucket offsets are relative to it.
 const BUCKETS: u64 = 1;
 
 impl HashTable<'_> {
@@ -164,7 +164,7 @@ impl Cursor<'_> {
         Some(value)
     }
 
-    /// Reads a number in one to five bytes. Returns its bits, and how many there are.
+    /// Reads a number of one to five bytes. Returns the number, unsigned, and its width in bits.
     fn number(&mut self) -> Option<(u32, u32)> {
         let first = self.section.u8(self.at)?;
         let len = first.trailing_ones().checked_add(1)?;
@@ -196,7 +196,7 @@ impl Cursor<'_> {
     }
 }
 
-/// A table, with a flag that shows whether it was read completely.
+/// A table, and whether it was read completely.
 #[derive(Debug)]
 pub(super) struct Table<T> {
     pub(super) data: T,

@@ -1,5 +1,5 @@
-//! The table from which a program writes its own stack traces: a list of commands. Each sets the owning type, the name or the signature,
-//! and has one method to which the current values apply.
+//! The table that a program uses to write its own stack traces: a list of commands. A command may change the current owning type, name and
+//! signature; then it adds one method with the current values.
 //!
 //! Source: `StackTraceMethodMappingNode.cs`, `StackTraceMetadata.cs` of the runtime.
 
@@ -40,13 +40,13 @@ impl Methods {
         let mut rows = Vec::new();
         let whole = read_rows(sections.split, &section, budget, &mut rows).is_some();
         rows.sort_unstable_by_key(|row| row.start);
-        // Older modules have separate metadata for this table.
+        // Older modules have separate metadata for the names in this table.
         let own = sections.open(tables, STACK_TRACE_METADATA).filter(|s| sections.get(METADATA) != Some(s.range));
         Table { data: Methods { rows, metadata: own.and_then(|s| Metadata::open(s, sections.split)) }, whole }
     }
 }
 
-/// Appends all methods to `rows`; `None` if there are fewer than the section announces.
+/// Appends all methods to `rows`; `None` if the section ends early or the budget is exhausted.
 fn read_rows(split: Split, section: &Section, budget: &Budget, rows: &mut Vec<Row>) -> Option<()> {
     let count = section.u32(0)?;
     let mut cursor = section.at(4);

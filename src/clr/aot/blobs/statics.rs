@@ -1,4 +1,4 @@
-//! Static fields: the slots that point to the blocks of each type, and the owners of the blocks.
+//! Static fields: the slots of all types, the blocks to which they point, and the types that own the blocks.
 
 use super::Blobs;
 use super::header::GC_STATIC_REGION;
@@ -10,32 +10,31 @@ use super::owners::Owners;
 use crate::base::Addr;
 use crate::base::missed::Kept;
 
-/// Maximum number of slots. A forged dump may map few bytes to a large table.
+/// Maximum number of slots that are read. A forged dump may map a few bytes to a large table.
 const MAX_SLOTS: u64 = 1 << 20;
-/// Flag of a slot whose block has not been allocated. The slot then points to the block's method table.
+/// Flag in a slot whose block is not allocated yet. The slot then contains the address of the block's method table.
 const NOT_INITIALIZED: u64 = 1;
 
-/// The block of a type's static fields that are references.
+/// The block that contains the static references of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GcStatics {
     /// Address of the slot, the variable that points to the block.
     pub slot: Addr,
     /// The block: an object whose fields are the static fields. `None` if it has not been allocated or is not in the dump.
     pub block: Option<Addr>,
-    /// Method table of the declaring type. The tables contain it for instances of generic types only.
+    /// Method table of the declaring type. The tables record it only for instances of generic types.
     pub owner: Option<Addr>,
 }
 
 impl Blobs {
-    /// The blocks of static fields that are references, in the order of the module. There are fewer than slots if a part of the list is
-    /// absent, which [`Blobs::note`] and failed reads report.
+    /// The blocks of static references, in the order of the module's slots. The list is shorter if there are more slots than the limit, or
+    /// a part of the region is absent; [`Blobs::note`] and failed reads report that.
     pub fn gc_statics(&self) -> Vec<GcStatics> {
         self.slots().map(|slot| self.statics_of(slot, self.block(slot))).collect()
     }
 
-    /// The blocks of [`Blobs::gc_statics`] as elements of the array that keeps all blocks alive: the elements begin at `first`, one for
-    /// each slot.
-    /// For dumps that do not have the pages of the slots. `None` if an element is not a block.
+    /// Like [`Blobs::gc_statics`], for dumps without the pages of the slots. The blocks come from the array that keeps them alive: its
+    /// elements begin at `first`, one for each slot. `None` if an element is not a block.
     pub fn gc_statics_in(&self, first: Addr) -> Option<Vec<GcStatics>> {
         let word = self.memory.ptr_bytes();
         let block = |i: u64| self.target(first.element(i, word)).filter(|block| self.is_block(*block));
@@ -51,7 +50,7 @@ impl Blobs {
         self.sections.get(GC_STATIC_REGION).map_or(0, |region| region.len() / 4)
     }
 
-    /// Whether there are more slots than the limit.
+    /// Whether the module has more slots than are read.
     pub(super) fn has_more_slots(&self) -> bool {
         self.all_slots() > MAX_SLOTS
     }
@@ -65,25 +64,26 @@ impl Blobs {
         GcStatics { slot, block, owner: self.owners().of_slots.get(&slot).copied() }
     }
 
-    /// The block to which the word at `at` points; `None` if it is null or not allocated.
+    /// The target of the pointer at `at`; `None` if it is null, marked as not initialized, or absent.
     fn target(&self, at: Addr) -> Option<Addr> {
         self.memory.ptr(at).ok().filter(|t| !t.is_null() && t.0 & NOT_INITIALIZED == 0)
     }
 
-    /// Whether the object at `at` is a block. The compiler creates its type, whose only flag may be that it contains references.
+    /// Whether the object at `at` is a block of static fields. The method table of a block is in the image, and has no flag except the one
+    /// for references.
     fn is_block(&self, at: Addr) -> bool {
         let flags = |table: Addr| self.memory.u32(table).is_ok_and(|flags| flags & !self.has_pointers == 0);
         self.target(at).is_some_and(|table| self.image.range.contains(table) && flags(table))
     }
 
-    /// The block of the slot at `slot`. Depending on the version of the runtime, the slot points to the block, or to the element for it in
-    /// the array of all blocks.
+    /// The block of the slot at `slot`. Depending on the release, the slot points to the block, or to the element of the array of all
+    /// blocks that refers to it.
     pub fn block(&self, slot: Addr) -> Option<Addr> {
         let first = self.target(slot)?;
         if self.is_block(first) { Some(first) } else { self.target(first).filter(|second| self.is_block(*second)) }
     }
 
-    /// Method tables of the blocks of thread statics, by type index. The list ends at the first absent one.
+    /// Method tables of the blocks of thread statics, by type index. The list ends at the first absent entry.
     #[cfg(feature = "internals")]
     pub fn thread_statics(&self) -> Vec<Addr> {
         let word = self.memory.ptr_bytes();
@@ -91,8 +91,8 @@ impl Blobs {
         (0..region.len() / word).map_while(|i| self.tables.ptr(region.start.element(i, word)).ok()).collect()
     }
 
-    /// All blocks of static fields whose owner is known, with their location: the slot for references, the block for other fields, or the
-    /// cell with the type index for thread statics. Empty blocks share a location.
+    /// The locations of static fields whose owner is known: the slot for references, the block for other fields, the cell with the type
+    /// index for thread statics. Empty blocks may share a location.
     #[cfg(feature = "internals")]
     pub fn owned_statics(&self) -> &[(Addr, Owned)] {
         &self.owners().all

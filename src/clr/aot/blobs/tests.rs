@@ -9,7 +9,7 @@ use crate::clr::aot::HAS_POINTERS;
 use crate::memory::tests::memory_of;
 
 const BASE: u64 = 0x10_0000;
-/// Start and end of the writable part of the image.
+/// Offsets of the start and end of the writable part of the image.
 const DATA: u64 = 0x4000;
 const END: u64 = 0x6000;
 
@@ -49,12 +49,12 @@ fn text(s: &str) -> Vec<u8> {
     [unsigned(s.len() as u32), s.as_bytes().to_vec()].concat()
 }
 
-/// A hash table with 2^`log` buckets, of which the last has all payloads. The offset of a bucket has `size` bytes: 1, 2 or 4.
+/// A hash table with 2^`log` buckets. The last bucket has all payloads. Each bucket offset has `size` bytes: 1, 2 or 4.
 fn table(payloads: &[Vec<u8>], log: u32, size: usize) -> Vec<u8> {
     let buckets = 1usize << log;
     let code = [0u8, 0, 1, 0, 2][size];
     let first = 1 + (buckets + 1) * size;
-    // An entry has one byte of the hash code, then the distance to its payload in four bytes.
+    // An entry has one byte of the hash code, then four bytes with the distance to its payload.
     let end = first + payloads.len() * 5;
     let mut out = vec![(log as u8) << 2 | code];
     for bucket in 0..=buckets {
@@ -129,11 +129,11 @@ fn reading_damaged_hash_tables_ends_and_reports_them() {
         (n, whole)
     };
     assert_eq!(count(&good), (9, true));
-    // A table cut off at any length; an unknown size of bucket offsets; more buckets than bytes.
+    // The table is truncated at any length; the size of bucket offsets is unknown; there are more buckets than bytes.
     (0..30).for_each(|len| assert!(!count(&good[..len]).1, "{len}"));
     assert_eq!(count(&[3, 0, 0]), (0, false));
     assert_eq!(count(&[0xfc, 0, 0, 0]), (0, false));
-    // Every second bucket contains all entries, but no more entries are read than the section has bytes.
+    // Every second bucket contains all entries. The number of entries that are read is limited to the size of the section in bytes.
     let mut forged = table(&payloads, 5, 1);
     let (first, len) = (forged[1], forged.len());
     let end = forged[33];
@@ -146,7 +146,7 @@ fn reading_damaged_hash_tables_ends_and_reports_them() {
     assert_eq!(visited, 0);
 }
 
-/// Metadata with these records, each at a multiple of 32 after the signature.
+/// Metadata with the signature, and these records at multiples of 32 bytes.
 fn metadata(records: &[Vec<u8>]) -> Vec<u8> {
     let mut out = 0xdead_dffdu32.to_le_bytes().to_vec();
     for record in records {
@@ -176,7 +176,7 @@ fn records() -> Vec<Vec<u8>> {
     records_of(8)
 }
 
-/// Like [`records`]. The kind of the record that a reference points to has `bits` bits.
+/// Like [`records`], with references that have the kind in `bits` bits.
 fn records_of(bits: u32) -> Vec<Vec<u8>> {
     let reference = |kind: u32, i: u32| at(i) << bits | kind;
     vec![
@@ -322,7 +322,7 @@ fn modules_of_each_release_are_read() {
         assert_eq!((fixups.len(), blobs.definition_name(fixups.start.plus(0x100))), (8, Some("A.B.T`1")), "{version}");
         assert_eq!((blobs.definition_name(fixups.start.plus(0x200)), blobs.incomplete()), (Some("A.B.T`1+Inner"), vec![]), "{version}");
     }
-    // A header of .NET 10 does not fit these records, whose kinds have 8 bits.
+    // With a header of .NET 10, references are decoded with 7 bits of kind, and so these records (8 bits) have no valid types.
     assert_eq!(blobs(module_of(16, &sections())).unwrap().definitions().count(), 0);
 }
 
@@ -349,7 +349,7 @@ fn on_windows_the_header_is_in_read_only_memory() {
 
 #[test]
 fn missing_parts_of_tables_are_reported() {
-    // A type whose fixup is past the end of the table, and one whose metadata is past the end.
+    // The first payload has a fixup past the end of the table, the second one metadata past the end.
     for payload in [record(&[2, token(0x3a, 8)]), record(&[0, token(0x3a, 4000)])] {
         let mut sections = sections();
         sections[0].1 = table(&[record(&[1, token(0x3a, 10)]), payload], 0, 1);
@@ -363,7 +363,7 @@ fn impossible_headers_are_refused() {
     let good = module(&sections());
     assert!(blobs(good.clone()).is_some());
     let header = (DATA + 64) as usize;
-    // A wrong version, number of rows, size of a row, or order of rows; a section beyond the image; one that ends before it starts.
+    // Wrong version; no rows; wrong row size; unsorted rows; a section that ends after the image; a section that ends before its start.
     let beyond = (BASE + END + 16).to_le_bytes();
     let changes: [(usize, &[u8]); 6] =
         [(4, &[1, 0]), (12, &[0, 0]), (14, &[12]), (16, &[0xff, 0xff]), (16 + 8, &beyond), (16 + 16, &BASE.to_le_bytes())];
@@ -382,7 +382,8 @@ fn impossible_headers_are_refused() {
 
 #[test]
 fn blocks_are_found_directly_and_through_their_array() {
-    // The four slots at 0x5000 have a block, an array element that points to a block, a block not yet allocated, and null.
+    // The four slots at 0x5000 contain: a block; an array element that points to a block; the method table of a block that is not allocated
+    // yet; null.
     let slots = 0x5000u64;
     let mut sections = sections();
     let region: Vec<u8> = (0..4u64).flat_map(|i| ((slots + 8 * i - (0x1000 + 4 * i)) as u32).to_le_bytes()).collect();
