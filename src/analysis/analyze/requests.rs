@@ -37,7 +37,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         None => format!(", such as {example}"),
     };
     // The most common waits, and the methods that wait.
-    let mut causes: BTreeMap<(Option<Wait>, Option<Name>), (u64, Option<Addr>)> = BTreeMap::new();
+    let mut causes: BTreeMap<Cause, (u64, Option<Addr>)> = BTreeMap::new();
     for request in &stuck {
         let awaits = request.waits_for.as_ref().and_then(|root| Some((awaited(root.kind)?, root.object)));
         let blocked = || answers.locks().ok()?.waits.iter().find(|w| w.managed_id.is_some() && w.managed_id == request.thread);
@@ -76,6 +76,9 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let problem = answers.finding(ProblemId::Requests, ProblemSeverity::Warning, title, &command);
     Ok(vec![Problem { count: Some(count), object: Some(oldest.object), method, ..problem }])
 }
+
+/// The object or thread that requests wait for, and the method that waits.
+type Cause = (Option<Wait>, Option<Name>);
 
 /// Most waits that the title names.
 const CAUSES: usize = 2;
