@@ -180,7 +180,8 @@ impl<'s> Reader<'s> {
     }
 
     /// The roots, and the objects of frozen segments. A root is an object that the root node reaches through groups only.
-    fn roots(&self, room: &mut Room) -> (Roots, Vec<ObjectId>) {
+    /// `addresses` has the address of each object, which may be a made-up one.
+    fn roots(&self, room: &mut Room, addresses: &[u64]) -> (Roots, Vec<ObjectId>) {
         let (mut roots, mut frozen) = (Roots::default(), Vec::new());
         // Kind and label of groups by type index, so that the long name of many groups is stored once.
         let mut groups: Map<usize, (RootKind, Option<StaticIndex>)> = Map::default();
@@ -205,7 +206,7 @@ impl<'s> Reader<'s> {
                     (None, _) => waiting.push(child),
                     (Some(id), _) if is_frozen => frozen.push(id),
                     (Some(id), Some(label)) if rooted.insert((label, id)) => {
-                        let object = self.file.address(child);
+                        let object = addresses.get(id.index()).copied().unwrap_or_default();
                         let origin = Origin::Group(label);
                         roots.roots.push(RawRoot { kind, address: None, object: Addr(object), flags: RootFlags::NONE, origin });
                     }
@@ -244,7 +245,7 @@ impl<'s> Reader<'s> {
             }
             rows.end_node()?;
         }
-        let (roots, frozen) = self.roots(&mut room);
+        let (roots, frozen) = self.roots(&mut room, &addresses);
         if room.met {
             notes.add(NoteKind::Invalid, None, "nodes of the file share references; references that exceed its size are left out");
         }

@@ -18,7 +18,7 @@ use crate::session::{FieldNames, FieldPlace};
 /// Retained size, dominator and distance of each object.
 pub(super) struct Retention<'h> {
     pub(super) tree: &'h DominatorTree,
-    /// For each object, the number of references on a shortest path from the nearest start of dominance, or [`FAR`].
+    /// For each object, the number of references on a shortest path from the nearest root, or [`FAR`].
     distances: IndexVec<ObjectId, u32>,
 }
 

@@ -109,7 +109,11 @@ fn retention<'c>(context: &Context<'c>) -> Result<Retention<'c>, Error> {
     let graph = context.notes.with(heap.graph(false)?);
     graph.root_notes(stacks).into_iter().for_each(|n| context.notes.extend(n));
     graph.note_doubts(stacks, Depends::Roots, context.notes);
-    Ok(Retention::new(graph, heap.dominators(stacks)?, graph.starts(stacks)))
+    let mut starts = graph.rooted(stacks);
+    starts.extend(&graph.frozen);
+    starts.sort_unstable();
+    starts.dedup();
+    Ok(Retention::new(graph, heap.dominators(stacks)?, starts))
 }
 
 /// Collects the edges that are not references of objects: dependent handles and loader allocators.
