@@ -190,8 +190,8 @@ impl DebugTypes {
         self.classes.len()
     }
 
-    /// The instance fields of a type, those of its base types first. Arrays and strings have fields for their length and first element.
-    /// `None` if debug information does not describe the type, or a limit is exceeded.
+    /// The instance fields of a type, after the fields of its base types. Arrays and strings have fields for their length and first
+    /// element. `None` if debug information does not describe the type, or a limit is exceeded.
     ///
     /// The compiler describes only one instance of a generic type over references. The other instances have the same fields.
     pub fn fields_of(&self, mangled: &str) -> Option<Vec<DebugField>> {
