@@ -26,7 +26,7 @@ pub enum FieldKind {
     Primitive(CorElementType),
     /// An enum: its mangled name, and the element type of its values.
     Enum(Arc<str>, CorElementType),
-    /// A structure: its mangled name. Its fields are inside the field.
+    /// A structure: its mangled name. The structure's fields are stored inline.
     Structure(Arc<str>),
     /// A reference to an object: the mangled name of its static type.
     Reference(Arc<str>),
