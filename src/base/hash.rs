@@ -26,7 +26,8 @@ mod tests {
     const CHOSEN: [fn(u64) -> u64; 3] =
         [|i| 0x7f00_0000_0000 + 8 * i, |i| i << 43, |i| (7 << 31 | i << 3).wrapping_mul(0x9e37_79b9_7f4a_7c15)];
 
-    /// Whether the hashes of the first 65,536 keys fill every bucket and every tag, none more than twice as full as the average.
+    /// Whether the hashes of the first 65,536 keys spread: every bucket and every tag has between half and twice the average number of
+    /// keys.
     fn spreads(hash: impl Fn(u64) -> u64, key: fn(u64) -> u64) -> bool {
         let (mut low, mut high) = ([0u32; 256], [0u32; 128]);
         for hash in (0..1u64 << 16).map(|i| hash(key(i))) {

@@ -20,7 +20,7 @@ use super::cancel;
 /// Arrays of at most this size in bytes always stay in memory. The limit is 1 in unit tests, whose arrays are small.
 const SMALL: usize = if cfg!(test) { 1 } else { 8 << 10 };
 
-/// The disk has no room for a temporary file that replaces memory.
+/// The error if a temporary file that replaces memory cannot be created or extended.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the graph exceeds the memory limit, and {} in {}", file_of(*bytes), folder.display())]
 pub struct NoRoom {

@@ -26,7 +26,7 @@ pub(crate) struct Library {
     collections: OnceLock<Tables>,
     /// The budget for all lists that an answer reads. In a forged dump, many objects may refer to one list.
     budget: Budget,
-    /// Of the arrays that were not read completely, the one at the lowest address, and the number of elements that were read.
+    /// The lowest address of an array that was not read completely, and the number of its elements that were read.
     cut: Mutex<Option<(Addr, u64)>>,
 }
 

@@ -18,7 +18,7 @@ use crate::session::continuations::{ContinuationFields, Suspended, SuspendedMeth
 const LONGEST: usize = 100;
 
 library_types! {
-    /// Types whose objects have such a text.
+    /// Types whose objects have a short text.
     enum TextType {
         in "System.Private.CoreLib" {
             Task = "System.Threading.Tasks.Task",

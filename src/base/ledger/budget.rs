@@ -61,7 +61,7 @@ impl Budget {
         Budget::with(MEMORY, captured, max_memory)
     }
 
-    /// The budget of names, fields and modules, for a dump of `captured` bytes.
+    /// The budget for names, fields and modules of one answer, for a dump of `captured` bytes.
     pub fn of_types(captured: u64, max_memory: Option<u64>) -> Budget {
         Budget::with(MEMORY_OF_TYPES, captured, max_memory)
     }

@@ -242,8 +242,8 @@ impl<'l> Collections<'l> {
         Slot { place, type_name: "System.Object".into() }
     }
 
-    /// The nodes of the list that starts with `first` and is linked by the field `next`. Returns false as well if the list has a cycle or
-    /// exceeds a limit.
+    /// The nodes of the list that starts with `first` and is linked by the field `next`, and whether all were read. The list is incomplete
+    /// if it has a cycle or exceeds a limit.
     fn chain(&self, first: Option<Addr>, next: FieldAt) -> (Vec<Addr>, bool) {
         let (mut nodes, mut seen) = (Vec::new(), Set::default());
         let mut at = first;

@@ -95,7 +95,7 @@ impl Tasks {
         out
     }
 
-    /// The next continuation after the one at `object`: that of the method which awaits it.
+    /// The continuation of the method that awaits the method whose continuation is at `object`.
     pub(crate) fn caller(&self, object: Addr) -> Option<Addr> {
         self.library.reference(object, self.continuations?.next)
     }

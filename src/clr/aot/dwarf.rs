@@ -233,7 +233,7 @@ impl<'d> Reader<'_, 'd> {
                     let name = self.text(entry)?;
                     let offset = entry.attr_value(constants::DW_AT_data_member_location).and_then(|v| v.udata_value());
                     self.types.budget.memory(BYTES_OF_AN_ITEM).then_some(())?;
-                    // A member without a type is useless.
+                    // Skip members without a type, since their values cannot be decoded.
                     class.members.extend(target(entry).map(|entry| Member { name, offset, entry, own }));
                 }
             }

@@ -68,8 +68,7 @@ const STATICS: [(&str, &str); 3] =
 const STATICS_TYPE: &str = "__type";
 const THREAD_STATICS_TYPE: &str = "__THREADSTATICS";
 
-/// Finds and reads the PDB of `module`, which is loaded as `image`. A PDB is used only if its GUID and age are those of the CodeView
-/// record.
+/// Finds and reads the PDB of `module`, which is loaded as `image`. A PDB is used only if its GUID and age match the CodeView record.
 pub(super) fn find(memory: &Memory, module: &Module, image: &Image, search: &FileSearch, os: Os, limits: &Limits) -> Debugging {
     let mut out = Debugging::default();
     let named = image.code_view(memory);

@@ -26,7 +26,7 @@ pub enum FieldKind {
     Primitive(CorElementType),
     /// An enum: its mangled name, and the element type of its values.
     Enum(Arc<str>, CorElementType),
-    /// A structure: its mangled name. Its fields are inside the field.
+    /// A structure: its mangled name. The structure's fields are stored inline.
     Structure(Arc<str>),
     /// A reference to an object: the mangled name of its static type.
     Reference(Arc<str>),
@@ -190,8 +190,8 @@ impl DebugTypes {
         self.classes.len()
     }
 
-    /// The instance fields of a type, those of its base types first. Arrays and strings have fields for their length and first element.
-    /// `None` if debug information does not describe the type, or a limit is exceeded.
+    /// The instance fields of a type, after the fields of its base types. Arrays and strings have fields for their length and first
+    /// element. `None` if debug information does not describe the type, or a limit is exceeded.
     ///
     /// The compiler describes only one instance of a generic type over references. The other instances have the same fields.
     pub fn fields_of(&self, mangled: &str) -> Option<Vec<DebugField>> {

@@ -35,7 +35,7 @@ const BIG_RVA: u64 = 0x07ff_ffff;
 pub enum StaticPlace {
     /// The address of the field; for a structure, the address of the data in its box.
     At(Addr),
-    /// The class is uninitialized and the field is still zero, or the thread has never accessed the field.
+    /// The class is not initialized and the field is still zero, or the thread has never accessed the field.
     NotInitialized,
     /// The location is not in the dump, or the layout is unknown.
     Unknown,
@@ -112,7 +112,7 @@ impl Statics {
     pub fn place(&self, info: &MethodTableInfo, field: &Field) -> StaticPlace {
         match field.storage {
             Storage::Rva => self.in_image(info, field).map_or(StaticPlace::Unknown, StaticPlace::At),
-            // Debug information from the compiler contains addresses.
+            // In NativeAOT programs, the offset of a static field is its address.
             Storage::Static if let Some(program) = self.types.names().native_aot() => {
                 let at = Addr(field.offset);
                 if program.is_current(at) { StaticPlace::At(at) } else { StaticPlace::Unknown }
@@ -150,7 +150,7 @@ impl Statics {
         self.in_block(self.thread_block(thread), &self.thread_slot(info, field), (info, field), &|_| true)
     }
 
-    /// The index of a thread static in each thread's block.
+    /// The index of a thread static in the blocks of all threads.
     pub(crate) fn thread_slot(&self, info: &MethodTableInfo, field: &Field) -> ThreadSlot {
         let gc = has_reference(field);
         let slot = match self.bases.as_ref().filter(|_| field.storage == Storage::ThreadStatic) {

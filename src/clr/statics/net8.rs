@@ -208,7 +208,7 @@ impl Net8 {
     /// The object of a handle of a collectible module: the element `handle / 2 - 1` of the slots of its managed `LoaderAllocator`.
     fn collectible_object(&self, types: &Types, module: Addr, handle: u64) -> Option<Addr> {
         if handle & 1 != 0 {
-            // A handle with bit 0 set points to the reference itself.
+            // If bit 0 is set, the other bits are the address of the reference.
             return self.memory.link(Addr(handle & !1));
         }
         let slots = self.allocator_slots(types, module)?;

@@ -189,7 +189,7 @@ impl Metadata {
     }
 }
 
-/// The definition of a type in the namespace `place`. `names` are its name and those of its enclosing types, innermost first.
+/// The definition of a type in the namespace `place`. `names` are the names of the type and its enclosing types, innermost first.
 fn named(place: &Namespace, names: &[String]) -> Definition {
     let mut name = place.namespace.clone();
     for (i, part) in names.iter().rev().enumerate() {

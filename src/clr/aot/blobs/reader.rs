@@ -48,7 +48,7 @@ impl Section {
         self.bytes(offset).map(u32::from_le_bytes)
     }
 
-    /// The address to which the four bytes at `offset` point. They contain the distance from their own address.
+    /// The target of the relative pointer at `offset`: four bytes that contain the signed distance from their address to the target.
     pub(super) fn relative(&self, offset: u64) -> Option<Addr> {
         let distance = i64::from(self.u32(offset)?.cast_signed());
         self.range.start.plus(offset).0.checked_add_signed(distance).map(Addr)
@@ -157,7 +157,7 @@ impl Cursor<'_> {
         Some(value)
     }
 
-    /// The address to which the next four bytes point.
+    /// Reads a relative pointer of four bytes, and returns its target.
     pub(super) fn relative(&mut self) -> Option<Addr> {
         let value = self.section.relative(self.at)?;
         self.at = self.at.checked_add(4)?;

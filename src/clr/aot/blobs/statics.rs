@@ -69,8 +69,8 @@ impl Blobs {
         self.memory.ptr(at).ok().filter(|t| !t.is_null() && t.0 & NOT_INITIALIZED == 0)
     }
 
-    /// Whether the object at `at` is a block of static fields. The method table of a block is in the image, and has no flag except the one
-    /// for references.
+    /// Whether the object at `at` is a block of static fields. The method table of a block is in the image, and its only flag may be
+    /// `has_pointers`.
     fn is_block(&self, at: Addr) -> bool {
         let flags = |table: Addr| self.memory.u32(table).is_ok_and(|flags| flags & !self.has_pointers == 0);
         self.target(at).is_some_and(|table| self.image.range.contains(table) && flags(table))
