@@ -7,19 +7,26 @@ thread_local! {
     static LEFT: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
+/// Restores the limit when it is dropped. Cancelled work unwinds, and the thread may go on with other work.
+struct Restore(Option<u64>);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        LEFT.set(self.0);
+    }
+}
+
 /// Runs `f` with a limit of `reads` reads, after which reads fail. Lists in a forged dump may never end.
 pub(crate) fn bounded<T>(reads: u64, f: impl FnOnce() -> T) -> T {
-    let before = LEFT.replace(Some(reads));
-    let value = f();
-    LEFT.set(before);
-    value
+    let _restore = Restore(LEFT.replace(Some(reads)));
+    f()
 }
 
 /// Runs `f` with the limit `reads`, and subtracts the reads that it takes from `reads`.
 pub(crate) fn taking<T>(reads: &mut u64, f: impl FnOnce() -> T) -> T {
-    let before = LEFT.replace(Some(*reads));
+    let _restore = Restore(LEFT.replace(Some(*reads)));
     let value = f();
-    *reads = LEFT.replace(before).unwrap_or(0);
+    *reads = LEFT.get().unwrap_or(0);
     value
 }
 
@@ -49,9 +56,24 @@ pub(crate) fn exhausted() -> bool {
 pub(crate) fn measured<T>(f: impl FnOnce() -> T) -> (T, u64) {
     let before = LEFT.get();
     let given = before.unwrap_or(u64::MAX);
+    let mut restore = Restore(before);
     LEFT.set(Some(given));
     let value = f();
     let took = given.saturating_sub(LEFT.get().unwrap_or(0));
-    LEFT.set(before.map(|left| left.saturating_sub(took)));
+    restore.0 = before.map(|left| left.saturating_sub(took));
     (value, took)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_of_cancelled_work_does_not_stay() {
+        let works: [fn(); 3] = [|| bounded(0, || panic!()), || taking(&mut 0, || panic!()), || measured(|| panic!()).0];
+        for work in works {
+            assert!(std::panic::catch_unwind(work).is_err());
+            assert_eq!(left(), None);
+        }
+    }
 }

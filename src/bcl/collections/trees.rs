@@ -13,8 +13,12 @@ impl Collections<'_> {
         let mut out = Contents::new(ContainerKind::LinkedList, count, None);
         let Some(head) = self.library.reference(object, fields.head).filter(|_| most > 0) else { return Ok(Some(out)) };
         let fields = self.layouts().linked_node.of(self.types(), there!(self.library.method_table(head)))?;
-        let mut at = Some(head);
+        let (mut at, mut seen) = (Some(head), Set::default());
         while let Some(node) = at.filter(|_| len64(out.items.len()) < most.min(count)) {
+            if seen.len() >= MOST || !self.afford(1) || !seen.insert(node) {
+                out.cut = true;
+                break;
+            }
             out.items.push(Item { key: None, value: Some(Self::in_object(&fields.item, node)) });
             // The list is circular.
             at = self.library.reference(node, fields.next).filter(|next| *next != head);
