@@ -3,7 +3,7 @@
 //! Whatever the container, the result is one table of *(target address, length, file offset)*: [`DumpFile::ranges`]. Memory that was mapped
 //! but not captured is absent from that table.
 //!
-//! | module | reads |
+//! | module | purpose |
 //! | --- | --- |
 //! | `open`, `sniff`, `compressed`, `mapping` | any file: format detection, decompression, mapping |
 //! | `elf_core`, `elf_notes`, `elf_modules` | ELF cores by createdump, the kernel and gdb |
@@ -215,7 +215,7 @@ pub struct MappedRegion {
     pub write: bool,
     /// Whether it is executable.
     pub execute: bool,
-    /// The file that the region was mapped from. `None` in ELF cores, which list file mappings separately.
+    /// The kind of mapping. `None` in ELF cores, which list file mappings separately.
     pub backing: Option<Backing>,
     /// Start of the allocation that contains the region. Minidumps only.
     pub allocation: Option<Addr>,
@@ -233,7 +233,7 @@ impl MappedRegion {
 pub enum Backing {
     /// Memory private to the process.
     Private,
-    /// A section: a file, or memory that may be shared or mapped twice.
+    /// A mapped section: a file, or memory that may be shared or mapped twice.
     Section,
     /// An executable image.
     Image,

@@ -39,7 +39,7 @@ pub(crate) fn check_edges(edges: usize) -> Result<u32, GraphError> {
     u32::try_from(edges).map_err(|_| GraphError::TooManyEdges(edges as u64))
 }
 
-/// A list of items for each row, all in one array.
+/// A list of items for each row. The items of all rows are in one array, row after row, called the common array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rows {
     offsets: Offsets,

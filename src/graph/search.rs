@@ -253,7 +253,7 @@ pub fn reach(graph: &Csr, starts: impl IntoIterator<Item = u32>, open: impl Fn(u
     seen
 }
 
-/// Count and total size of the nodes that some nodes reach.
+/// Count and total size of the nodes that a set of roots reaches, roots included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Closure {
     /// The number of nodes.

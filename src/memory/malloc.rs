@@ -85,7 +85,7 @@ pub(crate) fn malloc_heaps(dump: &DumpFile, memory: &Memory, program: Option<Add
     out
 }
 
-/// The range that `brk` grows: the first writable one after `end`, the end of the program, that is not a mapped file.
+/// The region that `brk` grows: the first writable region after `end`, the end of the program, that is not a mapped file.
 fn brk(dump: &DumpFile, writable: &[AddrRange], end: Addr) -> Option<AddrRange> {
     let of_file = |r: &AddrRange| dump.files.iter().any(|f| f.range.contains(r.start));
     let first = writable.iter().copied().filter(|r| r.start >= end).take(NEAR).find(|r| !of_file(r))?;

@@ -25,7 +25,7 @@ pub(crate) struct PeHeaders {
     pub(crate) size_of_image: u32,
     /// `SizeOfHeaders`: size in bytes of all headers, including the section table.
     pub(super) headers_size: u32,
-    /// `ImageBase`: the preferred load address in the file. The loader stores the actual one in memory.
+    /// `ImageBase`: the preferred load address in a file; in memory, the Windows loader replaces it with the actual one.
     pub(super) image_base: u64,
     /// Export directory.
     pub(super) exports: Option<Directory>,

@@ -22,8 +22,8 @@ struct Joins {
     /// The semidominator of each join: the smallest preorder number of a node with a path to the join on which all inner nodes have larger
     /// numbers than the join.
     semi: Buffer<u32>,
-    /// *(join, other)* pairs: `other` is the nearest join at or above the source of an edge to `join`. It and its ancestors with larger numbers
-    /// than `join` may lower the semidominator of `join`.
+    /// *(join, other)* pairs: `other` is the nearest join at or above the source of an edge to `join`. The semidominators of `other`, and of its
+    /// ancestors with larger numbers than `join`, may lower the semidominator of `join`.
     paths: Buffer<Edge>,
     /// By join, the nearest join among its ancestors in the spanning tree, or [`NONE`].
     above: Buffer<u32>,
