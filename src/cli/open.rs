@@ -18,6 +18,7 @@ use crate::base::Limits;
 use crate::contract::Overlay;
 use crate::dump::{Cache, regular};
 use crate::heapgraph::IndexUse;
+use crate::model::Carve;
 use crate::memory::{FileSearch, LocalFiles};
 use crate::session::OpenOptions;
 
@@ -76,9 +77,10 @@ impl Opening {
                 ..FileSearch::default()
             },
             limits,
+            carve: config.carve,
             index: match &config.index {
                 // A file beside a dump comes from whoever the dump comes from.
-                IndexUse::Auto if config.no_local_files => IndexUse::None,
+                IndexUse::Auto if config.no_local_files || config.carve == Carve::Always => IndexUse::None,
                 asked => asked.clone(),
             },
             cache: Folder::of(&config.cache, config.cache_size)?.map(|folder| Arc::new(folder) as Arc<dyn Cache>),

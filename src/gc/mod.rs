@@ -5,6 +5,7 @@
 
 mod audit;
 mod cards;
+mod carve;
 mod collections;
 mod coverage;
 mod facts;
@@ -27,6 +28,7 @@ mod walk;
 
 pub use audit::{HeapClaims, ListEnd, SegmentList};
 pub use cards::Cards;
+pub use carve::{Carved, LeftOut};
 pub use collections::Collections;
 pub(crate) use coverage::{coverage, note_unknown, note_walks};
 pub use facts::Facts;
@@ -43,7 +45,7 @@ pub use walk::{
 pub(crate) use walk::{min_object_size, object_alignment};
 
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Answer, Collector, Count, Limits, NoteKind, Notes};
+use crate::base::{Addr, AddrRange, Answer, Collector, Count, Limits, NoteKind, Notes, Progress};
 use crate::clr::objects::Objects;
 use crate::clr::threads::{ContextLayout, Thread};
 use crate::contract::{Contract, ContractError, Descriptor};
@@ -80,6 +82,8 @@ pub struct Gc {
     /// Reads method tables of objects, if their contract is supported.
     objects: Result<Objects, ContractError>,
     facts: Facts,
+    /// The heap, where it was found without the GC's structures.
+    carved: Option<Carved>,
 }
 
 impl std::fmt::Debug for Gc {
@@ -138,11 +142,65 @@ impl Gc {
             variables: image.map(|i| i.writable.clone()).unwrap_or_default(),
             objects: Objects::bind(memory, &d),
             facts,
+            carved: None,
         };
         notes.extend(&d.losses());
         gc.collections = gc.find_collections(image);
         gc.determine_phase(threads, &notes);
         Ok(notes.finish(gc))
+    }
+
+    /// The heap without the GC's structures: carved out of `ranges`, which are writable memory of no other known use, sorted and disjoint.
+    /// `why` completes a sentence.
+    ///
+    /// # Errors
+    /// [`ContractError`] if the descriptor does not have the layouts of method tables or objects.
+    pub fn carve(
+        memory: &Arc<Memory>,
+        descriptor: &Arc<Descriptor>,
+        limits: &Arc<Limits>,
+        (ranges, why): (&[AddrRange], &str),
+        progress: &dyn Progress,
+    ) -> Result<Answer<Gc>, ContractError> {
+        let d = descriptor.scope();
+        let notes = Collector::new();
+        let carved = notes.take(carve::carve(memory, &d, limits, ranges, progress)?);
+        let unknown = "handles are not known: the heap was carved out of memory";
+        let mut handle_losses = Notes::new();
+        handle_losses.add(NoteKind::Missing, None, unknown);
+        carved.note(why, &notes);
+        let gc = Gc {
+            memory: Arc::clone(memory),
+            descriptor: Arc::clone(descriptor),
+            limits: Arc::clone(limits),
+            places: Places::bind(&Descriptor::default(), false),
+            segment: HeapSegment::bind(&d, &[])?,
+            generation: Generation::bind(&d, &[])?,
+            generation_size: 0,
+            context: ContextLayout::bind(&d).ok(),
+            handles: None,
+            handle_losses,
+            records: None,
+            record_losses: Notes::new(),
+            collections: Answer::whole(None),
+            limit: OnceLock::from(None),
+            variables: Vec::new(),
+            objects: Objects::bind(memory, &d),
+            facts: Facts::unknown(),
+            carved: Some(carved),
+        };
+        notes.extend(&d.losses());
+        Ok(notes.finish(gc))
+    }
+
+    /// The heap, where it was found without the GC's structures.
+    pub fn carved(&self) -> Option<&Carved> {
+        self.carved.as_ref()
+    }
+
+    /// Whether a heap has segments on its lists.
+    pub fn has_heap(&self) -> bool {
+        tried(|| self.facts.heaps.iter().any(|heap| self.has_segments(*heap)))
     }
 
     /// Kind and state of the GC.
@@ -168,11 +226,17 @@ impl Gc {
 
     /// Every segment of every heap, once, ordered by heap and generation.
     pub fn segments(&self) -> Answer<Vec<SegmentModel>> {
+        if let Some(carved) = &self.carved {
+            return Answer::whole(carved.segments(&self.memory));
+        }
         self.read(|r| r.segments())
     }
 
     /// GC memory outside the segments in use: free and freeable regions, bookkeeping, handle tables.
     pub fn regions(&self) -> Answer<Vec<RegionModel>> {
+        if self.carved.is_some() {
+            return Answer::whole(Vec::new());
+        }
         self.read(|r| r.regions())
     }
 
@@ -184,22 +248,34 @@ impl Gc {
 
     /// The finalization queue of every heap.
     pub fn finalizer_queues(&self) -> Answer<Vec<FinalizerQueue>> {
+        if self.carved.is_some() {
+            return Answer::whole(Vec::new());
+        }
         self.read(|r| r.finalizer_queues())
     }
 
     /// Out-of-memory history: the last failed allocation of each heap.
     pub fn oom(&self) -> Answer<Vec<OomModel>> {
+        if self.carved.is_some() {
+            return Answer::whole(Vec::new());
+        }
         self.read(|r| r.oom())
     }
 
     /// Every allocation context that holds memory or has counted any: per thread, per generation; the global one always, where it
     /// is in the dump.
     pub fn contexts(&self, threads: &[Thread]) -> Answer<Vec<AllocContextModel>> {
+        if self.carved.is_some() {
+            return Answer::whole(Vec::new());
+        }
         self.read(|r| r.contexts(threads))
     }
 
     /// Everything else the GC publishes about a heap (`GetHeapData`).
     pub fn detail(&self, heap: HeapId) -> Answer<HeapDetail> {
+        if self.carved.is_some() {
+            return Answer::whole(HeapDetail::default());
+        }
         self.read(|r| r.detail(heap))
     }
 

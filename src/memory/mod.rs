@@ -528,6 +528,11 @@ impl Memory {
         missed.find(|at, len| self.is_lost(AddrRange::new(at, at.plus(len)))).is_some()
     }
 
+    /// The lowest captured address, and the end of the highest one.
+    pub(crate) fn bounds(&self) -> (u64, u64) {
+        (self.pieces.first().map_or(0, |p| p.start), self.pieces.last().map_or(0, |p| p.end))
+    }
+
     /// Size of the (decompressed) dump in bytes. Genuine dumps never show more memory than that.
     pub(crate) fn dump_bytes(&self) -> u64 {
         self.sources.first().and_then(|s| u64::try_from(s.len()).ok()).unwrap_or(0)

@@ -73,6 +73,20 @@ pub struct HeapTotals {
 }
 
 named_enum! {
+    /// When the heap is carved out of memory, by the objects in it, rather than read from the GC's structures.
+    #[derive(Default)]
+    pub enum Carve {
+        /// Where the GC's structures cannot be read.
+        #[default]
+        Auto = "auto",
+        /// Whatever the GC's structures say.
+        Always = "always",
+        /// Not at all.
+        Never = "never",
+    }
+}
+
+named_enum! {
     /// Owner of an allocation context.
     pub enum ContextOwner {
         /// A managed thread.

@@ -91,6 +91,7 @@ pub use fragmentation::{
 pub use handle::{FeatureSource, HandleBy, HandleGroup, HandleKind, HandleModel, HandleStat, HandleUse, HandleUseStat, HandlesReport};
 pub use header::{HeaderModel, HeaderState, SyncBlockModel};
 pub use heap::{
+    Carve, 
     AllocContextModel, ContextOwner, FinalizeQueueModel, GenerationModel, GenerationTableEntry, HeapDetail, HeapModel, HeapReport,
     HeapTotals, NamedCount,
 };

@@ -19,6 +19,8 @@ named_enum! {
         Poh = "poh" | "4",
         /// Read-only and never collected ("NonGC heap": literals and the like).
         Frozen = "frozen",
+        /// Not known: the heap was carved.
+        Unknown = "unknown",
     }
 }
 

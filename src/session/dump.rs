@@ -12,6 +12,7 @@ use crate::contract::{Description, Options, Overlay, RuntimeError, open_runtimes
 use crate::dump::{self, Bytes, Cache, Container, DumpError, DumpFile};
 use crate::heapgraph::IndexUse;
 use crate::memory::{FileId, FileSearch, Memory, ModuleFile, unlisted_modules};
+use crate::model::Carve;
 
 /// Options for opening a dump.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +33,8 @@ pub struct OpenOptions {
     /// Which index answers may come from.
     #[doc(hidden)]
     pub index: IndexUse,
+    /// When the heap is carved out of memory.
+    pub carve: Carve,
     /// Record what is read of the process's memory: see `Memory::recorder`. What `trim` keeps.
     #[doc(hidden)]
     pub record: bool,
@@ -76,6 +79,13 @@ impl OpenOptions {
     #[must_use]
     pub fn progress(mut self, progress: Arc<dyn Progress>) -> OpenOptions {
         self.progress = Some(progress);
+        self
+    }
+
+    /// When the heap is carved out of memory rather than read from the GC's structures.
+    #[must_use]
+    pub fn carve(mut self, carve: Carve) -> OpenOptions {
+        self.carve = carve;
         self
     }
 
@@ -183,6 +193,7 @@ impl Dump {
             search,
             progress: options.progress.clone().unwrap_or_else(|| Arc::new(Silent)),
             // What is recorded is what answers read of the dump.
+            carve: options.carve,
             index: if options.record { IndexUse::None } else { options.index.clone() },
         });
         // Advice on what a whole dump does not have would mislead.

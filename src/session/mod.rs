@@ -13,6 +13,7 @@
 //! carries the notes of exactly the parts it uses, so repeated queries return the same notes.
 
 mod bindings;
+mod carve;
 pub(crate) mod continuations;
 mod csharp;
 mod dump;

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::Namer;
 use super::bindings::Bindings;
+use super::carve::searched;
 use super::heap_parts::HeapParts;
 use super::process::Process;
 use super::readers::Readers;
@@ -19,6 +20,7 @@ use crate::dump::DumpFile;
 use crate::gc::{Collections, Gc};
 use crate::heapgraph::IndexUse;
 use crate::memory::Memory;
+use crate::model::Carve;
 use crate::stack::walk::StackWalker;
 
 type Bound<T> = OnceLock<Kept<Result<T, ContractError>>>;
@@ -145,8 +147,31 @@ impl Runtime {
             // Without the threads less is known of what the GC was doing: no answer is partial because of that.
             let threads = tried(|| self.threads_if_any(&Collector::new()));
             let image = self.description().gc_image.as_ref();
-            Gc::bind(self.memory(), self.descriptor(), self.limits(), image, threads).map(Arc::new)
+            let carve = self.process().carve;
+            let read = match carve {
+                Carve::Always => None,
+                Carve::Auto | Carve::Never => Some(Gc::bind(self.memory(), self.descriptor(), self.limits(), image, threads)),
+            };
+            let why = match &read {
+                None => "that was asked for".into(),
+                Some(_) if carve == Carve::Never => return read.unwrap_or_else(|| self.carved("")).map(Arc::new),
+                Some(Err(e)) => e.to_string(),
+                Some(Ok(gc)) if gc.has_heap() => return read.unwrap_or_else(|| self.carved("")).map(Arc::new),
+                Some(Ok(_)) => "the GC's lists of segments are lost".into(),
+            };
+            match (self.carved(&why), read) {
+                (Ok(carved), Some(read)) if carved.carved().is_none_or(|c| c.objects() == 0) => read,
+                (Err(_), Some(read)) => read,
+                (carved, _) => carved,
+            }
+            .map(Arc::new)
         })
+    }
+
+    /// The heap without the GC's structures, `why` completing a sentence.
+    fn carved(&self, why: &str) -> Result<Answer<Gc>, ContractError> {
+        let searched = searched(self);
+        Gc::carve(self.memory(), self.descriptor(), self.limits(), (&searched, why), self.progress())
     }
 
     /// What the GC keeps of its collections. `None` where its records were not found; `notes` tells if the dump does not have them.

@@ -46,7 +46,7 @@ impl Age {
             Generation::Gen0 => Age::All(0),
             Generation::Gen1 => Age::All(1),
             Generation::Gen2 | Generation::Loh | Generation::Poh => Age::All(2),
-            Generation::Ephemeral => Age::Mixed,
+            Generation::Ephemeral | Generation::Unknown => Age::Mixed,
             Generation::Frozen => Age::Frozen,
         }
     }

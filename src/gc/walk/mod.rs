@@ -6,7 +6,7 @@
 mod pieces;
 mod segment;
 mod types;
-mod words;
+pub(in crate::gc) mod words;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ use crate::base::{Addr, AddrRange, Answer, IndexVec, Indices, Progress, Silent, 
 use crate::clr::method_table::MethodTables;
 use crate::clr::objects::Objects;
 use crate::clr::threads::Thread;
-use crate::contract::ContractError;
+use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
 use crate::model::{AllocContextModel, ContextOwner, Generation, SegmentModel, WalkModel};
 use segment::Context;
@@ -186,26 +186,47 @@ impl Walker {
     pub fn new(gc: &Gc, threads: &[Thread]) -> Result<Answer<Walker>, ContractError> {
         let Answer { data: segments, mut notes } = gc.segments();
         let d = gc.descriptor.scope();
-        let segments: IndexVec<SegmentIndex, SegmentModel> = segments.into();
-        let (by_address, refused) = order(&segments, &gc.memory);
+        let free = gc.carved().and_then(|carved| carved.free);
         let walker = Walker {
-            memory: Arc::clone(&gc.memory),
-            tables: MethodTables::bind(&gc.memory, &d)?,
-            holes: segments.iter().any(|s| {
-                let objects = AddrRange::new(s.start, s.allocated);
-                gc.memory.captured(objects) < objects.len()
-            }),
-            types: ObjectTypes::new(segments.as_slice(), &gc.memory),
-            segments,
-            by_address,
-            refused,
             contexts: usable(&gc.contexts(threads).data),
             objects: gc.objects.clone()?,
             moving: gc.facts.moves_objects(),
-            cutting: pieces::Cutting::USUAL,
+            ..Walker::over(&gc.memory, &d, segments, free)?
         };
         notes.extend(&d.losses());
         Ok(Answer::new(walker, notes))
+    }
+
+    /// A walk of `segments` without allocation contexts. `free` is the method table of free space, where the descriptor does not lead to it.
+    ///
+    /// # Errors
+    /// [`ContractError`] if the descriptor does not have the items needed to size objects.
+    pub(super) fn over(
+        memory: &Arc<Memory>,
+        d: &Descriptor,
+        segments: Vec<SegmentModel>,
+        free: Option<Addr>,
+    ) -> Result<Walker, ContractError> {
+        let segments: IndexVec<SegmentIndex, SegmentModel> = segments.into();
+        let (by_address, refused) = order(&segments, memory);
+        let mut tables = MethodTables::bind(memory, d)?;
+        tables.free = tables.free.or(free);
+        Ok(Walker {
+            memory: Arc::clone(memory),
+            tables,
+            holes: segments.iter().any(|s| {
+                let objects = AddrRange::new(s.start, s.allocated);
+                memory.captured(objects) < objects.len()
+            }),
+            types: ObjectTypes::new(segments.as_slice(), memory),
+            segments,
+            by_address,
+            refused,
+            contexts: Vec::new(),
+            objects: Objects::bind(memory, d)?,
+            moving: false,
+            cutting: pieces::Cutting::USUAL,
+        })
     }
 
     /// The segments, ordered by heap and generation.

@@ -71,6 +71,11 @@ impl ObjectType {
         ObjectType { index, ..self.clone() }
     }
 
+    /// Calls `visit` with the places of references at the beginning of an object of `size` bytes.
+    pub(in crate::gc) fn near_places(&self, size: u64, word: u64, visit: impl FnMut(u64)) {
+        self.near.places_in(size, word, (0, size.min(LOOKED_AT)), visit);
+    }
+
     /// Bytes of an object with the length that `length` reads, not rounded, and not raised to `min_object_size`. `length` is
     /// asked for arrays and strings only; `None` where it is not known.
     pub fn size(&self, length: impl FnOnce() -> Option<u32>) -> Option<u64> {
@@ -113,7 +118,7 @@ const MAX_MISSES: usize = 1 << 20;
 impl ObjectTypes {
     /// Creates the cache for a heap with these segments. Objects in a reference cycle can pass for method tables; segments
     /// with bounds out of order cannot be used to rule that out.
-    pub(super) fn new(segments: &[SegmentModel], memory: &Memory) -> ObjectTypes {
+    pub(in crate::gc) fn new(segments: &[SegmentModel], memory: &Memory) -> ObjectTypes {
         let sound = |s: &&SegmentModel| s.start <= s.allocated && s.allocated <= s.committed && s.committed <= s.reserved;
         let heap = union(segments.iter().filter(sound).map(|s| AddrRange::new(s.start, s.allocated)).collect(), 0);
         ObjectTypes { known: RwLock::default(), budget: Budget::of_types(memory.dump_bytes(), None), heap }
@@ -141,7 +146,7 @@ impl ObjectTypes {
     }
 
     /// The type with the method table at `mt`; `None` if it is not the method table of an instantiable type.
-    pub(super) fn get(&self, memory: &Memory, tables: &MethodTables, mt: Addr) -> Option<Arc<ObjectType>> {
+    pub(in crate::gc) fn get(&self, memory: &Memory, tables: &MethodTables, mt: Addr) -> Option<Arc<ObjectType>> {
         if let Some(known) = self.known.read().unwrap_or_else(PoisonError::into_inner).by_address.get(&mt.0) {
             return known.clone();
         }

@@ -1,0 +1,164 @@
+//! The heap without the GC's structures: found by the objects themselves, each of which begins with a method table.
+//!
+//! Words that lead to method tables may begin objects (`reader`). Where the size of one leads to the next, for long enough, there are
+//! objects ([`scan`]). What they refer to are objects as well, and so is what words outside lead to (`support`). What nothing
+//! leads to is no part of the heap: arrays of method tables, what a compacting collection has left behind.
+//!
+//! Source: `docs/internals/carving.md`, with what was measured.
+
+mod areas;
+mod reader;
+mod scan;
+mod support;
+
+use std::sync::Arc;
+
+use super::walk::Walker;
+use crate::base::missed::tried;
+use crate::base::{Addr, AddrRange, Answer, Collector, Count, Limits, Progress, len64, plural, total};
+use crate::contract::{ContractError, Descriptor};
+use crate::memory::Memory;
+use crate::model::{Generation, SegmentModel};
+use areas::{Areas, Run};
+use reader::{Kinds, Reader};
+use support::Support;
+
+/// A heap that was carved.
+#[derive(Clone, Debug, Default)]
+pub struct Carved {
+    /// What holds objects, by address.
+    ranges: Vec<Run>,
+    /// Runs of objects that nothing leads to, which are left out: their number, objects and bytes.
+    pub left_out: LeftOut,
+    /// Bytes that were searched: writable memory of no other known use.
+    pub searched: u64,
+    /// References of the objects.
+    pub references: u64,
+    /// Those that lead to the start of one.
+    pub hits: u64,
+    /// The method table of free space, where it was found by what it looks like.
+    pub(super) free: Option<Addr>,
+}
+
+/// Runs of objects that are left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Number of runs.
+    pub runs: u64,
+    /// Number of objects.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl LeftOut {
+    fn add(&mut self, run: &Run) {
+        self.runs.bump();
+        self.objects.grow(run.objects);
+        self.bytes.grow(run.end.since(run.start).unwrap_or(0));
+    }
+}
+
+impl Carved {
+    /// Bytes of the objects.
+    pub fn bytes(&self) -> u64 {
+        total(self.ranges.iter().map(|r| r.end.since(r.start).unwrap_or(0)))
+    }
+
+    /// Number of objects, free blocks included.
+    pub fn objects(&self) -> u64 {
+        total(self.ranges.iter().map(|r| r.objects))
+    }
+
+    /// Notes that the heap was carved, and `why`.
+    pub(super) fn note(&self, why: &str, notes: &Collector) {
+        let LeftOut { runs, objects, .. } = self.left_out;
+        let left_out = match runs {
+            0 => String::new(),
+            _ => format!("; {} in {} that nothing leads to are left out", plural(objects, "object"), plural(runs, "range")),
+        };
+        let what = format!(
+            "the heap was carved out of memory, since {why}: {} of {} searched, in {}, {} of {} lead to an object{left_out}",
+            crate::base::plural(self.bytes(), "byte"),
+            self.searched,
+            plural(len64(self.ranges.len()), "range"),
+            self.hits,
+            plural(self.references, "reference"),
+        );
+        notes.add(crate::base::NoteKind::Missing, None, what);
+    }
+
+    /// The ranges as segments of one heap.
+    pub(super) fn segments(&self, memory: &Memory) -> Vec<SegmentModel> {
+        self.ranges.iter().map(|run| segment(run, memory)).collect()
+    }
+}
+
+fn segment(run: &Run, memory: &Memory) -> SegmentModel {
+    let objects = AddrRange::new(run.start, run.end);
+    memory.scan_objects(objects);
+    let bytes = objects.len();
+    SegmentModel {
+        address: run.start,
+        heap: 0,
+        generation: Generation::Unknown,
+        start: run.start,
+        allocated: run.end,
+        stored_allocated: run.end,
+        committed: run.end,
+        reserved: run.end,
+        next: Addr::NULL,
+        used: None,
+        background_allocated: None,
+        allocated_bytes: bytes,
+        committed_bytes: bytes,
+        reserved_bytes: bytes,
+        captured_bytes: memory.captured(objects),
+        flags: Vec::new(),
+        flags_value: 0,
+        parts: Vec::new(),
+        walk: None,
+    }
+}
+
+/// Carves the heap out of `ranges`: writable memory of no other known use, sorted and disjoint.
+///
+/// # Errors
+/// [`ContractError`] if the descriptor does not have the layouts of method tables or objects.
+pub(super) fn carve(
+    memory: &Arc<Memory>,
+    d: &Descriptor,
+    limits: &Limits,
+    ranges: &[AddrRange],
+    progress: &dyn Progress,
+) -> Result<Answer<Carved>, ContractError> {
+    let notes = Collector::new();
+    let kinds = Kinds::bind(memory, d, None)?;
+    let mut areas = Areas::of(memory, ranges);
+    progress.start("searching for objects", None);
+    let carved = tried(|| {
+        scan::scan(&kinds, &mut areas);
+        let runs = scan::join(&mut Reader::new(&kinds), &mut areas);
+        let walker = |runs: &[Run]| {
+            let segments = runs.iter().map(|run| segment(run, memory)).collect();
+            Walker::over(memory, d, segments, kinds.tables.free)
+        };
+        let mut support = Support::new(&kinds, &mut areas, runs);
+        support.close(walker)?;
+        support.drop_unsupported(walker)?;
+        support.admit_outside(memory);
+        support.finish(walker)
+    });
+    progress.finish();
+    kinds.note(&notes);
+    let mut carved = carved?;
+    carved.searched = areas.bytes();
+    carved.free = kinds.tables.free;
+    if carved.ranges.len() > limits.segments_per_list {
+        let more = carved.ranges.len().saturating_sub(limits.segments_per_list);
+        let what = format!("the carved heap has {} more than the {} that are read", plural(len64(more), "range"), limits.segments_per_list);
+        notes.add(crate::base::NoteKind::LimitHit, None, what);
+        carved.ranges.truncate(limits.segments_per_list);
+    }
+    Ok(notes.finish(carved))
+}

@@ -1,0 +1,189 @@
+//! Finds runs of objects: each begins where the one before it ends.
+//!
+//! Threads take chunks in turn; what a chunk has does not depend on the others. A run that reaches the end of its chunk is
+//! [joined](join) to the one behind it afterwards, in order.
+
+use rayon::iter::{IntoParallelRefMutIterator, ParallelIterator};
+
+use super::areas::{Areas, Area, Chunk, Run};
+use super::reader::{Kinds, Reader};
+use crate::base::cancel::tick;
+use crate::base::missed::{Carried, tried};
+use crate::base::{Addr, Count};
+
+/// Objects of a run that is taken for one without further proof.
+pub(super) const LONG: u64 = 16;
+
+/// Bytes for which one tick is counted.
+const TICK: usize = 1 << 11;
+
+/// Searches all chunks.
+pub(super) fn scan(kinds: &Kinds<'_>, areas: &mut Areas<'_>) {
+    let carried = Carried::here();
+    let Areas { list, chunks, .. } = areas;
+    chunks.par_iter_mut().for_each_init(
+        || Reader::new(kinds),
+        |reader, chunk| {
+            carried.run(|| {
+                tried(|| {
+                    if let Some(area) = list.get(chunk.area) {
+                        scan_chunk(reader, area, chunk);
+                    }
+                });
+            });
+        },
+    );
+}
+
+fn scan_chunk(reader: &mut Reader<'_>, area: &Area<'_>, chunk: &mut Chunk) {
+    let word = reader.kinds.memory.ptr_bytes();
+    let step = usize::try_from(word).unwrap_or(8);
+    let all = chunk.range.len().div_ceil(word);
+    let place = |at: Addr| at.since(chunk.range.start).unwrap_or(0) / word;
+    let (Some(mut at), Some(end)) = (area.offset(chunk.range.start), usize::try_from(chunk.range.end.since(area.start).unwrap_or(0)).ok()) else {
+        return;
+    };
+    let mut affordable = true;
+    while at < end {
+        let Some(first) = reader.word(area, at) else { return };
+        if first == 0 || reader.object(area, at, first).is_none() || !reader.looks_whole(area, at, first) {
+            at = at.saturating_add(step);
+            if at.is_multiple_of(TICK) {
+                tick();
+            }
+            continue;
+        }
+        let run = follow(reader, area, at, chunk.range.end, u64::MAX);
+        let start = area.at(at);
+        if chunk.starts.is_empty() && chunk.likely.is_empty() {
+            affordable = reader.kinds.afford(all.div_ceil(4));
+        }
+        if !affordable {
+            return;
+        }
+        if !run.open && run.objects < LONG {
+            chunk.likely.set(place(start), all);
+            at = at.saturating_add(step);
+            continue;
+        }
+        let mut here = at;
+        for _ in 0..run.objects {
+            chunk.starts.set(place(area.at(here)), all);
+            let next = reader.word(area, here).and_then(|first| reader.object(area, here, first)).and_then(|o| area.offset(o.end));
+            let Some(next) = next else { break };
+            here = next;
+        }
+        chunk.runs.push(run);
+        at = match area.offset(run.end) {
+            Some(next) => next,
+            None => return,
+        };
+    }
+}
+
+/// The run from `offset` of `area` to `until`, of at most `most` objects.
+pub(super) fn follow(reader: &mut Reader<'_>, area: &Area<'_>, offset: usize, until: Addr, most: u64) -> Run {
+    let start = area.at(offset);
+    let mut run = Run { start, end: start, last: start, objects: 0, open: false };
+    let mut here = offset;
+    while run.objects < most {
+        if run.end >= until {
+            run.open = true;
+            break;
+        }
+        let Some(object) = reader.word(area, here).and_then(|first| reader.object(area, here, first)) else { break };
+        run.objects.bump();
+        tick();
+        (run.last, run.end) = (run.end, object.end);
+        match area.offset(object.end) {
+            Some(next) => here = next,
+            None => {
+                // Behind this area there may be another one.
+                run.open = run.end >= until;
+                break;
+            }
+        }
+    }
+    run
+}
+
+/// Joins runs that go on in the chunks behind theirs. Returns them by address; those that are too short are none.
+pub(super) fn join(reader: &mut Reader<'_>, areas: &mut Areas<'_>) -> Vec<Run> {
+    let mut out: Vec<Run> = Vec::new();
+    for chunk in 0..areas.chunks.len() {
+        let found = areas.chunks.get_mut(chunk).map(|c| std::mem::take(&mut c.runs)).unwrap_or_default();
+        for mut run in found {
+            while run.open {
+                run.open = false;
+                if covers_runs(areas, chunk, run.end) {
+                    // Nobody has an array with objects in it.
+                    areas.mark(run.last, false);
+                    (run.end, run.objects) = (run.last, run.objects.saturating_sub(1));
+                } else if let Some(more) = further(reader, areas, chunk, run.end) {
+                    (run.end, run.last, run.open) = (more.end, more.last, more.open);
+                    run.objects.grow(more.objects);
+                }
+            }
+            if run.objects < LONG {
+                unmark(reader, areas, run);
+            } else {
+                out.push(run);
+            }
+        }
+    }
+    out
+}
+
+/// Whether long runs lie between the chunk at `index` and `to`.
+fn covers_runs(areas: &Areas<'_>, index: usize, to: Addr) -> bool {
+    let behind = areas.chunks.iter().skip(index.saturating_add(1)).take_while(|c| c.range.start < to);
+    behind.flat_map(|c| &c.runs).any(|r| r.end <= to && r.objects >= LONG)
+}
+
+/// The objects from `at`, where a run of the chunk `before` ends, to the end of the chunk of `at`.
+fn further(reader: &mut Reader<'_>, areas: &mut Areas<'_>, before: usize, at: Addr) -> Option<Run> {
+    let index = areas.chunk_of(at).filter(|index| *index > before)?;
+    let chunk = areas.chunks.get(index)?;
+    let run = match chunk.runs.iter().find(|r| r.start == at) {
+        Some(run) => *run,
+        None => {
+            let (area, offset) = areas.locate(at)?;
+            follow(reader, &area, offset, chunk.range.end, u64::MAX)
+        }
+    };
+    // What begins before lies within an object, or has found the same ones later.
+    for other in before.saturating_add(1)..=index {
+        let runs = areas.chunks.get_mut(other).map(|c| std::mem::take(&mut c.runs)).unwrap_or_default();
+        let (wrong, right): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(|r| r.start < run.end || other < index);
+        wrong.into_iter().filter(|r| *r != run).for_each(|r| unmark(reader, areas, r));
+        if let Some(chunk) = areas.chunks.get_mut(other) {
+            chunk.runs = right;
+        }
+    }
+    let mut here = at;
+    for _ in 0..run.objects {
+        areas.mark(here, true);
+        here = end_of(reader, areas, here)?;
+    }
+    (run.objects > 0).then_some(run)
+}
+
+/// Where the object at `at` ends.
+pub(super) fn end_of(reader: &mut Reader<'_>, areas: &Areas<'_>, at: Addr) -> Option<Addr> {
+    let (area, offset) = areas.locate(at)?;
+    let first = reader.word(&area, offset)?;
+    reader.object(&area, offset, first).map(|o| o.end)
+}
+
+/// Unmarks the objects of `run`.
+pub(super) fn unmark(reader: &mut Reader<'_>, areas: &mut Areas<'_>, run: Run) {
+    let mut here = run.start;
+    for _ in 0..run.objects {
+        let next = end_of(reader, areas, here);
+        areas.mark(here, false);
+        match next {
+            Some(next) => here = next,
+            None => return,
+        }
+    }
+}

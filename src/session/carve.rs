@@ -1,0 +1,41 @@
+//! Where a heap can be that the GC does not describe.
+
+use super::Runtime;
+use crate::base::missed::tried;
+use crate::base::{Addr, AddrRange, Collector, ranges};
+use crate::clr::loader_heaps::LoaderHeaps;
+use crate::dump::ThreadStacks;
+use crate::memory::Image;
+use crate::stack::code::CodeUse;
+
+/// The writable captured memory of a process that is no image, no stack, and no heap of the loader: objects may be there.
+pub(super) fn searched(runtime: &Runtime) -> Vec<AddrRange> {
+    let (file, memory) = (runtime.file(), runtime.memory());
+    let captured = ranges::union(memory.in_dump(AddrRange::new(Addr::NULL, Addr(u64::MAX))).collect(), 0);
+    let writable = ranges::union(file.regions.iter().filter(|r| r.write && !r.execute).map(|r| r.range).collect(), 0);
+    let mut taken: Vec<AddrRange> = file.files.iter().map(|f| f.range).collect();
+    for module in &file.modules {
+        taken.push(AddrRange::new(module.base, module.base.plus(module.size)));
+        taken.extend(tried(|| Image::at(memory, module.base)).map(|image| image.range));
+    }
+    let stacks = ThreadStacks::new(file);
+    taken.extend(file.threads.iter().filter_map(|thread| stacks.whole(thread, None)));
+    tried(|| of_the_runtime(runtime, &mut taken));
+    let candidates = if writable.is_empty() { captured } else { ranges::intersect(&captured, &writable) };
+    ranges::subtract(&candidates, &ranges::union(taken, 0))
+}
+
+/// Heaps of the loader, code and stubs.
+fn of_the_runtime(runtime: &Runtime, out: &mut Vec<AddrRange>) {
+    if runtime.descriptor().is_native_aot() {
+        return;
+    }
+    if let Ok(walker) = runtime.stack_walker() {
+        out.extend(walker.code().ranges().ranges.into_iter().filter(|(_, used)| *used != CodeUse::Image).map(|(range, _)| range));
+    }
+    let notes = Collector::new();
+    let namer = runtime.namer();
+    let Ok(types) = namer.types() else { return };
+    let Some(heaps) = runtime.scoped(&notes, |d| LoaderHeaps::bind(runtime.memory(), d)) else { return };
+    out.extend(notes.take(heaps.blocks(types.modules(), None)).into_iter().map(|block| block.range));
+}
