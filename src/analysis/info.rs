@@ -193,8 +193,9 @@ fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
 fn gc_model(gc: &Gc, collections: Option<CollectionsModel>, global_mechanisms: Option<Vec<NamedCount>>) -> GcModel {
     let f = gc.facts();
     GcModel {
-        kind: Some(if f.server { GcKind::Server } else { GcKind::Workstation }),
-        layout: Some(if f.regions { GcLayout::Regions } else { GcLayout::Segments }),
+        kind: gc.carved().is_none().then_some(if f.server { GcKind::Server } else { GcKind::Workstation }),
+        layout: gc.carved().is_none().then_some(if f.regions { GcLayout::Regions } else { GcLayout::Segments }),
+        carved: gc.carved_model(),
         identifiers: f.identifiers.clone(),
         background: f.background,
         concurrent: concurrent(f, collections.as_ref()),
@@ -220,7 +221,8 @@ fn gc_model(gc: &Gc, collections: Option<CollectionsModel>, global_mechanisms: O
 /// environment does not say either, since a setting of the program takes precedence.
 fn concurrent(facts: &Facts, collections: Option<&CollectionsModel>) -> Option<bool> {
     if !facts.background {
-        return Some(false);
+        // Of a heap that was carved, no facts are known.
+        return (facts.total_generations > 0).then_some(false);
     }
     let by_mode = || match collections?.last.as_ref()?.latency_mode {
         GcLatencyMode::Interactive | GcLatencyMode::SustainedLowLatency => Some(true),

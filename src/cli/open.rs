@@ -18,8 +18,8 @@ use crate::base::Limits;
 use crate::contract::Overlay;
 use crate::dump::{Cache, regular};
 use crate::heapgraph::IndexUse;
-use crate::model::Carve;
 use crate::memory::{FileSearch, LocalFiles};
+use crate::model::Carve;
 use crate::session::OpenOptions;
 
 /// The path of the dump and the options to open it with.

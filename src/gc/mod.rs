@@ -28,7 +28,7 @@ mod walk;
 
 pub use audit::{HeapClaims, ListEnd, SegmentList};
 pub use cards::Cards;
-pub use carve::{Carved, LeftOut};
+pub use carve::{Carved, LeftOut, Searched};
 pub use collections::Collections;
 pub(crate) use coverage::{coverage, note_unknown, note_walks};
 pub use facts::Facts;
@@ -51,7 +51,9 @@ use crate::clr::threads::{ContextLayout, Thread};
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::data::{Bound, Field, GCHeap, Generation, HeapSegment, Kind, Structure, bind};
 use crate::memory::{Image, Memory, ReadError};
-use crate::model::{AllocContextModel, GcLimitModel, HandleModel, HeapDetail, NamedCount, OomModel, RegionModel, SegmentModel};
+use crate::model::{
+    AllocContextModel, CarvedModel, GcLimitModel, HandleModel, HeapDetail, NamedCount, OomModel, RegionModel, SegmentModel,
+};
 use fields::{HandleFields, Places, RecordFields};
 pub use heap_id::HeapId;
 use std::ops::Deref;
@@ -150,8 +152,7 @@ impl Gc {
         Ok(notes.finish(gc))
     }
 
-    /// The heap without the GC's structures: carved out of `ranges`, which are writable memory of no other known use, sorted and disjoint.
-    /// `why` completes a sentence.
+    /// The heap without the GC's structures: carved out of memory that is `searched`.
     ///
     /// # Errors
     /// [`ContractError`] if the descriptor does not have the layouts of method tables or objects.
@@ -159,16 +160,13 @@ impl Gc {
         memory: &Arc<Memory>,
         descriptor: &Arc<Descriptor>,
         limits: &Arc<Limits>,
-        (ranges, why): (&[AddrRange], &str),
+        searched: Searched,
         progress: &dyn Progress,
     ) -> Result<Answer<Gc>, ContractError> {
         let d = descriptor.scope();
         let notes = Collector::new();
-        let carved = notes.take(carve::carve(memory, &d, limits, ranges, progress)?);
-        let unknown = "handles are not known: the heap was carved out of memory";
-        let mut handle_losses = Notes::new();
-        handle_losses.add(NoteKind::Missing, None, unknown);
-        carved.note(why, &notes);
+        let carved = notes.take(carve::carve(memory, &d, limits, searched, progress)?);
+        carved.note(&notes);
         let gc = Gc {
             memory: Arc::clone(memory),
             descriptor: Arc::clone(descriptor),
@@ -179,7 +177,7 @@ impl Gc {
             generation_size: 0,
             context: ContextLayout::bind(&d).ok(),
             handles: None,
-            handle_losses,
+            handle_losses: carve::lacks("handles"),
             records: None,
             record_losses: Notes::new(),
             collections: Answer::whole(None),
@@ -196,6 +194,11 @@ impl Gc {
     /// The heap, where it was found without the GC's structures.
     pub fn carved(&self) -> Option<&Carved> {
         self.carved.as_ref()
+    }
+
+    /// The same, for answers.
+    pub fn carved_model(&self) -> Option<CarvedModel> {
+        self.carved.as_ref().map(Carved::model)
     }
 
     /// Whether a heap has segments on its lists.
@@ -249,7 +252,7 @@ impl Gc {
     /// The finalization queue of every heap.
     pub fn finalizer_queues(&self) -> Answer<Vec<FinalizerQueue>> {
         if self.carved.is_some() {
-            return Answer::whole(Vec::new());
+            return Answer::new(Vec::new(), carve::lacks("finalization queues"));
         }
         self.read(|r| r.finalizer_queues())
     }
@@ -257,7 +260,7 @@ impl Gc {
     /// Out-of-memory history: the last failed allocation of each heap.
     pub fn oom(&self) -> Answer<Vec<OomModel>> {
         if self.carved.is_some() {
-            return Answer::whole(Vec::new());
+            return Answer::new(Vec::new(), carve::lacks("failed allocations"));
         }
         self.read(|r| r.oom())
     }

@@ -91,9 +91,8 @@ pub use fragmentation::{
 pub use handle::{FeatureSource, HandleBy, HandleGroup, HandleKind, HandleModel, HandleStat, HandleUse, HandleUseStat, HandlesReport};
 pub use header::{HeaderModel, HeaderState, SyncBlockModel};
 pub use heap::{
-    Carve, 
-    AllocContextModel, ContextOwner, FinalizeQueueModel, GenerationModel, GenerationTableEntry, HeapDetail, HeapModel, HeapReport,
-    HeapTotals, NamedCount,
+    AllocContextModel, Carve, CarvedModel, ContextOwner, FinalizeQueueModel, GenerationModel, GenerationTableEntry, HeapDetail, HeapModel,
+    HeapReport, HeapTotals, NamedCount,
 };
 pub use heap_map::{HeapMapModel, HeapMapRow, MapBytes, MapCell, MapRows};
 pub use index_file::IndexReport;

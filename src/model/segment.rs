@@ -91,6 +91,9 @@ pub struct SegmentsReport {
     pub not_listed: Option<u64>,
     /// With `--free`: GC memory outside the segments in use. With `--at`: what of it lies at that address, if no segment does.
     pub regions: Option<Vec<RegionModel>>,
+    /// Set if the heap was carved: the segments are the ranges where objects were found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub carved: Option<super::CarvedModel>,
 }
 
 named_enum! {

@@ -1,15 +1,17 @@
 //! Where a heap can be that the GC does not describe.
 
-use super::Runtime;
+use super::{Runtime, Startup};
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Collector, ranges};
+use crate::base::{Addr, AddrRange, Collector, file_name, ranges};
 use crate::clr::loader_heaps::LoaderHeaps;
 use crate::dump::ThreadStacks;
+use crate::gc::Searched;
 use crate::memory::Image;
 use crate::stack::code::CodeUse;
 
-/// The writable captured memory of a process that is no image, no stack, and no heap of the loader: objects may be there.
-pub(super) fn searched(runtime: &Runtime) -> Vec<AddrRange> {
+/// The writable captured memory of a process that is no image, no stack, and no heap of the loader: objects may be there. `why` says why
+/// the GC's structures are not used.
+pub(super) fn searched(runtime: &Runtime, why: String) -> Searched {
     let (file, memory) = (runtime.file(), runtime.memory());
     let captured = ranges::union(memory.in_dump(AddrRange::new(Addr::NULL, Addr(u64::MAX))).collect(), 0);
     let writable = ranges::union(file.regions.iter().filter(|r| r.write && !r.execute).map(|r| r.range).collect(), 0);
@@ -21,8 +23,22 @@ pub(super) fn searched(runtime: &Runtime) -> Vec<AddrRange> {
     let stacks = ThreadStacks::new(file);
     taken.extend(file.threads.iter().filter_map(|thread| stacks.whole(thread, None)));
     tried(|| of_the_runtime(runtime, &mut taken));
-    let candidates = if writable.is_empty() { captured } else { ranges::intersect(&captured, &writable) };
-    ranges::subtract(&candidates, &ranges::union(taken, 0))
+    let writable = if writable.is_empty() { captured } else { ranges::intersect(&captured, &writable) };
+    let collector = standalone(runtime);
+    let why = match &collector {
+        Some(file) => format!("{file}, the GC that the process was started with, does not describe it ({why})"),
+        None => why,
+    };
+    Searched { ranges: ranges::subtract(&writable, &ranges::union(taken, 0)), writable, why, collector }
+}
+
+/// The file of the standalone GC that the process was started with, if it has loaded it.
+fn standalone(runtime: &Runtime) -> Option<String> {
+    const SETTINGS: [&str; 4] = ["DOTNET_GCName", "DOTNET_GCPath", "COMPlus_GCName", "COMPlus_GCPath"];
+    let started = tried(|| Startup::of(runtime.file(), runtime.memory()))?;
+    let given = started.environment.iter().filter(|(name, _)| SETTINGS.contains(&name.as_str()));
+    let loaded = |path: &str| runtime.file().modules.iter().find(|m| m.file_name() == file_name(path));
+    given.filter_map(|(_, path)| loaded(path)).map(|m| m.file_name().to_string()).next()
 }
 
 /// Heaps of the loader, code and stubs.

@@ -170,8 +170,7 @@ impl Runtime {
 
     /// The heap without the GC's structures, `why` completing a sentence.
     fn carved(&self, why: &str) -> Result<Answer<Gc>, ContractError> {
-        let searched = searched(self);
-        Gc::carve(self.memory(), self.descriptor(), self.limits(), (&searched, why), self.progress())
+        Gc::carve(self.memory(), self.descriptor(), self.limits(), searched(self, why.into()), self.progress())
     }
 
     /// What the GC keeps of its collections. `None` where its records were not found; `notes` tells if the dump does not have them.

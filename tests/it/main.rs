@@ -38,6 +38,7 @@ mod bridge;
 mod build_servers;
 mod bundles;
 mod cache;
+mod carve;
 mod changed;
 mod cli;
 mod collecting;

@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 use super::walk::Walker;
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Answer, Collector, Count, Limits, Progress, len64, plural, total};
+use crate::base::{Addr, AddrRange, Answer, Collector, Count, Limits, NoteKind, Notes, Progress, len64, plural, thousands, total};
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
-use crate::model::{Generation, SegmentModel};
+use crate::model::{CarvedModel, Generation, SegmentModel};
 use areas::{Areas, Run};
 use reader::{Kinds, Reader};
 use support::Support;
@@ -30,6 +30,10 @@ pub struct Carved {
     ranges: Vec<Run>,
     /// Runs of objects that nothing leads to, which are left out: their number, objects and bytes.
     pub left_out: LeftOut,
+    /// Why the GC's structures are not used: completes a sentence.
+    why: String,
+    /// The file of a standalone GC.
+    collector: Option<String>,
     /// Bytes that were searched: writable memory of no other known use.
     pub searched: u64,
     /// References of the objects.
@@ -38,6 +42,26 @@ pub struct Carved {
     pub hits: u64,
     /// The method table of free space, where it was found by what it looks like.
     pub(super) free: Option<Addr>,
+}
+
+/// What is searched, and why.
+#[derive(Clone, Debug)]
+pub struct Searched {
+    /// Memory with no other known use that the process could write, sorted and disjoint.
+    pub ranges: Vec<AddrRange>,
+    /// All memory that the process could write, sorted and disjoint: words of it may lead to objects.
+    pub writable: Vec<AddrRange>,
+    /// Why the GC's structures are not used: completes a sentence.
+    pub why: String,
+    /// The file of a standalone GC.
+    pub collector: Option<String>,
+}
+
+/// Notes that `what` the GC keeps is not known of a heap that was carved.
+pub(super) fn lacks(what: &str) -> Notes {
+    let mut notes = Notes::new();
+    notes.add(NoteKind::Missing, None, format!("{what} are not known: the heap was carved out of memory"));
+    notes
 }
 
 /// Runs of objects that are left out.
@@ -70,22 +94,39 @@ impl Carved {
         total(self.ranges.iter().map(|r| r.objects))
     }
 
-    /// Notes that the heap was carved, and `why`.
-    pub(super) fn note(&self, why: &str, notes: &Collector) {
+    /// For answers.
+    pub(super) fn model(&self) -> CarvedModel {
+        CarvedModel {
+            because: self.why.clone(),
+            collector: self.collector.clone(),
+            ranges: len64(self.ranges.len()),
+            objects: self.objects(),
+            bytes: self.bytes(),
+            searched_bytes: self.searched,
+            references: self.references,
+            references_to_objects: self.hits,
+            left_out_ranges: self.left_out.runs,
+            left_out_objects: self.left_out.objects,
+            left_out_bytes: self.left_out.bytes,
+        }
+    }
+
+    /// Notes that the heap was carved, and why.
+    pub(super) fn note(&self, notes: &Collector) {
         let LeftOut { runs, objects, .. } = self.left_out;
         let left_out = match runs {
             0 => String::new(),
-            _ => format!("; {} in {} that nothing leads to are left out", plural(objects, "object"), plural(runs, "range")),
+            _ => format!("; {} in {} that nothing leads to left out", plural(objects, "object"), plural(runs, "range")),
         };
         let what = format!(
-            "the heap was carved out of memory, since {why}: {} of {} searched, in {}, {} of {} lead to an object{left_out}",
-            crate::base::plural(self.bytes(), "byte"),
-            self.searched,
+            "the heap was carved out of memory, since {}: {} in {}, {} of {} lead to objects{left_out}",
+            self.why,
+            plural(self.bytes(), "byte"),
             plural(len64(self.ranges.len()), "range"),
-            self.hits,
+            thousands(self.hits),
             plural(self.references, "reference"),
         );
-        notes.add(crate::base::NoteKind::Missing, None, what);
+        notes.add(NoteKind::Missing, None, what);
     }
 
     /// The ranges as segments of one heap.
@@ -121,7 +162,7 @@ fn segment(run: &Run, memory: &Memory) -> SegmentModel {
     }
 }
 
-/// Carves the heap out of `ranges`: writable memory of no other known use, sorted and disjoint.
+/// Carves the heap out of memory that is `searched`.
 ///
 /// # Errors
 /// [`ContractError`] if the descriptor does not have the layouts of method tables or objects.
@@ -129,12 +170,12 @@ pub(super) fn carve(
     memory: &Arc<Memory>,
     d: &Descriptor,
     limits: &Limits,
-    ranges: &[AddrRange],
+    searched: Searched,
     progress: &dyn Progress,
 ) -> Result<Answer<Carved>, ContractError> {
     let notes = Collector::new();
     let kinds = Kinds::bind(memory, d, None)?;
-    let mut areas = Areas::of(memory, ranges);
+    let mut areas = Areas::of(memory, &searched.ranges);
     progress.start("searching for objects", None);
     let carved = tried(|| {
         scan::scan(&kinds, &mut areas);
@@ -146,18 +187,19 @@ pub(super) fn carve(
         let mut support = Support::new(&kinds, &mut areas, runs);
         support.close(walker)?;
         support.drop_unsupported(walker)?;
-        support.admit_outside(memory);
+        support.admit_outside(memory, &searched.writable);
         support.finish(walker)
     });
     progress.finish();
     kinds.note(&notes);
     let mut carved = carved?;
     carved.searched = areas.bytes();
+    (carved.why, carved.collector) = (searched.why, searched.collector);
     carved.free = kinds.tables.free;
     if carved.ranges.len() > limits.segments_per_list {
         let more = carved.ranges.len().saturating_sub(limits.segments_per_list);
         let what = format!("the carved heap has {} more than the {} that are read", plural(len64(more), "range"), limits.segments_per_list);
-        notes.add(crate::base::NoteKind::LimitHit, None, what);
+        notes.add(NoteKind::LimitHit, None, what);
         carved.ranges.truncate(limits.segments_per_list);
     }
     Ok(notes.finish(carved))

@@ -5,7 +5,7 @@
 
 use rayon::iter::{IntoParallelRefMutIterator, ParallelIterator};
 
-use super::areas::{Areas, Area, Chunk, Run};
+use super::areas::{Area, Areas, Chunk, Run};
 use super::reader::{Kinds, Reader};
 use crate::base::cancel::tick;
 use crate::base::missed::{Carried, tried};
@@ -40,7 +40,8 @@ fn scan_chunk(reader: &mut Reader<'_>, area: &Area<'_>, chunk: &mut Chunk) {
     let step = usize::try_from(word).unwrap_or(8);
     let all = chunk.range.len().div_ceil(word);
     let place = |at: Addr| at.since(chunk.range.start).unwrap_or(0) / word;
-    let (Some(mut at), Some(end)) = (area.offset(chunk.range.start), usize::try_from(chunk.range.end.since(area.start).unwrap_or(0)).ok()) else {
+    let (Some(mut at), Some(end)) = (area.offset(chunk.range.start), usize::try_from(chunk.range.end.since(area.start).unwrap_or(0)).ok())
+    else {
         return;
     };
     let mut affordable = true;

@@ -231,23 +231,24 @@ impl<'a, 'm> Support<'a, 'm> {
         self.runs.remove(&run.start);
     }
 
-    /// Admits objects to which words outside of the heap lead: handles, statics, stacks.
-    pub(super) fn admit_outside(&mut self, memory: &Memory) {
-        let targets = self.outside_words(memory, |areas, at| areas.is_likely(at) && !areas.is_start(at));
-        self.admit(targets, false);
+    /// Admits objects to which words outside of the heap lead: handles, statics, stacks. `writable` is the memory with such words.
+    pub(super) fn admit_outside(&mut self, memory: &Memory, writable: &[AddrRange]) {
+        let words = self.outside_words(memory, writable);
+        let (starts, likely): (Vec<Addr>, Vec<Addr>) = words.into_iter().partition(|at| self.areas.is_start(*at));
+        self.admit(likely.clone(), false);
         let runs = self.list();
-        let found = self.outside_words(memory, |areas, at| areas.is_start(at));
-        let mut outside: Vec<Addr> = found.into_iter().filter_map(|at| runs.get(run_of(&runs, at)?).map(|r| r.start)).collect();
+        let found = starts.into_iter().chain(likely).filter_map(|at| runs.get(run_of(&runs, at)?).map(|r| r.start));
+        let mut outside: Vec<Addr> = found.collect();
+        outside.sort_unstable();
         outside.dedup();
         self.outside = outside;
     }
 
-    /// The words outside of the runs that `picked` picks, sorted.
-    fn outside_words(&self, memory: &Memory, picked: impl Fn(&Areas<'_>, Addr) -> bool + Sync) -> Vec<Addr> {
+    /// The words outside of the runs that lead to objects, or to what may be some, sorted.
+    fn outside_words(&self, memory: &Memory, writable: &[AddrRange]) -> Vec<Addr> {
         const PART: u64 = 1 << 20;
         let inside = ranges::union(self.runs.values().map(|r| AddrRange::new(r.start, r.end)).collect(), 0);
-        let all: Vec<AddrRange> = memory.in_dump(AddrRange::new(Addr::NULL, Addr(u64::MAX))).collect();
-        let outside = ranges::subtract(&ranges::union(all, 0), &inside);
+        let outside = ranges::subtract(writable, &inside);
         let cut = |range: &AddrRange| {
             let range = *range;
             let starts = std::iter::successors(Some(range.start), move |at| Some(at.plus(PART)).filter(|at| *at < range.end));
@@ -260,7 +261,8 @@ impl<'a, 'm> Support<'a, 'm> {
             carried.run(|| {
                 tried(|| {
                     let words = memory.set_words(part).map(|(_, word)| Addr(word));
-                    let mut found: Vec<Addr> = words.filter(|at| lowest <= *at && *at < highest && picked(areas, *at)).collect();
+                    let within = words.filter(|at| lowest <= *at && *at < highest);
+                    let mut found: Vec<Addr> = within.filter(|at| areas.is_start(*at) || areas.is_likely(*at)).collect();
                     found.sort_unstable();
                     found.dedup();
                     found

@@ -21,6 +21,10 @@ fn crash_line(report: &CrashReport) -> String {
 }
 
 fn gc_line(gc: &GcModel) -> String {
+    if let Some(carved) = &gc.carved {
+        let collector = carved.collector.as_ref().map_or_else(|| "not known".to_string(), |file| format!("standalone, {file}"));
+        return format!("{collector}; heap carved out of memory");
+    }
     let mut parts = Vec::new();
     parts.push(match gc.kind {
         Some(GcKind::Server) => "server".to_string(),

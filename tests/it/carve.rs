@@ -1,0 +1,183 @@
+//! Heaps carved out of memory, against exact walks, and against what a collector of its own says.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use crate::common::{ask, each, shared, unpacked};
+use crate::harness::{Ignored, Tested};
+use gcdump::internals::base::{Addr, AddrRange};
+use gcdump::model::Carve;
+use gcdump::{Dump, OpenOptions, Runtime};
+
+/// The objects of a heap: sizes by address, and their bytes together.
+fn objects(runtime: &Runtime) -> BTreeMap<Addr, u64> {
+    let heap = runtime.heap().unwrap();
+    heap.objects().map(|o| (o.address(), o.size())).collect()
+}
+
+fn open(path: &Path, carve: Carve) -> Dump {
+    OpenOptions::new().carve(carve).open(path).unwrap()
+}
+
+fn bytes<'o>(list: impl IntoIterator<Item = (&'o Addr, &'o u64)>) -> u64 {
+    list.into_iter().map(|(_, size)| *size).sum()
+}
+
+/// Memory of the GC where dead objects may lie.
+fn beside_the_heap(runtime: &Runtime) -> Vec<AddrRange> {
+    let gc = runtime.gc().unwrap();
+    let segments = gc.segments().data;
+    let tails = segments.iter().map(|s| AddrRange::new(s.allocated, s.reserved));
+    let regions = gc.regions().data.into_iter().map(|r| r.range);
+    // Contexts that are not full keep what was there before.
+    let contexts = gc.contexts(&runtime.thread_list().unwrap().data).data.into_iter().map(|c| AddrRange::new(c.pointer, c.limit.plus(24)));
+    let facts = gc.facts();
+    let between = match (facts.lowest, facts.highest) {
+        (Some(from), Some(to)) if facts.regions => vec![AddrRange::new(from, to)],
+        _ => Vec::new(),
+    };
+    let inside = |at: &AddrRange| !segments.iter().any(|s| s.start <= at.start && at.end <= s.allocated);
+    tails.chain(regions).chain(between.into_iter().filter(inside)).chain(contexts).collect()
+}
+
+/// What is found of a dump, as though the GC had no structures.
+struct Found {
+    name: String,
+    recall: f64,
+    precision: f64,
+    invented: usize,
+    dead: usize,
+}
+
+fn found(path: &Path) -> Option<Found> {
+    let exact = open(path, Carve::Never);
+    let runtime = exact.runtime().ok()?;
+    let heap = runtime.heap().ok()?;
+    if runtime.gc().unwrap().facts().moves_objects() || runtime.descriptor().is_native_aot() {
+        return None;
+    }
+    let segments = heap.segments().to_vec();
+    let captured: u64 = segments.iter().map(|s| s.captured_bytes).sum();
+    let allocated: u64 = segments.iter().map(|s| s.allocated_bytes).sum();
+    // Dumps without a heap.
+    if captured < allocated {
+        return None;
+    }
+    let truth = objects(&runtime);
+    let carved = open(path, Carve::Always);
+    let carved = objects(&carved.runtime().unwrap());
+    let missed: Vec<_> = truth.iter().filter(|(at, size)| carved.get(at) != Some(size)).collect();
+    let beside = beside_the_heap(&runtime);
+    let in_heap = |at: &Addr| segments.iter().any(|s| s.start <= *at && *at < s.allocated);
+    let is_dead = |at: &Addr| !in_heap(at) && beside.iter().any(|r| r.contains(*at));
+    let (dead, invented): (Vec<_>, Vec<_>) = carved.iter().filter(|(at, _)| !truth.contains_key(at)).partition(|(at, _)| is_dead(at));
+    let all = bytes(&truth) as f64;
+    let wrong = bytes(invented.iter().copied()) as f64;
+    Some(Found {
+        name: path.file_name().unwrap().to_string_lossy().into_owned(),
+        recall: 1.0 - missed.len() as f64 / truth.len().max(1) as f64,
+        precision: 1.0 - wrong / (all + wrong),
+        invented: invented.len(),
+        dead: dead.len(),
+    })
+}
+
+#[test]
+fn carved_heaps_have_the_objects_of_exact_walks() -> Tested {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus");
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    paths.retain(|p| p.extension().is_some_and(|e| e == "zst"));
+    paths.sort();
+    let all: Vec<Found> = each(&paths, |path| found(path)).into_iter().flatten().collect();
+    let mut bad = Vec::new();
+    for f in &all {
+        let line = format!("{:50} recall {:.5} precision {:.5} invented {} dead {}", f.name, f.recall, f.precision, f.invented, f.dead);
+        println!("{line}");
+        if f.recall < 0.995 || f.precision < 0.999 {
+            bad.push(line);
+        }
+    }
+    assert!(all.len() > 20, "{} dumps", all.len());
+    assert!(bad.is_empty(), "{}", bad.join("\n"));
+    Tested::Ok(())
+}
+
+fn dump(name: &str) -> Result<PathBuf, Ignored> {
+    let path = unpacked().join(format!("{name}.dmp"));
+    if path.exists() { Ok(path) } else { Err(Ignored(format!("{name} is not unpacked"))) }
+}
+
+#[test]
+fn the_heap_of_a_standalone_collector_is_whole() -> Tested {
+    let path = dump("net10-mgc4-alien-kernel")?;
+    let list = shared().ok_or_else(|| Ignored("no shared folder".into()))?.with_file_name("dumps3").join("net10-mgc4-alien.walk.txt");
+    let text = std::fs::read_to_string(list).map_err(|e| Ignored(e.to_string()))?;
+    let number = |word: &str| Addr(u64::from_str_radix(word, 16).unwrap());
+    let (mut truth, mut free, mut frozen) = (BTreeMap::new(), Addr::NULL, AddrRange::new(Addr::NULL, Addr::NULL));
+    let mut tables = BTreeMap::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["free", at] => free = number(at),
+            ["frozen", from, to] => frozen = AddrRange::new(number(from), number(to)),
+            ["segment" | "context" | "handle", ..] => {}
+            [at, table, size] => {
+                tables.insert(number(at), number(table));
+                truth.insert(number(at), size.parse::<u64>().unwrap());
+            }
+            _ => {}
+        }
+    }
+    truth.retain(|at, _| tables[at] != free);
+    let opened = open(&path, Carve::Auto);
+    let carved = objects(&opened.runtime().unwrap());
+    let missed: Vec<_> = truth.keys().filter(|at| !carved.contains_key(at)).collect();
+    assert!(missed.is_empty() && truth.len() > 8000, "{} of {} missed: {missed:?}", missed.len(), truth.len());
+    let sizes: BTreeSet<_> = truth.iter().filter(|(at, size)| carved[at].next_multiple_of(8) != size.next_multiple_of(8)).collect();
+    assert!(sizes.is_empty(), "{sizes:?}");
+    let invented: Vec<_> = carved.keys().filter(|at| !truth.contains_key(at) && !frozen.contains(**at)).collect();
+    assert!(invented.len() <= 10, "{invented:?}");
+
+    let (exit, stat) = ask(&path, &["stat", "--top", "3"]);
+    assert_eq!((exit as i32, &stat["complete"]), (5, &serde_json::json!(false)));
+    let known = &stat["data"]["carved"];
+    assert_eq!(known["collector"], "libgcshim.so");
+    assert_eq!(known["references"], known["references_to_objects"]);
+    assert!(known["bytes"].as_u64() > Some(8 << 20) && known["searched_bytes"].as_u64() > known["bytes"].as_u64());
+    let (_, verify) = ask(&path, &["verify"]);
+    assert_eq!(verify["data"]["findings"].as_array().map(Vec::len), Some(0));
+    // Nothing of the collector is needed for these.
+    for command in ["statics", "threads", "locks", "exceptions", "heap", "segments", "strings", "roots", "retained"] {
+        let (exit, _) = ask(&path, &[command, "--top", "3"][..if command == "heap" { 1 } else { 3 }]);
+        assert!(matches!(exit as i32, 0 | 5), "{command}: {exit:?}");
+    }
+    let (exit, _) = ask(&path, &["info", "--carve", "never"]);
+    assert_eq!(exit as i32, 5);
+    Tested::Ok(())
+}
+
+#[test]
+fn a_heap_whose_segment_lists_are_lost_is_carved() -> Tested {
+    let (damaged, whole) = (dump("dmg-net10-basics-zerogen-heap")?, dump("net10-wks-basics-heap")?);
+    let truth = objects(&open(&whole, Carve::Never).runtime().unwrap());
+    let carved = objects(&open(&damaged, Carve::Auto).runtime().unwrap());
+    assert!(truth.iter().all(|(at, size)| carved.get(at) == Some(size)));
+    assert!(carved.len() <= truth.len() + 10);
+    Tested::Ok(())
+}
+
+#[test]
+fn a_heap_with_its_structures_is_not_carved() {
+    let (_, stat) = ask(&crate::common::own_dump(), &["stat"]);
+    assert_eq!((&stat["complete"], stat["data"].get("carved")), (&serde_json::json!(true), None));
+    let (exit, stat) = ask(&crate::common::own_dump(), &["stat", "--carve", "always"]);
+    assert_eq!((exit as i32, &stat["complete"]), (5, &serde_json::json!(false)));
+    assert_eq!(stat["data"]["carved"]["because"], "that was asked for");
+}
+
+#[test]
+fn the_number_of_threads_does_not_matter() {
+    let path = crate::common::own_dump();
+    let answer = |threads| ask(&path, &["stat", "--carve", "always", "--threads", threads]).1["data"].clone();
+    assert_eq!(answer("1"), answer("3"));
+}
