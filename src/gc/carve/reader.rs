@@ -24,6 +24,8 @@ pub(super) struct Kinds<'m> {
     types: ObjectTypes,
     budget: Budget,
     verdicts: RwLock<Map<u64, Option<Arc<ObjectType>>>>,
+    /// Whether structures of the runtime may be missing that the process had: the dump is cut off, or a copy with what was looked at.
+    lacks_parts: bool,
     /// The lowest and the highest address of captured memory.
     bounds: (u64, u64),
 }
@@ -39,6 +41,7 @@ impl<'m> Kinds<'m> {
             types: ObjectTypes::new(&[], memory),
             budget: Budget::of_types(memory.dump_bytes(), None),
             verdicts: RwLock::default(),
+            lacks_parts: memory.is_cut() || memory.is_trimmed(),
             bounds: memory.bounds(),
         })
     }
@@ -65,8 +68,9 @@ impl<'m> Kinds<'m> {
             if !whole || self.tables.is_valid(mt) != Ok(true) || !self.has_bases(info.parent) {
                 return None;
             }
-            let module = self.tables.module(&info).ok()?;
-            if !self.tables.is_native_aot() && !self.memory.has(module) {
+            let module = self.tables.module(&info).ok();
+            let known = module.is_some_and(|module| self.memory.has(module));
+            if !known && !self.tables.is_native_aot() && !self.lacks_parts {
                 return None;
             }
         }
@@ -79,8 +83,12 @@ impl<'m> Kinds<'m> {
             if at.is_null() {
                 return true;
             }
-            let Some(info) = self.tables.read(at).ok().filter(|_| self.tables.is_valid(at) == Ok(true)) else { return false };
-            at = info.parent;
+            let info = self.tables.read(at);
+            match (info, self.tables.is_valid(at)) {
+                (Ok(info), Ok(true)) => at = info.parent,
+                (Ok(_), Ok(false)) => return false,
+                (Err(_), _) | (_, Err(_)) => return self.lacks_parts,
+            }
         }
         false
     }
@@ -208,7 +216,7 @@ impl<'k> Reader<'k> {
         let memory = self.kinds.memory;
         let Some(seeming) = self.object(area, offset, word) else { return false };
         let Some(ty) = self.known(word).and_then(|k| k.ty.clone()) else { return false };
-        let (start, pointer, cut) = (area.at(offset), memory.ptr_bytes(), memory.is_cut());
+        let (start, pointer, lacks_parts) = (area.at(offset), memory.ptr_bytes(), self.kinds.lacks_parts);
         let mut sound = true;
         ty.near_places(seeming.size, pointer, |at| {
             let Ok(target) = memory.ptr(start.plus(at)) else { return };
@@ -218,8 +226,7 @@ impl<'k> Reader<'k> {
             sound = target.is_aligned(pointer)
                 && match memory.word(target) {
                     Ok(first) => self.leads_to_type(first),
-                    // Of a dump that is cut off, that says nothing.
-                    Err(_) => cut,
+                    Err(_) => lacks_parts,
                 };
         });
         sound

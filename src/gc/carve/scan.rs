@@ -62,8 +62,10 @@ fn scan_chunk(reader: &mut Reader<'_>, area: &Area<'_>, chunk: &mut Chunk) {
         if !affordable {
             return;
         }
-        if !run.open && run.objects < LONG {
+        if run.objects < LONG {
             chunk.likely.set(place(start), all);
+            // What is behind the chunk decides.
+            chunk.runs.extend(run.open.then_some(run));
             at = at.saturating_add(step);
             continue;
         }
@@ -113,7 +115,21 @@ pub(super) fn join(reader: &mut Reader<'_>, areas: &mut Areas<'_>) -> Vec<Run> {
     let mut out: Vec<Run> = Vec::new();
     for chunk in 0..areas.chunks.len() {
         let found = areas.chunks.get_mut(chunk).map(|c| std::mem::take(&mut c.runs)).unwrap_or_default();
-        for mut run in found {
+        let mut covered = Addr::NULL;
+        for (i, run) in found.iter().enumerate().map(|(i, run)| (i, *run)) {
+            if run.start < covered {
+                continue;
+            }
+            let mut run = run;
+            if is_short(&run) {
+                let rest = || found.iter().skip(i.saturating_add(1)).filter(|r| !is_short(r) && r.start < run.end);
+                if rest().any(|r| run.last < r.start) || !is_long(reader, areas, run) {
+                    continue;
+                }
+                // The others have found the same objects later.
+                rest().for_each(|r| unmark(reader, areas, *r));
+                mark(reader, areas, run);
+            }
             while run.open {
                 run.open = false;
                 if covers_runs(areas, chunk, run.end) {
@@ -128,6 +144,7 @@ pub(super) fn join(reader: &mut Reader<'_>, areas: &mut Areas<'_>) -> Vec<Run> {
             if run.objects < LONG {
                 unmark(reader, areas, run);
             } else {
+                covered = run.end;
                 out.push(run);
             }
         }
@@ -135,10 +152,38 @@ pub(super) fn join(reader: &mut Reader<'_>, areas: &mut Areas<'_>) -> Vec<Run> {
     out
 }
 
+/// Whether what is behind the chunk of a run decides what it is. Its objects are not marked.
+fn is_short(run: &Run) -> bool {
+    run.open && run.objects < LONG
+}
+
+/// Whether a run is long with what follows it.
+fn is_long(reader: &mut Reader<'_>, areas: &Areas<'_>, run: Run) -> bool {
+    let (mut here, mut objects) = (run.end, run.objects);
+    while objects < LONG {
+        let Some(next) = end_of(reader, areas, here) else { return false };
+        here = next;
+        objects.bump();
+    }
+    true
+}
+
+/// Marks the objects of `run`.
+fn mark(reader: &mut Reader<'_>, areas: &mut Areas<'_>, run: Run) {
+    let mut here = run.start;
+    for _ in 0..run.objects {
+        areas.mark(here, true);
+        match end_of(reader, areas, here) {
+            Some(next) => here = next,
+            None => return,
+        }
+    }
+}
+
 /// Whether long runs lie between the chunk at `index` and `to`.
 fn covers_runs(areas: &Areas<'_>, index: usize, to: Addr) -> bool {
     let behind = areas.chunks.iter().skip(index.saturating_add(1)).take_while(|c| c.range.start < to);
-    behind.flat_map(|c| &c.runs).any(|r| r.end <= to && r.objects >= LONG)
+    behind.flat_map(|c| &c.runs).any(|r| r.end <= to && !is_short(r))
 }
 
 /// The objects from `at`, where a run of the chunk `before` ends, to the end of the chunk of `at`.
@@ -156,16 +201,12 @@ fn further(reader: &mut Reader<'_>, areas: &mut Areas<'_>, before: usize, at: Ad
     for other in before.saturating_add(1)..=index {
         let runs = areas.chunks.get_mut(other).map(|c| std::mem::take(&mut c.runs)).unwrap_or_default();
         let (wrong, right): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(|r| r.start < run.end || other < index);
-        wrong.into_iter().filter(|r| *r != run).for_each(|r| unmark(reader, areas, r));
+        wrong.into_iter().filter(|r| *r != run && !is_short(r)).for_each(|r| unmark(reader, areas, r));
         if let Some(chunk) = areas.chunks.get_mut(other) {
             chunk.runs = right;
         }
     }
-    let mut here = at;
-    for _ in 0..run.objects {
-        areas.mark(here, true);
-        here = end_of(reader, areas, here)?;
-    }
+    mark(reader, areas, run);
     (run.objects > 0).then_some(run)
 }
 

@@ -7,7 +7,7 @@ use rustc_hash::FxHashSet;
 
 use super::areas::{Areas, Run};
 use super::reader::{Kinds, Reader};
-use super::scan::follow;
+use super::scan::{LONG, follow};
 use super::{Carved, LeftOut};
 use crate::base::missed::{Carried, tried};
 use crate::base::{Addr, AddrRange, Count, Index, IndexVec, Silent, ranges};
@@ -191,7 +191,7 @@ impl<'a, 'm> Support<'a, 'm> {
         run.open = false;
         // Zeros, the end of the memory or a known object follow.
         let behind = area.offset(run.end).and_then(|o| reader.word(&area, o)).unwrap_or(0);
-        let clean = run.end == next || run.end < next && behind == 0;
+        let clean = run.end == next || run.end < next && (behind == 0 || run.objects >= LONG);
         if !clean && referred {
             run = follow(reader, &area, offset, next, 1);
             run.open = false;
